@@ -1,0 +1,57 @@
+"""Builds the extension `tinytorch.backends._cpu`: the C files of this folder behind cffi in API mode.
+
+The files in simd/ are compiled once per instruction set (x86-64: baseline, AVX2, AVX-512) and linked together;
+dispatch.c chooses when the extension is loaded. setup.py runs this through cffi's `cffi_modules`.
+"""
+
+import pathlib
+import platform
+import re
+
+from cffi import FFI
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+# No contraction and no fast-math: every instruction set, and every generated kernel, gives the same bits.
+FLAGS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
+         "-Wall", "-Wextra", "-Wno-type-limits", "-Wno-unknown-pragmas"]
+X86 = platform.machine() in ("x86_64", "AMD64")
+ISAS = {"baseline": []}
+if X86:
+    ISAS["avx2"] = ["-mavx2", "-mfma"]
+    ISAS["avx512"] = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma",
+                      "-mprefer-vector-width=512"]
+
+SOURCES = sorted(HERE.glob("*.c"))
+SIMD_SOURCES = sorted((HERE / "simd").glob("*.c"))
+
+
+def relative(path):
+    """A path below the project's root, as setuptools wants sources."""
+    return str(path.relative_to(ROOT))
+
+
+def headers():
+    """The headers in api/, core.h first: one for each family of functions that Python calls."""
+    return sorted((HERE / "api").glob("*.h"), key=lambda h: (h.name != "core.h", h.name))
+
+
+def declarations():
+    """The headers without their preprocessor lines: what cffi parses."""
+    return "\n".join(re.sub(r"^#.*$", "", h.read_text(), flags=re.M) for h in headers())
+
+
+ffibuilder = FFI()
+ffibuilder.cdef(declarations())
+ffibuilder.cdef('extern "Python" void tt_release_python(void *);')  # lets go of memory that Python owns
+ffibuilder.set_source(
+    "tinytorch.backends._cpu",
+    "".join(f'#include "api/{h.name}"\n' for h in headers()),
+    sources=[relative(s) for s in SOURCES],
+    include_dirs=[relative(HERE)],
+    depends=[relative(h) for h in sorted((HERE.parent).rglob("*.[ch]"))],
+    define_macros=[("TT_X86", "1")] if X86 else [],
+    extra_compile_args=FLAGS,
+    extra_link_args=["-lm", "-lpthread", "-ldl"],
+)

@@ -1,0 +1,292 @@
+/* Elementwise operators: promotion, broadcasting, allocation and the loop in one call. */
+#include "simd.h"
+#include <string.h>
+
+enum { FLT, NUM, ALL, INT };
+enum { SAME, BOOL, SELECT };
+static const struct { const char *name; int8_t arity, domain, rule; } ops[TT_NUM_OPS] = {
+#define INFO(name, arity, domain, rule) {#name, arity, domain, rule},
+    TT_OPS(INFO)
+};
+
+/* Elements a thread should have before another is worth waking; functions of FLT cost more than arithmetic. */
+#define GRAIN 32768
+#define GRAIN_COSTLY 8192
+
+int tt_op_code(const char *name) {
+    for (int op = 0; op < TT_NUM_OPS; op++)
+        if (strcmp(ops[op].name, name) == 0) return op;
+    return -1;
+}
+int tt_op_arity(int op) { return ops[op].arity; }
+
+/* PyTorch's promotion: within tensors with dimensions, 0-d tensors and Python scalars each the usual lattice; a lower
+ * rank counts only when its category (bool < integer < floating) is higher. */
+static int promote(int a, int b) {
+    if (a == b) return a;
+    int lo = a < b ? a : b, hi = a < b ? b : a;
+    if (lo == TT_U8 && hi <= TT_I64) return hi == TT_I8 ? TT_I16 : hi;
+    if (lo == TT_F16 && hi == TT_BF16) return TT_F32;
+    return hi;
+}
+
+static int result_type(int n, tt_array *const *args) {
+    int rank[3] = {-1, -1, -1}; /* with dimensions, 0-d, Python scalar */
+    for (int k = 0; k < n; k++) {
+        int r = args[k]->flags & TT_FLAG_WEAK ? 2 : args[k]->ndim == 0 ? 1 : 0;
+        int dtype = args[k]->dtype;
+        if (r == 2 && dtype == TT_F64) dtype = tt_default_dtype;
+        rank[r] = rank[r] < 0 ? dtype : promote(rank[r], dtype);
+    }
+    int result = rank[0];
+    for (int r = 1; r < 3; r++)
+        if (rank[r] >= 0 && (result < 0 || tt_kind_of(rank[r]) > tt_kind_of(result))) result = rank[r];
+    return result;
+}
+
+int tt_result_type(tt_array *a, tt_array *b) { return result_type(2, (tt_array *[]){a, b}); }
+
+/* The dtype the operator computes in, before halves become float32; -1 and an error when it has none. */
+static int common_dtype(int op, int n, tt_array *const *in) {
+    int skip = ops[op].rule == SELECT; /* the condition takes no part */
+    int dtype = result_type(n - skip, in + skip);
+    if (ops[op].domain == FLT && dtype < TT_F16) dtype = tt_default_dtype;
+    if (!tt_isa->ops[op][tt_compute_dtype(dtype)]) {
+        tt_fail(ops[op].domain == NUM && dtype == TT_BOOL ? TT_RUNTIME_ERROR : TT_RUNTIME_ERROR,
+                "%s: not implemented for '%s'", ops[op].name, tt_dtype_names[dtype]);
+        return -1;
+    }
+    if (skip && in[0]->dtype != TT_BOOL) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: expected condition to be a boolean tensor, but got a tensor with dtype %s",
+                ops[op].name, tt_dtype_names[in[0]->dtype]);
+        return -1;
+    }
+    return dtype;
+}
+
+int tt_op_result_type(int op, tt_array *a, tt_array *b, tt_array *c) {
+    int dtype = common_dtype(op, ops[op].arity, (tt_array *[]){a, b, c});
+    return dtype >= 0 && ops[op].rule == BOOL ? TT_BOOL : dtype;
+}
+
+static bool broadcast(int op, int n, tt_array *const *in, int *ndim, int64_t *shape) {
+    char left[TT_SHAPE_TEXT], right[TT_SHAPE_TEXT];
+    *ndim = in[0]->ndim;
+    memcpy(shape, in[0]->shape, sizeof(int64_t) * (size_t)*ndim);
+    for (int k = 1; k < n; k++) {
+        const tt_array *b = in[k];
+        int64_t joined[TT_MAX_NDIM];
+        int nd = b->ndim > *ndim ? b->ndim : *ndim;
+        for (int d = 1; d <= nd; d++) {
+            int64_t x = d <= *ndim ? shape[*ndim - d] : 1, y = d <= b->ndim ? b->shape[b->ndim - d] : 1;
+            if (x != y && x != 1 && y != 1) {
+                tt_fail(TT_RUNTIME_ERROR, "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                        "non-singleton dimension %d: shapes %s and %s do not broadcast", ops[op].name, (long long)x,
+                        (long long)y, nd - d, tt_shape_text(left, *ndim, shape), tt_shape_text(right, b->ndim, b->shape));
+                return false;
+            }
+            joined[nd - d] = x == 1 ? y : x;
+        }
+        *ndim = nd;
+        memcpy(shape, joined, sizeof(int64_t) * (size_t)nd);
+    }
+    return true;
+}
+
+/* Integer division by zero is an error that must be found before anything is written. */
+static bool divides_by_zero(int op, int dtype, tt_array *b) {
+    if (tt_kind_of(dtype) == TT_KIND_FLOAT) return false;
+    if (op != TT_OP_floor_divide && op != TT_OP_trunc_divide && op != TT_OP_remainder && op != TT_OP_fmod) return false;
+    int64_t index[TT_MAX_NDIM] = {0};
+    int size = tt_itemsizes[b->dtype];
+    for (int64_t i = 0; i < b->numel; i++) {
+        int64_t at = 0, value;
+        for (int d = 0; d < b->ndim; d++) at += index[d] * b->strides[d];
+        tt_isa->casts[b->dtype][TT_I64](&value, b->data + at * size, 1);
+        if (value == 0) {
+            tt_fail(TT_ZERO_DIVISION, "%s: integer division by zero", ops[op].name);
+            return true;
+        }
+        for (int d = b->ndim - 1; d >= 0 && ++index[d] == b->shape[d]; d--) index[d] = 0;
+    }
+    return false;
+}
+
+static int compute_of(int op, int operand, int dtype) {
+    if (ops[op].rule == SELECT && operand == 1) return TT_BOOL;
+    if (ops[op].rule == BOOL && operand == 0) return TT_BOOL;
+    return tt_compute_dtype(dtype);
+}
+
+static void run(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
+    tt_iter it = {.nops = n + 1, .ndim = out->ndim, .numel = out->numel};
+    memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
+    for (int k = 0; k <= n; k++) {
+        const tt_array *a = k ? in[k - 1] : out;
+        int lead = out->ndim - a->ndim, size = tt_itemsizes[a->dtype];
+        for (int d = 0; d < out->ndim; d++)
+            it.strides[k][d] = d < lead || a->shape[d - lead] == 1 ? 0 : a->strides[d - lead] * size;
+        it.data[k] = a->data;
+        it.dtype[k] = a->dtype;
+        it.compute[k] = (int16_t)compute_of(op, k, dtype);
+    }
+    tt_iter_coalesce(&it);
+    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], ops[op].domain == FLT ? GRAIN_COSTLY : GRAIN);
+}
+
+/* Which inputs differ from the result in shape or dtype (their gradients must be brought back to them), and the
+ * versions of the first two, for messages: Note [Version counters] in tinytorch/autograd/node.py. */
+static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
+    int64_t bits = 0;
+    for (int k = 0; k < n; k++) {
+        const tt_array *a = in[k];
+        if (a->dtype != out->dtype || a->ndim != out->ndim ||
+            memcmp(a->shape, out->shape, sizeof(int64_t) * (size_t)out->ndim) != 0)
+            bits |= (int64_t)1 << k;
+        if (k < 2) bits |= (a->storage->version & 0x3fffffff) << (4 + 30 * k);
+    }
+    return bits;
+}
+
+static tt_array *apply(int op, int n, tt_array **in) {
+    int64_t shape[TT_MAX_NDIM];
+    int ndim;
+    for (int k = 0; k < n; k++)
+        if (!tt_ready(in[k])) return tt_decline();
+    int dtype = common_dtype(op, n, in);
+    if (dtype < 0 || !broadcast(op, n, in, &ndim, shape) || (n > 1 && divides_by_zero(op, dtype, in[1]))) return NULL;
+    int result = ops[op].rule == BOOL ? TT_BOOL : dtype;
+    /* The result lies in memory as the first input of its shape that is not row-major does; else row-major. */
+    tt_array *like = NULL;
+    for (int k = 0; k < n; k++) {
+        const tt_array *a = in[k];
+        if (a->ndim != ndim || memcmp(a->shape, shape, sizeof(int64_t) * (size_t)ndim) != 0) continue;
+        if (a->flags & TT_FLAG_CONTIGUOUS) {
+            like = NULL;
+            break;
+        }
+        if (!like) like = in[k];
+    }
+    tt_array *out = like ? tt_empty_like(like, result) : tt_empty(result, ndim, shape);
+    if (!out) return NULL;
+    if (out->numel) run(op, dtype, out, n, in);
+    out->stamp = stamp(out, n, in);
+    return out;
+}
+
+/* The commonest case: small, contiguous, all of one dtype and shape. */
+static inline bool plain(const tt_array *a) {
+    return (a->flags & (TT_FLAG_CONTIGUOUS | TT_FLAG_VIEW | TT_FLAG_WEAK | TT_SLOW)) == TT_FLAG_CONTIGUOUS &&
+           a->numel <= GRAIN_COSTLY && !tt_is_half(a->dtype);
+}
+
+static inline tt_array *like(const tt_array *a, int dtype) {
+    tt_array *out = tt_array_new();
+    if (!out) return NULL;
+    out->dtype = (int16_t)dtype;
+    out->ndim = a->ndim;
+    out->numel = a->numel;
+    for (int d = 0; d < a->ndim; d++) out->shape[d] = a->shape[d];
+    tt_set_contiguous(out);
+    tt_storage *s = tt_storage_new(a->numel * tt_itemsizes[dtype]);
+    if (!s) {
+        tt_array_recycle(out);
+        return NULL;
+    }
+    out->storage = s;
+    out->data = s->data;
+    return out;
+}
+
+tt_array *tt_unary(int op, tt_array *a) {
+    tt_loop loop = tt_isa->ops[op][a->dtype];
+    if (!plain(a) || !loop) return apply(op, 1, &a);
+    tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
+    if (!out) return NULL;
+    loop((char *[]){out->data, a->data}, a->numel);
+    out->stamp = (a->storage->version & 0x3fffffff) << 4;
+    return out;
+}
+
+tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
+    tt_loop loop = tt_isa->ops[op][a->dtype];
+    if (!plain(a) || !plain(b) || a->dtype != b->dtype || a->ndim != b->ndim || !loop || a->dtype < TT_F16)
+        return apply(op, 2, (tt_array *[]){a, b});
+    for (int d = 0; d < a->ndim; d++)
+        if (a->shape[d] != b->shape[d]) return apply(op, 2, (tt_array *[]){a, b});
+    tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
+    if (!out) return NULL;
+    loop((char *[]){out->data, a->data, b->data}, a->numel);
+    out->stamp = (a->storage->version & 0x3fffffff) << 4 | (b->storage->version & 0x3fffffff) << 34;
+    return out;
+}
+
+/* A Python number as an operand: a descriptor on the stack, of the widest dtype of its kind. */
+static tt_array *weak(tt_array *a, tt_storage *s, void *element, int kind, const double *f, const int64_t *i) {
+    *s = (tt_storage){.data = element, .refs = 1};
+    *a = (tt_array){.storage = s, .data = element, .numel = 1, .flags = TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS};
+    a->dtype = kind == TT_KIND_FLOAT ? TT_F64 : kind == TT_KIND_INT ? TT_I64 : TT_BOOL;
+    if (kind == TT_KIND_FLOAT) memcpy(element, f, 8);
+    else if (kind == TT_KIND_INT) memcpy(element, i, 8);
+    else *(char *)element = *i != 0;
+    return a;
+}
+
+tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, int reflected) {
+    tt_array number;
+    tt_storage storage;
+    int64_t element;
+    tt_array *b = weak(&number, &storage, &element, kind, &f, &i);
+    tt_array *out = apply(op, 2, reflected ? (tt_array *[]){b, a} : (tt_array *[]){a, b});
+    if (out && reflected) out->stamp &= ~(int64_t)1; /* a number has no gradient to bring back */
+    else if (out) out->stamp &= ~(int64_t)2;
+    return out;
+}
+
+tt_array *tt_ternary(int op, tt_array *a, tt_array *b, tt_array *c) { return apply(op, 3, (tt_array *[]){a, b, c}); }
+
+/* Into `out`, which may be one of the inputs: the in-place and the out= variants. Bumps out's version. */
+int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array *c, int writer) {
+    char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
+    tt_array *in[3] = {a, b, c}, *copies[3] = {NULL, NULL, NULL};
+    int64_t shape[TT_MAX_NDIM];
+    int ndim, n = ops[op].arity, status = -1;
+    for (int k = 0; k < n; k++)
+        if (!tt_ready(in[k])) {
+            tt_decline();
+            return -1;
+        }
+    if (out->flags & TT_SLOW) {
+        tt_decline();
+        return -1;
+    }
+    int dtype = common_dtype(op, n, in);
+    if (dtype < 0 || !broadcast(op, n, in, &ndim, shape)) return -1;
+    if (ndim != out->ndim || memcmp(shape, out->shape, sizeof(int64_t) * (size_t)ndim) != 0) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", ops[op].name,
+                tt_shape_text(have, out->ndim, out->shape), tt_shape_text(want, ndim, shape));
+        return -1;
+    }
+    int result = ops[op].rule == BOOL ? TT_BOOL : dtype;
+    bool cast_ok = tt_kind_of(result) <= tt_kind_of(out->dtype) || (ops[op].rule == BOOL);
+    if (!cast_ok) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: result type %s can't be cast to the desired output type %s", ops[op].name,
+                tt_dtype_names[result], tt_dtype_names[out->dtype]);
+        return -1;
+    }
+    if (!tt_writable(ops[op].name, out) || (n > 1 && divides_by_zero(op, dtype, in[1]))) return -1;
+    if (out->numel) {
+        for (int k = 0; k < n; k++) /* an input that the output partly overlaps is read whole before the first write */
+            if (in[k]->storage == out->storage && !tt_same_layout(in[k], out) && tt_overlaps(in[k], out)) {
+                if (!(copies[k] = tt_empty_like(in[k], in[k]->dtype)) || tt_copy(copies[k], in[k]) < 0) goto done;
+                in[k] = copies[k];
+            }
+        run(op, dtype, out, n, in);
+    }
+    tt_bump_version(out, writer);
+    status = 0;
+done:
+    for (int k = 0; k < n; k++)
+        if (copies[k]) tt_free(copies[k]);
+    return status;
+}

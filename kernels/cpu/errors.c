@@ -1,0 +1,35 @@
+/* The thread's last error. Note [Declining] in api/core.h. */
+#include "tt.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+static __thread int kind;
+static __thread char text[1024];
+
+void *tt_fail(int error_kind, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    kind = error_kind;
+    return NULL;
+}
+
+void *tt_decline(void) {
+    kind = TT_DECLINED;
+    text[0] = 0;
+    return NULL;
+}
+
+int tt_error_kind(void) { return kind; }
+const char *tt_error_text(void) { return text; }
+
+const char *tt_shape_text(char *buf, int ndim, const int64_t *shape) {
+    char *p = buf;
+    *p++ = '(';
+    for (int d = 0; d < ndim; d++)
+        p += snprintf(p, 24, d + 1 < ndim ? "%lld, " : ndim == 1 ? "%lld," : "%lld", (long long)shape[d]);
+    *p++ = ')';
+    *p = 0;
+    return buf;
+}

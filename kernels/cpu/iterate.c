@@ -1,0 +1,189 @@
+/* The one walk over several operands: blocks of contiguous elements in the dtype the loop wants.
+ *
+ * An operand that is already so is passed as it lies; any other is gathered (and cast) into a block buffer in L1, and
+ * an output that is not is scattered back. So a loop exists once for each operator and dtype, and never sees a stride.
+ * The fused-program interpreter runs the same loops over the same blocks. */
+#include "tt.h"
+#include "simd.h"
+#include <string.h>
+
+#define ROW 512 /* rows this long are walked one by one, so that a row of a broadcast operand is used where it lies */
+
+/* Should dimension i lie outside of dimension j? The first operand with an opinion decides. */
+static bool outer(const tt_iter *it, int i, int j) {
+    for (int k = 0; k < it->nops; k++) {
+        int64_t a = it->strides[k][i], b = it->strides[k][j];
+        if (a == 0 || b == 0 || a == b) continue;
+        return a > b;
+    }
+    return i < j;
+}
+
+void tt_iter_coalesce(tt_iter *it) {
+    int order[TT_MAX_NDIM], n = 0;
+    tt_iter old = *it;
+    for (int d = 0; d < old.ndim; d++) {
+        if (old.shape[d] == 1) continue;
+        int at = n++;
+        while (at > 0 && !outer(&old, order[at - 1], d)) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = d;
+    }
+    it->ndim = 0;
+    for (int m = 0; m < n; m++) {
+        int d = order[m], last = it->ndim - 1;
+        bool joins = last >= 0;
+        for (int k = 0; joins && k < it->nops; k++)
+            joins = it->strides[k][last] == old.strides[k][d] * old.shape[d];
+        if (!joins) last = it->ndim++;
+        it->shape[last] = joins ? it->shape[last] * old.shape[d] : old.shape[d];
+        for (int k = 0; k < it->nops; k++) it->strides[k][last] = old.strides[k][d];
+    }
+    if (it->ndim == 0) {
+        it->ndim = 1;
+        it->shape[0] = 1;
+        for (int k = 0; k < it->nops; k++) it->strides[k][0] = 0;
+    }
+}
+
+#define STRIDED_COPY(T)                                                                           \
+    for (int64_t i = 0; i < n; i++) {                                                             \
+        T value;                                                                                  \
+        memcpy(&value, in + i * in_step, sizeof value);                                           \
+        memcpy(out + i * out_step, &value, sizeof value);                                         \
+    }
+
+static void copy_run(char *out, int64_t out_step, const char *in, int64_t in_step, int64_t n, int size) {
+    if (in_step == size && out_step == size) {
+        memcpy(out, in, (size_t)(n * size));
+        return;
+    }
+    switch (size) {
+    case 1: STRIDED_COPY(uint8_t) break;
+    case 2: STRIDED_COPY(uint16_t) break;
+    case 4: STRIDED_COPY(uint32_t) break;
+    default: STRIDED_COPY(uint64_t) break;
+    }
+}
+
+/* n elements from flat position `at` on, between an operand and a contiguous buffer. */
+static void move_block(const tt_iter *it, int k, int64_t at, int64_t n, char *buffer, bool gather) {
+    int size = tt_itemsizes[it->dtype[k]], last = it->ndim - 1;
+    const int64_t *strides = it->strides[k];
+    int64_t index[TT_MAX_NDIM], rest = at;
+    char *p = it->data[k];
+    for (int d = last; d >= 0; d--) {
+        index[d] = rest % it->shape[d];
+        rest /= it->shape[d];
+        p += index[d] * strides[d];
+    }
+    while (n > 0) {
+        int64_t run = it->shape[last] - index[last];
+        if (run > n) run = n;
+        if (gather) copy_run(buffer, size, p, strides[last], run, size);
+        else copy_run(p, strides[last], buffer, size, run, size);
+        buffer += run * size;
+        n -= run;
+        p += run * strides[last];
+        index[last] += run;
+        for (int d = last; d > 0 && index[d] == it->shape[d]; d--) {
+            p += strides[d - 1] - it->shape[d] * strides[d];
+            index[d] = 0;
+            index[d - 1]++;
+        }
+    }
+}
+
+typedef struct {
+    const tt_iter *it;
+    tt_loop loop; /* NULL: copy operand 1 to operand 0 */
+    bool flat[5], one[5];
+} plan;
+
+static void run_range(void *context, int64_t begin, int64_t end) {
+    const plan *pl = context;
+    const tt_iter *it = pl->it;
+    int last = it->ndim - 1;
+    int64_t row = it->shape[last];
+    /* Two buffers an operand: as stored, and as computed. 64-byte aligned for the loops' sake. */
+    char raw[TT_BLOCK * 8] __attribute__((aligned(64)));
+    char buffers[5][TT_BLOCK * 8] __attribute__((aligned(64)));
+    char *p[5];
+    for (int k = 1; k < it->nops; k++)
+        if (pl->one[k]) { /* one element for all: filled once */
+            int64_t n = end - begin < TT_BLOCK ? end - begin : TT_BLOCK;
+            int size = tt_itemsizes[it->compute[k]];
+            tt_isa->casts[it->dtype[k]][it->compute[k]](buffers[k], it->data[k], 1);
+            copy_run(buffers[k] + size, size, buffers[k], 0, n - 1, size);
+            p[k] = buffers[k];
+        }
+    for (int64_t at = begin; at < end;) {
+        int64_t n = end - at < TT_BLOCK ? end - at : TT_BLOCK;
+        int64_t in_row = at % row;
+        if (row >= ROW && n > row - in_row) n = row - in_row;
+        bool one_row = in_row + n <= row;
+        int64_t outer_index = at / row;
+        for (int k = 0; k < it->nops; k++) {
+            if (pl->one[k]) continue;
+            int size = tt_itemsizes[it->dtype[k]];
+            char *where = NULL; /* the n elements, if they lie together */
+            if (pl->flat[k]) where = it->data[k] + at * size;
+            else if (one_row && it->strides[k][last] == size) {
+                where = it->data[k] + in_row * size;
+                int64_t rest = outer_index;
+                for (int d = last - 1; d >= 0; d--) {
+                    where += rest % it->shape[d] * it->strides[k][d];
+                    rest /= it->shape[d];
+                }
+            }
+            bool same = it->dtype[k] == it->compute[k];
+            if (where && same) p[k] = where;
+            else if (k == 0) p[0] = buffers[0];
+            else {
+                if (!where) {
+                    where = same ? buffers[k] : raw;
+                    move_block(it, k, at, n, where, true);
+                }
+                if (!same) tt_isa->casts[it->dtype[k]][it->compute[k]](buffers[k], where, n);
+                p[k] = buffers[k];
+            }
+        }
+        if (pl->loop) pl->loop(p, n);
+        else if (p[0] != buffers[0]) memcpy(p[0], p[1], (size_t)(n * tt_itemsizes[it->dtype[0]]));
+        else p[0] = p[1];
+        char *result = p[0];
+        if (it->dtype[0] != it->compute[0]) {
+            char *to = pl->flat[0] ? it->data[0] + at * tt_itemsizes[it->dtype[0]] : raw;
+            tt_isa->casts[it->compute[0]][it->dtype[0]](to, result, n);
+            if (!pl->flat[0]) move_block(it, 0, at, n, raw, false);
+        } else if (result == buffers[0] || (!pl->loop && result == p[1]))
+            move_block(it, 0, at, n, result, false);
+        at += n;
+    }
+}
+
+/* A copy or cast between flat operands needs no blocks. */
+static void cast_range(void *context, int64_t begin, int64_t end) {
+    const tt_iter *it = ((const plan *)context)->it;
+    tt_isa->casts[it->dtype[1]][it->dtype[0]](it->data[0] + begin * tt_itemsizes[it->dtype[0]],
+                                              it->data[1] + begin * tt_itemsizes[it->dtype[1]], end - begin);
+}
+
+void tt_iter_run(const tt_iter *it, tt_loop loop, int64_t grain) {
+    plan pl = {.it = it, .loop = loop};
+    for (int k = 0; k < it->nops; k++) {
+        int64_t dense = tt_itemsizes[it->dtype[k]];
+        pl.flat[k] = pl.one[k] = true;
+        for (int d = it->ndim - 1; d >= 0; d--) {
+            pl.flat[k] &= it->strides[k][d] == dense;
+            pl.one[k] &= it->strides[k][d] == 0;
+            dense *= it->shape[d];
+        }
+        pl.one[k] &= k > 0;
+    }
+    grain = (grain + TT_BLOCK - 1) / TT_BLOCK * TT_BLOCK;
+    bool copy = !loop && pl.flat[0] && pl.flat[1];
+    tt_parallel(it->numel, grain, copy ? cast_range : run_range, &pl);
+}

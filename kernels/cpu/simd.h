@@ -1,0 +1,40 @@
+/* What one instruction set provides. Every file in simd/ is compiled once for each, with TT_ISA set to its name, and
+ * defines tables of that suffix; dispatch.c gathers them. */
+#pragma once
+#include "tt.h"
+#include "../scalar/ops.h"
+
+#define TT_OP_ENUM(name, arity, domain, rule) TT_OP_##name,
+enum { TT_OPS(TT_OP_ENUM) TT_NUM_OPS };
+
+#define TT_PASTE_(a, b) a##_##b
+#define TT_PASTE(a, b) TT_PASTE_(a, b)
+#define TT_LOCAL(name) TT_PASTE(name, TT_ISA)
+
+typedef tt_loop tt_op_loops[TT_NUM_DTYPES];       /* by the dtype computed in; NULL where there is none */
+typedef tt_cast_loop tt_cast_loops[TT_NUM_DTYPES]; /* [from][to] */
+
+struct tt_isa {
+    const char *name;
+    const tt_op_loops *ops;
+    const tt_cast_loops *casts;
+};
+
+/* A loop's iterations do not depend on each other even where an output is an input (then they are the very same
+ * element): without the pragma compilers test for overlap at run time. */
+#ifdef __clang__
+#define TT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TT_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#define TT_ENUM_b8 TT_BOOL
+#define TT_ENUM_u8 TT_U8
+#define TT_ENUM_i8 TT_I8
+#define TT_ENUM_i16 TT_I16
+#define TT_ENUM_i32 TT_I32
+#define TT_ENUM_i64 TT_I64
+#define TT_ENUM_f16 TT_F16
+#define TT_ENUM_bf16 TT_BF16
+#define TT_ENUM_f32 TT_F32
+#define TT_ENUM_f64 TT_F64

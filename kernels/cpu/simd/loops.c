@@ -1,0 +1,39 @@
+/* The loops of every elementwise operator, made from scalar/ops.h. */
+#include "../simd.h"
+#include "../../scalar/arith.h"
+
+#define LOOP_1(op, T, R)                                                    \
+    static void op##_##T(char **p, int64_t n) {                             \
+        R *out = (R *)p[0];                                                 \
+        const TT_C_##T *a = (const TT_C_##T *)p[1];                         \
+        TT_INDEPENDENT                                                      \
+        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i]);       \
+    }
+#define LOOP_2(op, T, R)                                                    \
+    static void op##_##T(char **p, int64_t n) {                             \
+        R *out = (R *)p[0];                                                 \
+        const TT_C_##T *a = (const TT_C_##T *)p[1], *b = (const TT_C_##T *)p[2]; \
+        TT_INDEPENDENT                                                      \
+        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i], b[i]); \
+    }
+#define LOOP_3(op, T, A)                                                    \
+    static void op##_##T(char **p, int64_t n) {                             \
+        TT_C_##T *out = (TT_C_##T *)p[0];                                   \
+        const A *a = (const A *)p[1];                                       \
+        const TT_C_##T *b = (const TT_C_##T *)p[2], *c = (const TT_C_##T *)p[3]; \
+        TT_INDEPENDENT                                                      \
+        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i], b[i], c[i]); \
+    }
+
+#define LOOP_1_SAME(op, T) LOOP_1(op, T, TT_C_##T)
+#define LOOP_1_BOOL(op, T) LOOP_1(op, T, uint8_t)
+#define LOOP_2_SAME(op, T) LOOP_2(op, T, TT_C_##T)
+#define LOOP_2_BOOL(op, T) LOOP_2(op, T, uint8_t)
+#define LOOP_3_SAME(op, T) LOOP_3(op, T, TT_C_##T)
+#define LOOP_3_SELECT(op, T) LOOP_3(op, T, uint8_t)
+#define LOOPS(name, arity, domain, rule) TT_DTYPES_##domain(LOOP_##arity##_##rule, name)
+TT_OPS(LOOPS)
+
+#define ENTRY(op, T) [TT_ENUM_##T] = op##_##T,
+#define ROW(name, arity, domain, rule) [TT_OP_##name] = {TT_DTYPES_##domain(ENTRY, name)},
+const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {TT_OPS(ROW)};

@@ -1,0 +1,110 @@
+/* What the C files share: dtypes, flags, errors, threads, loops. Not seen by Python. */
+#pragma once
+#include "api/core.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define TT_MAX_NDIM 16
+#define TT_BLOCK 1024 /* elements a loop runs over at a time: a few operands of it stay in L1 */
+
+/* In the order of promotion within a category; tinytorch/dtypes.py holds the same numbers. */
+enum { TT_BOOL, TT_U8, TT_I8, TT_I16, TT_I32, TT_I64, TT_F16, TT_BF16, TT_F32, TT_F64, TT_NUM_DTYPES };
+
+/* The category of a dtype or of a Python scalar ("kind" in the API). */
+enum { TT_KIND_BOOL, TT_KIND_INT, TT_KIND_FLOAT };
+
+enum {
+    TT_FLAG_CONTIGUOUS = 1, /* row-major, no gaps */
+    TT_FLAG_WEAK = 2,       /* a Python scalar: takes no part in promotion within its category */
+    TT_FLAG_VIEW = 4,       /* a tracked view: stale when seen_version != storage->version */
+    TT_FLAG_LAZY = 8,       /* recorded, not computed yet (fused mode) */
+    TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's */
+    TT_FLAG_READONLY = 32,
+    TT_SLOW = TT_FLAG_LAZY | TT_FLAG_DEVICE,
+};
+
+enum { TT_DECLINED, TT_VALUE_ERROR, TT_RUNTIME_ERROR, TT_TYPE_ERROR, TT_INDEX_ERROR, TT_OUT_OF_MEMORY,
+       TT_ZERO_DIVISION };
+
+typedef struct { uint16_t bits; } tt_f16;
+typedef struct { uint16_t bits; } tt_bf16;
+
+extern const int tt_itemsizes[TT_NUM_DTYPES];
+extern const char *const tt_dtype_names[TT_NUM_DTYPES];
+extern int tt_default_dtype;
+
+static inline int tt_kind_of(int dtype) {
+    return dtype == TT_BOOL ? TT_KIND_BOOL : dtype < TT_F16 ? TT_KIND_INT : TT_KIND_FLOAT;
+}
+static inline bool tt_is_half(int dtype) { return dtype == TT_F16 || dtype == TT_BF16; }
+/* Half types are computed in float32. */
+static inline int tt_compute_dtype(int dtype) { return tt_is_half(dtype) ? TT_F32 : dtype; }
+static inline bool tt_ready(const tt_array *a) {
+    return !(a->flags & TT_SLOW) &&
+           (!(a->flags & TT_FLAG_VIEW) || a->seen_version == a->storage->version);
+}
+
+/* Sets the thread's error; always returns NULL, so that `return tt_fail(...)` serves in functions that give pointers. */
+void *tt_fail(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void *tt_decline(void);
+/* "(2, 3)" into buf of at least 16 * 22 bytes. */
+const char *tt_shape_text(char *buf, int ndim, const int64_t *shape);
+#define TT_SHAPE_TEXT 400
+
+/* storage.c */
+tt_storage *tt_storage_new(int64_t nbytes);
+void tt_storage_unref(tt_storage *s);
+tt_array *tt_array_new(void); /* an uninitialised descriptor */
+void tt_array_recycle(tt_array *a);
+static inline void tt_storage_ref(tt_storage *s) { __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED); }
+void *tt_scratch(int64_t nbytes); /* temporary memory from the same caches; NULL and an error when there is none */
+void tt_scratch_free(void *p);
+
+/* array.c */
+int64_t tt_numel(int ndim, const int64_t *shape); /* -1 and an error on overflow or a negative size */
+void tt_set_contiguous(tt_array *a);              /* numel and strides from shape */
+void tt_update_flags(tt_array *a);
+static inline void tt_bump_version(tt_array *a, int writer) {
+    __atomic_fetch_add(&a->storage->version, 1, __ATOMIC_RELAXED);
+    a->storage->writer = writer;
+}
+bool tt_writable(const char *op, const tt_array *out); /* no internal overlap, not read-only */
+bool tt_overlaps(const tt_array *a, const tt_array *b);
+bool tt_same_layout(const tt_array *a, const tt_array *b);
+
+/* threads.c: fn runs over [0, n) in chunks of whole multiples of `grain`, on this thread alone when n <= grain. */
+typedef void (*tt_range_fn)(void *context, int64_t begin, int64_t end);
+void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context);
+
+/* iterate.c: several operands walked together in blocks of contiguous elements. */
+typedef struct {
+    int nops, ndim;                     /* operand 0 is the output */
+    int64_t numel;
+    int64_t shape[TT_MAX_NDIM];         /* coalesced; innermost last */
+    int64_t strides[5][TT_MAX_NDIM];    /* in bytes */
+    char *data[5];
+    int16_t dtype[5];                   /* as stored */
+    int16_t compute[5];                 /* as the loop wants it */
+} tt_iter;
+void tt_iter_coalesce(tt_iter *it);     /* sorts and merges dimensions; call once after filling the fields */
+
+typedef void (*tt_loop)(char **p, int64_t n); /* p[0] = output, p[1...] = inputs, all contiguous */
+typedef void (*tt_cast_loop)(void *out, const void *in, int64_t n);
+void tt_iter_run(const tt_iter *it, tt_loop loop, int64_t grain);
+
+/* kernels/cpu/simd: compiled once per instruction set; dispatch.c chooses at load. */
+struct tt_isa;
+extern const struct tt_isa *tt_isa;
+extern int tt_isa_index;
+
+/* A family of kernels with loops of its own in simd/ gathers them in one struct per instruction set, named
+ * TT_LOCAL(name); this makes `name[tt_isa_index]` the chosen one. */
+#ifdef TT_X86
+#define TT_ISA_TABLES(type, name)                                             \
+    extern const type name##_baseline, name##_avx2, name##_avx512;            \
+    static const type *const name[] = {&name##_baseline, &name##_avx2, &name##_avx512};
+#else
+#define TT_ISA_TABLES(type, name)                                             \
+    extern const type name##_baseline;                                        \
+    static const type *const name[] = {&name##_baseline};
+#endif

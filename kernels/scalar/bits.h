@@ -1,0 +1,64 @@
+/* Integer types, bit casts and the few primitive operations on which every scalar function
+   of this folder is built.
+
+   The headers here compile as C11 and as CUDA C++ under NVRTC, where no libc header exists:
+   so the types have their own names and everything else is a builtin.  They assume
+   round-to-nearest, no flushing of denormals and no contraction of a*b+c
+   (-ffp-contract=off; --fmad=false under NVRTC): with that, each function has the same bits
+   on every instruction set, because each step is one correctly rounded IEEE operation. */
+#ifndef TT_SCALAR_BITS_H
+#define TT_SCALAR_BITS_H
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define TT_CUDA 1
+#define TT_FN static __device__ __forceinline__
+#else
+#define TT_CUDA 0
+#include <math.h>
+#include <string.h>
+#define TT_FN static inline __attribute__((always_inline))
+#endif
+
+typedef int tt_i32;
+typedef unsigned int tt_u32;
+typedef long long tt_i64;
+typedef unsigned long long tt_u64;
+
+/* tt_bits_*: the bits of a number.  tt_float_bits, tt_double_bits: the number of some bits. */
+#if TT_CUDA
+TT_FN tt_u32 tt_bits_f32(float x) { return __float_as_uint(x); }
+TT_FN float tt_float_bits(tt_u32 u) { return __uint_as_float(u); }
+TT_FN tt_u64 tt_bits_f64(double x) { return (tt_u64)__double_as_longlong(x); }
+TT_FN double tt_double_bits(tt_u64 u) { return __longlong_as_double((tt_i64)u); }
+TT_FN float tt_fma_f32(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+TT_FN double tt_fma_f64(double a, double b, double c) { return __fma_rn(a, b, c); }
+TT_FN float tt_sqrt_f32(float x) { return __fsqrt_rn(x); }
+TT_FN double tt_sqrt_f64(double x) { return __dsqrt_rn(x); }
+#else
+TT_FN tt_u32 tt_bits_f32(float x) { tt_u32 u; memcpy(&u, &x, sizeof u); return u; }
+TT_FN float tt_float_bits(tt_u32 u) { float x; memcpy(&x, &u, sizeof x); return x; }
+TT_FN tt_u64 tt_bits_f64(double x) { tt_u64 u; memcpy(&u, &x, sizeof u); return u; }
+TT_FN double tt_double_bits(tt_u64 u) { double x; memcpy(&x, &u, sizeof x); return x; }
+TT_FN float tt_fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+TT_FN double tt_fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }
+TT_FN float tt_sqrt_f32(float x) { return __builtin_sqrtf(x); }
+TT_FN double tt_sqrt_f64(double x) { return __builtin_sqrt(x); }
+#endif
+
+#define TT_INF_F32 tt_float_bits(0x7f800000u)
+#define TT_NAN_F32 tt_float_bits(0x7fc00000u)
+#define TT_INF_F64 tt_double_bits(0x7ff0000000000000ull)
+#define TT_NAN_F64 tt_double_bits(0x7ff8000000000000ull)
+
+TT_FN float tt_abs_f32(float x) { return tt_float_bits(tt_bits_f32(x) & 0x7fffffffu); }
+TT_FN double tt_abs_f64(double x) { return tt_double_bits(tt_bits_f64(x) & 0x7fffffffffffffffull); }
+
+TT_FN float tt_copysign_f32(float x, float s) {
+  return tt_float_bits((tt_bits_f32(x) & 0x7fffffffu) | (tt_bits_f32(s) & 0x80000000u));
+}
+TT_FN double tt_copysign_f64(double x, double s) {
+  return tt_double_bits((tt_bits_f64(x) & 0x7fffffffffffffffull) |
+                        (tt_bits_f64(s) & 0x8000000000000000ull));
+}
+
+#endif

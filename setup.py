@@ -1,0 +1,42 @@
+"""Builds tinytorch's C kernels. What the package is, and what it needs, stands in pyproject.toml."""
+
+import concurrent.futures
+import os
+import pathlib
+import runpy
+import shutil
+import sys
+
+from setuptools import setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = pathlib.Path(__file__).resolve().parent
+BUILD = runpy.run_path(str(ROOT / "kernels" / "cpu" / "cffi_build.py"))
+
+
+class BuildKernels(build_ext):
+    """Compiles kernels/cpu/simd/*.c once per instruction set, with its own flags, and the rest as usual."""
+
+    def build_extensions(self):
+        compiler = os.environ.get("CC", "cc").split()[0]
+        if not shutil.which(compiler) and not shutil.which("gcc"):
+            sys.exit(f"tinytorch needs a C compiler to build its kernels: '{compiler}' was not found; "
+                     "install gcc or clang (Debian: apt install gcc), or set CC.")
+        super().build_extensions()
+
+    def build_extension(self, ext):
+        def compile_one(job):
+            isa, source = job
+            return self.compiler.compile(
+                [source], output_dir=os.path.join(self.build_temp, isa), macros=[("TT_ISA", isa), *ext.define_macros],
+                include_dirs=ext.include_dirs, extra_postargs=BUILD["FLAGS"] + BUILD["ISAS"][isa],
+                debug=self.debug, depends=ext.depends)
+
+        jobs = [(isa, BUILD["relative"](s)) for isa in BUILD["ISAS"] for s in BUILD["SIMD_SOURCES"]]
+        with concurrent.futures.ThreadPoolExecutor(self.parallel or os.cpu_count()) as pool:
+            for objects in pool.map(compile_one, jobs):
+                ext.extra_objects = [*ext.extra_objects, *objects]
+        super().build_extension(ext)
+
+
+setup(cffi_modules=["kernels/cpu/cffi_build.py:ffibuilder"], cmdclass={"build_ext": BuildKernels})

@@ -1,0 +1,224 @@
+"""Backward: gradients flow through Nodes in the reverse order of their making.
+
+A Node's parents are always older than it, so taking the youngest pending Node first (a heap on ``key``) is a
+topological order: no pass to count dependencies, no recursion, no state in the Nodes themselves, so that threads may
+run backward through shared parts of a graph.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import weakref
+from heapq import heappop, heappush
+
+from ..backends.cpu import lib
+from ..tensor import Tensor, wrap
+from .modes import current, replace, restore
+from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, unpack
+
+
+def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: bool,
+        captures: dict[Node, list[int]] | None = None, num_captures: int = 0) -> list[Tensor | None]:
+    """Runs backward from ``roots``. With ``captures``, returns the gradients that reach those Nodes, at the given
+    places of the result, and runs only what leads to them; without, accumulates into the leaves."""
+    results: list[Tensor | None] = [None] * num_captures
+    useful = None if captures is None else leading_to(captures, [node for node, _ in roots])
+    pending: dict[Node, Tensor] = {}
+    heap: list[tuple[int, Node]] = []
+    old = replace(grad=create_graph)
+    node = None
+    try:
+        for node, g in roots:
+            if node in pending:
+                pending[node] = pending[node] + g
+            else:
+                pending[node] = g
+                heappush(heap, (node.key, node))
+        node = None
+        while True:
+            if node is None:  # else the next Node, with its gradient g, has skipped the heap
+                if not heap:
+                    break
+                node = heappop(heap)[1]
+                g = pending.pop(node)
+            extra = node.extra
+            if extra is not None:
+                g = before(node, extra, g)
+            if useful is not None:
+                for place in captures.get(node, ()):
+                    results[place] = g
+                if node not in useful:
+                    node = None
+                    continue
+            edges = node.edges
+            saved = node.saved
+            if not edges:
+                if type(node) is AccumulateGrad:
+                    accumulate(node, g, create_graph)
+                    node = None
+                    continue
+            elif type(node) is Port:
+                hand_over(node, g, pending, heap)
+                node = None
+                continue
+            if saved is FREED:
+                raise RuntimeError(
+                    "Trying to backward through the graph a second time (or directly access saved tensors after they "
+                    f"have already been freed): {node.name()} freed what it had saved when backward ran before. Specify "
+                    "retain_graph=True if you need to backward through the graph a second time.")
+            if create_graph or last_write[0] > -node.key or (extra is not None and extra.packed):
+                saved = unpack(node, create_graph)
+            grads = node.backward(g, saved, edges) if create_graph else node.fast(g, saved, edges)
+            if extra is not None:
+                grads = after(node, extra, grads, g)
+            if saved and not keep_graph:
+                node.saved = FREED
+            saved = node = None
+            for edge, gi in zip(edges, grads):
+                if gi is None or edge is None:
+                    continue
+                if edge is node:
+                    g = g + gi
+                elif edge in pending:
+                    pending[edge] = add_up(pending[edge], gi)
+                elif node is None:
+                    node, g = edge, gi
+                else:
+                    pending[edge] = gi
+                    heappush(heap, (edge.key, edge))
+            if node is not None and heap and heap[0][0] < node.key:  # a younger one is waiting
+                pending[node] = g
+                heappush(heap, (node.key, node))
+                node = None
+            grads = gi = None
+    except Exception as exc:
+        explain(node, exc)
+        raise
+    finally:
+        restore(old)
+    return results
+
+
+def hand_over(port: Port, g, pending: dict, heap: list) -> None:
+    """Puts the gradient of one of several outputs in its place; the Node that made them comes when all are in."""
+    index, num_outputs = port.saved
+    parent = port.edges[0]
+    if parent not in pending:
+        pending[parent] = [None] * num_outputs
+        heappush(heap, (parent.key, parent))
+    pending[parent][index] = g
+
+
+def add_up(old: Tensor, g: Tensor) -> Tensor:
+    """The sum of two gradients of one value."""
+    return old + g
+
+
+def leading_to(targets, roots: list[Node]) -> set[Node]:
+    """The Nodes whose backward must run for gradients to reach a target."""
+    oldest = max((t.key for t in targets), default=0)
+    seen, stack = set(roots), list(roots)
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is not None and edge not in seen and edge.key <= oldest:
+                seen.add(edge)
+                stack.append(edge)
+    useful: set[Node] = set()
+    for node in sorted(seen, key=lambda n: -n.key):  # oldest first: a Node's parents are judged before it
+        if any(edge in useful or edge in targets for edge in node.edges):
+            useful.add(node)
+    return useful
+
+
+def before(node: Node, extra: Extra, g):
+    """Hooks on the gradient that has arrived in full at ``node``; tensors that retain it."""
+    if extra.tensor_hooks:
+        for hook in list(extra.tensor_hooks.values()):
+            changed = hook(g)
+            if changed is not None:
+                check_replacement(node, g, changed)
+                g = changed
+    if extra.retains:
+        for ref in extra.retains:
+            t = ref()
+            if t is not None and t._node is node:
+                t._grad = g if getattr(t, "_grad", None) is None else t._grad + g
+    if extra.pre_hooks:
+        for hook in list(extra.pre_hooks.values()):
+            changed = hook(tuple(g) if type(g) is list else (g,))
+            if changed is not None:
+                changed = changed if isinstance(changed, (tuple, list)) else (changed,)
+                g = list(changed) if type(g) is list else changed[0]
+    return g
+
+
+def check_replacement(node, g, changed):
+    if not isinstance(changed, Tensor):
+        raise TypeError(f"{node.name()}: a tensor hook must return None or a Tensor, got {type(changed).__name__}")
+    if changed.shape != g.shape:
+        raise RuntimeError(f"{node.name()}: hook has changed the size of value: given {describe(g)}, "
+                           f"returned {describe(changed)}")
+
+
+def after(node: Node, extra: Extra, grads, g):
+    """Brings gradients back to the inputs' shapes and dtypes; NaN checks; hooks on the Node."""
+    if extra.adjust is not None:
+        grads = [gi if gi is None or meta is None else bring_back(gi, *meta)
+                 for gi, meta in zip(grads, extra.adjust)]
+    if extra.trace is not None and current().check_nan:
+        for k, gi in enumerate(grads):
+            if isinstance(gi, Tensor) and gi.dtype.is_floating_point and bool(gi.isnan().any()):
+                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th output.")
+    if extra.post_hooks:
+        for hook in list(extra.post_hooks.values()):
+            changed = hook(tuple(grads), tuple(g) if type(g) is list else (g,))
+            if changed is not None:
+                grads = changed if isinstance(changed, (tuple, list)) else (changed,)
+    return grads
+
+
+def bring_back(g: Tensor, shape, dtype) -> Tensor:
+    """The gradient of a broadcast, cast input: summed to its shape, in its dtype."""
+    if g.shape != shape:
+        g = g.sum_to_size(shape)
+    return g if g.dtype is dtype else g.to(dtype)
+
+
+def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
+    """Adds ``g`` to the leaf's gradient. A fresh ``g`` becomes it; one that others may see is copied."""
+    t = node.ref()
+    if t is None:
+        return
+    old = t._grad
+    if old is None:
+        # 2: the names `g` here and in the caller's frame, then getrefcount's own.
+        if create_graph:
+            t._grad = g
+        elif sys.getrefcount(g) <= 3 and g._h.storage.refs == 1 and g._h.flags & 1:
+            t._grad = g
+        else:
+            t._grad = wrap(lib.tt_contiguous(g._h)) if t._h.flags & 1 else g.detach().clone()
+    elif create_graph:
+        t._grad = old + g
+    else:
+        old.add_(g)
+    if node.post_accumulate:
+        for hook in list(node.post_accumulate.values()):
+            hook(t)
+
+
+def retain(t: Tensor) -> None:
+    """Makes backward keep the gradient of the non-leaf ``t`` in ``t.grad``."""
+    extra = need_extra(t._node)
+    if extra.retains is None:
+        extra.retains = []
+    if not any(ref() is t for ref in extra.retains):
+        extra.retains.append(weakref.ref(t))
+
+
+def explain(node: Node | None, exc: Exception) -> None:
+    """In anomaly mode, shows the forward call of the Node whose backward failed."""
+    if node is not None and node.extra is not None and node.extra.trace:
+        warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
+                      f"{node.extra.trace}", stacklevel=2)

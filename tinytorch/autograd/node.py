@@ -1,0 +1,314 @@
+"""Nodes of the graph: what an operation's derivative needs, and where the gradients go.
+
+Note [Graph ownership]
+A tensor holds the Node that made it; a Node holds its parents' Nodes (``edges``) and the values its derivative needs
+(``saved``). No parent knows its children and nothing is global, so a part of the graph that no tensor reaches is freed
+at once by reference counting. A Node that saves its own output saves an alias without history: no cycle.
+
+Note [Version counters]
+Every write in place adds one to the storage's ``version``, which all views share. A Node remembers the versions of
+what it saved. Whether to compare them is decided by time alone: ``count()`` numbers Nodes and writes alike, and only
+if the last write anywhere came after the Node was made does backward look at the versions one by one.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import weakref
+
+from ..backends.cpu import ffi, lib
+from ..tensor import Tensor, new, wrap
+from .modes import current
+
+count = itertools.count(1).__next__
+last_write = [0]
+writers: list[str] = []  # the names of operators that write in place, by the number the storage keeps
+overwrites: dict[int, tuple[int, str]] = {}  # anomaly mode: storage -> version and traceback of its last write
+
+FREED = ("freed",)  # stands in ``saved`` once backward has run and let go of it
+
+
+class Extra:
+    """What few Nodes have: kept apart, so that most pay one empty slot for all of it."""
+
+    __slots__ = ("adjust", "tensor_hooks", "pre_hooks", "post_hooks", "retains", "trace", "packed", "metadata")
+
+    def __init__(self):
+        self.adjust = None  # per input: None, or the (shape, dtype) its gradient must be brought back to
+        self.tensor_hooks = self.pre_hooks = self.post_hooks = None
+        self.retains = None  # weak references to the tensors that keep this gradient
+        self.trace = None  # anomaly mode: the forward stack
+        self.packed = False  # saved values went through saved_tensors_hooks
+        self.metadata = None
+
+
+class Node:
+    """One recorded operation. Each operator has a subclass, named as PyTorch's (``MulBackward0``)."""
+
+    __slots__ = ("edges", "saved", "key", "versions", "extra", "__weakref__")
+
+    op = "?"  # the operator's name
+    tensors = ()  # positions in ``saved`` that hold tensors: (position, name, index of the edge, or -1 for the
+    # output, or None where the argument is not differentiable)
+
+    backward = None  # (g, saved, edges) -> gradients, in differentiable operations
+    fast = None  # the same for when no derivative of it is asked
+
+    def name(self) -> str:
+        """The class's name, such as ``MulBackward0``."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self):
+        """The Nodes the gradients go to, each with the number of the output they are the gradient of."""
+        return tuple((e.edges[0], e.saved[0]) if isinstance(e, Port) else (e, 0) for e in self.edges)
+
+    @property
+    def metadata(self) -> dict:
+        """A dictionary for the user's own notes."""
+        extra = need_extra(self)
+        if extra.metadata is None:
+            extra.metadata = {}
+        return extra.metadata
+
+    def register_hook(self, hook):
+        """Calls ``hook(grad_inputs, grad_outputs)`` after this Node's backward; it may return other grad_inputs."""
+        extra = need_extra(self)
+        extra.post_hooks = extra.post_hooks if extra.post_hooks is not None else {}
+        return Handle(extra.post_hooks, hook)
+
+    def register_prehook(self, hook):
+        """Calls ``hook(grad_outputs)`` before this Node's backward; it may return other grad_outputs."""
+        extra = need_extra(self)
+        extra.pre_hooks = extra.pre_hooks if extra.pre_hooks is not None else {}
+        return Handle(extra.pre_hooks, hook)
+
+    def __call__(self, *grads):
+        """Applies the derivative to output gradients."""
+        grads = self.backward(grads[0] if len(grads) == 1 else list(grads), unpack(self, True), self.edges)
+        return grads[0] if len(grads) == 1 else tuple(grads)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+class Port(Node):
+    """One output of a Node that has several: passes its gradient on as number ``saved[0]`` of ``saved[1]``."""
+
+    __slots__ = ()
+    op = "output"
+
+
+class AccumulateGrad(Node):
+    """A leaf's end of the graph: adds what arrives to ``tensor.grad``."""
+
+    __slots__ = ("ref", "post_accumulate")
+    op = "accumulate"
+
+    def __init__(self, tensor: Tensor):
+        self.edges = self.saved = ()
+        self.key, self.versions, self.extra = -count(), 0, None
+        self.ref = weakref.ref(tensor)
+        self.post_accumulate = None
+
+    @property
+    def variable(self) -> Tensor | None:
+        """The leaf, while anything else holds it."""
+        return self.ref()
+
+
+class Handle:
+    """What registering a hook returns: ``remove()`` takes the hook out again. Also a context manager."""
+
+    _next_id = itertools.count().__next__
+
+    def __init__(self, hooks: dict, hook):
+        self.id, self._hooks = Handle._next_id(), hooks
+        hooks[self.id] = hook
+
+    def remove(self):
+        """Takes the hook out; a second call does nothing."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.remove()
+
+
+def need_extra(node: Node) -> Extra:
+    """The Node's Extra, made if it has none."""
+    if node.extra is None:
+        node.extra = Extra()
+    return node.extra
+
+
+def alias(t: Tensor, node: Node | None = None) -> Tensor:
+    """Another tensor of the same elements, with the history ``node``."""
+    out = wrap(lib.tt_alias(t._h))
+    out._node = node
+    return out
+
+
+class Packed:
+    """A saved value as ``saved_tensors_hooks`` packed it."""
+
+    __slots__ = ("value", "hook")
+
+    def __init__(self, value, hook):
+        self.value, self.hook = value, hook
+
+
+def describe(t: Tensor) -> str:
+    """``float32 tensor of shape (4, 4)``, for messages."""
+    return f"{t.dtype.name} tensor of shape {tuple(t.shape)}"
+
+
+def unpack(node: Node, with_history: bool) -> tuple:
+    """The saved values, checked against their versions; with the history that higher derivatives need."""
+    saved = node.saved
+    if not node.tensors or saved is FREED:
+        return saved
+    values = list(saved)
+    for k, (position, name, edge) in enumerate(node.tensors):
+        t = values[position]
+        if type(t) is Packed:
+            t = t.hook(t.value)
+            if not isinstance(t, Tensor):
+                raise TypeError(f"saved_tensors_hooks: the unpack hook must return a Tensor, got {type(t).__name__}")
+        elif isinstance(t, Tensor):
+            expected = saved_version(node, k, edge)
+            if t._h.storage.version != expected:
+                raise overwritten(node, t, name, expected)
+        else:
+            continue
+        if with_history and edge is not None:
+            owner = node if edge < 0 else node.edges[edge]
+            if t._node is not owner:
+                t = alias(t, owner)
+        values[position] = t
+    return tuple(values)
+
+
+def saved_version(node: Node, k: int, edge: int) -> int:
+    """The version at which the k-th saved tensor was saved. Elementwise operators stamp their result with it."""
+    if type(node.versions) is tuple:
+        return node.versions[k]
+    return node.versions >> (4 + 30 * edge) & 0x3FFFFFFF if edge >= 0 else 0
+
+
+def overwritten(node: Node, t: Tensor, name: str, expected: int) -> RuntimeError:
+    """The error for a saved tensor that was written in place since: who saved it, who wrote it, both versions."""
+    storage = t._h.storage
+    writer = writers[storage.writer] if 0 <= storage.writer < len(writers) else "an operation outside tinytorch"
+    what = "its result" if name == "out" else f"its argument '{name}'"
+    text = (f"one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"{node.name()} (of '{node.op}') saved {what}, a {describe(t)}, at version {expected}; '{writer}' has "
+            f"overwritten it and it is at version {storage.version} now. ")
+    trace = node.extra.trace if node.extra is not None else None
+    written = overwrites.get(address(t))
+    if trace:
+        text += f"\nForward call that saved it:\n{trace}"
+    if written and written[0] == storage.version:
+        text += f"\nIn-place call that overwrote it:\n{written[1]}"
+    if not trace:
+        text += "Hint: autograd.set_detect_anomaly(True) shows the lines of both."
+    return RuntimeError(text)
+
+
+def address(t: Tensor) -> int:
+    """The storage's address: the same for all views."""
+    return int(ffi.cast("intptr_t", t._h.storage))
+
+
+def link(cls: type, edges: tuple, saved: tuple, versions, key: int | None = None) -> Node:
+    """A new Node of class ``cls``; traces and packs as the thread's mode asks."""
+    node = new(cls)
+    node.edges, node.saved, node.versions = edges, saved, versions
+    node.key = -count() if key is None else key
+    node.extra = None
+    mode = current()
+    if mode.anomaly:
+        need_extra(node).trace = mode.anomaly()
+    if mode.saved_hooks and cls.tensors:
+        pack_saved(node, *mode.saved_hooks[-1])
+    return node
+
+
+def pack_saved(node: Node, pack, unpack_hook) -> None:
+    """Puts the Node's saved tensors through a pack hook."""
+    values = list(node.saved)
+    for position, _, _ in node.tensors:
+        if isinstance(values[position], Tensor):
+            values[position] = Packed(pack(values[position]), unpack_hook)
+    node.saved = tuple(values)
+    need_extra(node).packed = True
+
+
+def make_ports(node: Node, outputs) -> None:
+    """Gives each of several outputs its place in the graph."""
+    for index, t in enumerate(outputs):
+        if isinstance(t, Tensor) and t.dtype.is_floating_point:
+            port = new(Port)
+            port.edges, port.saved, port.versions, port.extra = (node,), (index, len(outputs)), 0, None
+            port.key = -count()
+            t._node = port
+
+
+def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None = None, *, title: str | None = None,
+               variadic: bool = False) -> type:
+    """The Node class of an operator, from one formula per differentiable input. Its ``save(edges, out, *args)`` gives
+    what to save; ``saves`` is the same as an expression.
+
+    A formula is a function whose first parameter is the output's gradient ``g``. Its others name what it needs, and so
+    what is saved: a parameter of the operator, ``out``, or ``<parameter>_shape`` and ``<parameter>_dtype``, for which
+    the tensor itself is not kept. ``fast`` holds formulas for when no higher derivative is asked.
+    """
+    inputs = list(vjps)
+    uses: dict[str, set[int]] = {}
+    for group in (vjps, fast or {}):
+        for name, formula in group.items():
+            for arg in list(inspect.signature(formula).parameters)[1:]:
+                uses.setdefault(arg, set()).add(inputs.index(name))
+    fields, tensors = [], []
+    for position, (arg, users) in enumerate(uses.items()):
+        base, _, suffix = arg.rpartition("_")
+        if arg == "out":
+            value = "alias(out)"
+            tensors.append((position, "out", -1))
+        elif arg in params:
+            value = arg
+            tensors.append((position, arg, inputs.index(arg) if arg in inputs else None))
+        elif suffix in ("shape", "dtype") and base in params:
+            value = f"{base}.{suffix}"
+        else:
+            raise TypeError(f"{op}: a formula names '{arg}', which is no parameter of {op}{params}")
+        if not variadic and len(users) < len(inputs):
+            value += " if " + " or ".join(f"edges[{i}] is not None" for i in sorted(users)) + " else None"
+        fields.append(value)
+    saves = f"({''.join(f + ', ' for f in fields)})"
+    namespace = {"alias": alias}
+    source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
+    for kind, group in (("backward", vjps), ("fast", {**vjps, **(fast or {})})):
+        results = []
+        for i, name in enumerate(inputs):
+            formula = f"{kind}_{name}"
+            namespace[formula] = group[name]
+            call = f"{formula}({', '.join(['g', *list(inspect.signature(group[name]).parameters)[1:]])})"
+            results.append(call if variadic or len(inputs) == 1 else f"None if edges[{i}] is None else {call}")
+        source += f"def {kind}(g, saved, edges):\n"
+        source += f"    {', '.join(uses)}{',' if uses else ''} = saved\n" if uses else ""
+        source += f"    return {results[0]}\n" if variadic else f"    return ({''.join(r + ', ' for r in results)})\n"
+    exec(compile(source, f"<derivative of {op}>", "exec"), namespace)  # as collections.namedtuple makes its methods
+    title = title or "".join(p.capitalize() for p in op.strip("_").split("_")) + "Backward0"
+    return type(title, (Node,), {"__slots__": (), "op": op, "tensors": tuple(tensors), "__module__": __name__,
+                                "backward": staticmethod(namespace["backward"]),
+                                "fast": staticmethod(namespace["fast"]),
+                                "save": staticmethod(namespace["save"]), "saves": saves})
+
+
+def saved_versions(cls: type, saved: tuple) -> tuple:
+    """The present versions of the tensors among ``saved``, in the order of ``cls.tensors``."""
+    return tuple(saved[p]._h.storage.version if isinstance(saved[p], Tensor) else 0 for p, _, _ in cls.tensors)

@@ -1,0 +1,172 @@
+"""Views and writes in place.
+
+Note [Views in the graph]
+A view knows its base (never a view itself) and how it was made. A write in place through any of them
+
+- bumps the storage's version, so every other view of the base is *stale*: the C kernels decline it, and ``refresh``
+  gives it a new history, the base's followed by ``as_strided``;
+- if it is recorded and went through a view, rewrites the base's history: ``CopySlices``, whose derivative replaces the
+  written part of the base's gradient.
+"""
+
+from __future__ import annotations
+
+from ..tensor import Tensor
+from .engine import after
+from .modes import current, modes
+from .node import AccumulateGrad, Node, address, count, describe, last_write, link, overwrites, unpack, writers
+
+FLAG_VIEW = 4
+DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)
+
+_REFUSALS = {
+    NO_GRAD: "A view was created in no_grad mode and is being modified inplace with grad mode enabled.",
+    INFERENCE: "A view was created in inference mode and is being modified inplace in normal mode.",
+    MULTI_OUTPUT: "is a view and is being modified inplace. This view is the output of a function that returns "
+                  "multiple views. Such functions do not allow the output views to be modified inplace. You should "
+                  "replace the inplace operation by an out-of-place one.",
+    CUSTOM: "is a view created inside a custom Function (or because an input was returned as-is) and is being "
+            "modified inplace. Please clone() the result inside the Function.",
+}
+
+
+class View:
+    """How a view came to be."""
+
+    __slots__ = ("base", "creation")
+
+    def __init__(self, base: Tensor, creation: int):
+        self.base, self.creation = base, creation
+
+
+def view_of(t: Tensor) -> View | None:
+    """The View of ``t``, or None if it is not a differentiable view."""
+    return t._view if t._h.flags & FLAG_VIEW else None
+
+
+def track(source: Tensor, out: Tensor, creation: int = DEFAULT) -> Tensor:
+    """Makes ``out``, which shows elements of ``source``, a differentiable view."""
+    h = source._h
+    if h.flags & FLAG_VIEW:
+        made = source._view
+        base, creation = made.base, creation or made.creation
+    else:
+        base = source
+    if modes and not creation:
+        mode = current()
+        creation = DEFAULT if mode.grad else INFERENCE if mode.inference else NO_GRAD
+    out._view = View(base, creation)
+    h = out._h
+    h.seen_version = h.storage.version
+    h.flags |= FLAG_VIEW
+    return out
+
+
+def refresh(t: Tensor) -> None:
+    """Brings a view's history up to date with writes to its base."""
+    h = t._h
+    if not h.flags & FLAG_VIEW:
+        return
+    version = h.storage.version
+    if h.seen_version == version:
+        return
+    h.seen_version = version
+    made = t._view
+    base = made.base
+    if base._node is None or made.creation in (NO_GRAD, INFERENCE):
+        return
+    if isinstance(base._node, AccumulateGrad) and t._node is not None:
+        return  # written under no_grad: the history is as it was
+    t._node = strided_history(t, base)
+
+
+def strided_history(t: Tensor, base: Tensor) -> Node:
+    """The Node that derives the view ``t`` from its base's present history."""
+    return link(AsStridedBackward0, (base._node,), geometry(base, t), ())
+
+
+def geometry(base: Tensor, t: Tensor) -> tuple:
+    """Base's shape and strides; the view's shape, strides and start relative to the base's."""
+    return (base.shape, base.stride(), t.shape, t.stride(), t.storage_offset() - base.storage_offset())
+
+
+def _as_strided_backward(g, saved, edges):
+    shape, stride, size, steps, start = saved
+    zeros = g.new_zeros(()).expand(shape).with_layout(shape, stride)
+    return (zeros.as_strided_scatter(g, size, steps, start),)
+
+
+class AsStridedBackward0(Node):
+    """The history of a view of a base that was written in place."""
+
+    __slots__ = ()
+    op = "as_strided"
+    backward = fast = staticmethod(_as_strided_backward)
+
+
+def _copy_slices_backward(g, saved, edges):
+    inner, (shape, stride, size, steps, start) = saved
+    g = g.with_layout(shape, stride)
+    part = g.as_strided(size, steps, start)
+    grads = inner.backward(part, unpack(inner, current().grad), inner.edges)
+    if inner.extra is not None and inner.extra.adjust is not None:
+        grads = after(inner, inner.extra, grads, part)
+    rest = None
+    if edges[0] is not None:
+        kept = grads[0] if grads[0] is not None else part.new_zeros(()).expand(size)
+        rest = g.as_strided_scatter(kept, size, steps, start)
+    return (rest, *grads[1:])
+
+
+class CopySlices(Node):
+    """The history of a base that was written through a view: ``saved`` holds the write's own Node."""
+
+    __slots__ = ()
+    op = "copy_slices"
+    backward = fast = staticmethod(_copy_slices_backward)
+
+
+def writer_number(name: str) -> int:
+    """The number under which a storage remembers that ``name`` wrote it."""
+    if name not in writers:
+        writers.append(name)
+    return writers.index(name)
+
+
+def check_inplace(t: Tensor, name: str) -> None:
+    """Refuses a recorded write in place as PyTorch does: leaves, views of leaves, views of several outputs, views
+    from no_grad. Nothing has been written yet."""
+    refresh(t)
+    made = view_of(t)
+    if made is None:
+        if isinstance(t._node, AccumulateGrad):
+            raise RuntimeError(f"{name}: a leaf Variable that requires grad is being used in an in-place operation "
+                               f"({describe(t)}).")
+        return
+    if isinstance(made.base._node, AccumulateGrad):
+        raise RuntimeError(f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
+                           f"operation ({describe(t)}).")
+    if made.creation != DEFAULT:
+        raise RuntimeError(f"{name}: Output of {t._node.name() if t._node else 'a view'} "
+                           f"{_REFUSALS[made.creation]}")
+
+
+def wrote(t: Tensor) -> None:
+    """Notes that ``t`` was written just now. The C side has bumped the version already."""
+    last_write[0] = count()
+    if modes:
+        mode = current()
+        if mode.anomaly:
+            overwrites[address(t)] = (t._h.storage.version, mode.anomaly())
+
+
+def rebase(t: Tensor, node: Node) -> None:
+    """Makes ``node`` the history of ``t``, which was just written in place, and of its base if it is a view."""
+    made = view_of(t)
+    if made is None:
+        t._node = node
+        return
+    base = made.base
+    base._node = link(CopySlices, (base._node, *node.edges[1:]), (node, geometry(base, t)), ())
+    t._h.seen_version = t._h.storage.version
+    t._node = strided_history(t, base)

@@ -1,0 +1,91 @@
+"""The CPU: C kernels behind cffi. Errors of the C side become Python exceptions here."""
+
+from __future__ import annotations
+
+from ._cpu import ffi, lib
+
+__all__ = ["ffi", "lib", "OutOfMemoryError", "error", "check", "memory_stats", "memory_allocated",
+           "max_memory_allocated", "memory_reserved", "reset_peak_memory_stats", "empty_cache",
+           "get_num_threads", "set_num_threads"]
+
+
+class OutOfMemoryError(RuntimeError):
+    """No memory for an array; the message names the bytes that were asked for. Follows ``torch.OutOfMemoryError``."""
+
+
+_EXCEPTIONS = (RuntimeError, ValueError, RuntimeError, TypeError, IndexError, OutOfMemoryError, ZeroDivisionError)
+_DECLINED = 0
+
+
+def error(op: str | None = None) -> Exception:
+    """The exception for what the last C call of this thread refused; ``op`` is put in front where the text lacks it."""
+    kind = lib.tt_error_kind()
+    text = ffi.string(lib.tt_error_text()).decode()
+    if kind == _DECLINED:
+        text = "an operand is not ready for the CPU's kernels"
+    if op and not text.startswith(op):
+        text = f"{op}: {text}"
+    return _EXCEPTIONS[kind](text)
+
+
+def declined() -> bool:
+    """Did the last C call of this thread decline, rather than find bad input? Note [Declining] in api/core.h."""
+    return lib.tt_error_kind() == _DECLINED
+
+
+def check(status: int, op: str | None = None) -> int:
+    """Raises when a C call that returns a status refused."""
+    if status < 0:
+        raise error(op)
+    return status
+
+
+_STATS = ("allocated_bytes.all.current", "allocated_bytes.all.peak", "reserved_bytes.all.current",
+          "reserved_bytes.all.peak", "allocation.all.allocated", "allocation.all.freed", "num_ooms")
+
+
+def memory_stats() -> dict[str, int]:
+    """Figures of the CPU's memory caches, under the names of ``torch.cuda.memory_stats``.
+
+    Allocated bytes are those of live tensors, in whole blocks; reserved bytes are held from the system.
+    """
+    out = ffi.new("int64_t[]", len(_STATS))
+    lib.tt_memory_stats(out)
+    stats = dict(zip(_STATS, out))
+    stats["allocation.all.current"] = stats["allocation.all.allocated"] - stats["allocation.all.freed"]
+    return stats
+
+
+def memory_allocated() -> int:
+    """Bytes of live tensors."""
+    return memory_stats()["allocated_bytes.all.current"]
+
+
+def max_memory_allocated() -> int:
+    """The most bytes of live tensors since the start or ``reset_peak_memory_stats``."""
+    return memory_stats()["allocated_bytes.all.peak"]
+
+
+def memory_reserved() -> int:
+    """Bytes held from the system, free blocks in the caches among them."""
+    return memory_stats()["reserved_bytes.all.current"]
+
+
+def reset_peak_memory_stats() -> None:
+    """Peaks start again from the present figures."""
+    lib.tt_reset_peak()
+
+
+def empty_cache() -> None:
+    """Gives free blocks back to the system: the shared ones and this thread's."""
+    lib.tt_empty_cache()
+
+
+def get_num_threads() -> int:
+    """Threads that kernels and BLAS may use."""
+    return lib.tt_get_num_threads()
+
+
+def set_num_threads(n: int) -> None:
+    """Lets kernels and BLAS use ``n`` threads; results do not depend on it. RuntimeError unless 1 <= n <= 256."""
+    check(lib.tt_set_num_threads(n))

@@ -1,0 +1,1 @@
+"""Operators: softmax, normalisation, dropout, embedding."""

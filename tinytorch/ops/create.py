@@ -1,0 +1,1 @@
+"""Operators: creation from values and ranges."""

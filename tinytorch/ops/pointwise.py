@@ -1,0 +1,451 @@
+"""Elementwise operators: a kernel in kernels/scalar, a derivative, a sentence.
+
+In formulas ``g`` is the gradient of the result ``out``, and the inputs are ``input``, or ``a`` and ``b``. The
+derivatives are those of any table of calculus (for instance Abramowitz and Stegun, chapters 4 and 7).
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..dtypes import bool as _bool
+from ..dtypes import float64 as _float64
+from ..tensor import Tensor
+from .declare import FUNCTIONS, binary, both, function, method, ternary, unary, without_history
+
+# Arithmetic.
+
+_add = binary("add", lambda g: g, lambda g: g, dunder="add", doc="a + b, broadcast.")
+_sub = binary("sub", lambda g: g, lambda g: -g, dunder="sub", doc="a - b, broadcast.")
+mul = binary("mul", lambda g, b: g * b, lambda g, a: g * a, dunder="mul", doc="a * b, broadcast.",
+             fast={"a": lambda g, b: _times(g, b), "b": lambda g, a: _times(g, a)})
+_times = without_history(mul)
+_div = binary("div", lambda g, b: g / b, lambda g, b, out: -g * out / b, dunder="truediv",
+              doc="a / b, broadcast; integers give floats.")
+remainder = binary("remainder", lambda g: g, lambda g, a, b: -g * a.floor_divide(b), dunder="mod",
+                   doc="a modulo b, with the sign of b.")
+fmod = binary("fmod", lambda g: g, lambda g, a, b: -g * (a / b).trunc(), doc="a modulo b, with the sign of a.")
+floor_divide = binary("floor_divide", lambda g: None, lambda g: None, dunder="floordiv",
+                      doc="The floor of a / b, broadcast.")
+_trunc_divide = binary("trunc_divide", lambda g: None, lambda g: None, attach=False, doc="a / b rounded to zero.")
+
+
+def _pow_a(g, a, b):
+    if not isinstance(b, Tensor):
+        return a.new_zeros(()).expand(a.shape) if b == 0 else g * (b * a ** (b - 1))
+    return g * (b * a ** (b - 1)).masked_fill(b == 0, 0)
+
+
+def _pow_b(g, a, b, out):
+    # d/db a^b = a^b log a, taken as 0 where a is 0 and b is not negative.
+    base = a if isinstance(a, Tensor) else g.new_full((), a)
+    return g * (out * base.log()).masked_fill((base == 0) & (b >= 0), 0)
+
+
+_pow = binary("pow", _pow_a, _pow_b, dunder="pow", doc="a to the power b, broadcast.")
+neg = unary("neg", lambda g: -g, doc="-x.")
+positive = unary("positive", lambda g: g, doc="x.", inplace=False)
+abs = unary("abs", lambda g, input: g * input.sign(), doc="|x|.")
+sign = unary("sign", lambda g: g * 0, doc="-1, 0 or 1.")
+square = unary("square", lambda g, input: g * (2 * input), doc="x * x.")
+sqrt = unary("sqrt", lambda g, out: g / (2 * out), doc="The square root.")
+rsqrt = unary("rsqrt", lambda g, out: g * (-0.5 * (out * out * out)), doc="1 / sqrt(x).")
+reciprocal = unary("reciprocal", lambda g, out: -g * (out * out), doc="1 / x.")
+
+# Rounding.
+
+floor = unary("floor", lambda g: g * 0, doc="The largest integer not above x.")
+ceil = unary("ceil", lambda g: g * 0, doc="The smallest integer not below x.")
+_round = unary("round", lambda g: g * 0, doc="The nearest integer, halves to even.")
+trunc = unary("trunc", lambda g: g * 0, doc="x without its fraction.")
+frac = unary("frac", lambda g: g, doc="The fraction of x, with its sign.")
+
+# Exponentials and logarithms.
+
+_LN2, _LN10 = math.log(2), math.log(10)
+exp = unary("exp", lambda g, out: g * out, doc="e to the power x.")
+exp2 = unary("exp2", lambda g, out: g * (out * _LN2), doc="2 to the power x.")
+expm1 = unary("expm1", lambda g, out: g * (out + 1), doc="exp(x) - 1, accurate near 0.")
+log = unary("log", lambda g, input: g / input, doc="The natural logarithm.")
+log2 = unary("log2", lambda g, input: g / (input * _LN2), doc="The logarithm of base 2.")
+log10 = unary("log10", lambda g, input: g / (input * _LN10), doc="The logarithm of base 10.")
+log1p = unary("log1p", lambda g, input: g / (input + 1), doc="log(1 + x), accurate near 0.")
+logaddexp = binary("logaddexp", lambda g, a, out: g * (a - out).exp(), lambda g, b, out: g * (b - out).exp(),
+                   doc="log(exp(a) + exp(b)).", inplace=False)
+xlogy = binary("xlogy", lambda g, a, b: (g * b.log() if isinstance(b, Tensor) else g * math.log(b)).masked_fill(
+    (a == 0) & (b <= 0), 0), lambda g, a, b: g * a / b, doc="a log b, and 0 where a is 0.")
+
+# Trigonometric and hyperbolic functions.
+
+sin = unary("sin", lambda g, input: g * input.cos(), doc="The sine.")
+cos = unary("cos", lambda g, input: -g * input.sin(), doc="The cosine.")
+tan = unary("tan", lambda g, out: g * (1 + out * out), doc="The tangent.")
+asin = unary("asin", lambda g, input: g * (1 - input * input).rsqrt(), doc="The inverse sine.")
+acos = unary("acos", lambda g, input: -g * (1 - input * input).rsqrt(), doc="The inverse cosine.")
+atan = unary("atan", lambda g, input: g / (input * input + 1), doc="The inverse tangent.")
+sinh = unary("sinh", lambda g, input: g * input.cosh(), doc="The hyperbolic sine.")
+cosh = unary("cosh", lambda g, input: g * input.sinh(), doc="The hyperbolic cosine.")
+tanh = unary("tanh", lambda g, out: g * (1 - out * out), fast=lambda g, out: _tanh_backward(g, out),
+             doc="The hyperbolic tangent.")
+asinh = unary("asinh", lambda g, input: g * (input * input + 1).rsqrt(), doc="The inverse hyperbolic sine.")
+acosh = unary("acosh", lambda g, input: g * ((input - 1) * (input + 1)).rsqrt(),
+              doc="The inverse hyperbolic cosine.")
+atanh = unary("atanh", lambda g, input: g / (1 - input * input), doc="The inverse hyperbolic tangent.")
+atan2 = binary("atan2", lambda g, a, b: g * (b / (a * a + b * b)), lambda g, a, b: g * (-a / (a * a + b * b)),
+               doc="The angle of the point (b, a).")
+hypot = binary("hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), doc="sqrt(a^2 + b^2).")
+
+# Special functions. d erf / dx = 2 / sqrt(pi) exp(-x^2).
+
+_TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+erf = unary("erf", lambda g, input: g * (_TWO_OVER_SQRT_PI * (-(input * input)).exp()), doc="The error function.")
+erfc = unary("erfc", lambda g, input: g * (-_TWO_OVER_SQRT_PI * (-(input * input)).exp()), doc="1 - erf(x).")
+erfinv = unary("erfinv", lambda g, out: g * ((out * out).exp() / _TWO_OVER_SQRT_PI),
+               doc="The inverse error function.")
+lgamma = unary("lgamma", lambda g, input: g * input.digamma(), doc="log |gamma(x)|.")
+digamma = unary("digamma", doc="The derivative of lgamma.")
+
+# Activations, with their derivatives' own kernels for when no higher derivative is asked.
+
+_tanh_backward = binary("tanh_backward", attach=False, doc="g (1 - out^2).")
+_sigmoid_backward = binary("sigmoid_backward", attach=False, doc="g out (1 - out).")
+_relu_backward = binary("relu_backward", lambda g, b: g * (b > 0), lambda g: None, attach=False, doc="g where out > 0.")
+_silu_backward = binary("silu_backward", attach=False, doc="silu's.")
+_gelu_backward = binary("gelu_backward", attach=False, doc="gelu's.")
+_gelu_tanh_backward = binary("gelu_tanh_backward", attach=False, doc="gelu's in the tanh form.")
+
+
+def _silu_formula(g, input):
+    s = input.sigmoid()
+    return g * (s * (1 + input * (1 - s)))
+
+
+def _gelu_formula(g, input):
+    cdf = 0.5 * (1 + (input * math.sqrt(0.5)).erf())
+    pdf = (input * input * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
+    return g * (cdf + input * pdf)
+
+
+def _gelu_tanh_formula(g, input):
+    k, c = math.sqrt(2 / math.pi), 0.044715
+    t = (k * (input + c * input * input * input)).tanh()
+    slope = k * (1 + 3 * c * input * input)
+    return g * (0.5 * (1 + t) + 0.5 * input * (1 - t * t) * slope)
+
+
+relu = unary("relu", lambda g, out: _relu_backward(g, out), doc="x where it is positive, else 0.")
+sigmoid = unary("sigmoid", lambda g, out: g * (out * (1 - out)), fast=lambda g, out: _sigmoid_backward(g, out),
+                doc="1 / (1 + exp(-x)).")
+_logsigmoid = unary("logsigmoid", lambda g, input: g * (-input).sigmoid(), title="LogSigmoidBackward0", attach=False,
+                    doc="log(sigmoid(x)).")
+_softplus = unary("softplus", lambda g, input: g * input.sigmoid(), attach=False, doc="log(1 + exp(x)).")
+_silu = unary("silu", _silu_formula, fast=lambda g, input: _silu_backward(g, input), attach=False,
+              doc="x sigmoid(x).")
+_gelu = unary("gelu", _gelu_formula, fast=lambda g, input: _gelu_backward(g, input), attach=False,
+              doc="x Phi(x).")
+_gelu_tanh = unary("gelu_tanh", _gelu_tanh_formula, fast=lambda g, input: _gelu_tanh_backward(g, input),
+                   title="GeluBackward0", attach=False, doc="gelu by its tanh approximation.")
+
+# Selection. Where two values are equal, maximum and minimum share the gradient.
+
+
+def _winner(g, wins, ties):
+    """``g`` where this argument was chosen, half of it where both are equal."""
+    return g.masked_fill(~(wins | ties), 0) * (1 - 0.5 * ties.to(g.dtype))
+
+
+maximum = binary("maximum", lambda g, a, b: _winner(g, a > b, a == b), lambda g, a, b: _winner(g, b > a, a == b),
+                 inplace=False, doc="The larger; NaN if either is.")
+minimum = binary("minimum", lambda g, a, b: _winner(g, a < b, a == b), lambda g, a, b: _winner(g, b < a, a == b),
+                 inplace=False, doc="The smaller; NaN if either is.")
+fmax = binary("fmax", lambda g, a, b: g.masked_fill(~((a >= b) | b.isnan()), 0),
+              lambda g, a, b: g.masked_fill((a >= b) | b.isnan(), 0), inplace=False,
+              doc="The larger; a number rather than NaN.")
+fmin = binary("fmin", lambda g, a, b: g.masked_fill(~((a <= b) | b.isnan()), 0),
+              lambda g, a, b: g.masked_fill((a <= b) | b.isnan(), 0), inplace=False,
+              doc="The smaller; a number rather than NaN.")
+copysign = binary("copysign", lambda g, a, out: g * (a.sign() * out.sign()), lambda g: g * 0,
+                  doc="The magnitude of a with the sign of b.")
+nextafter = binary("nextafter", doc="The float after a, towards b.")
+heaviside = binary("heaviside", doc="0 below 0, 1 above, and b at 0.")
+
+# Comparisons and logic.
+
+for _name, _dunder, _doc in (("eq", "eq", "a == b"), ("ne", "ne", "a != b"), ("lt", "lt", "a < b"),
+                             ("le", "le", "a <= b"), ("gt", "gt", "a > b"), ("ge", "ge", "a >= b")):
+    binary(_name, doc=f"{_doc}, broadcast; bool.")
+    setattr(Tensor, f"__{_dunder}__", getattr(Tensor, _name))
+for _name, _dunder in (("bitwise_and", "and"), ("bitwise_or", "or"), ("bitwise_xor", "xor"),
+                       ("bitwise_left_shift", "lshift"), ("bitwise_right_shift", "rshift")):
+    binary(_name, dunder=_dunder, doc=f"{_name.replace('_', ' ')} of integers or bools.")
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    binary(_name, doc=f"{_name.replace('_', ' ')} of truth values; bool.")
+logical_not = unary("logical_not", doc="Is x zero? bool.")
+bitwise_not = unary("bitwise_not", doc="The bits of an integer, or a bool, inverted.")
+Tensor.__invert__ = bitwise_not
+Tensor.__neg__ = Tensor.neg
+Tensor.__pos__ = Tensor.positive
+Tensor.__abs__ = Tensor.abs
+isnan = unary("isnan", doc="Is x not a number? bool.", inplace=False)
+isinf = unary("isinf", doc="Is x infinite? bool.", inplace=False)
+isfinite = unary("isfinite", doc="Is x neither infinite nor NaN? bool.", inplace=False)
+signbit = unary("signbit", doc="Is the sign bit set? bool.", inplace=False)
+
+# Three inputs.
+
+_where = ternary("where", None, lambda g, condition: g.masked_fill(~condition, 0),
+                 lambda g, condition: g.masked_fill(condition, 0), params=("condition", "a", "b"),
+                 doc="a where the condition holds, else b.")
+_clamp = ternary("clamp", lambda g, input, lo, hi: g * ((input >= lo) & (input <= hi)),
+                 lambda g, input, lo, hi: g * ((input < lo) & (lo < hi)),
+                 lambda g, input, lo, hi: g * ((input > hi) | (hi < lo)), params=("input", "lo", "hi"),
+                 doc="input, but not below lo nor above hi.")
+_lerp = ternary("lerp", lambda g, weight: g * (1 - weight), lambda g, weight: g * weight,
+                lambda g, input, end: g * (end - input), params=("input", "end", "weight"),
+                doc="input + weight (end - input).")
+_addcmul = ternary("addcmul", lambda g: g, lambda g, b: g * b, lambda g, a: g * a, params=("input", "a", "b"),
+                   doc="input + a b.")
+_addcdiv = ternary("addcdiv", lambda g: g, lambda g, b: g / b, lambda g, a, b: -g * a / (b * b),
+                   params=("input", "a", "b"), doc="input + a / b.")
+
+
+@function
+def where(condition, input=None, other=None, *, out=None):
+    """``input`` where the bool tensor ``condition`` holds, else ``other``; all three broadcast. With the condition
+    alone, the indices where it holds, as ``nonzero(as_tuple=True)``. Follows ``torch.where``."""
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    return _where(condition, input, other, out=out)
+
+
+@method
+def where(self, condition, other):  # noqa: F811
+    """``self`` where ``condition`` holds, else ``other``."""
+    return _where(condition, self, other)
+
+
+@both
+def masked_fill(input, mask, value):
+    """``input`` with ``value`` (a number or 0-d tensor) where the bool tensor ``mask`` holds."""
+    if mask.dtype is not _bool:
+        raise RuntimeError(f"masked_fill: expected mask to be a bool tensor, got {mask.dtype!r}")
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise RuntimeError(f"masked_fill: value must be a number or 0-dimensional, got shape {tuple(value.shape)}")
+    if not input._h.dtype >= 6:
+        value = _fill_value("masked_fill", input, value)
+    out = _where(mask, value, input)
+    return out if out.dtype is input.dtype else out.to(input.dtype)
+
+
+def _fill_value(op, input, value):
+    number = value.item() if isinstance(value, Tensor) else value
+    if isinstance(number, float):
+        raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name}: {number}")
+    return value
+
+
+@method
+def masked_fill_(self, mask, value):
+    """In place: ``value`` where ``mask`` holds."""
+    if mask.dtype is not _bool:
+        raise RuntimeError(f"masked_fill_: expected mask to be a bool tensor, got {mask.dtype!r}")
+    return _where.info.into(self, (mask, value, self), "masked_fill_")
+
+
+def _bounds(op, input, min, max):
+    if min is None and max is None:
+        raise RuntimeError(f"{op}: At least one of 'min' or 'max' must not be None")
+    # One bound alone is maximum or minimum; both in one pass.
+    if min is None or max is None:
+        pick = _clamp_max if min is None else _clamp_min
+        return pick, (input, max if min is None else min)
+    return _clamp, (input, min, max)
+
+
+_clamp_min = binary("maximum", lambda g, a, b: g * (a >= b), lambda g, a, b: g * (a < b), attach=False,
+                    title="ClampMinBackward0", doc="clamp from below.")
+_clamp_max = binary("minimum", lambda g, a, b: g * (a <= b), lambda g, a, b: g * (a > b), attach=False,
+                    title="ClampMaxBackward0", doc="clamp from above.")
+
+
+@both
+def clamp(input, min=None, max=None, *, out=None):
+    """``input`` with values below ``min`` or above ``max`` replaced by them (numbers or tensors). The gradient flows
+    where the value was kept. Follows ``torch.clamp``."""
+    fn, args = _bounds("clamp", input, min, max)
+    return fn(*args) if out is None else fn.info.into(out, args, "clamp")
+
+
+@method
+def clamp_(self, min=None, max=None):
+    """``clamp`` in place."""
+    fn, args = _bounds("clamp_", self, min, max)
+    return fn.info.into(self, args, "clamp_")
+
+
+@both
+def clamp_min(input, min):
+    """``clamp`` from below alone."""
+    return clamp(input, min)
+
+
+@both
+def clamp_max(input, max):
+    """``clamp`` from above alone."""
+    return clamp(input, None, max)
+
+
+@both
+def lerp(input, end, weight, *, out=None):
+    """``input + weight (end - input)``; ``weight`` is a number or a tensor."""
+    return _lerp(input, end, weight, out=out)
+
+
+@method
+def lerp_(self, end, weight):
+    """``lerp`` in place."""
+    return _lerp.info.into(self, (self, end, weight), "lerp_")
+
+
+@both
+def addcmul(input, tensor1, tensor2, *, value=1, out=None):
+    """``input + value tensor1 tensor2``."""
+    return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+
+
+@both
+def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
+    """``input + value tensor1 / tensor2``."""
+    return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+
+
+@method
+def addcmul_(self, tensor1, tensor2, *, value=1):
+    """``addcmul`` in place."""
+    return _addcmul.info.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcmul_")
+
+
+@method
+def addcdiv_(self, tensor1, tensor2, *, value=1):
+    """``addcdiv`` in place."""
+    return _addcdiv.info.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
+
+
+# Forms with arguments of their own.
+
+
+def _scaled(op, input, other, alpha):
+    if alpha == 1:
+        return other
+    if isinstance(alpha, float) and not (isinstance(input, float) or getattr(input, "_h", _INT)
+                                         .dtype >= 6 or getattr(other, "_h", _INT).dtype >= 6):
+        raise RuntimeError(f"{op}: For integral input tensors, argument alpha must not be a floating point number")
+    return other * alpha
+
+
+class _INT:
+    dtype = 0
+
+
+def _with_alpha(name, plain, doc):
+    def public(input, other, *, alpha=1, out=None):
+        return plain(input, _scaled(name, input, other, alpha), out=out)
+
+    def inplace(self, other, *, alpha=1):
+        return plain.info.into(self, (self, _scaled(name, self, other, alpha)), name + "_")
+
+    public.__name__ = public.__qualname__ = name
+    inplace.__name__ = inplace.__qualname__ = name + "_"
+    public.__doc__ = doc
+    inplace.__doc__ = f"{doc} In place."
+    method(inplace)
+    return both(public)
+
+
+add = _with_alpha("add", _add, "``input + alpha * other``, broadcast. Follows ``torch.add``.")
+sub = _with_alpha("sub", _sub, "``input - alpha * other``, broadcast. Follows ``torch.sub``.")
+
+
+@both
+def rsub(input, other, *, alpha=1):
+    """``other - alpha * input``."""
+    return _sub(other, _scaled("rsub", other, input, alpha))
+
+
+_ROUNDINGS = {None: _div, "trunc": _trunc_divide, "floor": floor_divide}
+
+
+def _rounding(op, mode):
+    if mode not in _ROUNDINGS:
+        raise RuntimeError(f"{op}: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'")
+    return _ROUNDINGS[mode]
+
+
+@both
+def div(input, other, *, rounding_mode=None, out=None):
+    """``input / other``, broadcast; with ``rounding_mode`` "floor" or "trunc" the quotient is rounded so and keeps an
+    integer dtype. Follows ``torch.div``."""
+    return _rounding("div", rounding_mode)(input, other, out=out)
+
+
+@method
+def div_(self, other, *, rounding_mode=None):
+    """``div`` in place."""
+    return _rounding("div_", rounding_mode).info.into(self, (self, other), "div_")
+
+
+@both
+def round(input, *, decimals=0, out=None):
+    """The nearest integer, halves to even; with ``decimals``, the nearest multiple of 10^-decimals."""
+    if decimals == 0:
+        return _round(input, out=out)
+    scale = 10.0**decimals
+    return _round(input * scale) / scale
+
+
+@both
+def pow(input, exponent, *, out=None):
+    """``input`` to the power ``exponent``; either may be a number. Integers to negative integer powers are refused."""
+    if isinstance(exponent, int) and exponent < 0 and isinstance(input, Tensor) and input._h.dtype < 6:
+        raise RuntimeError("pow: Integers to negative integer powers are not allowed.")
+    return _pow(input, exponent, out=out)
+
+
+@both
+def float_power(input, exponent):
+    """``pow`` computed in float64."""
+    double = [x.to(_float64) if isinstance(x, Tensor) else x for x in (input, exponent)]
+    return pow(*double)
+
+
+@both
+def deg2rad(input):
+    """Degrees as radians."""
+    return input * (math.pi / 180)
+
+
+@both
+def rad2deg(input):
+    """Radians as degrees."""
+    return input * (180 / math.pi)
+
+
+@both
+def logit(input, eps=None):
+    """log(x / (1 - x)); with ``eps``, x is clamped to [eps, 1 - eps] first."""
+    x = input if eps is None else input.clamp(eps, 1 - eps)
+    return (x / (1 - x)).log()
+
+
+# Other names of the same functions.
+for _alias, _name in (("absolute", "abs"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "div"),
+                      ("true_divide", "div"), ("negative", "neg"), ("greater", "gt"), ("greater_equal", "ge"),
+                      ("less", "lt"), ("less_equal", "le"), ("not_equal", "ne"), ("arcsin", "asin"),
+                      ("arccos", "acos"), ("arctan", "atan"), ("arcsinh", "asinh"), ("arccosh", "acosh"),
+                      ("arctanh", "atanh"), ("arctan2", "atan2"), ("fix", "trunc"), ("clip", "clamp"),
+                      ("sgn", "sign")):
+    FUNCTIONS[_alias] = FUNCTIONS[_name]
+    setattr(Tensor, _alias, getattr(Tensor, _name))
+    if hasattr(Tensor, _name + "_"):
+        setattr(Tensor, _alias + "_", getattr(Tensor, _name + "_"))

@@ -1,0 +1,1 @@
+"""Operators: views and rearrangements."""

@@ -1,0 +1,141 @@
+"""The Tensor type: a descriptor of an array, and its place in the graph. Operators attach themselves where they are
+declared (ops/), the tape does so in autograd/."""
+
+from __future__ import annotations
+
+from .backends.cpu import error, ffi, lib
+from .dtypes import ALL, CPU, Size
+
+_free = lib.tt_free
+_unpack = ffi.unpack
+new = object.__new__
+
+
+class Tensor:
+    """An n-dimensional array that knows how it was computed. Follows ``torch.Tensor``.
+
+    ``_h``     the C descriptor (``tt_array *``), owned: freed with this object, at once
+    ``_node``  the Node whose gradient this tensor's is: None where none is wanted, an AccumulateGrad for a leaf
+    ``_grad``  a leaf's gradient, or that of a tensor with ``retain_grad()``; unset means None
+    ``_view``  of a differentiable view: its base and how it was made (autograd/views.py); unset otherwise
+    """
+
+    __slots__ = ("_h", "_node", "_grad", "_view", "__weakref__", "__dict__")
+
+    def __del__(self, free=_free):
+        free(self._h)
+
+    # Metadata.
+
+    @property
+    def shape(self) -> Size:
+        """The size of each dimension."""
+        h = self._h
+        return Size(_unpack(h.shape, h.ndim))
+
+    def size(self, dim: int | None = None):
+        """The shape, or the size of one dimension."""
+        if dim is None:
+            return self.shape
+        return self._h.shape[self._dim(dim)]
+
+    def stride(self, dim: int | None = None):
+        """The step in elements along each dimension, or along one."""
+        h = self._h
+        if dim is None:
+            return tuple(_unpack(h.strides, h.ndim))
+        return h.strides[self._dim(dim)]
+
+    def _dim(self, dim: int, extra: int = 0) -> int:
+        """``dim`` as a number from 0 on; IndexError when out of range. ``extra`` dimensions are about to be added."""
+        n = self._h.ndim + extra
+        low = max(n, 1)
+        if not -low <= dim < low:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-low}, {low - 1}], but got {dim})")
+        return dim % low
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._h.ndim
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self._h.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._h.numel
+
+    nelement = numel
+
+    @property
+    def dtype(self):
+        """The element type."""
+        return ALL[self._h.dtype]
+
+    @property
+    def device(self):
+        """Where the memory is."""
+        return CPU
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    element_size = lambda self: self.dtype.itemsize  # noqa: E731
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._h.numel * self.dtype.itemsize
+
+    def storage_offset(self) -> int:
+        """Elements between the storage's start and the first element."""
+        return lib.tt_offset(self._h)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(ffi.cast("intptr_t", self._h.data))
+
+    def is_contiguous(self) -> bool:
+        """Are the elements row-major without gaps?"""
+        return self._h.flags & 1 == 1
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return False
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    @property
+    def is_cuda(self) -> bool:
+        return False
+
+    @property
+    def _version(self) -> int:
+        """How often the storage was written in place; shared by all views."""
+        return self._h.storage.version
+
+    def is_set_to(self, other: Tensor) -> bool:
+        """Do both show the same elements in the same way?"""
+        return self.data_ptr() == other.data_ptr() and self.shape == other.shape and self.stride() == other.stride()
+
+    def __hash__(self):
+        return id(self)
+
+
+def wrap(h) -> Tensor:
+    """A tensor without history that owns the descriptor ``h``; raises what the C side refused when it is NULL."""
+    if not h:
+        raise error()
+    t = new(Tensor)
+    t._h = h
+    t._node = None
+    return t
