@@ -20,9 +20,7 @@ from ..autograd.modes import DEFAULT, current, modes
 from ..autograd.node import alias, count, link, make_ports, need_extra, node_class, saved_versions
 from ..autograd.views import (FLAG_VIEW, MULTI_OUTPUT, check_inplace, rebase, refresh, track, writer_number, wrote)
 from ..backends.cpu import error, ffi, lib
-from ..tensor import Tensor, new, wrap
-
-FUNCTIONS: dict[str, object] = {}  # the public functions, by name: tinytorch/__init__.py publishes them
+from ..tensor import FUNCTIONS, Tensor, new, wrap
 
 _KINDS = {bool: 0, int: 1, float: 2}
 
