@@ -28,7 +28,8 @@ class FunctionCtx(Node):
         """Keeps inputs, outputs or intermediate tensors (or None) for backward, guarded against writes in place."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(t).__name__}")
+                raise TypeError(f"save_for_backward can only save variables, but argument is of type "
+                                f"{type(t).__name__}")
         self.to_save = tensors
 
     def mark_dirty(self, *tensors):
@@ -99,7 +100,8 @@ class FunctionCtx(Node):
             if not isinstance(r, Tensor):
                 raise TypeError(f"{self.name()}: expected a Tensor or None as gradient {k}, got {type(r).__name__}")
             if meta is None:
-                raise RuntimeError(f"function {self.name()} returned a gradient different from None at position {k + 1}, "
+                raise RuntimeError(f"function {self.name()} returned a gradient different from None at position "
+                                   f"{k + 1}, "
                                    "but the corresponding forward input was not a Variable")
             if r.shape != meta[0] or r.dtype is not meta[1]:
                 if not _reducible(r.shape, meta[0]):

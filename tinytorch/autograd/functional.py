@@ -40,7 +40,8 @@ def _like(op, v, points, what):
     """``v`` checked against the tensors it multiplies; ones for a single scalar."""
     if v is None:
         if len(points) != 1 or points[0].numel() != 1:
-            raise RuntimeError(f"{op}: the vector v can only be None if the {what} is a single tensor with one element, "
+            raise RuntimeError(f"{op}: the vector v can only be None if the {what} is a single tensor with one "
+                               f"element, "
                                f"got shapes {[tuple(p.shape) for p in points]}")
         return (points[0].detach().new_ones(points[0].shape),)
     v, _ = _tuple(op, v, "vector")
@@ -104,7 +105,8 @@ def _scalar(op, func):
     def checked(*args):
         out = func(*args)
         if not isinstance(out, Tensor) or out.numel() != 1:
-            raise RuntimeError(f"The output of the function given to {op} should be a single Tensor with one element, got "
+            raise RuntimeError(f"The output of the function given to {op} should be a single Tensor with one "
+                               f"element, got "
                                f"{tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__}")
         return out.reshape(())
 

@@ -91,7 +91,8 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined, check_dty
                 continue
             if not o.requires_grad:
                 if bool((expected.abs() > atol).any()):
-                    raise GradcheckError(f"Numerical gradient for function expected to be zero: output {j} has no history "
+                    raise GradcheckError(f"Numerical gradient for function expected to be zero: output {j} has no "
+                                         f"history "
                                          f"but depends on input {i}")
                 continue
             found = _analytical(o, t)
@@ -103,7 +104,8 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined, check_dty
                                      f"numerical:{expected!r}\nanalytical:{found!r}\n")
             again = _analytical(o, t)
             if bool(((found - again).abs() > nondet_tol).any()):
-                raise GradcheckError(f"Backward is not reentrant, i.e., running backward with same input and grad_output "
+                raise GradcheckError(f"Backward is not reentrant, i.e., running backward with same input and "
+                                     f"grad_output "
                                      f"multiple times gives different values: output {j}, input {i}")
     for t in targets:
         for o in recorded:
