@@ -13,7 +13,7 @@
 
 #define TT_LOG2E_F32 1.44269502f
 #define TT_LN2_HIGH_F32 0.693147182f
-#define TT_LN2_LOW_F32 -1.90465421e-9f
+#define TT_LN2_LOW_F32 (-1.90465421e-9f)
 
 /* Adding 1.5 * 2^23 rounds |x| < 2^22 to an integer and leaves it in the low bits: the sum's
    bits shifted left by 23 are that integer in the place of an exponent. */
