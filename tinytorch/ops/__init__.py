@@ -3,5 +3,5 @@
 from . import activation, create, index, join, linalg, loss, pointwise, random, reduce, scan, shape, sort
 from .declare import FUNCTIONS
 
-__all__ = ["FUNCTIONS", "activation", "create", "index", "join", "linalg", "loss", "pointwise", "random", "reduce", "scan",
-           "shape", "sort"]
+__all__ = ["FUNCTIONS", "activation", "create", "index", "join", "linalg", "loss", "pointwise", "random",
+           "reduce", "scan", "shape", "sort"]

@@ -229,30 +229,28 @@ def where(self, condition, other):  # noqa: F811
 @both
 def masked_fill(input, mask, value):
     """``input`` with ``value`` (a number or 0-d tensor) where the bool tensor ``mask`` holds."""
+    return _where(*_masked("masked_fill", input, mask, value))
+
+
+def _masked(op, input, mask, value):
+    """The arguments of ``where`` that fill ``value`` into ``input``, whose dtype stays."""
     if mask.dtype is not _bool:
-        raise RuntimeError(f"masked_fill: expected mask to be a bool tensor, got {mask.dtype!r}")
+        raise RuntimeError(f"{op}: expected mask to be a bool tensor, got {mask.dtype!r}")
     if isinstance(value, Tensor):
         if value.ndim:
-            raise RuntimeError(f"masked_fill: value must be a number or 0-dimensional, got shape {tuple(value.shape)}")
-    if not input._h.dtype >= 6:
-        value = _fill_value("masked_fill", input, value)
-    out = _where(mask, value, input)
-    return out if out.dtype is input.dtype else out.to(input.dtype)
-
-
-def _fill_value(op, input, value):
-    number = value.item() if isinstance(value, Tensor) else value
-    if isinstance(number, float):
-        raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name}: {number}")
-    return value
+            raise RuntimeError(f"{op}: value must be a number or 0-dimensional, got shape {tuple(value.shape)}")
+        if not can_cast(value.dtype, input.dtype):
+            raise RuntimeError(f"{op}: value of dtype {value.dtype.name} cannot be converted to {input.dtype.name}")
+        return mask, value.to(input.dtype), input
+    if isinstance(value, float) and input._h.dtype < 6:
+        raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name} without overflow: {value}")
+    return mask, bool(value) if input.dtype is _bool else value, input
 
 
 @method
 def masked_fill_(self, mask, value):
     """In place: ``value`` where ``mask`` holds."""
-    if mask.dtype is not _bool:
-        raise RuntimeError(f"masked_fill_: expected mask to be a bool tensor, got {mask.dtype!r}")
-    return _where.info.into(self, (mask, value, self), "masked_fill_")
+    return _where.info.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
 
 
 def _bounds(op, input, min, max):

@@ -37,7 +37,8 @@ def _inferred(op: str, shape: tuple, numel: int) -> tuple:
     if shape.count(-1) > 1:
         raise RuntimeError(f"{op}: only one dimension can be inferred, got shape {shape}")
     if known == 0:
-        raise RuntimeError(f"{op}: cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified "
+        raise RuntimeError(f"{op}: cannot reshape tensor of 0 elements into shape {list(shape)} because the "
+                           f"unspecified "
                            "dimension size -1 can be any value and is ambiguous")
     if numel % known or known < 0:
         raise RuntimeError(f"{op}: shape '{list(shape)}' is invalid for input of size {numel}")
@@ -159,7 +160,8 @@ def expand(self, *sizes):
     old = tuple(self.shape)
     lead = len(sizes) - len(old)
     if lead < 0:
-        raise RuntimeError(f"expand: the number of sizes provided ({len(sizes)}) must be greater or equal to the number "
+        raise RuntimeError(f"expand: the number of sizes provided ({len(sizes)}) must be greater or equal to the "
+                           f"number "
                            f"of dimensions in the tensor ({len(old)})")
     shape = []
     for d, s in enumerate(sizes):
@@ -289,7 +291,8 @@ def _reversed(self):
 
 def _matrix_transposed(self):
     if self._h.ndim < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._h.ndim}-D tensor.")
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._h.ndim}-D "
+                           f"tensor.")
     return _transpose(self, self._h.ndim - 2, self._h.ndim - 1)
 
 
@@ -388,7 +391,8 @@ def select(input, dim, index):
     dim = input._dim(dim)
     n = input._h.shape[dim]
     if not -n <= index < n:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {dim}")
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at "
+                         f"dimension {dim}")
     return _select(input, (dim, index % n))
 
 
@@ -464,7 +468,8 @@ def _overlaps(size, stride) -> bool:
 def _as_strided_backward(g, input, size, stride, start):
     shape, steps, offset = input
     if not _overlaps(size, stride):
-        return g.new_zeros(()).expand(shape).with_layout(shape, steps).as_strided_scatter(g, size, stride, start - offset)
+        zeros = g.new_zeros(()).expand(shape).with_layout(shape, steps)
+        return zeros.as_strided_scatter(g, size, stride, start - offset)
     # In terms of the storage: sum what shows the same element, then look at it as the input does.
     low = min(offset, start)
     reach = 1 + max(sum((n - 1) * st for n, st in zip(s, t)) + o - low
