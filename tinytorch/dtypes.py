@@ -122,7 +122,8 @@ class Size(tuple):
 class finfo:
     """Limits of a floating dtype: ``bits, eps, max, min, tiny, smallest_normal, resolution``. Follows torch.finfo."""
 
-    _limits = {float16: (16, 10, 15, 3), bfloat16: (16, 7, 127, 2), float32: (32, 23, 127, 6), float64: (64, 52, 1023, 15)}
+    _limits = {float16: (16, 10, 15, 3), bfloat16: (16, 7, 127, 2), float32: (32, 23, 127, 6),
+               float64: (64, 52, 1023, 15)}
 
     def __init__(self, d: dtype | None = None):
         d = _default if d is None else d

@@ -10,6 +10,8 @@ _free = lib.tt_free
 _unpack = ffi.unpack
 new = object.__new__
 
+FUNCTIONS: dict[str, object] = {}  # the public functions, by name; an operator enters itself where it is declared
+
 
 class Tensor:
     """An n-dimensional array that knows how it was computed. Follows ``torch.Tensor``.

@@ -10,6 +10,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* Under AddressSanitizer a block in a cache, and a live one beyond the bytes asked for, may not be touched. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
 #define HEADER 64
 #define SMALL_CLASSES 16 /* 64 ... 1024 bytes */
 #define NUM_CLASSES (SMALL_CLASSES + 4 * 38)
@@ -57,6 +65,7 @@ static int64_t class_bytes(int c) {
 }
 
 static void release_block(tt_storage *s, int64_t bytes) {
+    ASAN_UNPOISON_MEMORY_REGION((char *)s + HEADER, (size_t)bytes);
     if (bytes + HEADER >= HUGE_PAGE) munmap(s, (size_t)(bytes + HEADER));
     else free(s);
     __atomic_fetch_sub(&stats.reserved, bytes, __ATOMIC_RELAXED);
@@ -137,6 +146,8 @@ tt_storage *tt_storage_new(int64_t nbytes) {
     count(&stats.allocated, &stats.peak, bytes);
     __atomic_fetch_add(&stats.allocs, 1, __ATOMIC_RELAXED);
     s->data = (char *)s + HEADER;
+    ASAN_POISON_MEMORY_REGION(s->data, (size_t)bytes);
+    ASAN_UNPOISON_MEMORY_REGION(s->data, (size_t)nbytes);
     s->nbytes = nbytes;
     s->version = 0;
     s->refs = 1;
@@ -159,6 +170,7 @@ void tt_storage_unref(tt_storage *s) {
         return;
     }
     int c = (int)s->size_class;
+    ASAN_POISON_MEMORY_REGION(s->data, (size_t)class_bytes(c));
     __atomic_fetch_sub(&stats.allocated, class_bytes(c), __ATOMIC_RELAXED);
     __atomic_fetch_add(&stats.frees, 1, __ATOMIC_RELAXED);
     if (c < SMALL_CLASSES && cache.counts[c] < PER_THREAD) {

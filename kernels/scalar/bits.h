@@ -3,9 +3,9 @@
 
    The headers here compile as C11 and as CUDA C++ under NVRTC, where no libc header exists:
    so the types have their own names and everything else is a builtin.  They assume
-   round-to-nearest, no flushing of denormals and no contraction of a*b+c
-   (-ffp-contract=off; --fmad=false under NVRTC): with that, each function has the same bits
-   on every instruction set, because each step is one correctly rounded IEEE operation. */
+   round-to-nearest, no flushing of denormals and no contraction of a*b+c (-ffp-contract=off;
+   under NVRTC --fmad=false, with its default exact division): with that, each function has the
+   same bits on every instruction set, each step being one correctly rounded IEEE operation. */
 #ifndef TT_SCALAR_BITS_H
 #define TT_SCALAR_BITS_H
 

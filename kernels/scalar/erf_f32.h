@@ -38,28 +38,30 @@ TT_FN float tt_erf_f32(float x) {
    M(a) = t Q(t) with t = 1/(a+4), Q our own minimax polynomial for 0 <= a <= 14.51, to 2^-26.7.
 
    The main steps have their rounding errors put back, each found exactly by an fma: that of a^2
-   in the reduced argument of exp; err, the relative error of t, by the logarithmic slope of M,
-   0.7 + 9.8 t (rough, as err is tiny); those of the last two steps of Q, whose constants have
-   few enough bits for q1 - c1 and q0 - c0 to be exact, and those of the products w = a t and
-   h = w Q, in h_low.
+   and the low part of n ln2, in low, correct the reduced argument r of exp; err, the relative
+   error of t, counts by the logarithmic slope of M, 0.7 + 9.8 t (rough, as err is tiny); those
+   of the last two steps of Q, whose constants have few enough bits for q1 - c1 and q0 - c0 to be
+   exact, and of the products w = a t and h = w Q are in h_low.
 
    From 14.5 on the left tail is zero; as a product, gelu(-inf) is nan. */
 TT_FN float tt_gelu_f32(float x) {
   const float c1 = 1.59235573f, c0 = 0.398985147f;
-  float a = tt_abs_f32(x), s, k, r, u, t, err, q2, q1, q0, q_low, w, h, h_low;
+  float a = tt_abs_f32(x), s, k, r, low, tail, e, u, t, err, q2, q1, q0, q_low, w, h, h_low;
   tt_u32 shift;
   a = a > 14.5f ? 14.5f : a;
   s = a * a;
   k = tt_fma_f32(s, -0.5f * TT_LOG2E_F32, TT_ROUND_F32);
   shift = tt_bits_f32(k) << 23;
   k = k - TT_ROUND_F32;
-  r = tt_fma_f32(k, -TT_LN2_LOW_F32, -0.5f * tt_fma_f32(a, a, -s));
-  r = tt_fma_f32(k, -TT_LN2_HIGH_F32, -0.5f * s) + r;
-  r = tt_fma_f32(r * r, tt_exp_tail_f32(r), r);
+  r = tt_fma_f32(k, -TT_LN2_HIGH_F32, -0.5f * s);
+  low = tt_fma_f32(k, -TT_LN2_LOW_F32, -0.5f * tt_fma_f32(a, a, -s));
   u = a + 4.0f;
   t = 1.0f / u;
   err = tt_fma_f32(-t, u, 1.0f) - t * (a - (u - 4.0f));
-  r = tt_fma_f32(err * tt_fma_f32(t, 9.8f, 0.7f), 1.0f + r, r);
+  low = tt_fma_f32(err, tt_fma_f32(t, 9.8f, 0.7f), low);
+  tail = r * r * tt_exp_tail_f32(r);
+  e = r + tail;
+  low = tail + tt_fma_f32(low, e, low);
   q2 = 17721.6465f;
   q2 = tt_fma_f32(q2, t, -16930.0254f);
   q2 = tt_fma_f32(q2, t, 3669.34106f);
@@ -74,7 +76,8 @@ TT_FN float tt_gelu_f32(float x) {
   w = a * t;
   h = w * q0;
   h_low = tt_fma_f32(tt_fma_f32(a, t, -w), q0, tt_fma_f32(w, q_low, tt_fma_f32(w, q0, -h)));
-  h = h + tt_fma_f32(h, r, h_low);
+  h_low = tt_fma_f32(h_low, e, h_low);
+  h = h + tt_fma_f32(h, r, tt_fma_f32(h, low, h_low));
   h = h * tt_float_bits(shift + ((127u + 32u) << 23)) * 0x1p-32f;
   return (x > 0.0f ? x : 0.0f * x) - h;
 }

@@ -13,7 +13,7 @@
 
 #define TT_LOG2E_F32 1.44269502f
 #define TT_LN2_HIGH_F32 0.693147182f
-#define TT_LN2_LOW_F32 -1.90465421e-9f
+#define TT_LN2_LOW_F32 (-1.90465421e-9f)
 
 /* Adding 1.5 * 2^23 rounds |x| < 2^22 to an integer and leaves it in the low bits: the sum's
    bits shifted left by 23 are that integer in the place of an exponent. */
@@ -109,7 +109,7 @@ TT_FN float tt_tanh_f32(float x) {
 /* v times the sigmoid of +-a, a <= 0, the sign chosen by negative, from exp(a) = s (1 + p).
 
    With e = exp(a), d = 1 + e and b = v e on the left, b = v on the right, the result is b/d.
-   For e < 1/2 it is rather computed as b - b (e/d), where the roundings of d and of the
+   For e < 0.4 it is rather computed as b - b (e/d), where the roundings of d and of the
    quotient come in damped by e.  s is carried 2^32 times too large, for a denormal result to be
    rounded only once, and is 0 where even -a e vanishes. */
 TT_FN float tt_times_sigmoid_f32(float v, int negative, float p, tt_u32 shift, int vanishes) {
@@ -117,9 +117,10 @@ TT_FN float tt_times_sigmoid_f32(float v, int negative, float p, tt_u32 shift, i
   float t = s * 0x1p-32f, w = v * s;
   float e = tt_fma_f32(t, p, t), d = tt_fma_f32(t, p, 1.0f + t);
   float b = negative ? tt_fma_f32(w, p, w) : v;
-  float q = (e < 0.5f ? e : b) / d;
-  q = e < 0.5f ? tt_fma_f32(-b, q, b) : q;
-  return tt_copysign_f32(q * (negative ? 0x1p-32f : 1.0f), v);
+  float q = (e < 0.4f ? e : b) / d;
+  q = e < 0.4f ? tt_fma_f32(-b, q, b) : q;
+  q = tt_copysign_f32(q * (negative ? 0x1p-32f : 1.0f), v);
+  return v < TT_INF_F32 ? q : v;
 }
 
 /* Below a = -109 even -a exp(a) rounds to zero. */

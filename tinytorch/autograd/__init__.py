@@ -1,1 +1,13 @@
-"""The tape."""
+"""The tape: modes, gradients, hooks, functions with own derivatives, numerical checks."""
+
+from . import functional, graph
+from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
+from .api import backward, grad
+from .function import Function
+from .gradcheck import GradcheckError, gradcheck, gradgradcheck
+from .modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .node import Node
+
+__all__ = ["Function", "GradcheckError", "Node", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
+           "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled",
+           "is_anomaly_enabled", "is_grad_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled"]

@@ -65,7 +65,8 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
             if saved is FREED:
                 raise RuntimeError(
                     "Trying to backward through the graph a second time (or directly access saved tensors after they "
-                    f"have already been freed): {node.name()} freed what it had saved when backward ran before. Specify "
+                    f"have already been freed): {node.name()} freed what it had saved when backward ran before. "
+                    f"Specify "
                     "retain_graph=True if you need to backward through the graph a second time.")
             if create_graph or last_write[0] > -node.key or (extra is not None and extra.packed):
                 saved = unpack(node, create_graph)
@@ -193,9 +194,7 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
     old = t._grad
     if old is None:
         # 2: the names `g` here and in the caller's frame, then getrefcount's own.
-        if create_graph:
-            t._grad = g
-        elif sys.getrefcount(g) <= 3 and g._h.storage.refs == 1 and g._h.flags & 1:
+        if create_graph or sys.getrefcount(g) <= 3 and g._h.storage.refs == 1 and g._h.flags & 1:
             t._grad = g
         else:
             t._grad = wrap(lib.tt_contiguous(g._h)) if t._h.flags & 1 else g.detach().clone()

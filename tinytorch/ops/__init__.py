@@ -1,7 +1,7 @@
 """Operators, one file per family. Importing a family registers its functions and methods."""
 
-from . import activation, create, index, linalg, loss, pointwise, random, reduce, scan, shape, sort
+from . import activation, create, index, join, linalg, loss, pointwise, random, reduce, scan, shape, sort
 from .declare import FUNCTIONS
 
-__all__ = ["FUNCTIONS", "activation", "create", "index", "linalg", "loss", "pointwise", "random", "reduce", "scan",
-           "shape", "sort"]
+__all__ = ["FUNCTIONS", "activation", "create", "index", "join", "linalg", "loss", "pointwise", "random",
+           "reduce", "scan", "shape", "sort"]

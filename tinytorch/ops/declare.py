@@ -18,11 +18,9 @@ from _thread import get_ident
 
 from ..autograd.modes import DEFAULT, current, modes
 from ..autograd.node import alias, count, link, make_ports, need_extra, node_class, saved_versions
-from ..autograd.views import (FLAG_VIEW, MULTI_OUTPUT, check_inplace, rebase, refresh, track, writer_number, wrote)
+from ..autograd.views import FLAG_VIEW, MULTI_OUTPUT, check_inplace, rebase, refresh, track, writer_number, wrote
 from ..backends.cpu import error, ffi, lib
-from ..tensor import Tensor, new, wrap
-
-FUNCTIONS: dict[str, object] = {}  # the public functions, by name: tinytorch/__init__.py publishes them
+from ..tensor import FUNCTIONS, Tensor, new, wrap
 
 _KINDS = {bool: 0, int: 1, float: 2}
 
@@ -132,9 +130,8 @@ class Elementwise:
         out = wrap(h) if h else None
         if out is None:
             raise error(self.name)
-        if self.node is not None and requires(*args):
-            if out._h.dtype >= 6:
-                self.record(out, args, h.stamp)
+        if self.node is not None and out._h.dtype >= 6 and requires(*args):
+            self.record(out, args, h.stamp)
         return out
 
     def into(self, out: Tensor, args: tuple, name: str):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 
+from ..backends.cpu import lib
+from ..dtypes import ALL
 from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
-from ..tensor import Tensor
-from .declare import FUNCTIONS, binary, both, function, method, ternary, unary, without_history
+from ..tensor import Tensor, wrap
+from .declare import FUNCTIONS, binary, both, function, method, operand, ternary, unary, without_history
 
 # Arithmetic.
 
@@ -227,30 +229,28 @@ def where(self, condition, other):  # noqa: F811
 @both
 def masked_fill(input, mask, value):
     """``input`` with ``value`` (a number or 0-d tensor) where the bool tensor ``mask`` holds."""
+    return _where(*_masked("masked_fill", input, mask, value))
+
+
+def _masked(op, input, mask, value):
+    """The arguments of ``where`` that fill ``value`` into ``input``, whose dtype stays."""
     if mask.dtype is not _bool:
-        raise RuntimeError(f"masked_fill: expected mask to be a bool tensor, got {mask.dtype!r}")
+        raise RuntimeError(f"{op}: expected mask to be a bool tensor, got {mask.dtype!r}")
     if isinstance(value, Tensor):
         if value.ndim:
-            raise RuntimeError(f"masked_fill: value must be a number or 0-dimensional, got shape {tuple(value.shape)}")
-    if not input._h.dtype >= 6:
-        value = _fill_value("masked_fill", input, value)
-    out = _where(mask, value, input)
-    return out if out.dtype is input.dtype else out.to(input.dtype)
-
-
-def _fill_value(op, input, value):
-    number = value.item() if isinstance(value, Tensor) else value
-    if isinstance(number, float):
-        raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name}: {number}")
-    return value
+            raise RuntimeError(f"{op}: value must be a number or 0-dimensional, got shape {tuple(value.shape)}")
+        if not can_cast(value.dtype, input.dtype):
+            raise RuntimeError(f"{op}: value of dtype {value.dtype.name} cannot be converted to {input.dtype.name}")
+        return mask, value.to(input.dtype), input
+    if isinstance(value, float) and input._h.dtype < 6:
+        raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name} without overflow: {value}")
+    return mask, bool(value) if input.dtype is _bool else value, input
 
 
 @method
 def masked_fill_(self, mask, value):
     """In place: ``value`` where ``mask`` holds."""
-    if mask.dtype is not _bool:
-        raise RuntimeError(f"masked_fill_: expected mask to be a bool tensor, got {mask.dtype!r}")
-    return _where.info.into(self, (mask, value, self), "masked_fill_")
+    return _where.info.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
 
 
 def _bounds(op, input, min, max):
@@ -449,3 +449,29 @@ for _alias, _name in (("absolute", "abs"), ("subtract", "sub"), ("multiply", "mu
     setattr(Tensor, _alias, getattr(Tensor, _name))
     if hasattr(Tensor, _name + "_"):
         setattr(Tensor, _alias + "_", getattr(Tensor, _name + "_"))
+
+
+# Promotion.
+
+
+@function
+def result_type(tensor1, tensor2):
+    """The dtype that arithmetic between the two gives. Follows ``torch.result_type``."""
+    return ALL[lib.tt_result_type(operand(tensor1, "result_type", "tensor1")._h,
+                                  operand(tensor2, "result_type", "tensor2")._h)]
+
+
+@function
+def promote_types(type1, type2):
+    """The dtype that tensors of the two dtypes give. Follows ``torch.promote_types``."""
+    one = [wrap(lib.tt_empty(d.code, 1, [1])) for d in (type1, type2)]
+    return ALL[lib.tt_result_type(one[0]._h, one[1]._h)]
+
+
+@function
+def can_cast(from_, to):
+    """May an in-place operator put results of dtype ``from_`` into ``to``? Follows ``torch.can_cast``."""
+    def kind(d):
+        return 2 if d.is_floating_point else int(d is not _bool)
+
+    return kind(from_) <= kind(to)

@@ -1,1 +1,597 @@
-"""Operators: views and rearrangements."""
+"""Views: other shapes and strides over the same storage.
+
+A view that only picks elements (select, slice, diagonal) is declared by its *geometry*: a function from shape and
+strides to shape, strides and offset. Its derivative, ``embed``, writes the gradient into zeros through the same
+geometry; and embed's derivative is the view again.
+"""
+
+from __future__ import annotations
+
+from ..backends.cpu import ffi, lib
+from ..dtypes import Size
+from ..tensor import Tensor, wrap
+from .declare import FUNCTIONS, both, function, ints, method, primitive
+
+
+def contiguous_strides(shape) -> tuple[int, ...]:
+    """Row-major strides."""
+    strides, step = [], 1
+    for s in reversed(shape):
+        strides.append(step)
+        step *= max(s, 1)
+    return tuple(reversed(strides))
+
+
+def show(input: Tensor, shape, strides, offset: int) -> Tensor:
+    """A view without history; ``offset`` counts from the storage's start."""
+    return wrap(lib.tt_view(input._h, len(shape), shape, strides, offset))
+
+
+def _inferred(op: str, shape: tuple, numel: int) -> tuple:
+    """``shape`` with its -1 replaced."""
+    if -1 not in shape:
+        return shape
+    known = 1
+    for s in shape:
+        known *= s if s != -1 else 1
+    if shape.count(-1) > 1:
+        raise RuntimeError(f"{op}: only one dimension can be inferred, got shape {shape}")
+    if known == 0:
+        raise RuntimeError(f"{op}: cannot reshape tensor of 0 elements into shape {list(shape)} because the "
+                           f"unspecified "
+                           "dimension size -1 can be any value and is ambiguous")
+    if numel % known or known < 0:
+        raise RuntimeError(f"{op}: shape '{list(shape)}' is invalid for input of size {numel}")
+    return tuple(numel // known if s == -1 else s for s in shape)
+
+
+# Shapes.
+
+
+@primitive(view=True, title="ViewBackward0", input=lambda g, input_shape: g.reshape(input_shape))
+def _view(input, shape):
+    return wrap(lib.tt_reshape_view(input._h, len(shape), shape))
+
+
+@method
+def view(self, *shape):
+    """The same elements as another ``shape`` (one -1 is inferred). RuntimeError when the strides do not allow a view:
+    use ``reshape``. With a dtype of the same size, the same bytes as that dtype. Follows ``torch.Tensor.view``."""
+    shape = _inferred("view", ints(shape), self._h.numel)
+    try:
+        return _view(self, shape)
+    except RuntimeError as exc:
+        if lib.tt_error_kind() != 0:
+            raise
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
+                           f"spans across two contiguous subspaces). Use .reshape(...) instead. Got shape "
+                           f"{tuple(self.shape)}, strides {self.stride()}, wanted {shape}.") from exc
+
+
+@method
+def reshape(self, *shape):
+    """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``."""
+    return _reshape(self, ints(shape))
+
+
+@function  # noqa: F811
+def reshape(input, shape):  # noqa: F811
+    """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``."""
+    return _reshape(input, ints((shape,)))
+
+
+def _reshape(input, shape):
+    shape = _inferred("reshape", shape, input._h.numel)
+    h = input._h
+    if not h.flags & 1:
+        made = lib.tt_reshape_view(h, len(shape), shape)
+        if made:
+            lib.tt_free(made)
+        elif lib.tt_error_kind() == 0:
+            return _view(input.clone(memory_format=contiguous_format), shape)
+    return _view(input, shape)
+
+
+contiguous_format = "contiguous_format"
+preserve_format = "preserve_format"
+FUNCTIONS["contiguous_format"], FUNCTIONS["preserve_format"] = contiguous_format, preserve_format
+
+
+@both
+def view_as(input, other):
+    """``input.view(other.shape)``."""
+    return input.view(other.shape)
+
+
+@both
+def reshape_as(input, other):
+    """``input.reshape(other.shape)``."""
+    return _reshape(input, tuple(other.shape))
+
+
+@both
+def flatten(input, start_dim=0, end_dim=-1):
+    """Dimensions ``start_dim`` to ``end_dim`` as one. Follows ``torch.flatten``."""
+    start, end = input._dim(start_dim), input._dim(end_dim)
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim "
+                           f"(got {start_dim} and {end_dim})")
+    shape = tuple(input.shape)
+    n = 1
+    for s in shape[start:end + 1]:
+        n *= s
+    return input if start == end and shape else _reshape(input, (*shape[:start], n, *shape[end + 1:]))
+
+
+@both
+def ravel(input):
+    """All elements in one dimension."""
+    return _reshape(input, (-1,))
+
+
+@both
+def unflatten(input, dim, sizes):
+    """Dimension ``dim`` as several of ``sizes``, one of which may be -1."""
+    dim = input._dim(dim)
+    shape = tuple(input.shape)
+    sizes = _inferred("unflatten", tuple(sizes), shape[dim])
+    n = 1
+    for s in sizes:
+        n *= s
+    if n != shape[dim]:
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+                           f"({shape[dim]}) in the input tensor")
+    return _reshape(input, (*shape[:dim], *sizes, *shape[dim + 1:]))
+
+
+@primitive(view=True, title="ExpandBackward0", input=lambda g, input_shape: g.sum_to_size(input_shape))
+def _expand(input, shape):
+    h = input._h
+    old, steps = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim)
+    lead = len(shape) - len(old)
+    strides = [0] * lead + [0 if o == 1 and s != 1 else st for o, s, st in zip(old, shape[lead:], steps)]
+    return show(input, shape, strides, lib.tt_offset(h))
+
+
+@method
+def expand(self, *sizes):
+    """Dimensions of size 1 shown as larger ones without a copy; -1 keeps a size. Follows ``torch.Tensor.expand``."""
+    sizes = ints(sizes)
+    old = tuple(self.shape)
+    lead = len(sizes) - len(old)
+    if lead < 0:
+        raise RuntimeError(f"expand: the number of sizes provided ({len(sizes)}) must be greater or equal to the "
+                           f"number "
+                           f"of dimensions in the tensor ({len(old)})")
+    shape = []
+    for d, s in enumerate(sizes):
+        have = old[d - lead] if d >= lead else None
+        if s == -1:
+            if have is None:
+                raise RuntimeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, "
+                                   f"non-existing dimension {d}")
+            s = have
+        if have is not None and s != have and have != 1:
+            raise RuntimeError(f"The expanded size of the tensor ({s}) must match the existing size ({have}) at "
+                               f"non-singleton dimension {d}. Target sizes: {list(sizes)}. Tensor sizes: {list(old)}")
+        shape.append(s)
+    return _expand(self, tuple(shape))
+
+
+@method
+def expand_as(self, other):
+    """``self.expand(other.shape)``."""
+    return self.expand(other.shape)
+
+
+@both
+def broadcast_to(input, shape):
+    """``input.expand(shape)``."""
+    return input.expand(tuple(shape))
+
+
+@function
+def broadcast_shapes(*shapes):
+    """The shape that tensors of these shapes broadcast to. RuntimeError when they do not."""
+    ndim = max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        shape = ints((shape,))
+        for d in range(1, len(shape) + 1):
+            if shape[-d] != 1:
+                if result[-d] not in (1, shape[-d]):
+                    raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape: "
+                                       f"{', '.join(str(tuple(ints((s,)))) for s in shapes)}")
+                result[-d] = shape[-d]
+    return Size(result)
+
+
+@function
+def broadcast_tensors(*tensors):
+    """The tensors, expanded to their common shape."""
+    shape = broadcast_shapes(*(tuple(t.shape) for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)
+
+
+# Order of dimensions.
+
+
+def _inverse(dims):
+    inverse = [0] * len(dims)
+    for k, d in enumerate(dims):
+        inverse[d] = k
+    return tuple(inverse)
+
+
+@primitive(view=True, title="PermuteBackward0", input=lambda g, dims: _permute(g, _inverse(dims)))
+def _permute(input, dims):
+    h = input._h
+    return show(input, [h.shape[d] for d in dims], [h.strides[d] for d in dims], lib.tt_offset(h))
+
+
+@primitive(view=True, title="TransposeBackward0", input=lambda g, a, b: _transpose(g, a, b))
+def _transpose(input, a, b):
+    h = input._h
+    shape, strides = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim)
+    if shape:
+        shape[a], shape[b] = shape[b], shape[a]
+        strides[a], strides[b] = strides[b], strides[a]
+    return show(input, shape, strides, lib.tt_offset(h))
+
+
+def permute(input, *dims):
+    """The dimensions in the order ``dims``. Follows ``torch.permute``."""
+    dims = ints(dims)
+    if len(dims) != input._h.ndim:
+        raise RuntimeError(f"permute: number of dimensions in the tensor input does not match the length of "
+                           f"the desired ordering of dimensions i.e. input.dim() = {input._h.ndim} is not equal to "
+                           f"len(dims) = {len(dims)}")
+    dims = tuple(input._dim(d) for d in dims)
+    if len(set(dims)) != len(dims):
+        raise RuntimeError(f"permute(): duplicate dims are not allowed, got {dims}")
+    return _permute(input, dims)
+
+
+both(permute)
+
+
+@both
+def transpose(input, dim0, dim1):
+    """Two dimensions exchanged."""
+    return _transpose(input, input._dim(dim0), input._dim(dim1))
+
+
+@both
+def t(input):
+    """A matrix transposed; fewer dimensions as they are. RuntimeError beyond two."""
+    n = input._h.ndim
+    if n > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {n}D")
+    return _transpose(input, 0, n - 1) if n == 2 else _view(input, tuple(input.shape))
+
+
+@both
+def movedim(input, source, destination):
+    """Dimensions ``source`` moved to the places ``destination``; the others keep their order."""
+    source, destination = ints((source,)), ints((destination,))
+    if len(source) != len(destination):
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)}) should contain the "
+                           f"same number of dims as destination ({list(destination)})")
+    source, destination = [input._dim(d) for d in source], [input._dim(d) for d in destination]
+    if len(set(source)) != len(source) or len(set(destination)) != len(destination):
+        raise RuntimeError(f"movedim: repeated dim in source ({source}) or destination ({destination})")
+    rest = iter(d for d in range(input._h.ndim) if d not in source)
+    place = dict(zip(destination, source))
+    return _permute(input, tuple(place[d] if d in place else next(rest) for d in range(input._h.ndim)))
+
+
+def _reversed(self):
+    return _permute(self, tuple(reversed(range(self._h.ndim))))
+
+
+def _matrix_transposed(self):
+    if self._h.ndim < 2:
+        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._h.ndim}-D "
+                           f"tensor.")
+    return _transpose(self, self._h.ndim - 2, self._h.ndim - 1)
+
+
+Tensor.T = property(_reversed, doc="The dimensions in reverse order.")
+Tensor.mT = property(_matrix_transposed, doc="The last two dimensions exchanged.")
+Tensor.H = property(lambda self: self.t(), doc="A matrix transposed (and conjugated, were it complex).")
+Tensor.mH = Tensor.mT
+
+
+@primitive(view=True, title="SqueezeBackward1", input=lambda g, input_shape: g.reshape(input_shape))
+def _squeeze(input, dims):
+    h = input._h
+    keep = [d for d in range(h.ndim) if d not in dims or h.shape[d] != 1]
+    return show(input, [h.shape[d] for d in keep], [h.strides[d] for d in keep], lib.tt_offset(h))
+
+
+def squeeze(input, *dim):
+    """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.squeeze``."""
+    dims = [input._dim(d) for d in ints(dim)] if dim else range(input._h.ndim)
+    return _squeeze(input, tuple(dims))
+
+
+both(squeeze)
+
+
+@primitive(view=True, title="UnsqueezeBackward0", input=lambda g, dim: _squeeze(g, (dim,)))
+def _unsqueeze(input, dim):
+    h = input._h
+    shape, strides = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim)
+    strides.insert(dim, shape[dim] * strides[dim] if dim < len(shape) else 1)
+    shape.insert(dim, 1)
+    return show(input, shape, strides, lib.tt_offset(h))
+
+
+@both
+def unsqueeze(input, dim):
+    """With a dimension of size 1 put before ``dim``. Follows ``torch.unsqueeze``."""
+    return _unsqueeze(input, input._dim(dim, 1))
+
+
+# Parts.
+
+
+def _picks(op: str, title: str, geometry):
+    """A view that picks elements, from its geometry ``(shape, strides, *args) -> shape, strides, offset``."""
+
+    @primitive(name=op, view=True, title=title, input=lambda g, input_shape, args: embed(g, input_shape, args))
+    def pick(input, args):
+        h = input._h
+        shape, strides, offset = geometry(ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim), *args)
+        return show(input, shape, strides, lib.tt_offset(h) + offset)
+
+    @primitive(name=op + "_backward", g=lambda g, args: pick(g, args))
+    def embed(g, shape, args):
+        zeros = wrap(lib.tt_full(g._h.dtype, len(shape), shape, 1, 0.0, 0))
+        part = show(zeros, *geometry(list(shape), list(contiguous_strides(shape)), *args))
+        if lib.tt_copy(part._h, g._h) < 0:
+            raise RuntimeError(f"{op}: the gradient of shape {tuple(g.shape)} does not fit")
+        return zeros
+
+    return pick
+
+
+def _select_geometry(shape, strides, dim, index):
+    offset = index * strides[dim]
+    del shape[dim], strides[dim]
+    return shape, strides, offset
+
+
+def _slice_geometry(shape, strides, dim, start, length, step):
+    offset = start * strides[dim]
+    shape[dim] = length
+    strides[dim] *= step
+    return shape, strides, offset
+
+
+def _diagonal_geometry(shape, strides, offset, dim1, dim2):
+    rows, columns = shape[dim1], shape[dim2]
+    length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    start = 0 if not length else offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
+    step = strides[dim1] + strides[dim2]
+    keep = [d for d in range(len(shape)) if d not in (dim1, dim2)]
+    return [shape[d] for d in keep] + [length], [strides[d] for d in keep] + [step], start
+
+
+_select = _picks("select", "SelectBackward0", _select_geometry)
+_slice = _picks("slice", "SliceBackward0", _slice_geometry)
+_diagonal = _picks("diagonal", "DiagonalBackward0", _diagonal_geometry)
+
+
+@both
+def select(input, dim, index):
+    """Entry ``index`` along ``dim``, without that dimension. IndexError out of range. Follows ``torch.select``."""
+    if input._h.ndim == 0:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = input._dim(dim)
+    n = input._h.shape[dim]
+    if not -n <= index < n:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at "
+                         f"dimension {dim}")
+    return _select(input, (dim, index % n))
+
+
+@both
+def narrow(input, dim, start, length):
+    """``length`` entries along ``dim`` from ``start`` on. Follows ``torch.narrow``."""
+    if input._h.ndim == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    dim = input._dim(dim)
+    n = input._h.shape[dim]
+    start = int(start)
+    if not -n <= start <= n:
+        raise IndexError(f"narrow(): start ({start}) out of range for dimension {dim} of size {n}")
+    start += n if start < 0 else 0
+    if length < 0 or start + length > n:
+        raise RuntimeError(f"narrow(): start ({start}) + length ({length}) exceeds dimension size ({n}).")
+    return _slice(input, (dim, start, length, 1))
+
+
+@both
+def diagonal(input, offset=0, dim1=0, dim2=1):
+    """The diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension. Follows ``torch.diagonal``."""
+    dim1, dim2 = input._dim(dim1), input._dim(dim2)
+    if dim1 == dim2:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return _diagonal(input, (offset, dim1, dim2))
+
+
+def _unfold_backward(g, shape, dim, size, step):
+    # Windows overlap: each entry is the sum of the windows' entries that show it.
+    n = shape[dim]
+    places = FUNCTIONS["arange"](n).unfold(0, size, step).reshape(-1)
+    flat = g.movedim(-1, dim + 1).flatten(dim, dim + 1)
+    return g.new_zeros(shape).index_add(dim, places, flat)
+
+
+@primitive(view=True, title="UnfoldBackward0",
+           input=lambda g, input_shape, dim, size, step: _unfold_backward(g, input_shape, dim, size, step))
+def _unfold(input, dim, size, step):
+    h = input._h
+    shape, strides = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim)
+    if not shape:
+        return show(input, [size], [1], lib.tt_offset(h))
+    shape.append(size)
+    strides.append(strides[dim])
+    shape[dim] = (shape[dim] - size) // step + 1
+    strides[dim] *= step
+    return show(input, shape, strides, lib.tt_offset(h))
+
+
+@method
+def unfold(self, dimension, size, step):
+    """All windows of ``size`` entries along a dimension, ``step`` apart; a new last dimension walks a window."""
+    dim = self._dim(dimension)
+    n = self._h.shape[dim] if self._h.ndim else 1
+    if not 0 <= size <= n:
+        raise RuntimeError(f"unfold: maximum size for tensor at dimension {dim} is {n} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"unfold: step is {step} but must be > 0")
+    return _unfold(self, dim, size, step)
+
+
+def _overlaps(size, stride) -> bool:
+    """May two places of a strided view be one element?"""
+    reach = 0
+    for step, n in sorted((st, s) for s, st in zip(size, stride) if s > 1):
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False
+
+
+def _as_strided_backward(g, input, size, stride, start):
+    shape, steps, offset = input
+    if not _overlaps(size, stride):
+        zeros = g.new_zeros(()).expand(shape).with_layout(shape, steps)
+        return zeros.as_strided_scatter(g, size, stride, start - offset)
+    # In terms of the storage: sum what shows the same element, then look at it as the input does.
+    low = min(offset, start)
+    reach = 1 + max(sum((n - 1) * st for n, st in zip(s, t)) + o - low
+                    for s, t, o in ((shape, steps, offset), (size, stride, start)))
+    places = FUNCTIONS["arange"](reach).as_strided(size, stride, start - low).reshape(-1)
+    flat = g.new_zeros((reach,)).index_add(0, places, g.reshape(-1))
+    return flat.as_strided(shape, steps, offset - low)
+
+
+@primitive(view=True, title="AsStridedBackward0",
+           input=lambda g, geometry, size, stride, offset: _as_strided_backward(g, geometry, size, stride, offset))
+def _as_strided(input, size, stride, offset, geometry):
+    return show(input, size, stride, offset)
+
+
+@both
+def as_strided(input, size, stride, storage_offset=None):
+    """Any view of the storage: ``size``, ``stride`` and offset in elements. RuntimeError outside of the storage."""
+    size, stride = ints((size,)), ints((stride,))
+    if len(size) != len(stride):
+        raise RuntimeError(f"as_strided: mismatch in length of strides and shape: {list(size)} and {list(stride)}")
+    offset = input.storage_offset()
+    return _as_strided(input, size, stride, offset if storage_offset is None else storage_offset,
+                       (tuple(input.shape), input.stride(), offset))
+
+
+# Several views at once.
+
+
+def _joined(g, sizes, shape, dim, stacked=False):
+    """The gradients of the parts side by side; a part without one counts as zeros."""
+    some = next(x for x in g if x is not None)
+    parts = []
+    for gi, n in zip(g, sizes):
+        part = list(shape)
+        part[dim:dim + 1] = [] if stacked else [n]
+        parts.append(gi if gi is not None else some.new_zeros(()).expand(part))
+    return FUNCTIONS["stack" if stacked else "cat"](parts, dim)
+
+
+@primitive(view=True, title="SplitBackward0",
+           input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
+def _split(input, sizes, dim):
+    h = input._h
+    shape, strides, offset = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim), lib.tt_offset(h)
+    parts = []
+    for n in sizes:
+        shape[dim] = n
+        parts.append(show(input, shape, strides, offset))
+        offset += n * strides[dim]
+    return tuple(parts)
+
+
+@primitive(view=True, title="UnbindBackward0",
+           input=lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True))
+def _unbind(input, dim):
+    h = input._h
+    shape, strides, offset = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim), lib.tt_offset(h)
+    n, step = shape.pop(dim), strides.pop(dim)
+    return tuple([show(input, shape, strides, offset + k * step) for k in range(n)])
+
+
+@both
+def unbind(input, dim=0):
+    """The entries along ``dim`` as a tuple of views. Follows ``torch.unbind``."""
+    if input._h.ndim == 0:
+        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+    return _unbind(input, input._dim(dim))
+
+
+@both
+def split(input, split_size_or_sections, dim=0):
+    """Consecutive parts along ``dim``: of one size (the last may be smaller), or of the given sizes."""
+    if input._h.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = input._dim(dim)
+    n = input._h.shape[dim]
+    size = split_size_or_sections
+    if isinstance(size, int):
+        if size < 0 or (size == 0 and n):
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+        sizes = tuple(min(size, n - k) for k in range(0, n, size)) if n else (0,)
+    else:
+        sizes = ints((size,))
+        if sum(sizes) != n or min(sizes, default=0) < 0:
+            raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+                               f"dimension {dim}), but got split_sizes={list(sizes)}")
+    return _split(input, sizes, dim)
+
+
+@both
+def split_with_sizes(input, split_sizes, dim=0):
+    """``split`` by sizes."""
+    return split(input, list(split_sizes), dim)
+
+
+@both
+def chunk(input, chunks, dim=0):
+    """At most ``chunks`` equal parts along ``dim``; the last may be smaller."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if input._h.ndim == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    n = input._h.shape[input._dim(dim)]
+    if n == 0:
+        return split(input, [0] * chunks, dim)
+    return split(input, -(-n // chunks), dim)
+
+
+@both
+def tensor_split(input, indices_or_sections, dim=0):
+    """Parts along ``dim``: as equal as possible in number, or cut at the given indices."""
+    dim = input._dim(dim)
+    n = input._h.shape[dim]
+    cuts = indices_or_sections
+    if isinstance(cuts, Tensor):
+        cuts = cuts.tolist()
+    if isinstance(cuts, int):
+        if cuts <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
+        small, larger = divmod(n, cuts)
+        sizes = [small + 1] * larger + [small] * (cuts - larger)
+        return split(input, sizes, dim)
+    bounds = [0, *(min(max(c + n if c < 0 else c, 0), n) for c in cuts), n]
+    return tuple(_slice(input, (dim, a, max(b - a, 0), 1)) for a, b in zip(bounds, bounds[1:]))

@@ -1,0 +1,130 @@
+"""``backward`` and ``grad``: roots and targets checked, then the engine."""
+
+from __future__ import annotations
+
+from ..tensor import FUNCTIONS, Tensor
+from . import engine
+from .modes import no_grad
+from .node import AccumulateGrad, describe
+from .views import refresh
+
+
+def _sequence(x) -> tuple:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _roots(op: str, tensors, grads, batched: bool = False) -> list:
+    """The Nodes to start from, with their gradients; ones for scalars without a gradient."""
+    tensors = _sequence(tensors)
+    grads = (None,) * len(tensors) if grads is None else _sequence(grads)
+    if len(grads) != len(tensors):
+        raise RuntimeError(f"{op}: got {len(tensors)} tensors and {len(grads)} gradients")
+    roots = []
+    for k, (t, g) in enumerate(zip(tensors, grads)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}: element {k} of outputs must be a Tensor, got {type(t).__name__}")
+        refresh(t)
+        if t._node is None:
+            raise RuntimeError(f"{op}: element {k} of tensors does not require grad and does not have a grad_fn "
+                               f"({describe(t)})")
+        if g is None:
+            if t._h.numel != 1:
+                raise RuntimeError(f"grad can be implicitly created only for scalar outputs; {op} was given a "
+                                   f"{describe(t)} without a gradient")
+            with no_grad():
+                g = t.new_ones(t.shape)
+        elif not isinstance(g, Tensor):
+            raise TypeError(f"{op}: gradients can be either Tensors or None, but got {type(g).__name__}")
+        elif g.shape != t.shape:
+            raise RuntimeError(f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a "
+                               f"shape of {t.shape}.")
+        elif g.dtype is not t.dtype:
+            g = g.to(t.dtype)
+        roots.append((t._node, g))
+    return roots
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Adds to ``.grad`` of every leaf (or of ``inputs`` alone) the derivative of ``tensors``, weighted by
+    ``grad_tensors`` (ones for scalars). Follows ``torch.autograd.backward``.
+
+    RuntimeError: no graph; a non-scalar without its gradient; a gradient of another shape; a graph already freed
+    (``retain_graph``); a saved value overwritten in place.
+    """
+    keep = create_graph if retain_graph is None else retain_graph
+    roots = _roots("backward", tensors, grad_tensors)
+    if inputs is None:
+        engine.run(roots, keep_graph=keep, create_graph=create_graph)
+        return
+    inputs = _sequence(inputs)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    found = _captured("backward", roots, inputs, keep, create_graph)
+    for t, g in zip(inputs, found):
+        if g is not None:
+            if isinstance(t._node, AccumulateGrad):
+                engine.accumulate(t._node, g, create_graph)
+            else:
+                old = getattr(t, "_grad", None)
+                t._grad = g if old is None else old + g
+
+
+def _captured(op, roots, inputs, keep_graph, create_graph):
+    captures: dict = {}
+    for k, t in enumerate(inputs):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}: inputs must be Tensors, element {k} is a {type(t).__name__}")
+        refresh(t)
+        if t._node is None:
+            raise RuntimeError(f"One of the differentiated Tensors does not require grad (input {k}, a {describe(t)})")
+        captures.setdefault(t._node, []).append(k)
+    return engine.run(roots, keep_graph=keep_graph, create_graph=create_graph, captures=captures,
+                      num_captures=len(inputs))
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
+         allow_unused=None, is_grads_batched=False, materialize_grads=False):
+    """The derivatives of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``: a tuple. With
+    ``create_graph`` they can be derived again. Follows ``torch.autograd.grad``.
+
+    ``allow_unused``: None for inputs that were not used, instead of a RuntimeError; ``materialize_grads``: zeros.
+    ``is_grads_batched``: the first dimension of ``grad_outputs`` is a batch of gradients to run, one after the other.
+    """
+    inputs = _sequence(inputs)
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(_sequence(outputs), inputs, _sequence(grad_outputs), keep, create_graph, allow_unused,
+                        materialize_grads)
+    roots = _roots("grad", outputs, grad_outputs)
+    found = _captured("grad", roots, inputs, keep, create_graph)
+    for k, (t, g) in enumerate(zip(inputs, found)):
+        if g is None:
+            if not allow_unused:
+                raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
+                                   f"allow_unused=True if this is the desired behavior. (input {k}, a {describe(t)})")
+            if materialize_grads:
+                found[k] = t.new_zeros(t.shape)
+    return tuple(found)
+
+
+def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused, materialize):
+    sizes = {g.shape[0] for g in grad_outputs if g is not None}
+    if len(sizes) != 1:
+        raise RuntimeError(f"grad: is_grads_batched=True needs gradients of one batch size, got {sorted(sizes)}")
+    n = sizes.pop()
+    rows = [grad(outputs, inputs, tuple(g[i] if g is not None else None for g in grad_outputs),
+                 retain_graph=keep or i < n - 1, create_graph=create_graph, allow_unused=allow_unused,
+                 materialize_grads=materialize) for i in range(n)]
+    return tuple(None if column[0] is None else FUNCTIONS["stack"](column) for column in zip(*rows))
+
+
+def _tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Adds the derivative of this tensor to ``.grad`` of the leaves. See ``autograd.backward``."""
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+Tensor.backward = _tensor_backward

@@ -1,0 +1,254 @@
+"""Functions with a derivative of the user's own."""
+
+from __future__ import annotations
+
+import functools
+
+from ..tensor import Tensor, new
+from .engine import bring_back
+from .modes import current, is_grad_enabled, no_grad
+from .node import FREED, Node, Packed, alias, count, make_ports, need_extra
+from .views import CUSTOM, FLAG_VIEW, View, check_inplace, rebase, refresh, wrote
+
+
+class FunctionCtx(Node):
+    """What a Function's forward and backward share: its Node in the graph. Any attribute may be set on it."""
+
+    op = "Function"
+    function: type  # the user's Function
+
+    def __init__(self):
+        self.edges, self.saved, self.versions, self.extra = (), (), (), None
+        self.key = 0
+        self.to_save = self.dirty_tensors = self.non_differentiable = ()
+        self.materialize_grads = True
+        self.needs_input_grad: tuple[bool, ...] = ()
+
+    def save_for_backward(self, *tensors):
+        """Keeps inputs, outputs or intermediate tensors (or None) for backward, guarded against writes in place."""
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument is of type "
+                                f"{type(t).__name__}")
+        self.to_save = tensors
+
+    def mark_dirty(self, *tensors):
+        """Names the inputs that forward wrote in place."""
+        self.dirty_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors):
+        """Names the outputs that have no gradient."""
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool):
+        """Shall undefined gradients reach backward as zeros (True, the default) or as None?"""
+        self.materialize_grads = bool(value)
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """The kept tensors. RuntimeError once backward has freed them, or if one was overwritten."""
+        if self.to_save:
+            return self.to_save  # still in forward
+        if self.saved is FREED:
+            raise RuntimeError("Trying to backward through the graph a second time (or directly access saved tensors "
+                               f"after they have already been freed): {self.name()}'s saved tensors are gone. Specify "
+                               "retain_graph=True if you need to backward through the graph a second time.")
+        return tuple(self._restore(k) for k in range(len(self.saved)))
+
+    saved_variables = saved_tensors
+
+    def _restore(self, k):
+        t, (version, owner) = self.saved[k], self.versions[k]
+        if type(t) is Packed:
+            return t.hook(t.value)
+        if t is None:
+            return None
+        if t._h.storage.version != version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                f"{self.name()} saved a tensor of shape {tuple(t.shape)} at version {version}; it is at version "
+                f"{t._h.storage.version} now.")
+        owner = self if owner == "self" else owner
+        return t if t._node is owner else alias(t, owner)
+
+    def keep(self, outputs) -> None:
+        """Moves what forward asked to save into the Node, its own outputs as aliases without history."""
+        hooks = current().saved_hooks
+        kept, versions = [], []
+        for t in self.to_save:
+            own = any(t is o for o in outputs)
+            versions.append((t._h.storage.version, "self" if own else t._node) if t is not None else None)
+            t = alias(t) if own else t
+            kept.append(Packed(hooks[-1][0](t), hooks[-1][1]) if hooks and t is not None else t)
+        self.saved, self.versions, self.to_save = tuple(kept), tuple(versions), ()
+
+    def backward(self, g, saved, edges):
+        """Calls the user's backward with the outputs' gradients, and brings what it gives to the inputs' shapes."""
+        grads = list(g) if type(g) is list else [g]
+        if self.materialize_grads:
+            grads = [_zeros(meta) if x is None and meta is not None else x for x, meta in zip(grads, self.outputs)]
+        results = self.function.backward(self, *grads)
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        if len(results) > len(self.inputs) and all(r is None for r in results[len(self.inputs):]):
+            del results[len(self.inputs):]
+        if len(results) != len(self.inputs):
+            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected "
+                               f"{len(self.inputs)}, got {len(results)})")
+        for k, (r, meta) in enumerate(zip(results, self.inputs)):
+            if r is None:
+                continue
+            if not isinstance(r, Tensor):
+                raise TypeError(f"{self.name()}: expected a Tensor or None as gradient {k}, got {type(r).__name__}")
+            if meta is None:
+                raise RuntimeError(f"function {self.name()} returned a gradient different from None at position "
+                                   f"{k + 1}, "
+                                   "but the corresponding forward input was not a Variable")
+            if r.shape != meta[0] or r.dtype is not meta[1]:
+                if not _reducible(r.shape, meta[0]):
+                    raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {k} - got "
+                                       f"{list(r.shape)} but expected shape compatible with {list(meta[0])}")
+                results[k] = bring_back(r, *meta)
+        return results
+
+    fast = backward
+
+
+def _zeros(meta):
+    shape, like = meta
+    return like.new_zeros(shape)
+
+
+def _reducible(shape, to) -> bool:
+    """Is ``shape`` one that ``to`` broadcasts to?"""
+    lead = len(shape) - len(to)
+    return lead >= 0 and all(t in (1, s) for s, t in zip(shape[lead:], to))
+
+
+class _Meta(type):
+    """Makes the context class of each Function, so that its Nodes carry its name."""
+
+    def __init__(cls, name, bases, body):
+        super().__init__(name, bases, body)
+        cls._ctx = type(name + "Backward", (FunctionCtx,), {"function": cls, "op": name, "__module__": cls.__module__})
+
+
+class Function(metaclass=_Meta):
+    """An operation with a derivative of its own: subclass it with static methods ``forward(ctx, *args)`` (or
+    ``forward(*args)`` and ``setup_context(ctx, inputs, output)``) and ``backward(ctx, *grad_outputs)``, and call
+    ``apply(*args)``. Follows ``torch.autograd.Function``."""
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        """Computes the result; nothing is recorded inside."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """Gives the gradient of each argument of forward (None where there is none)."""
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
+                                  "autograd.Function to use it with backward mode AD.")
+
+    setup_context = None
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so "
+                           "you should invoke them on the class itself: use .apply().")
+
+    @classmethod
+    def apply(cls, *args):
+        """Runs forward and records it."""
+        ctx = cls._ctx()
+        tensors = [a if isinstance(a, Tensor) else None for a in args]
+        for t in tensors:
+            if t is not None:
+                refresh(t)
+        ctx.needs_input_grad = tuple(t is not None and t._node is not None for t in tensors)
+        recording = is_grad_enabled() and any(ctx.needs_input_grad)
+        with no_grad():
+            if cls.setup_context is None:
+                result = cls.forward(ctx, *args)
+            else:
+                result = cls.forward(*args)
+                cls.setup_context(ctx, args, result)
+        outputs = list(result) if isinstance(result, tuple) else [result]
+        if recording:
+            _record(ctx, tensors, outputs)
+        else:
+            ctx.to_save = ()
+        return tuple(outputs) if isinstance(result, tuple) else outputs[0]
+
+
+def _record(ctx: FunctionCtx, tensors: list, outputs: list) -> None:
+    """Makes ``ctx`` the history of the outputs."""
+    mode = current()
+    if mode.anomaly:
+        need_extra(ctx).trace = mode.anomaly()
+    ctx.edges = tuple(t._node if t is not None else None for t in tensors)
+    ctx.inputs = tuple((t.shape, t.dtype) if t is not None and t._node is not None else None for t in tensors)
+    ctx.key = -count()
+    written = []
+    for k, t in enumerate(outputs):
+        if not isinstance(t, Tensor):
+            continue
+        if any(t is d for d in ctx.dirty_tensors):
+            if t._node is not None or t._h.flags & FLAG_VIEW:
+                check_inplace(t, ctx.name())
+            wrote(t)
+            written.append(t)
+        elif any(t is i for i in tensors):
+            outputs[k] = t = alias(t)
+            t._view = View(tensors[0], CUSTOM)
+            t._h.seen_version = t._h.storage.version
+        elif t._h.flags & FLAG_VIEW and any(i is not None and i._h.storage == t._h.storage for i in tensors):
+            t._view = View(t._view.base, CUSTOM)
+    ctx.keep(outputs)
+    ctx.outputs = [(t.shape, t.new_empty(())) if isinstance(t, Tensor) and t.dtype.is_floating_point else None
+                   for t in outputs]
+    differentiable = [t if isinstance(t, Tensor) and not any(t is n for n in ctx.non_differentiable) else None
+                      for t in outputs]
+    ctx.dirty_tensors = ctx.non_differentiable = ()
+    if len(outputs) > 1:
+        make_ports(ctx, differentiable)
+        return
+    for t in differentiable:
+        if t is not None and t.dtype.is_floating_point:
+            if any(t is w for w in written):
+                rebase(t, ctx)
+            else:
+                t._node = ctx
+
+
+class _Twice(Node):
+    """Stands behind the results of a once-differentiable backward."""
+
+    __slots__ = ()
+    op = "once_differentiable"
+
+    def backward(self, g, saved, edges):
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+    fast = backward
+
+
+def once_differentiable(fn):
+    """Marks a Function's backward as not differentiable itself: deriving its result raises RuntimeError."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx, *grads):
+        with no_grad():
+            results = fn(ctx, *grads)
+        sources = tuple(g._node for g in grads if isinstance(g, Tensor))
+        if not is_grad_enabled() or not any(e is not None for e in (*sources, *ctx.edges)):
+            return results
+        marked = []
+        for r in results if isinstance(results, tuple) else (results,):
+            if isinstance(r, Tensor):
+                r = alias(r)
+                node = new(_Twice)
+                node.edges, node.saved, node.versions, node.extra = (*sources, *ctx.edges), (), (), None
+                node.key = -count()
+                r._node = node
+            marked.append(r)
+        return tuple(marked) if isinstance(results, tuple) else marked[0]
+
+    return wrapper

@@ -1,0 +1,99 @@
+"""Hooks on tensors and on what is saved; places in the graph. The names of ``torch.autograd.graph``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..backends.cpu import lib
+from ..tensor import Tensor
+from .modes import ModeContext, current
+from .node import AccumulateGrad, Handle, Node, Port, need_extra
+from .views import refresh, writer_number, wrote
+
+
+def register_hook(self, hook):
+    """Calls ``hook(grad)`` when this tensor's gradient is complete; a Tensor it returns replaces the gradient. Returns
+    a handle with ``remove()``. RuntimeError if the tensor needs no gradient. Follows ``torch.Tensor.register_hook``."""
+    refresh(self)
+    if self._node is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    extra = need_extra(self._node)
+    if extra.tensor_hooks is None:
+        extra.tensor_hooks = {}
+    return Handle(extra.tensor_hooks, hook)
+
+
+def register_post_accumulate_grad_hook(self, hook):
+    """Calls ``hook(tensor)`` after a gradient was added to this leaf's ``.grad``. RuntimeError for a non-leaf."""
+    if not isinstance(self._node, AccumulateGrad):
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors" if self._node else
+                           "cannot register a hook on a tensor that doesn't require gradient")
+    if self._node.post_accumulate is None:
+        self._node.post_accumulate = {}
+    return Handle(self._node.post_accumulate, hook)
+
+
+Tensor.register_hook = register_hook
+Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook
+
+
+class saved_tensors_hooks(ModeContext):
+    """Inside, what operations save for backward goes through ``pack_hook(tensor)``, and through
+    ``unpack_hook(packed)`` when backward wants it. Follows ``torch.autograd.graph.saved_tensors_hooks``."""
+
+    def __init__(self, pack_hook, unpack_hook):
+        super().__init__()
+        self.hooks = (pack_hook, unpack_hook)
+
+    def changes(self):
+        return {"saved_hooks": (*current().saved_hooks, self.hooks)}
+
+    def clone(self):
+        return type(self)(*self.hooks)
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keeps what is saved on the CPU. Follows ``torch.autograd.graph.save_on_cpu``."""
+
+    def __init__(self, pin_memory=False):
+        super().__init__(lambda t: (t.device, t.detach().cpu()), lambda packed: packed[1].to(packed[0]))
+
+    def clone(self):
+        return type(self)()
+
+
+class disable_saved_tensors_hooks(ModeContext):
+    """Inside, saved tensors are kept as they are."""
+
+    def __init__(self, message=""):
+        super().__init__()
+        self.message = message
+
+    def changes(self):
+        return {"saved_hooks": ()}
+
+    def clone(self):
+        return type(self)(self.message)
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph: a Node and the number of its output."""
+
+    node: Node
+    output_nr: int
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Where the gradient of ``tensor`` arrives. RuntimeError if it needs none."""
+    refresh(tensor)
+    if tensor._node is None:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    node = tensor._node
+    return GradientEdge(node.edges[0], node.saved[0]) if isinstance(node, Port) else GradientEdge(node, 0)
+
+
+def increment_version(tensor) -> None:
+    """Counts a write in place that tinytorch did not make itself, for one tensor or several."""
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        lib.tt_bump(t._h, writer_number("increment_version"))
+        wrote(t)

@@ -1,0 +1,194 @@
+"""Joining and repeating."""
+
+from __future__ import annotations
+
+from ..backends.cpu import lib
+from ..tensor import Tensor, wrap
+from .declare import FUNCTIONS, both, function, ints, primitive
+from .shape import _reshape
+
+
+def _common(op, tensors):
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(f"{op}(): argument 'tensors' must be tuple of Tensors, not {type(tensors).__name__}")
+    for k, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{op}: expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
+    if not tensors:
+        raise RuntimeError(f"{op}: expected a non-empty list of Tensors")
+    code = tensors[0]._h.dtype
+    if any(x._h.dtype != code for x in tensors):
+        # Promotion without regard to the number of dimensions, as PyTorch joins.
+        common = tensors[0].new_empty((1,))
+        for x in tensors[1:]:
+            common = x.new_empty((1,), dtype=FUNCTIONS["result_type"](common, x.new_empty((1,))))
+        code = common._h.dtype
+    return code
+
+
+def _cast(parts, tensors):
+    return [g if x is None else g.to(x) for g, x in zip(parts, tensors)]
+
+
+@primitive(variadic=True, title="CatBackward0",
+           tensors=lambda g, dim, sizes, casts: _cast(g.split(sizes, dim), casts))
+def _cat(tensors, dim, code, sizes, casts):
+    return wrap(lib.tt_join(len(tensors), [x._h for x in tensors], dim, code, 0))
+
+
+@primitive(variadic=True, title="StackBackward0", tensors=lambda g, dim, casts: _cast(g.unbind(dim), casts))
+def _stack(tensors, dim, code, casts):
+    return wrap(lib.tt_join(len(tensors), [x._h for x in tensors], dim, code, 1))
+
+
+def _casts(tensors, code):
+    return [None if x._h.dtype == code else x.dtype for x in tensors]
+
+
+@function
+def cat(tensors, dim=0, *, out=None):
+    """The tensors one after the other along ``dim``; their other sizes must agree. Empty 1-d tensors are skipped, as
+    in PyTorch. Follows ``torch.cat``."""
+    code = _common("cat", tensors)
+    kept = [x for x in tensors if x._h.ndim != 1 or x._h.numel]
+    tensors = kept if kept and any(x._h.ndim != 1 for x in kept) else list(tensors)
+    for k, x in enumerate(tensors):
+        if x._h.ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
+    dim = tensors[0]._dim(dim)
+    sizes = [x._h.shape[dim] if dim < x._h.ndim else 0 for x in tensors]
+    result = _cat(tensors, dim, code, sizes, _casts(tensors, code))
+    return result if out is None else out.copy_(result)
+
+
+FUNCTIONS["concat"] = FUNCTIONS["concatenate"] = cat
+
+
+@function
+def stack(tensors, dim=0, *, out=None):
+    """The tensors, all of one shape, along a new dimension ``dim``. Follows ``torch.stack``."""
+    code = _common("stack", tensors)
+    result = _stack(list(tensors), tensors[0]._dim(dim, 1), code, _casts(tensors, code))
+    return result if out is None else out.copy_(result)
+
+
+@function
+def atleast_1d(*tensors):
+    """Tensors with at least one dimension."""
+    return _each(tensors, lambda x: x if x._h.ndim else _reshape(x, (1,)))
+
+
+@function
+def atleast_2d(*tensors):
+    """Tensors with at least two dimensions, new ones in front."""
+    return _each(tensors, lambda x: x if x._h.ndim > 1 else _reshape(x, (1, -1)))
+
+
+@function
+def atleast_3d(*tensors):
+    """Tensors with at least three dimensions."""
+    def raised(x):
+        if x._h.ndim > 2:
+            return x
+        return x.unsqueeze(-1) if x._h.ndim == 2 else _reshape(x, (1, -1, 1))
+    return _each(tensors, raised)
+
+
+def _each(tensors, fn):
+    if len(tensors) == 1:
+        given = tensors[0]
+        return tuple(fn(x) for x in given) if isinstance(given, (tuple, list)) else fn(given)
+    return tuple(fn(x) for x in tensors)
+
+
+@function
+def hstack(tensors):
+    """Side by side: along dimension 1, or 0 for 1-d tensors."""
+    tensors = atleast_1d(tuple(tensors))
+    return cat(tensors, 0 if tensors[0]._h.ndim == 1 else 1)
+
+
+@function
+def vstack(tensors):
+    """On top of each other: along dimension 0, 1-d tensors as rows."""
+    return cat(atleast_2d(tuple(tensors)), 0)
+
+
+FUNCTIONS["row_stack"] = vstack
+
+
+@function
+def dstack(tensors):
+    """Behind each other: along dimension 2."""
+    return cat(atleast_3d(tuple(tensors)), 2)
+
+
+@function
+def column_stack(tensors):
+    """1-d tensors as columns, and 2-d ones, side by side."""
+    return cat([_reshape(x, (-1, 1)) if x._h.ndim <= 1 else x for x in tensors], 1)
+
+
+@function
+def block_diag(*tensors):
+    """A matrix with the given ones along its diagonal."""
+    tensors = [atleast_2d(x) for x in tensors]
+    columns = sum(x.shape[1] for x in tensors)
+    rows, left = [], 0
+    for x in tensors:
+        n, m = x.shape
+        rows.append(cat([x.new_zeros((n, left)), x, x.new_zeros((n, columns - left - m))], 1))
+        left += m
+    return cat(rows, 0)
+
+
+@both
+def repeat(input, *sizes):
+    """The tensor laid side by side ``sizes[d]`` times along each dimension; new ones in front. A copy."""
+    sizes = ints(sizes)
+    shape = tuple(input.shape)
+    lead = len(sizes) - len(shape)
+    if lead < 0:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+                           f"tensor: got {len(sizes)} for shape {shape}")
+    if min(sizes, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension: repeat sizes {sizes}")
+    shape = (1,) * lead + shape
+    apart = [x for s in shape for x in (1, s)]
+    wide = [x for r, s in zip(sizes, shape) for x in (r, s)]
+    result = _reshape(_reshape(input, tuple(apart)).expand(wide), tuple(r * s for r, s in zip(sizes, shape)))
+    return result.clone() if result._h.storage == input._h.storage else result
+
+
+del FUNCTIONS["repeat"]  # a method alone, as in PyTorch
+
+
+@both
+def tile(input, *dims):
+    """``repeat``, where missing leading counts are 1."""
+    dims = ints(dims)
+    return repeat(input, *((1,) * (input._h.ndim - len(dims)) + dims))
+
+
+for _name, _dim in (("hsplit", 1), ("vsplit", 0), ("dsplit", 2)):
+
+    def _make(name=_name, dim=_dim):
+        def parts(input, indices_or_sections):
+            need = dim + 1 if dim else 2
+            if input._h.ndim < (1 if name == "hsplit" else need):
+                raise RuntimeError(f"torch.{name} requires a tensor with at least {need} dimension(s)")
+            along = 0 if input._h.ndim == 1 else dim
+            if isinstance(indices_or_sections, int) and input._h.shape[along] % indices_or_sections:
+                raise RuntimeError(f"{name}: the size of dimension {along} ({input._h.shape[along]}) is not divisible "
+                                   f"by {indices_or_sections}")
+            return input.tensor_split(indices_or_sections, along)
+
+        parts.__name__ = parts.__qualname__ = name
+        parts.__doc__ = f"``tensor_split`` along dimension {dim}."
+        return both(parts)
+
+    _make()
+
+for _alias, _name in (("swapaxes", "transpose"), ("swapdims", "transpose"), ("moveaxis", "movedim")):
+    FUNCTIONS[_alias] = FUNCTIONS[_name]
+    setattr(Tensor, _alias, getattr(Tensor, _name))
