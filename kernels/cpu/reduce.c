@@ -207,8 +207,8 @@ tt_array *tt_reduce_index(int largest, tt_array *a, int how, int64_t dims, int k
     const char *name = values ? (largest ? "max" : "min") : (largest ? "argmax" : "argmin");
     int64_t mask, shape[TT_MAX_NDIM];
     if (!tt_ready(a)) return tt_decline();
-    if (!dims_mask(name, a, how, dims, &mask) || !has_elements(name, a, how, mask)) return NULL;
     if (a->dtype == TT_BOOL && !values) return tt_fail(TT_RUNTIME_ERROR, "%s(): does not support bool input", name);
+    if (!dims_mask(name, a, how, dims, &mask) || !has_elements(name, a, how, mask)) return NULL;
     int read = tt_compute_dtype(a->dtype), ndim = result_shape(a, mask, keepdim, shape);
     tt_array *out = tt_empty(TT_I64, ndim, shape), *best = out && values ? tt_empty(a->dtype, ndim, shape) : NULL;
     if (!out || (values && !best)) goto failed;
