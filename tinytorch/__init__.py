@@ -1,39 +1,13 @@
 """tinytorch: eager tensors with a dynamic tape, C kernels, and PyTorch's names."""
 
-from . import autograd, ops
-from .autograd.modes import (
-                     enable_grad,
-                     inference_mode,
-                     is_grad_enabled,
-                     is_inference_mode_enabled,
-                     no_grad,
-                     set_grad_enabled,
-)
+from . import autograd, interop, ops
 from .backends import cpu
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
-from .dtypes import (  # noqa: A004
-                     Size,
-                     bfloat16,
-                     bool,
-                     device,
-                     double,
-                     dtype,
-                     finfo,
-                     float16,
-                     float32,
-                     float64,
-                     get_default_dtype,
-                     half,
-                     iinfo,
-                     int8,
-                     int16,
-                     int32,
-                     int64,
-                     long,
-                     set_default_dtype,
-                     short,
-                     uint8,
-)
+from .dtypes import (Size, bfloat16, bool, device, double, dtype, finfo, float16, float32, float64,  # noqa: A004
+                     get_default_dtype, half, iinfo, int8, int16, int32, int64, long, set_default_dtype, short, uint8)
+from .autograd.modes import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+                             set_grad_enabled)
+from .printing import set_printoptions
 from .tensor import Tensor
 
 float = float32  # noqa: A001 (torch's name)

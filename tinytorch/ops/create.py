@@ -1,1 +1,168 @@
-"""Operators: creation from values and ranges."""
+"""Operators: creation from values."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..autograd.leaf import make_leaf
+from ..backends.cpu import error, lib
+from ..dtypes import device as _device
+from ..dtypes import get_default_dtype
+from ..tensor import Tensor, wrap
+from .declare import function, scalar_kind
+from .values import copy_numpy, dtype_code, pack, share_numpy
+
+
+def check_device(device) -> None:
+    """RuntimeError unless ``device`` is one that exists."""
+    if device is not None and device != "cpu":
+        _device(device)
+
+
+def sizes(values, op: str) -> list[int]:
+    """``f(2, 3)`` and ``f((2, 3))`` alike, as a list of integers; TypeError naming the operator."""
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        values = values[0]
+    try:
+        return [operator.index(v) for v in values]
+    except TypeError:
+        bad = next(v for v in values if not hasattr(v, "__index__"))
+        raise TypeError(f"{op}(): argument 'size' must be tuple of ints, but found element of type "
+                        f"{type(bad).__name__} in {tuple(values)!r}") from None
+
+
+def finish(h, op: str, device=None, requires_grad=False) -> Tensor:
+    """The new tensor on the descriptor ``h``: a leaf if asked; raises what the C side refused."""
+    if not h:
+        raise error(op)
+    t = wrap(h)
+    if device is not None and device != "cpu":
+        check_device(device)
+    return make_leaf(t) if requires_grad else t
+
+
+def code_of(dtype, op: str) -> int:
+    """The number of ``dtype``, or the default's."""
+    return get_default_dtype().code if dtype is None else dtype_code(dtype, op)
+
+
+@function
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
+    """A new tensor with a copy of ``data``: a number, nested sequences of numbers, an ndarray, a tensor. Follows
+    ``torch.tensor``. ValueError for ragged nesting, RuntimeError for numbers that the dtype cannot hold."""
+    code = None if dtype is None else dtype_code(dtype, "tensor")
+    if isinstance(data, Tensor):
+        h = lib.tt_contiguous(data._h) if code is None or code == data._h.dtype else lib.tt_cast(data._h, code)
+    else:
+        h = pack(data, code)
+    return finish(h, "tensor", device, requires_grad)
+
+
+@function
+def as_tensor(data, dtype=None, device=None) -> Tensor:
+    """``data`` as a tensor, without a copy where possible: tensors and ndarrays of the right dtype share memory.
+    Follows ``torch.as_tensor``."""
+    check_device(device)
+    if isinstance(data, Tensor):
+        return data if dtype is None or dtype is data.dtype else data.to(dtype)
+    if isinstance(data, np.ndarray):
+        shared = wrap(share_numpy(data))
+        return shared if dtype is None or dtype is shared.dtype else shared.to(dtype)
+    return tensor(data, dtype=dtype)
+
+
+@function
+def from_numpy(ndarray) -> Tensor:
+    """A tensor on an ndarray's own memory. TypeError for dtypes without counterpart, ValueError for negative strides
+    and foreign byte order. Follows ``torch.from_numpy``."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    return wrap(share_numpy(ndarray))
+
+
+def _filled(op: str, value: int):
+    def create(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, out=None, **named):
+        if named:
+            size = size_argument(op, size, named)
+        shape = sizes(size, op)
+        if out is not None:
+            return into(out, shape, op).fill_(value)
+        code = get_default_dtype().code if dtype is None else dtype_code(dtype, op)
+        return finish(lib.tt_full(code, len(shape), shape, 1, 0.0, value), op, device, requires_grad)
+
+    create.__name__ = create.__qualname__ = op
+    create.__doc__ = f"A tensor of shape ``size`` filled with {value}. Follows ``torch.{op}``."
+    return function(create)
+
+
+def size_argument(op: str, size: tuple, named: dict) -> tuple:
+    """``size=(2, 3)`` by keyword; TypeError for other keywords."""
+    if size or set(named) != {"size"}:
+        unknown = next((k for k in named if k != "size"), "size")
+        raise TypeError(f"{op}() got an unexpected keyword argument '{unknown}'")
+    return (named["size"],)
+
+
+def into(out: Tensor, shape, op: str) -> Tensor:
+    """``out`` brought to ``shape``, for the ``out=`` argument of a creation."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{op}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    return out if out.shape == tuple(shape) else out.resize_(tuple(shape))
+
+
+zeros = _filled("zeros", 0)
+ones = _filled("ones", 1)
+
+
+@function
+def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+         pin_memory=False) -> Tensor:
+    """A tensor of shape ``size`` filled with a number, whose kind decides the dtype unless given. Follows
+    ``torch.full``."""
+    if isinstance(fill_value, Tensor):
+        dtype = fill_value.dtype if dtype is None and fill_value._h.dtype < 6 else dtype
+        fill_value = fill_value.item()
+    shape = sizes((size,), "full")
+    if out is not None:
+        return into(out, shape, "full").fill_(fill_value)
+    kind = scalar_kind(fill_value)
+    code = (0, 5, get_default_dtype().code)[kind] if dtype is None else dtype_code(dtype, "full")
+    return finish(full_handle(code, shape, kind, fill_value, "full"), "full", device, requires_grad)
+
+
+_BOUNDS = ((0, 1), (-255, 255), (-128, 127), (-32768, 32767), (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1))
+
+
+def check_fits(code: int, kind: int, value, name: str) -> None:
+    """RuntimeError unless a number fits integer dtype ``code``."""
+    if 0 < code < 6 and kind:
+        low, high = _BOUNDS[code]
+        if not low <= value <= high:
+            raise RuntimeError(f"value cannot be converted to type {name} without overflow: {value}")
+
+
+def full_handle(code: int, shape, kind: int, value, op: str):
+    """A descriptor filled with a number; RuntimeError if the dtype cannot hold it."""
+    check_fits(code, kind, value, op)
+    if kind == 2:
+        return lib.tt_full(code, len(shape), shape, 2, float(value), 0)
+    return lib.tt_full(code, len(shape), shape, kind, 0.0, int(value))
+
+
+@function
+def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None,
+          out=None, **named) -> Tensor:
+    """A tensor of shape ``size`` whose values are whatever the memory held. Follows ``torch.empty``."""
+    if named:
+        size = size_argument("empty", size, named)
+    shape = sizes(size, "empty")
+    if out is not None:
+        return into(out, shape, "empty")
+    return finish(lib.tt_empty(code_of(dtype, "empty"), len(shape), shape), "empty", device, requires_grad)
+
+
+def number_to_tensor(x, code: int | None = None) -> Tensor:
+    """A 0-d tensor of a number."""
+    return wrap(copy_numpy(x, code) if isinstance(x, np.generic) else pack(x, code))

@@ -149,8 +149,8 @@ def repeat(input, *sizes):
     shape = tuple(input.shape)
     lead = len(sizes) - len(shape)
     if lead < 0:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: "
-                           f"got {len(sizes)} for shape {shape}")
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+                           f"tensor: got {len(sizes)} for shape {shape}")
     if min(sizes, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension: repeat sizes {sizes}")
     shape = (1,) * lead + shape

@@ -1,0 +1,271 @@
+/* Optimisers: checks, layouts, and one pass of the threads over all elements of all parameters together. */
+#include "simd.h"
+#include "optim.h"
+#include "api/optim.h"
+#include <math.h>
+#include <string.h>
+
+TT_ISA_TABLES(tt_optim_loops, tt_optim)
+
+#define OPERANDS TT_UPDATE_OPERANDS
+#define GRAIN 16384
+
+/* A step as asked for. */
+typedef struct request {
+    const char *name;
+    int n, writer;
+    tt_array **operands[OPERANDS]; /* parameters, gradients, states; NULL where the rule has none */
+    tt_array **steps;              /* NULL: not counted */
+    const tt_update_loop *loops;   /* of float32 and float64 */
+    tt_update common;
+    double lr, beta1, beta2, lr_decay;
+    const char *fresh;
+    void (*adapt)(tt_update *u, const struct request *r, int k, double step); /* what differs between parameters */
+} request;
+
+/* One parameter, ready for the loop. */
+typedef struct {
+    int64_t end; /* elements of this and all before */
+    char *data[OPERANDS];
+    tt_array *copies[OPERANDS]; /* of operands that do not lie in memory as the parameter does */
+    double step;
+    tt_update update;
+    int dtype;
+} item;
+
+typedef struct {
+    const item *items;
+    int n;
+    const tt_update_loop *loops;
+} job;
+
+static bool check(const request *r, int k) {
+    static const char *const roles[OPERANDS] = {"parameter", "gradient", "state", "state", "state"};
+    char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
+    const tt_array *param = r->operands[0][k];
+    for (int j = 0; j < OPERANDS; j++) {
+        if (!r->operands[j]) continue;
+        const tt_array *a = r->operands[j][k];
+        if (a->flags & TT_SLOW) {
+            tt_decline();
+            return false;
+        }
+        if (a->dtype < TT_F16) {
+            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d must be floating point, got %s", r->name, roles[j], k,
+                    tt_dtype_names[a->dtype]);
+            return false;
+        }
+        if (a->dtype != param->dtype) {
+            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d has dtype %s, but its parameter has %s", r->name, roles[j], k,
+                    tt_dtype_names[a->dtype], tt_dtype_names[param->dtype]);
+            return false;
+        }
+        if (a->ndim != param->ndim || memcmp(a->shape, param->shape, sizeof(int64_t) * (size_t)a->ndim) != 0) {
+            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d has shape %s, but its parameter has %s", r->name, roles[j], k,
+                    tt_shape_text(have, a->ndim, a->shape), tt_shape_text(want, param->ndim, param->shape));
+            return false;
+        }
+        if (j != 1 && !tt_writable(r->name, a)) return false;
+    }
+    if (!r->steps) return true;
+    const tt_array *step = r->steps[k];
+    if (step->flags & TT_SLOW) {
+        tt_decline();
+        return false;
+    }
+    if (step->numel != 1 || step->dtype < TT_F16) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: the step count of parameter %d must be one floating element, got %s of shape %s",
+                r->name, k, tt_dtype_names[step->dtype], tt_shape_text(have, step->ndim, step->shape));
+        return false;
+    }
+    return tt_writable(r->name, step);
+}
+
+/* Do the elements lie without gaps, in whatever order of dimensions? */
+static bool dense(const tt_array *a) {
+    if (a->flags & TT_FLAG_CONTIGUOUS) return true;
+    bool used[TT_MAX_NDIM] = {false};
+    int64_t expected = 1;
+    for (int count = 0; count < a->ndim; count++) {
+        int at = -1;
+        for (int d = 0; d < a->ndim && at < 0; d++)
+            if (!used[d] && (a->shape[d] == 1 || a->strides[d] == expected)) at = d;
+        if (at < 0) return false;
+        used[at] = true;
+        expected *= a->shape[at];
+    }
+    return true;
+}
+
+static bool same_strides(const tt_array *a, const tt_array *b) {
+    for (int d = 0; d < a->ndim; d++)
+        if (a->shape[d] != 1 && a->strides[d] != b->strides[d]) return false;
+    return true;
+}
+
+/* Finds every operand's elements in one common order, copying those that lie otherwise. */
+static bool lay_out(item *it, const request *r, int k) {
+    tt_array *param = r->operands[0][k];
+    bool as_param = dense(param);
+    for (int j = 0; j < OPERANDS; j++) {
+        if (!r->operands[j]) continue;
+        tt_array *a = r->operands[j][k];
+        bool fits = a->flags & param->flags & TT_FLAG_CONTIGUOUS || (as_param && same_strides(a, param)) ||
+                    (!as_param && a->flags & TT_FLAG_CONTIGUOUS);
+        if (!fits) {
+            tt_array *copy = as_param ? tt_empty_strided(a->dtype, a->ndim, a->shape, param->strides)
+                                      : tt_empty(a->dtype, a->ndim, a->shape);
+            if (!copy) return false;
+            it->copies[j] = copy;
+            if (tt_copy(copy, a) < 0) return false;
+            a = copy;
+        }
+        it->data[j] = a->data;
+    }
+    return true;
+}
+
+/* Half types: through float32, a block at a time. */
+static void run_half(const item *it, tt_update_loop loop, int64_t from, int64_t n) {
+    float buffers[OPERANDS][TT_BLOCK] __attribute__((aligned(64)));
+    char *p[OPERANDS];
+    for (int j = 0; j < OPERANDS; j++) p[j] = it->data[j] ? (char *)buffers[j] : NULL;
+    for (int64_t at = from; at < from + n; at += TT_BLOCK) {
+        int64_t m = from + n - at < TT_BLOCK ? from + n - at : TT_BLOCK;
+        for (int j = 0; j < OPERANDS; j++)
+            if (p[j]) tt_isa->casts[it->dtype][TT_F32](p[j], it->data[j] + at * 2, m);
+        loop(p, m, &it->update);
+        for (int j = 0; j < OPERANDS; j++)
+            if (p[j] && j != 1) tt_isa->casts[TT_F32][it->dtype](it->data[j] + at * 2, p[j], m);
+    }
+}
+
+/* Elements [begin, end) of all parameters laid end to end. */
+static void run_range(void *context, int64_t begin, int64_t end) {
+    const job *jb = context;
+    int low = 0, high = jb->n - 1;
+    while (low < high) { /* the first parameter that ends after `begin` */
+        int middle = (low + high) / 2;
+        if (jb->items[middle].end > begin) high = middle;
+        else low = middle + 1;
+    }
+    for (int k = low; begin < end; k++) {
+        const item *it = &jb->items[k];
+        int64_t start = k ? jb->items[k - 1].end : 0, stop = it->end < end ? it->end : end;
+        if (stop <= begin) continue;
+        int64_t from = begin - start, n = stop - begin, size = tt_itemsizes[it->dtype];
+        tt_update_loop loop = jb->loops[it->dtype == TT_F64];
+        begin = stop;
+        if (tt_is_half(it->dtype)) {
+            run_half(it, loop, from, n);
+            continue;
+        }
+        char *p[OPERANDS];
+        for (int j = 0; j < OPERANDS; j++) p[j] = it->data[j] ? it->data[j] + from * size : NULL;
+        loop(p, n, &it->update);
+    }
+}
+
+static int run(const request *r) {
+    if (r->n <= 0) return 0;
+    for (int k = 0; k < r->n; k++)
+        if (!check(r, k)) return -1;
+    item *items = tt_scratch((int64_t)sizeof(item) * r->n);
+    if (!items) return -1;
+    int64_t total = 0;
+    int status = -1, ready = 0;
+    for (; ready < r->n; ready++) {
+        item *it = &items[ready];
+        *it = (item){.update = r->common, .dtype = r->operands[0][ready]->dtype};
+        if (!lay_out(it, r, ready)) {
+            ready++; /* its copies are to be freed */
+            goto done;
+        }
+        if (r->steps) {
+            const tt_array *step = r->steps[ready];
+            tt_isa->casts[step->dtype][TT_F64](&it->step, step->data, 1);
+            it->step += 1;
+        }
+        if (r->adapt) r->adapt(&it->update, r, ready, it->step);
+        it->end = total += r->operands[0][ready]->numel;
+    }
+    job jb = {items, r->n, r->loops};
+    tt_parallel(total, GRAIN, run_range, &jb);
+    for (int k = 0; k < r->n; k++) {
+        for (int j = 0; j < OPERANDS; j++) {
+            if (!r->operands[j] || j == 1) continue;
+            if (items[k].copies[j]) tt_copy(r->operands[j][k], items[k].copies[j]);
+            tt_bump_version(r->operands[j][k], r->writer);
+        }
+        if (r->steps) {
+            tt_isa->casts[TT_F64][r->steps[k]->dtype](r->steps[k]->data, &items[k].step, 1);
+            tt_bump_version(r->steps[k], r->writer);
+        }
+    }
+    status = 0;
+done:
+    for (int k = 0; k < ready; k++)
+        for (int j = 0; j < OPERANDS; j++)
+            if (items[k].copies[j]) tt_free(items[k].copies[j]);
+    tt_scratch_free(items);
+    return status;
+}
+
+static void adapt_sgd(tt_update *u, const request *r, int k, double step) {
+    (void)step;
+    if (r->fresh && r->fresh[k]) u->flags |= TT_FRESH;
+}
+
+int tt_sgd(int n, tt_array **params, tt_array **grads, tt_array **momenta, const char *fresh, double lr,
+           double momentum, double dampening, double weight_decay, int nesterov, int maximize, int writer) {
+    request r = {.name = "SGD", .n = n, .writer = writer, .operands = {params, grads, momenta}, .fresh = fresh,
+                 .loops = tt_optim[tt_isa_index]->sgd, .adapt = momenta ? adapt_sgd : NULL};
+    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .rate = -lr, .a = momentum,
+                           .b = 1 - dampening};
+    r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM | (nesterov ? TT_NESTEROV : 0) : 0);
+    return run(&r);
+}
+
+static void adapt_adam(tt_update *u, const request *r, int k, double step) {
+    (void)k;
+    u->rate = -(r->lr / (1 - pow(r->beta1, step)));
+    u->root = sqrt(1 - pow(r->beta2, step));
+}
+
+int tt_adam(int n, tt_array **params, tt_array **grads, tt_array **exp_avgs, tt_array **exp_avg_sqs,
+            tt_array **max_exp_avg_sqs, tt_array **steps, double lr, double beta1, double beta2, double eps,
+            double weight_decay, int decoupled, int maximize, int writer) {
+    request r = {.name = "Adam", .n = n, .writer = writer,
+                 .operands = {params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs}, .steps = steps,
+                 .loops = tt_optim[tt_isa_index]->adam, .adapt = adapt_adam, .lr = lr, .beta1 = beta1, .beta2 = beta2};
+    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = decoupled ? 1 - lr * weight_decay : weight_decay,
+                           .a = 1 - beta1, .b = beta2, .c = 1 - beta2, .eps = eps};
+    r.common.flags = (weight_decay == 0 ? 0 : decoupled ? TT_DECOUPLED : TT_DECAY) |
+                     (max_exp_avg_sqs ? TT_AMSGRAD : 0);
+    return run(&r);
+}
+
+int tt_rmsprop(int n, tt_array **params, tt_array **grads, tt_array **square_avgs, tt_array **grad_avgs,
+               tt_array **momenta, tt_array **steps, double lr, double alpha, double eps, double weight_decay,
+               double momentum, int maximize, int writer) {
+    request r = {.name = "RMSprop", .n = n, .writer = writer, .operands = {params, grads, square_avgs, grad_avgs, momenta},
+                 .steps = steps, .loops = tt_optim[tt_isa_index]->rmsprop};
+    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .rate = -lr, .a = momentum, .b = alpha,
+                           .c = 1 - alpha, .eps = eps};
+    r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM : 0) | (grad_avgs ? TT_CENTERED : 0);
+    return run(&r);
+}
+
+static void adapt_adagrad(tt_update *u, const request *r, int k, double step) {
+    (void)k;
+    u->rate = -(r->lr / (1 + (step - 1) * r->lr_decay));
+}
+
+int tt_adagrad(int n, tt_array **params, tt_array **grads, tt_array **sums, tt_array **steps, double lr,
+               double lr_decay, double eps, double weight_decay, int maximize, int writer) {
+    request r = {.name = "Adagrad", .n = n, .writer = writer, .operands = {params, grads, sums}, .steps = steps,
+                 .loops = tt_optim[tt_isa_index]->adagrad, .adapt = adapt_adagrad, .lr = lr, .lr_decay = lr_decay};
+    r.common = (tt_update){.flags = weight_decay != 0 ? TT_DECAY : 0, .sign = maximize ? -1 : 1, .decay = weight_decay,
+                           .eps = eps};
+    return run(&r);
+}

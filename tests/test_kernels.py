@@ -1,0 +1,133 @@
+"""The C side by itself: instruction sets, threads, caches, refusals. Run once more under the sanitizers in CI."""
+
+import threading
+
+import numpy as np
+import pytest
+import tinytorch as tt
+from tinytorch.backends.cpu import lib
+from tinytorch.ops.declare import Elementwise
+
+pytestmark = pytest.mark.kernels
+
+ISAS = ["baseline", "avx2", "avx512"]
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 3.4e38, -3.4e38, 88.8, -103.0, 1e5, 2.0**30]
+
+
+@pytest.fixture
+def keep_isa():
+    before = lib.tt_isa_name()
+    yield
+    lib.tt_set_isa(before)
+
+
+def available():
+    before = lib.tt_isa_name()
+    names = [n for n in ISAS if lib.tt_set_isa(n.encode()) == 0]
+    lib.tt_set_isa(before)
+    return names
+
+
+def operands(dtype, count):
+    rng = np.random.default_rng(0)
+    for k in range(count):
+        if np.issubdtype(dtype, np.floating):
+            with np.errstate(over="ignore"):
+                values = np.concatenate([rng.permutation(SPECIAL), rng.standard_normal(3000) * 10.0 ** (k + 1)])
+        elif dtype is np.bool_:
+            values = rng.integers(0, 2, 3016)
+        else:
+            values = rng.integers(1, 100, 3016)
+        yield tt.from_numpy(np.ascontiguousarray(values.astype(dtype)))
+
+
+@pytest.mark.parametrize("name", sorted(Elementwise.TABLE))
+def test_same_bits_on_every_instruction_set(name, keep_isa):
+    info = Elementwise.TABLE[name]
+    for dtype in (np.float32, np.float64, np.float16, np.int8, np.uint8, np.int16, np.int32, np.int64, np.bool_):
+        args = list(operands(dtype, len(info.params)))
+        if name == "where":
+            args[0] = args[0] != 0
+        results = []
+        for isa in available():
+            assert lib.tt_set_isa(isa.encode()) == 0
+            try:
+                results.append(info.slow(tuple(args)).numpy().tobytes())
+            except RuntimeError as exc:
+                assert "not implemented" in str(exc)
+                results.append(None)
+        assert all(r == results[0] for r in results), f"{name} of {np.dtype(dtype).name} differs"
+
+
+def test_an_unknown_instruction_set_is_refused():
+    assert lib.tt_set_isa(b"mmx") == -1
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    x = tt.from_numpy(np.random.default_rng(1).standard_normal((517, 1031)).astype(np.float32))
+    before, results = tt.get_num_threads(), []
+    try:
+        for n in (1, 2, 7):
+            tt.set_num_threads(n)
+            y = (x.t() * 1.5).exp() + x[:1].t()
+            results.append((y.numpy().tobytes(), y.sum().item(), y.sum(0).numpy().tobytes(), y.sum(1).numpy().tobytes(),
+                            (x @ x.t()).numpy().tobytes()))
+    finally:
+        tt.set_num_threads(before)
+    assert results[0] == results[1] == results[2]
+
+
+def test_blocks_return_to_the_caches_from_any_thread():
+    before = tt.cpu.memory_allocated()
+    kept = []
+
+    def work():
+        kept.extend(tt.ones(n) for n in (1, 100, 5000, 300_000))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert tt.cpu.memory_allocated() > before
+    kept.clear()
+    assert tt.cpu.memory_allocated() == before
+    tt.cpu.empty_cache()
+    stats = tt.cpu.memory_stats()
+    assert stats["reserved_bytes.all.current"] >= stats["allocated_bytes.all.current"]
+    assert stats["allocated_bytes.all.peak"] >= before
+
+
+def test_out_of_memory_names_the_size():
+    with pytest.raises(tt.OutOfMemoryError, match=str(4 * 2**45)):
+        tt.empty(2**45)
+    with pytest.raises(RuntimeError, match="overflow"):
+        tt.empty(2**40, 2**40)
+
+
+def test_peak_follows_reset():
+    tt.cpu.reset_peak_memory_stats()
+    base = tt.cpu.max_memory_allocated()
+    big = tt.ones(1_000_000)
+    del big
+    assert tt.cpu.max_memory_allocated() >= base + 4_000_000
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_every_half_converts_there_and_back(dtype):
+    bits = np.arange(65536, dtype=np.uint16).view(np.int16)
+    half = tt.from_numpy(bits).view(getattr(tt, dtype))
+    back = half.to(tt.float32).to(getattr(tt, dtype))
+    same = half.view(tt.int16) == back.view(tt.int16)
+    assert bool((same | half.isnan()).all())
+    if dtype == "float16":
+        want = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
+        np.testing.assert_array_equal(half.to(tt.float32).numpy(), want)
+
+
+def test_rounding_to_half_matches_numpy():
+    rng = np.random.default_rng(2)
+    x = np.concatenate([rng.standard_normal(200_000) * 10.0 ** rng.integers(-9, 6, 200_000), SPECIAL]).astype(np.float32)
+    with np.errstate(over="ignore"):
+        want = x.astype(np.float16)
+    np.testing.assert_array_equal(tt.from_numpy(x).to(tt.float16).numpy(), want)

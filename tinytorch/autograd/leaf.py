@@ -1,0 +1,156 @@
+"""What a tensor says about its place in the graph: requires_grad, grad, grad_fn, detach, data."""
+
+from __future__ import annotations
+
+from ..backends.cpu import lib
+from ..tensor import Tensor, new, wrap
+from .engine import retain
+from .modes import current
+from .node import AccumulateGrad, Port, describe
+from .views import FLAG_VIEW, INFERENCE, refresh, track
+
+
+def make_leaf(t: Tensor) -> Tensor:
+    """Makes ``t`` a leaf that requires grad; RuntimeError unless its dtype is floating."""
+    if t._h.dtype < 6:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients, got "
+                           f"{t.dtype!r}")
+    t._grad = None
+    t._node = AccumulateGrad(t)
+    return t
+
+
+def _requires_grad(self) -> bool:
+    refresh(self)
+    return self._node is not None
+
+
+def _set_requires_grad(self, flag: bool) -> None:
+    refresh(self)
+    node = self._node
+    if node is not None and type(node) is not AccumulateGrad:
+        if not flag:
+            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a "
+                               "computed variable in a subgraph that doesn't require differentiation use "
+                               "var_no_grad = var.detach().")
+        return
+    if not isinstance(flag, bool):
+        raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
+    if flag and node is None:
+        if self._h.dtype < 6:
+            raise RuntimeError(f"only Tensors of floating point dtype can require gradients, got {self.dtype!r}")
+        make_leaf(self)
+    elif not flag:
+        self._node = None
+
+
+def _requires_grad_(self, requires_grad: bool = True):
+    """Says in place whether gradients of this leaf are wanted. RuntimeError for non-floating dtypes and for computed
+    tensors. Follows ``torch.Tensor.requires_grad_``."""
+    _set_requires_grad(self, requires_grad)
+    return self
+
+
+def _is_leaf(self) -> bool:
+    refresh(self)
+    return self._node is None or type(self._node) is AccumulateGrad
+
+
+def _grad_fn(self):
+    refresh(self)
+    node = self._node
+    if type(node) is Port:
+        return node.edges[0]
+    return None if type(node) is AccumulateGrad else node
+
+
+def _output_nr(self) -> int:
+    refresh(self)
+    return self._node.saved[0] if type(self._node) is Port else 0
+
+
+def _get_grad(self):
+    return getattr(self, "_grad", None)
+
+
+def _set_grad(self, value) -> None:
+    if value is None:
+        self._grad = None
+        return
+    if not isinstance(value, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+    if value is self:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if value.dtype is not self.dtype:
+        raise RuntimeError(f"assigned grad has data of a different type: the tensor is a {describe(self)}, the grad a "
+                           f"{describe(value)}")
+    if value.shape != self.shape:
+        raise RuntimeError(f"assigned grad has data of a different size: the tensor is a {describe(self)}, the grad a "
+                           f"{describe(value)}")
+    self._grad = value
+
+
+def _retain_grad(self) -> None:
+    """Makes backward keep this computed tensor's gradient in ``grad``; nothing for leaves. RuntimeError if it does
+    not require grad. Follows ``torch.Tensor.retain_grad``."""
+    refresh(self)
+    if self._node is None:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if type(self._node) is not AccumulateGrad:
+        retain(self)
+
+
+def _retains_grad(self) -> bool:
+    extra = self._node.extra if self._node is not None else None
+    return extra is not None and extra.retains is not None and any(ref() is self for ref in extra.retains)
+
+
+def _detach(self):
+    """The same memory without history: a view that never requires grad. Follows ``torch.Tensor.detach``."""
+    return wrap(lib.tt_alias(self._h))
+
+
+def _detach_(self):
+    """Cuts this tensor from its history, in place. RuntimeError for views. Follows ``torch.Tensor.detach_``."""
+    if self._h.flags & FLAG_VIEW:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
+                           "DistributedDataParallel, detach before wrapping.")
+    self._node = None
+    return self
+
+
+def _set_data(self, value) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if self._node is not None and value._h.dtype < 6:
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype, got "
+                           f"{value.dtype!r}")
+    h = lib.tt_alias(value._h)
+    old, self._h = self._h, h
+    lib.tt_free(old)
+
+
+def _get_base(self):
+    return self._view.base if self._h.flags & FLAG_VIEW else None
+
+
+def _is_view(self) -> bool:
+    return self._h.flags & FLAG_VIEW != 0
+
+
+def _is_inference(self) -> bool:
+    """Was it made in inference mode?"""
+    return False
+
+
+Tensor.requires_grad = property(_requires_grad, _set_requires_grad, doc="Are gradients of this tensor wanted?")
+Tensor.is_leaf = property(_is_leaf, doc="Was it made by the user, or without recording?")
+Tensor.grad = property(_get_grad, _set_grad, lambda self: _set_grad(self, None),
+                       doc="The gradient that backward accumulated, or None.")
+Tensor.grad_fn = property(_grad_fn, doc="The Node that made this tensor; None for leaves.")
+Tensor.output_nr = property(_output_nr, doc="Which output of its Node this is.")
+Tensor.retains_grad = property(_retains_grad, doc="Does backward keep the gradient of this computed tensor?")
+Tensor.data = property(_detach, _set_data, doc="The same memory without history; assignable.")
+Tensor._base = property(_get_base, doc="The tensor of which this one is a view, or None.")
+Tensor.requires_grad_, Tensor.retain_grad = _requires_grad_, _retain_grad
+Tensor.detach, Tensor.detach_, Tensor._is_view, Tensor.is_inference = _detach, _detach_, _is_view, _is_inference

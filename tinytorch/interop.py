@@ -1,0 +1,168 @@
+"""Tensors and the rest of Python: NumPy's protocol, values as Python numbers, iteration, printing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .backends.cpu import error, ffi, lib
+from .dtypes import ALL
+from .printing import tensor_text
+from .tensor import Tensor, wrap
+
+_BFLOAT16 = 7
+_TYPESTR = ("|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<f2", None, "<f4", "<f8")
+_POINTERS = tuple(ffi.typeof(f"{name} *") for name in ("_Bool", "uint8_t", "int8_t", "int16_t", "int32_t", "int64_t"))
+_FLOATS = {8: ffi.typeof("float *"), 9: ffi.typeof("double *")}
+_READONLY = 32
+
+
+class _Memory:
+    """A tensor's memory as NumPy takes it; the ndarray keeps it alive."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, t: Tensor):
+        h = t._h
+        code = h.dtype
+        size = lib.tt_itemsize(code)
+        self.owner = wrap(lib.tt_alias(h))
+        self.__array_interface__ = {
+            "version": 3, "typestr": _TYPESTR[code], "shape": tuple(ffi.unpack(h.shape, h.ndim)),
+            "strides": tuple([s * size for s in ffi.unpack(h.strides, h.ndim)]),
+            "data": (int(ffi.cast("intptr_t", h.data)), h.flags & _READONLY != 0)}
+
+
+def share(t: Tensor) -> np.ndarray:
+    """An ndarray on the tensor's memory. TypeError for bfloat16, which NumPy lacks."""
+    if t._h.dtype == _BFLOAT16:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+    return np.asarray(_Memory(t))
+
+
+def numpy(self, *, force: bool = False) -> np.ndarray:
+    """An ndarray sharing this tensor's memory. RuntimeError if it requires grad, unless ``force``; TypeError for
+    bfloat16. Follows ``torch.Tensor.numpy``."""
+    if not force and self.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    return share(self)
+
+
+def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    a = numpy(self)
+    if dtype is not None and a.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"__array__: a {self.dtype!r} tensor cannot be seen as {np.dtype(dtype)} without a copy")
+        return a.astype(dtype)
+    return a.copy() if copy else a
+
+
+def item(self):
+    """The value of a one-element tensor as a Python number. RuntimeError otherwise."""
+    h = self._h
+    if h.numel != 1:
+        raise RuntimeError(f"a Tensor with {h.numel} elements cannot be converted to Scalar")
+    f, i = ffi.new("double *"), ffi.new("int64_t *")
+    kind = lib.tt_item(h, f, i)
+    if kind == 2:
+        return f[0]
+    if kind < 0:
+        raise error("item")
+    return i[0] if kind else i[0] != 0
+
+
+def flat_values(t: Tensor) -> list:
+    """All elements as Python numbers, in row-major order."""
+    h = t._h
+    if h.numel == 0:
+        return []
+    code = h.dtype
+    if code == 6 or code == _BFLOAT16:
+        t = wrap(lib.tt_cast(wrap(lib.tt_alias(h))._h, 8))
+        h, code = t._h, 8
+    if not h.flags & 1:
+        t = wrap(lib.tt_contiguous(wrap(lib.tt_alias(h))._h))
+        h = t._h
+    pointer = ffi.cast(_POINTERS[code] if code < 6 else _FLOATS[code], h.data)
+    return ffi.unpack(pointer, h.numel)
+
+
+def tolist(self):
+    """The values as nested lists of Python numbers; a number for a 0-d tensor."""
+    shape = self.shape
+    if not shape:
+        return item(self)
+    if 0 in shape:
+        values: list = []
+        for n in reversed(shape[:shape.index(0) + 1]):
+            values = [values if n == 0 else list(values) for _ in range(n)] if n else []
+        return values
+    values = flat_values(self)
+    for n in reversed(shape[1:]):
+        values = [values[k:k + n] for k in range(0, len(values), n)]
+    return values
+
+
+def __repr__(self, *, tensor_contents=None) -> str:
+    return tensor_text(self, share(self if self._h.dtype != _BFLOAT16 else wrap(lib.tt_cast(
+        wrap(lib.tt_alias(self._h))._h, 8))), tensor_contents)
+
+
+def __bool__(self) -> bool:
+    h = self._h
+    if h.numel != 1:
+        if h.numel == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(item(self))
+
+
+def __int__(self) -> int:
+    return int(item(self))
+
+
+def __float__(self) -> float:
+    return float(item(self))
+
+
+def __complex__(self) -> complex:
+    return complex(item(self))
+
+
+def __index__(self) -> int:
+    if self._h.dtype > 5 or self._h.numel != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+def __len__(self) -> int:
+    if self._h.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")
+    return self._h.shape[0]
+
+
+def __iter__(self):
+    if self._h.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
+def __contains__(self, element) -> bool:
+    if not isinstance(element, (Tensor, bool, int, float)):
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+    return bool((self == element).any())
+
+
+def __format__(self, spec: str) -> str:
+    if self._h.ndim == 0:
+        return format(item(self), spec)
+    return object.__format__(self, spec)
+
+
+def __dir__(self):
+    return sorted(set(dir(type(self))) | set(self.__dict__))
+
+
+for _fn in (numpy, __array__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__, __index__, __len__,
+            __iter__, __contains__, __format__, __dir__):
+    setattr(Tensor, _fn.__name__, _fn)
+Tensor.__array_priority__ = 1000  # ndarray + Tensor gives a Tensor

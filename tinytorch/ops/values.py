@@ -1,0 +1,243 @@
+"""Python values as memory: numbers, nested sequences of numbers, NumPy's scalars and arrays."""
+
+from __future__ import annotations
+
+import operator
+from array import array
+from itertools import chain
+
+import numpy as np
+
+from ..backends.cpu import error, ffi, lib
+from ..dtypes import ALL, dtype, get_default_dtype, iinfo
+from ..tensor import Tensor
+
+_PLAIN = frozenset((bool, int, float))
+_SEQUENCES = frozenset((list, tuple))
+_TYPECODES = ("b", "B", "b", "h", "i", "q", None, None, "f", "d")  # of the array module, by dtype
+_UINT8, _INT64, _FLOAT64 = 1, 5, 9
+
+NUMPY_NAMES = {np.dtype(name): code for code, name in enumerate(
+    ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", None, "float32", "float64")) if name}
+_SUPPORTED = "float64, float32, float16, int64, int32, int16, int8, uint8, and bool"
+_kept: dict[int, object] = {}  # Python objects whose memory a storage uses, by the number it knows them by
+
+
+@ffi.def_extern()
+def tt_release_python(owner, kept=_kept, cast=ffi.cast):
+    kept.pop(int(cast("intptr_t", owner)), None)
+
+
+def dtype_code(d, op: str) -> int:
+    """The number of a dtype given by the user; TypeError for anything else."""
+    if type(d) is not dtype:
+        if d is float:
+            return get_default_dtype().code
+        if d in (bool, int):
+            return 0 if d is bool else _INT64
+        raise TypeError(f"{op}(): argument 'dtype' must be tinytorch.dtype, not {type(d).__name__}")
+    return d.code
+
+
+def numpy_code(d: np.dtype) -> int:
+    """The number of a NumPy dtype; TypeError if there is none, ValueError for foreign byte order."""
+    code = NUMPY_NAMES.get(d)
+    if code is None:
+        if d.newbyteorder("=") in NUMPY_NAMES:
+            raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
+                             "byte orders is currently not supported.")
+        raise TypeError(f"can't convert np.ndarray of type {d}. The only supported types are: {_SUPPORTED}.")
+    return code
+
+
+def keep(owner):
+    """``owner`` as a storage holds it: alive until tt_release_python."""
+    number = id(owner)
+    while number in _kept:  # the same object under several storages
+        number += 1
+    _kept[number] = owner
+    return ffi.cast("void *", number)
+
+
+def share_numpy(a: np.ndarray):
+    """A descriptor on an ndarray's own memory, which it keeps alive."""
+    code = numpy_code(a.dtype)
+    size = a.itemsize
+    strides = []
+    for n, s in zip(a.shape, a.strides):
+        if s < 0 and n > 1:
+            raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative "
+                             "strides are not currently supported. (You can probably work around this by making a "
+                             "copy of your array  with array.copy().)")
+        if s % size and n > 1:
+            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array "
+                             "to reallocate the memory.")
+        strides.append(s // size if n > 1 else 1)
+    address = a.__array_interface__["data"][0]
+    if address % size and a.size:
+        raise ValueError("given numpy array is not aligned to its element size. Copy the numpy array to reallocate the "
+                         "memory.")
+    reach = sum((n - 1) * s for n, s in zip(a.shape, strides)) + 1 if a.size else 0
+    owner = keep(a)
+    h = lib.tt_from_memory(code, a.ndim, a.shape, strides, ffi.cast("void *", address), reach * size, owner,
+                           lib.tt_release_python)
+    if not h:
+        release(owner)
+        raise error("from_numpy")
+    return h
+
+
+def release(owner) -> None:
+    """Lets go of what ``keep`` kept when no storage came of it."""
+    _kept.pop(int(ffi.cast("intptr_t", owner)), None)
+
+
+def copy_numpy(a: np.ndarray, code: int | None):
+    """A descriptor on fresh memory with an ndarray's (or NumPy scalar's) values, cast to ``code``."""
+    a = np.asarray(a)
+    own = numpy_code(a.dtype)
+    if not a.flags.c_contiguous:
+        a = np.ascontiguousarray(a).reshape(a.shape)
+    return _filled(own, a.shape, a, own if code is None else code)
+
+
+def _filled(own: int, shape, memory, code: int):
+    """A fresh array of dtype ``code`` from contiguous ``memory`` of dtype ``own``."""
+    h = lib.tt_empty(own, len(shape), shape)
+    if not h:
+        raise error("tensor")
+    if h.numel:
+        ffi.memmove(h.data, memory, h.numel * lib.tt_itemsize(own))
+    if own != code:
+        cast = lib.tt_cast(h, code)
+        lib.tt_free(h)
+        h = cast
+        if not h:
+            raise error("tensor")
+    return h
+
+
+def pack(data, code: int | None):
+    """A descriptor on fresh memory holding ``data``: a number or a nested sequence of them. The dtype is inferred when
+    ``code`` is None: floats give the default dtype, integers int64, bools bool."""
+    kind = type(data)
+    if kind is list or kind is tuple:
+        shape, flat = flatten(data)
+    elif kind in _PLAIN:
+        shape, flat = (), (data,)
+    elif isinstance(data, (np.ndarray, np.generic)):
+        return copy_numpy(data, code)
+    else:
+        data = _as_sequence(data)
+        shape, flat = flatten(data) if type(data) is list else ((), (data,))
+    kinds = set(map(type, flat))
+    inferred = 0
+    if not kinds <= _PLAIN:
+        flat, inferred = _plain(flat)
+        kinds = set(map(type, flat))
+    elif float in kinds:
+        inferred = get_default_dtype().code
+    elif int in kinds:
+        inferred = _INT64
+    elif not kinds:
+        inferred = get_default_dtype().code
+    if code is None:
+        code = inferred
+    return _filled(*_memory(flat, kinds, code, shape), code)
+
+
+def _memory(flat, kinds, code: int, shape):
+    """Numbers as contiguous memory: its dtype, the shape, the memory."""
+    if code == 0:
+        return 0, shape, array("b", map(bool, flat))
+    typecode = _TYPECODES[code]
+    try:
+        if typecode is None or (float in kinds and code < 6):  # halves; floats cut to integers
+            if code < 6:
+                limits = iinfo(ALL[code])
+                if not all(limits.min - 1 < x < limits.max + 1 for x in flat):  # false for NaN
+                    raise OverflowError
+                return _INT64, shape, array("q", map(int, flat))
+            return _FLOAT64, shape, array("d", flat)
+        if code == _UINT8 and flat and -256 < min(flat) < 0:
+            flat = [x & 255 if x < 0 else x for x in flat]  # negative numbers wrap, as in C
+        return code, shape, array(typecode, flat)
+    except OverflowError:
+        if code == _INT64:
+            raise ValueError("Overflow when unpacking long long: tensor() got an integer beyond int64") from None
+        raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow") from None
+
+
+def promoted(a: int, b: int) -> int:
+    """The dtype that holds values of both."""
+    a, b = min(a, b), max(a, b)
+    return {(6, 7): 8, (1, 2): 3}.get((a, b), b)
+
+
+def _plain(values):
+    """Tensors and NumPy's scalars among ``values`` as Python numbers, and the dtype that all of them promote to."""
+    numbers, inferred = [], 0
+    for x in values:
+        kind = type(x)
+        if kind in _PLAIN:
+            code = 0 if kind is bool else _INT64 if kind is int else get_default_dtype().code
+        elif isinstance(x, Tensor):
+            code = x._h.dtype
+            x = x.item()
+        elif isinstance(x, np.generic):
+            code = numpy_code(x.dtype)
+            x = x.item()
+        elif isinstance(x, float):
+            code, x = get_default_dtype().code, float(x)
+        elif isinstance(x, (str, bytes)):
+            raise TypeError(f"new(): invalid data type '{kind.__name__}'")
+        elif hasattr(x, "__index__"):
+            code, x = _INT64, operator.index(x)
+        elif hasattr(x, "__float__"):
+            code, x = get_default_dtype().code, float(x)
+        else:
+            raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
+        numbers.append(x)
+        inferred = promoted(inferred, code)
+    return numbers, inferred
+
+
+def _as_sequence(x):
+    """A list for anything that is a sequence, else ``x`` itself. Tensors of one element stand for that element."""
+    if type(x) in _PLAIN or isinstance(x, (str, bytes, np.generic)):
+        return x
+    if isinstance(x, Tensor):
+        if x._h.numel == 1:
+            return x
+        return list(x) if x._h.ndim else x
+    if isinstance(x, np.ndarray):
+        return list(x) if x.ndim else x[()]
+    if hasattr(x, "__len__") and hasattr(x, "__getitem__") and not hasattr(x, "keys"):
+        return list(x)
+    return x
+
+
+def flatten(data):
+    """The shape of nested lists and tuples, and their numbers in one list. ValueError when they are ragged."""
+    shape = [len(data)]
+    level = data
+    while level:
+        kinds = set(map(type, level))
+        if not kinds <= _SEQUENCES:
+            if kinds <= _PLAIN:
+                break
+            level = [_as_sequence(x) for x in level]
+            kinds = set(map(type, level))
+            if not kinds & _SEQUENCES:
+                break
+            if not kinds <= _SEQUENCES:
+                raise TypeError(f"tensor(): not a sequence: at dim {len(shape)} some elements are numbers and others "
+                                "sequences")
+        lengths = set(map(len, level))
+        if len(lengths) > 1:
+            n = len(level[0])
+            other = next(len(x) for x in level if len(x) != n)
+            raise ValueError(f"expected sequence of length {n} at dim {len(shape)} (got {other})")
+        shape.append(lengths.pop())
+        level = list(chain.from_iterable(level))
+    return shape, level

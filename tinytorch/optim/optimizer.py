@@ -1,0 +1,285 @@
+"""What all optimisers share: groups of parameters, state, saving and restoring, hooks.
+
+A step is one C call for each group (kernels/cpu/optim.c). Handles are gathered anew for every step: a list of six
+costs less than knowing whether a kept one is still right."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import defaultdict
+from copy import deepcopy
+
+from ..autograd.modes import enable_grad, no_grad
+from ..autograd.node import Handle, count, last_write
+from ..autograd.views import writer_number
+from ..backends.cpu import error, ffi, lib
+from ..dtypes import float32, float64, get_default_dtype
+from ..tensor import Tensor, wrap
+
+NULL = ffi.NULL
+
+
+class _Required:
+    """The default of an option that every group must give."""
+
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+class Optimizer:
+    """Base of all optimisers. ``params`` are tensors, (name, tensor) pairs, or dictionaries with ``"params"`` and options
+    of their own; ``defaults`` holds the options that a group leaves out. A subclass gives ``update(group)``, or, as in
+    PyTorch, a ``step`` of its own. Follows ``torch.optim.Optimizer``."""
+
+    def __init__(self, params, defaults: dict):
+        if isinstance(params, Tensor):
+            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                            f"{type(params).__name__}")
+        self.defaults = defaults
+        self.state: defaultdict[Tensor, dict] = defaultdict(dict)
+        self.param_groups: list[dict] = []
+        self._pre_hooks: dict = {}
+        self._post_hooks: dict = {}
+        self._stepped = False  # a scheduler warns when it is stepped first
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])
+
+    def add_param_group(self, param_group: dict) -> None:
+        """Adds a group: ``{"params": [...], option: value, ...}``. TypeError or ValueError for what is no parameter,
+        for one that another group has, and for a missing option."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        group = dict(param_group)
+        params = group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of tensors "
+                            "in sets will change between runs. Please use a list instead.")
+        params = list(params)
+        if params and isinstance(params[0], tuple):
+            if not all(isinstance(p, tuple) for p in params):
+                raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+            group["param_names"] = [name for name, _ in params]
+            params = [p for _, p in params]
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
+            if not p.is_leaf:
+                raise ValueError("can't optimize a non-leaf Tensor")
+        group["params"] = params
+        for name, default in self.defaults.items():
+            if default is required and name not in group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            group.setdefault(name, default)
+        ids = {id(p) for p in params}
+        if len(ids) != len(params):
+            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an "
+                          "error", stacklevel=3)
+        if any(id(p) in ids for other in self.param_groups for p in other["params"]):
+            raise ValueError("some parameters appear in more than one parameter group")
+        if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
+            raise ValueError("all optimizer param groups should be with/without names.")
+        for p in params:
+            if not hasattr(p, "_grad"):
+                p._grad = None
+        self.param_groups.append(group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets the parameters' gradients, or fills them with zeros."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                g = p._grad
+                if g is None:
+                    continue
+                if set_to_none:
+                    p._grad = None
+                else:
+                    if g.requires_grad:
+                        p._grad = g = g.detach()
+                    with no_grad():
+                        g.zero_()
+
+    def step(self, closure=None):
+        """One step along the gradients. ``closure``, if given, computes the loss anew, and the loss is returned."""
+        if self._pre_hooks:
+            self._call_hooks(self._pre_hooks, (closure,))
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        try:
+            for group in self.param_groups:
+                self.update(group)
+        finally:
+            last_write[0] = count()
+        self._stepped = True
+        if self._post_hooks:
+            self._call_hooks(self._post_hooks, (closure,))
+        return loss
+
+    def update(self, group: dict) -> None:
+        """Updates the parameters of one group that have a gradient."""
+        raise NotImplementedError(f"{type(self).__name__} defines neither step() nor update()")
+
+    # Hooks.
+
+    def _call_hooks(self, hooks: dict, args: tuple) -> None:
+        for hook in list(hooks.values()):
+            hook(self, args, {})
+
+    def register_step_pre_hook(self, hook) -> Handle:
+        """Calls ``hook(optimizer, args, kwargs)`` before each step."""
+        return Handle(self._pre_hooks, hook)
+
+    def register_step_post_hook(self, hook) -> Handle:
+        """Calls ``hook(optimizer, args, kwargs)`` after each step."""
+        return Handle(self._post_hooks, hook)
+
+    # Saving and restoring.
+
+    def state_dict(self) -> dict:
+        """``{"state": {number of a parameter: its state}, "param_groups": [options, with numbers for parameters]}``. The
+        tensors are the optimiser's own."""
+        numbers: dict[int, int] = {}
+        for group in self.param_groups:
+            for p in group["params"]:
+                numbers.setdefault(id(p), len(numbers))
+        groups = [{**{k: v for k, v in group.items() if k != "params"},
+                   "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups]
+        state = {numbers[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Takes the state of another optimiser of the same groups; tensors are copied, in the parameters' dtypes.
+        ValueError when the groups differ in number or size."""
+        saved_groups = deepcopy(state_dict["param_groups"])
+        if len(saved_groups) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        for mine, theirs in zip(self.param_groups, saved_groups):
+            if len(mine["params"]) != len(theirs["params"]):
+                raise ValueError("loaded state dict contains a parameter group that doesn't match the size of "
+                                 "optimizer's group")
+        owner = {number: p for mine, theirs in zip(self.param_groups, saved_groups)
+                 for number, p in zip(theirs["params"], mine["params"])}
+        state: defaultdict = defaultdict(dict)
+        for k, value in state_dict["state"].items():
+            if k in owner:
+                state[owner[k]] = {name: _adopted(v, owner[k], name) for name, v in value.items()}
+            else:
+                state[k] = deepcopy(value)
+        self.__setstate__({"state": state, "param_groups": [
+            {**theirs, "params": mine["params"]} for mine, theirs in zip(self.param_groups, saved_groups)]})
+
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        self.__dict__.setdefault("_pre_hooks", {})
+        self.__dict__.setdefault("_post_hooks", {})
+        self.__dict__.setdefault("_stepped", False)
+        for group in self.param_groups:
+            for name, default in self.defaults.items():
+                group.setdefault(name, default)
+        for values in self.state.values():
+            if "step" in values and not isinstance(values["step"], Tensor):
+                values["step"] = step_count(values["step"])
+
+    def __repr__(self):
+        text = f"{type(self).__name__} ("
+        for i, group in enumerate(self.param_groups):
+            text += f"\nParameter Group {i}\n"
+            text += "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+        return text + ")"
+
+
+def _with_hooks(step):
+    """A subclass's own ``step``, with the hooks around it."""
+
+    @functools.wraps(step)
+    def inner(self, *args, **kwargs):
+        for hook in list(self._pre_hooks.values()):
+            hook(self, args, kwargs)
+        result = step(self, *args, **kwargs)
+        self._stepped = True
+        for hook in list(self._post_hooks.values()):
+            hook(self, args, kwargs)
+        return result
+
+    return inner
+
+
+def _adopted(value, p: Tensor, name: str):
+    """A loaded value of the state of ``p``: tensors are copied, and all but step counts take the dtype of ``p``."""
+    if not isinstance(value, Tensor):
+        return deepcopy(value)
+    value = value.detach()
+    with no_grad():
+        if name != "step" and p.is_floating_point() and value.dtype is not p.dtype:
+            return value.to(p.dtype)
+        return value.clone()
+
+
+def zeros_for(p: Tensor) -> Tensor:
+    """A state of zeros that lies in memory as ``p`` does."""
+    return filled_for(p, 0.0)
+
+
+def filled_for(p: Tensor, value: float) -> Tensor:
+    """A state of one value that lies in memory as ``p`` does."""
+    out = empty_for(p)
+    if lib.tt_fill(out._h, 2, value, 0) < 0:
+        raise error("Optimizer")
+    return out
+
+
+def empty_for(p: Tensor) -> Tensor:
+    """A state, yet to be written, that lies in memory as ``p`` does."""
+    h = p._h
+    return wrap(lib.tt_empty_like(h, h.dtype))
+
+
+def step_count(start: float = 0.0) -> Tensor:
+    """A count of steps: 0-d, floating."""
+    dtype = float64 if get_default_dtype() is float64 else float32
+    return wrap(lib.tt_full(dtype.code, 0, NULL, 2, float(start), 0))
+
+
+def check_options(checks) -> None:
+    """``(valid, what, value)`` of each option; ValueError for the first that is not valid."""
+    for valid, what, value in checks:
+        if not valid:
+            raise ValueError(f"Invalid {what}: {value}")
+
+
+def check_rate(lr) -> None:
+    """A learning rate is a number or a tensor of one element, and not negative."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check_options([(0.0 <= lr, "learning rate", lr)])
+
+
+def not_differentiable(differentiable: bool) -> None:
+    """Updates are made in place in C: there is nothing to differentiate through."""
+    if differentiable:
+        raise RuntimeError("differentiable=True is not supported: optimizers update the parameters in one call, in place; "
+                           "write the update in tensor operations to differentiate through it")
+
+
+__all__ = ["NULL", "Optimizer", "check_options", "check_rate", "empty_for", "error", "filled_for", "lib",
+           "not_differentiable", "required", "step_count", "writer_number", "zeros_for"]
