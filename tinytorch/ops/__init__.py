@@ -1,7 +1,7 @@
 """Operators, one file per family. Importing a family registers its functions and methods."""
 
-from . import activation, create, gather, index, join, linalg, loss, pointwise, random, reduce, scan, shape, sort
+from . import activation, create, gather, index, join, linalg, loss, pointwise, random, rearrange, reduce, scan, shape, sort
 from .declare import FUNCTIONS
 
 __all__ = ["FUNCTIONS", "activation", "create", "gather", "index", "join", "linalg", "loss", "pointwise", "random",
-           "reduce", "scan", "shape", "sort"]
+           "rearrange", "reduce", "scan", "shape", "sort"]

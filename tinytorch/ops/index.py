@@ -111,6 +111,8 @@ def _other_part(item, code, indices, masks) -> None:
         if not made._h.numel and made._h.dtype >= 6:
             made = wrap(lib.tt_empty(5, made._h.ndim, made._h.shape))
         _tensor_part(made, code, indices, masks)
+    elif isinstance(item, str):
+        raise TypeError(f"new(): invalid data type 'str': {item!r} is no index")
     else:
         raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
                          f"indices (got {type(item).__name__})")
