@@ -6,12 +6,14 @@ matrix derivative results"). einsum has a file of its own.
 
 from __future__ import annotations
 
-from ..backends.cpu import lib
+from ..backends import blas
+from ..backends.cpu import error, lib
 from ..tensor import Tensor, wrap
 from .declare import both, function, method, primitive
 from .hot import computed, direct
 from .reduce import give
 
+blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
 
 # matmul and its special cases.
@@ -180,7 +182,7 @@ _linear = direct(
     x=_linear_x, weight=_linear_w, bias=_linear_b,
     fast={"x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
           "weight": lambda g, x: computed(_linear_weight(g._h, x._h), _linear_w, g, x),
-          "bias": lambda g, bias_shape: computed(_column_sums(g._h), _linear_b, g, bias_shape) if bias_shape else
+          "bias": lambda g, bias_shape: computed(_column_sums(g._h, 1), _linear_b, g, bias_shape) if bias_shape else
           g.sum()})
 
 
@@ -223,7 +225,10 @@ def _scaled(x, factor):
            mat1=lambda g, mat2, alpha: _scaled(g @ mat2.mT, alpha),
            mat2=lambda g, mat1, alpha: _scaled(mat1.mT @ g, alpha))
 def _addmm(input, mat1, mat2, beta, alpha):
-    return wrap(lib.tt_addmm(input._h, mat1._h, mat2._h, beta, alpha))
+    h = lib.tt_addmm(input._h, mat1._h, mat2._h, beta, alpha)
+    if not h:
+        raise error("addmm")
+    return wrap(h)
 
 
 def _is_floating(op, t, beta, alpha) -> bool:
@@ -232,7 +237,8 @@ def _is_floating(op, t, beta, alpha) -> bool:
         return True
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if isinstance(factor, float):
-            raise RuntimeError(f"{op}: For integral input tensors, argument {name} must not be a floating point number.")
+            raise RuntimeError(f"{op}: For integral input tensors, argument {name} must not be a floating "
+                               "point number.")
     return beta == 1 and alpha == 1
 
 
@@ -338,8 +344,8 @@ def tensordot(a, b, dims=2, out=None):
         raise RuntimeError("tensordot: both dimension lists should have same length")
     for x, y in zip(over_a, over_b):
         if a.shape[x] != b.shape[y]:
-            raise RuntimeError(f"tensordot: contracted dimensions need to match, but first has size {a.shape[x]} in dim "
-                               f"{x} and second has size {b.shape[y]} in dim {y}")
+            raise RuntimeError(f"tensordot: contracted dimensions need to match, but first has size {a.shape[x]} in "
+                               f"dim {x} and second has size {b.shape[y]} in dim {y}")
     keep_a = [d for d in range(a._h.ndim) if d not in over_a]
     keep_b = [d for d in range(b._h.ndim) if d not in over_b]
     k = 1
