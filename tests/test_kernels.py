@@ -52,7 +52,10 @@ def test_same_bits_on_every_instruction_set(name, keep_isa):
         for isa in available():
             assert lib.tt_set_isa(isa.encode()) == 0
             try:
-                results.append(info.slow(tuple(args)).numpy().tobytes())
+                got = info.slow(tuple(args)).numpy()
+                if got.dtype.kind == "f":
+                    got[np.isnan(got)] = np.nan  # a NaN's sign and payload are not promised
+                results.append(got.tobytes())
             except RuntimeError as exc:
                 assert "not implemented" in str(exc)
                 results.append(None)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 enum { FLT, NUM, ALL, INT };
-enum { SAME, BOOL, SELECT };
+enum { SAME, BOOL, PERIODIC, SELECT };
 static const struct { const char *name; int8_t arity, domain, rule; } ops[TT_NUM_OPS] = {
 #define INFO(name, arity, domain, rule) {#name, arity, domain, rule},
     TT_OPS(INFO)

@@ -1,7 +1,43 @@
 """Operators, one file per family. Importing a family registers its functions and methods."""
 
-from . import activation, create, index, join, linalg, loss, pointwise, random, reduce, scan, shape, sort
+from . import (
+    activation,
+    convert,
+    create,
+    create_like,
+    index,
+    join,
+    linalg,
+    loss,
+    overwrite,
+    pointwise,
+    random,
+    ranges,
+    reduce,
+    scan,
+    shape,
+    sort,
+    statistics,
+)
 from .declare import FUNCTIONS
 
-__all__ = ["FUNCTIONS", "activation", "create", "index", "join", "linalg", "loss", "pointwise", "random",
-           "reduce", "scan", "shape", "sort"]
+__all__ = [
+    "FUNCTIONS",
+    "activation",
+    "convert",
+    "create",
+    "create_like",
+    "index",
+    "join",
+    "linalg",
+    "loss",
+    "overwrite",
+    "pointwise",
+    "random",
+    "ranges",
+    "reduce",
+    "scan",
+    "shape",
+    "sort",
+    "statistics",
+]
