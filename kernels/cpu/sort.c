@@ -181,6 +181,7 @@ tt_array *tt_topk(tt_array *a, int64_t k, int64_t dim, int largest, tt_array **i
         return tt_fail(TT_RUNTIME_ERROR, "topk: selected index k out of range: k is %lld, dimension %lld has %lld elements",
                        (long long)k, (long long)dim, (long long)n);
     job j = {.what = TOPK, .descending = largest, .dim = dim, .k = k};
+    if (a->ndim == 0) j.k = k = 1; /* a number is its own largest, even of none: as in PyTorch */
     return run(&j, "topk", a, k, true, indices);
 }
 

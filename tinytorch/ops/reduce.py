@@ -230,17 +230,18 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
 # Extremes. amax, amin, and max and min of everything, share the gradient among equal elements.
 
 
-def _shared(g, input, out, how, dims, keepdim):
+def shared(g, input, out, how, dims, keepdim):
+    """``g`` in equal parts where ``input`` has its chosen value ``out``."""
     best = spread(out, input.shape, how, dims, keepdim)
     chosen = ((input == best) | (input.isnan() & best.isnan())).to(g.dtype)
     many = _sum(chosen, how, dims, keepdim, -1)
     return spread(g / many, input.shape, how, dims, keepdim) * chosen
 
 
-_amax = reduction("amax", _shared)
-_amin = reduction("amin", _shared)
-_max = reduction("max", _shared)
-_min = reduction("min", _shared)
+_amax = reduction("amax", shared)
+_amin = reduction("amin", shared)
+_max = reduction("max", shared)
+_min = reduction("min", shared)
 
 
 @both
