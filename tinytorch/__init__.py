@@ -7,6 +7,8 @@ from .dtypes import (Size, bfloat16, bool, device, double, dtype, finfo, float16
                      get_default_dtype, half, iinfo, int8, int16, int32, int64, long, set_default_dtype, short, uint8)
 from .autograd.modes import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
                              set_grad_enabled)
+from .layouts import (channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,
+                      strided)
 from .printing import set_printoptions
 from .tensor import Tensor
 

@@ -182,17 +182,6 @@ tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64
     return a;
 }
 
-tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t istart, int64_t istep) {
-    tt_array *a = tt_empty(dtype, 1, &n);
-    if (!a) return NULL;
-    char *p = a->data;
-    int size = tt_itemsizes[dtype];
-    for (int64_t k = 0; k < n; k++, p += size)
-        if (tt_kind_of(dtype) == TT_KIND_FLOAT) set_element(p, dtype, TT_KIND_FLOAT, fstart + (double)k * fstep, 0);
-        else set_element(p, dtype, TT_KIND_INT, 0, istart + k * istep);
-    return a;
-}
-
 tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
                          void *owner, void (*release)(void *)) {
     int64_t n = tt_numel(ndim, shape);

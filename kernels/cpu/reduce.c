@@ -207,8 +207,8 @@ tt_array *tt_reduce_index(int largest, tt_array *a, int how, int64_t dims, int k
     const char *name = values ? (largest ? "max" : "min") : (largest ? "argmax" : "argmin");
     int64_t mask, shape[TT_MAX_NDIM];
     if (!tt_ready(a)) return tt_decline();
-    if (!dims_mask(name, a, how, dims, &mask) || !has_elements(name, a, how, mask)) return NULL;
     if (a->dtype == TT_BOOL && !values) return tt_fail(TT_RUNTIME_ERROR, "%s(): does not support bool input", name);
+    if (!dims_mask(name, a, how, dims, &mask) || !has_elements(name, a, how, mask)) return NULL;
     int read = tt_compute_dtype(a->dtype), ndim = result_shape(a, mask, keepdim, shape);
     tt_array *out = tt_empty(TT_I64, ndim, shape), *best = out && values ? tt_empty(a->dtype, ndim, shape) : NULL;
     if (!out || (values && !best)) goto failed;
@@ -242,7 +242,7 @@ failed:
     return NULL;
 }
 
-tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, int root, int keepdim, tt_array **mean) {
+tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, int root, int keepdim) {
     const char *name = root ? "std" : "var";
     int64_t mask, shape[TT_MAX_NDIM];
     if (!tt_ready(a)) return tt_decline();
@@ -250,37 +250,29 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
     if (a->dtype < TT_F16)
         return tt_fail(TT_RUNTIME_ERROR, "%s: std and var only support floating point and complex dtypes, got %s", name,
                        tt_dtype_names[a->dtype]);
-    int read = tt_compute_dtype(a->dtype), ndim = result_shape(a, mask, keepdim, shape);
-    tt_array *out = tt_empty(a->dtype, ndim, shape), *center = out && mean ? tt_empty(a->dtype, ndim, shape) : NULL;
-    if (!out || (mean && !center)) goto failed;
-    if (out->numel && !a->numel) {
+    int read = tt_compute_dtype(a->dtype);
+    tt_array *out = tt_empty(a->dtype, result_shape(a, mask, keepdim, shape), shape);
+    if (!out || !out->numel) return out;
+    if (!a->numel) {
         tt_fill(out, TT_KIND_FLOAT, NAN, 0);
-        if (center) tt_fill(center, TT_KIND_FLOAT, NAN, 0);
-    } else if (out->numel) {
-        tt_reduction g;
-        tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
-        char *means = tt_scratch(2 * g.kept * g.acc_size);
-        if (!means) goto failed;
-        char *results = means + g.kept * g.acc_size;
-        bool ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_SUM, read), NULL, means, NULL);
-        if (ok) {
-            divide(means, read, g.kept, (double)g.reduced);
-            ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_DEVSQ, read), means, results, NULL);
-        }
-        if (ok) {
-            double freedom = (double)g.reduced - correction;
-            divide(results, read, g.kept, freedom > 0 ? freedom : 0);
-            if (root) apply(TT_OP_sqrt, results, read, g.kept);
-            ok = deliver(&g, out, read, results, mask) && (!center || deliver(&g, center, read, means, mask));
-        }
-        tt_scratch_free(means);
-        if (!ok) goto failed;
+        return out;
     }
-    if (mean) *mean = center;
-    return out;
-failed:
-    if (out) tt_free(out);
-    if (center) tt_free(center);
+    tt_reduction g;
+    tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
+    char *means = tt_scratch(2 * g.kept * g.acc_size);
+    bool ok = means && tt_reduction_run(&g, tt_get_reducer(TT_RED_SUM, read), NULL, means, NULL);
+    if (ok) {
+        char *results = means + g.kept * g.acc_size;
+        double freedom = (double)g.reduced - correction;
+        divide(means, read, g.kept, (double)g.reduced);
+        ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_DEVSQ, read), means, results, NULL);
+        divide(results, read, ok ? g.kept : 0, freedom > 0 ? freedom : 0);
+        if (root) apply(TT_OP_sqrt, results, read, ok ? g.kept : 0);
+        ok = ok && deliver(&g, out, read, results, mask);
+    }
+    if (means) tt_scratch_free(means);
+    if (ok) return out;
+    tt_free(out);
     return NULL;
 }
 

@@ -1,7 +1,47 @@
 """Operators, one file per family. Importing a family registers its functions and methods."""
 
-from . import activation, create, gather, index, join, linalg, loss, pointwise, random, rearrange, reduce, scan, shape, sort
+from . import (
+    activation,
+    convert,
+    create,
+    create_like,
+    gather,
+    index,
+    join,
+    linalg,
+    loss,
+    overwrite,
+    pointwise,
+    random,
+    ranges,
+    rearrange,
+    reduce,
+    scan,
+    shape,
+    sort,
+    statistics,
+)
 from .declare import FUNCTIONS
 
-__all__ = ["FUNCTIONS", "activation", "create", "gather", "index", "join", "linalg", "loss", "pointwise", "random",
-           "rearrange", "reduce", "scan", "shape", "sort"]
+__all__ = [
+    "FUNCTIONS",
+    "activation",
+    "convert",
+    "create",
+    "create_like",
+    "gather",
+    "index",
+    "join",
+    "linalg",
+    "loss",
+    "overwrite",
+    "pointwise",
+    "random",
+    "ranges",
+    "rearrange",
+    "reduce",
+    "scan",
+    "shape",
+    "sort",
+    "statistics",
+]

@@ -8,11 +8,11 @@ import numpy as np
 
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
+from ..dtypes import ALL, get_default_dtype
 from ..dtypes import device as _device
-from ..dtypes import get_default_dtype
 from ..tensor import Tensor, wrap
 from .declare import function, scalar_kind
-from .values import copy_numpy, dtype_code, pack, share_numpy
+from .values import dtype_code, pack, share_numpy
 
 
 def check_device(device) -> None:
@@ -129,23 +129,23 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
         return into(out, shape, "full").fill_(fill_value)
     kind = scalar_kind(fill_value)
     code = (0, 5, get_default_dtype().code)[kind] if dtype is None else dtype_code(dtype, "full")
-    return finish(full_handle(code, shape, kind, fill_value, "full"), "full", device, requires_grad)
+    return finish(full_handle(code, shape, kind, fill_value), "full", device, requires_grad)
 
 
 _BOUNDS = ((0, 1), (-255, 255), (-128, 127), (-32768, 32767), (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1))
 
 
-def check_fits(code: int, kind: int, value, name: str) -> None:
+def check_fits(code: int, kind: int, value) -> None:
     """RuntimeError unless a number fits integer dtype ``code``."""
     if 0 < code < 6 and kind:
         low, high = _BOUNDS[code]
         if not low <= value <= high:
-            raise RuntimeError(f"value cannot be converted to type {name} without overflow: {value}")
+            raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow: {value}")
 
 
-def full_handle(code: int, shape, kind: int, value, op: str):
+def full_handle(code: int, shape, kind: int, value):
     """A descriptor filled with a number; RuntimeError if the dtype cannot hold it."""
-    check_fits(code, kind, value, op)
+    check_fits(code, kind, value)
     if kind == 2:
         return lib.tt_full(code, len(shape), shape, 2, float(value), 0)
     return lib.tt_full(code, len(shape), shape, kind, 0.0, int(value))
@@ -161,8 +161,3 @@ def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_
     if out is not None:
         return into(out, shape, "empty")
     return finish(lib.tt_empty(code_of(dtype, "empty"), len(shape), shape), "empty", device, requires_grad)
-
-
-def number_to_tensor(x, code: int | None = None) -> Tensor:
-    """A 0-d tensor of a number."""
-    return wrap(copy_numpy(x, code) if isinstance(x, np.generic) else pack(x, code))

@@ -118,19 +118,19 @@ def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
 # Sums.
 
 
-def _in_dtype(g, dtype):
+def in_dtype(g, dtype):
     return g if g.dtype is dtype else g.to(dtype)
 
 
-_sum = reduction("sum", lambda g, input_shape, input_dtype, how, dims, keepdim: _in_dtype(
+_sum = reduction("sum", lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
     spread(g, input_shape, how, dims, keepdim), input_dtype),
-    fast=lambda g, input_shape, input_dtype, how, dims, keepdim: _in_dtype(
+    fast=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
     _spread(g, input_shape, how, dims, keepdim), input_dtype))
-_mean = reduction("mean", lambda g, input_shape, input_dtype, how, dims, keepdim: _in_dtype(
+_mean = reduction("mean", lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
     spread(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype),
-    fast=lambda g, input_shape, input_dtype, how, dims, keepdim: _in_dtype(
+    fast=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
     _spread(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype))
-_nansum = reduction("nansum", lambda g, input, how, dims, keepdim: _in_dtype(
+_nansum = reduction("nansum", lambda g, input, how, dims, keepdim: in_dtype(
     spread(g, input.shape, how, dims, keepdim), input.dtype).masked_fill(input.isnan(), 0))
 
 
@@ -188,13 +188,13 @@ def sum_to_size(self, *size):
 
 def _prod_formula(g, input, out, how, dims, keepdim):
     if not bool((input == 0).any()):
-        x = _in_dtype(input, g.dtype)
-        return _in_dtype(spread(g * out, input.shape, how, dims, keepdim) / x, input.dtype)
+        x = in_dtype(input, g.dtype)
+        return in_dtype(spread(g * out, input.shape, how, dims, keepdim) / x, input.dtype)
     if how == 0:
-        others = _products_of_others(_in_dtype(input, g.dtype).reshape((-1,)), 0).reshape(input.shape)
+        others = _products_of_others(in_dtype(input, g.dtype).reshape((-1,)), 0).reshape(input.shape)
     else:
-        others = _products_of_others(_in_dtype(input, g.dtype), dims)
-    return _in_dtype(spread(g, input.shape, how, dims, keepdim) * others, input.dtype)
+        others = _products_of_others(in_dtype(input, g.dtype), dims)
+    return in_dtype(spread(g, input.shape, how, dims, keepdim) * others, input.dtype)
 
 
 def _products_of_others(x, dim):

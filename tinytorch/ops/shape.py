@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..backends.cpu import ffi, lib
 from ..dtypes import Size
+from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
 from .declare import FUNCTIONS, both, function, ints, method, primitive
 
@@ -90,11 +91,6 @@ def _reshape(input, shape):
         elif lib.tt_error_kind() == 0:
             return _view(input.clone(memory_format=contiguous_format), shape)
     return _view(input, shape)
-
-
-contiguous_format = "contiguous_format"
-preserve_format = "preserve_format"
-FUNCTIONS["contiguous_format"], FUNCTIONS["preserve_format"] = contiguous_format, preserve_format
 
 
 @both

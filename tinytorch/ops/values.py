@@ -44,8 +44,8 @@ def numpy_code(d: np.dtype) -> int:
     code = NUMPY_NAMES.get(d)
     if code is None:
         if d.newbyteorder("=") in NUMPY_NAMES:
-            raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
-                             "byte orders is currently not supported.")
+            raise ValueError("given numpy array has byte order different from the native byte order. Conversion "
+                             "between byte orders is currently not supported.")
         raise TypeError(f"can't convert np.ndarray of type {d}. The only supported types are: {_SUPPORTED}.")
     return code
 

@@ -1,0 +1,52 @@
+"""Memory formats and layouts: names that PyTorch's signatures take."""
+
+from __future__ import annotations
+
+
+class memory_format:
+    """How the dimensions of a new tensor lie in memory. Follows ``torch.memory_format``."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self):
+        return f"tinytorch.{self.name}"
+
+    def __reduce__(self):
+        return self.name
+
+
+class layout(memory_format):
+    """The kind of storage; there is only ``strided``."""
+
+    __slots__ = ()
+
+
+preserve_format = memory_format("preserve_format")
+contiguous_format = memory_format("contiguous_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+strided = layout("strided")
+
+_LAST = {channels_last: 4, channels_last_3d: 5}
+
+
+def strides_of(shape, form: memory_format, op: str) -> list[int]:
+    """The strides of a dense tensor in this format. RuntimeError where the format wants other dimensions."""
+    n = len(shape)
+    if form is contiguous_format:
+        order = list(range(n))
+    elif form in _LAST:
+        if n != _LAST[form]:
+            raise RuntimeError(f"{op}: required rank {_LAST[form]} tensor to use {form.name} format, got shape "
+                               f"{tuple(shape)}")
+        order = [0, *range(2, n), 1]
+    else:
+        raise RuntimeError(f"{op}: unsupported memory format {form!r}")
+    strides, step = [0] * n, 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(shape[d], 1)
+    return strides

@@ -1,0 +1,177 @@
+"""Operators: copies, casts, layouts."""
+
+from __future__ import annotations
+
+from ..backends.cpu import check, error, lib
+from ..dtypes import (ALL, CPU, bfloat16, dtype, float16, float32, float64, int8, int16, int32, int64, uint8)
+from ..dtypes import bool as _bool
+from ..dtypes import device as _device
+from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
+from ..tensor import Tensor, wrap
+from .create import check_device
+from .declare import both, method, primitive
+from .values import dtype_code
+
+_TYPES = {float32: "FloatTensor", float64: "DoubleTensor", float16: "HalfTensor", bfloat16: "BFloat16Tensor",
+          uint8: "ByteTensor", int8: "CharTensor", int16: "ShortTensor", int32: "IntTensor", int64: "LongTensor",
+          _bool: "BoolTensor"}
+_TYPE_NAMES = {name: d for d, name in _TYPES.items()}
+
+
+@primitive(input=lambda g: g)
+def _clone(input):
+    return wrap(lib.tt_clone(input._h))
+
+
+@primitive(input=lambda g: g, title="CloneBackward0")
+def _clone_contiguous(input):
+    return wrap(lib.tt_contiguous(input._h))
+
+
+@primitive(input=lambda g, input_dtype: g.to(input_dtype))
+def _to_copy(input, code):
+    return wrap(lib.tt_cast(input._h, code))
+
+
+def _sum_back(g, input_shape):
+    return g if g.shape == input_shape else g.sum_to_size(input_shape)
+
+
+@primitive(input=_sum_back, title="CloneBackward0")
+def _with_layout(input, shape, stride):
+    h = lib.tt_empty_strided(input._h.dtype, len(shape), shape, stride)
+    if not h:
+        raise error("with_layout")
+    out = wrap(h)
+    check(lib.tt_copy(h, input._h), "with_layout")
+    return out
+
+
+@method
+def with_layout(self, shape, stride):
+    """This tensor, broadcast to ``shape``, in an array of exactly these strides: itself if it is one already."""
+    if self.shape == tuple(shape) and self.stride() == tuple(stride):
+        return self
+    return _with_layout(self, tuple(shape), tuple(stride))
+
+
+def _formatted(input: Tensor, form: memory_format, op: str) -> Tensor:
+    return _with_layout(input, input.shape, strides_of(input.shape, form, op))
+
+
+@both
+def clone(input, *, memory_format=preserve_format):
+    """A copy with history. Dense inputs keep their strides, others become row-major, unless ``memory_format`` says
+    otherwise. Follows ``torch.clone``."""
+    if memory_format is preserve_format or memory_format is None:
+        return _clone(input)
+    if memory_format is contiguous_format:
+        return _clone_contiguous(input)
+    return _formatted(input, memory_format, "clone")
+
+
+@method
+def contiguous(self, memory_format=contiguous_format):
+    """This tensor if its elements are row-major without gaps, else a copy that is so. Follows
+    ``torch.Tensor.contiguous``."""
+    if memory_format is contiguous_format:
+        return self if self._h.flags & 1 else _clone_contiguous(self)
+    if memory_format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    return self if is_contiguous(self, memory_format) else _formatted(self, memory_format, "contiguous")
+
+
+@method
+def is_contiguous(self, memory_format=contiguous_format) -> bool:
+    """Do the elements lie without gaps, in this format? Follows ``torch.Tensor.is_contiguous``."""
+    if memory_format is contiguous_format:
+        return self._h.flags & 1 == 1
+    shape = self.shape
+    if len(shape) != (4 if memory_format.name == "channels_last" else 5):
+        return False
+    wanted = strides_of(shape, memory_format, "is_contiguous")
+    return all(n == 1 or s == w for n, s, w in zip(shape, self.stride(), wanted))
+
+
+def cast(input: Tensor, code: int) -> Tensor:
+    """``input`` in the dtype numbered ``code``: itself if that is its dtype."""
+    return input if input._h.dtype == code else _to_copy(input, code)
+
+
+@method
+def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=preserve_format):
+    """This tensor in another dtype or on another device: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``,
+    ``to(other)``. Itself when nothing changes, unless ``copy``. Follows ``torch.Tensor.to``."""
+    if args:
+        first, rest = args[0], args[1:]
+        if isinstance(first, _dtype):
+            dtype = first
+        elif isinstance(first, Tensor):
+            dtype, device = first.dtype, first.device
+        elif first is None or isinstance(first, (str, _device)):
+            device = first
+            if rest:
+                dtype, rest = (rest[0] if rest[0] is not None else dtype), rest[1:]
+        elif first in (float, int, bool):
+            dtype = ALL[dtype_code(first, "to")]
+        else:
+            raise TypeError(f"to() received an invalid combination of arguments: got {type(first).__name__}; wanted a "
+                            "dtype, a device or a Tensor")
+        if rest:
+            non_blocking, copy = rest[0], rest[1] if len(rest) > 1 else copy
+    check_device(device)
+    code = self._h.dtype if dtype is None else dtype_code(dtype, "to")
+    out = cast(self, code)
+    if memory_format is not preserve_format and memory_format is not None:
+        same = out.contiguous(memory_format=memory_format)
+        return same.clone() if copy and same is self else same
+    return _clone(out) if copy and out is self else out
+
+
+_dtype = dtype
+
+
+def _cast_method(name: str, d: dtype):
+    code = d.code
+
+    def convert(self, memory_format=preserve_format):
+        if memory_format is not preserve_format:
+            return to(self, d, memory_format=memory_format)
+        return self if self._h.dtype == code else _to_copy(self, code)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"This tensor in {d!r}; itself if it is so already. Follows ``torch.Tensor.{name}``."
+    return method(convert)
+
+
+for _name, _d in (("float", float32), ("double", float64), ("half", float16), ("bfloat16", bfloat16), ("int", int32),
+                  ("long", int64), ("short", int16), ("char", int8), ("byte", uint8), ("bool", _bool)):
+    _cast_method(_name, _d)
+
+
+def _type(self, dtype=None, non_blocking=False):
+    """The name of this tensor's type, or this tensor in another: ``type(tinytorch.int64)``. Follows
+    ``torch.Tensor.type``."""
+    if dtype is None:
+        return f"tinytorch.{_TYPES[self.dtype]}"
+    if isinstance(dtype, str):
+        name = dtype.removeprefix("tiny").removeprefix("torch.")
+        if name not in _TYPE_NAMES:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = _TYPE_NAMES[name]
+    return to(self, dtype)
+
+
+Tensor.type = _type
+
+
+@method
+def type_as(self, other):
+    """This tensor in the dtype of ``other``. Follows ``torch.Tensor.type_as``."""
+    return to(self, other.dtype)
+
+
+@method
+def cpu(self, memory_format=preserve_format):
+    """This tensor in the CPU's memory. Follows ``torch.Tensor.cpu``."""
+    return to(self, CPU, memory_format=memory_format)

@@ -1,0 +1,131 @@
+"""Operators: creation after another tensor's shape, dtype and device."""
+
+from __future__ import annotations
+
+from ..backends.cpu import lib
+from ..layouts import preserve_format, strides_of
+from ..tensor import Tensor
+from .create import check_fits, code_of, finish, full_handle, size_argument, sizes, tensor
+from .declare import both, function, method, scalar_kind
+from .values import dtype_code
+
+
+def empty_handle(input: Tensor, dtype, memory_format, op: str):
+    """A descriptor with the shape of ``input``, its strides where it is dense, and its dtype unless another is given."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    code = input._h.dtype if dtype is None else dtype_code(dtype, op)
+    if memory_format is preserve_format or memory_format is None:
+        return lib.tt_empty_like(input._h, code)
+    shape = input.shape
+    return lib.tt_empty_strided(code, len(shape), shape, strides_of(shape, memory_format, op))
+
+
+@function
+def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+               memory_format=preserve_format) -> Tensor:
+    """A tensor like ``input`` whose values are whatever the memory held. Follows ``torch.empty_like``."""
+    return finish(empty_handle(input, dtype, memory_format, "empty_like"), "empty_like", device, requires_grad)
+
+
+@function
+def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+              memory_format=preserve_format) -> Tensor:
+    """A tensor like ``input`` filled with a number. Follows ``torch.full_like``."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    return _filled_like(input, fill_value, dtype, device, requires_grad, memory_format, "full_like")
+
+
+def _filled_like(input, value, dtype, device, requires_grad, memory_format, op: str) -> Tensor:
+    h = empty_handle(input, dtype, memory_format, op)
+    if h:
+        kind = scalar_kind(value)
+        out = finish(h, op, device)
+        check_fits(h.dtype, kind, value)
+        lib.tt_fill(h, kind, float(value) if kind == 2 else 0.0, 0 if kind == 2 else int(value))
+        return out.requires_grad_() if requires_grad else out
+    return finish(h, op)
+
+
+@function
+def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+               memory_format=preserve_format) -> Tensor:
+    """A tensor like ``input`` filled with 0. Follows ``torch.zeros_like``."""
+    return _filled_like(input, 0, dtype, device, requires_grad, memory_format, "zeros_like")
+
+
+@function
+def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+              memory_format=preserve_format) -> Tensor:
+    """A tensor like ``input`` filled with 1. Follows ``torch.ones_like``."""
+    return _filled_like(input, 1, dtype, device, requires_grad, memory_format, "ones_like")
+
+
+@method
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False) -> Tensor:
+    """A copy of ``data`` in this tensor's dtype. Follows ``torch.Tensor.new_tensor``."""
+    return tensor(data, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
+
+
+@method
+def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False,
+              **named) -> Tensor:
+    """A tensor of shape ``size`` in this tensor's dtype, values undefined. Follows ``torch.Tensor.new_empty``."""
+    shape = sizes(size_argument("new_empty", size, named) if named else size, "new_empty")
+    code = self._h.dtype if dtype is None else dtype_code(dtype, "new_empty")
+    return finish(lib.tt_empty(code, len(shape), shape), "new_empty", device, requires_grad)
+
+
+@method
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None,
+             pin_memory=False) -> Tensor:
+    """A tensor of shape ``size`` filled with a number, in this tensor's dtype. Follows ``torch.Tensor.new_full``."""
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    shape = sizes((size,), "new_full")
+    code = self._h.dtype if dtype is None else dtype_code(dtype, "new_full")
+    kind = scalar_kind(fill_value)
+    return finish(full_handle(code, shape, kind, fill_value), "new_full", device, requires_grad)
+
+
+def _new_filled(op: str, value: int):
+    def create(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
+        shape = sizes(size_argument(op, size, named) if named else size, op)
+        code = self._h.dtype if dtype is None else dtype_code(dtype, op)
+        return finish(lib.tt_full(code, len(shape), shape, 1, 0.0, value), op, device, requires_grad)
+
+    create.__name__ = create.__qualname__ = op
+    create.__doc__ = (f"A tensor of shape ``size`` filled with {value}, in this tensor's dtype. Follows "
+                      f"``torch.Tensor.{op}``.")
+    return method(create)
+
+
+_new_filled("new_zeros", 0)
+_new_filled("new_ones", 1)
+
+
+@function
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False,
+                  pin_memory=False) -> Tensor:
+    """A tensor of this shape and these strides, values undefined. Follows ``torch.empty_strided``."""
+    shape, steps = sizes((size,), "empty_strided"), sizes((stride,), "empty_strided")
+    if len(shape) != len(steps):
+        raise RuntimeError(f"empty_strided: dimensionality of sizes ({len(shape)}) must match dimensionality of strides "
+                           f"({len(steps)})")
+    h = lib.tt_empty_strided(code_of(dtype, "empty_strided"), len(shape), shape, steps)
+    return finish(h, "empty_strided", device, requires_grad)
+
+
+@method
+def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None,
+                      pin_memory=False) -> Tensor:
+    """``empty_strided`` in this tensor's dtype. Follows ``torch.Tensor.new_empty_strided``."""
+    return empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, device=device,
+                         requires_grad=requires_grad)
+
+
+@both
+def is_same_size(input, other) -> bool:
+    """Have both tensors the same shape?"""
+    return input.shape == other.shape

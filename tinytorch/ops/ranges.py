@@ -1,0 +1,241 @@
+"""Operators: ranges, grids, the identity matrix, indices of triangles; the constructor ``Tensor(...)``."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import math
+import warnings
+from array import array
+
+from ..backends.cpu import error, ffi, lib
+from ..dtypes import ALL, Size, get_default_dtype
+from ..tensor import Tensor, new, wrap
+from .create import check_device, code_of, finish, into, sizes, tensor
+from .declare import FUNCTIONS, function, scalar_kind
+from .values import dtype_code, pack
+
+
+def _numbers(op: str, *values):
+    """The values as Python numbers (0-d tensors among them), and whether all are integers."""
+    values = tuple(v.item() if isinstance(v, Tensor) else v for v in values)
+    try:
+        return values, all(scalar_kind(v) < 2 for v in values)
+    except TypeError as exc:
+        raise TypeError(f"{op}(): every bound must be a number, not {exc}") from None
+
+
+def _deliver(h, op: str, out, device, requires_grad) -> Tensor:
+    """The new tensor, or its values in ``out``."""
+    made = finish(h, op, device)
+    if out is not None:
+        return into(out, made.shape, op).copy_(made)
+    return made.requires_grad_() if requires_grad else made
+
+
+@function
+def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+           pin_memory=False) -> Tensor:
+    """The numbers from ``start`` (0 if not given) on by ``step``, below ``end``; int64 if all three are integers.
+    RuntimeError for a zero step or one of the wrong sign. Follows ``torch.arange``."""
+    if end is None:
+        start, end = 0, start
+    (start, end, step), whole = _numbers("arange", start, end, step)
+    if dtype is None:
+        code = out._h.dtype if out is not None else 5 if whole else get_default_dtype().code
+    else:
+        code = dtype_code(dtype, "arange")
+    if code == 0:
+        raise NotImplementedError("arange: not implemented for 'Bool'")
+    if not whole and not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"arange: unsupported range: {start} -> {end}")
+    if code < 6:
+        start, end, step = int(start), int(end), int(step)
+    if step == 0:
+        raise RuntimeError("arange: step must be nonzero")
+    if (end - start) * (1 if step > 0 else -1) < 0:
+        raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
+    if code < 6:
+        n = max(0, -((start - end) // step))
+        h = lib.tt_arange(code, n, 0.0, 0.0, start, step)
+    else:
+        n = math.ceil((end - start) / step)
+        h = lib.tt_arange(code, n, start, step, 0, 0)
+    return _deliver(h, "arange", out, device, requires_grad)
+
+
+@function
+def range(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None,  # noqa: A001 (torch's name)
+          requires_grad=False) -> Tensor:
+    """Like ``arange``, with ``end`` included and floats. Deprecated, as ``torch.range`` is."""
+    warnings.warn("range is deprecated and will be removed in a future release because its behavior is inconsistent "
+                  "with Python's range builtin. Instead, use arange, which produces values in [start, end).",
+                  stacklevel=2)
+    if end is None:
+        start, end = 0, start
+    (start, end, step), _ = _numbers("range", start, end, step)
+    if step == 0:
+        raise RuntimeError("range: step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError(f"range: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
+    n = math.floor((end - start) / step) + 1
+    code = code_of(dtype, "range")
+    h = lib.tt_arange(code, n, start, step, int(start), int(step))
+    return _deliver(h, "range", out, device, requires_grad)
+
+
+def _steps(op: str, start, end, steps):
+    (start, end, steps), _ = _numbers(op, start, end, steps)
+    if steps < 0:
+        raise RuntimeError(f"{op}: number of steps must be non-negative, got {steps}")
+    return start, end, int(steps)
+
+
+@function
+def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+             pin_memory=False) -> Tensor:
+    """``steps`` numbers at equal distances from ``start`` to ``end``. Follows ``torch.linspace``."""
+    start, end, steps = _steps("linspace", start, end, steps)
+    h = lib.tt_linspace(code_of(dtype, "linspace"), steps, start, end)
+    return _deliver(h, "linspace", out, device, requires_grad)
+
+
+@function
+def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+             pin_memory=False) -> Tensor:
+    """``base`` to the powers ``linspace(start, end, steps)``. Follows ``torch.logspace``."""
+    start, end, steps = _steps("logspace", start, end, steps)
+    h = lib.tt_logspace(code_of(dtype, "logspace"), steps, start, end, base)
+    return _deliver(h, "logspace", out, device, requires_grad)
+
+
+@function
+def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
+    """Ones on the diagonal of an ``n`` by ``m`` matrix (``n`` by ``n``), zeros elsewhere. Follows ``torch.eye``."""
+    n, m = sizes((n, n if m is None else m), "eye")
+    for name, size in (("n", n), ("m", m)):
+        if size < 0:
+            raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {size}")
+    made = finish(lib.tt_full(code_of(dtype, "eye"), 2, (n, m), 1, 0.0, 0), "eye")
+    if min(n, m):
+        diagonal = wrap(lib.tt_view(made._h, 1, (min(n, m),), (m + 1,), 0))
+        lib.tt_fill(diagonal._h, 1, 0.0, 1)
+    check_device(device)
+    if out is not None:
+        return into(out, made.shape, "eye").copy_(made)
+    return made.requires_grad_() if requires_grad else made
+
+
+@function
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
+    """A 0-d tensor of a number, in the default dtype. Follows ``torch.scalar_tensor``."""
+    return tensor(s, dtype=get_default_dtype() if dtype is None else dtype, device=device, requires_grad=requires_grad)
+
+
+def _triangle(op: str, row, col, offset, dtype, device) -> Tensor:
+    code = 5 if dtype is None else dtype_code(dtype, op)
+    if code not in (3, 4, 5):
+        raise NotImplementedError(f'"{op}" not implemented for {ALL[code]!r}; it gives int64, int32 or int16')
+    return finish(lib.tt_triangle(code, row, col, offset, op == "triu_indices"), op, device)
+
+
+@function
+def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None) -> Tensor:
+    """Rows and columns of the elements on and below a diagonal, 2 by N. Follows ``torch.tril_indices``."""
+    return _triangle("tril_indices", row, col, offset, dtype, device)
+
+
+@function
+def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None) -> Tensor:
+    """Rows and columns of the elements on and above a diagonal, 2 by N. Follows ``torch.triu_indices``."""
+    return _triangle("triu_indices", row, col, offset, dtype, device)
+
+
+@function
+def meshgrid(*tensors, indexing=None):
+    """The coordinates of a grid: one view for each 1-d or 0-d tensor, of the shape of their lengths; with
+    ``indexing="xy"`` the first two dimensions change places. Follows ``torch.meshgrid``."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    first = tensors[0]
+    for k, t in enumerate(tensors):
+        if t.dtype is not first.dtype:
+            raise RuntimeError(f"meshgrid expects all tensors to have the same dtype: tensor 0 is {first.dtype!r}, tensor "
+                               f"{k} is {t.dtype!r}")
+        if t.ndim > 1:
+            raise RuntimeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {tuple(t.shape)} "
+                               f"for tensor {k}")
+    swap = indexing == "xy" and len(tensors) > 1
+    if swap:
+        tensors = (tensors[1], tensors[0], *tensors[2:])
+    shape = [t.numel() for t in tensors]
+    grids = [t.reshape([-1 if d == k else 1 for d in builtins.range(len(shape))]).expand(shape)
+             for k, t in enumerate(tensors)]
+    if swap:
+        grids[:2] = grids[1], grids[0]
+    return tuple(grids)
+
+
+@function
+def cartesian_prod(*tensors) -> Tensor:
+    """All combinations of one element from each 1-d tensor, one a row. Follows ``torch.cartesian_prod``."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    for k, t in enumerate(tensors):
+        if t.ndim != 1:
+            raise RuntimeError(f"cartesian_prod: Expect a 1D vector, but got shape {list(t.shape)} for tensor {k}")
+    if len(tensors) == 1:
+        return tensors[0]
+    return FUNCTIONS["stack"]([grid.flatten() for grid in meshgrid(*tensors, indexing="ij")], 1)
+
+
+@function
+def combinations(input, r=2, with_replacement=False) -> Tensor:
+    """All combinations of ``r`` elements of a 1-d tensor, one a row, in the order of ``itertools``. Follows
+    ``torch.combinations``."""
+    if input.ndim != 1:
+        raise RuntimeError(f"combinations: Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"combinations: Expect a non-negative number, but got {r}")
+    if r == 0:
+        return input.new_empty(0)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    flat = array("q", itertools.chain.from_iterable(choose(builtins.range(len(input)), r)))
+    index = finish(lib.tt_empty(5, 1, (len(flat),)), "combinations")
+    if flat:
+        ffi.memmove(index._h.data, flat, 8 * len(flat))
+    return input.index_select(0, index).reshape(len(flat) // r, r)
+
+
+def _construct(cls, *args, device=None, dtype=None, **kwargs):
+    """``Tensor(2, 3)``: undefined values of that shape; ``Tensor([1., 2.])``: those values; both in the default dtype.
+    ``Tensor(other)``: the same memory. Follows ``torch.Tensor``, whose advice holds: use ``tensor`` or ``empty``."""
+    if dtype is not None or kwargs:
+        raise TypeError(f"new() received an invalid combination of arguments: {cls.__name__}(...) takes no keyword but "
+                        "device; use tinytorch.tensor")
+    check_device(device)
+    code = get_default_dtype().code
+    first = args[0] if args else None
+    if isinstance(first, Tensor):
+        h = lib.tt_alias(first._h)
+    elif not args:
+        h = lib.tt_empty(code, 1, (0,))
+    elif len(args) == 1 and not hasattr(first, "__index__") and type(first) is not Size:
+        if not hasattr(first, "__len__"):
+            raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+        h = pack(first, code)
+    else:
+        shape = sizes(args, cls.__name__)
+        h = lib.tt_empty(code, len(shape), shape)
+    if not h:
+        raise error(cls.__name__)
+    t = new(cls)
+    t._h, t._node = h, None
+    return t
+
+
+Tensor.__new__ = _construct
