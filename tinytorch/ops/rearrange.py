@@ -286,9 +286,6 @@ def _ready(t: Tensor) -> Tensor:
 
 
 def _search(op, sorted, values, order, right, out_int32, out):
-    if sorted._h.dtype != values._h.dtype:
-        raise RuntimeError(f"{op}(): boundary tensor and input value tensor should have same dtype, but got boundary "
-                           f"tensor's dtype {sorted.dtype!r} and input value tensor's dtype {values.dtype!r}")
     order = ffi.NULL if order is None else _ready(order)._h
     h = lib.tt_searchsorted(_ready(sorted)._h, _ready(values)._h, order, right, 4 if out_int32 else 5)
     if not h:
@@ -367,10 +364,11 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
         starts = cat((starts, changes.any(others) if others else changes))
     places = wrap(lib.tt_nonzero(starts._h, True))
     results = [reader("index_select")(input, (KEEP, dim, 0, 0, INDEX, 1, 0, 0), places)]
+    ends = cat((places, tensor([n])))
+    counts = ends[1:] - ends[:-1] if n else places
     if return_inverse:
-        inverse = starts.cumsum(0) - 1
+        inverse = _positions(counts)
         results.append(inverse if shape is None else inverse.reshape(shape))
     if return_counts:
-        ends = cat((places, tensor([n])))
-        results.append(ends[1:] - ends[:-1])
+        results.append(counts)
     return results[0] if len(results) == 1 else tuple(results)
