@@ -65,8 +65,9 @@ def index_select(input, dim, index, *, out=None):
     _need_vector("index_select", index)
     dim = input._dim(dim)
     if input._h.ndim == 0:
-        result = reader("index_select", 1, SELF)(input, _flat(input), index)
-        result = result.reshape(()) if index._h.numel == 1 else result
+        if index._h.numel != 1:
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index._h.numel} value(s)")
+        result = reader("index_select", 1, SELF)(input, _flat(input), index.reshape(()))
     else:
         result = reader("index_select", 1, SELF)(input, _along(dim), index if index._h.ndim else index.reshape(1))
     return deliver("index_select", result, out)

@@ -297,19 +297,18 @@ def setitem(self, key, value):
     """``x[key] = value``, in place. The value is a number, or a tensor that broadcasts to ``x[key]``."""
     if isinstance(key, Tensor) and key._h.dtype == 0 and key._h.ndim and _assign_masked(self, key, value):
         return
+    values = _value(self, value)
     code, indices = parse(self, _as_tuple(key))
     if not indices:
         _assign(pick(self, tuple(code)), value)
         return
-    values = _value(self, value)
-    if not values._h.flags & 2:
+    if values._h.ndim:
         _check_dtypes(self, values)
     putter("index_put", len(indices))[1](self, tuple(code), values, REPLACE, *indices)
 
 
 def _assign(view: Tensor, value) -> None:
     if not isinstance(value, Tensor):
-        _value(view, value)
         view.fill_(value)
         return
     extra = value._h.ndim - view._h.ndim
