@@ -17,6 +17,7 @@ from .modes import current, modes
 from .node import AccumulateGrad, Node, address, count, describe, last_write, link, overwrites, unpack, writers
 
 FLAG_VIEW = 4
+FLAG_INFERENCE = 64
 DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)
 
 _REFUSALS = {
@@ -123,6 +124,7 @@ class CopySlices(Node):
 
     __slots__ = ()
     op = "copy_slices"
+    holds = True
     backward = fast = staticmethod(_copy_slices_backward)
 
 
