@@ -77,12 +77,12 @@ def flat_values(t: Tensor) -> list:
         return []
     code = h.dtype
     if code == 6 or code == _BFLOAT16:
-        fresh = wrap(lib.tt_alias(h))  # never a stale view, which the kernels would decline
-        t = wrap(lib.tt_cast(fresh._h, 8))
+        t = wrap(lib.tt_alias(h))  # under a name: it must outlive the next call
+        t = wrap(lib.tt_cast(t._h, 8))
         h, code = t._h, 8
     if not h.flags & 1:
-        fresh = wrap(lib.tt_alias(h))
-        t = wrap(lib.tt_contiguous(fresh._h))
+        t = wrap(lib.tt_alias(h))
+        t = wrap(lib.tt_contiguous(t._h))
         h = t._h
     pointer = ffi.cast(_POINTERS[code] if code < 6 else _FLOATS[code], h.data)
     return ffi.unpack(pointer, h.numel)
@@ -107,8 +107,8 @@ def tolist(self):
 def __repr__(self, *, tensor_contents=None) -> str:
     shown = self
     if self._h.dtype == _BFLOAT16:
-        fresh = wrap(lib.tt_alias(self._h))
-        shown = wrap(lib.tt_cast(fresh._h, 8))
+        shown = wrap(lib.tt_alias(self._h))
+        shown = wrap(lib.tt_cast(shown._h, 8))
     return tensor_text(self, share(shown), tensor_contents)
 
 

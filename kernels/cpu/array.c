@@ -239,7 +239,7 @@ tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64
     b->numel = n;
     b->ndim = ndim;
     b->dtype = a->dtype;
-    b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY);
+    b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY | TT_FLAG_INFERENCE);
     memcpy(b->shape, shape, sizeof(int64_t) * (size_t)ndim);
     memcpy(b->strides, strides, sizeof(int64_t) * (size_t)ndim);
     tt_update_flags(b);

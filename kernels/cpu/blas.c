@@ -94,7 +94,6 @@ typedef struct {
 } operand;
 
 typedef struct {
-    const char *op;
     operand a, b;
     int nbatch;
     int64_t batch[TT_MAX_NDIM], stack;      /* the batch dimensions and their product */
@@ -235,18 +234,18 @@ static void run(product *p) {
     tt_parallel(p->stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
 }
 
-static bool mismatch(const char *op, const product *p, const tt_array *a, const tt_array *b) {
+static bool mismatch(const product *p, const tt_array *a, const tt_array *b) {
     char left[TT_SHAPE_TEXT], right[TT_SHAPE_TEXT];
     if (a->ndim == 1 && b->ndim == 1)
-        tt_fail(TT_RUNTIME_ERROR, "%s: inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same "
-                "number of elements, but got %lld and %lld elements respectively", op, (long long)a->shape[0],
+        tt_fail(TT_RUNTIME_ERROR, "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same "
+                "number of elements, but got %lld and %lld elements respectively", (long long)a->shape[0],
                 (long long)b->shape[0], (long long)a->shape[0], (long long)b->shape[0]);
     else if (b->ndim == 1 && a->ndim == 2)
-        tt_fail(TT_RUNTIME_ERROR, "%s: size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)", op,
+        tt_fail(TT_RUNTIME_ERROR, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
                 (long long)a->shape[0], (long long)a->shape[0], (long long)a->shape[1], (long long)b->shape[0]);
     else
-        tt_fail(TT_RUNTIME_ERROR, "%s: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld), of tensors "
-                "%s and %s", op, (long long)p->a.rows, (long long)p->a.cols, (long long)p->b.rows,
+        tt_fail(TT_RUNTIME_ERROR, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld), of tensors "
+                "%s and %s", (long long)p->a.rows, (long long)p->a.cols, (long long)p->b.rows,
                 (long long)p->b.cols, tt_shape_text(left, a->ndim, a->shape), tt_shape_text(right, b->ndim, b->shape));
     return false;
 }
@@ -284,8 +283,8 @@ static bool broadcast_batch(product *p, const tt_array *a, const tt_array *b) {
         int ia = d - (p->nbatch - na), ib = d - (p->nbatch - nb);
         int64_t x = ia < 0 ? 1 : a->shape[ia], y = ib < 0 ? 1 : b->shape[ib];
         if (x != y && x != 1 && y != 1) {
-            tt_fail(TT_RUNTIME_ERROR, "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at "
-                    "non-singleton dimension %d", p->op, (long long)x, (long long)y, d);
+            tt_fail(TT_RUNTIME_ERROR, "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                    "non-singleton dimension %d", (long long)x, (long long)y, d);
             return false;
         }
         p->batch[d] = x == 1 ? y : x;
@@ -309,14 +308,14 @@ static void fold_batch(product *p) {
     p->stack = 1;
 }
 
-static bool check_dtypes(const char *op, const tt_array *a, const tt_array *b) {
+static bool check_dtypes(const tt_array *a, const tt_array *b) {
     if (a->dtype != b->dtype) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: expected m1 and m2 to have the same dtype, but got: %s != %s", op,
+        tt_fail(TT_RUNTIME_ERROR, "expected m1 and m2 to have the same dtype, but got: %s != %s",
                 tt_dtype_names[a->dtype], tt_dtype_names[b->dtype]);
         return false;
     }
     if (a->dtype == TT_BOOL) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for 'bool'", op);
+        tt_fail(TT_RUNTIME_ERROR, "not implemented for 'bool'");
         return false;
     }
     return true;
@@ -332,25 +331,25 @@ static int64_t versions(const tt_array *a, const tt_array *b) {
 SCALE(f32, float) SCALE(f64, double)
 
 /* The one entrance: alpha a @ b + beta bias, into a fresh array. */
-static tt_array *multiply(const char *op, tt_array *a, bool ta, tt_array *b, bool tb, tt_array *bias, double beta,
+static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *bias, double beta,
                           double alpha) {
-    product p = {.op = op, .alpha = alpha, .beta = bias ? beta : 0};
+    product p = {.alpha = alpha, .beta = bias ? beta : 0};
     int64_t shape[TT_MAX_NDIM];
     tt_array *out = NULL, *wide = NULL, *done = NULL;
     if (!tt_ready(a) || !tt_ready(b) || (bias && !tt_ready(bias))) return tt_decline();
     if (a->ndim == 0 || b->ndim == 0)
-        return tt_fail(TT_RUNTIME_ERROR, "%s: both arguments to matmul need to be at least 1D, but they are %dD and %dD",
-                       op, a->ndim, b->ndim);
-    if (!check_dtypes(op, a, b) || (bias && !check_dtypes(op, a, bias))) return NULL;
+        return tt_fail(TT_RUNTIME_ERROR, "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
+                       a->ndim, b->ndim);
+    if (!check_dtypes(a, b) || (bias && !check_dtypes(a, bias))) return NULL;
     if (!broadcast_batch(&p, a, b)) return NULL;
     describe(&p.a, a, ta, true, p.nbatch);
     describe(&p.b, b, tb, false, p.nbatch);
-    if (p.a.cols != p.b.rows) return mismatch(op, &p, a, b), NULL;
+    if (p.a.cols != p.b.rows) return mismatch(&p, a, b), NULL;
     p.m = p.a.rows;
     p.n = p.b.cols;
     p.k = p.a.cols;
     if (p.k > INT_MAX || p.m > INT_MAX || p.n > INT_MAX)
-        return tt_fail(TT_RUNTIME_ERROR, "%s: matrices of more than %d rows or columns are not supported", op, INT_MAX);
+        return tt_fail(TT_RUNTIME_ERROR, "matrices of more than %d rows or columns are not supported", INT_MAX);
     int nd = p.nbatch;
     memcpy(shape, p.batch, sizeof(int64_t) * (size_t)nd);
     if (a->ndim > 1) shape[nd++] = p.m;
@@ -386,14 +385,14 @@ end:
 }
 
 tt_array *tt_matmul(tt_array *a, tt_array *b, int transpose_a, int transpose_b) {
-    return multiply("matmul", a, transpose_a, b, transpose_b, NULL, 0, 1);
+    return multiply(a, transpose_a, b, transpose_b, NULL, 0, 1);
 }
 
 tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, double alpha) {
     char have[TT_SHAPE_TEXT];
     if (tt_kind_of(a->dtype) != TT_KIND_FLOAT && (beta != 1 || alpha != 1)) return tt_decline();
     if (a->ndim != 2 || b->ndim != 2)
-        return tt_fail(TT_RUNTIME_ERROR, "addmm: mat1 and mat2 must be matrices, got %dD and %dD tensors", a->ndim,
+        return tt_fail(TT_RUNTIME_ERROR, "mat1 and mat2 must be matrices, got %dD and %dD tensors", a->ndim,
                        b->ndim);
     if (a->shape[1] == b->shape[0]) { /* else multiply tells what is wrong */
         bool ok = input->ndim <= 2;
@@ -402,23 +401,23 @@ tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, doubl
             ok = s == 1 || s == want;
         }
         if (!ok)
-            return tt_fail(TT_RUNTIME_ERROR, "addmm: input of shape %s does not broadcast to (%lld, %lld): The expanded "
+            return tt_fail(TT_RUNTIME_ERROR, "input of shape %s does not broadcast to (%lld, %lld): The expanded "
                            "size of the tensor must match the existing size", tt_shape_text(have, input->ndim,
                            input->shape), (long long)a->shape[0], (long long)b->shape[1]);
     }
-    return multiply("addmm", a, false, b, false, input, beta, alpha);
+    return multiply(a, false, b, false, input, beta, alpha);
 }
 
 tt_array *tt_linear(tt_array *x, tt_array *w, tt_array *bias) {
     char have[TT_SHAPE_TEXT];
     if (w->ndim != 2)
-        return tt_fail(TT_RUNTIME_ERROR, "linear: weight must be a matrix, got shape %s",
+        return tt_fail(TT_RUNTIME_ERROR, "weight must be a matrix, got shape %s",
                        tt_shape_text(have, w->ndim, w->shape));
     if (bias && (bias->ndim != 1 || bias->shape[0] != w->shape[0]) && bias->ndim != 0)
-        return tt_fail(TT_RUNTIME_ERROR, "linear: bias of shape %s does not match weight's %lld rows: The expanded size "
+        return tt_fail(TT_RUNTIME_ERROR, "bias of shape %s does not match weight's %lld rows: The expanded size "
                        "of the tensor must match the existing size", tt_shape_text(have, bias->ndim, bias->shape),
                        (long long)w->shape[0]);
-    return multiply("linear", x, false, w, true, bias, 1, 1);
+    return multiply(x, false, w, true, bias, 1, 1);
 }
 
 /* All dimensions but the last as one; a copy where the strides do not allow it. */
@@ -438,9 +437,9 @@ static tt_array *as_rows(tt_array *a) {
 
 tt_array *tt_linear_weight(tt_array *g, tt_array *x) {
     if (!tt_ready(g) || !tt_ready(x)) return tt_decline();
-    if (g->ndim == 2 && x->ndim == 2) return multiply("linear", g, true, x, false, NULL, 0, 1);
+    if (g->ndim == 2 && x->ndim == 2) return multiply(g, true, x, false, NULL, 0, 1);
     tt_array *rows_g = as_rows(g), *rows_x = as_rows(x);
-    tt_array *out = rows_g && rows_x ? multiply("linear", rows_g, true, rows_x, false, NULL, 0, 1) : NULL;
+    tt_array *out = rows_g && rows_x ? multiply(rows_g, true, rows_x, false, NULL, 0, 1) : NULL;
     if (rows_g) tt_free(rows_g);
     if (rows_x) tt_free(rows_x);
     return out;

@@ -20,6 +20,7 @@ enum {
     TT_FLAG_LAZY = 8,       /* recorded, not computed yet (fused mode) */
     TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's */
     TT_FLAG_READONLY = 32,
+    TT_FLAG_INFERENCE = 64, /* made in inference mode */
     TT_SLOW = TT_FLAG_LAZY | TT_FLAG_DEVICE,
 };
 

@@ -123,6 +123,7 @@ class CopySlices(Node):
 
     __slots__ = ()
     op = "copy_slices"
+    holds = True
     backward = fast = staticmethod(_copy_slices_backward)
 
 

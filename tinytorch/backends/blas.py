@@ -24,4 +24,6 @@ def is_open() -> bool:
     return bool(lib.tt_blas_is_open())
 
 
-check(lib.tt_blas_library(os.fsencode(library())))
+def announce() -> None:
+    """Tells the C side where the library is, without opening it."""
+    check(lib.tt_blas_library(os.fsencode(library())))

@@ -146,30 +146,29 @@ class Elementwise:
                 raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic "
                                    "differentiation, but one of the arguments requires grad.")
             check_inplace(out, name)
-            # A Node must not hold the very tensor whose history it becomes: that would be a cycle.
-            kept = tuple(alias(a) if a is out else a for a in args)
-            key = -count()
-            versions = [t._h.storage.version for t in tensors]
             edges = tuple(args[i]._node if isinstance(args[i], Tensor) else None for i in self.diff)
+            saved, versions = self.before_writing(out, edges, args)
         handles = [t._h for t in tensors] + [ffi.NULL] * (3 - len(tensors))
         if lib.tt_elementwise_out(self.code, out._h, *handles, self.writer) < 0:
             raise error(name)
         wrote(out)
         if recording:
-            saved = self.node.save(edges, out, *kept)
-            cls = self.node
             now = out._h.storage.version
-            names = dict(zip(self.params, versions))
-            seen = tuple(now if n == "out" else names[n] for _, n, _ in cls.tensors)
-            overwritten = any(n != "out" and isinstance(saved[p], Tensor) and args[self.params.index(n)] is out
-                              for p, n, _ in cls.tensors)
-            node = link(cls, edges, saved, seen, key if overwritten else None)
+            node = link(self.node, edges, saved,
+                        tuple(now if n == "out" else v for v, (_, n, _) in zip(versions, self.node.tensors)))
             if any(t._h.dtype != out._h.dtype or t.shape != out.shape for t in tensors):
                 self.adjust(node, args, 7)
             rebase(out, node)
         return out
 
-
+    def before_writing(self, out: Tensor, edges: tuple, args: tuple) -> tuple[tuple, tuple]:
+        """What backward of a write into ``out`` needs, with the versions: of ``out``'s old value, a copy."""
+        old = alias(out)  # never ``out`` itself: a Node must not hold the tensor whose history it becomes
+        saved = self.node.save(edges, out, *(old if a is out else a for a in args))
+        if any(s is old for s in saved):
+            copy = wrap(lib.tt_clone(old._h))
+            saved = tuple(copy if s is old else s for s in saved)
+        return saved, saved_versions(self.node, saved)
 
 
 def _named(fn, name, doc, info):

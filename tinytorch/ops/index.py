@@ -18,7 +18,8 @@ from ..autograd.views import FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, new, wrap
-from .declare import FUNCTIONS, both, is_number, number, primitive
+from .create import tensor
+from .declare import both, is_number, number, primitive
 from .update import updating
 
 LEFT_OUT = -(1 << 63)
@@ -106,10 +107,12 @@ def _other_part(item, code, indices, masks) -> None:
     elif hasattr(item, "__index__") and not getattr(item, "shape", ()):
         code += (AT, item.__index__(), 0, 0)
     elif isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):
-        made = FUNCTIONS["tensor"](list(item) if isinstance(item, (range, tuple)) else item)
+        made = tensor(list(item) if isinstance(item, (range, tuple)) else item)
         if not made._h.numel and made._h.dtype >= 6:
             made = wrap(lib.tt_empty(5, made._h.ndim, made._h.shape))
         _tensor_part(made, code, indices, masks)
+    elif isinstance(item, str):
+        raise TypeError(f"new(): invalid data type 'str': {item!r} is no index")
     else:
         raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
                          f"indices (got {type(item).__name__})")
@@ -146,7 +149,7 @@ def _as_tuple(key):
 
 
 def _with_code(name: str, title: str):
-    return node_class(name, ("input", "code"), {"input": lambda g, input_shape, code: _embed(g, input_shape, code)},
+    return node_class(name, ("input", "code"), {"input": lambda g, input_shape, code: embed(g, input_shape, code)},
                       title=title)
 
 
@@ -181,13 +184,13 @@ def _picked(x: Tensor, h, code) -> Tensor:
 
 
 @primitive(name="slice_backward", g=lambda g, code: pick(g, code))
-def _embed(g, shape, code):
+def embed(g, shape, code):
     return wrap(lib.tt_index_view_backward(g._h, len(shape), shape, len(code) // 4, code))
 
 
-@primitive(title="SliceScatterBackward0", input=lambda g, src_shape, code: _view_scatter(g, _nought(g, src_shape), code),
+@primitive(title="SliceScatterBackward0", input=lambda g, src_shape, code: view_scatter(g, _nought(g, src_shape), code),
            src=lambda g, code: pick(g, code))
-def _view_scatter(input, src, code):
+def view_scatter(input, src, code):
     return wrap(lib.tt_index_view_scatter(input._h, src._h, len(code) // 4, code))
 
 
@@ -292,9 +295,8 @@ def _value(self, value) -> Tensor:
 
 def setitem(self, key, value):
     """``x[key] = value``, in place. The value is a number, or a tensor that broadcasts to ``x[key]``."""
-    if isinstance(key, Tensor) and key._h.dtype == 0 and key._h.ndim and lib.tt_same_shape(key._h, self._h):
-        if _assign_masked(self, key, value):
-            return
+    if isinstance(key, Tensor) and key._h.dtype == 0 and key._h.ndim and _assign_masked(self, key, value):
+        return
     code, indices = parse(self, _as_tuple(key))
     if not indices:
         _assign(pick(self, tuple(code)), value)
@@ -318,6 +320,8 @@ def _assign(view: Tensor, value) -> None:
 
 def _assign_masked(self, mask: Tensor, value) -> bool:
     """One value under a mask of the same shape needs no positions. False: not this case."""
+    if not lib.tt_same_shape(mask._h, self._h):
+        return False
     if isinstance(value, Tensor):
         if value._h.ndim:
             return False

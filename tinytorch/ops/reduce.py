@@ -201,16 +201,16 @@ def _products_of_others(x, dim):
     if not x.ndim:
         return x.exp() * 0 + 1
     n, dim = x.shape[dim], x._dim(dim)
-    before = _shifted(x.narrow(dim, 0, n - 1), dim, False).cumprod(dim)
-    after = _shifted(x.narrow(dim, 1, n - 1), dim, True).flip(dim).cumprod(dim).flip(dim)
+    before = shifted(x.narrow(dim, 0, n - 1), dim, False, 1).cumprod(dim)
+    after = shifted(x.narrow(dim, 1, n - 1), dim, True, 1).flip(dim).cumprod(dim).flip(dim)
     return before * after
 
 
-def _shifted(x, dim, at_end):
-    """``x`` with a one put before its elements along ``dim``, or after them."""
+def shifted(x, dim, at_end, value):
+    """``x`` with ``value`` put before its elements along ``dim``, or after them."""
     shape = list(x.shape)
     shape[dim] = 1
-    one = wrap(lib.tt_full(x._h.dtype, len(shape), shape, 2, 1.0, 0))
+    one = wrap(lib.tt_full(x._h.dtype, len(shape), shape, 2, value, 0))
     return cat([x, one] if at_end else [one, x], dim)
 
 

@@ -257,13 +257,19 @@ def transpose(input, dim0, dim1):
     return _transpose(input, input._dim(dim0), input._dim(dim1))
 
 
+@primitive(view=True, title="TBackward0", input=lambda g: _t(g))
+def _t(input):
+    h = input._h
+    return show(input, [h.shape[1], h.shape[0]], [h.strides[1], h.strides[0]], lib.tt_offset(h))
+
+
 @both
 def t(input):
     """A matrix transposed; fewer dimensions as they are. RuntimeError beyond two."""
     n = input._h.ndim
     if n > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {n}D")
-    return _transpose(input, 0, n - 1) if n == 2 else _view(input, tuple(input.shape))
+    return _t(input) if n == 2 else _view(input, tuple(input.shape))
 
 
 @both
