@@ -37,7 +37,8 @@ class Failure:
 
     def __init__(self, exc: BaseException, worker: int):
         self.kind = type(exc)
-        self.text = f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\nOriginal {traceback.format_exc()}"
+        self.text = (f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\n"
+                     f"Original {traceback.format_exc()}")
 
     def exception(self) -> BaseException:
         """The exception to raise: of the same type where that can be made from a text."""
@@ -47,7 +48,8 @@ class Failure:
             return RuntimeError(self.text)
 
 
-END = "end of an iterable dataset"
+class End:
+    """What a worker sends when its share of an iterable dataset is exhausted."""
 
 
 def work(tasks, results, info: WorkerInfo, make_fetch, init) -> None:
@@ -66,7 +68,7 @@ def work(tasks, results, info: WorkerInfo, make_fetch, init) -> None:
         try:
             made = fetch(task)
         except StopIteration:
-            made = END
+            made = End()
         except Exception as exc:
             made = Failure(exc, info.id)
         try:
@@ -120,7 +122,7 @@ class Workers:
             while self.pending:
                 i = self.pending.popleft()
                 made = self.receive(i)
-                if made is END:
+                if isinstance(made, End):
                     self.active.discard(i)
                     self.hand_out()
                     continue
@@ -136,11 +138,10 @@ class Workers:
         if self.timeout > 0 and not self.results[i].poll(self.timeout):
             raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
         try:
-            made = self.results[i].recv()
+            return self.results[i].recv()
         except EOFError:
             pid = self.processes[i].pid
             raise RuntimeError(f"DataLoader worker (pid {pid}) exited unexpectedly") from None
-        return END if isinstance(made, str) and made == END else made
 
     def stop(self) -> None:
         """Ends the workers."""
