@@ -109,6 +109,9 @@ class Elementwise:
 
     def record(self, out: Tensor, args: tuple, stamp: int) -> None:
         """Gives ``out`` its history. ``args`` are tensors and numbers."""
+        if stamp & 8:
+            raise RuntimeError(f"{self.name}: Inference tensors cannot be saved for backward. To work around you can make "
+                               "a clone to get a normal tensor and use it in autograd.")
         edges = tuple(args[i]._node if isinstance(args[i], Tensor) else None for i in self.diff)
         saved = self.node.save(edges, out, *args)
         node = link(self.node, edges, saved, stamp if len(args) < 3 else saved_versions(self.node, saved))
@@ -139,13 +142,11 @@ class Elementwise:
         inplace = any(a is out for a in args)
         tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
         recording = self.node is not None and requires(out, *args)
-        if requires(out):
-            check_inplace(out, name)
+        check_inplace(out, name, recording)
         if recording:
             if not inplace:
                 raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic "
                                    "differentiation, but one of the arguments requires grad.")
-            check_inplace(out, name)
             edges = tuple(args[i]._node if isinstance(args[i], Tensor) else None for i in self.diff)
             saved, versions = self.before_writing(out, edges, args)
         handles = [t._h for t in tensors] + [ffi.NULL] * (3 - len(tensors))
@@ -188,7 +189,7 @@ _RECORD = """
                 info.record(out, {args}, h.stamp)
             return out
     stamp = h.stamp
-    if stamp & 7:
+    if stamp & 15:
         if h.dtype >= 6:
             info.record(out, {args}, stamp)
         return out

@@ -48,13 +48,11 @@ def updating(op: str, *, title: str | None = None, inplace: str | None = None, *
 
         def in_place(self, *args):
             edges = edges_of((self, *args))
+            check_inplace(self, written, edges is not None)
             if edges is None:
-                if self._h.flags & FLAG_VIEW and not modes:
-                    check_inplace(self, written)
                 write(self._h, writer, *args)
                 wrote(self)
                 return self
-            check_inplace(self, written)
             kept = self
             if keeps_input:
                 kept = wrap(lib.tt_clone(self._h))
