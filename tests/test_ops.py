@@ -163,8 +163,8 @@ def test_requires_grad(torch, device, op):
                 results = outputs(run(op, m, sample, tensors))
             assert all(r.grad_fn is None or any(r is t for t in tensors) for r in results)
         # For an op without a derivative torch may still say True, to raise in backward.
-        expected = flags[1] if op.grad else [False] * len(flags[0])
-        assert flags[0] == expected, describe(op, sample, "float32")
+        agree = flags[0] == flags[1] if op.grad else flags[0] <= flags[1]
+        assert agree, describe(op, sample, "float32")
 
 
 @pytest.mark.parametrize("op", DIFFERENTIABLE, ids=str)
@@ -303,8 +303,9 @@ def test_out(device, op):
 @pytest.mark.parametrize("op", [op for op in OPS if op.out], ids=str)
 def test_out_takes_the_shape_of_the_result(device, op):
     """An empty out= is resized."""
-    sample, arrays = next(iter(op.samples_for(op.dtypes[0])))
-    tensors = make(tinytorch, sample, arrays, op.dtypes[0], device)[1]
+    dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
+    sample, arrays = next(iter(op.samples_for(dtype)))
+    tensors = make(tinytorch, sample, arrays, dtype, device)[1]
     expected = run(op, tinytorch, sample, tensors)
     out = tinytorch.empty(0, dtype=expected.dtype, device=device)
     assert run(op, tinytorch, sample, tensors, out=out) is out

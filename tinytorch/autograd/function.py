@@ -15,7 +15,7 @@ class FunctionCtx(Node):
     """What a Function's forward and backward share: its Node in the graph. Any attribute may be set on it."""
 
     op = "Function"
-    holds = True
+    holds = 1
     function: type  # the user's Function
 
     def __init__(self):

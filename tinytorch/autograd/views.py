@@ -124,7 +124,7 @@ class CopySlices(Node):
 
     __slots__ = ()
     op = "copy_slices"
-    holds = True
+    holds = 1
     backward = fast = staticmethod(_copy_slices_backward)
 
 

@@ -90,6 +90,9 @@ def operand(x, op: str, name: str) -> Tensor:
 
 # Elementwise operators.
 
+# The history of a tensor overwritten by an operator that has no derivative.
+Forgotten = node_class("overwrite", ("input",), {"input": lambda g: g.new_zeros(()).expand(g.shape)})
+
 
 class Elementwise:
     """What is known of an elementwise operator; tests and later backends read it."""
@@ -153,7 +156,9 @@ class Elementwise:
         if lib.tt_elementwise_out(self.code, out._h, *handles, self.writer) < 0:
             raise error(name)
         wrote(out)
-        if recording:
+        if self.node is None and requires(out):
+            rebase(out, link(Forgotten, (out._node,), (), ()))
+        elif recording:
             now = out._h.storage.version
             node = link(self.node, edges, saved,
                         tuple(now if n == "out" else v for v, (_, n, _) in zip(versions, self.node.tensors)))
