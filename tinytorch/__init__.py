@@ -1,12 +1,13 @@
 """tinytorch: eager tensors with a dynamic tape, C kernels, and PyTorch's names."""
 
-from . import autograd, interop, ops
+from . import autograd, interop, ops, random
 from .backends import cpu
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .dtypes import (Size, bfloat16, bool, device, double, dtype, finfo, float16, float32, float64,  # noqa: A004
                      get_default_dtype, half, iinfo, int8, int16, int32, int64, long, set_default_dtype, short, uint8)
 from .autograd.modes import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
                              set_grad_enabled)
+from .generator import Generator
 from .layouts import (channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,
                       strided)
 from .printing import set_printoptions
