@@ -76,10 +76,12 @@ def flat_values(t: Tensor) -> list:
         return []
     code = h.dtype
     if code == 6 or code == _BFLOAT16:
-        t = wrap(lib.tt_cast(wrap(lib.tt_alias(h))._h, 8))
+        t = wrap(lib.tt_alias(h))  # under a name: it must outlive the next call
+        t = wrap(lib.tt_cast(t._h, 8))
         h, code = t._h, 8
     if not h.flags & 1:
-        t = wrap(lib.tt_contiguous(wrap(lib.tt_alias(h))._h))
+        t = wrap(lib.tt_alias(h))
+        t = wrap(lib.tt_contiguous(t._h))
         h = t._h
     pointer = ffi.cast(_POINTERS[code] if code < 6 else _FLOATS[code], h.data)
     return ffi.unpack(pointer, h.numel)
@@ -102,8 +104,11 @@ def tolist(self):
 
 
 def __repr__(self, *, tensor_contents=None) -> str:
-    return tensor_text(self, share(self if self._h.dtype != _BFLOAT16 else wrap(lib.tt_cast(
-        wrap(lib.tt_alias(self._h))._h, 8))), tensor_contents)
+    shown = self
+    if self._h.dtype == _BFLOAT16:
+        shown = wrap(lib.tt_alias(self._h))
+        shown = wrap(lib.tt_cast(shown._h, 8))
+    return tensor_text(self, share(shown), tensor_contents)
 
 
 def __bool__(self) -> bool:

@@ -239,7 +239,7 @@ tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64
     b->numel = n;
     b->ndim = ndim;
     b->dtype = a->dtype;
-    b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY);
+    b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY | TT_FLAG_INFERENCE);
     memcpy(b->shape, shape, sizeof(int64_t) * (size_t)ndim);
     memcpy(b->strides, strides, sizeof(int64_t) * (size_t)ndim);
     tt_update_flags(b);
@@ -312,6 +312,11 @@ bool tt_overlaps(const tt_array *a, const tt_array *b) {
 bool tt_writable(const char *op, const tt_array *out) {
     if (out->flags & TT_FLAG_READONLY) {
         tt_fail(TT_RUNTIME_ERROR, "%s: the tensor to be written shares memory that is read-only", op);
+        return false;
+    }
+    if (out->flags & ~tt_thread_flags & TT_FLAG_INFERENCE) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: Inplace update to inference tensor outside InferenceMode is not allowed. Make a "
+                "clone() of it first.", op);
         return false;
     }
     for (int d = 0; d < out->ndim; d++)

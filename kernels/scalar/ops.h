@@ -4,6 +4,7 @@
  *   FLT  float32, float64 (integers are promoted to the default dtype)     NUM  those and the integers
  *   ALL  those and bool                                                    INT  the integers and bool
  * rule: SAME  the result has the dtype computed in        BOOL  the result is bool
+ *       PERIODIC  SAME, with a cheaper function <name>_small of the same bits for moderate arguments
  *       SELECT  the first operand is a bool condition, the result has the dtype of the other two
  * float16 and bfloat16 are computed in float32. The loops, their table and Python's operator codes follow from here. */
 #pragma once
@@ -12,7 +13,7 @@
     /* unary */                                                                                       \
     X(exp, 1, FLT, SAME) X(exp2, 1, FLT, SAME) X(expm1, 1, FLT, SAME)                                 \
     X(log, 1, FLT, SAME) X(log2, 1, FLT, SAME) X(log10, 1, FLT, SAME) X(log1p, 1, FLT, SAME)          \
-    X(sin, 1, FLT, SAME) X(cos, 1, FLT, SAME) X(tan, 1, FLT, SAME)                                    \
+    X(sin, 1, FLT, PERIODIC) X(cos, 1, FLT, PERIODIC) X(tan, 1, FLT, SAME)                            \
     X(asin, 1, FLT, SAME) X(acos, 1, FLT, SAME) X(atan, 1, FLT, SAME)                                 \
     X(sinh, 1, FLT, SAME) X(cosh, 1, FLT, SAME) X(tanh, 1, FLT, SAME)                                 \
     X(asinh, 1, FLT, SAME) X(acosh, 1, FLT, SAME) X(atanh, 1, FLT, SAME)                              \

@@ -81,12 +81,13 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined, check_dty
                              "float64")
         if not all(n <= 1 or s > 0 for n, s in zip(t.shape, t.stride())):
             raise RuntimeError(f"gradcheck: the {k}th input has a dimension with stride 0; use a contiguous copy")
+    # The numerical derivatives come first: they write the inputs in place, which outputs made before would notice.
+    numerical = [_numerical(func, inputs, t, eps) for t in targets]
     with enable_grad():
         outputs = _outputs(func, inputs)
     recorded = [o for o in outputs if o.requires_grad]
     for i, t in enumerate(targets):
-        numerical = _numerical(func, inputs, t, eps)
-        for j, (o, expected) in enumerate(zip(outputs, numerical)):
+        for j, (o, expected) in enumerate(zip(outputs, numerical[i])):
             if expected is None:
                 continue
             if not o.requires_grad:

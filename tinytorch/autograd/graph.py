@@ -46,7 +46,10 @@ class saved_tensors_hooks(ModeContext):
         self.hooks = (pack_hook, unpack_hook)
 
     def changes(self):
-        return {"saved_hooks": (*current().saved_hooks, self.hooks)}
+        mode = current()
+        if mode.hooks_refused:
+            raise RuntimeError(mode.hooks_refused)
+        return {"saved_hooks": (*mode.saved_hooks, self.hooks)}
 
     def clone(self):
         return type(self)(*self.hooks)
@@ -63,14 +66,14 @@ class save_on_cpu(saved_tensors_hooks):
 
 
 class disable_saved_tensors_hooks(ModeContext):
-    """Inside, saved tensors are kept as they are."""
+    """Inside, ``saved_tensors_hooks`` raises RuntimeError with this message."""
 
-    def __init__(self, message=""):
+    def __init__(self, message):
         super().__init__()
         self.message = message
 
     def changes(self):
-        return {"saved_hooks": ()}
+        return {"hooks_refused": self.message}
 
     def clone(self):
         return type(self)(self.message)

@@ -10,20 +10,22 @@ import functools
 import inspect
 from _thread import get_ident
 
+from ..backends.cpu import lib
+
 modes: dict[int, Mode] = {}
 
 
 class Mode:
     """What a thread has switched on or off."""
 
-    __slots__ = ("grad", "inference", "anomaly", "check_nan", "saved_hooks")
+    __slots__ = ("grad", "inference", "anomaly", "check_nan", "saved_hooks", "hooks_refused")
 
-    def __init__(self, grad=True, inference=False, anomaly=False, check_nan=True, saved_hooks=()):
+    def __init__(self, grad=True, inference=False, anomaly=False, check_nan=True, saved_hooks=(), hooks_refused=""):
         self.grad, self.inference, self.anomaly = grad, inference, anomaly
-        self.check_nan, self.saved_hooks = check_nan, saved_hooks
+        self.check_nan, self.saved_hooks, self.hooks_refused = check_nan, saved_hooks, hooks_refused
 
     def is_default(self) -> bool:
-        return self.grad and not self.inference and not self.anomaly and not self.saved_hooks
+        return self.grad and not (self.inference or self.anomaly or self.saved_hooks or self.hooks_refused)
 
 
 DEFAULT = Mode()
@@ -44,6 +46,8 @@ def replace(**changes) -> Mode:
 
 def restore(mode: Mode) -> None:
     """Makes ``mode`` this thread's."""
+    if mode.inference != current().inference:
+        lib.tt_set_inference(mode.inference)
     if mode.is_default():
         modes.pop(get_ident(), None)
     else:

@@ -1,1 +1,369 @@
-"""Operators: indexing, gathering, scattering."""
+"""Subscripts: ``x[key]`` and ``x[key] = value``.
+
+A key is translated into the code of kernels/cpu/api/index.h, four numbers a part, and a list of index tensors. Without
+index tensors it makes a view, in one call; with them, one call gathers or writes. A mask stands for the positions where
+it is true, taken over its dimensions as one. Derivatives go through the same code: what reading gathers, the gradient
+adds into zeros, and the other way round.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from ..autograd.engine import bring_back
+from ..autograd.modes import current, modes
+from ..autograd.node import link, node_class
+from ..autograd.views import FLAG_VIEW, refresh, track
+from ..backends.cpu import check, error, lib
+from ..dtypes import ALL
+from ..tensor import Tensor, new, wrap
+from .create import tensor
+from .declare import both, is_number, number, primitive
+from .update import updating
+
+LEFT_OUT = -(1 << 63)
+AT, SLICE, NEW, REST, INDEX, KEEP = range(6)
+SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: enum rule in kernels/cpu/gather.c
+REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)  # what a write does
+
+
+# From a key to code.
+
+
+def parse(x: Tensor, key) -> tuple[list[int], list[Tensor]]:
+    """The code of a key, and its index tensors. IndexError for what cannot be an index."""
+    code, indices, masks = [], [], []
+    for item in key if type(key) is tuple else (key,):
+        kind = type(item)
+        if kind is int:
+            code += (AT, item, 0, 0)
+        elif kind is slice:
+            code += (SLICE, _end(item.start), _end(item.stop), _step(item.step))
+        elif item is None:
+            code += (NEW, 0, 0, 0)
+        elif item is Ellipsis:
+            code += (REST, 0, 0, 0)
+        elif isinstance(item, Tensor):
+            _tensor_part(item, code, indices, masks)
+        else:
+            _other_part(item, code, indices, masks)
+    for part, mask in masks:
+        _check_mask(x, code, part, mask)
+    return code, indices
+
+
+def _clamped(i) -> int:
+    """A slice's end as 64 bits; what is beyond them is beyond every dimension."""
+    return min(max(i.__index__(), LEFT_OUT + 1), -1 - LEFT_OUT)
+
+
+def _end(i) -> int:
+    if i is None:
+        return LEFT_OUT
+    try:
+        return _clamped(i)
+    except AttributeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method, got "
+                        f"{type(i).__name__}") from None
+
+
+def _step(i) -> int:
+    step = _end(i)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    return step
+
+
+def _tensor_part(item: Tensor, code, indices, masks) -> None:
+    h = item._h
+    if h.dtype >= 6:
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {item.dtype!r}")
+    if h.flags & FLAG_VIEW:
+        refresh(item)
+    if h.dtype >= 2:
+        if h.ndim == 0:
+            code += (AT, item.__index__(), 0, 0)
+        else:
+            code += (INDEX, 1, 0, 0)
+            indices.append(item)
+    elif h.ndim == 0:
+        _truth_part(bool(item), code, indices)
+    else:
+        masks.append((len(code), item))
+        code += (INDEX, h.ndim, 0, 0)
+        indices.append(wrap(lib.tt_nonzero(h, True)))
+
+
+def _truth_part(truth: bool, code, indices) -> None:
+    """A new dimension that is there (True) or empty (False)."""
+    code += (INDEX, 0, 0, 0)
+    indices.append(wrap(lib.tt_full(5, 1, [int(truth)], 1, 0.0, 0)))
+
+
+def _other_part(item, code, indices, masks) -> None:
+    if isinstance(item, bool) or type(item).__name__ in ("bool_", "bool"):
+        _truth_part(bool(item), code, indices)
+    elif hasattr(item, "__index__") and not getattr(item, "shape", ()):
+        code += (AT, item.__index__(), 0, 0)
+    elif isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):
+        made = tensor(list(item) if isinstance(item, (range, tuple)) else item)
+        if not made._h.numel and made._h.dtype >= 6:
+            made = wrap(lib.tt_empty(5, made._h.ndim, made._h.shape))
+        _tensor_part(made, code, indices, masks)
+    elif isinstance(item, str):
+        raise TypeError(f"new(): invalid data type 'str': {item!r} is no index")
+    else:
+        raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+                         f"indices (got {type(item).__name__})")
+
+
+def _check_mask(x: Tensor, code, part: int, mask: Tensor) -> None:
+    """A mask must have the shape of the dimensions it stands for."""
+    widths = [code[k + 1] if code[k] == INDEX else int(code[k] in (AT, SLICE)) for k in range(0, len(code), 4)]
+    rest = [k for k in range(0, len(code), 4) if code[k] == REST]
+    dim = sum(widths[:part // 4])
+    if rest and rest[0] < part:
+        dim += x._h.ndim - sum(widths)
+    shape, wanted = list(mask.shape), list(x.shape[dim:dim + mask._h.ndim])
+    if shape == wanted:
+        return
+    if sum(widths) > x._h.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {x._h.ndim}")
+    k = next(k for k in range(len(shape)) if shape[k] != wanted[k])
+    raise IndexError(f"The shape of the mask {shape} at index {k} does not match the shape of the indexed tensor "
+                     f"{list(x.shape)} at index {dim + k}")
+
+
+def _as_tuple(key):
+    """A list that holds slices, None, Ellipsis or tensors stands for a tuple."""
+    if type(key) is list:
+        for item in key:
+            if item is None or item is Ellipsis or isinstance(item, slice) \
+                    or (isinstance(item, Tensor) and item._h.ndim):
+                return tuple(key)
+    return key
+
+
+# Views.
+
+
+def _with_code(name: str, title: str):
+    return node_class(name, ("input", "code"), {"input": lambda g, input_shape, code: embed(g, input_shape, code)},
+                      title=title)
+
+
+_NODES = {AT: _with_code("select", "SelectBackward0"), SLICE: _with_code("slice", "SliceBackward0"),
+          NEW: _with_code("unsqueeze", "UnsqueezeBackward0"), REST: _with_code("alias", "AliasBackward0")}
+
+
+def pick(x: Tensor, code) -> Tensor:
+    """The view of ``x`` that a code without index tensors makes."""
+    if x._h.flags & FLAG_VIEW:
+        refresh(x)
+    h = lib.tt_index_view(x._h, len(code) // 4, code)
+    if not h:
+        raise error()
+    return _picked(x, h, code)
+
+
+def _picked(x: Tensor, h, code) -> Tensor:
+    out = new(Tensor)
+    out._h = h
+    out._node = None
+    track(x, out)
+    edge = x._node
+    if edge is not None and h.dtype >= 6 and not (modes and not current().grad):
+        cls = _NODES[REST]
+        for k in range(len(code) - 4, -4, -4):
+            if code[k] != REST:
+                cls = _NODES[code[k]]
+                break
+        out._node = link(cls, (edge,), (x.shape, code), ())
+    return out
+
+
+@primitive(name="slice_backward", g=lambda g, code: pick(g, code))
+def embed(g, shape, code):
+    return wrap(lib.tt_index_view_backward(g._h, len(shape), shape, len(code) // 4, code))
+
+
+@primitive(title="SliceScatterBackward0", input=lambda g, src_shape, code: view_scatter(g, _nought(g, src_shape), code),
+           src=lambda g, code: pick(g, code))
+def view_scatter(input, src, code):
+    return wrap(lib.tt_index_view_scatter(input._h, src._h, len(code) // 4, code))
+
+
+def _nought(g: Tensor, shape) -> Tensor:
+    """Zeros of g's dtype."""
+    return wrap(lib.tt_full(g._h.dtype, len(shape), shape, 1, 0.0, 0))
+
+
+# Index tensors. The operators for n of them are made when first needed: each index tensor is a parameter of its own,
+# so that a write to one before backward is noticed.
+
+
+def with_parameters(fn, *names):
+    """``fn(*args)`` as a function of these parameters, for the forms of declaration that read them."""
+    fn.__signature__ = inspect.Signature([inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in names])
+    return fn
+
+
+@functools.cache
+def reader(name: str, n: int = 1, rule: int = SUBSCRIPT):
+    """The operator ``(input, code, *indices)`` that gathers by n index tensors."""
+    names = [f"index{k}" for k in range(n)]
+
+    def forward(input, code, *indices):
+        h = lib.tt_index_get(input._h, len(code) // 4, code, [i._h for i in indices], rule)
+        if not h:
+            raise error(None if name == "index" else f"{name}()")
+        return wrap(h)
+
+    def formula(g, shape, code, *indices):
+        return adder(n)(g, shape, code, *indices)
+
+    return primitive(name=name, input=with_parameters(formula, "g", "input_shape", "code", *names))(
+        with_parameters(forward, "input", "code", *names))
+
+
+@functools.cache
+def adder(n: int):
+    """The operator ``(g, shape, code, *indices)`` that adds g into zeros where the index points."""
+    names = [f"index{k}" for k in range(n)]
+
+    def forward(g, shape, code, *indices):
+        out = _nought(g, shape)
+        check(lib.tt_index_put(out._h, len(code) // 4, code, [i._h for i in indices], g._h, ADD, SUBSCRIPT, -1))
+        return out
+
+    def formula(g, code, *indices):
+        return reader("index", n)(g, code, *indices)
+
+    return primitive(name="index_backward", g=with_parameters(formula, "g", "code", *names))(
+        with_parameters(forward, "g", "shape", "code", *names))
+
+
+@functools.cache
+def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
+    """The operators ``(input, code, values, mode, *indices)`` that write values, or add them, where the index points:
+    into a copy, and in place."""
+    names = [f"index{k}" for k in range(n)]
+
+    def write(h, writer, code, values, mode, *indices):
+        check(lib.tt_index_put(h, len(code) // 4, code, [i._h for i in indices], values._h, mode, rule, writer),
+              None if name == "index_put" else f"{name}()")
+
+    def kept(g, code, mode, *indices):
+        return g if mode == ADD else putter("index_put", n)[0](g, code, number(0), REPLACE, *indices)
+
+    def put(g, values_shape, values_dtype, code, *indices):
+        return bring_back(reader("index", n)(g, code, *indices), values_shape, values_dtype)
+
+    return updating(name, input=with_parameters(kept, "g", "code", "mode", *names),
+                    values=with_parameters(put, "g", "values_shape", "values_dtype", "code", *names))(
+        with_parameters(write, "h", "writer", "code", "values", "mode", *names))
+
+
+# The subscript operators.
+
+
+def getitem(self, key):
+    """``x[key]``: a view for integers, slices, None and Ellipsis; a copy where tensors, lists or masks are among them.
+    Follows ``torch.Tensor.__getitem__``."""
+    if type(key) is int:
+        h = self._h
+        if h.flags & FLAG_VIEW:
+            refresh(self)
+        h = lib.tt_index_int(h, key)
+        if not h:
+            raise error()
+        return _picked(self, h, (AT, key, 0, 0))
+    code, indices = parse(self, _as_tuple(key))
+    if not indices:
+        return pick(self, tuple(code))
+    return reader("index", len(indices))(self, tuple(code), *indices)
+
+
+def _value(self, value) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    if is_number(value):
+        return number(value)
+    raise TypeError(f"can't assign a {type(value).__name__} to a tinytorch {self.dtype.name} tensor")
+
+
+def setitem(self, key, value):
+    """``x[key] = value``, in place. The value is a number, or a tensor that broadcasts to ``x[key]``."""
+    if isinstance(key, Tensor) and key._h.dtype == 0 and key._h.ndim and _assign_masked(self, key, value):
+        return
+    values = _value(self, value)
+    code, indices = parse(self, _as_tuple(key))
+    if not indices:
+        _assign(pick(self, tuple(code)), value)
+        return
+    if values._h.ndim:
+        _check_dtypes(self, values)
+    putter("index_put", len(indices))[1](self, tuple(code), values, REPLACE, *indices)
+
+
+def _assign(view: Tensor, value) -> None:
+    if not isinstance(value, Tensor):
+        view.fill_(value)
+        return
+    extra = value._h.ndim - view._h.ndim
+    if extra > 0 and all(s == 1 for s in value.shape[:extra]):
+        value = value.reshape(value.shape[extra:])
+    view.copy_(value)
+
+
+def _assign_masked(self, mask: Tensor, value) -> bool:
+    """One value under a mask of the same shape needs no positions. False: not this case."""
+    if not lib.tt_same_shape(mask._h, self._h):
+        return False
+    if isinstance(value, Tensor):
+        if value._h.ndim:
+            return False
+        if value._h.dtype != self._h.dtype:
+            value = value.to(ALL[self._h.dtype])
+    elif self._h.dtype < 6:
+        kind = _value(self, value)
+        value = wrap(lib.tt_cast(kind._h, self._h.dtype))
+    else:
+        _value(self, value)
+    self.masked_fill_(mask, value)
+    return True
+
+
+def _check_dtypes(self, values) -> None:
+    if values._h.dtype != self._h.dtype:
+        raise RuntimeError("index_put: Index put requires the source and destination dtypes match, got "
+                           f"{self.dtype.name} for the destination and {values.dtype.name} for the source.")
+
+
+Tensor.__getitem__, Tensor.__setitem__ = getitem, setitem
+
+
+def _put_arguments(op, input, indices, values, accumulate):
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(f"{op}(): argument 'indices' must be tuple of Tensors, not {type(indices).__name__}")
+    code, parsed = parse(input, tuple(indices))
+    values = _value(input, values)
+    if not values._h.flags & 2:
+        _check_dtypes(input, values)
+    return putter("index_put", len(parsed)), (tuple(code), values, ADD if accumulate else REPLACE, *parsed)
+
+
+@both
+def index_put(input, indices, values, accumulate=False):
+    """A copy of ``input`` with ``values`` where the tuple of index tensors points; with ``accumulate`` they are added,
+    repeated places counting each time. Follows ``torch.index_put``."""
+    (functional, _), args = _put_arguments("index_put", input, indices, values, accumulate)
+    return functional(input, *args)
+
+
+@both
+def index_put_(input, indices, values, accumulate=False):
+    """``index_put`` in place."""
+    (_, in_place), args = _put_arguments("index_put_", input, indices, values, accumulate)
+    return in_place(input, *args)

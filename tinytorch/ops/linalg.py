@@ -1,1 +1,430 @@
-"""Operators: matrix products."""
+"""Products of matrices and vectors.
+
+With C = A B the gradients are dA = G B^T and dB = A^T G, each summed over what was broadcast (Giles 2008, "Collected
+matrix derivative results"). einsum has a file of its own.
+"""
+
+from __future__ import annotations
+
+from ..backends import blas
+from ..backends.cpu import error, lib
+from ..tensor import Tensor, wrap
+from .declare import both, function, method, primitive
+from .hot import computed, direct
+from .reduce import give
+
+blas.announce()
+_product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
+
+# matmul and its special cases.
+
+
+def _matmul_a(g, a_shape, b):
+    """The gradient of a in a @ b."""
+    if b.ndim == 1:
+        return g.unsqueeze(-1) * b if len(a_shape) > 1 else g * b
+    if len(a_shape) == 1:
+        return (b @ g.unsqueeze(-1)).squeeze(-1).sum_to_size(a_shape)
+    return (g @ b.mT).sum_to_size(a_shape)
+
+
+def _matmul_b(g, a, b_shape):
+    """The gradient of b in a @ b."""
+    if a.ndim == 1:
+        return (a.unsqueeze(-1) * g.unsqueeze(-2)).sum_to_size(b_shape) if len(b_shape) > 1 else g * a
+    if len(b_shape) == 1:
+        return a.reshape(-1, b_shape[0]).mT @ g.reshape(-1)
+    if len(b_shape) == 2 and a.ndim > 2:
+        return a.reshape(-1, b_shape[0]).mT @ g.reshape(-1, b_shape[1])
+    return (a.mT @ g).sum_to_size(b_shape)
+
+
+def _matmul_a_fast(g, a_shape, b):
+    n = len(a_shape)
+    if n < 2 or b._h.ndim < 2 or n < b._h.ndim:
+        return _matmul_a(g, a_shape, b)
+    out = computed(_product(g._h, b._h, 0, 1), _matmul_a, g, a_shape, b)
+    return out if n == 2 or out.shape == a_shape else out.sum_to_size(a_shape)
+
+
+def _matmul_b_fast(g, a, b_shape):
+    n = len(b_shape)
+    if n == 2 and a._h.ndim >= 2:
+        return computed(_linear_weight(a._h, g._h), _matmul_b, g, a, b_shape)
+    if n < 2 or a._h.ndim < 2 or n < a._h.ndim:
+        return _matmul_b(g, a, b_shape)
+    out = computed(_product(a._h, g._h, 1, 0), _matmul_b, g, a, b_shape)
+    return out if out.shape == b_shape else out.sum_to_size(b_shape)
+
+
+def _products(name, title):
+    return direct(name, _product, params=("a", "b"), constants=", 0, 0", title=title, doc="a @ b.",
+                  a=_matmul_a, b=_matmul_b, fast={"a": _matmul_a_fast, "b": _matmul_b_fast})
+
+
+_matmul, _mm, _bmm = _products("matmul", None), _products("mm", None), _products("bmm", None)
+_mv, _dot = _products("mv", None), _products("dot", None)
+
+
+def _operator(self, other):
+    return _matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+
+
+def _reflected(self, other):
+    return _matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+
+
+Tensor.__matmul__, Tensor.__rmatmul__ = _operator, _reflected
+
+
+@both
+def matmul(input, other, *, out=None):
+    """The product of matrices, vectors or stacks of matrices: the last two dimensions are multiplied, those before
+    them broadcast; a vector is a row on the left and a column on the right. RuntimeError when shapes or dtypes do not
+    match. Follows ``torch.matmul``."""
+    return _matmul(input, other) if out is None else give(out, _matmul(input, other), "matmul")
+
+
+def _want(op, t, name, ndim, what):
+    if t._h.ndim != ndim:
+        raise RuntimeError(f"{op}: {name} must be a {what}, got {t._h.ndim}D tensor of shape {tuple(t.shape)}")
+
+
+@both
+def mm(input, mat2, *, out=None):
+    """The product of the matrices (n, m) and (m, p). Follows ``torch.mm``."""
+    _want("mm", input, "self", 2, "matrix")
+    _want("mm", mat2, "mat2", 2, "matrix")
+    result = _mm(input, mat2)
+    return result if out is None else give(out, result, "mm")
+
+
+@both
+def bmm(input, mat2, *, out=None):
+    """The products of two stacks of matrices, (b, n, m) and (b, m, p), without broadcasting. Follows ``torch.bmm``."""
+    _want("bmm", input, "batch1", 3, "3D tensor")
+    _want("bmm", mat2, "batch2", 3, "3D tensor")
+    a, b = input._h.shape, mat2._h.shape
+    if a[0] != b[0] or a[2] != b[1]:
+        raise RuntimeError(f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but "
+                           f"got: [{b[0]}, {b[1]}].")
+    result = _bmm(input, mat2)
+    return result if out is None else give(out, result, "bmm")
+
+
+@both
+def mv(input, vec, *, out=None):
+    """The product of the matrix (n, m) and the vector (m). Follows ``torch.mv``."""
+    _want("mv", input, "input", 2, "matrix")
+    _want("mv", vec, "vec", 1, "vector")
+    result = _mv(input, vec)
+    return result if out is None else give(out, result, "mv")
+
+
+@both
+def dot(input, tensor, *, out=None):
+    """The sum of the products of two vectors' elements. Follows ``torch.dot``."""
+    for t in (input, tensor):
+        if t._h.ndim != 1:
+            raise RuntimeError(f"dot: 1D tensors expected, but got {input._h.ndim}D and {tensor._h.ndim}D tensors")
+    result = _dot(input, tensor)
+    return result if out is None else give(out, result, "dot")
+
+
+@both
+def vdot(input, other, *, out=None):
+    """``dot``; for complex numbers the first argument would be conjugated."""
+    return dot(input, other, out=out)
+
+
+@both
+def inner(input, other, *, out=None):
+    """Sums of products over the last dimension of both: shape (*input.shape[:-1], *other.shape[:-1]); with a 0-d tensor
+    the plain product. Follows ``torch.inner``."""
+    if input._h.ndim == 0 or other._h.ndim == 0:
+        result = input * other
+    else:
+        if input.shape[-1] != other.shape[-1]:
+            raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes "
+                               f"{list(input.shape)} and {list(other.shape)}")
+        result = tensordot(input, other, ([-1], [-1]))
+    return result if out is None else give(out, result, "inner")
+
+
+@both
+def outer(input, vec2, *, out=None):
+    """The products of every two elements of two vectors: shape (n, m). Follows ``torch.outer``."""
+    _want("outer", input, "self", 1, "vector")
+    _want("outer", vec2, "vec2", 1, "vector")
+    result = input.unsqueeze(1) * vec2
+    return result if out is None else give(out, result, "outer")
+
+
+
+
+# linear.
+
+
+def _linear_x(g, weight):
+    return g @ weight
+
+
+def _linear_w(g, x):
+    return g.reshape(-1, g.shape[-1]).mT @ x.reshape(-1, x.shape[-1])
+
+
+def _linear_b(g, bias_shape):
+    return g.sum_to_size(bias_shape)
+
+
+_linear = direct(
+    "linear", lib.tt_linear, params=("x", "weight", "bias"), optional=("bias",), doc="x @ weight.T + bias.",
+    x=_linear_x, weight=_linear_w, bias=_linear_b,
+    fast={"x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
+          "weight": lambda g, x: computed(_linear_weight(g._h, x._h), _linear_w, g, x),
+          "bias": lambda g, bias_shape: computed(_column_sums(g._h, 1), _linear_b, g, bias_shape) if bias_shape else
+          g.sum()})
+
+
+def linear(input, weight, bias=None):
+    """``input @ weight.T + bias`` over the last dimension: input (*, in), weight (out, in), bias (out) or None; result
+    (*, out). Follows ``torch.nn.functional.linear``."""
+    if weight._h.ndim == 1:
+        return _vector_weight(input, weight, bias)
+    return _linear(input, weight, bias)
+
+
+def _vector_weight(input, weight, bias):
+    out = input @ weight
+    return out if bias is None else out + bias
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """x1^T W_k x2 + b_k for each output k: inputs (*, n) and (*, m), weight (out, n, m). Follows
+    ``torch.nn.functional.bilinear``."""
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(f"bilinear(): input batch dimensions do not match: got {tuple(input1.shape)} and "
+                           f"{tuple(input2.shape)}")
+    n, m = weight.shape[1:]
+    if input1.shape[-1] != n or input2.shape[-1] != m:
+        raise RuntimeError(f"bilinear(): input sizes do not match weight of shape {tuple(weight.shape)}: got "
+                           f"{tuple(input1.shape)} and {tuple(input2.shape)}")
+    rows = (input1.unsqueeze(-1) * input2.unsqueeze(-2)).flatten(-2)
+    return linear(rows, weight.flatten(1), bias)
+
+
+# Products added to something.
+
+
+def _scaled(x, factor):
+    return x if factor == 1 else x * factor
+
+
+@primitive(title="AddmmBackward0",
+           input=lambda g, input_shape, beta: _scaled(g.sum_to_size(input_shape), beta),
+           mat1=lambda g, mat2, alpha: _scaled(g @ mat2.mT, alpha),
+           mat2=lambda g, mat1, alpha: _scaled(mat1.mT @ g, alpha))
+def _addmm(input, mat1, mat2, beta, alpha):
+    h = lib.tt_addmm(input._h, mat1._h, mat2._h, beta, alpha)
+    if not h:
+        raise error("addmm")
+    return wrap(h)
+
+
+def _is_floating(op, t, beta, alpha) -> bool:
+    """Does the C kernel take these factors? For integers they must be integers."""
+    if t._h.dtype >= 6:
+        return True
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, float):
+            raise RuntimeError(f"{op}: For integral input tensors, argument {name} must not be a floating "
+                               "point number.")
+    return beta == 1 and alpha == 1
+
+
+def _plus(op, input, product, beta, alpha):
+    """beta * input + alpha * product, where input's NaNs do not count if beta is 0."""
+    product = _scaled(product, alpha)
+    shape = product.shape
+    if input._h.ndim > len(shape):
+        raise RuntimeError(f"{op}: The expanded size of the tensor must match the existing size: input of shape "
+                           f"{tuple(input.shape)} does not broadcast to {tuple(shape)}")
+    input = input.expand(shape)
+    if beta == 0:
+        return product + (input * 0).masked_fill(input == input, 0).masked_fill(input != input, 0)
+    return _scaled(input, beta) + product
+
+
+@both
+def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
+    """``beta * input + alpha * mat1 @ mat2``; input broadcasts to the product. With beta 0 the input's values do not
+    count. Follows ``torch.addmm``."""
+    if _is_floating("addmm", mat1, beta, alpha):
+        result = _addmm(input, mat1, mat2, beta, alpha)
+    else:
+        result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
+    return result if out is None else give(out, result, "addmm")
+
+
+@both
+def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
+    """``beta * input + alpha * mat @ vec``. Follows ``torch.addmv``."""
+    _is_floating("addmv", mat, beta, alpha)
+    result = _plus("addmv", input, mv(mat, vec), beta, alpha)
+    return result if out is None else give(out, result, "addmv")
+
+
+@both
+def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
+    """``beta * input + alpha * outer(vec1, vec2)``. Follows ``torch.addr``."""
+    result = _plus("addr", input, outer(vec1, vec2), beta, alpha)
+    return result if out is None else give(out, result, "addr")
+
+
+@both
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """``beta * input + alpha * bmm(batch1, batch2)``. Follows ``torch.baddbmm``."""
+    _is_floating("baddbmm", batch1, beta, alpha)
+    result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
+    return result if out is None else give(out, result, "baddbmm")
+
+
+@both
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """``beta * input + alpha * bmm(batch1, batch2).sum(0)``. Follows ``torch.addbmm``."""
+    _is_floating("addbmm", batch1, beta, alpha)
+    result = _plus("addbmm", input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
+    return result if out is None else give(out, result, "addbmm")
+
+
+def _in_place(fn):
+    """``Tensor.<name>_``: the result computed, then written over ``self``."""
+
+    def inplace(self, *args, beta=1, alpha=1):
+        result = fn(self, *args, beta=beta, alpha=alpha)
+        if result.shape != self.shape:
+            raise RuntimeError(f"{inplace.__name__}: output with shape {tuple(self.shape)} doesn't match the broadcast "
+                               f"shape {tuple(result.shape)}")
+        return self.copy_(result)
+
+    inplace.__name__ = inplace.__qualname__ = fn.__name__ + "_"
+    inplace.__doc__ = f"``{fn.__name__}`` in place."
+    return method(inplace)
+
+
+for _fn in (addmm, addmv, addr, baddbmm, addbmm):
+    _in_place(_fn)
+
+
+# Products made of these.
+
+
+def _dims(op, t, dims):
+    dims = [t._dim(d) for d in ([dims] if isinstance(dims, int) else dims)]
+    if len(set(dims)) != len(dims):
+        raise RuntimeError(f"{op}: dim {dims[0]} appears multiple times in the list of dims {dims}")
+    return dims
+
+
+@function
+def tensordot(a, b, dims=2, out=None):
+    """Sums of products over ``dims`` dimensions: the last of ``a`` with the first of ``b``, or the pairs of two lists.
+    Follows ``torch.tensordot``."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a._h.ndim, b._h.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        over_a, over_b = list(range(a._h.ndim - dims, a._h.ndim)), list(range(dims))
+    else:
+        over_a, over_b = _dims("tensordot", a, dims[0]), _dims("tensordot", b, dims[1])
+    if len(over_a) != len(over_b):
+        raise RuntimeError("tensordot: both dimension lists should have same length")
+    for x, y in zip(over_a, over_b):
+        if a.shape[x] != b.shape[y]:
+            raise RuntimeError(f"tensordot: contracted dimensions need to match, but first has size {a.shape[x]} in "
+                               f"dim {x} and second has size {b.shape[y]} in dim {y}")
+    keep_a = [d for d in range(a._h.ndim) if d not in over_a]
+    keep_b = [d for d in range(b._h.ndim) if d not in over_b]
+    k = 1
+    for d in over_a:
+        k *= a.shape[d]
+    rows, cols = [a.shape[d] for d in keep_a], [b.shape[d] for d in keep_b]
+    left = a.permute(*keep_a, *over_a).reshape(_numel(rows), k)
+    right = b.permute(*over_b, *keep_b).reshape(k, _numel(cols))
+    result = _mm(left, right).reshape(*rows, *cols) if rows or cols else _mm(left, right).reshape(())
+    return result if out is None else give(out, result, "tensordot")
+
+
+def _numel(sizes):
+    n = 1
+    for s in sizes:
+        n *= s
+    return n
+
+
+def _cheapest(sizes):
+    """Where to split a chain of matrices, by dynamic programming (Cormen et al., section 15.2)."""
+    n = len(sizes) - 1
+    cost = [[0] * n for _ in range(n)]
+    split = [[0] * n for _ in range(n)]
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i][j], split[i][j] = min(
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+    return split
+
+
+@function
+def chain_matmul(*matrices, out=None):
+    """The product of several matrices, in the order that needs the fewest multiplications."""
+    matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
+    if not matrices:
+        raise ValueError("chain_matmul: Expected one or more matrices")
+    for k, m in enumerate(matrices):
+        _want("chain_matmul", m, f"matrix {k}", 2, "matrix")
+    split = _cheapest([m.shape[0] for m in matrices] + [matrices[-1].shape[1]])
+
+    def product(i, j):
+        return matrices[i] if i == j else _mm(product(i, split[i][j]), product(split[i][j] + 1, j))
+
+    result = product(0, len(matrices) - 1)
+    return result if out is None else give(out, result, "chain_matmul")
+
+
+@both
+def cross(input, other, dim=None, *, out=None):
+    """The cross product of vectors of 3 along ``dim`` (the first of size 3 if None). Follows ``torch.cross``."""
+    if dim is None:
+        dim = next((d for d, s in enumerate(input.shape) if s == 3), None)
+        if dim is None:
+            raise RuntimeError("cross: no dimension of size 3 in input")
+    if input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(f"cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and "
+                           f"{other.shape[dim]}")
+    a, b = input.roll(-1, dim), other.roll(-1, dim)
+    result = (input * b - a * other).roll(-1, dim)
+    return result if out is None else give(out, result, "cross")
+
+
+@both
+def kron(input, other, *, out=None):
+    """The Kronecker product: every element of input times the whole of other. Follows ``torch.kron``."""
+    n = max(input._h.ndim, other._h.ndim)
+    a = (1,) * (n - input._h.ndim) + tuple(input.shape)
+    b = (1,) * (n - other._h.ndim) + tuple(other.shape)
+    left = input.reshape([s for pair in zip(a, (1,) * n) for s in pair])
+    right = other.reshape([s for pair in zip((1,) * n, b) for s in pair])
+    result = (left * right).reshape([x * y for x, y in zip(a, b)])
+    return result if out is None else give(out, result, "kron")
+
+
+@both
+def trace(input):
+    """The sum of a matrix's diagonal. Follows ``torch.trace``."""
+    if input._h.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input._h.ndim}")
+    return input.diagonal().sum()

@@ -1,1 +1,362 @@
-"""Operators: reductions."""
+"""Reductions: a name in kernels/cpu/reduce.c, a derivative, a sentence.
+
+In formulas ``g`` is the gradient of the result ``out``. ``how`` and ``dims`` say what was reduced, as the C side wants
+it (kernels/cpu/api/reduce.h); ``spread`` undoes the change of shape.
+"""
+
+from __future__ import annotations
+
+from .. import return_types
+from ..autograd.modes import current, modes
+from ..autograd.node import link, node_class, saved_versions
+from ..autograd.views import FLAG_VIEW, refresh, writer_number, wrote
+from ..backends.cpu import check, error, ffi, lib
+from ..tensor import Tensor, new, wrap
+from .declare import both, method, primitive, requires
+from .join import cat
+from .pointwise import maximum, minimum
+
+_FLOATS = 6  # the first floating dtype's code
+
+
+def reduced(op: str, input: Tensor, dim) -> tuple[int, int]:
+    """``dim`` (None, a number or a sequence of them) as the C side's ``how`` and ``dims``."""
+    if dim is None:
+        return 0, 0
+    if type(dim) is int:
+        return 1, dim
+    if not isinstance(dim, (tuple, list)):
+        if not hasattr(dim, "__index__"):
+            raise TypeError(f"{op}(): argument 'dim' must be int or tuple of ints, not {type(dim).__name__}")
+        return 1, dim.__index__()
+    if not dim:
+        return 0, 0
+    mask = 0
+    for d in dim:
+        bit = 1 << input._dim(d)
+        if mask & bit:
+            raise RuntimeError(f"{op}(): dim {d} appears multiple times in the list of dims")
+        mask |= bit
+    return 2, mask
+
+
+def count(shape, g: Tensor) -> float:
+    """How many elements of a tensor of ``shape`` made one of ``g``."""
+    n = 1
+    for s in shape:
+        n *= s
+    return n / (g._h.numel or 1)
+
+
+def fresh(input: Tensor):
+    """The descriptor of ``input``, whose history is brought up to date."""
+    if input._h.flags & FLAG_VIEW:
+        refresh(input)
+    return input._h
+
+
+def give(out: Tensor | None, result: Tensor, op: str) -> Tensor:
+    """``result``, copied into ``out`` where the caller gave one, which takes its shape if it was empty."""
+    if out is None:
+        return result
+    if requires(out) or result._node is not None:
+        raise RuntimeError(f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
+                           "of the arguments requires grad.")
+    if out.dtype is not result.dtype and (out._h.dtype < _FLOATS <= result._h.dtype):
+        raise RuntimeError(f"{op}(): result type {result.dtype.name} can't be cast to the desired output type "
+                           f"{out.dtype.name}")
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    check(lib.tt_copy(out._h, result._h), op)
+    lib.tt_bump(out._h, writer_number(op))
+    wrote(out)
+    return out
+
+
+@primitive(view=True, input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1))
+def spread(input, shape, how, dims, keepdim):
+    """A reduction's result, or its gradient, in the shape of what was reduced: a view with steps of 0."""
+    return wrap(lib.tt_spread(input._h, len(shape), shape, how, dims, keepdim))
+
+
+def _spread(g, shape, how, dims, keepdim):
+    """``spread`` where nobody will derive it again."""
+    return wrap(lib.tt_spread(g._h, len(shape), shape, how, dims, keepdim))
+
+
+def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
+    """Declares a reduction of ``input`` with parameters ``how, dims, keepdim, dtype`` (a code, or -1)."""
+    code = lib.tt_reduce_code(name.encode())
+    if code < 0:
+        raise LookupError(f"kernels/cpu/reduce.c has no reduction '{name}'")
+    call = lib.tt_reduce
+    node_cls = None
+    if formula is not None:
+        node_cls = node_class(name, ("input", "how", "dims", "keepdim", "dtype"), {"input": formula},
+                              {"input": fast} if fast else None, title=title)
+
+    def apply(input, how, dims, keepdim, dtype):
+        h = call(code, input._h, how, dims, keepdim, dtype)
+        if not h:
+            h = call(code, fresh(input), how, dims, keepdim, dtype)
+            if not h:
+                raise error(name)
+        out = new(Tensor)
+        out._h = h
+        out._node = None
+        edge = input._node
+        if edge is None or node_cls is None or (modes and not current().grad) or h.dtype < _FLOATS:
+            return out
+        edges = (edge,)
+        saved = node_cls.save(edges, out, input, how, dims, keepdim, dtype)
+        out._node = link(node_cls, edges, saved, saved_versions(node_cls, saved) if node_cls.tensors else ())
+        return out
+
+    return apply
+
+
+# Sums.
+
+
+def in_dtype(g, dtype):
+    return g if g.dtype is dtype else g.to(dtype)
+
+
+_sum = reduction("sum", lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
+    spread(g, input_shape, how, dims, keepdim), input_dtype),
+    fast=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
+    _spread(g, input_shape, how, dims, keepdim), input_dtype))
+_mean = reduction("mean", lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
+    spread(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype),
+    fast=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
+    _spread(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype))
+_nansum = reduction("nansum", lambda g, input, how, dims, keepdim: in_dtype(
+    spread(g, input.shape, how, dims, keepdim), input.dtype).masked_fill(input.isnan(), 0))
+
+
+@both
+def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The sum over all dimensions or those of ``dim``; integers and bools give int64. The elements are cast to
+    ``dtype`` first, if given. Follows ``torch.sum``."""
+    if dim is None and dtype is None and out is None:
+        return _sum(input, 0, 0, keepdim, -1)
+    how, dims = reduced("sum", input, dim)
+    return give(out, _sum(input, how, dims, keepdim, -1 if dtype is None else dtype.code), "sum")
+
+
+@both
+def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The mean over all dimensions or those of ``dim``; RuntimeError for integers without a floating ``dtype``.
+    Follows ``torch.mean``."""
+    how, dims = reduced("mean", input, dim)
+    return give(out, _mean(input, how, dims, keepdim, -1 if dtype is None else dtype.code), "mean")
+
+
+@both
+def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """``sum`` that takes NaN as 0. Follows ``torch.nansum``."""
+    how, dims = reduced("nansum", input, dim)
+    return give(out, _nansum(input, how, dims, keepdim, -1 if dtype is None else dtype.code), "nansum")
+
+
+@both
+def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The mean of the elements that are not NaN. Follows ``torch.nanmean``."""
+    if input._h.dtype < _FLOATS:
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
+                           f"{input.dtype.name}")
+    valid = (~input.isnan()).sum(dim, keepdim)
+    return give(out, nansum(input, dim, keepdim, dtype=dtype) / valid, "nanmean")
+
+
+@primitive(title="SumToSizeBackward0", input=lambda g, input_shape: g.expand(input_shape))
+def _sum_to(input, shape):
+    return wrap(lib.tt_sum_to(input._h, len(shape), shape))
+
+
+@method
+def sum_to_size(self, *size):
+    """Summed over the dimensions that broadcasting would have added or stretched, so that ``size`` is left.
+    RuntimeError when ``size`` does not broadcast to the shape. Follows ``torch.Tensor.sum_to_size``."""
+    size = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    return self if self.shape == size else _sum_to(self, size)
+
+
+# Products. The derivative for one factor is the product of all others: of those before it and those after it, so that
+# zeros need no division.
+
+
+def _prod_formula(g, input, out, how, dims, keepdim):
+    if not bool((input == 0).any()):
+        x = in_dtype(input, g.dtype)
+        return in_dtype(spread(g * out, input.shape, how, dims, keepdim) / x, input.dtype)
+    if how == 0:
+        others = _products_of_others(in_dtype(input, g.dtype).reshape((-1,)), 0).reshape(input.shape)
+    else:
+        others = _products_of_others(in_dtype(input, g.dtype), dims)
+    return in_dtype(spread(g, input.shape, how, dims, keepdim) * others, input.dtype)
+
+
+def _products_of_others(x, dim):
+    if not x.ndim:
+        return x.exp() * 0 + 1
+    n, dim = x.shape[dim], x._dim(dim)
+    before = shifted(x.narrow(dim, 0, n - 1), dim, False, 1).cumprod(dim)
+    after = shifted(x.narrow(dim, 1, n - 1), dim, True, 1).flip(dim).cumprod(dim).flip(dim)
+    return before * after
+
+
+def shifted(x, dim, at_end, value):
+    """``x`` with ``value`` put before its elements along ``dim``, or after them."""
+    shape = list(x.shape)
+    shape[dim] = 1
+    one = wrap(lib.tt_full(x._h.dtype, len(shape), shape, 2, value, 0))
+    return cat([x, one] if at_end else [one, x], dim)
+
+
+_prod = reduction("prod", _prod_formula)
+
+
+@both
+def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
+    """The product of all elements, or over dimension ``dim``; integers and bools give int64. The derivative is exact
+    where factors are zero. Follows ``torch.prod``."""
+    if dim is not None and not hasattr(dim, "__index__"):
+        raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
+    how, dims = reduced("prod", input, dim)
+    return give(out, _prod(input, how, dims, keepdim, -1 if dtype is None else dtype.code), "prod")
+
+
+# Extremes. amax, amin, and max and min of everything, share the gradient among equal elements.
+
+
+def shared(g, input, out, how, dims, keepdim):
+    """``g`` in equal parts where ``input`` has its chosen value ``out``."""
+    best = spread(out, input.shape, how, dims, keepdim)
+    chosen = ((input == best) | (input.isnan() & best.isnan())).to(g.dtype)
+    many = _sum(chosen, how, dims, keepdim, -1)
+    return spread(g / many, input.shape, how, dims, keepdim) * chosen
+
+
+_amax = reduction("amax", shared)
+_amin = reduction("amin", shared)
+_max = reduction("max", shared)
+_min = reduction("min", shared)
+
+
+@both
+def amax(input, dim=(), keepdim=False, *, out=None):
+    """The largest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
+    ``torch.amax``."""
+    how, dims = reduced("amax", input, dim)
+    return give(out, _amax(input, how, dims, keepdim, -1), "amax")
+
+
+@both
+def amin(input, dim=(), keepdim=False, *, out=None):
+    """The smallest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
+    ``torch.amin``."""
+    how, dims = reduced("amin", input, dim)
+    return give(out, _amin(input, how, dims, keepdim, -1), "amin")
+
+
+@both
+def aminmax(input, *, dim=None, keepdim=False, out=None):
+    """``amin`` and ``amax`` together. Follows ``torch.aminmax``."""
+    if not input._h.numel and (dim is None or not input.shape[dim]):
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+                           "identity.")
+    low, high = out or (None, None)
+    return return_types.aminmax(amin(input, dim, keepdim, out=low), amax(input, dim, keepdim, out=high))
+
+
+def put_back(g, shape, indices, dim, keepdim=True):
+    """``g`` scattered to the places along ``dim`` where the values had been selected."""
+    if not len(shape):
+        return g.reshape(())
+    if not keepdim:
+        g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
+    return wrap(lib.tt_full(g._h.dtype, len(shape), shape, 2, 0.0, 0)).scatter_add(dim, indices, g)
+
+
+def selection(title: str):
+    """An operator whose ``values`` are elements of ``input``, at ``indices`` along ``dim``; both are given."""
+
+    @primitive(name=title, title=title.capitalize() + "Backward0",
+               input=lambda g, input_shape, indices, dim, keepdim: put_back(g, input_shape, indices, dim, keepdim))
+    def select(input, values, indices, dim, keepdim):
+        return values
+
+    return select
+
+
+def _extreme(name: str, largest: int, of_all, of_two, result):
+    select = selection(name)
+
+    def extreme(input, dim=None, keepdim=False, *, other=None, out=None):
+        if other is not None or isinstance(dim, Tensor):
+            return of_two(input, dim if other is None else other, out=out)
+        if dim is None:
+            if keepdim:
+                raise TypeError(f"{name}(): argument 'keepdim' needs argument 'dim'")
+            return give(out, of_all(input, 0, 0, False, -1), name)
+        if not hasattr(dim, "__index__"):
+            raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+        values = ffi.new("tt_array **")
+        indices = wrap(lib.tt_reduce_index(largest, fresh(input), 1, dim, keepdim, values))
+        values = select(input, wrap(values[0]), indices, dim, keepdim)
+        if out is not None:
+            return result(give(out[0], values, name), give(out[1], indices, name))
+        return result(values, indices)
+
+    extreme.__name__ = extreme.__qualname__ = name
+    extreme.__doc__ = (f"The {name}imum of all elements; over one dimension, a named tuple (values, indices) with the "
+                       f"first index; or, of two tensors, ``{name}imum``. Follows ``torch.{name}``.")
+    return both(extreme)
+
+
+max = _extreme("max", 1, _max, maximum, return_types.max)
+min = _extreme("min", 0, _min, minimum, return_types.min)
+
+
+@both
+def argmax(input, dim=None, keepdim=False):
+    """The first index of the largest element, in the flattened tensor or along ``dim``; int64. Follows
+    ``torch.argmax``."""
+    return wrap(lib.tt_reduce_index(1, fresh(input), *reduced("argmax", input, dim), keepdim, ffi.NULL))
+
+
+@both
+def argmin(input, dim=None, keepdim=False):
+    """The first index of the smallest element, in the flattened tensor or along ``dim``; int64. Follows
+    ``torch.argmin``."""
+    return wrap(lib.tt_reduce_index(0, fresh(input), *reduced("argmin", input, dim), keepdim, ffi.NULL))
+
+
+# Truth.
+
+_any = reduction("any")
+_all = reduction("all")
+_count_nonzero = reduction("count_nonzero")
+
+
+@both
+def any(input, dim=None, keepdim=False, *, out=None):
+    """Is any element nonzero? Over all dimensions or those of ``dim``; bool (uint8 for uint8). Follows
+    ``torch.any``."""
+    how, dims = (2, 0) if dim == () else reduced("any", input, dim)
+    return give(out, _any(input, how, dims, keepdim, -1), "any")
+
+
+@both
+def all(input, dim=None, keepdim=False, *, out=None):
+    """Are all elements nonzero? Over all dimensions or those of ``dim``; bool (uint8 for uint8). Follows
+    ``torch.all``."""
+    how, dims = (2, 0) if dim == () else reduced("all", input, dim)
+    return give(out, _all(input, how, dims, keepdim, -1), "all")
+
+
+@both
+def count_nonzero(input, dim=None):
+    """How many elements are not zero, in all or over ``dim``; int64. Follows ``torch.count_nonzero``."""
+    return _count_nonzero(input, *reduced("count_nonzero", input, dim), False, -1)

@@ -1,1 +1,172 @@
-"""Operators: cumulative operators."""
+"""Scans along a dimension: cumulative sums, products and extremes; differences.
+
+The derivatives of cumprod and logcumsumexp are linear recurrences, r[i] = b[i] + a[i] r[i+1], and so are theirs: one
+kernel serves every order, without a division, so that zeros and infinities need no cases.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import return_types
+from ..backends.cpu import ffi, lib
+from ..tensor import wrap
+from .declare import both, method, primitive
+from .join import cat
+from .reduce import fresh, give, in_dtype, put_back, shifted
+
+_SUM, _PROD, _LOGSUMEXP = range(3)
+
+
+def _recur_b(g, a, dim, reverse):
+    # r[i] = b[i] + a[i] r[i-1]: the gradient runs the other way, with each factor one place further.
+    return recur(_neighbour(a, dim, not reverse, 0), g, dim, not reverse)
+
+
+def _recur_a(g, a, out, dim, reverse):
+    return _recur_b(g, a, dim, reverse) * _neighbour(out, dim, reverse, 0)
+
+
+@primitive(a=_recur_a, b=_recur_b)
+def recur(a, b, dim, reverse):
+    """r with r[i] = b[i] + a[i] r[i-1] along ``dim`` (with ``reverse``, r[i+1]), from r = 0."""
+    return wrap(lib.tt_recur(a._h, b._h, dim, reverse))
+
+
+def _neighbour(x, dim, following: bool, end):
+    """The element before each along ``dim``, or the ``following`` one; ``end`` where there is none."""
+    n = x.shape[dim]
+    return shifted(x.narrow(dim, 1 if following else 0, n - 1), dim, following, end)
+
+
+# Sums and products. Each input reaches all later outputs.
+
+
+@primitive(title="CumsumBackward0", input=lambda g, input_dtype, dim, reverse: in_dtype(
+    _cumsum(g, dim, 1 - reverse, -1), input_dtype))
+def _cumsum(input, dim, reverse, dtype):
+    return wrap(lib.tt_scan(_SUM, input._h, dim, reverse, dtype))
+
+
+def _cumprod_formula(g, input, dim):
+    # d/dx[k] = (product of those before k) * (sum over i >= k of g[i] * the product of those after k up to i)
+    if not g._h.ndim or not g._h.numel:
+        return in_dtype(g, input.dtype)
+    x = in_dtype(input, g.dtype)
+    before = _cumprod(_neighbour(x, dim, False, 1), dim, -1)
+    after = recur(_neighbour(x, dim, True, 0), g, dim, 1)
+    return in_dtype(before * after, input.dtype)
+
+
+@primitive(title="CumprodBackward0", input=_cumprod_formula)
+def _cumprod(input, dim, dtype):
+    return wrap(lib.tt_scan(_PROD, input._h, dim, 0, dtype))
+
+
+def _logcumsumexp_formula(g, input, out, dim):
+    # The sum over i >= k of g[i] exp(x[k] - out[i]); out does not fall, so that no exponential exceeds 1.
+    if not g._h.ndim or not g._h.numel:
+        return g
+    finite = out.masked_fill(out == -math.inf, 0)
+    n = finite.shape[dim]
+    later = cat([finite.narrow(dim, 1, n - 1), finite.narrow(dim, n - 1, 1)], dim)
+    factor = (finite - later).exp().masked_fill(out == -math.inf, 0)
+    return (input - finite).exp() * recur(factor, g, dim, 1)
+
+
+@primitive(title="LogcumsumexpBackward0", input=_logcumsumexp_formula)
+def _logcumsumexp(input, dim):
+    return wrap(lib.tt_scan(_LOGSUMEXP, input._h, dim, 0, -1))
+
+
+def _code(dtype) -> int:
+    return -1 if dtype is None else dtype.code
+
+
+@both
+def cumsum(input, dim, *, dtype=None, out=None):
+    """The sums up to each element along ``dim``; integers and bools give int64. Follows ``torch.cumsum``."""
+    return give(out, _cumsum(input, input._dim(dim), 0, _code(dtype)), "cumsum")
+
+
+@both
+def cumprod(input, dim, *, dtype=None, out=None):
+    """The products up to each element along ``dim``; integers and bools give int64. The derivative is exact where
+    factors are zero. Follows ``torch.cumprod``."""
+    return give(out, _cumprod(input, input._dim(dim), _code(dtype)), "cumprod")
+
+
+@method
+def cumsum_(self, dim, *, dtype=None):
+    """``cumsum`` in place."""
+    return self.copy_(self.cumsum(dim, dtype=dtype))
+
+
+@method
+def cumprod_(self, dim, *, dtype=None):
+    """``cumprod`` in place."""
+    return self.copy_(self.cumprod(dim, dtype=dtype))
+
+
+@both
+def logcumsumexp(input, dim, *, out=None):
+    """log(cumsum(exp(x))) along ``dim``, without overflow. Floating dtypes. Follows ``torch.logcumsumexp``."""
+    return give(out, _logcumsumexp(input, input._dim(dim)), "logcumsumexp")
+
+
+# Extremes.
+
+
+@primitive(title="CummaxBackward0", input=lambda g, input_shape, indices, dim: put_back(g, input_shape, indices, dim))
+def _cummax(input, values, indices, dim):
+    return values
+
+
+@primitive(title="CumminBackward0", input=lambda g, input_shape, indices, dim: put_back(g, input_shape, indices, dim))
+def _cummin(input, values, indices, dim):
+    return values
+
+
+def _extremes(input, dim, largest, select, result):
+    dim = input._dim(dim)
+    indices = ffi.new("tt_array **")
+    values = wrap(lib.tt_scan_extreme(largest, fresh(input), dim, indices))
+    indices = wrap(indices[0])
+    return result(select(input, values, indices, dim), indices)
+
+
+@both
+def cummax(input, dim):
+    """The largest element so far along ``dim`` and the index of its last occurrence: a named tuple (values, indices).
+    Follows ``torch.cummax``."""
+    return _extremes(input, dim, 1, _cummax, return_types.cummax)
+
+
+@both
+def cummin(input, dim):
+    """The smallest element so far along ``dim`` and the index of its last occurrence: a named tuple (values,
+    indices). Follows ``torch.cummin``."""
+    return _extremes(input, dim, 0, _cummin, return_types.cummin)
+
+
+# Differences.
+
+
+@both
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    """The ``n``-th differences of neighbours along ``dim``, after joining ``prepend`` and ``append`` to the ends; bools
+    give their exclusive or. Follows ``torch.diff``."""
+    if n < 0:
+        raise RuntimeError(f"diff(): order must be non-negative but got {n}")
+    if not input._h.ndim:
+        raise RuntimeError("diff(): diff expects input to be at least one-dimensional")
+    dim = input._dim(dim)
+    parts = [t for t in (prepend, input, append) if t is not None]
+    x = cat(parts, dim) if len(parts) > 1 else input
+    for _ in range(n):
+        size = x.shape[dim]
+        if size < 2:
+            return x.narrow(dim, 0, 0)
+        later, earlier = x.narrow(dim, 1, size - 1), x.narrow(dim, 0, size - 1)
+        x = later.logical_xor(earlier) if x._h.dtype == 0 else later - earlier
+    return x if n else x.clone()

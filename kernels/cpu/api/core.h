@@ -53,6 +53,7 @@ void tt_free(tt_array *a);
 void tt_memory_stats(int64_t *out);
 void tt_reset_peak(void);
 void tt_empty_cache(void);
+void tt_set_inference(int on); /* marks the arrays that this thread makes from now on */
 
 /* arrays */
 tt_array *tt_empty(int dtype, int ndim, int64_t *shape);

@@ -1,0 +1,80 @@
+"""``python -m bench``: list the suites, or run one."""
+
+import argparse
+import os
+import sys
+from importlib.util import find_spec
+
+from . import cpu, overhead, report
+from .suite import SIDES
+
+SUITES = {
+    "overhead": overhead.SUITE,
+    "cpu": cpu.SUITE,
+}
+
+
+def main():
+    options = parse()
+    if options.suite is None:
+        print("python -m bench SUITE, where SUITE is one of\n")
+        for name, suite in SUITES.items():
+            print(f"    {name:10} {suite.about} ({len(suite.rows)} rows)")
+        return 0
+    start_over_without("OPENBLAS_CORETYPE")
+    return run(options)
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Race tinytorch, PyTorch and NumPy.")
+    parser.add_argument("suite", nargs="?", choices=SUITES, help="without one: list the suites")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only rows whose name contains TEXT")
+    parser.add_argument("--rounds", metavar="N", type=int, help="how often every side has its turn")
+    parser.add_argument("--json", metavar="FILE", help="write the figures and their circumstances to FILE")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a row misses its target")
+    options = parser.parse_args()
+    if options.rounds is not None and options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return options
+
+
+def start_over_without(variable):
+    """Start this very command again if ``variable`` is set.
+
+    OpenBLAS chooses its kernels while it is loaded, so a pinned core type must be gone before that.
+    """
+    if os.environ.pop(variable, None) is not None:
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def run(options):
+    suite = SUITES[options.suite]
+    sides = [side for side, module in SIDES.items() if find_spec(module)]
+    if "ours" not in sides:
+        raise SystemExit("tinytorch cannot be found: install it, or run from the root of its repository")
+    rows = [row for row in suite.rows if options.only.lower() in row.name.lower()]
+    if not rows:
+        raise SystemExit(f"no row of {options.suite} has {options.only!r} in its name")
+
+    facts = report.circumstances(sides)
+    print(f"{options.suite}: {suite.about}")
+    print(report.described(facts), end="\n\n")
+    width = max(len(row.name) for row in rows) + 2
+    print(report.header(width))
+    outcomes = []
+    for row in rows:
+        able = [side for side in sides if row.on(side)]
+        measured = suite.measure(row, able, options.rounds or suite.rounds)
+        outcomes.append(report.Outcome(row, measured))
+        print(outcomes[-1].line(width), flush=True)
+
+    if options.json:
+        report.save(options.json, options.suite, facts, outcomes)
+    missed = [outcome.row.name for outcome in outcomes if outcome.ok is False]
+    if missed:
+        print(f"\n{len(missed)} of {len(outcomes)} rows miss their target:", *missed, sep="\n    ")
+    return 1 if missed and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

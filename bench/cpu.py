@@ -1,0 +1,160 @@
+"""Throughput with all cores: each side in a process of its own, the others frozen meanwhile."""
+
+import subprocess
+import sys
+
+from .suite import Suite
+from .timing import apart
+
+SUITE = Suite("throughput on the CPU with all cores, and the time of the import", measure=apart, rounds=12)
+
+MILLION = 1 << 20
+
+
+def _normal(np, *shape):
+    return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+
+
+def _numpy(operation, *shape):
+    """The NumPy side of a row on one array of normal numbers: ``operation(np, x)``."""
+
+    def make(np):
+        x = _normal(np, *shape)
+        return lambda: operation(np, x)
+
+    return make
+
+
+@SUITE.row("A + B, 16M float32", target=0.3, numpy=_numpy(lambda np, a: a + a, 16 * MILLION))
+def add(torch):
+    a, b = torch.randn(16 * MILLION), torch.randn(16 * MILLION)
+    return lambda: a + b
+
+
+@SUITE.row("tanh, 1M float32", target=0.6, numpy=_numpy(lambda np, x: np.tanh(x), MILLION))
+def tanh(torch):
+    x = torch.randn(MILLION)
+    return lambda: torch.tanh(x)
+
+
+@SUITE.row("exp, 1M", numpy=_numpy(lambda np, x: np.exp(x), MILLION))
+def exp(torch):
+    x = torch.randn(MILLION)
+    return lambda: torch.exp(x)
+
+
+@SUITE.row("sin, 1M", numpy=_numpy(lambda np, x: np.sin(x), MILLION))
+def sin(torch):
+    x = torch.randn(MILLION)
+    return lambda: torch.sin(x)
+
+
+@SUITE.row("erf, 1M")
+def erf(torch):
+    x = torch.randn(MILLION)
+    return lambda: torch.erf(x)
+
+
+@SUITE.row("sigmoid, 1M")
+def sigmoid(torch):
+    x = torch.randn(MILLION)
+    return lambda: torch.sigmoid(x)
+
+
+def _log_numpy(np):
+    x = np.random.default_rng(0).random(MILLION, dtype=np.float32) + 0.5
+    return lambda: np.log(x)
+
+
+@SUITE.row("log, 1M", numpy=_log_numpy)
+def log(torch):
+    x = torch.rand(MILLION) + 0.5
+    return lambda: torch.log(x)
+
+
+@SUITE.row("sgemm 1024", target=1.8, flops=2 * 1024**3, numpy=_numpy(lambda np, a: a @ a, 1024, 1024))
+def sgemm(torch):
+    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    return lambda: a @ b
+
+
+@SUITE.row("sum, 16M", numpy=_numpy(lambda np, x: x.sum(), 16 * MILLION))
+def sum_all(torch):
+    x = torch.randn(16 * MILLION)
+    return lambda: x.sum()
+
+
+@SUITE.row("softmax, 1024 x 1024")
+def softmax(torch):
+    x = torch.randn(1024, 1024)
+    return lambda: torch.softmax(x, dim=-1)
+
+
+@SUITE.row("layer_norm, 1024 x 1024")
+def layer_norm(torch):
+    x, weight, bias = torch.randn(1024, 1024), torch.randn(1024), torch.randn(1024)
+    return lambda: torch.nn.functional.layer_norm(x, (1024,), weight, bias)
+
+
+@SUITE.row("cross_entropy 4096 x 1000, forward + backward")
+def cross_entropy(torch):
+    logits, target = torch.randn(4096, 1000, requires_grad=True), torch.randint(1000, (4096,))
+
+    def step():
+        logits.grad = None
+        torch.nn.functional.cross_entropy(logits, target).backward()
+
+    return step
+
+
+@SUITE.row("x.t().contiguous(), 2048 x 2048", numpy=_numpy(lambda np, x: x.T.copy(), 2048, 2048))
+def transpose_copy(torch):
+    x = torch.randn(2048, 2048)
+    return lambda: x.t().contiguous()
+
+
+def _argsort(np, x):
+    """What torch.sort returns: the values and where they came from."""
+    order = np.argsort(x)
+    return x[order], order
+
+
+@SUITE.row("sort, 1M", numpy=_numpy(_argsort, MILLION))
+def sort(torch):
+    x = torch.randn(MILLION)
+    return lambda: torch.sort(x)
+
+
+@SUITE.row("Adam step, 10M parameters in 50 tensors")
+def adam(torch):
+    parameters = [torch.randn(200_000, requires_grad=True) for _ in range(50)]
+    for parameter in parameters:
+        parameter.grad = torch.randn(200_000)
+    return torch.optim.Adam(parameters, lr=1e-3).step
+
+
+@SUITE.row("MLP 784-1024-1024-10, batch 256, Adam step")
+def mlp(torch):
+    nn = torch.nn
+    hidden = [nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU()]
+    model = nn.Sequential(*hidden, nn.Linear(1024, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    x, target = torch.randn(256, 784), torch.randint(10, (256,))
+
+    def step():
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), target).backward()
+        optimizer.step()
+
+    return step
+
+
+@SUITE.row("import, beyond NumPy's", target=0.15, absolute=True, self_timed=True)
+def import_time(torch):
+    code = f"""
+import time, numpy
+start = time.perf_counter()
+import {torch.__name__}
+print(time.perf_counter() - start)
+"""
+    return lambda: float(subprocess.check_output([sys.executable, "-c", code]))

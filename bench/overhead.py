@@ -1,0 +1,136 @@
+"""What an op costs when the data is tiny: both sides on one thread, in turns, in one process."""
+
+from .suite import Suite
+from .timing import together
+
+SUITE = Suite("the cost of an op, and of training small models, on one thread", measure=together, rounds=100)
+
+
+def _small(np):
+    return np.random.default_rng(0).standard_normal((4, 4), dtype=np.float32)
+
+
+def _numpy(operation):
+    """The NumPy side of a row on one (4, 4) array."""
+
+    def make(np):
+        a = _small(np)
+        return lambda: operation(a)
+
+    return make
+
+
+@SUITE.row("a + b (4,4)", target=0.55, numpy=_numpy(lambda a: a + a))
+def add(torch):
+    a, b = torch.randn(4, 4), torch.randn(4, 4)
+    return lambda: a + b
+
+
+@SUITE.row("a + b (4,4), recording", target=0.55)
+def add_recording(torch):
+    a, b = torch.randn(4, 4, requires_grad=True), torch.randn(4, 4)
+    return lambda: a + b
+
+
+def _chain(torch, w_requires_grad):
+    x = torch.randn(4, 4, requires_grad=True)
+    w = torch.full((4, 4), 1.01, requires_grad=w_requires_grad)  # near 1: the products stay normal
+    gradient = torch.ones(4, 4)
+
+    def step():
+        x.grad = w.grad = None
+        y = x
+        for _ in range(50):
+            y = y * w
+        y.backward(gradient)
+
+    return step
+
+
+@SUITE.row("50 muls by a constant, forward + backward, per op", target=0.55, per=50)
+def chain(torch):
+    return _chain(torch, w_requires_grad=False)
+
+
+@SUITE.row("50 muls by a parameter, forward + backward, per op", target=0.55, per=50)
+def chain_both(torch):
+    return _chain(torch, w_requires_grad=True)
+
+
+@SUITE.row("second derivative of (tanh(x) * x).sum(), (4,4)", target=0.55)
+def second_derivative(torch):
+    x = torch.randn(4, 4, requires_grad=True)
+
+    def step():
+        (g,) = torch.autograd.grad((x.tanh() * x).sum(), x, create_graph=True)
+        return torch.autograd.grad(g.sum(), x)
+
+    return step
+
+
+def _mlp_step(torch, make_optimizer):
+    """A training step of a 64-64-64-10 MLP on 32 samples."""
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    optimizer = make_optimizer(model.parameters())
+    x, target = torch.randn(32, 64), torch.randint(10, (32,))
+
+    def step():
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), target).backward()
+        optimizer.step()
+
+    return step
+
+
+@SUITE.row("MLP 64-64-64-10, batch 32, Adam step", target=0.4)
+def mlp_adam(torch):
+    return _mlp_step(torch, lambda parameters: torch.optim.Adam(parameters, lr=1e-3))
+
+
+@SUITE.row("MLP 64-64-64-10, batch 32, SGD step", target=0.5)
+def mlp_sgd(torch):
+    return _mlp_step(torch, lambda parameters: torch.optim.SGD(parameters, lr=1e-2))
+
+
+@SUITE.row("a * 2.0 (4,4)", numpy=_numpy(lambda a: a * 2.0))
+def mul_scalar(torch):
+    a = torch.randn(4, 4)
+    return lambda: a * 2.0
+
+
+@SUITE.row("x[0]", numpy=_numpy(lambda x: x[0]))
+def select(torch):
+    x = torch.randn(4, 4)
+    return lambda: x[0]
+
+
+@SUITE.row("x.view(16)", numpy=_numpy(lambda x: x.reshape(16)))
+def view(torch):
+    x = torch.randn(4, 4)
+    return lambda: x.view(16)
+
+
+@SUITE.row("x.sum()", numpy=_numpy(lambda x: x.sum()))
+def sum_all(torch):
+    x = torch.randn(4, 4)
+    return lambda: x.sum()
+
+
+@SUITE.row("x @ w (4,4)", numpy=_numpy(lambda x: x @ x))
+def matmul(torch):
+    x, w = torch.randn(4, 4), torch.randn(4, 4)
+    return lambda: x @ w
+
+
+@SUITE.row("relu(x)")
+def relu(torch):
+    x = torch.randn(4, 4)
+    relu = torch.relu
+    return lambda: relu(x)
+
+
+@SUITE.row("tensor([1.0, 2.0, 3.0, 4.0])", numpy=lambda np: lambda: np.array([1.0, 2.0, 3.0, 4.0]))
+def from_list(torch):
+    tensor = torch.tensor
+    return lambda: tensor([1.0, 2.0, 3.0, 4.0])

@@ -1,0 +1,168 @@
+"""Measuring: how the sides take turns, so that a ratio means something on a machine that is never quiet.
+
+Both ways give every side the same share of every stretch of time, and take medians:
+
+- `together`, for single-threaded work: all sides in one process, in many short rounds.
+- `apart`, for threaded work: a process for each side, because the worker threads of one library go on
+  spinning after its work is done, and would slow the next one.
+
+The loop and the call around the work cost every side some 0.03 µs, which is left in.
+"""
+
+import gc
+import multiprocessing
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass, field
+from statistics import median
+from time import perf_counter
+
+#: Seconds that one batch of calls should fill: far above the clock's resolution, and still a short round.
+BATCH = 0.002
+#: Seconds that a process measures before the next one has its turn.
+TURN = 0.1
+
+
+@dataclass
+class Measured:
+    """Seconds per call for the sides that ran a row, an error's text for those that did not."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+
+
+class Stopwatch:
+    """A prepared row of one side, with the number of calls that fill a batch."""
+
+    def __init__(self, row, side, threads):
+        self.call = row.prepare(side, threads)
+        self.self_timed = row.self_timed
+        self.count = 1
+        if not self.self_timed:
+            self.call()  # the first call of a library pays for much that later calls find ready
+            while (took := min(self.batch(), self.batch()) * self.count) < BATCH / 2:
+                self.count *= 2
+            self.count = max(1, round(self.count * BATCH / took))
+
+    def batch(self):
+        """Run one batch; return the seconds of one call."""
+        if self.self_timed:
+            return self.call()
+        call = self.call
+        start = perf_counter()
+        for _ in range(self.count):
+            call()
+        return (perf_counter() - start) / self.count
+
+    def turn(self):
+        """Run batches for `TURN` seconds; return the median seconds of a call."""
+        end = perf_counter() + TURN
+        times = [self.batch()]
+        while perf_counter() < end:
+            times.append(self.batch())
+        return median(times)
+
+
+def _describe(error):
+    return f"{type(error).__name__}: {error}"
+
+
+def _hide_the_past_from_gc():
+    """Take everything that exists out of the garbage collector's sight.
+
+    The collector stays on, since a library that makes garbage should pay for it; but no side should pay for
+    walking through the modules of the others.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def together(row, sides, rounds):
+    """Measure a row on one thread, all sides in this process, a batch each in turn."""
+    result, watches = Measured(), {}
+    for side in sides:
+        try:
+            watches[side] = Stopwatch(row, side, threads=1)
+        except Exception as error:  # a missing operation is a line in the table, not the end of it
+            result.errors[side] = _describe(error)
+    _hide_the_past_from_gc()
+    times = {side: [] for side in watches}
+    order = list(watches)
+    for _ in range(rounds):
+        for side in order:
+            times[side].append(watches[side].batch())
+        order = order[1:] + order[:1]  # so that no side always goes first
+    result.seconds = {side: median(values) for side, values in times.items()}
+    return result
+
+
+class Worker:
+    """A process that holds one side of one row, and is frozen whenever it is not its turn.
+
+    It is forked from a parent that has imported no library and has no threads, so it starts clean, and needs
+    nothing pickled. A stopped process cannot spin, whatever its library does with idle threads.
+    """
+
+    def __init__(self, row, side, threads):
+        context = multiprocessing.get_context("fork")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, row, side, threads), daemon=True)
+        self.process.start()
+        theirs.close()  # or the end of the process would not be seen as the end of the pipe
+        self.times, self.error = [], None
+        self._listen()  # until it is prepared and calibrated
+
+    def turn(self):
+        """Let the process measure for a while, unless it has failed."""
+        if self.error is None:
+            os.kill(self.process.pid, signal.SIGCONT)
+            with suppress(ConnectionError):  # a process killed meanwhile shows when it does not answer
+                self.pipe.send("turn")
+            self.times += self._listen()
+
+    def _listen(self):
+        try:
+            times, self.error = self.pipe.recv()
+        except (EOFError, ConnectionError):
+            self.process.join()
+            times, self.error = [], f"the process ended with exit code {self.process.exitcode}"
+        if self.error is None:
+            os.kill(self.process.pid, signal.SIGSTOP)
+        return times
+
+    def close(self):
+        self.process.kill()  # a stopped process would not see anything milder
+        self.process.join()
+
+
+def _serve(pipe, row, side, threads):
+    """The life of a worker: prepare, then measure whenever asked."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's to handle
+    try:
+        watch = Stopwatch(row, side, threads)
+        _hide_the_past_from_gc()
+        pipe.send(([], None))
+        while pipe.recv() == "turn":
+            pipe.send(([watch.turn()], None))
+    except Exception as error:
+        pipe.send(([], _describe(error)))
+
+
+def apart(row, sides, rounds):
+    """Measure a row with all cores, a process for each side, the others frozen meanwhile."""
+    threads = len(os.sched_getaffinity(0))
+    workers = {}
+    try:
+        for side in sides:
+            workers[side] = Worker(row, side, threads)
+        for _ in range(rounds):
+            for worker in workers.values():
+                worker.turn()
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return Measured(
+        seconds={side: median(worker.times) for side, worker in workers.items() if worker.error is None},
+        errors={side: worker.error for side, worker in workers.items() if worker.error is not None},
+    )

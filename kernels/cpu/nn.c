@@ -1,0 +1,430 @@
+/* softmax, normalisation and classification losses: one call each, rows shared out over the threads. Operands that are
+ * not contiguous, or of a half type, are copied (as float32) first. */
+#include "nn.h"
+#include "simd.h"
+#include "api/nn.h"
+#include <string.h>
+
+TT_ISA_TABLES(tt_nn_table, tt_nn)
+
+#define ELEMENTS 16384 /* of a row's work that are worth a thread */
+
+static const tt_nn_loops *loops_of(int dtype) {
+    return dtype == TT_F64 ? &tt_nn[tt_isa_index]->f64 : &tt_nn[tt_isa_index]->f32;
+}
+
+static bool is_float(const char *op, const tt_array *a) {
+    if (tt_kind_of(a->dtype) == TT_KIND_FLOAT) return true;
+    tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", op, tt_dtype_names[a->dtype]);
+    return false;
+}
+
+/* An operand as the loops want it: itself, or a copy that `done` frees. */
+typedef struct { tt_array *array, *copy; } plain;
+
+static bool take(plain *p, tt_array *a, int dtype) {
+    p->copy = NULL;
+    p->array = a;
+    if (!a || (a->flags & TT_FLAG_CONTIGUOUS && a->dtype == dtype)) return true;
+    p->array = p->copy = tt_empty(dtype, a->ndim, a->shape);
+    return p->copy && tt_copy(p->copy, a) == 0;
+}
+
+static void done(plain *p, int n) {
+    for (int k = 0; k < n; k++)
+        if (p[k].copy) tt_free(p[k].copy);
+}
+
+static const char *data_of(const plain *p) { return p->array ? p->array->data : NULL; }
+
+/* `a` in the dtype of the result; takes `a`. */
+static tt_array *finish(tt_array *a, int dtype) {
+    if (!a || a->dtype == dtype) return a;
+    tt_array *out = tt_empty(dtype, a->ndim, a->shape);
+    if (out && tt_copy(out, a) < 0) {
+        tt_free(out);
+        out = NULL;
+    }
+    tt_free(a);
+    return out;
+}
+
+static int64_t grain_of(int64_t n) { return n >= ELEMENTS ? 1 : ELEMENTS / (n + 1) + 1; }
+
+/* softmax */
+
+typedef struct {
+    const tt_nn_loops *loops;
+    char *out;
+    const char *a, *y;
+    int64_t n, inner, step; /* step: bytes from one slab of n x inner elements to the next */
+    bool log;
+} softmax_job;
+
+static void softmax_range(void *context, int64_t begin, int64_t end) {
+    const softmax_job *j = context;
+    for (int64_t k = begin; k < end; k++) {
+        char *out = j->out + k * j->step;
+        const char *a = j->a + k * j->step, *y = j->y ? j->y + k * j->step : NULL;
+        if (y && j->inner == 1) j->loops->softmax_backward(out, a, y, j->n, j->log);
+        else if (y) j->loops->softmax_backward_columns(out, a, y, j->n, j->inner, j->log);
+        else if (j->inner == 1) j->loops->softmax(out, a, j->n, j->log);
+        else j->loops->softmax_columns(out, a, j->n, j->inner, j->log);
+    }
+}
+
+static tt_array *softmax(const char *op, tt_array *a, tt_array *y, int dim, int log) {
+    if (!tt_ready(a) || (y && !tt_ready(y))) return tt_decline();
+    int nd = a->ndim ? a->ndim : 1, dtype = tt_compute_dtype(a->dtype);
+    if (dim < -nd || dim >= nd)
+        return tt_fail(TT_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%d, %d], but got %d)", op,
+                       -nd, nd - 1, dim);
+    if (!is_float(op, a)) return NULL;
+    if (y && (!tt_same_shape(a, y) || a->dtype != y->dtype)) return tt_decline();
+    plain p[2] = {{0}};
+    tt_array *out = NULL;
+    if (take(&p[0], a, dtype) && take(&p[1], y, dtype) && (out = tt_empty(dtype, a->ndim, a->shape)) && out->numel) {
+        dim = dim < 0 ? dim + nd : dim;
+        int64_t outer = 1, inner = 1;
+        for (int d = 0; d < dim; d++) outer *= a->shape[d];
+        for (int d = dim + 1; d < a->ndim; d++) inner *= a->shape[d];
+        int64_t n = a->ndim ? a->shape[dim] : 1;
+        softmax_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), n, inner,
+                         n * inner * tt_itemsizes[dtype], log};
+        tt_parallel(outer, grain_of(n * inner), softmax_range, &j);
+    }
+    done(p, 2);
+    return finish(out, a->dtype);
+}
+
+tt_array *tt_softmax(tt_array *a, int dim, int log) {
+    return softmax(log ? "log_softmax" : "softmax", a, NULL, dim, log);
+}
+
+tt_array *tt_softmax_backward(tt_array *g, tt_array *y, int dim, int log) {
+    return softmax(log ? "log_softmax" : "softmax", g, y, dim, log);
+}
+
+/* Normalisation */
+
+typedef struct {
+    const tt_nn_loops *loops;
+    char *out, *mean, *rstd;
+    const char *g, *x, *weight, *bias;
+    int64_t n;
+    int size;
+    double eps;
+    bool rms;
+} norm_job;
+
+static void norm_range(void *context, int64_t begin, int64_t end) {
+    const norm_job *j = context;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t at = r * j->n * j->size, of_row = r * j->size;
+        if (j->g)
+            j->loops->norm_backward(j->out + at, j->g + at, j->x + at, j->weight, j->n, j->rms, j->mean + of_row,
+                                    j->rstd + of_row);
+        else
+            j->loops->norm(j->out + at, j->x + at, j->weight, j->bias, j->n, j->eps, j->rms, j->mean + of_row,
+                           j->rstd + of_row);
+    }
+}
+
+static bool split_rows(const tt_array *x, int dims, int64_t *rows, int64_t *n) {
+    if (dims < 0 || dims > x->ndim) return false;
+    *rows = *n = 1;
+    for (int d = 0; d < x->ndim; d++) *(d < x->ndim - dims ? rows : n) *= x->shape[d];
+    return true;
+}
+
+static bool matches(const char *op, const char *name, const tt_array *w, const tt_array *x, int dims) {
+    char have[TT_SHAPE_TEXT], want[TT_SHAPE_TEXT];
+    if (!w) return true;
+    if (w->ndim != dims || memcmp(w->shape, x->shape + x->ndim - dims, sizeof(int64_t) * (size_t)dims) != 0) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: Expected %s to be of same shape as normalized_shape, but got %s of shape %s and "
+                "normalized_shape = %s", op, name, name, tt_shape_text(have, w->ndim, w->shape),
+                tt_shape_text(want, dims, x->shape + x->ndim - dims));
+        return false;
+    }
+    if (w->dtype != x->dtype) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: expected %s of dtype %s, got %s", op, name, tt_dtype_names[x->dtype],
+                tt_dtype_names[w->dtype]);
+        return false;
+    }
+    return true;
+}
+
+tt_array *tt_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, double eps, int rms, tt_array **stats) {
+    const char *op = rms ? "rms_norm" : "layer_norm";
+    int64_t rows, n;
+    *stats = NULL;
+    if (!tt_ready(x) || (weight && !tt_ready(weight)) || (bias && !tt_ready(bias))) return tt_decline();
+    if (!is_float(op, x)) return NULL;
+    if (!split_rows(x, dims, &rows, &n))
+        return tt_fail(TT_RUNTIME_ERROR, "%s: normalized_shape has %d dimensions, input only %d", op, dims, x->ndim);
+    if (!matches(op, "weight", weight, x, dims) || !matches(op, "bias", bias, x, dims)) return NULL;
+    int dtype = tt_compute_dtype(x->dtype);
+    plain p[3] = {{0}};
+    tt_array *out = NULL;
+    *stats = tt_empty(dtype, 2, (int64_t[]){2, rows});
+    if (*stats && take(&p[0], x, dtype) && take(&p[1], weight, dtype) && take(&p[2], bias, dtype) &&
+        (out = tt_empty(dtype, x->ndim, x->shape)) && rows) {
+        int size = tt_itemsizes[dtype];
+        char *mean = (*stats)->data;
+        norm_job j = {loops_of(dtype), out->data, mean, mean + rows * size, NULL, data_of(&p[0]), data_of(&p[1]),
+                      data_of(&p[2]), n, size, eps, rms};
+        tt_parallel(rows, grain_of(n), norm_range, &j);
+    }
+    done(p, 3);
+    out = finish(out, x->dtype);
+    if (!out && *stats) {
+        tt_free(*stats);
+        *stats = NULL;
+    }
+    return out;
+}
+
+tt_array *tt_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *stats, int dims, int rms) {
+    int64_t rows, n;
+    if (!tt_ready(g) || !tt_ready(x) || (weight && !tt_ready(weight)) || !tt_ready(stats)) return tt_decline();
+    if (!tt_same_shape(g, x) || !split_rows(x, dims, &rows, &n)) return tt_decline();
+    int dtype = stats->dtype;
+    plain p[3] = {{0}};
+    tt_array *out = NULL;
+    if (take(&p[0], g, dtype) && take(&p[1], x, dtype) && take(&p[2], weight, dtype) &&
+        (out = tt_empty(dtype, x->ndim, x->shape)) && rows) {
+        int size = tt_itemsizes[dtype];
+        norm_job j = {loops_of(dtype), out->data, stats->data, stats->data + rows * size, data_of(&p[0]), data_of(&p[1]),
+                      data_of(&p[2]), NULL, n, size, 0, rms};
+        tt_parallel(rows, grain_of(n), norm_range, &j);
+    }
+    done(p, 3);
+    return finish(out, x->dtype);
+}
+
+/* Sums down the columns: blocks of rows first, then over the blocks; the number of blocks depends on the shape alone. */
+
+typedef struct {
+    const tt_nn_loops *loops;
+    char *sums;
+    const char *g, *x, *mean, *rstd;
+    int64_t rows, n, block;
+    int size;
+} column_job;
+
+static void column_range(void *context, int64_t begin, int64_t end) {
+    const column_job *j = context;
+    for (int64_t b = begin; b < end; b++) {
+        int64_t first = b * j->block, rows = j->rows - first < j->block ? j->rows - first : j->block;
+        int64_t at = first * j->n * j->size, of_row = first * j->size;
+        memset(j->sums + b * j->n * j->size, 0, (size_t)(j->n * j->size));
+        j->loops->columns(j->sums + b * j->n * j->size, j->g + at, j->x ? j->x + at : NULL,
+                          j->x ? j->mean + of_row : NULL, j->x ? j->rstd + of_row : NULL, rows, j->n);
+    }
+}
+
+static tt_array *columns(tt_array *g, tt_array *x, tt_array *stats, int dims) {
+    int64_t rows, n;
+    if (!tt_ready(g) || (x && !tt_ready(x)) || !split_rows(g, dims, &rows, &n) || (x && !tt_same_shape(g, x)) ||
+        tt_kind_of(g->dtype) != TT_KIND_FLOAT)
+        return tt_decline();
+    int dtype = tt_compute_dtype(g->dtype), size = tt_itemsizes[dtype];
+    plain p[2] = {{0}};
+    tt_array *out = NULL;
+    char *sums = NULL;
+    if (take(&p[0], g, dtype) && take(&p[1], x, dtype) && (out = tt_empty(dtype, dims, g->shape + g->ndim - dims)) &&
+        out->numel) {
+        int64_t block = 64;
+        while (rows > block * 256) block *= 2;
+        int64_t blocks = rows ? (rows + block - 1) / block : 1;
+        column_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), x ? stats->data : NULL,
+                        x ? stats->data + rows * size : NULL, rows, n, block, size};
+        if (blocks > 1 && !(j.sums = sums = tt_scratch(blocks * n * size))) {
+            tt_free(out);
+            out = NULL;
+        } else {
+            tt_parallel(blocks, grain_of(block * n), column_range, &j);
+            if (sums) {
+                memset(out->data, 0, (size_t)(n * size));
+                j.loops->columns(out->data, sums, NULL, NULL, NULL, blocks, n);
+            }
+        }
+    }
+    if (sums) tt_scratch_free(sums);
+    done(p, 2);
+    return finish(out, g->dtype);
+}
+
+tt_array *tt_column_sums(tt_array *g, int dims) { return columns(g, NULL, NULL, dims); }
+tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *stats, int dims) { return columns(g, x, stats, dims); }
+
+/* Classification losses */
+
+typedef struct {
+    const tt_nn_loops *loops;
+    tt_classes classes;
+    char *out, *top, *log_sum;
+    const char *x, *g; /* g: a gradient per row, or NULL: `factor` for all */
+    double *losses, factor;
+    int size;
+} loss_job;
+
+static void loss_range(void *context, int64_t begin, int64_t end) {
+    const loss_job *j = context;
+    for (int64_t i = begin; i < end; i++)
+        j->losses[i] = j->loops->class_loss(j->x, i, &j->classes, j->top + i * j->size, j->log_sum + i * j->size);
+}
+
+static void loss_backward_range(void *context, int64_t begin, int64_t end) {
+    const loss_job *j = context;
+    for (int64_t i = begin; i < end; i++) {
+        double g = j->factor;
+        if (j->g) g *= j->size == 8 ? ((const double *)j->g)[i] : (double)((const float *)j->g)[i];
+        j->loops->class_loss_backward(j->out, j->x, i, &j->classes, g, j->top + i * j->size, j->log_sum + i * j->size);
+    }
+}
+
+static double weight_at(const tt_classes *c, int dtype, int64_t k) {
+    if (!c->weight) return 1;
+    return dtype == TT_F64 ? ((const double *)c->weight)[k] : (double)((const float *)c->weight)[k];
+}
+
+static bool check_classes(const char *op, tt_array *target, tt_array *weight, int64_t rows, int64_t classes,
+                          int64_t ignore) {
+    char have[TT_SHAPE_TEXT];
+    if (target->dtype != TT_I64) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: expected scalar type Long (int64) for argument 'target' but found %s", op,
+                tt_dtype_names[target->dtype]);
+        return false;
+    }
+    if (target->ndim != 1 || target->shape[0] != rows) {
+        tt_fail(TT_VALUE_ERROR, "%s: Expected input batch_size (%lld) to match target batch_size (%lld).", op,
+                (long long)rows, (long long)(target->ndim ? target->shape[0] : 1));
+        return false;
+    }
+    if (weight && (weight->ndim != 1 || weight->shape[0] != classes)) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: weight tensor should be defined either for all %lld classes or no classes but got "
+                "weight tensor of shape: %s", op, (long long)classes, tt_shape_text(have, weight->ndim, weight->shape));
+        return false;
+    }
+    int64_t step = target->ndim ? target->strides[0] : 0;
+    const int64_t *t = (const int64_t *)target->data;
+    for (int64_t i = 0; i < rows; i++)
+        if (t[i * step] != ignore && (t[i * step] < 0 || t[i * step] >= classes)) {
+            tt_fail(TT_INDEX_ERROR, "%s: Target %lld is out of bounds.", op, (long long)t[i * step]);
+            return false;
+        }
+    return true;
+}
+
+static void describe(loss_job *j, const plain *p, int dtype, int64_t classes, int logits, int64_t ignore,
+                     double smoothing) {
+    j->loops = loops_of(dtype);
+    j->size = tt_itemsizes[dtype];
+    j->x = data_of(&p[0]);
+    j->classes = (tt_classes){(const int64_t *)data_of(&p[1]), data_of(&p[2]), (double)classes, smoothing, ignore,
+                              classes, logits};
+    if (p[2].array) {
+        j->classes.weight_sum = 0;
+        for (int64_t k = 0; k < classes; k++) j->classes.weight_sum += weight_at(&j->classes, dtype, k);
+    }
+}
+
+tt_array *tt_class_loss(tt_array *x, tt_array *target, tt_array *weight, int logits, int reduction, int64_t ignore,
+                        double smoothing, tt_array **stats) {
+    const char *op = logits ? "cross_entropy" : "nll_loss";
+    *stats = NULL;
+    if (!tt_ready(x) || !tt_ready(target) || (weight && !tt_ready(weight))) return tt_decline();
+    if (!is_float(op, x)) return NULL;
+    if (x->ndim != 2) return tt_fail(TT_RUNTIME_ERROR, "%s: input should be 1D or 2D, got %dD", op, x->ndim);
+    int64_t rows = x->shape[0], classes = x->shape[1];
+    if (!check_classes(op, target, weight, rows, classes, ignore)) return NULL;
+    int dtype = tt_compute_dtype(x->dtype);
+    plain p[3] = {{0}};
+    tt_array *out = NULL;
+    loss_job j = {0};
+    if (!(*stats = tt_empty(dtype, 1, (int64_t[]){2 * rows + 1})) || !take(&p[0], x, dtype) ||
+        !take(&p[1], target, TT_I64) || !take(&p[2], weight, dtype) ||
+        !(j.losses = tt_scratch(rows * (int64_t)sizeof(double))) ||
+        !(out = tt_empty(dtype, reduction == 0, &rows)))
+        goto end;
+    describe(&j, p, dtype, classes, logits, ignore, smoothing);
+    j.top = (*stats)->data;
+    j.log_sum = j.top + rows * j.size;
+    tt_parallel(rows, grain_of(classes), loss_range, &j);
+    double total = 0, divisor = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        total += j.losses[i];
+        int64_t t = j.classes.target[i];
+        if (t != ignore) divisor += weight_at(&j.classes, dtype, t);
+    }
+    if (reduction == 1) total /= divisor;
+    tt_isa->casts[TT_F64][dtype](j.log_sum + rows * j.size, &divisor, 1);
+    if (reduction == 0) tt_isa->casts[TT_F64][dtype](out->data, j.losses, rows);
+    else tt_isa->casts[TT_F64][dtype](out->data, &total, 1);
+end:
+    if (j.losses) tt_scratch_free(j.losses);
+    done(p, 3);
+    out = finish(out, x->dtype);
+    if (!out && *stats) {
+        tt_free(*stats);
+        *stats = NULL;
+    }
+    return out;
+}
+
+tt_array *tt_class_loss_backward(tt_array *g, tt_array *x, tt_array *target, tt_array *weight, tt_array *stats,
+                                 int logits, int reduction, int64_t ignore, double smoothing) {
+    if (!tt_ready(g) || !tt_ready(x) || !tt_ready(target) || (weight && !tt_ready(weight))) return tt_decline();
+    int64_t rows = x->shape[0], classes = x->shape[1];
+    const char *op = logits ? "cross_entropy" : "nll_loss";
+    if (!check_classes(op, target, weight, rows, classes, ignore)) return NULL;
+    int dtype = stats->dtype;
+    if (g->numel != (reduction == 0 ? rows : 1)) return tt_decline();
+    plain p[4] = {{0}};
+    tt_array *out = NULL;
+    loss_job j = {0};
+    if (take(&p[0], x, dtype) && take(&p[1], target, TT_I64) && take(&p[2], weight, dtype) && take(&p[3], g, dtype) &&
+        (out = tt_empty(dtype, 2, x->shape)) && rows) {
+        describe(&j, p, dtype, classes, logits, ignore, smoothing);
+        j.out = out->data;
+        j.top = stats->data;
+        j.log_sum = j.top + rows * j.size;
+        j.factor = 1;
+        if (reduction == 0) j.g = data_of(&p[3]);
+        else tt_isa->casts[dtype][TT_F64](&j.factor, data_of(&p[3]), 1);
+        if (reduction == 1) {
+            double divisor;
+            tt_isa->casts[dtype][TT_F64](&divisor, j.log_sum + rows * j.size, 1);
+            j.factor /= divisor;
+        }
+        tt_parallel(rows, grain_of(classes), loss_backward_range, &j);
+    }
+    done(p, 4);
+    return finish(out, x->dtype);
+}
+
+tt_array *tt_class_targets(tt_array *target, tt_array *weight, int64_t classes, int dtype, int64_t ignore,
+                           double smoothing) {
+    if (!tt_ready(target) || (weight && !tt_ready(weight))) return tt_decline();
+    if (!check_classes("cross_entropy", target, weight, target->numel, classes, ignore)) return NULL;
+    int wide = tt_compute_dtype(dtype);
+    plain p[3] = {{0}};
+    tt_array *out = tt_empty(wide, 2, (int64_t[]){target->numel, classes});
+    loss_job j = {0};
+    if (out && take(&p[1], target, TT_I64) && take(&p[2], weight, wide)) {
+        describe(&j, p, wide, classes, 1, ignore, smoothing);
+        for (int64_t i = 0; i < target->numel; i++)
+            for (int64_t k = 0; k < classes; k++) {
+                int64_t t = j.classes.target[i];
+                double q = smoothing / (double)classes + (k == t ? 1 - smoothing : 0);
+                q = t == ignore ? 0 : q * weight_at(&j.classes, wide, k);
+                tt_isa->casts[TT_F64][wide](out->data + (i * classes + k) * j.size, &q, 1);
+            }
+    } else if (out) {
+        tt_free(out);
+        out = NULL;
+    }
+    done(p, 3);
+    return finish(out, dtype);
+}

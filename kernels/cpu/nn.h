@@ -1,0 +1,34 @@
+/* What the loops of simd/nn.c look like to nn.c: rows of one floating dtype, contiguous. */
+#pragma once
+#include "tt.h"
+
+/* Targets of a classification: what a loss takes from each row. */
+typedef struct {
+    const int64_t *target;
+    const void *weight;  /* of the classes; NULL: all 1 */
+    double weight_sum;   /* of all classes */
+    double smoothing;
+    int64_t ignore, classes;
+    bool logits;         /* else log-probabilities */
+} tt_classes;
+
+typedef struct {
+    /* out may be x; log: the logarithm of it. The columns' form works on n rows of `inner` elements. */
+    void (*softmax)(void *out, const void *x, int64_t n, bool log);
+    void (*softmax_columns)(void *out, const void *x, int64_t n, int64_t inner, bool log);
+    void (*softmax_backward)(void *out, const void *g, const void *y, int64_t n, bool log);
+    void (*softmax_backward_columns)(void *out, const void *g, const void *y, int64_t n, int64_t inner, bool log);
+    /* layer_norm and, with rms, rms_norm of one row; weight and bias may be NULL */
+    void (*norm)(void *out, const void *x, const void *weight, const void *bias, int64_t n, double eps, bool rms,
+                 void *mean, void *rstd);
+    void (*norm_backward)(void *out, const void *g, const void *x, const void *weight, int64_t n, bool rms,
+                          const void *mean, const void *rstd);
+    /* sums[j] += g[i, j] (x[i, j] - mean[i]) rstd[i], or without x: sums[j] += g[i, j] */
+    void (*columns)(void *sums, const void *g, const void *x, const void *mean, const void *rstd, int64_t rows,
+                    int64_t n);
+    /* the loss of row i, and for logits the row's maximum and the logarithm of its sum of exponentials */
+    double (*class_loss)(const void *x, int64_t i, const tt_classes *c, void *top, void *log_sum);
+    void (*class_loss_backward)(void *out, const void *x, int64_t i, const tt_classes *c, double g, const void *top,
+                                const void *log_sum);
+} tt_nn_loops;
+typedef struct { tt_nn_loops f32, f64; } tt_nn_table;

@@ -1,0 +1,247 @@
+/* The walk of a reduction over an operand: Note [The tree of a reduction] in reduce.h. */
+#include "simd.h"
+#include "reduce.h"
+#include <string.h>
+
+TT_ISA_TABLES(tt_reduce_table, tt_reduce)
+
+#define TILE 1024   /* bytes of one lane when rows are run over: 32 lanes fill half of L1 or more */
+#define GRAIN 32768 /* elements a thread should have before another is worth waking */
+#define SHORT 16    /* so few elements make one result: better gathered across neighbouring results */
+
+const tt_reduce_table *tt_get_reduce_table(void) { return tt_reduce[tt_isa_index]; }
+
+const tt_reducer *tt_get_reducer(int reducer, int dtype) {
+    const tt_reducer *r = &tt_reduce[tt_isa_index]->of[reducer][dtype];
+    return r->fold ? r : NULL;
+}
+
+int64_t tt_dims_offset(const tt_dims *d, int64_t i) {
+    if (d->n == 0) return 0;
+    if (d->n == 1) return i * d->step[0];
+    int64_t at = 0;
+    for (int k = d->n - 1; k > 0; k--) {
+        at += i % d->size[k] * d->step[k];
+        i /= d->size[k];
+    }
+    return at + i * d->step[0];
+}
+
+#define MOVE(T)                                                             \
+    for (int64_t i = 0; i < n; i++) {                                       \
+        T value;                                                            \
+        memcpy(&value, q + i * step, sizeof value);                         \
+        memcpy(p + i * to_step, &value, sizeof value);                      \
+    }
+
+void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t n, int size) {
+    char *p = to;
+    const char *q = from;
+    if (to_step == size && step == size) {
+        memcpy(p, q, (size_t)(n * size));
+        return;
+    }
+    switch (size) {
+    case 1: MOVE(uint8_t) break;
+    case 2: MOVE(uint16_t) break;
+    case 4: MOVE(uint32_t) break;
+    default: MOVE(uint64_t) break;
+    }
+}
+
+void tt_dims_gather(void *to, const char *base, const tt_dims *d, int64_t i, int64_t n, int size) {
+    char *p = to;
+    if (d->n == 0) {
+        memcpy(p, base, (size_t)size);
+        return;
+    }
+    int last = d->n - 1;
+    int64_t row = d->size[last];
+    for (int64_t done = 0; done < n;) {
+        int64_t in_row = (i + done) % row, m = row - in_row < n - done ? row - in_row : n - done;
+        tt_move(p, size, base + tt_dims_offset(d, i + done), d->step[last], m, size);
+        p += m * size;
+        done += m;
+    }
+}
+
+/* Should dimension i lie outside of dimension j? */
+static bool outside(const tt_array *a, bool logical, int i, int j) {
+    int64_t x = a->strides[i], y = a->strides[j];
+    return logical || x == 0 || y == 0 || x == y ? i < j : x > y;
+}
+
+/* The dimensions of `mask` larger than 1, outermost first. */
+static int sorted(const tt_array *a, int64_t mask, bool logical, int *order) {
+    int n = 0;
+    for (int d = 0; d < a->ndim; d++) {
+        if (!(mask >> d & 1) || a->shape[d] == 1) continue;
+        int at = n++;
+        while (at > 0 && outside(a, logical, d, order[at - 1])) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = d;
+    }
+    return n;
+}
+
+/* Joined where one continues the other. Returns the number of elements. */
+static int64_t coalesced(tt_dims *dims, const tt_array *a, int n, const int *order, int size) {
+    int64_t total = 1;
+    dims->n = 0;
+    for (int m = 0; m < n; m++) {
+        int d = order[m], last = dims->n - 1;
+        int64_t step = a->strides[d] * size;
+        total *= a->shape[d];
+        if (last >= 0 && dims->step[last] == step * a->shape[d]) dims->size[last] *= a->shape[d];
+        else dims->size[last = dims->n++] = a->shape[d];
+        dims->step[last] = step;
+    }
+    return total;
+}
+
+void tt_reduction_plan(tt_reduction *g, const tt_array *a, int64_t mask, int read, int acc_size, bool logical) {
+    int order[TT_MAX_NDIM], n;
+    g->a = a;
+    g->read = read;
+    g->stored = tt_itemsizes[a->dtype];
+    g->read_size = tt_itemsizes[read];
+    g->acc_size = acc_size;
+    n = sorted(a, mask, logical, order);
+    g->reduced = coalesced(&g->run, a, n, order, g->stored);
+    n = sorted(a, ~mask, false, order);
+    g->kept = coalesced(&g->outer, a, n, order, g->stored);
+    g->in_order = true;
+    memset(g->result_strides, 0, sizeof g->result_strides);
+    int64_t step = 1;
+    for (int m = n - 1; m >= 0; m--) {
+        g->result_strides[order[m]] = step;
+        step *= a->shape[order[m]];
+        if (m > 0) g->in_order &= order[m - 1] < order[m];
+    }
+    g->blocks = (g->reduced + TT_BLOCK - 1) / TT_BLOCK;
+    g->inner = g->tiles = g->width = 1;
+    g->inner_step = 0;
+    g->rows = false;
+    if (g->outer.n > 0) {
+        int last = g->outer.n - 1;
+        int64_t across = g->outer.step[last], along = g->run.n ? g->run.step[g->run.n - 1] : 0;
+        g->rows = (across > 0 && (along == 0 || across < along)) ||
+                  (g->reduced <= SHORT && g->outer.size[last] >= SHORT);
+        if (g->rows) {
+            g->inner = g->outer.size[last];
+            g->inner_step = across;
+            g->outer.n--;
+            g->width = TILE / (g->stored > acc_size ? g->stored : acc_size);
+            if (g->width > g->inner) g->width = g->inner;
+            g->tiles = (g->inner + g->width - 1) / g->width;
+        }
+    }
+}
+
+typedef struct {
+    const tt_reduction *g;
+    const tt_reducer *r;
+    const char *params;
+    char *parts;   /* every block's result: [outer][block][inner] */
+    char *results;
+    bool merged;   /* rows follow each other in memory: 32 at a time are one stretch */
+} pass;
+
+static void fold_range(void *context, int64_t begin, int64_t end) {
+    const pass *ps = context;
+    const tt_reduction *g = ps->g;
+    char raw[TT_BLOCK * 8] __attribute__((aligned(64))), read[TT_BLOCK * 8] __attribute__((aligned(64)));
+    bool flat = g->run.n == 1 && g->run.step[0] == g->stored, cast = g->read != g->a->dtype;
+    int64_t which = begin / g->blocks, block = begin % g->blocks;
+    for (int64_t u = begin; u < end; u++) {
+        const char *p = g->a->data + tt_dims_offset(&g->outer, which);
+        int64_t at = block * TT_BLOCK, n = g->reduced - at < TT_BLOCK ? g->reduced - at : TT_BLOCK;
+        if (flat) p += at * g->stored;
+        else {
+            tt_dims_gather(raw, p, &g->run, at, n, g->stored);
+            p = raw;
+        }
+        if (cast) {
+            tt_isa->casts[g->a->dtype][g->read](read, p, n);
+            p = read;
+        }
+        ps->r->fold(ps->parts + u * g->acc_size, p, n, ps->params ? ps->params + which * g->acc_size : NULL);
+        if (++block == g->blocks) {
+            block = 0;
+            which++;
+        }
+    }
+}
+
+static void rows_unit(const pass *ps, int64_t u) {
+    const tt_reduction *g = ps->g;
+    char raw[TT_LANES * TILE] __attribute__((aligned(64))), read[TT_LANES * TILE] __attribute__((aligned(64)));
+    char tile[TT_LANES * TILE] __attribute__((aligned(64))), many[TT_LANES * TILE] __attribute__((aligned(64)));
+    int64_t t = u % g->tiles, block = u / g->tiles % g->blocks, outer = u / g->tiles / g->blocks;
+    int64_t left = t * g->width, w = g->inner - left < g->width ? g->inner - left : g->width;
+    int64_t row0 = block * TT_BLOCK, n = g->reduced - row0 < TT_BLOCK ? g->reduced - row0 : TT_BLOCK;
+    const char *base = g->a->data + tt_dims_offset(&g->outer, outer) + left * g->inner_step;
+    const char *params = ps->params ? ps->params + (outer * g->inner + left) * g->acc_size : NULL;
+    int64_t pitch = w * g->acc_size, step = ps->merged ? TT_LANES : 1;
+    if (params && ps->merged) {
+        for (int l = 0; l < TT_LANES; l++) memcpy(many + l * pitch, params, (size_t)pitch);
+        params = many;
+    }
+    for (int64_t j = 0; j < n; j += step) {
+        const char *p = base + tt_dims_offset(&g->run, row0 + j);
+        int64_t m = (n - j < step ? n - j : step) * w;
+        if (g->inner_step != g->stored) {
+            tt_move(raw, g->stored, p, g->inner_step, w, g->stored);
+            p = raw;
+        }
+        if (g->read != g->a->dtype) {
+            tt_isa->casts[g->a->dtype][g->read](read, p, m);
+            p = read;
+        }
+        (j < TT_LANES ? ps->r->first : ps->r->next)(tile + j % TT_LANES * pitch, p, m, params);
+    }
+    int64_t live = n < TT_LANES ? n : TT_LANES;
+    for (int64_t h = TT_LANES / 2; h > 0; h /= 2)
+        if (live > h) {
+            ps->r->join(tile, tile + h * pitch, (live - h) * w);
+            live = h;
+        }
+    memcpy(ps->parts + ((outer * g->blocks + block) * g->inner + left) * g->acc_size, tile, (size_t)pitch);
+}
+
+static void rows_range(void *context, int64_t begin, int64_t end) {
+    for (int64_t u = begin; u < end; u++) rows_unit(context, u);
+}
+
+/* The tree over the blocks of each result. */
+static void join_range(void *context, int64_t begin, int64_t end) {
+    const pass *ps = context;
+    const tt_reduction *g = ps->g;
+    int64_t bytes = g->inner * g->acc_size;
+    for (int64_t u = begin; u < end; u++) {
+        char *p = ps->parts + u * g->blocks * bytes;
+        for (int64_t s = 1; s < g->blocks; s *= 2)
+            for (int64_t i = 0; i + s < g->blocks; i += 2 * s) ps->r->join(p + i * bytes, p + (i + s) * bytes, g->inner);
+        memcpy(ps->results + u * bytes, p, (size_t)bytes);
+    }
+}
+
+bool tt_reduction_run(const tt_reduction *g, const tt_reducer *r, const void *params, char *results, char *partials) {
+    int64_t outer = g->kept / g->inner;
+    pass ps = {.g = g, .r = r, .params = params, .results = results, .parts = results};
+    ps.merged = g->rows && g->tiles == 1 && g->inner_step == g->stored && g->run.n == 1 &&
+                g->run.step[0] == g->inner * g->stored;
+    if (g->blocks > 1 && !(ps.parts = tt_scratch(g->kept * g->blocks * g->acc_size))) return false;
+    int64_t length = g->reduced < TT_BLOCK ? g->reduced : TT_BLOCK, grain = GRAIN / (length * g->width);
+    if (grain < 1) grain = 1;
+    tt_parallel(outer * g->blocks * g->tiles, grain, g->rows ? rows_range : fold_range, &ps);
+    if (g->blocks > 1) {
+        if (partials) memcpy(partials, ps.parts, (size_t)(g->kept * g->blocks * g->acc_size));
+        grain = GRAIN / (g->blocks * g->inner);
+        tt_parallel(outer, grain < 1 ? 1 : grain, join_range, &ps);
+        tt_scratch_free(ps.parts);
+    }
+    return true;
+}

@@ -1,0 +1,215 @@
+/* Scans: operands as contiguous arrays of [outer][n][inner], the middle dimension scanned. The walk is sequential along
+ * it; other dimensions are shared out among threads and, for inner > 1, vectorised. float32 accumulates in double. */
+#include "simd.h"
+#include "../scalar/arith.h"
+#include "api/scan.h"
+#include <string.h>
+
+#define STRIP 128 /* neighbouring scans walked together */
+#define GRAIN 16384
+
+enum { SUM, PROD, LOGSUMEXP };
+
+typedef struct {
+    int64_t outer, n, inner, strips;
+    const char *a, *b;
+    char *out;
+    int64_t *index;
+    bool reverse;
+} walk;
+
+typedef void (*strip_fn)(const walk *w, int64_t at, int64_t width); /* elements at, at + inner, ... and neighbours */
+
+static double log_add_f64(double x, double y) {
+    double hi = x > y ? x : y, lo = x > y ? y : x;
+    if (x != x || y != y) return x + y;
+    return hi == lo && isinf(hi) ? hi : hi + log1p(exp(lo - hi));
+}
+#define JOIN_SUM(x, y) ((x) + (y))
+#define JOIN_PROD(x, y) ((x) * (y))
+#define JOIN_SUM_I64(x, y) ((int64_t)((uint64_t)(x) + (uint64_t)(y)))
+#define JOIN_PROD_I64(x, y) ((int64_t)((uint64_t)(x) * (uint64_t)(y)))
+
+#define SCAN(name, T, A, JOIN)                                                                  \
+    static void name(const walk *w, int64_t at, int64_t width) {                                \
+        const T *x = (const T *)w->a + at;                                                      \
+        T *out = (T *)w->out + at;                                                              \
+        A acc[STRIP];                                                                           \
+        int64_t step = w->reverse ? -w->inner : w->inner;                                       \
+        int64_t i = w->reverse ? (w->n - 1) * w->inner : 0;                                     \
+        for (int64_t k = 0; k < width; k++) out[i + k] = x[i + k], acc[k] = x[i + k];           \
+        if (width == 1) { /* in a register */                                                   \
+            A one = acc[0];                                                                     \
+            for (int64_t j = 1; j < w->n; j++) {                                                \
+                i += step;                                                                      \
+                one = JOIN(one, x[i]);                                                          \
+                out[i] = (T)one;                                                                \
+            }                                                                                   \
+        } else                                                                                  \
+            for (int64_t j = 1; j < w->n; j++) {                                                \
+                i += step;                                                                      \
+                for (int64_t k = 0; k < width; k++) {                                           \
+                    acc[k] = JOIN(acc[k], x[i + k]);                                            \
+                    out[i + k] = (T)acc[k];                                                     \
+                }                                                                               \
+            }                                                                                   \
+    }
+SCAN(sum_f32, float, double, JOIN_SUM)
+SCAN(sum_f64, double, double, JOIN_SUM)
+SCAN(sum_i64, int64_t, int64_t, JOIN_SUM_I64)
+SCAN(prod_f32, float, double, JOIN_PROD)
+SCAN(prod_f64, double, double, JOIN_PROD)
+SCAN(prod_i64, int64_t, int64_t, JOIN_PROD_I64)
+SCAN(logsumexp_f32, float, double, log_add_f64)
+SCAN(logsumexp_f64, double, double, log_add_f64)
+
+#define RECUR(name, T)                                                                          \
+    static void name(const walk *w, int64_t at, int64_t width) {                                \
+        const T *a = (const T *)w->a + at, *b = (const T *)w->b + at;                           \
+        T *out = (T *)w->out + at;                                                              \
+        int64_t step = w->reverse ? -w->inner : w->inner;                                       \
+        int64_t i = w->reverse ? (w->n - 1) * w->inner : 0;                                     \
+        for (int64_t k = 0; k < width; k++) out[i + k] = b[i + k];                              \
+        for (int64_t j = 1; j < w->n; j++) {                                                    \
+            i += step;                                                                          \
+            for (int64_t k = 0; k < width; k++) out[i + k] = b[i + k] + a[i + k] * out[i - step + k]; \
+        }                                                                                       \
+    }
+RECUR(recur_f32, float)
+RECUR(recur_f64, double)
+
+/* A NaN, once met, stays; equal values move the index on. */
+#define AT_LEAST(x, best) (((x) >= (best) || (x) != (x)) && (best) == (best))
+#define AT_MOST(x, best) (((x) <= (best) || (x) != (x)) && (best) == (best))
+#define STAYS_NAN(x, best) ((x) != (x) && (best) != (best))
+#define EXTREME(name, T, BEATS)                                                                 \
+    static void name(const walk *w, int64_t at, int64_t width) {                                \
+        const T *x = (const T *)w->a + at;                                                      \
+        T *out = (T *)w->out + at;                                                              \
+        int64_t *index = w->index + at;                                                         \
+        for (int64_t k = 0; k < width; k++) out[k] = x[k], index[k] = 0;                        \
+        for (int64_t j = 1, i = w->inner; j < w->n; j++, i += w->inner)                         \
+            for (int64_t k = i; k < i + width; k++) {                                           \
+                T best = out[k - w->inner];                                                     \
+                bool wins = BEATS(x[k], best) || STAYS_NAN(x[k], best);                         \
+                out[k] = wins ? x[k] : best;                                                    \
+                index[k] = wins ? j : index[k - w->inner];                                      \
+            }                                                                                   \
+    }
+#define EXTREMES(X) EXTREME(cummax_##X, TT_C_##X, AT_LEAST) EXTREME(cummin_##X, TT_C_##X, AT_MOST)
+EXTREMES(b8) EXTREMES(u8) EXTREMES(i8) EXTREMES(i16) EXTREMES(i32) EXTREMES(i64) EXTREMES(f32) EXTREMES(f64)
+#define OF(X) [TT_ENUM_##X] = {cummin_##X, cummax_##X}
+static const strip_fn extremes[TT_NUM_DTYPES][2] = {OF(b8), OF(u8), OF(i8), OF(i16), OF(i32), OF(i64), OF(f32), OF(f64)};
+static const strip_fn scans[3][TT_NUM_DTYPES] = {
+    [SUM] = {[TT_I64] = sum_i64, [TT_F32] = sum_f32, [TT_F64] = sum_f64},
+    [PROD] = {[TT_I64] = prod_i64, [TT_F32] = prod_f32, [TT_F64] = prod_f64},
+    [LOGSUMEXP] = {[TT_F32] = logsumexp_f32, [TT_F64] = logsumexp_f64},
+};
+static const char *const names[3] = {"cumsum", "cumprod", "logcumsumexp"};
+
+typedef struct {
+    walk w;
+    strip_fn fn;
+} job;
+
+static void run_strips(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t left = u % j->w.strips * STRIP, width = j->w.inner - left < STRIP ? j->w.inner - left : STRIP;
+        j->fn(&j->w, u / j->w.strips * j->w.n * j->w.inner + left, width);
+    }
+}
+
+static void run(job *j, const tt_array *like, int64_t dim) {
+    walk *w = &j->w;
+    w->outer = w->inner = w->n = 1;
+    for (int d = 0; d < like->ndim; d++) *(d < dim ? &w->outer : d == dim ? &w->n : &w->inner) *= like->shape[d];
+    if (!like->numel) return;
+    w->strips = (w->inner + STRIP - 1) / STRIP;
+    int64_t cost = w->n * (w->inner < STRIP ? w->inner : STRIP);
+    tt_parallel(w->outer * w->strips, cost >= GRAIN ? 1 : GRAIN / cost, run_strips, j);
+}
+
+static bool good_dim(const char *op, const tt_array *a, int64_t *dim) {
+    int64_t n = a->ndim ? a->ndim : 1;
+    if (*dim < -n || *dim >= n) {
+        tt_fail(TT_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", op,
+                (long long)-n, (long long)n - 1, (long long)*dim);
+        return false;
+    }
+    if (*dim < 0) *dim += n;
+    return true;
+}
+
+/* `a` row-major in `dtype`, new or another descriptor of the same. */
+static tt_array *row_major(tt_array *a, int dtype) {
+    if (a->dtype == dtype) return a->flags & TT_FLAG_CONTIGUOUS ? tt_alias(a) : tt_contiguous(a);
+    tt_array *out = tt_empty(dtype, a->ndim, a->shape);
+    if (out && tt_copy(out, a) < 0) {
+        tt_free(out);
+        return NULL;
+    }
+    return out;
+}
+
+/* A scan's result in the dtype asked for. */
+static tt_array *as_dtype(tt_array *out, int dtype) {
+    if (!out || out->dtype == dtype) return out;
+    tt_array *cast = tt_cast(out, dtype);
+    tt_free(out);
+    return cast;
+}
+
+tt_array *tt_scan(int op, tt_array *a, int64_t dim, int reverse, int dtype) {
+    if (!tt_ready(a)) return tt_decline();
+    if (!good_dim(names[op], a, &dim)) return NULL;
+    int result = dtype >= 0 ? dtype : op != LOGSUMEXP && a->dtype < TT_F16 ? TT_I64 : a->dtype;
+    int compute = result < TT_F16 ? TT_I64 : tt_compute_dtype(result);
+    job j = {.fn = scans[op][compute]};
+    if (!j.fn) return tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", names[op], tt_dtype_names[result]);
+    tt_array *x = row_major(a, compute), *out = x ? tt_empty(compute, a->ndim, a->shape) : NULL;
+    if (out) {
+        j.w = (walk){.a = x->data, .out = out->data, .reverse = reverse};
+        run(&j, a, dim);
+    }
+    if (x) tt_free(x);
+    return as_dtype(out, result);
+}
+
+tt_array *tt_scan_extreme(int largest, tt_array *a, int64_t dim, tt_array **indices) {
+    if (!tt_ready(a)) return tt_decline();
+    if (!good_dim(largest ? "cummax" : "cummin", a, &dim)) return NULL;
+    int compute = tt_compute_dtype(a->dtype);
+    tt_array *x = row_major(a, compute), *out = x ? tt_empty(compute, a->ndim, a->shape) : NULL;
+    *indices = out ? tt_empty(TT_I64, a->ndim, a->shape) : NULL;
+    if (*indices) {
+        job j = {.fn = extremes[compute][largest]};
+        j.w = (walk){.a = x->data, .out = out->data, .index = (int64_t *)(*indices)->data};
+        run(&j, a, dim);
+    } else if (out) {
+        tt_free(out);
+        out = NULL;
+    }
+    if (x) tt_free(x);
+    out = as_dtype(out, a->dtype);
+    if (!out && *indices) tt_free(*indices);
+    return out;
+}
+
+tt_array *tt_recur(tt_array *a, tt_array *b, int64_t dim, int reverse) {
+    if (!tt_ready(a) || !tt_ready(b)) return tt_decline();
+    if (!good_dim("recur", a, &dim)) return NULL;
+    if (!tt_same_shape(a, b) || a->dtype != b->dtype || a->dtype < TT_F16)
+        return tt_fail(TT_RUNTIME_ERROR, "recur: expected two tensors of one shape and one floating dtype");
+    int compute = tt_compute_dtype(a->dtype);
+    tt_array *x = row_major(a, compute), *y = x ? row_major(b, compute) : NULL;
+    tt_array *out = y ? tt_empty(compute, a->ndim, a->shape) : NULL;
+    if (out) {
+        job j = {.fn = compute == TT_F32 ? recur_f32 : recur_f64};
+        j.w = (walk){.a = x->data, .b = y->data, .out = out->data, .reverse = reverse};
+        run(&j, a, dim);
+    }
+    if (x) tt_free(x);
+    if (y) tt_free(y);
+    return as_dtype(out, a->dtype);
+}

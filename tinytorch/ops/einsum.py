@@ -1,0 +1,207 @@
+"""Einstein summation: sums of products of tensors, named by their indices.
+
+Every term becomes a diagonal (an index repeated within a term), a sum (an index of one term alone), and for each two
+terms a product of stacks of matrices: indices are sorted into shared and kept (the stack), shared and summed (the inner
+dimension), and those of the left or right alone. Terms are taken from left to right.
+"""
+
+from __future__ import annotations
+
+import string
+
+from ..tensor import Tensor
+from .declare import function
+from .linalg import _matmul
+
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+
+
+def _sublists(args):
+    """einsum(x, [0, 1], y, [1, 2], [0, 2]) as an equation of tuples, and its operands."""
+    operands, terms = list(args[0::2]), [tuple(t) for t in args[1::2]]
+    output = None
+    if len(args) % 2:
+        output = tuple(operands.pop())
+    return terms, output, operands
+
+
+def _split(text: str, where: str) -> tuple:
+    """A term's letters, with Ellipsis for "..."."""
+    text = text.replace(" ", "")
+    labels, k = [], 0
+    while k < len(text):
+        if text[k:k + 3] == "...":
+            if Ellipsis in labels:
+                raise RuntimeError(f"einsum(): found '.' for {where} for which an ellipsis was already found")
+            labels.append(Ellipsis)
+            k += 3
+            continue
+        if text[k] == ".":
+            raise RuntimeError(f"einsum(): found '.' for {where} that is not part of any ellipsis")
+        if text[k] not in _LETTERS:
+            raise RuntimeError(f"einsum(): invalid subscript given at index {k} in the equation string, subscripts "
+                               f"must be in [a-zA-Z], got '{text[k]}'")
+        labels.append(text[k])
+        k += 1
+    return tuple(labels)
+
+
+def _parse(equation: str):
+    left, arrow, right = equation.partition("->")
+    terms = [_split(t, f"operand {k}") for k, t in enumerate(left.split(","))]
+    return terms, _split(right, "the output") if arrow else None
+
+
+def _expand_ellipsis(terms, operands):
+    """Numbers in place of Ellipsis: the k-th dimension from the right is -k. Returns the terms and the most of them."""
+    most, out = 0, []
+    for k, (term, x) in enumerate(zip(terms, operands)):
+        n = x._h.ndim - len(term) + (Ellipsis in term)
+        if n < 0 or (n and Ellipsis not in term):
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(term) - (Ellipsis in term)}) "
+                               f"{'does not match' if Ellipsis not in term else 'is more than'} the number of "
+                               f"dimensions ({x._h.ndim}) for operand {k}" + (
+                                   " and no ellipsis was given" if Ellipsis not in term else ""))
+        most = max(most, n if Ellipsis in term else 0)
+        labels = []
+        for c in term:
+            labels.extend([("...", d) for d in range(-n, 0)] if c is Ellipsis else [c])
+        out.append(labels)
+    return out, most
+
+
+def _diagonals(x: Tensor, labels: list) -> tuple[Tensor, list]:
+    """Takes the diagonal wherever a label is repeated."""
+    labels = list(labels)
+    for c in dict.fromkeys(labels):
+        while labels.count(c) > 1:
+            first = labels.index(c)
+            second = labels.index(c, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise RuntimeError(f"einsum(): subscript {c} is repeated for an operand but the sizes don't match, "
+                                   f"{x.shape[second]} != {x.shape[first]}")
+            x = x.diagonal(0, first, second)
+            del labels[second], labels[first]
+            labels.append(c)
+    return x, labels
+
+
+def _sum_over(x: Tensor, labels: list, keep) -> tuple[Tensor, list]:
+    """Sums over the labels that are not in ``keep``."""
+    gone = [d for d, c in enumerate(labels) if c not in keep]
+    if not gone:
+        return x, labels
+    return x.sum(gone, dtype=x.dtype), [c for c in labels if c in keep]
+
+
+def _arrange(x: Tensor, labels: list, *groups) -> Tensor:
+    """Dimensions in the order of ``groups``, each group one dimension."""
+    order = [labels.index(c) for group in groups for c in group]
+    if order != list(range(len(order))):
+        x = x.permute(order)
+    shape, at = [], 0
+    for group in groups:
+        n = 1
+        for _ in group:
+            n *= x.shape[at]
+            at += 1
+        shape.append(n)
+    return x.reshape(shape)
+
+
+def _pair(x, a, y, b, sizes, keep) -> tuple[Tensor, list]:
+    """The product of two terms, summed over what is not in ``keep``."""
+    x, a = _sum_over(x, a, set(b) | keep)
+    y, b = _sum_over(y, b, set(a) | keep)
+    # A dimension of size 1 against a larger one broadcasts: it takes no part.
+    x, a = _drop_ones(x, a, b, sizes)
+    y, b = _drop_ones(y, b, a, sizes)
+    x, a = _sum_over(x, a, set(b) | keep)
+    y, b = _sum_over(y, b, set(a) | keep)
+    stack = [c for c in a if c in b and c in keep]
+    summed = [c for c in a if c in b and c not in keep]
+    left, right = [c for c in a if c not in b], [c for c in b if c not in a]
+    if not summed and not (left and right):  # elementwise
+        shape = [sizes[c] for c in stack + left + right]
+        x = _arrange(x, a, *[[c] for c in stack + left]).reshape(
+            [x.shape[a.index(c)] for c in stack + left] + [1] * len(right))
+        y = _arrange(y, b, *[[c] for c in stack + right]).reshape(
+            [y.shape[b.index(c)] for c in stack] + [1] * len(left) + [y.shape[b.index(c)] for c in right])
+        return (x * y).reshape(shape), stack + left + right
+    shape = [x.shape[a.index(c)] for c in stack + left] + [y.shape[b.index(c)] for c in right]
+    if stack:
+        product = _matmul(_arrange(x, a, stack, left, summed), _arrange(y, b, stack, summed, right))
+    else:
+        product = _matmul(_arrange(x, a, left, summed), _arrange(y, b, summed, right))
+    return product.reshape(shape), stack + left + right
+
+
+def _drop_ones(x, labels, others, sizes):
+    gone = [d for d, c in enumerate(labels) if c in others and x.shape[d] == 1 and sizes[c] != 1]
+    if not gone:
+        return x, labels
+    return x.squeeze(tuple(gone)), [c for d, c in enumerate(labels) if d not in gone]
+
+
+def _measure(terms, operands):
+    """The size of every label; sizes of 1 broadcast."""
+    sizes = {}
+    for k, (labels, x) in enumerate(zip(terms, operands)):
+        for c, n in zip(labels, x.shape):
+            if sizes.setdefault(c, n) == 1:
+                sizes[c] = n
+            elif n not in (1, sizes[c]):
+                raise RuntimeError(f"einsum(): subscript {c if isinstance(c, str) else '...'} has size {n} for operand "
+                                   f"{k} which does not broadcast with previously seen size {sizes[c]}")
+    return sizes
+
+
+def _implicit(terms, most):
+    """The output when none is given: the ellipsis, then every letter that occurs once, in alphabetical order."""
+    labels = [c for t in terms for c in t if not isinstance(c, tuple)]
+    return [("...", d) for d in range(-most, 0)] + sorted(c for c in set(labels) if labels.count(c) == 1)
+
+
+@function
+def einsum(*args):
+    """Sums of products: ``einsum("ij,jk->ik", a, b)``, or ``einsum(a, [0, 1], b, [1, 2], [0, 2])``. Indices that are
+    not in the output are summed over; an index repeated in one term takes its diagonal; ``...`` stands for dimensions
+    that broadcast. Without ``->`` the output has the indices that occur once, sorted. Follows ``torch.einsum``."""
+    if not args:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
+                         "and its subscripts list")
+    if isinstance(args[0], Tensor):
+        terms, output, operands = _sublists(args)
+    else:
+        terms, output = _parse(args[0])
+        operands = list(args[1]) if len(args) == 2 and isinstance(args[1], (list, tuple)) else list(args[1:])
+    if not operands:
+        raise ValueError("einsum(): must provide at least one operand")
+    if len(terms) != len(operands):
+        raise RuntimeError(f"einsum(): {'more' if len(operands) > len(terms) else 'fewer'} operands were provided than "
+                           f"specified in the equation: {len(operands)} for {len(terms)} terms")
+    terms, most = _expand_ellipsis(terms, operands)
+    if output is None:
+        result = _implicit(terms, most)
+    else:
+        result = []
+        for c in output:
+            result.extend([("...", d) for d in range(-most, 0)] if c is Ellipsis else [c])
+    seen = {c for t in terms for c in t}
+    for c in result:
+        if c not in seen:
+            raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
+        if result.count(c) > 1:
+            raise RuntimeError(f"einsum(): output subscript {c} appears more than once in the output")
+    return _contract(terms, operands, result)
+
+
+def _contract(terms, operands, result) -> Tensor:
+    pairs = [_diagonals(x, labels) for x, labels in zip(operands, terms)]
+    sizes = _measure([labels for _, labels in pairs], [x for x, _ in pairs])
+    x, labels = pairs[0]
+    for k, (y, b) in enumerate(pairs[1:], 1):
+        keep = set(result).union(*(t for _, t in pairs[k + 1:]))
+        x, labels = _pair(x, labels, y, b, sizes, keep)
+    x, labels = _sum_over(x, labels, set(result))
+    return x.permute([labels.index(c) for c in result]) if labels != result else x

@@ -1,0 +1,374 @@
+"""Elements put in other places: flip, roll, triangles and diagonals, repetition; a part of a tensor replaced; searches
+in sorted values."""
+
+from __future__ import annotations
+
+from ..autograd.views import FLAG_VIEW, refresh
+from ..backends.cpu import check, error, ffi, lib
+from ..dtypes import bool as _bool
+from ..tensor import Tensor, wrap
+from .create import tensor
+from .declare import both, function, ints, primitive
+from .index import AT, INDEX, KEEP, LEFT_OUT, SLICE, reader, view_scatter
+from .join import cat
+from .shape import contiguous_strides
+from .update import deliver, updating
+
+# Order along dimensions.
+
+
+@primitive(input=lambda g, dims: _flip(g, dims))
+def _flip(input, dims):
+    return wrap(lib.tt_flip(input._h, len(dims), dims))
+
+
+def _distinct(op: str, input, dims) -> tuple:
+    dims = tuple(input._dim(d) for d in dims)
+    for d in dims:
+        if dims.count(d) > 1:
+            raise RuntimeError(f"{op}: dim {d} appears multiple times in the list of dims")
+    return dims if input._h.ndim else ()
+
+
+@both
+def flip(input, *dims):
+    """A copy with the order along ``dims`` reversed. Follows ``torch.flip``."""
+    return _flip(input, _distinct("flip", input, ints(dims)))
+
+
+@both
+def fliplr(input):
+    """``flip`` of dimension 1. RuntimeError below two dimensions."""
+    if input._h.ndim < 2:
+        raise RuntimeError(f"fliplr: Input must be >= 2-d, got {input._h.ndim}-d")
+    return _flip(input, (1,))
+
+
+@both
+def flipud(input):
+    """``flip`` of dimension 0. RuntimeError for a 0-d tensor."""
+    if input._h.ndim < 1:
+        raise RuntimeError("flipud: Input must be >= 1-d, got 0-d")
+    return _flip(input, (0,))
+
+
+@primitive(input=lambda g, shifts, dims: _roll(g, tuple(-s for s in shifts), dims))
+def _roll(input, shifts, dims):
+    return wrap(lib.tt_roll(input._h, len(shifts), shifts, dims))
+
+
+@both
+def roll(input, shifts, dims=()):
+    """Entries moved by ``shifts`` along ``dims``, those that leave at the end coming in at the start; without
+    ``dims``, in row-major order over all elements. Follows ``torch.roll``."""
+    shifts, dims = ints((shifts,)), ints((dims,)) if dims is not None else ()
+    if not dims and len(shifts) == 1:
+        return _roll(input.reshape(-1), shifts, (0,)).reshape(input.shape)
+    if not shifts or len(shifts) != len(dims):
+        raise RuntimeError(f"roll: shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    dims = tuple(input._dim(d) for d in dims)
+    return _roll(input, shifts, dims) if input._h.ndim else input.clone()
+
+
+@both
+def rot90(input, k=1, dims=(0, 1)):
+    """Turned by ``k`` quarters in the plane of ``dims``, from the first towards the second."""
+    if len(dims) != 2 or input._h.ndim < 2:
+        raise RuntimeError("rot90: expected total rotation dims == 2 and total dims >= 2, got dims = "
+                           f"{tuple(dims)} and total dims = {input._h.ndim}")
+    a, b = input._dim(dims[0]), input._dim(dims[1])
+    if a == b:
+        raise RuntimeError(f"rot90: expected rotation dims to be different, got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    k %= 4
+    if k == 0:
+        return input.clone()
+    if k == 2:
+        return _flip(input, (a, b))
+    return _flip(input, (b if k == 1 else a,)).transpose(a, b)
+
+
+# Triangles and diagonals.
+
+
+def _triangle(name: str, below: bool):
+    def write(h, writer, diagonal):
+        check(lib.tt_zero_triangle(h, min(max(diagonal, -(1 << 62)), 1 << 62), below, writer))
+
+    part = (lambda g, diagonal: _triu(g, diagonal)) if below else (lambda g, diagonal: _tril(g, diagonal))
+    return updating(name, input=part)(write)
+
+
+_tril, _tril_ = _triangle("tril", False)
+_triu, _triu_ = _triangle("triu", True)
+
+
+@both
+def tril(input, diagonal=0, *, out=None):
+    """The matrices with zeros above the diagonal of that number. Follows ``torch.tril``."""
+    return deliver("tril", _tril(input, diagonal), out)
+
+
+@both
+def triu(input, diagonal=0, *, out=None):
+    """The matrices with zeros below the diagonal of that number. Follows ``torch.triu``."""
+    return deliver("triu", _triu(input, diagonal), out)
+
+
+@both
+def tril_(input, diagonal=0):
+    """``tril`` in place."""
+    return _tril_(input, diagonal)
+
+
+@both
+def triu_(input, diagonal=0):
+    """``triu`` in place."""
+    return _triu_(input, diagonal)
+
+
+def _diagonal_place(shape, strides, offset, dim1, dim2):
+    """Shape, strides and start of a diagonal of elements laid out so."""
+    rows, columns = shape[dim1], shape[dim2]
+    length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    start = 0 if not length else offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
+    keep = [d for d in range(len(shape)) if d not in (dim1, dim2)]
+    return ((*[shape[d] for d in keep], length), (*[strides[d] for d in keep], strides[dim1] + strides[dim2]), start)
+
+
+@both
+def diag_embed(input, offset=0, dim1=-2, dim2=-1):
+    """Matrices, in dimensions ``dim1`` and ``dim2``, whose diagonal ``offset`` is the last dimension of ``input`` and
+    which are zero elsewhere. Follows ``torch.diag_embed``."""
+    a, b = input._dim(dim1, 1), input._dim(dim2, 1)
+    if a == b:
+        raise RuntimeError(f"diag_embed: diagonal dimensions cannot be identical {dim1}, {dim2}")
+    if input._h.ndim == 0:
+        raise IndexError("diag_embed: Dimension specified as -1 but tensor has no dimensions")
+    shape = list(input.shape[:-1])
+    n = input._h.shape[input._h.ndim - 1] + abs(offset)
+    for d in sorted((a, b)):
+        shape.insert(d, n)
+    whole = wrap(lib.tt_full(input._h.dtype, len(shape), shape, 1, 0.0, 0))
+    return _diagonal_scatter(whole, input, offset, a, b)
+
+
+@both
+def diag(input, diagonal=0, *, out=None):
+    """Of a vector, the matrix with it on a diagonal; of a matrix, a copy of its diagonal. Follows ``torch.diag``."""
+    if input._h.ndim == 1:
+        return deliver("diag", diag_embed(input, diagonal), out)
+    if input._h.ndim == 2:
+        return deliver("diag", input.diagonal(diagonal).clone(), out)
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input._h.ndim}D")
+
+
+@both
+def diagflat(input, offset=0):
+    """``diag`` of all elements as one vector."""
+    return diag_embed(input.reshape(-1), offset)
+
+
+# A part replaced.
+
+
+@primitive(title="AsStridedScatterBackward0",
+           input=lambda g, src_shape, layout, size, stride, start: _strided_scatter(
+               g.with_layout(*layout), g.new_zeros(src_shape), layout, size, stride, start),
+           src=lambda g, layout, size, stride, start: _laid_out_part(g, layout, size, stride, start))
+def _strided_scatter(input, src, layout, size, stride, start):
+    return wrap(lib.tt_strided_scatter(input._h, src._h, len(size), size, stride, start))
+
+
+def _laid_out_part(g, layout, size, stride, start):
+    g = g.with_layout(*layout)
+    return g.as_strided(size, stride, g.storage_offset() + start)
+
+
+def _same_dtype(op, input, src):
+    if input._h.dtype != src._h.dtype:
+        raise RuntimeError(f"{op}: expected src to have self's dtype {input.dtype!r}, got {src.dtype!r}")
+
+
+@both
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """A copy of ``input``, with its strides, and in it ``src`` in place of ``input.as_strided(size, stride,
+    storage_offset)``; where that shows an element several times, src's values for it add up. Follows
+    ``torch.as_strided_scatter``."""
+    _same_dtype("as_strided_scatter", input, src)
+    size, stride = ints((size,)), ints((stride,))
+    if len(size) != len(stride):
+        raise RuntimeError("as_strided_scatter: mismatch in length of strides and shape: "
+                           f"{list(size)} and {list(stride)}")
+    offset = lib.tt_offset(input._h)
+    start = 0 if storage_offset is None else storage_offset - offset
+    return _strided_scatter(input, src, (tuple(input.shape), input.stride()), size, stride, start)
+
+
+def _diagonal_scatter(input, src, offset, dim1, dim2):
+    shape = tuple(input.shape)
+    strides = contiguous_strides(shape)
+    size, stride, start = _diagonal_place(shape, strides, offset, dim1, dim2)
+    return _strided_scatter(input.contiguous(), src, (shape, strides), size, stride, start)
+
+
+@both
+def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
+    """A copy of ``input`` with ``src`` on a diagonal."""
+    _same_dtype("diagonal_scatter", input, src)
+    a, b = input._dim(dim1), input._dim(dim2)
+    if a == b:
+        raise RuntimeError(f"diagonal_scatter: diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return _diagonal_scatter(input, src, offset, a, b)
+
+
+@both
+def select_scatter(input, src, dim, index):
+    """A copy of ``input`` with ``src`` as entry ``index`` along ``dim``."""
+    _same_dtype("select_scatter", input, src)
+    return view_scatter(input, src, (KEEP, input._dim(dim), 0, 0, AT, index, 0, 0))
+
+
+@both
+def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
+    """A copy of ``input`` with ``src`` in place of a slice along ``dim``."""
+    _same_dtype("slice_scatter", input, src)
+    ends = [LEFT_OUT if e is None else min(max(e, LEFT_OUT + 1), -1 - LEFT_OUT) for e in (start, end)]
+    return view_scatter(input, src, (KEEP, input._dim(dim), 0, 0, SLICE, *ends, step))
+
+
+# Repetition.
+
+
+@both
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    """Each entry along ``dim`` (without it, each element) repeated: ``repeats`` times, or as often as the int vector
+    ``repeats`` says for it. With one argument alone, the positions themselves. Follows ``torch.repeat_interleave``."""
+    if repeats is None:
+        return _positions(input)
+    if dim is None:
+        input, dim = input.reshape(-1), 0
+    elif input._h.ndim == 0:
+        input = input.reshape(1)
+    dim = input._dim(dim)
+    n = input._h.shape[dim]
+    if isinstance(repeats, Tensor) and repeats._h.numel == 1 and repeats._h.ndim <= 1 and n != 1:
+        repeats = int(repeats)
+    if not isinstance(repeats, Tensor):
+        if repeats < 0:
+            raise RuntimeError(f"repeat_interleave: Repeats must be non-negative, got {repeats}")
+        shape = list(input.shape)
+        shape.insert(dim + 1, repeats)
+        return input.unsqueeze(dim + 1).expand(shape).flatten(dim, dim + 1)
+    repeats = repeats if repeats._h.ndim else repeats.reshape(1)
+    if repeats._h.ndim > 1:
+        raise RuntimeError("repeat_interleave: repeats must be 0-dim or 1-dim tensor, got shape "
+                           f"{tuple(repeats.shape)}")
+    if repeats._h.numel != n:
+        raise RuntimeError("repeat_interleave: repeats must have the same size as input along dim, but got "
+                           f"repeats.size(0) = {repeats._h.numel} and input.size({dim}) = {n}")
+    return reader("index_select")(input, (KEEP, dim, 0, 0, INDEX, 1, 0, 0), _positions(repeats))
+
+
+def _positions(repeats):
+    if repeats._h.ndim != 1 or repeats._h.dtype not in (4, 5):
+        raise RuntimeError("repeat_interleave: repeats has to be a vector of dtype int32 or int64, got "
+                           f"{repeats.dtype!r} of shape {tuple(repeats.shape)}")
+    return wrap(lib.tt_repeat_positions(_ready(repeats)._h))
+
+
+def _ready(t: Tensor) -> Tensor:
+    if t._h.flags & FLAG_VIEW:
+        refresh(t)
+    return t
+
+
+# Searches.
+
+
+def _search(op, sorted, values, order, right, out_int32, out):
+    order = ffi.NULL if order is None else _ready(order)._h
+    h = lib.tt_searchsorted(_ready(sorted)._h, _ready(values)._h, order, right, 4 if out_int32 else 5)
+    if not h:
+        raise error(f"{op}()")
+    return deliver(op, wrap(h), out)
+
+
+def _as_values(x, like):
+    return x if isinstance(x, Tensor) else tensor(x, dtype=like.dtype)
+
+
+@both
+def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
+    """For each value, the place in the sorted vector ``boundaries`` before which it belongs: the first boundary not
+    below it, or with ``right`` the first above it. Follows ``torch.bucketize``."""
+    if boundaries._h.ndim != 1:
+        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries._h.ndim})")
+    return _search("bucketize", boundaries, _as_values(input, boundaries), None, right, out_int32, out)
+
+
+@function
+def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
+    """``bucketize`` with a row of boundaries for each row of ``input``: their shapes agree but for the last dimension,
+    or the sequence is a vector. ``sorter`` sorts it. Follows ``torch.searchsorted``."""
+    values = _as_values(input, sorted_sequence)
+    n = sorted_sequence._h.ndim
+    if n == 0 or (n > 1 and (n != values._h.ndim or sorted_sequence.shape[:-1] != values.shape[:-1])):
+        raise RuntimeError("searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+                           "boundaries tensor and input value tensor must match, but we got boundaries tensor "
+                           f"{list(sorted_sequence.shape)} and input value tensor {list(values.shape)}")
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was "
+                           "True")
+    if sorter is not None and (sorter._h.dtype != 5 or sorter.shape != sorted_sequence.shape):
+        raise RuntimeError("searchsorted(): sorter must be an int64 tensor of the boundaries' shape "
+                           f"{list(sorted_sequence.shape)}, got {sorter.dtype!r} of shape {list(sorter.shape)}")
+    return _search("searchsorted", sorted_sequence, values, sorter, right or side == "right", out_int32, out)
+
+
+@function
+def isin(elements, test_elements, *, assume_unique=False, invert=False):
+    """Which ``elements`` occur among ``test_elements`` (with ``invert``, which do not): bool."""
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
+    elements = elements if isinstance(elements, Tensor) else tensor(elements)
+    among = test_elements if isinstance(test_elements, Tensor) else tensor(test_elements)
+    return wrap(lib.tt_isin(_ready(elements)._h, _ready(among)._h, invert))
+
+
+def one_hot(tensor, num_classes=-1):
+    """int64 rows of zeros with a one at the class: ``tensor``'s shape, and a dimension of ``num_classes`` (by default
+    one more than the largest class). Follows ``torch.nn.functional.one_hot``."""
+    if tensor._h.dtype != 5:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype!r}")
+    return wrap(lib.tt_one_hot(_ready(tensor)._h, num_classes))
+
+
+# Runs of equal entries.
+
+
+@both
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The first of every run of equal entries along ``dim`` (without it, of all elements); on request for each entry
+    the number of its run, and each run's length. Follows ``torch.unique_consecutive``."""
+    shape = input.shape if dim is None else None
+    if dim is None or input._h.ndim == 0:
+        input, dim = input.reshape(-1), 0
+    dim = input._dim(dim)
+    n = input._h.shape[dim]
+    starts = tensor([True] * min(n, 1), dtype=_bool)
+    if n > 1:
+        changes = input.narrow(dim, 1, n - 1) != input.narrow(dim, 0, n - 1)
+        others = [d for d in range(input._h.ndim) if d != dim]
+        starts = cat((starts, changes.any(others) if others else changes))
+    places = wrap(lib.tt_nonzero(starts._h, True))
+    results = [reader("index_select")(input, (KEEP, dim, 0, 0, INDEX, 1, 0, 0), places)]
+    ends = cat((places, tensor([n])))
+    counts = ends[1:] - ends[:-1] if n else places
+    if return_inverse:
+        inverse = _positions(counts)
+        results.append(inverse if shape is None else inverse.reshape(shape))
+    if return_counts:
+        results.append(counts)
+    return results[0] if len(results) == 1 else tuple(results)

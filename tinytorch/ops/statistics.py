@@ -1,0 +1,169 @@
+"""Variances, norms, logsumexp."""
+
+from __future__ import annotations
+
+import math
+
+from ..backends.cpu import lib
+from ..dtypes import get_default_dtype
+from ..tensor import Tensor, wrap
+from .declare import both, primitive
+from .reduce import _FLOATS, in_dtype, _mean, _sum, count, give, reduced, reduction, spread
+
+# Variance. d var / dx = 2 (x - mean) / (N - correction).
+
+
+def _var_formula(g, input, how, dims, keepdim, correction):
+    freedom = count(input.shape, g) - correction
+    center = input - _mean(input, how, dims, True, -1)
+    return spread(g * (2 / freedom if freedom > 0 else math.inf), input.shape, how, dims, keepdim) * center
+
+
+def _std_formula(g, input, out, how, dims, keepdim, correction):
+    return _var_formula((g / (2 * out)).masked_fill(out == 0, 0), input, how, dims, keepdim, correction)
+
+
+@primitive(title="VarBackward0", input=_var_formula)
+def _var(input, how, dims, keepdim, correction):
+    return wrap(lib.tt_reduce_var(input._h, how, dims, correction, 0, keepdim))
+
+
+@primitive(title="StdBackward0", input=_std_formula)
+def _std(input, how, dims, keepdim, correction):
+    return wrap(lib.tt_reduce_var(input._h, how, dims, correction, 1, keepdim))
+
+
+def _freedom(op, dim, unbiased, correction, keepdim):
+    """torch's two signatures: ``(dim, unbiased, keepdim)`` and ``(dim, *, correction, keepdim)``."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if unbiased is not None and correction is not None:
+        raise TypeError(f"{op}(): give either 'unbiased' or 'correction', not both")
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    return dim, float(correction), keepdim
+
+
+@both
+def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+    """The variance over all dimensions or those of ``dim``: squared deviations over N - correction (1 unless given;
+    ``unbiased=False`` means 0). Floating dtypes. Follows ``torch.var``."""
+    dim, correction, keepdim = _freedom("var", dim, unbiased, correction, keepdim)
+    return give(out, _var(input, *reduced("var", input, dim), keepdim, correction), "var")
+
+
+@both
+def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+    """The standard deviation: the root of ``var``. Follows ``torch.std``."""
+    dim, correction, keepdim = _freedom("std", dim, unbiased, correction, keepdim)
+    return give(out, _std(input, *reduced("std", input, dim), keepdim, correction), "std")
+
+
+@both
+def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """``(var, mean)``. Follows ``torch.var_mean``."""
+    dim, correction, keepdim = _freedom("var_mean", dim, unbiased, correction, keepdim)
+    how, dims = reduced("var_mean", input, dim)
+    return _var(input, how, dims, keepdim, correction), _mean(input, how, dims, keepdim, -1)
+
+
+@both
+def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """``(std, mean)``. Follows ``torch.std_mean``."""
+    dim, correction, keepdim = _freedom("std_mean", dim, unbiased, correction, keepdim)
+    how, dims = reduced("std_mean", input, dim)
+    return _std(input, how, dims, keepdim, correction), _mean(input, how, dims, keepdim, -1)
+
+
+# Norms. d |x|_p / dx = sign(x) |x|^(p-1) / |x|_p^(p-1), taken as 0 where the norm is 0.
+
+
+def _norm_2_formula(g, input, out, how, dims, keepdim):
+    scale = (g / out).masked_fill(out == 0, 0)
+    return in_dtype(input * spread(scale, input.shape, how, dims, keepdim), input.dtype)
+
+
+def _norm_inf_formula(g, input, out, how, dims, keepdim):
+    chosen = (input.abs() == spread(out, input.shape, how, dims, keepdim)).to(g.dtype)
+    share = spread(g / _sum(chosen, how, dims, keepdim, -1), input.shape, how, dims, keepdim)
+    return in_dtype(share * chosen * input.sign(), input.dtype)
+
+
+_norm_0 = reduction("norm_0", lambda g, input: input * 0, title="LinalgVectorNormBackward0")
+_norm_1 = reduction("norm_1", lambda g, input, how, dims, keepdim: in_dtype(
+    spread(g, input.shape, how, dims, keepdim) * input.sign(), input.dtype), title="LinalgVectorNormBackward0")
+_norm_2 = reduction("norm_2", _norm_2_formula, title="LinalgVectorNormBackward0")
+_norm_inf = reduction("norm_inf", _norm_inf_formula, title="LinalgVectorNormBackward0")
+_norm_minus_inf = reduction("norm_-inf", _norm_inf_formula, title="LinalgVectorNormBackward0")
+_NORMS = {0.0: _norm_0, 1.0: _norm_1, 2.0: _norm_2, math.inf: _norm_inf, -math.inf: _norm_minus_inf}
+
+
+def _norm_p_formula(g, input, out, p, how, dims, keepdim):
+    scale = (g * out ** (1 - p)).masked_fill(out == 0, 0)
+    slope = input.sign() * input.abs() ** (p - 1)
+    if p < 1:
+        slope = slope.masked_fill(input == 0, 0)
+    return in_dtype(slope * spread(scale, input.shape, how, dims, keepdim), input.dtype)
+
+
+@primitive(title="LinalgVectorNormBackward0", input=_norm_p_formula)
+def _norm_p(input, p, how, dims, keepdim, dtype):
+    x = Tensor.detach(input)
+    return _sum(x.abs() ** p, how, dims, keepdim, dtype) ** (1 / p)
+
+
+def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
+    """The p-norm of the elements over ``dim``."""
+    if input._h.dtype < _FLOATS:
+        raise RuntimeError(f"{op}: Expected a floating point or complex tensor as input. Got {input.dtype.name}")
+    p = float(p)
+    how, dims = reduced(op, input, dim)
+    if math.isinf(p) and not input._h.numel:
+        shape = input.shape
+        gone = shape if how == 0 else [shape[d] for d in (dim if how == 2 else (dim,))]
+        if 0 in gone:
+            raise RuntimeError(f"{op} cannot compute the {p} norm on an empty tensor because the operation does not "
+                               "have an identity")
+    code = -1 if dtype is None else dtype.code
+    if p in _NORMS:
+        return _NORMS[p](input, how, dims, keepdim, code)
+    return _norm_p(input, p, how, dims, keepdim, code)
+
+
+@both
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The p-norm (sum |x|^p)^(1/p) over all dimensions or those of ``dim``; ``p`` may be 0, infinite, or "fro" (2).
+    Floating dtypes. Follows ``torch.norm``."""
+    if p == "fro" or p is None:
+        p = 2.0
+    elif isinstance(p, str):
+        raise RuntimeError(f"norm(): expected p to be a number or 'fro', got '{p}'; see linalg.matrix_norm")
+    return give(out, vector_norm(input, p, dim, keepdim, dtype), "norm")
+
+
+@both
+def dist(input, other, p=2):
+    """The p-norm of ``input - other``. Follows ``torch.dist``."""
+    return norm(input - other, p)
+
+
+# log sum exp. Its derivative is softmax; an infinite result stands for no slope.
+
+
+def _logsumexp_formula(g, input, out, how, dims, keepdim):
+    finite = out.masked_fill(out == -math.inf, 0)
+    weights = (input - spread(finite, input.shape, how, dims, keepdim)).exp()
+    return spread(g, input.shape, how, dims, keepdim) * weights
+
+
+@primitive(title="LogsumexpBackward0", input=_logsumexp_formula)
+def _logsumexp(input, how, dims, keepdim):
+    return wrap(lib.tt_reduce_logsumexp(input._h, how, dims, keepdim))
+
+
+@both
+def logsumexp(input, dim, keepdim=False, *, out=None):
+    """log(sum(exp(x))) over ``dim``, without overflow; integers become the default dtype. Follows
+    ``torch.logsumexp``."""
+    x = input if input._h.dtype >= _FLOATS else input.to(get_default_dtype())
+    return give(out, _logsumexp(x, *reduced("logsumexp", input, dim), keepdim), "logsumexp")
