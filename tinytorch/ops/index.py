@@ -78,7 +78,8 @@ def _step(i) -> int:
 def _tensor_part(item: Tensor, code, indices, masks) -> None:
     h = item._h
     if h.dtype >= 6:
-        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {item.dtype!r}")
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got an index of "
+                         f"{item.dtype!r}")
     if h.flags & FLAG_VIEW:
         refresh(item)
     if h.dtype >= 2:

@@ -49,8 +49,9 @@ def updating(op: str, *, title: str | None = None, inplace: str | None = None, *
         def in_place(self, *args):
             edges = edges_of((self, *args))
             if edges is None:
-                if self._h.flags & FLAG_VIEW and not modes:
-                    check_inplace(self, written)
+                recorded = not (modes and not current().grad)
+                if recorded and self._h.flags & FLAG_VIEW and self._view.base._node is not None:
+                    check_inplace(self, written)  # of a view made under no_grad
                 write(self._h, writer, *args)
                 wrote(self)
                 return self
