@@ -189,8 +189,15 @@ class Seeds(Squares):
 
 def test_options():
     d = table()
-    for options in ({"batch_size": 0}, {"batch_size": None, "drop_last": True}, {"num_workers": -1}, {"timeout": -1},
-                    {"shuffle": True, "sampler": [1]}, {"batch_sampler": [[1]], "batch_size": 3},
-                    {"prefetch_factor": 2}, {"persistent_workers": True}):
+    for options in (
+        {"batch_size": 0},
+        {"batch_size": None, "drop_last": True},
+        {"num_workers": -1},
+        {"timeout": -1},
+        {"shuffle": True, "sampler": [1]},
+        {"batch_sampler": [[1]], "batch_size": 3},
+        {"prefetch_factor": 2},
+        {"persistent_workers": True},
+    ):
         with pytest.raises(ValueError):
             DataLoader(d, **options)

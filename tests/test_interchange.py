@@ -64,6 +64,13 @@ def test_numpy_layouts():
         np.testing.assert_array_equal((x * 2).numpy(), array * 2)
 
 
+def test_numpys_empty_arrays():
+    """NumPy gives them strides of 0, which must not look like memory that is shared."""
+    x = tinytorch.from_numpy(np.empty((2, 0, 3)))
+    assert x.add_(1).shape == (2, 0, 3) and (x + 1).shape == (2, 0, 3)
+    x.fill_(2)
+
+
 def test_array_protocol():
     x = tinytorch.arange(3.0)
     assert np.asarray(x).dtype == np.float32 and np.asarray(x, dtype=np.float64).dtype == np.float64

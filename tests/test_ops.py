@@ -162,7 +162,9 @@ def test_requires_grad(torch, device, op):
             with m.no_grad():
                 results = outputs(run(op, m, sample, tensors))
             assert all(r.grad_fn is None or any(r is t for t in tensors) for r in results)
-        assert flags[0] == flags[1], describe(op, sample, "float32")
+        # For an op without a derivative torch may still say True, to raise in backward.
+        agree = flags[0] == flags[1] if op.grad else flags[0] <= flags[1]
+        assert agree, describe(op, sample, "float32")
 
 
 @pytest.mark.parametrize("op", DIFFERENTIABLE, ids=str)
@@ -285,21 +287,29 @@ def test_in_place_gradient(torch, device, op):
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.out], ids=str)
 def test_out(device, op):
-    """out= is filled and returned, whatever its layout; an empty one is given the shape."""
+    """out= is filled and returned, whatever its layout."""
     for dtype in [d for d in ("float32", "float64", "int32", "bool") if d in op.dtypes]:
         for sample, arrays in op.samples_for(dtype):
             message = describe(op, sample, dtype)
             tensors = make(tinytorch, sample, arrays, dtype, device)[1]
             expected = run(op, tinytorch, sample, tensors)
-            shape = tuple(expected.shape)
-            spaced = tinytorch.zeros((*shape, 2), dtype=expected.dtype, device=device)[..., 0]
-            for out in (
-                tinytorch.empty_like(expected),
-                spaced,
-                tinytorch.empty(0, dtype=expected.dtype, device=device),
-            ):
+            like = {"dtype": expected.dtype, "device": device}
+            spaced = tinytorch.zeros((*expected.shape, 2), **like)[..., 0]
+            for out in (tinytorch.empty_like(expected), spaced):
                 assert run(op, tinytorch, sample, tensors, out=out) is out, message
                 assert_same(out, expected, message)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.out], ids=str)
+def test_out_takes_the_shape_of_the_result(device, op):
+    """An empty out= is resized."""
+    dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
+    sample, arrays = next(iter(op.samples_for(dtype)))
+    tensors = make(tinytorch, sample, arrays, dtype, device)[1]
+    expected = run(op, tinytorch, sample, tensors)
+    out = tinytorch.empty(0, dtype=expected.dtype, device=device)
+    assert run(op, tinytorch, sample, tensors, out=out) is out
+    assert_same(out, expected)
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.out and op.grad], ids=str)

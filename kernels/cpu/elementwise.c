@@ -143,6 +143,8 @@ static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
         if (a->dtype != out->dtype || a->ndim != out->ndim ||
             memcmp(a->shape, out->shape, sizeof(int64_t) * (size_t)out->ndim) != 0)
             bits |= (int64_t)1 << k;
+        /* An inference tensor may not be saved: recording must look at it. */
+        if (a->flags & ~tt_thread_flags & TT_FLAG_INFERENCE) bits |= 8;
         if (k < 2) bits |= (a->storage->version & 0x3fffffff) << (4 + 30 * k);
     }
     return bits;
@@ -176,7 +178,8 @@ static tt_array *apply(int op, int n, tt_array **in) {
 
 /* The commonest case: small, contiguous, all of one dtype and shape. */
 static inline bool plain(const tt_array *a) {
-    return (a->flags & (TT_FLAG_CONTIGUOUS | TT_FLAG_VIEW | TT_FLAG_WEAK | TT_SLOW)) == TT_FLAG_CONTIGUOUS &&
+    return (a->flags & (TT_FLAG_CONTIGUOUS | TT_FLAG_VIEW | TT_FLAG_WEAK | TT_FLAG_INFERENCE | TT_SLOW)) ==
+               TT_FLAG_CONTIGUOUS &&
            a->numel <= GRAIN_COSTLY && !tt_is_half(a->dtype);
 }
 

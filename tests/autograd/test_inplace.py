@@ -243,6 +243,16 @@ def test_grad_fn_is_that_of_the_last_write():
     assert y.grad_fn.name() == "ExpBackward0"
 
 
+@pytest.mark.parametrize("name, other", [("gt_", 0.0), ("eq_", 1.0), ("sign_", None)])
+def test_a_write_without_a_derivative_ends_the_history(name, other):
+    """The result does not depend on what was there: no gradient of the old value may pass through."""
+    x = leaf(1.0, -2.0)
+    y = x * 3
+    getattr(y, name)(*([] if other is None else [other]))
+    (y + x).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
 def test_writing_a_recorded_value_into_a_constant():
     x, y = leaf(1.0, 2.0), tinytorch.zeros(2, dtype=tinytorch.float64)
     y.add_(x)

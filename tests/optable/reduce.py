@@ -123,7 +123,7 @@ REDUCTIONS = (
             S(T(2, 3, 4), 2, (0, 2)),
             S(T(2, 3, layout="transposed"), 2, 1),
             S(T(2, 3), -float("inf"), 0),
-            S(T(2, 3), 0, 1),
+            S(T(2, 3, grad=False), 0, 1),
             S(T(2, 3), p=1.5, dim=0),
             rough(S(T(3, values=(0.0, 0.0, 0.0)))),
             rough(S(T(3, values=(0.0, 2.0, 0.0)), 1)),

@@ -90,6 +90,9 @@ def operand(x, op: str, name: str) -> Tensor:
 
 # Elementwise operators.
 
+# The history of a tensor overwritten by an operator that has no derivative.
+Forgotten = node_class("overwrite", ("input",), {"input": lambda g: g.new_zeros(()).expand(g.shape)})
+
 
 class Elementwise:
     """What is known of an elementwise operator; tests and later backends read it."""
@@ -109,6 +112,9 @@ class Elementwise:
 
     def record(self, out: Tensor, args: tuple, stamp: int) -> None:
         """Gives ``out`` its history. ``args`` are tensors and numbers."""
+        if stamp & 8:
+            raise RuntimeError(f"{self.name}: Inference tensors cannot be saved for backward. To work around you can make "
+                               "a clone to get a normal tensor and use it in autograd.")
         edges = tuple(args[i]._node if isinstance(args[i], Tensor) else None for i in self.diff)
         saved = self.node.save(edges, out, *args)
         node = link(self.node, edges, saved, stamp if len(args) < 3 else saved_versions(self.node, saved))
@@ -139,20 +145,20 @@ class Elementwise:
         inplace = any(a is out for a in args)
         tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
         recording = self.node is not None and requires(out, *args)
-        if requires(out):
-            check_inplace(out, name)
+        check_inplace(out, name, recording)
         if recording:
             if not inplace:
                 raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic "
                                    "differentiation, but one of the arguments requires grad.")
-            check_inplace(out, name)
             edges = tuple(args[i]._node if isinstance(args[i], Tensor) else None for i in self.diff)
             saved, versions = self.before_writing(out, edges, args)
         handles = [t._h for t in tensors] + [ffi.NULL] * (3 - len(tensors))
         if lib.tt_elementwise_out(self.code, out._h, *handles, self.writer) < 0:
             raise error(name)
         wrote(out)
-        if recording:
+        if self.node is None and requires(out):
+            rebase(out, link(Forgotten, (out._node,), (), ()))
+        elif recording:
             now = out._h.storage.version
             node = link(self.node, edges, saved,
                         tuple(now if n == "out" else v for v, (_, n, _) in zip(versions, self.node.tensors)))
@@ -188,7 +194,7 @@ _RECORD = """
                 info.record(out, {args}, h.stamp)
             return out
     stamp = h.stamp
-    if stamp & 7:
+    if stamp & 15:
         if h.dtype >= 6:
             info.record(out, {args}, stamp)
         return out

@@ -289,6 +289,8 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
 # The subscript operators.
 
 _index_int = lib.tt_index_int
+_ROWS = (INDEX, 1, 0, 0)
+_by_one = reader("index")
 
 def getitem(self, key):
     """``x[key]``: a view for integers, slices, None and Ellipsis; a copy where tensors, lists or masks are among them.
@@ -302,6 +304,11 @@ def getitem(self, key):
         if not h:
             raise error()
         return _picked(self, viewed, h, (AT, key, 0, 0))
+    if type(key) is slice:
+        step = key.step
+        return pick(self, (SLICE, _end(key.start), _end(key.stop), LEFT_OUT if step is None else _step(step)))
+    if type(key) is Tensor and key._h.dtype == 5 and key._h.ndim:
+        return _by_one(self, _ROWS, key)
     code, indices = parse(self, _as_tuple(key))
     if not indices:
         return pick(self, tuple(code))
