@@ -50,12 +50,6 @@ def updating(op: str, *, title: str | None = None, inplace: str | None = None, *
             edges = edges_of((self, *args))
             check_inplace(self, written, edges is not None)
             if edges is None:
-<<<<<<< HEAD
-                recorded = not (modes and not current().grad)
-                if recorded and self._h.flags & FLAG_VIEW and self._view.base._node is not None:
-                    check_inplace(self, written)  # of a view made under no_grad
-=======
->>>>>>> main
                 write(self._h, writer, *args)
                 wrote(self)
                 return self
