@@ -9,12 +9,13 @@ from __future__ import annotations
 from .. import return_types
 from ..autograd.modes import current, modes
 from ..autograd.node import link, node_class, saved_versions
-from ..autograd.views import FLAG_VIEW, refresh, writer_number, wrote
-from ..backends.cpu import check, error, ffi, lib
+from ..autograd.views import FLAG_VIEW, refresh
+from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, new, wrap
-from .declare import both, method, primitive, requires
+from .declare import both, method, primitive
 from .join import cat
 from .pointwise import maximum, minimum
+from .update import deliver
 
 _FLOATS = 6  # the first floating dtype's code
 
@@ -56,21 +57,8 @@ def fresh(input: Tensor):
 
 
 def give(out: Tensor | None, result: Tensor, op: str) -> Tensor:
-    """``result``, copied into ``out`` where the caller gave one, which takes its shape if it was empty."""
-    if out is None:
-        return result
-    if requires(out) or result._node is not None:
-        raise RuntimeError(f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
-                           "of the arguments requires grad.")
-    if out.dtype is not result.dtype and (out._h.dtype < _FLOATS <= result._h.dtype):
-        raise RuntimeError(f"{op}(): result type {result.dtype.name} can't be cast to the desired output type "
-                           f"{out.dtype.name}")
-    if out.shape != result.shape:
-        out.resize_(result.shape)
-    check(lib.tt_copy(out._h, result._h), op)
-    lib.tt_bump(out._h, writer_number(op))
-    wrote(out)
-    return out
+    """``result``, put into ``out`` where the caller gave one."""
+    return result if out is None else deliver(op, result, out)
 
 
 @primitive(view=True, input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1))
