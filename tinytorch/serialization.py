@@ -29,14 +29,14 @@ class _Pickler(pickle.Pickler):
         super().__init__(file, protocol)
         self.storages: dict[int, tuple[int, Tensor]] = {}  # address -> number, a tensor on it
 
-    def persistent_id(self, obj):
+    def reducer_override(self, obj):
         if type(obj) is not Tensor:
-            return None
+            return NotImplemented
         h = obj._h
         address = int(ffi.cast("intptr_t", h.storage))
         number, _ = self.storages.setdefault(address, (len(self.storages), obj))
-        return ("tensor", number, obj.dtype.name, tuple(obj.shape), obj.stride(), obj.storage_offset(),
-                obj.requires_grad)
+        return _tensor, (number, obj.dtype.name, tuple(obj.shape), obj.stride(), obj.storage_offset(),
+                         obj.requires_grad)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -48,6 +48,8 @@ class _Unpickler(pickle.Unpickler):
         self.bases: dict[tuple, Tensor] = {}  # a storage's number and dtype -> all of it as a vector
 
     def find_class(self, module, name):
+        if module == __name__ and name == "_tensor":
+            return self.tensor
         if not self.weights_only:
             return super().find_class(module, name)
         found = _ALLOWED.get((module, name))
@@ -58,13 +60,10 @@ class _Unpickler(pickle.Unpickler):
                 "code.")
         return found
 
-    def persistent_load(self, reference):
-        try:
-            kind, number, name, shape, strides, offset, requires_grad = reference
-        except (TypeError, ValueError):
-            kind = None
-        if kind != "tensor" or len(shape) != len(strides):
-            raise pickle.UnpicklingError("load: not a reference to a tensor")
+    def tensor(self, number, name, shape, strides, offset, requires_grad):
+        """What a reference stands for."""
+        if len(shape) != len(strides):
+            raise pickle.UnpicklingError(f"load: a tensor of shape {shape} cannot have strides {strides}")
         base = self.bases.get((number, name))
         if base is None:
             base = self.bases[number, name] = read_storage(self.archive, number, _by_name(name))
@@ -72,6 +71,11 @@ class _Unpickler(pickle.Unpickler):
         made = wrap(lib.tt_view(base._h, n, ffi.new("int64_t[]", list(shape) or [0]),
                                 ffi.new("int64_t[]", list(strides) or [0]), offset))
         return made.requires_grad_() if requires_grad else made
+
+
+def _tensor(*reference):
+    """Stands for a tensor in a pickle; the unpickler puts its own method in its place."""
+    raise pickle.UnpicklingError("a tensor saved by tinytorch.save can only be read by tinytorch.load")
 
 
 def read_storage(archive: zipfile.ZipFile, number: int, of: dtype) -> Tensor:
