@@ -108,9 +108,11 @@ def scalar_kind(x) -> int:
     if kind is None:
         if isinstance(x, bool) or type(x).__name__ == "bool":
             kind = 0
+        elif hasattr(x, "__len__"):  # arrays offer __index__ and __float__ too
+            raise TypeError(type(x).__name__)
         elif hasattr(x, "__index__"):
             kind = 1
-        elif hasattr(x, "__float__") and not hasattr(x, "__len__"):
+        elif hasattr(x, "__float__"):
             kind = 2
         else:
             raise TypeError(type(x).__name__)
