@@ -11,7 +11,24 @@ from tinytorch.ops.declare import Elementwise
 pytestmark = pytest.mark.kernels
 
 ISAS = ["baseline", "avx2", "avx512"]
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 3.4e38, -3.4e38, 88.8, -103.0, 1e5, 2.0**30]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1e-45,
+    -1e-40,
+    3.4e38,
+    -3.4e38,
+    88.8,
+    -103.0,
+    1e5,
+    2.0**30,
+]
 
 
 @pytest.fixture
@@ -33,7 +50,9 @@ def operands(dtype, count):
     for k in range(count):
         if np.issubdtype(dtype, np.floating):
             with np.errstate(over="ignore"):
-                values = np.concatenate([rng.permutation(SPECIAL), rng.standard_normal(3000) * 10.0 ** (k + 1)])
+                values = np.concatenate(
+                    [rng.permutation(SPECIAL), rng.standard_normal(3000) * 10.0 ** (k + 1)]
+                )
         elif dtype is np.bool_:
             values = rng.integers(0, 2, 3016)
         else:
@@ -44,7 +63,17 @@ def operands(dtype, count):
 @pytest.mark.parametrize("name", sorted(Elementwise.TABLE))
 def test_same_bits_on_every_instruction_set(name, keep_isa):
     info = Elementwise.TABLE[name]
-    for dtype in (np.float32, np.float64, np.float16, np.int8, np.uint8, np.int16, np.int32, np.int64, np.bool_):
+    for dtype in (
+        np.float32,
+        np.float64,
+        np.float16,
+        np.int8,
+        np.uint8,
+        np.int16,
+        np.int32,
+        np.int64,
+        np.bool_,
+    ):
         args = list(operands(dtype, len(info.params)))
         if name == "where":
             args[0] = args[0] != 0
@@ -73,8 +102,15 @@ def test_results_do_not_depend_on_the_number_of_threads():
         for n in (1, 2, 7):
             tt.set_num_threads(n)
             y = (x.t() * 1.5).exp() + x[:1].t()
-            results.append((y.numpy().tobytes(), y.sum().item(), y.sum(0).numpy().tobytes(), y.sum(1).numpy().tobytes(),
-                            (x @ x.t()).numpy().tobytes()))
+            results.append(
+                (
+                    y.numpy().tobytes(),
+                    y.sum().item(),
+                    y.sum(0).numpy().tobytes(),
+                    y.sum(1).numpy().tobytes(),
+                    (x @ x.t()).numpy().tobytes(),
+                )
+            )
     finally:
         tt.set_num_threads(before)
     assert results[0] == results[1] == results[2]
@@ -130,7 +166,9 @@ def test_every_half_converts_there_and_back(dtype):
 
 def test_rounding_to_half_matches_numpy():
     rng = np.random.default_rng(2)
-    x = np.concatenate([rng.standard_normal(200_000) * 10.0 ** rng.integers(-9, 6, 200_000), SPECIAL]).astype(np.float32)
+    x = np.concatenate([rng.standard_normal(200_000) * 10.0 ** rng.integers(-9, 6, 200_000), SPECIAL]).astype(
+        np.float32
+    )
     with np.errstate(over="ignore"):
         want = x.astype(np.float16)
     np.testing.assert_array_equal(tt.from_numpy(x).to(tt.float16).numpy(), want)

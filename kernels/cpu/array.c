@@ -314,7 +314,12 @@ bool tt_writable(const char *op, const tt_array *out) {
         tt_fail(TT_RUNTIME_ERROR, "%s: the tensor to be written shares memory that is read-only", op);
         return false;
     }
-    for (int d = 0; d < out->ndim; d++)
+    if (out->flags & ~tt_thread_flags & TT_FLAG_INFERENCE) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: Inplace update to inference tensor outside InferenceMode is not allowed. Make a "
+                "clone() of it first.", op);
+        return false;
+    }
+    for (int d = 0; out->numel && d < out->ndim; d++)
         if (out->shape[d] > 1 && out->strides[d] == 0) {
             tt_fail(TT_RUNTIME_ERROR, "%s: unsupported operation: more than one element of the written-to tensor refers "
                     "to a single memory location. Please clone() the tensor before performing the operation.", op);

@@ -200,6 +200,24 @@ static bool broadcasts(const tt_array *values, int ndim, const int64_t *shape) {
     return fits;
 }
 
+/* A half type's updates are made in a float32 copy of the table, so that sums are rounded once. */
+static tt_array *widened(tt_array *a) {
+    tt_array *wide = tt_empty(TT_F32, a->ndim, a->shape);
+    if (wide && tt_copy(wide, a) < 0) {
+        tt_free(wide);
+        return NULL;
+    }
+    return wide;
+}
+
+/* The end of such an update: writes the copy back if `status` is good, and frees it. */
+static int narrow(tt_array *a, tt_array *wide, int status, int writer) {
+    if (status == 0) status = tt_copy(a, wide);
+    if (status == 0 && writer >= 0) tt_bump_version(a, writer);
+    tt_free(wide);
+    return status;
+}
+
 int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array *values, int mode, int rule,
                  int writer) {
     plan pl;
@@ -208,7 +226,12 @@ int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array
         tt_decline();
         return -1;
     }
-    if (!tt_writable("index_put_", a) || !make_plan(&pl, a, n, code, indices, rule)) return -1;
+    if (!tt_writable("index_put_", a)) return -1;
+    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype)) {
+        tt_array *wide = widened(a);
+        return wide ? narrow(a, wide, tt_index_put(wide, n, code, indices, values, mode, rule, -1), writer) : -1;
+    }
+    if (!make_plan(&pl, a, n, code, indices, rule)) return -1;
     tt_array flat = *values, *copy = NULL; /* leading dimensions of size 1 beyond the result's are dropped */
     if (!broadcasts(values, pl.ndim, pl.shape)) goto done;
     if (flat.ndim > pl.ndim) {
@@ -305,6 +328,10 @@ int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, i
     }
     bool number = src->flags & TT_FLAG_WEAK;
     if (!tt_writable("scatter", a)) return -1;
+    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype)) {
+        tt_array *wide = widened(a);
+        return wide ? narrow(a, wide, tt_scatter(wide, dim, index, src, mode, -1), writer) : -1;
+    }
     if (index->numel) {
         if (!index_fits("scatter()", index, a, dim, "self") ||
             (!number && !index_fits("scatter()", index, src, -1, "src")) || !(offsets = own_offsets(a, dim, index)))

@@ -76,24 +76,22 @@ tt_array *tt_repeat_positions(tt_array *repeats) {
     return out;
 }
 
-/* Searches are made in float64 or int64, which hold every dtype's values exactly. NaN ranks above all numbers. */
-static inline bool less_f(double a, double b) { return a < b || (b != b && a == a); }
-static inline bool less_i(int64_t a, int64_t b) { return a < b; }
+/* Searches are made in float64 or int64, which hold every dtype's values exactly. */
 
 /* The first place whose entry is not below x (right: above x). `order` sorts the entries, or is NULL. */
-#define BOUND(T, name, less)                                                                              \
+#define BOUND(T, name)                                                                                    \
     static int64_t name(const T *sorted, const int64_t *order, int64_t n, T x, bool right) {              \
         int64_t low = 0, high = n;                                                                        \
         while (low < high) {                                                                              \
             int64_t mid = low + (high - low) / 2;                                                         \
             T entry = sorted[order ? order[mid] : mid];                                                   \
-            if (right ? !less(x, entry) : less(entry, x)) low = mid + 1;                                  \
+            if (right ? !(entry > x) : !(entry >= x)) low = mid + 1;                                      \
             else high = mid;                                                                              \
         }                                                                                                 \
         return low;                                                                                       \
     }
-BOUND(double, bound_f, less_f)
-BOUND(int64_t, bound_i, less_i)
+BOUND(double, bound_f)
+BOUND(int64_t, bound_i)
 
 typedef struct {
     const void *sorted, *values;
@@ -122,7 +120,7 @@ static void search_range(void *context, int64_t begin, int64_t end) {
 tt_array *tt_searchsorted(tt_array *sorted, tt_array *values, tt_array *order, int right, int dtype) {
     if (!tt_ready(sorted) || !tt_ready(values) || (order && !tt_ready(order))) return tt_decline();
     tt_array *copies[3] = {NULL, NULL, NULL}, *out = NULL;
-    bool floating = tt_kind_of(sorted->dtype) == TT_KIND_FLOAT;
+    bool floating = tt_kind_of(sorted->dtype) == TT_KIND_FLOAT || tt_kind_of(values->dtype) == TT_KIND_FLOAT;
     int in = floating ? TT_F64 : TT_I64, last = sorted->ndim - 1;
     search s = {.n = sorted->shape[last], .right = right, .floating = floating, .dtype = dtype};
     if (sorted->ndim > 1) s.per_row = values->shape[last] ? values->shape[last] : 1;
@@ -146,7 +144,8 @@ done:
 
 static int compare_f(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
-    return less_f(x, y) ? -1 : less_f(y, x);
+    int nans = (x != x) - (y != y); /* NaN comes last */
+    return nans ? nans : x < y ? -1 : x > y;
 }
 static int compare_i(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;

@@ -39,7 +39,7 @@ typedef struct {
 
 static __thread thread_cache cache;
 static __thread bool registered;
-static __thread uint16_t thread_flags;
+__thread uint16_t tt_thread_flags;
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
@@ -194,12 +194,12 @@ tt_array *tt_array_new(void) {
         cache.num_arrays--;
     } else if (!(a = malloc(sizeof *a)))
         return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for an array's descriptor");
-    a->flags = thread_flags;
+    a->flags = tt_thread_flags;
     a->stamp = 0;
     return a;
 }
 
-void tt_set_inference(int on) { thread_flags = on ? TT_FLAG_INFERENCE : 0; }
+void tt_set_inference(int on) { tt_thread_flags = on ? TT_FLAG_INFERENCE : 0; }
 
 void tt_array_recycle(tt_array *a) {
     if (cache.num_arrays >= 4 * PER_THREAD) {

@@ -53,6 +53,7 @@ const char *tt_shape_text(char *buf, int ndim, const int64_t *shape);
 #define TT_SHAPE_TEXT 400
 
 /* storage.c */
+extern __thread uint16_t tt_thread_flags; /* of the arrays that this thread makes */
 tt_storage *tt_storage_new(int64_t nbytes);
 void tt_storage_unref(tt_storage *s);
 tt_array *tt_array_new(void); /* an uninitialised descriptor */

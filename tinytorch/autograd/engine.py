@@ -73,7 +73,7 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
             grads = node.backward(g, saved, edges) if create_graph else node.fast(g, saved, edges)
             if extra is not None:
                 grads = after(node, extra, grads, g)
-            if node.holds and not keep_graph:
+            if node.holds and not keep_graph and (node.holds == 1 or any(isinstance(s, Tensor) for s in saved)):
                 node.saved = FREED
             saved = node = None
             for edge, gi in zip(edges, grads):

@@ -15,7 +15,7 @@ class FunctionCtx(Node):
     """What a Function's forward and backward share: its Node in the graph. Any attribute may be set on it."""
 
     op = "Function"
-    holds = True
+    holds = 1
     function: type  # the user's Function
 
     def __init__(self):
@@ -59,11 +59,12 @@ class FunctionCtx(Node):
     saved_variables = saved_tensors
 
     def _restore(self, k):
-        t, (version, owner) = self.saved[k], self.versions[k]
-        if type(t) is Packed:
-            return t.hook(t.value)
+        t = self.saved[k]
         if t is None:
             return None
+        if type(t) is Packed:
+            return t.hook(t.value)
+        version, owner = self.versions[k]
         if t._h.storage.version != version:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
@@ -192,8 +193,7 @@ def _record(ctx: FunctionCtx, tensors: list, outputs: list) -> None:
         if not isinstance(t, Tensor):
             continue
         if any(t is d for d in ctx.dirty_tensors):
-            if t._node is not None or t._h.flags & FLAG_VIEW:
-                check_inplace(t, ctx.name())
+            check_inplace(t, ctx.name(), True)
             wrote(t)
             written.append(t)
         elif any(t is i for i in tensors):

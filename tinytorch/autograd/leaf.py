@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ..backends.cpu import lib
-from ..tensor import Tensor, new, wrap
+from ..tensor import Tensor, wrap
 from .engine import retain
-from .modes import current
 from .node import AccumulateGrad, Port, describe
-from .views import FLAG_VIEW, INFERENCE, refresh, track
+from .views import FLAG_INFERENCE, FLAG_VIEW, refresh
 
 
 def make_leaf(t: Tensor) -> Tensor:
@@ -140,7 +139,7 @@ def _is_view(self) -> bool:
 
 def _is_inference(self) -> bool:
     """Was it made in inference mode?"""
-    return False
+    return self._h.flags & FLAG_INFERENCE != 0
 
 
 Tensor.requires_grad = property(_requires_grad, _set_requires_grad, doc="Are gradients of this tensor wanted?")

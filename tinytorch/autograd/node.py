@@ -49,7 +49,7 @@ class Node:
     __slots__ = ("edges", "saved", "key", "versions", "extra", "__weakref__")
 
     op = "?"  # the operator's name
-    holds = False  # does ``saved`` hold tensors, to be let go once backward has run?
+    holds = 0  # does ``saved`` hold tensors, to be let go once backward has run? 0: no, 1: yes, 2: perhaps
     tensors = ()  # positions in ``saved`` that hold tensors: (position, name, index of the edge, or -1 for the
     # output, or None where the argument is not differentiable)
 
@@ -303,8 +303,9 @@ def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None =
         source += f"    {', '.join(uses)}{',' if uses else ''} = saved\n" if uses else ""
         source += f"    return {results[0]}\n" if variadic else f"    return ({''.join(r + ', ' for r in results)})\n"
     exec(compile(source, f"<derivative of {op}>", "exec"), namespace)  # as collections.namedtuple makes its methods
+    holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1
     title = title or "".join(p.capitalize() for p in op.strip("_").split("_")) + "Backward0"
-    return type(title, (Node,), {"__slots__": (), "op": op, "tensors": tuple(tensors), "holds": bool(tensors), "__module__": __name__,
+    return type(title, (Node,), {"__slots__": (), "op": op, "tensors": tuple(tensors), "holds": holds, "__module__": __name__,
                                 "backward": staticmethod(namespace["backward"]),
                                 "fast": staticmethod(namespace["fast"]),
                                 "save": staticmethod(namespace["save"]), "saves": saves})

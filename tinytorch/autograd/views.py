@@ -12,11 +12,12 @@ A view knows its base (never a view itself) and how it was made. A write in plac
 from __future__ import annotations
 
 from ..tensor import Tensor
-from .engine import after
+from .engine import after, retain
 from .modes import current, modes
 from .node import AccumulateGrad, Node, address, count, describe, last_write, link, overwrites, unpack, writers
 
 FLAG_VIEW = 4
+FLAG_INFERENCE = 64
 DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)
 
 _REFUSALS = {
@@ -123,7 +124,7 @@ class CopySlices(Node):
 
     __slots__ = ()
     op = "copy_slices"
-    holds = True
+    holds = 1
     backward = fast = staticmethod(_copy_slices_backward)
 
 
@@ -134,9 +135,11 @@ def writer_number(name: str) -> int:
     return writers.index(name)
 
 
-def check_inplace(t: Tensor, name: str) -> None:
-    """Refuses a recorded write in place as PyTorch does: leaves, views of leaves, views of several outputs, views
-    from no_grad. Nothing has been written yet."""
+def check_inplace(t: Tensor, name: str, recording: bool = False) -> None:
+    """Refuses a write in place as PyTorch does: to leaves, to views of leaves, and, where it matters to the graph, to
+    views of several outputs and views from no_grad. Nothing has been written yet."""
+    if modes and not current().grad:
+        return
     refresh(t)
     made = view_of(t)
     if made is None:
@@ -144,10 +147,11 @@ def check_inplace(t: Tensor, name: str) -> None:
             raise RuntimeError(f"{name}: a leaf Variable that requires grad is being used in an in-place operation "
                                f"({describe(t)}).")
         return
-    if isinstance(made.base._node, AccumulateGrad):
+    history = made.base._node
+    if isinstance(history, AccumulateGrad):
         raise RuntimeError(f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
                            f"operation ({describe(t)}).")
-    if made.creation != DEFAULT:
+    if made.creation != DEFAULT and (recording or history is not None):
         raise RuntimeError(f"{name}: Output of {t._node.name() if t._node else 'a view'} "
                            f"{_REFUSALS[made.creation]}")
 
@@ -164,8 +168,11 @@ def wrote(t: Tensor) -> None:
 def rebase(t: Tensor, node: Node) -> None:
     """Makes ``node`` the history of ``t``, which was just written in place, and of its base if it is a view."""
     made = view_of(t)
+    old = t._node
     if made is None:
         t._node = node
+        if old is not None and old.extra is not None and old.extra.retains:
+            retain(t)  # a retained gradient is that of the tensor's present value
         return
     base = made.base
     base._node = link(CopySlices, (base._node, *node.edges[1:]), (node, geometry(base, t)), ())

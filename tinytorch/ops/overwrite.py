@@ -27,8 +27,8 @@ class Overwrite:
     def __call__(self, out: Tensor, write, *args, source: Tensor | None = None) -> Tensor:
         """Runs ``write(out._h, *args)``, a C function that returns a status, and records it."""
         recording = requires(out, source) and out._h.dtype >= 6
+        check_inplace(out, self.name, recording)
         if recording:
-            check_inplace(out, self.name)
             edges = (out._node,) if source is None else (out._node, source._node)
         if write(out._h, *args) < 0:
             raise error(self.name)

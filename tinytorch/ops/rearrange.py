@@ -8,11 +8,11 @@ from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import bool as _bool
 from ..tensor import Tensor, wrap
 from .create import tensor
-from .declare import both, function, ints, primitive
+from .declare import both, deliver, function, ints, primitive
 from .index import AT, INDEX, KEEP, LEFT_OUT, SLICE, reader, view_scatter
 from .join import cat
 from .shape import contiguous_strides
-from .update import deliver, updating
+from .update import updating
 
 # Order along dimensions.
 
@@ -74,8 +74,8 @@ def roll(input, shifts, dims=()):
 def rot90(input, k=1, dims=(0, 1)):
     """Turned by ``k`` quarters in the plane of ``dims``, from the first towards the second."""
     if len(dims) != 2 or input._h.ndim < 2:
-        raise RuntimeError(f"rot90: expected total rotation dims == 2 and total dims >= 2, got dims = {tuple(dims)} and "
-                           f"total dims = {input._h.ndim}")
+        raise RuntimeError("rot90: expected total rotation dims == 2 and total dims >= 2, got dims = "
+                           f"{tuple(dims)} and total dims = {input._h.ndim}")
     a, b = input._dim(dims[0]), input._dim(dims[1])
     if a == b:
         raise RuntimeError(f"rot90: expected rotation dims to be different, got dim0 = {dims[0]} and dim1 = {dims[1]}")
@@ -261,7 +261,8 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
         return input.unsqueeze(dim + 1).expand(shape).flatten(dim, dim + 1)
     repeats = repeats if repeats._h.ndim else repeats.reshape(1)
     if repeats._h.ndim > 1:
-        raise RuntimeError(f"repeat_interleave: repeats must be 0-dim or 1-dim tensor, got shape {tuple(repeats.shape)}")
+        raise RuntimeError("repeat_interleave: repeats must be 0-dim or 1-dim tensor, got shape "
+                           f"{tuple(repeats.shape)}")
     if repeats._h.numel != n:
         raise RuntimeError("repeat_interleave: repeats must have the same size as input along dim, but got "
                            f"repeats.size(0) = {repeats._h.numel} and input.size({dim}) = {n}")
@@ -285,11 +286,8 @@ def _ready(t: Tensor) -> Tensor:
 
 
 def _search(op, sorted, values, order, right, out_int32, out):
-    if sorted._h.dtype != values._h.dtype:
-        raise RuntimeError(f"{op}(): boundary tensor and input value tensor should have same dtype, but got boundary "
-                           f"tensor's dtype {sorted.dtype!r} and input value tensor's dtype {values.dtype!r}")
-    h = lib.tt_searchsorted(_ready(sorted)._h, _ready(values)._h, ffi.NULL if order is None else _ready(order)._h, right,
-                            4 if out_int32 else 5)
+    order = ffi.NULL if order is None else _ready(order)._h
+    h = lib.tt_searchsorted(_ready(sorted)._h, _ready(values)._h, order, right, 4 if out_int32 else 5)
     if not h:
         raise error(f"{op}()")
     return deliver(op, wrap(h), out)
@@ -331,7 +329,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 
 @function
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
-    """Which ``elements`` occur among ``test_elements`` (with ``invert``, which do not): bool. Follows ``torch.isin``."""
+    """Which ``elements`` occur among ``test_elements`` (with ``invert``, which do not): bool."""
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
     elements = elements if isinstance(elements, Tensor) else tensor(elements)
@@ -366,10 +364,11 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
         starts = cat((starts, changes.any(others) if others else changes))
     places = wrap(lib.tt_nonzero(starts._h, True))
     results = [reader("index_select")(input, (KEEP, dim, 0, 0, INDEX, 1, 0, 0), places)]
+    ends = cat((places, tensor([n])))
+    counts = ends[1:] - ends[:-1] if n else places
     if return_inverse:
-        inverse = starts.cumsum(0) - 1
+        inverse = _positions(counts)
         results.append(inverse if shape is None else inverse.reshape(shape))
     if return_counts:
-        ends = cat((places, tensor([n])))
-        results.append(ends[1:] - ends[:-1])
+        results.append(counts)
     return results[0] if len(results) == 1 else tuple(results)

@@ -1,12 +1,8 @@
-"""Views: other shapes and strides over the same storage.
-
-A view that only picks elements (select, slice, diagonal) is declared by its *geometry*: a function from shape and
-strides to shape, strides and offset. Its derivative, ``embed``, writes the gradient into zeros through the same
-geometry; and embed's derivative is the view again.
-"""
+"""Views: other shapes and strides over the same storage."""
 
 from __future__ import annotations
 
+from ..autograd.views import FLAG_VIEW, check_inplace, writer_number, wrote
 from ..backends.cpu import ffi, lib
 from ..dtypes import Size
 from ..layouts import contiguous_format
@@ -122,7 +118,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 @both
 def ravel(input):
     """All elements in one dimension."""
-    return _reshape(input, (-1,))
+    return _reshape(input.contiguous(), (-1,))
 
 
 @both
@@ -335,265 +331,54 @@ def unsqueeze(input, dim):
     return _unsqueeze(input, input._dim(dim, 1))
 
 
-# Parts.
+# In place: the tensor itself takes another shape.
 
 
-def _picks(op: str, title: str, geometry):
-    """A view that picks elements, from its geometry ``(shape, strides, *args) -> shape, strides, offset``."""
+def _restrides(fn):
+    """``Tensor.<name>_``: this very tensor becomes the view that ``fn`` makes of it."""
+    name = fn.__name__ + "_"
+    writer = writer_number(name)
 
-    @primitive(name=op, view=True, title=title, input=lambda g, input_shape, args: embed(g, input_shape, args))
-    def pick(input, args):
-        h = input._h
-        shape, strides, offset = geometry(ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim), *args)
-        return show(input, shape, strides, lib.tt_offset(h) + offset)
+    def inplace(self, *args):
+        check_inplace(self, name)
+        seen = fn(self, *args)
+        self._h, seen._h = seen._h, self._h
+        if not seen._h.flags & FLAG_VIEW:
+            self._h.flags &= ~FLAG_VIEW  # not a view of itself
+        lib.tt_bump(self._h, writer)
+        wrote(self)
+        self._h.seen_version = self._h.storage.version
+        self._node = seen._node
+        return self
 
-    @primitive(name=op + "_backward", g=lambda g, args: pick(g, args))
-    def embed(g, shape, args):
-        zeros = wrap(lib.tt_full(g._h.dtype, len(shape), shape, 1, 0.0, 0))
-        part = show(zeros, *geometry(list(shape), list(contiguous_strides(shape)), *args))
-        if lib.tt_copy(part._h, g._h) < 0:
-            raise RuntimeError(f"{op}: the gradient of shape {tuple(g.shape)} does not fit")
-        return zeros
-
-    return pick
-
-
-def _select_geometry(shape, strides, dim, index):
-    offset = index * strides[dim]
-    del shape[dim], strides[dim]
-    return shape, strides, offset
+    inplace.__name__ = inplace.__qualname__ = name
+    inplace.__doc__ = f"In place: {fn.__doc__}"
+    setattr(Tensor, name, inplace)
 
 
-def _slice_geometry(shape, strides, dim, start, length, step):
-    offset = start * strides[dim]
-    shape[dim] = length
-    strides[dim] *= step
-    return shape, strides, offset
-
-
-def _diagonal_geometry(shape, strides, offset, dim1, dim2):
-    rows, columns = shape[dim1], shape[dim2]
-    length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
-    start = 0 if not length else offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
-    step = strides[dim1] + strides[dim2]
-    keep = [d for d in range(len(shape)) if d not in (dim1, dim2)]
-    return [shape[d] for d in keep] + [length], [strides[d] for d in keep] + [step], start
-
-
-_select = _picks("select", "SelectBackward0", _select_geometry)
-_slice = _picks("slice", "SliceBackward0", _slice_geometry)
-_diagonal = _picks("diagonal", "DiagonalBackward0", _diagonal_geometry)
-
-
-@both
-def select(input, dim, index):
-    """Entry ``index`` along ``dim``, without that dimension. IndexError out of range. Follows ``torch.select``."""
-    if input._h.ndim == 0:
-        raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = input._dim(dim)
-    n = input._h.shape[dim]
-    if not -n <= index < n:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at "
-                         f"dimension {dim}")
-    return _select(input, (dim, index % n))
-
-
-@both
-def narrow(input, dim, start, length):
-    """``length`` entries along ``dim`` from ``start`` on. Follows ``torch.narrow``."""
-    if input._h.ndim == 0:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    dim = input._dim(dim)
-    n = input._h.shape[dim]
-    start = int(start)
-    if not -n <= start <= n:
-        raise IndexError(f"narrow(): start ({start}) out of range for dimension {dim} of size {n}")
-    start += n if start < 0 else 0
-    if length < 0 or start + length > n:
-        raise RuntimeError(f"narrow(): start ({start}) + length ({length}) exceeds dimension size ({n}).")
-    return _slice(input, (dim, start, length, 1))
-
-
-@both
-def diagonal(input, offset=0, dim1=0, dim2=1):
-    """The diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension. Follows ``torch.diagonal``."""
-    dim1, dim2 = input._dim(dim1), input._dim(dim2)
-    if dim1 == dim2:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    return _diagonal(input, (offset, dim1, dim2))
-
-
-def _unfold_backward(g, shape, dim, size, step):
-    # Windows overlap: each entry is the sum of the windows' entries that show it.
-    n = shape[dim]
-    places = FUNCTIONS["arange"](n).unfold(0, size, step).reshape(-1)
-    flat = g.movedim(-1, dim + 1).flatten(dim, dim + 1)
-    return g.new_zeros(shape).index_add(dim, places, flat)
-
-
-@primitive(view=True, title="UnfoldBackward0",
-           input=lambda g, input_shape, dim, size, step: _unfold_backward(g, input_shape, dim, size, step))
-def _unfold(input, dim, size, step):
-    h = input._h
-    shape, strides = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim)
-    if not shape:
-        return show(input, [size], [1], lib.tt_offset(h))
-    shape.append(size)
-    strides.append(strides[dim])
-    shape[dim] = (shape[dim] - size) // step + 1
-    strides[dim] *= step
-    return show(input, shape, strides, lib.tt_offset(h))
+for _fn in (t, transpose, squeeze, unsqueeze):
+    _restrides(_fn)
+Tensor.swapaxes_ = Tensor.swapdims_ = Tensor.transpose_
 
 
 @method
-def unfold(self, dimension, size, step):
-    """All windows of ``size`` entries along a dimension, ``step`` apart; a new last dimension walks a window."""
-    dim = self._dim(dimension)
-    n = self._h.shape[dim] if self._h.ndim else 1
-    if not 0 <= size <= n:
-        raise RuntimeError(f"unfold: maximum size for tensor at dimension {dim} is {n} but size is {size}")
-    if step <= 0:
-        raise RuntimeError(f"unfold: step is {step} but must be > 0")
-    return _unfold(self, dim, size, step)
+def resize_(self, *sizes):
+    """Gives this very tensor another shape. Where it grows, its elements keep their order and the new ones have no
+    defined value. RuntimeError if it requires grad. Follows ``torch.Tensor.resize_``."""
+    sizes = ints(sizes)
+    if self._node is not None:
+        raise RuntimeError("cannot resize variables that require grad")
+    h = wrap(lib.tt_empty(self._h.dtype, len(sizes), sizes))
+    n = min(self._h.numel, h._h.numel)
+    if n:
+        old = show(self, [n], [1], self.storage_offset()) if self.is_contiguous() else self.reshape(-1)[:n]
+        start = show(h, [n], [1], 0)
+        lib.tt_copy(start._h, old._h)
+    self._h, h._h = h._h, self._h
+    return self
 
 
-def _overlaps(size, stride) -> bool:
-    """May two places of a strided view be one element?"""
-    reach = 0
-    for step, n in sorted((st, s) for s, st in zip(size, stride) if s > 1):
-        if step <= reach:
-            return True
-        reach += step * (n - 1)
-    return False
-
-
-def _as_strided_backward(g, input, size, stride, start):
-    shape, steps, offset = input
-    if not _overlaps(size, stride):
-        zeros = g.new_zeros(()).expand(shape).with_layout(shape, steps)
-        return zeros.as_strided_scatter(g, size, stride, start - offset)
-    # In terms of the storage: sum what shows the same element, then look at it as the input does.
-    low = min(offset, start)
-    reach = 1 + max(sum((n - 1) * st for n, st in zip(s, t)) + o - low
-                    for s, t, o in ((shape, steps, offset), (size, stride, start)))
-    places = FUNCTIONS["arange"](reach).as_strided(size, stride, start - low).reshape(-1)
-    flat = g.new_zeros((reach,)).index_add(0, places, g.reshape(-1))
-    return flat.as_strided(shape, steps, offset - low)
-
-
-@primitive(view=True, title="AsStridedBackward0",
-           input=lambda g, geometry, size, stride, offset: _as_strided_backward(g, geometry, size, stride, offset))
-def _as_strided(input, size, stride, offset, geometry):
-    return show(input, size, stride, offset)
-
-
-@both
-def as_strided(input, size, stride, storage_offset=None):
-    """Any view of the storage: ``size``, ``stride`` and offset in elements. RuntimeError outside of the storage."""
-    size, stride = ints((size,)), ints((stride,))
-    if len(size) != len(stride):
-        raise RuntimeError(f"as_strided: mismatch in length of strides and shape: {list(size)} and {list(stride)}")
-    offset = input.storage_offset()
-    return _as_strided(input, size, stride, offset if storage_offset is None else storage_offset,
-                       (tuple(input.shape), input.stride(), offset))
-
-
-# Several views at once.
-
-
-def _joined(g, sizes, shape, dim, stacked=False):
-    """The gradients of the parts side by side; a part without one counts as zeros."""
-    some = next(x for x in g if x is not None)
-    parts = []
-    for gi, n in zip(g, sizes):
-        part = list(shape)
-        part[dim:dim + 1] = [] if stacked else [n]
-        parts.append(gi if gi is not None else some.new_zeros(()).expand(part))
-    return FUNCTIONS["stack" if stacked else "cat"](parts, dim)
-
-
-@primitive(view=True, title="SplitBackward0",
-           input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
-def _split(input, sizes, dim):
-    h = input._h
-    shape, strides, offset = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim), lib.tt_offset(h)
-    parts = []
-    for n in sizes:
-        shape[dim] = n
-        parts.append(show(input, shape, strides, offset))
-        offset += n * strides[dim]
-    return tuple(parts)
-
-
-@primitive(view=True, title="UnbindBackward0",
-           input=lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True))
-def _unbind(input, dim):
-    h = input._h
-    shape, strides, offset = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim), lib.tt_offset(h)
-    n, step = shape.pop(dim), strides.pop(dim)
-    return tuple([show(input, shape, strides, offset + k * step) for k in range(n)])
-
-
-@both
-def unbind(input, dim=0):
-    """The entries along ``dim`` as a tuple of views. Follows ``torch.unbind``."""
-    if input._h.ndim == 0:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
-    return _unbind(input, input._dim(dim))
-
-
-@both
-def split(input, split_size_or_sections, dim=0):
-    """Consecutive parts along ``dim``: of one size (the last may be smaller), or of the given sizes."""
-    if input._h.ndim == 0:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = input._dim(dim)
-    n = input._h.shape[dim]
-    size = split_size_or_sections
-    if isinstance(size, int):
-        if size < 0 or (size == 0 and n):
-            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
-        sizes = tuple(min(size, n - k) for k in range(0, n, size)) if n else (0,)
-    else:
-        sizes = ints((size,))
-        if sum(sizes) != n or min(sizes, default=0) < 0:
-            raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
-                               f"dimension {dim}), but got split_sizes={list(sizes)}")
-    return _split(input, sizes, dim)
-
-
-@both
-def split_with_sizes(input, split_sizes, dim=0):
-    """``split`` by sizes."""
-    return split(input, list(split_sizes), dim)
-
-
-@both
-def chunk(input, chunks, dim=0):
-    """At most ``chunks`` equal parts along ``dim``; the last may be smaller."""
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    if input._h.ndim == 0:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    n = input._h.shape[input._dim(dim)]
-    if n == 0:
-        return split(input, [0] * chunks, dim)
-    return split(input, -(-n // chunks), dim)
-
-
-@both
-def tensor_split(input, indices_or_sections, dim=0):
-    """Parts along ``dim``: as equal as possible in number, or cut at the given indices."""
-    dim = input._dim(dim)
-    n = input._h.shape[dim]
-    cuts = indices_or_sections
-    if isinstance(cuts, Tensor):
-        cuts = cuts.tolist()
-    if isinstance(cuts, int):
-        if cuts <= 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
-        small, larger = divmod(n, cuts)
-        sizes = [small + 1] * larger + [small] * (cuts - larger)
-        return split(input, sizes, dim)
-    bounds = [0, *(min(max(c + n if c < 0 else c, 0), n) for c in cuts), n]
-    return tuple(_slice(input, (dim, a, max(b - a, 0), 1)) for a, b in zip(bounds, bounds[1:]))
+@method
+def resize_as_(self, other):
+    """``resize_`` to another tensor's shape."""
+    return self.resize_(other.shape)

@@ -1,1 +1,174 @@
-"""Operators: sorting."""
+"""Sorting, selection, unique elements and histograms. Equal elements keep their order; NaN is larger than all.
+
+Values that were selected send their gradient back to where they came from (``selection`` in reduce.py).
+"""
+
+from __future__ import annotations
+
+import math
+
+from .. import return_types
+from ..backends.cpu import ffi, lib
+from ..tensor import wrap
+from .declare import both, deliver, primitive
+from .reduce import fresh, selection, shared
+
+_KTH, _MEDIAN, _NANMEDIAN, _MODE = range(4)
+_select_sort, _select_topk = selection("sort"), selection("topk")
+
+
+def _pair(values, indices, out, op, result):
+    if out is None:
+        return result(values, indices)
+    return result(deliver(op, values, out[0]), deliver(op, indices, out[1]))
+
+
+def _sorted(input, dim, descending):
+    indices = ffi.new("tt_array **")
+    values = wrap(lib.tt_sort(fresh(input), dim, descending, indices))
+    return values, wrap(indices[0])
+
+
+@both
+def sort(input, dim=-1, descending=False, stable=False, *, out=None):
+    """The elements in order along ``dim``, and their indices: a named tuple (values, indices). The order is always
+    stable. Follows ``torch.sort``."""
+    dim = input._dim(dim)
+    values, indices = _sorted(input, dim, descending)
+    return _pair(_select_sort(input, values, indices, dim, True), indices, out, "sort", return_types.sort)
+
+
+@both
+def argsort(input, dim=-1, descending=False, stable=False):
+    """The indices that sort ``input`` along ``dim``; int64. Follows ``torch.argsort``."""
+    return _sorted(input, input._dim(dim), descending)[1]
+
+
+@both
+def msort(input, *, out=None):
+    """``input`` sorted along its first dimension. Follows ``torch.msort``."""
+    return deliver("msort", sort(input, 0).values, out)
+
+
+@both
+def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
+    """The ``k`` largest (or smallest) elements along ``dim``, in order, and their indices: a named tuple (values,
+    indices). RuntimeError when there are fewer. Follows ``torch.topk``."""
+    dim = input._dim(dim)
+    indices = ffi.new("tt_array **")
+    values = wrap(lib.tt_topk(fresh(input), k, dim, largest, indices))
+    indices = wrap(indices[0])
+    return _pair(_select_topk(input, values, indices, dim, True), indices, out, "topk", return_types.topk)
+
+
+def _pick(name: str, what: int, result):
+    select = selection(name)
+
+    def pick(input, k, dim, keepdim, out):
+        dim = input._dim(dim)
+        indices = ffi.new("tt_array **")
+        values = wrap(lib.tt_pick(what, fresh(input), k, dim, keepdim, indices))
+        indices = wrap(indices[0])
+        return _pair(select(input, values, indices, dim, keepdim), indices, out, name, result)
+
+    return pick
+
+
+_kthvalue = _pick("kthvalue", _KTH, return_types.kthvalue)
+_median = _pick("median", _MEDIAN, return_types.median)
+_nanmedian = _pick("nanmedian", _NANMEDIAN, return_types.nanmedian)
+_mode = _pick("mode", _MODE, return_types.mode)
+
+
+@primitive(name="median", title="MedianBackward0", input=lambda g, input, out: shared(g, input, out, 0, 0, False))
+def _middle_of_all(input, what):
+    if not input._h.numel:
+        return wrap(lib.tt_full(input._h.dtype, 0, ffi.NULL, 2, math.nan, 0))  # an integer of NaN, as in PyTorch
+    flat = input.detach().reshape((-1,))
+    indices = ffi.new("tt_array **")
+    values = wrap(lib.tt_pick(what, flat._h, 0, 0, False, indices))
+    wrap(indices[0])  # frees it
+    return values
+
+
+@both
+def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
+    """The ``k``-th smallest element (from 1) along ``dim``: a named tuple (values, indices). Follows
+    ``torch.kthvalue``."""
+    return _kthvalue(input, k, dim, keepdim, out)
+
+
+@both
+def median(input, dim=None, keepdim=False, *, out=None):
+    """The median, the lower of two; NaN where there is one. Over ``dim``, a named tuple (values, indices). Follows
+    ``torch.median``."""
+    return _middle_of_all(input, _MEDIAN) if dim is None else _median(input, 0, dim, keepdim, out)
+
+
+@both
+def nanmedian(input, dim=None, keepdim=False, *, out=None):
+    """``median`` of the elements that are not NaN. Follows ``torch.nanmedian``."""
+    return _middle_of_all(input, _NANMEDIAN) if dim is None else _nanmedian(input, 0, dim, keepdim, out)
+
+
+@both
+def mode(input, dim=-1, keepdim=False, *, out=None):
+    """The most frequent element along ``dim``, the smallest of several, and the index of its last occurrence: a named
+    tuple (values, indices). Follows ``torch.mode``."""
+    return _mode(input, 0, dim, keepdim, out)
+
+
+# The unique elements.
+
+
+def _unique(op, input, consecutive, return_inverse, return_counts, dim):
+    inverse, counts = ffi.new("tt_array **"), ffi.new("tt_array **")
+    if dim is None:
+        values = wrap(lib.tt_unique(fresh(input), consecutive, inverse, counts))
+        inverse = wrap(inverse[0]).reshape(input.shape)
+    else:
+        dim = input._dim(dim)
+        rows = input.detach().movedim(dim, 0)
+        if not rows._h.ndim:
+            rows = rows.reshape((1,))
+        if not rows._h.numel and rows.shape[0]:
+            raise RuntimeError(f"{op}: There are 0 sized dimensions, and they aren't selected by 'dim', so unique "
+                               "cannot be applied")
+        first = wrap(lib.tt_unique_rows(fresh(rows), consecutive, inverse, counts))
+        values = input.detach().index_select(dim, first)
+        inverse = wrap(inverse[0])
+    results = (values, *((inverse,) if return_inverse else ()), *((wrap(counts[0]),) if return_counts else ()))
+    if not return_counts:
+        wrap(counts[0])  # frees it
+    return results if len(results) > 1 else values
+
+
+@both
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different elements in order, or the different slices along ``dim``; on request also which of them each
+    element is, and how many are each. Follows ``torch.unique``."""
+    return _unique("unique", input, 0, return_inverse, return_counts, dim)
+
+
+@both
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The elements without those equal to the one before; else as ``unique``. Follows
+    ``torch.unique_consecutive``."""
+    return _unique("unique_consecutive", input, 1, return_inverse, return_counts, dim)
+
+
+# Histograms.
+
+
+@both
+def bincount(input, weights=None, minlength=0):
+    """How often each number from 0 on occurs in the 1-d integer tensor, or the sums of its ``weights``. Follows
+    ``torch.bincount``."""
+    return wrap(lib.tt_bincount(fresh(input), ffi.NULL if weights is None else fresh(weights), minlength))
+
+
+@both
+def histc(input, bins=100, min=0, max=0, *, out=None):
+    """How many elements fall in each of ``bins`` equal intervals between ``min`` and ``max`` (the elements' own if both
+    are equal); others are ignored. float32 and float64. Follows ``torch.histc``."""
+    return deliver("histc", wrap(lib.tt_histc(fresh(input), bins, float(min), float(max))), out)

@@ -1,1 +1,5 @@
-"""Tools around the library."""
+"""Utilities. Follows ``torch.utils``."""
+
+from . import data
+
+__all__ = ["data"]

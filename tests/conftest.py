@@ -1,0 +1,49 @@
+"""Options, fixtures and pytest settings shared by every test."""
+
+import gc
+import os
+import sys
+
+import pytest
+
+# Helpers (compare.py, optable/) are imported by their plain names from every folder below.
+sys.path.insert(0, os.path.dirname(__file__))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--device", default="cpu", help="the device that runs the operator table (default: cpu)")
+    parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes more than ten seconds; runs only with --slow")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--slow") or "slow" in config.getoption("-m"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
+
+@pytest.fixture(scope="session")
+def device(request):
+    """The device on which tinytorch's side of a comparison runs."""
+    return request.config.getoption("--device")
+
+
+@pytest.fixture(scope="session")
+def torch():
+    """PyTorch, the oracle; a test that asks for it is skipped where it is not installed."""
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def no_gc():
+    """The garbage collector is off during the test: only reference counting frees memory."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()

@@ -1,0 +1,126 @@
+"""The functions of nn.functional that the first models need."""
+
+import math
+
+from compare import DTYPES, FLOATS
+
+from optable.core import NUMBERS, ONE, Op, S, T, only, rough
+from optable.index import index
+
+EVERY = tuple(S(t) for t in ONE)
+KINK = only(FLOATS, rough(S(T(4, values=(0.0, -0.0, 1.0, -1.0)))))
+EXTREMES = only(FLOATS, rough(S(T(6, values=(math.inf, -math.inf, math.nan, 6e4, -6e4, 0.0), grad=False))))
+# At infinity torch's own gelu gives inf or NaN as its dtype and instruction set will have it.
+FINITE = only(FLOATS, rough(S(T(4, values=(math.nan, 6e4, -6e4, 0.0), grad=False))))
+SOFTMAX = (
+    S(T(2, 3), 1),
+    S(T(2, 3), 0),
+    S(T(2, 3), -2),
+    S(T(), 0),
+    S(T(0, 3), 0),
+    S(T(2, 3, 4), dim=1),
+    S(T(2, 3, layout="transposed"), 0),
+    S(T(3, 4, layout="strided"), -1),
+    S(T(2, 3, layout="expanded"), 1),
+    *only(
+        FLOATS,
+        S(T(3, values=(3e4, 3e4, -3e4)), 0),
+        rough(S(T(2, 2, values=(-math.inf, 1.0, -math.inf, 0.0), grad=False), 0)),
+    ),
+)
+
+
+def functional(name):
+    return lambda m, *args, **kwargs: getattr(m.nn.functional, name)(*args, **kwargs)
+
+
+def fn(name, samples, **how):
+    how = {"dtypes": FLOATS, "half_ulps": 4} | how
+    return Op(name, tuple(samples), call=functional(name), **how)
+
+
+def reduced(*args, **kwargs):
+    """The sample with every reduction a loss knows."""
+    return tuple(S(*args, reduction=r, **kwargs) for r in ("mean", "sum", "none"))
+
+
+CLASSES = index(4, size=3)
+IGNORED = T(4, dtype="int64", values=(0, -100, 2, -100))
+
+OPS = (
+    Op("softmax", SOFTMAX, method=True, dtypes=FLOATS, half_ulps=4),
+    Op("log_softmax", SOFTMAX, method=True, dtypes=FLOATS, half_ulps=4),
+    Op("F.softmax", SOFTMAX, call=functional("softmax"), dtypes=FLOATS, half_ulps=4),
+    Op("F.log_softmax", SOFTMAX, call=functional("log_softmax"), dtypes=FLOATS, half_ulps=4),
+    fn("gelu", (*EVERY, *FINITE, *(S(t, approximate="tanh") for t in ONE[:5]))),
+    fn("silu", (*EVERY, *EXTREMES)),
+    Op("F.relu", (*EVERY, *KINK, *EXTREMES), call=functional("relu"), dtypes=NUMBERS),
+    Op(
+        "F.dropout",
+        (S(T(2, 3), 0.5, False), S(T(2, 3), 0.0, True), S(T(2, 3), p=1.0)),
+        call=functional("dropout"),
+    ),
+    fn(
+        "layer_norm",
+        (
+            S(T(2, 3), (3,)),
+            S(T(2, 3), (3,), T(3), T(3)),
+            S(T(2, 3), (2, 3), T(2, 3), T(2, 3)),
+            S(T(2, 2, 3), (3,), T(3)),
+            S(T(2, 3), [3], None, T(3), 1e-3),
+            rough(S(T(0, 3), (3,), T(3), T(3))),
+            S(T(3, 4, layout="transposed"), (4,), T(4, layout="strided"), T(4, layout="offset")),
+        ),
+    ),
+    fn("mse_loss", (*reduced(T(2, 3), T(2, 3)), S(T(2, 3, layout="transposed"), T(2, 3)), S(T(), T()))),
+    fn(
+        "nll_loss",
+        (
+            *reduced(T(4, 3), CLASSES),
+            *reduced(T(4, 3), IGNORED),
+            *reduced(T(4, 3), CLASSES, weight=T(3, low=0.5, high=2, grad=False)),
+            S(T(3), index(size=3)),
+            *reduced(T(2, 3, 4), index(2, 4, size=3)),
+            S(T(4, 3), CLASSES, ignore_index=1),
+            S(T(4, 3, layout="transposed"), CLASSES),
+        ),
+    ),
+    fn(
+        "cross_entropy",
+        (
+            *reduced(T(4, 3), CLASSES),
+            *reduced(T(4, 3), IGNORED),
+            *reduced(T(4, 3), CLASSES, weight=T(3, low=0.5, high=2, grad=False)),
+            *reduced(T(4, 3), CLASSES, label_smoothing=0.1),
+            S(T(3), index(size=3)),
+            *reduced(T(2, 3, 4), index(2, 4, size=3)),
+            *reduced(T(4, 3), T(4, 3, low=0, high=1)),
+            S(T(4, 3, layout="transposed"), CLASSES),
+            S(T(4, 3), CLASSES, label_smoothing=0.2, weight=T(3, low=0.5, high=2, grad=False)),
+            *only(("float32", "float64"), S(T(1, 2, values=(1e4, -1e4)), T(1, dtype="int64", values=(1,)))),
+        ),
+    ),
+    fn(
+        "binary_cross_entropy_with_logits",
+        (
+            *reduced(T(2, 3), T(2, 3, low=0, high=1)),
+            *reduced(T(2, 3), T(2, 3, low=0, high=1, grad=False), weight=T(3, low=0.5, high=2, grad=False)),
+            S(T(2, 3), T(2, 3, low=0, high=1), pos_weight=T(3, low=0.5, high=2, grad=False)),
+            S(T(2, 3, layout="transposed"), T(2, 3, low=0, high=1)),
+            *only(FLOATS, S(T(2, values=(80.0, -80.0)), T(2, values=(0.0, 1.0), grad=False))),
+        ),
+    ),
+    fn(
+        "embedding",
+        (
+            S(index(3, size=5), T(5, 2)),
+            S(index(2, 3, size=5), T(5, 2)),
+            S(index(size=5), T(5, 2)),
+            rough(S(index(0, size=5), T(5, 2))),
+            rough(S(index(6, size=5), T(5, 2), padding_idx=1)),
+            S(index(3, size=4), T(4, 3, layout="transposed")),
+            S(T(3, dtype="int32", low=0, high=5), T(5, 2)),
+        ),
+        dtypes=DTYPES,
+    ),
+)

@@ -1,0 +1,102 @@
+"""The rarer pointwise functions."""
+
+import math
+
+import numpy as np
+from compare import DTYPES, FLOATS, HALVES
+
+from optable.core import INTS, NUMBERS, Op, S, T, only, rough
+from optable.pointwise import BINARY, SHIFTS, SPECIAL_PAIRS, TIES, WITH_SCALARS, binary, unary
+
+POLES = only(FLOATS, rough(S(T(6, values=(0.0, -1.0, -2.0, math.inf, math.nan, 171.0), grad=False))))
+NOT_HALF = tuple(dtype for dtype in DTYPES if dtype not in HALVES)
+UNIT = (0.05, 0.95)
+UNIT_ENDS = only(FLOATS, rough(S(T(6, values=(0.0, 1.0, -1.0, 2.0, math.nan, 0.5), grad=False))))
+# Without NaN, whose sign may change on the way into a half type.
+SIGNED = only(FLOATS, rough(S(T(4, values=(0.0, -0.0, math.inf, -math.inf), grad=False))))
+SIGNED_PAIRS = only(
+    FLOATS,
+    rough(
+        S(
+            T(4, 1, values=(0.0, -0.0, math.inf, -2.0), grad=False),
+            T(3, values=(0.0, -0.0, -math.inf), grad=False),
+        )
+    ),
+)
+TERNARY = tuple(
+    S(*tensors, **more)
+    for tensors in (
+        (T(2, 3), T(2, 3), T(2, 3)),
+        (T(2, 3), T(3), T(2, 1)),
+        (T(), T(), T()),
+        (T(0), T(0), T(0)),
+        (T(2, 3, layout="transposed"), T(2, 3, layout="strided"), T(3)),
+    )
+    for more in ({}, {"value": 2})
+)
+
+OPS = (
+    unary("lgamma", (0.3, 4), np.vectorize(math.lgamma, otypes="d"), more=POLES),
+    unary("digamma", (0.3, 4), more=POLES),
+    unary("erfinv", (-0.9, 0.9), more=UNIT_ENDS),
+    unary("logit", UNIT, lambda x: np.log(x / (1 - x)), more=UNIT_ENDS, half_ulps=4),
+    unary("sgn", ref=lambda x: np.nan_to_num(np.sign(x)), twice=False),
+    unary("signbit", more=SIGNED, inplace=False, grad=False),
+    unary("deg2rad"),
+    unary("rad2deg"),
+    binary(
+        "rsub",
+        method=False,
+        inplace=False,
+        out=False,
+        ref=lambda a, b: b - a,
+        dtypes=NUMBERS,
+        more=WITH_SCALARS,
+    ),
+    binary("fmax", inplace=False, more=(*SPECIAL_PAIRS, *TIES)),
+    binary("fmin", inplace=False, more=(*SPECIAL_PAIRS, *TIES)),
+    binary("copysign", more=(*WITH_SCALARS, *SIGNED_PAIRS)),
+    binary("hypot", more=SPECIAL_PAIRS, dtypes=FLOATS),
+    # A half type's neighbour is not float32's, rounded: the halves are left out.
+    binary(
+        "nextafter",
+        samples=only(NOT_HALF, *BINARY),
+        more=only(("float32", "float64"), *SPECIAL_PAIRS),
+        grad=False,
+        dtypes=FLOATS,
+    ),
+    binary("heaviside", more=SPECIAL_PAIRS, grad=False, ref=None),
+    binary("logaddexp", inplace=False, more=SPECIAL_PAIRS, dtypes=FLOATS),
+    binary("xlogy", domain=(0.3, 2.5), int_domain=(1, 5), more=SPECIAL_PAIRS),
+    binary("float_power", out=False, inplace=False, domain=(0.3, 2.5), int_domain=(0, 4), more=WITH_SCALARS),
+    binary(
+        "bitwise_left_shift", samples=SHIFTS, ref=np.left_shift, grad=False, dtypes=INTS, more=WITH_SCALARS
+    ),
+    binary(
+        "bitwise_right_shift", samples=SHIFTS, ref=np.right_shift, grad=False, dtypes=INTS, more=WITH_SCALARS
+    ),
+    Op("clamp_max", (*BINARY[:3], S(T(2, 3), 1)), method=True, inplace=True, out=True),
+    Op("clamp_min", (*BINARY[:3], S(T(2, 3), 1)), method=True, inplace=True, out=True),
+    Op("addcmul", TERNARY, method=True, inplace=True, out=True, dtypes=NUMBERS),
+    Op("addcdiv", TERNARY, method=True, inplace=True, out=True, domain=(0.5, 2), dtypes=FLOATS),
+)
+
+# Second names of the same functions.
+ALIASES = {
+    "absolute": "abs", "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div",
+    "negative": "neg", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
+    "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "fix": "trunc", "clip": "clamp",
+    "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne",
+    "swapdims": "transpose", "swapaxes": "transpose", "moveaxis": "movedim", "concat": "cat",
+    "concatenate": "cat",
+}  # fmt: skip
+
+# Functions that take no tensor or return none: they have tests of their own.
+WITHOUT_ENTRY = {
+    "tensor", "as_tensor", "from_numpy", "from_dlpack", "asarray", "frombuffer", "scalar_tensor",
+    "zeros", "ones", "full", "empty", "empty_strided", "arange", "range", "linspace", "logspace", "eye",
+    "zeros_like", "ones_like", "full_like", "empty_like", "tril_indices", "triu_indices",
+    "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson",
+    "rand_like", "randn_like", "randint_like", "is_tensor", "numel", "equal", "allclose", "is_same_size",
+    "is_floating_point", "result_type", "promote_types", "can_cast", "broadcast_shapes",
+}  # fmt: skip

@@ -1,0 +1,382 @@
+"""Everything that holds for every operator, driven from the operator table (optable/)."""
+
+import warnings
+
+import numpy as np
+import pytest
+from compare import (
+    DTYPES,
+    HALVES,
+    allocated,
+    assert_same,
+    assert_values,
+    dtype_name,
+    is_tensor,
+    outputs,
+    to_numpy,
+)
+from optable import ALIASES, OPS, WITHOUT_ENTRY, make
+
+import tinytorch
+
+# The table asks for the variance of nothing, and for out= of another shape, on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:.*(degrees of freedom|was resized)")
+every_op = pytest.mark.parametrize("op", OPS, ids=str)
+DIFFERENTIABLE = [op for op in OPS if op.grad]
+each_dtype = [pytest.param(op, dtype, id=f"{op}-{dtype}") for op in OPS for dtype in op.dtypes]
+unsupported = [
+    pytest.param(op, dtype, id=f"{op}-{dtype}") for op in OPS for dtype in DTYPES if dtype not in op.dtypes
+]
+
+
+def run(op, m, sample, tensors, **more):
+    args, kwargs = sample.fill(tensors)
+    return op(m, *args, **kwargs, **more)
+
+
+def describe(op, sample, dtype):
+    return f"{op}{sample} in {dtype}"
+
+
+def expect(op, torch, sample, arrays, dtype):
+    """torch's result. A half type's values are those of float32, rounded to the half type."""
+    result = run(op, torch, sample, make(torch, sample, arrays, dtype)[1])
+    if dtype in HALVES:
+        exact = run(
+            op, torch, sample, make(torch, sample, rounded(torch, sample, arrays, dtype), "float32")[1]
+        )
+        return [e.to(r.dtype) if is_tensor(r) else e for r, e in zip(outputs(result), outputs(exact))], result
+    return outputs(result), result
+
+
+def rounded(torch, sample, arrays, dtype):
+    """The arrays after a trip through the half type: what the op is really given."""
+    return [
+        to_numpy(spec.base(torch, a, dtype, "cpu")).astype(a.dtype) for spec, a in zip(sample.specs, arrays)
+    ]
+
+
+@pytest.mark.parametrize("op, dtype", each_dtype)
+def test_forward(torch, device, op, dtype):
+    """Values, dtypes, shapes and the kind of container equal torch's, for every sample."""
+    for sample, arrays in op.samples_for(dtype):
+        actual = run(op, tinytorch, sample, make(tinytorch, sample, arrays, dtype, device)[1])
+        expected, result = expect(op, torch, sample, arrays, dtype)
+        assert_same(outputs(actual), expected, describe(op, sample, dtype), **op.tolerance(dtype))
+        if not is_tensor(result):
+            assert isinstance(actual, tuple) == isinstance(result, tuple), describe(op, sample, dtype)
+            for name in getattr(
+                result, "_fields", ("values", "indices") if hasattr(result, "indices") else ()
+            ):
+                assert getattr(actual, name) is actual[("values", "indices").index(name)]
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.ref], ids=str)
+def test_forward_against_numpy(device, op):
+    """The entry's NumPy function gives the same float64 values: an oracle that is always there."""
+    if "float64" not in op.dtypes:
+        pytest.skip("not an op of floating-point tensors")
+    for sample, arrays in op.samples_for("float64"):
+        if sample.kwargs or op.view and len(sample.args) > 3:
+            continue  # the two libraries name their options differently
+        tensors = make(tinytorch, sample, arrays, "float64", device)[1]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # NumPy reports the NaNs that the special values give
+            args, _ = sample.fill([to_numpy(t) for t in tensors])
+            try:
+                expected = op.ref(*args)
+            except (TypeError, ValueError):
+                continue  # this form of the call is not NumPy's
+        actual = to_numpy(outputs(run(op, tinytorch, sample, tensors))[0])
+        assert_values(actual, expected, "float64", describe(op, sample, "float64"))
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.method], ids=str)
+def test_method(device, op):
+    """x.op(...) is op(x, ...)."""
+    dtype = "float64" if "float64" in op.dtypes else op.dtypes[0]
+    for sample, arrays in op.samples_for(dtype):
+        tensors = make(tinytorch, sample, arrays, dtype, device)[1]
+        (x, *args), kwargs = sample.fill(tensors)
+        if is_tensor(x):
+            as_method = getattr(x, op.name)(*args, **kwargs)
+            assert_same(
+                as_method, run(op, tinytorch, sample, tensors), describe(op, sample, dtype), rtol=0, atol=0
+            )
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.view], ids=str)
+def test_views(torch, device, op):
+    """Strides, offset, contiguity and shared memory are torch's."""
+    for dtype in ("float32", "int8"):
+        for sample, arrays in op.samples_for(dtype):
+            seen = []
+            for m, where in ((tinytorch, device), (torch, "cpu")):
+                _, (x, *rest) = make(m, sample, arrays, dtype, where)
+                results = outputs(run(op, m, sample, [x, *rest]))
+                facts = [(tuple(r.shape), r.stride(), r.storage_offset(), r.is_contiguous()) for r in results]
+                facts.append([r is x for r in results])
+                with m.no_grad():
+                    x.fill_(7) if all(x.stride()) else None  # a write that every view must show
+                facts.append([to_numpy(r).tolist() for r in results])
+                seen.append(facts)
+            assert seen[0] == seen[1], describe(op, sample, dtype)
+
+
+def weights(results, seed=3):
+    """Fixed numbers to weigh the outputs by, so that no gradient is a plain sum."""
+    rng = np.random.default_rng(seed)
+    return [rng.uniform(0.5, 1.5, tuple(r.shape)) for r in results]
+
+
+def gradients(op, m, sample, arrays, dtype, device="cpu", call=run):
+    """The gradients of every differentiable base, or None where the op's outputs do not depend on it."""
+    bases, tensors = make(m, sample, arrays, dtype, device, requires_grad=True)
+    results = [r for r in outputs(call(op, m, sample, tensors)) if r.requires_grad]
+    leaves = [base for base in bases if base.requires_grad]
+    if not results or not leaves:
+        return None
+    outer = [m.from_numpy(w).to(device=device, dtype=r.dtype) for r, w in zip(results, weights(results))]
+    return m.autograd.grad(results, leaves, outer, allow_unused=True)
+
+
+def assert_gradients(actual, expected, message, **tolerance):
+    assert (actual is None) == (expected is None), message
+    for a, e in zip(actual or (), expected or ()):
+        assert (a is None) == (e is None), message
+        if a is not None:
+            assert_same(a, e, message, **tolerance)
+
+
+@every_op
+def test_requires_grad(torch, device, op):
+    """The outputs that require grad are torch's: none for a comparison. Under no_grad nothing is recorded."""
+    if "float32" not in op.dtypes:
+        pytest.skip("not an op of floating-point tensors")
+    for sample, arrays in op.samples_for("float32"):
+        flags = []
+        for m, where in ((tinytorch, device), (torch, "cpu")):
+            tensors = make(m, sample, arrays, "float32", where, requires_grad=True)[1]
+            results = outputs(run(op, m, sample, tensors))
+            flags.append([r.requires_grad for r in results])
+            with m.no_grad():
+                results = outputs(run(op, m, sample, tensors))
+            assert all(r.grad_fn is None or any(r is t for t in tensors) for r in results)
+        # For an op without a derivative torch may still say True, to raise in backward.
+        agree = flags[0] == flags[1] if op.grad else flags[0] <= flags[1]
+        assert agree, describe(op, sample, "float32")
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradient(torch, device, op, dtype):
+    """Gradients equal torch's, kinks and poles among the samples."""
+    tolerance = {"rtol": 2e-4, "atol": 1e-5} if dtype == "float32" else {"rtol": 1e-8, "atol": 1e-10}
+    for sample, arrays in op.samples_for(dtype):
+        expected = gradients(op, torch, sample, arrays, dtype)
+        actual = gradients(op, tinytorch, sample, arrays, dtype, device)
+        assert_gradients(actual, expected, describe(op, sample, dtype), **tolerance)
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE, ids=str)
+@pytest.mark.parametrize("dtype", HALVES)
+def test_half_gradient(device, op, dtype):
+    """A half type's gradients have its dtype and its leaf's shape."""
+    for sample, arrays in op.samples_for(dtype):
+        bases, tensors = make(tinytorch, sample, arrays, dtype, device, requires_grad=True)
+        results = [r for r in outputs(run(op, tinytorch, sample, tensors)) if r.requires_grad]
+        leaves = [base for base in bases if base.requires_grad]
+        if results and leaves:
+            outer = [tinytorch.ones_like(r) for r in results]
+            for leaf, grad in zip(leaves, tinytorch.autograd.grad(results, leaves, outer, allow_unused=True)):
+                assert grad is None or (dtype_name(grad), grad.shape) == (dtype, leaf.shape)
+
+
+def smooth_functions(op, device):
+    """(function of the differentiable bases, those bases) of every sample fit for finite differences."""
+    for sample, arrays in op.samples_for("float64"):
+        bases, _ = make(tinytorch, sample, arrays, "float64", device, requires_grad=True)
+        varied = [base.requires_grad and base.numel() > 0 for base in bases]
+        leaves = tuple(base for base, vary in zip(bases, varied) if vary)
+        if not sample.smooth or not leaves:
+            continue
+
+        def every_output(*leaves, sample=sample, bases=bases, varied=varied):
+            leaves = iter(leaves)
+            tensors = [s.view(next(leaves) if v else b) for s, b, v in zip(sample.specs, bases, varied)]
+            return outputs(run(op, tinytorch, sample, tensors))
+
+        kept = [i for i, r in enumerate(every_output(*leaves)) if r.is_floating_point() and r.requires_grad]
+
+        def function(*leaves, every_output=every_output, kept=kept):
+            results = every_output(*leaves)
+            return tuple(results[i] for i in kept)
+
+        if kept:
+            yield sample, function, leaves
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE, ids=str)
+def test_gradcheck(device, op):
+    """First derivatives agree with finite differences: layouts and broadcasting included."""
+    for sample, function, leaves in smooth_functions(op, device):
+        assert tinytorch.autograd.gradcheck(function, leaves), describe(op, sample, "float64")
+
+
+@pytest.mark.parametrize("op", [op for op in DIFFERENTIABLE if op.twice], ids=str)
+def test_gradgradcheck(device, op):
+    """Second derivatives agree with finite differences of the first."""
+    for sample, function, leaves in smooth_functions(op, device):
+        if sum(leaf.numel() for leaf in leaves) <= 24:  # the cost grows with the square
+            assert tinytorch.autograd.gradgradcheck(function, leaves), describe(op, sample, "float64")
+
+
+def in_place(op, m, sample, tensors):
+    (x, *args), kwargs = sample.fill(tensors)
+    return getattr(x, f"{op.name}_")(*args, **kwargs)
+
+
+@pytest.mark.parametrize("op, dtype", [p for p in each_dtype if p.values[0].inplace])
+def test_in_place(torch, device, op, dtype):
+    """x.op_() writes what op(x) returns and bumps the version once; if torch refuses, nothing is written."""
+    for sample, arrays in op.samples_for(dtype):
+        if not sample.specs or sample.args[0] is not sample.specs[0]:
+            continue  # 2 ** x has no in-place form
+        message = describe(op, sample, dtype)
+        theirs, ours = (
+            make(torch, sample, arrays, dtype)[1],
+            make(tinytorch, sample, arrays, dtype, device)[1],
+        )
+        before, version = to_numpy(ours[0]).copy(), ours[0]._version
+        try:
+            expected = in_place(op, torch, sample, theirs)
+        except RuntimeError:  # the result has another dtype or shape, or x overlaps itself
+            with pytest.raises(RuntimeError):
+                in_place(op, tinytorch, sample, ours)
+            np.testing.assert_array_equal(to_numpy(ours[0]), before, message)
+            assert ours[0]._version == version, message
+            continue
+        actual = in_place(op, tinytorch, sample, ours)
+        assert actual is ours[0], message
+        assert ours[0]._version == version + 1, message
+        if dtype in HALVES:
+            (expected,) = expect(op, torch, sample, arrays, dtype)[0]
+        assert_same(actual, expected.to(theirs[0].dtype), message, **op.tolerance(dtype))
+        if op.view:
+            assert actual.stride() == theirs[0].stride(), message
+
+
+@pytest.mark.parametrize("op", [op for op in DIFFERENTIABLE if op.inplace and not op.view], ids=str)
+def test_in_place_gradient(torch, device, op):
+    """The gradient through x.clone().op_() is torch's, and op(x)'s."""
+
+    def on_a_copy(op, m, sample, tensors):
+        return in_place(op, m, sample, [tensors[0].clone(), *tensors[1:]])
+
+    for sample, arrays in op.samples_for("float64"):
+        if sample.args[0] is not sample.specs[0] or sample.specs[0].layout == "expanded":
+            continue
+        result = run(op, torch, sample, make(torch, sample, arrays, "float64")[1])
+        if tuple(result.shape) != sample.specs[0].shape:
+            continue
+        message = describe(op, sample, "float64")
+        actual = gradients(op, tinytorch, sample, arrays, "float64", device, call=on_a_copy)
+        try:
+            expected = gradients(op, torch, sample, arrays, "float64", call=on_a_copy)
+            assert_gradients(actual, expected, message, rtol=1e-8, atol=1e-10)
+        except NotImplementedError:
+            pass  # torch lacks a few, such as asinh_'s; op(x)'s gradient below is oracle enough
+        outside = gradients(op, tinytorch, sample, arrays, "float64", device)
+        assert_gradients(actual, outside, message, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.out], ids=str)
+def test_out(device, op):
+    """out= is filled and returned, whatever its layout."""
+    for dtype in [d for d in ("float32", "float64", "int32", "bool") if d in op.dtypes]:
+        for sample, arrays in op.samples_for(dtype):
+            message = describe(op, sample, dtype)
+            tensors = make(tinytorch, sample, arrays, dtype, device)[1]
+            expected = run(op, tinytorch, sample, tensors)
+            like = {"dtype": expected.dtype, "device": device}
+            spaced = tinytorch.zeros((*expected.shape, 2), **like)[..., 0]
+            for out in (tinytorch.empty_like(expected), spaced):
+                assert run(op, tinytorch, sample, tensors, out=out) is out, message
+                assert_same(out, expected, message)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.out], ids=str)
+def test_out_takes_the_shape_of_the_result(device, op):
+    """An empty out= is resized."""
+    dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
+    sample, arrays = next(iter(op.samples_for(dtype)))
+    tensors = make(tinytorch, sample, arrays, dtype, device)[1]
+    expected = run(op, tinytorch, sample, tensors)
+    out = tinytorch.empty(0, dtype=expected.dtype, device=device)
+    assert run(op, tinytorch, sample, tensors, out=out) is out
+    assert_same(out, expected)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.out and op.grad], ids=str)
+def test_out_has_no_derivative(device, op):
+    sample, arrays = next(iter(op.samples_for("float32")))
+    tensors = make(tinytorch, sample, arrays, "float32", device, requires_grad=True)[1]
+    out = tinytorch.empty_like(run(op, tinytorch, sample, tensors)).detach()
+    with pytest.raises(RuntimeError, match="out="):
+        run(op, tinytorch, sample, tensors, out=out)
+
+
+@pytest.mark.parametrize("op, dtype", unsupported)
+def test_unsupported_dtype(torch, device, op, dtype):
+    """A dtype outside the entry's list raises, and inputs, versions and memory are as they were."""
+    for sample, arrays in op.samples_for(dtype):
+        theirs, ours = (
+            make(torch, sample, arrays, dtype)[1],
+            make(tinytorch, sample, arrays, dtype, device)[1],
+        )
+        try:
+            run(op, torch, sample, theirs)
+            continue  # torch lets this sample pass, for instance because it is empty
+        except (RuntimeError, TypeError):
+            pass
+        before, versions, held = [to_numpy(t).copy() for t in ours], [t._version for t in ours], allocated()
+        with pytest.raises((RuntimeError, TypeError)):
+            run(op, tinytorch, sample, ours)
+        assert allocated() == held, describe(op, sample, dtype)
+        assert [t._version for t in ours] == versions
+        for tensor, array in zip(ours, before):
+            np.testing.assert_array_equal(to_numpy(tensor), array)
+
+
+def test_every_operator_is_in_the_table():
+    """A function declared in tinytorch/ops has an entry, unless it takes no tensor or returns none."""
+    known = {op.name.removeprefix("F.") for op in OPS} | set(ALIASES) | WITHOUT_ENTRY
+    assert not {name for name in tinytorch.ops.FUNCTIONS if {name, name.removesuffix("_")}.isdisjoint(known)}
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_alias(device, name):
+    """A second name gives what the first gives, as a function and as a method."""
+    (op,) = [op for op in OPS if op.name == ALIASES[name]]
+    for sample, arrays in list(op.samples_for("float32"))[:4]:
+        tensors = make(tinytorch, sample, arrays, "float32", device)[1]
+        args, kwargs = sample.fill(tensors)
+        expected = run(op, tinytorch, sample, tensors)
+        assert_same(getattr(tinytorch, name)(*args, **kwargs), expected, rtol=0, atol=0)
+        if op.method:
+            assert_same(getattr(args[0], name)(*args[1:], **kwargs), expected, rtol=0, atol=0)
+
+
+@every_op
+def test_table_is_honest(torch, op):
+    """The entry's dtypes are those that torch takes: a dtype left out by mistake would go untested."""
+    for dtype in DTYPES:
+        refused = 0
+        samples = list(op.samples_for(dtype))
+        for sample, arrays in samples:
+            tensors = make(torch, sample, arrays, dtype)[1]
+            try:
+                run(op, torch, sample, tensors)
+            except (RuntimeError, TypeError):
+                refused += 1
+        assert (refused == 0) if dtype in op.dtypes else (refused > 0), (dtype, refused, len(samples))

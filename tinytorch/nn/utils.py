@@ -1,0 +1,78 @@
+"""Gradient clipping; parameters as one vector. Follows ``torch.nn.utils``."""
+
+from __future__ import annotations
+
+import math
+
+from ..autograd.modes import no_grad
+from ..tensor import FUNCTIONS, Tensor
+
+
+def _tensors(tensors) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _grads(parameters) -> list[Tensor]:
+    return [p.grad for p in _tensors(parameters) if p.grad is not None]
+
+
+def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach=None) -> Tensor:
+    """The norm of all tensors as if they were one vector. RuntimeError if it is not finite and that is asked for."""
+    tensors = _tensors(tensors)
+    if not tensors:
+        return FUNCTIONS["tensor"](0.0)
+    norm_type = float(norm_type)
+    with no_grad():
+        norms = [t.detach().reshape(-1).norm(norm_type) for t in tensors]
+        dtypes = {n.dtype for n in norms}
+        if len(dtypes) > 1:
+            norms = [n.float() for n in norms]
+        total = FUNCTIONS["stack"](norms).norm(norm_type)
+    if error_if_nonfinite and not math.isfinite(total.item()):
+        raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
+                           "it cannot be clipped. To disable this error and scale the gradients by the non-finite norm "
+                           "anyway, set `error_if_nonfinite=False`")
+    return total
+
+
+def clip_grads_with_norm_(parameters, max_norm: float, total_norm: Tensor, foreach=None) -> None:
+    """Scales the gradients by ``max_norm / total_norm`` where that is less than 1."""
+    grads = _grads(parameters)
+    with no_grad():
+        scale = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+        for g in grads:
+            g.mul_(scale)
+
+
+def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+                    foreach=None) -> Tensor:
+    """Scales all gradients alike so that together they have at most the norm ``max_norm``. Returns the norm they
+    had."""
+    parameters = _tensors(parameters)
+    total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(parameters, float(max_norm), total)
+    return total
+
+
+def clip_grad_value_(parameters, clip_value: float, foreach=None) -> None:
+    """Clamps every element of the gradients to within ``clip_value`` of 0."""
+    clip_value = float(clip_value)
+    with no_grad():
+        for g in _grads(parameters):
+            g.clamp_(-clip_value, clip_value)
+
+
+def parameters_to_vector(parameters) -> Tensor:
+    """All parameters as one 1-dimensional tensor; differentiable."""
+    return FUNCTIONS["cat"]([p.reshape(-1) for p in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters) -> None:
+    """The opposite: each parameter's data becomes a view of ``vec``."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected Tensor, but got: {type(vec).__name__}")
+    at = 0
+    for p in parameters:
+        n = p.numel()
+        p.data = vec.detach()[at:at + n].view(tuple(p.shape))
+        at += n
