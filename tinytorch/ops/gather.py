@@ -10,11 +10,11 @@ from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import check, error, lib
 from ..dtypes import iinfo
 from ..tensor import Tensor, wrap
-from .declare import both, function, number, primitive
+from .declare import both, deliver, function, number, primitive
 from .index import (ADD, FLAT, INDEX, KEEP, LARGER, MULTIPLY, REPLACE, SELF, SLICE, SMALLER, STRICT, adder, embed,
                     putter, reader)
 from .shape import broadcast_shapes
-from .update import deliver, updating
+from .update import updating
 
 _SHORT = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
           "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double"}

@@ -11,8 +11,8 @@ from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..dtypes import iinfo
 from ..tensor import wrap
-from .declare import both, primitive
-from .reduce import fresh, give, selection, shared
+from .declare import both, deliver, primitive
+from .reduce import fresh, selection, shared
 
 _KTH, _MEDIAN, _NANMEDIAN, _MODE = range(4)
 _select_sort, _select_topk = selection("sort"), selection("topk")
@@ -21,7 +21,7 @@ _select_sort, _select_topk = selection("sort"), selection("topk")
 def _pair(values, indices, out, op, result):
     if out is None:
         return result(values, indices)
-    return result(give(out[0], values, op), give(out[1], indices, op))
+    return result(deliver(op, values, out[0]), deliver(op, indices, out[1]))
 
 
 def _sorted(input, dim, descending):
@@ -48,7 +48,7 @@ def argsort(input, dim=-1, descending=False, stable=False):
 @both
 def msort(input, *, out=None):
     """``input`` sorted along its first dimension. Follows ``torch.msort``."""
-    return give(out, sort(input, 0).values, "msort")
+    return deliver("msort", sort(input, 0).values, out)
 
 
 @both
@@ -172,4 +172,4 @@ def bincount(input, weights=None, minlength=0):
 def histc(input, bins=100, min=0, max=0, *, out=None):
     """How many elements fall in each of ``bins`` equal intervals between ``min`` and ``max`` (the elements' own if both
     are equal); others are ignored. float32 and float64. Follows ``torch.histc``."""
-    return give(out, wrap(lib.tt_histc(fresh(input), bins, float(min), float(max))), "histc")
+    return deliver("histc", wrap(lib.tt_histc(fresh(input), bins, float(min), float(max))), out)
