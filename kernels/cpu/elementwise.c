@@ -52,7 +52,7 @@ static int common_dtype(int op, int n, tt_array *const *in) {
     int dtype = result_type(n - skip, in + skip);
     if (ops[op].domain == FLT && dtype < TT_F16) dtype = tt_default_dtype;
     for (int k = 0; op == TT_OP_sub && k < 2; k++)
-        if (in[k]->dtype == TT_BOOL) {
+        if (in[k]->dtype == TT_BOOL && (!(in[k]->flags & TT_FLAG_WEAK) || in[1 - k]->dtype == TT_BOOL)) {
             tt_fail(TT_RUNTIME_ERROR, "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
                     "are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
             return -1;
@@ -114,7 +114,7 @@ static bool divides_by_zero(int op, int dtype, tt_array *b) {
         for (int d = 0; d < b->ndim; d++) at += index[d] * b->strides[d];
         tt_isa->casts[b->dtype][TT_I64](&value, b->data + at * size, 1);
         if (value == 0) {
-            tt_fail(TT_ZERO_DIVISION, "%s: integer division by zero", ops[op].name);
+            tt_fail(TT_ZERO_DIVISION, "%s: ZeroDivisionError: integer division by zero", ops[op].name);
             return true;
         }
         for (int d = b->ndim - 1; d >= 0 && ++index[d] == b->shape[d]; d--) index[d] = 0;

@@ -46,7 +46,8 @@ def _maybe_inplace(name: str, function, doc: str) -> type:
 
 ReLU = _maybe_inplace("ReLU", lambda x, inplace: x.relu_() if inplace else x.relu(),
                       "max(x, 0). Follows ``torch.nn.ReLU``.")
-ReLU6 = _maybe_inplace("ReLU6", lambda x, inplace: F.relu6(x, inplace), "min(max(x, 0), 6). Follows ``torch.nn.ReLU6``.")
+ReLU6 = _maybe_inplace("ReLU6", lambda x, inplace: F.relu6(x, inplace),
+                       "min(max(x, 0), 6). Follows ``torch.nn.ReLU6``.")
 SELU = _maybe_inplace("SELU", lambda x, inplace: F.selu(x, inplace), "Scaled ELU. Follows ``torch.nn.SELU``.")
 SiLU = _maybe_inplace("SiLU", lambda x, inplace: F.silu(x, inplace), "x sigmoid(x). Follows ``torch.nn.SiLU``.")
 Mish = _maybe_inplace("Mish", lambda x, inplace: F.mish(x, inplace), "x tanh(softplus(x)). Follows ``torch.nn.Mish``.")

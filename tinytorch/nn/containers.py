@@ -77,7 +77,8 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules in a row, each on the output of the one before: ``Sequential(a, b)`` or ``Sequential(OrderedDict(...))``."""
+    """Modules in a row, each on the output of the one before: ``Sequential(a, b)`` or
+    ``Sequential(OrderedDict(...))``."""
 
     def __init__(self, *args):
         super().__init__()
@@ -157,7 +158,8 @@ class ModuleList(_Numbered):
                 runs.append([text, i, i])
         if not runs:
             return f"{type(self).__name__}()"
-        lines = [f"({a}): {indent(text)}" if a == b else f"({a}-{b}): {b - a + 1} x {indent(text)}" for text, a, b in runs]
+        lines = [f"({a}): {indent(text)}" if a == b else f"({a}-{b}): {b - a + 1} x {indent(text)}"
+                 for text, a, b in runs]
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
 
 
@@ -319,7 +321,7 @@ class ParameterDict(Module):
 
     def get(self, key, default=None):
         """The value of ``key``, or ``default``."""
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401 (this is get)
 
     def setdefault(self, key, default=None):
         """The value of ``key``, which becomes ``default`` if there is none."""
@@ -350,7 +352,7 @@ class ParameterDict(Module):
     @classmethod
     def fromkeys(cls, keys, default=None):
         """A dictionary of ``keys`` that all have the value ``default``."""
-        return cls({k: default for k in keys})
+        return cls(dict.fromkeys(keys, default))
 
     def update(self, parameters):
         """Adds entries from a mapping or from pairs."""

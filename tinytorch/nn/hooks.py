@@ -53,8 +53,8 @@ class HookMethods:
 
     def register_forward_hook(self, hook, *, prepend: bool = False, with_kwargs: bool = False,
                               always_call: bool = False) -> Handle:
-        """``hook(module, args, output)`` after forward, or ``hook(module, args, kwargs, output)`` with ``with_kwargs``; it
-        may return another output. With ``always_call`` it is also called when forward raises."""
+        """``hook(module, args, output)`` after forward, or ``hook(module, args, kwargs, output)`` with
+        ``with_kwargs``; it may return another output. With ``always_call`` it is also called when forward raises."""
         return register(self._forward_hooks, Hook(hook, with_kwargs, always_call), prepend)
 
     def register_full_backward_pre_hook(self, hook, prepend: bool = False) -> Handle:
@@ -98,8 +98,8 @@ class HookMethods:
                     changed = hook.fn(self, args, kwargs)
                     if changed is not None:
                         if not isinstance(changed, tuple) or len(changed) != 2:
-                            raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-                                               f"but got {changed}.")
+                            raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, "
+                                               f"new_kwargs), but got {changed}.")
                         args, kwargs = changed
                 else:
                     changed = hook.fn(self, args)

@@ -97,11 +97,12 @@ class Unflatten(Module):
         if not isinstance(dim, int):
             raise TypeError(f"unflattened dim must be an int, but found type {type(dim).__name__}")
         if not isinstance(unflattened_size, (tuple, list)):
-            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+            raise TypeError("unflattened_size must be a tuple of ints, but found type "
+                            f"{type(unflattened_size).__name__}")
         for i, n in enumerate(unflattened_size):
             if not isinstance(n, int):
-                raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {type(n).__name__} at "
-                                f"pos {i}")
+                raise TypeError("unflattened_size must be tuple of ints, but found element of type "
+                                f"{type(n).__name__} at pos {i}")
         self.dim, self.unflattened_size = dim, unflattened_size
 
     def forward(self, input: Tensor) -> Tensor:

@@ -90,8 +90,8 @@ class NLLLoss(_WeightedLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """-log_softmax(input) at the target's class, or weighted by target probabilities: input (N, C, ...) or (C,). Follows
-    ``torch.nn.CrossEntropyLoss``."""
+    """-log_softmax(input) at the target's class, or weighted by target probabilities: input (N, C, ...) or (C,).
+    Follows ``torch.nn.CrossEntropyLoss``."""
 
     def __init__(self, weight: Tensor | None = None, size_average=None, ignore_index: int = -100, reduce=None,
                  reduction: str = "mean", label_smoothing: float = 0.0):

@@ -128,12 +128,12 @@ class Module(HookMethods, StateMethods):
         self._check_name("parameter", name, known)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None "
-                                "required)")
+                raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter "
+                                "or None required)")
             if not param.is_leaf:
-                raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
-                                 f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
-                                 "the forward() method.")
+                raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
+                                 f"created explicitly. To express '{name}' as a function of another Tensor, compute "
+                                 "the value in the forward() method.")
         known[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -141,7 +141,8 @@ class Module(HookMethods, StateMethods):
         known = self.__dict__.get("_buffers", {})
         self._check_name("buffer", name, known)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required)")
+            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None "
+                            "required)")
         known[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -289,8 +290,8 @@ class Module(HookMethods, StateMethods):
                     p.grad.zero_()
 
     def _apply(self, fn, recurse: bool = True):
-        """Replaces the data of all parameters and buffers, and the gradients, by ``fn`` of them. Parameters stay the same
-        objects: optimisers keep them."""
+        """Replaces the data of all parameters and buffers, and the gradients, by ``fn`` of them. Parameters stay the
+        same objects: optimisers keep them."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -330,7 +331,8 @@ class Module(HookMethods, StateMethods):
             elif not isinstance(a, bool):  # non_blocking
                 places.append(a)
         if target is not None and not target.is_floating_point:
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={target}")
+            raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                            f"dtype={target}")
         for place in places:
             if place is not None:
                 device(place)  # an unknown one raises

@@ -49,7 +49,8 @@ class Embedding(Module):
 
     def extra_repr(self):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
-        for name, default in (("padding_idx", None), ("max_norm", None), ("norm_type", 2), ("scale_grad_by_freq", False)):
+        defaults = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False}
+        for name, default in defaults.items():
             value = getattr(self, name)
             if value is not default and value != default:
                 text += f", {name}={value}"

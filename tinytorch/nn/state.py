@@ -36,7 +36,7 @@ class StateDict(OrderedDict):
 class StateMethods:
     """The part of Module that has to do with state dicts."""
 
-    _version = 1  # a subclass raises it when the meaning of its entries changes; ``local_metadata["version"]`` on loading
+    _version = 1  # a subclass raises it when the meaning of its entries changes; see _load_from_state_dict
 
     def get_extra_state(self):
         """More to put into the state dict; with it goes ``set_extra_state``."""
@@ -57,8 +57,8 @@ class StateMethods:
     _register_state_dict_hook = register_state_dict_post_hook
 
     def register_load_state_dict_pre_hook(self, hook) -> Handle:
-        """``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`` before
-        this module loads its entries."""
+        """``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``
+        before this module loads its entries."""
         return register(self._load_state_dict_pre_hooks, lambda *args: hook(self, *args))
 
     def _register_load_state_dict_pre_hook(self, hook, with_module: bool = False) -> Handle:
@@ -103,9 +103,9 @@ class StateMethods:
         return {k: v for k, v in named.items() if v is not None}
 
     def load_state_dict(self, state_dict, strict: bool = True, assign: bool = False) -> IncompatibleKeys:
-        """Copies the entries of ``state_dict`` into parameters and buffers; with ``assign`` they take their place. Returns
-        the missing and the unexpected keys; with ``strict``, RuntimeError when there are any. RuntimeError for an entry
-        of another shape."""
+        """Copies the entries of ``state_dict`` into parameters and buffers; with ``assign`` they take their place.
+        Returns the missing and the unexpected keys; with ``strict``, RuntimeError when there are any. RuntimeError
+        for an entry of another shape."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing: list[str] = []
@@ -136,7 +136,8 @@ class StateMethods:
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                               error_msgs) -> None:
-        """Loads this module's own entries, those of ``prefix``, and notes in the lists what does not fit."""
+        """Loads this module's own entries, those of ``prefix``, and notes in the lists what does not fit.
+        ``local_metadata["version"]`` is the ``_version`` of the module that saved them."""
         for hook in list(self._load_state_dict_pre_hooks.values()):
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         own = self._state()
@@ -152,8 +153,8 @@ class StateMethods:
                 error_msgs.append(f'While copying the parameter named "{key}", expected Tensor from checkpoint but '
                                   f"received {type(given)}")
             elif given.shape != t.shape:
-                error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the "
-                                  f"shape in current model is {t.shape}.")
+                error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from "
+                                  f"checkpoint, the shape in current model is {t.shape}.")
             else:
                 self._load_entry(name, t, given, key, assign, error_msgs)
         self._load_extra(state_dict, prefix + EXTRA, strict, missing_keys, unexpected_keys)
@@ -177,8 +178,9 @@ class StateMethods:
                         given = Parameter(given, t.requires_grad)
                 setattr(self, name, given)
         except Exception as exc:
-            error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are {t.size()} and '
-                              f"whose dimensions in the checkpoint are {given.size()}, an exception occurred : {exc.args}.")
+            error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are '
+                              f"{t.size()} and whose dimensions in the checkpoint are {given.size()}, an exception "
+                              f"occurred : {exc.args}.")
 
     def _load_extra(self, state_dict, key, strict, missing_keys, unexpected_keys) -> None:
         if type(self).set_extra_state is not StateMethods.set_extra_state:

@@ -29,9 +29,9 @@ def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = F
             norms = [n.float() for n in norms]
         total = FUNCTIONS["stack"](norms).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
-        raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot "
-                           "be clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
-                           "`error_if_nonfinite=False`")
+        raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
+                           "it cannot be clipped. To disable this error and scale the gradients by the non-finite norm "
+                           "anyway, set `error_if_nonfinite=False`")
     return total
 
 
@@ -46,7 +46,8 @@ def clip_grads_with_norm_(parameters, max_norm: float, total_norm: Tensor, forea
 
 def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
                     foreach=None) -> Tensor:
-    """Scales all gradients alike so that together they have at most the norm ``max_norm``. Returns the norm they had."""
+    """Scales all gradients alike so that together they have at most the norm ``max_norm``. Returns the norm they
+    had."""
     parameters = _tensors(parameters)
     total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(parameters, float(max_norm), total)

@@ -51,7 +51,8 @@ def composite(fn):
         return deliver(fn.__name__, fn(*args, **kwargs), out)
 
     def inplace(self, *args, **kwargs):
-        result = fn(self, *args, **kwargs)
+        # What is recorded saves the old values, which the write is about to replace.
+        result = fn(self.clone() if requires(self, *args) else self, *args, **kwargs)
         if not castable(result, self):
             raise RuntimeError(f"{fn.__name__}_: result type {result.dtype.name} can't be cast to the desired output type "
                                f"{self.dtype.name}")

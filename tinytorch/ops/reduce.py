@@ -9,8 +9,8 @@ from __future__ import annotations
 from .. import return_types
 from ..autograd.modes import current, modes
 from ..autograd.node import link, node_class, saved_versions
-from ..autograd.views import FLAG_VIEW, refresh, writer_number, wrote
-from ..backends.cpu import check, error, ffi, lib
+from ..autograd.views import FLAG_VIEW, refresh
+from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, new, wrap
 from .declare import both, deliver, method, primitive, requires
 from .join import cat

@@ -96,16 +96,23 @@ def cumprod(input, dim, *, dtype=None, out=None):
     return deliver("cumprod", _cumprod(input, input._dim(dim), _code(dtype)), out)
 
 
+def _in_place(self, op, scan, dim, dtype):
+    if self._h.dtype == 0 and self._h.ndim and self._h.numel:
+        raise RuntimeError(f"{op}: not implemented for 'bool'")
+    # A copy is scanned, because the derivative may need what is overwritten here.
+    return self.copy_(scan(self.clone() if self._node is not None else self, dim, dtype=dtype))
+
+
 @method
 def cumsum_(self, dim, *, dtype=None):
     """``cumsum`` in place."""
-    return self.copy_(self.cumsum(dim, dtype=dtype))
+    return _in_place(self, "cumsum_", cumsum, dim, dtype)
 
 
 @method
 def cumprod_(self, dim, *, dtype=None):
     """``cumprod`` in place."""
-    return self.copy_(self.cumprod(dim, dtype=dtype))
+    return _in_place(self, "cumprod_", cumprod, dim, dtype)
 
 
 @both

@@ -15,10 +15,10 @@ class Adagrad(Optimizer):
                  initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
                  maximize: bool = False, differentiable: bool = False, fused: bool | None = None):
         check_rate(lr)
-        check_options([(0.0 <= lr_decay, "lr_decay value", lr_decay),
-                       (0.0 <= weight_decay, "weight_decay value", weight_decay),
-                       (0.0 <= initial_accumulator_value, "initial_accumulator_value value",
-                        initial_accumulator_value), (0.0 <= eps, "epsilon value", eps)])
+        check_options([(lr_decay >= 0.0, "lr_decay value", lr_decay),
+                       (weight_decay >= 0.0, "weight_decay value", weight_decay),
+                       (initial_accumulator_value >= 0.0, "initial_accumulator_value value",
+                        initial_accumulator_value), (eps >= 0.0, "epsilon value", eps)])
         not_differentiable(differentiable)
         super().__init__(params, {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
                                   "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,

@@ -17,10 +17,10 @@ class Adam(Optimizer):
                  capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
                  decoupled_weight_decay: bool = False):
         check_rate(lr)
-        check_options([(0.0 <= eps, "epsilon value", eps),
+        check_options([(eps >= 0.0, "epsilon value", eps),
                        (0.0 <= betas[0] < 1.0, "beta parameter at index 0", betas[0]),
                        (0.0 <= betas[1] < 1.0, "beta parameter at index 1", betas[1]),
-                       (0.0 <= weight_decay, "weight_decay value", weight_decay)])
+                       (weight_decay >= 0.0, "weight_decay value", weight_decay)])
         not_differentiable(differentiable)
         super().__init__(params, {"lr": lr, "betas": (float(betas[0]), float(betas[1])), "eps": eps,
                                   "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,

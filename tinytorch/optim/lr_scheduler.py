@@ -1,7 +1,7 @@
 """Learning rates that change from epoch to epoch. Follows ``torch.optim.lr_scheduler``.
 
-A schedule gives the next rate from the present one (``next_rate``), so that several may act on one optimiser; and, where
-there is a formula, the rate of any epoch from the first (``rate_at``)."""
+A schedule gives the next rate from the present one (``next_rate``), so that several may act on one optimiser; and,
+where there is a formula, the rate of any epoch from the first (``rate_at``)."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Goes on to the next epoch, or to ``epoch``."""
         if self._step_count == 1 and not self.optimizer._stepped:
-            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in the "
-                          "opposite order: `optimizer.step()` before `lr_scheduler.step()`.", stacklevel=2)
+            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in "
+                          "the opposite order: `optimizer.step()` before `lr_scheduler.step()`.", stacklevel=2)
         self._step_count += 1
         self._update_lr(epoch)
 
@@ -254,7 +254,8 @@ class CosineAnnealingLR(LRScheduler):
             return lr
         if (epoch - 1 - period) % (2 * period) == 0:  # the last rate was the lowest: no ratio to it
             return lr + (base - low) * (1 - math.cos(math.pi / period)) / 2
-        return (1 + math.cos(math.pi * epoch / period)) / (1 + math.cos(math.pi * (epoch - 1) / period)) * (lr - low) + low
+        now, last = (1 + math.cos(math.pi * e / period) for e in (epoch, epoch - 1))
+        return now / last * (lr - low) + low
 
     def rate_at(self, epoch, base):
         return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * epoch / self.T_max)) / 2
@@ -292,8 +293,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """One rise to ``max_lr`` and a fall far below the first rate, momentum the other way; a step a batch (Smith and Topin
-    2018)."""
+    """One rise to ``max_lr`` and a fall far below the first rate, momentum the other way; a step a batch (Smith and
+    Topin 2018)."""
 
     def __init__(self, optimizer, max_lr, total_steps: int | None = None, epochs: int | None = None,
                  steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
@@ -357,11 +358,11 @@ class OneCycleLR(LRScheduler):
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         begin = 0.0
-        for end, lr_from, lr_to, m_from, m_to in self._phases:
-            if step <= end:
+        for phase in self._phases:
+            end, lr_from, lr_to, m_from, m_to = phase
+            if step <= end or phase is self._phases[-1]:
                 break
-            if end != self._phases[-1][0]:
-                begin = end
+            begin = end
         part = (step - begin) / (end - begin)
         rates = []
         for group in self.optimizer.param_groups:
@@ -395,8 +396,9 @@ class SequentialLR(LRScheduler):
         self.optimizer = check_optimizer(optimizer)
         check_schedulers(self, optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number "
-                             f"of milestone points, but got number of schedulers {len(schedulers)} and the number of "
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the "
+                             "number of milestone points, but got number of schedulers "
+                             f"{len(schedulers)} and the number of "
                              f"milestones to be equal to {len(milestones)}")
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         self.last_epoch = last_epoch + 1
@@ -452,8 +454,8 @@ def check_schedulers(owner, optimizer, schedulers) -> None:
         raise ValueError(f"{name} expects at least one scheduler, but got no scheduler.")
     for i, s in enumerate(schedulers):
         if isinstance(s, ReduceLROnPlateau):
-            raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires a metric when calling "
-                             f"`step`, but got one at index {i}")
+            raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires a metric when "
+                             f"calling `step`, but got one at index {i}")
         if not hasattr(s, "optimizer"):
             raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
         if s.optimizer is not optimizer:

@@ -31,9 +31,9 @@ required = _Required()
 
 
 class Optimizer:
-    """Base of all optimisers. ``params`` are tensors, (name, tensor) pairs, or dictionaries with ``"params"`` and options
-    of their own; ``defaults`` holds the options that a group leaves out. A subclass gives ``update(group)``, or, as in
-    PyTorch, a ``step`` of its own. Follows ``torch.optim.Optimizer``."""
+    """Base of all optimisers. ``params`` are tensors, (name, tensor) pairs, or dictionaries with ``"params"`` and
+    options of their own; ``defaults`` holds the options that a group leaves out. A subclass gives ``update(group)``,
+    or, as in PyTorch, a ``step`` of its own. Follows ``torch.optim.Optimizer``."""
 
     def __init__(self, params, defaults: dict):
         if isinstance(params, Tensor):
@@ -68,8 +68,8 @@ class Optimizer:
         if isinstance(params, Tensor):
             params = [params]
         elif isinstance(params, set):
-            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of tensors "
-                            "in sets will change between runs. Please use a list instead.")
+            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of "
+                            "tensors in sets will change between runs. Please use a list instead.")
         params = list(params)
         if params and isinstance(params[0], tuple):
             if not all(isinstance(p, tuple) for p in params):
@@ -88,8 +88,8 @@ class Optimizer:
             group.setdefault(name, default)
         ids = {id(p) for p in params}
         if len(ids) != len(params):
-            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an "
-                          "error", stacklevel=3)
+            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will "
+                          "cause an error", stacklevel=3)
         if any(id(p) in ids for other in self.param_groups for p in other["params"]):
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
@@ -153,8 +153,8 @@ class Optimizer:
     # Saving and restoring.
 
     def state_dict(self) -> dict:
-        """``{"state": {number of a parameter: its state}, "param_groups": [options, with numbers for parameters]}``. The
-        tensors are the optimiser's own."""
+        """``{"state": {number of a parameter: its state}, "param_groups": [options, with numbers for parameters]}``.
+        The tensors are the optimiser's own."""
         numbers: dict[int, int] = {}
         for group in self.param_groups:
             for p in group["params"]:
@@ -271,14 +271,14 @@ def check_rate(lr) -> None:
     """A learning rate is a number or a tensor of one element, and not negative."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    check_options([(0.0 <= lr, "learning rate", lr)])
+    check_options([(lr >= 0.0, "learning rate", lr)])
 
 
 def not_differentiable(differentiable: bool) -> None:
     """Updates are made in place in C: there is nothing to differentiate through."""
     if differentiable:
-        raise RuntimeError("differentiable=True is not supported: optimizers update the parameters in one call, in place; "
-                           "write the update in tensor operations to differentiate through it")
+        raise RuntimeError("differentiable=True is not supported: optimizers update the parameters in one call, in "
+                           "place; write the update in tensor operations to differentiate through it")
 
 
 __all__ = ["NULL", "Optimizer", "check_options", "check_rate", "empty_for", "error", "filled_for", "lib",

@@ -16,8 +16,8 @@ class RMSprop(Optimizer):
                  momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
                  maximize: bool = False, differentiable: bool = False):
         check_rate(lr)
-        check_options([(0.0 <= eps, "epsilon value", eps), (0.0 <= momentum, "momentum value", momentum),
-                       (0.0 <= weight_decay, "weight_decay value", weight_decay), (0.0 <= alpha, "alpha value", alpha)])
+        check_options([(eps >= 0.0, "epsilon value", eps), (momentum >= 0.0, "momentum value", momentum),
+                       (weight_decay >= 0.0, "weight_decay value", weight_decay), (alpha >= 0.0, "alpha value", alpha)])
         not_differentiable(differentiable)
         super().__init__(params, {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
                                   "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach,

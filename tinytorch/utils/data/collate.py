@@ -34,8 +34,8 @@ def default_collate(batch):
         return FUNCTIONS["stack"](list(batch), 0)
     if isinstance(first, (np.ndarray, np.generic)):
         if first.dtype.kind in "SUO":
-            raise TypeError(f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
-                            f"an array of {first.dtype}")
+            raise TypeError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
+                            f"found an array of {first.dtype}")
         return FUNCTIONS["as_tensor"](np.stack([np.asarray(x) for x in batch]))
     if isinstance(first, float):
         return FUNCTIONS["tensor"](list(batch), dtype=float64)

@@ -13,13 +13,15 @@ from .workers import Workers
 
 
 class DataLoader:
-    """Iterates over a dataset in batches. Follows ``torch.utils.data.DataLoader``. ``pin_memory``, ``pin_memory_device``
-    and ``persistent_workers`` are accepted and make no difference. ``num_workers`` above 0 makes batches in other
-    processes, ahead of time. The rows of a TensorDataset, or of a Subset of one, are taken a batch at a time."""
+    """Iterates over a dataset in batches. Follows ``torch.utils.data.DataLoader``. ``pin_memory``,
+    ``pin_memory_device`` and ``persistent_workers`` are accepted and make no difference. ``num_workers`` above 0
+    makes batches in other processes, ahead of time. The rows of a TensorDataset, or of a Subset of one, are taken a
+    batch at a time."""
 
-    def __init__(self, dataset, batch_size: int | None = 1, shuffle: bool | None = None, sampler=None, batch_sampler=None,
-                 num_workers: int = 0, collate_fn=None, pin_memory: bool = False, drop_last: bool = False,
-                 timeout: float = 0, worker_init_fn=None, multiprocessing_context=None, generator=None, *,
+    def __init__(self, dataset, batch_size: int | None = 1, shuffle: bool | None = None, sampler=None,
+                 batch_sampler=None, num_workers: int = 0, collate_fn=None, pin_memory: bool = False,
+                 drop_last: bool = False, timeout: float = 0, worker_init_fn=None, multiprocessing_context=None,
+                 generator=None, *,
                  prefetch_factor: int | None = None, persistent_workers: bool = False, pin_memory_device: str = "",
                  in_order: bool = True):
         if num_workers < 0:
@@ -27,8 +29,8 @@ class DataLoader:
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         if num_workers == 0 and prefetch_factor is not None:
-            raise ValueError("prefetch_factor option could only be specified in multiprocessing. let num_workers > 0 to "
-                             "enable multiprocessing, otherwise set prefetch_factor to None.")
+            raise ValueError("prefetch_factor option could only be specified in multiprocessing. let num_workers > 0 "
+                             "to enable multiprocessing, otherwise set prefetch_factor to None.")
         if persistent_workers and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
         iterable = isinstance(dataset, IterableDataset)
@@ -44,7 +46,8 @@ class DataLoader:
             batch_size, drop_last = None, False
         elif batch_size is None:
             if drop_last:
-                raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+                raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with "
+                                 "drop_last")
         else:
             check_positive("batch_size", batch_size)
         if sampler is None and not iterable:

@@ -1,0 +1,120 @@
+"""Saving to files and loading again. Follows ``torch.save`` and ``torch.load``.
+
+A file is an uncompressed zip archive: ``data.pkl`` is the object, pickled, with a reference in place of each tensor;
+``data/0``, ``data/1``, ... are the storages, each once however many tensors show it."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+from collections import Counter, OrderedDict, defaultdict
+
+from .backends.cpu import error, ffi, lib
+from .dtypes import Size, _by_name, device, dtype
+from .nn.parameter import Buffer, Parameter, _rebuild, _rebuild_buffer
+from .nn.state import StateDict
+from .tensor import Tensor, wrap
+
+_ALLOWED = {(g.__module__, g.__qualname__): g for g in (
+    OrderedDict, Counter, defaultdict, set, frozenset, complex, bytearray, slice, dict, list, Size, device, dtype,
+    _by_name, StateDict, Parameter, Buffer, _rebuild, _rebuild_buffer)}
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles with references in place of tensors; ``storages`` collects the tensors whose storages are to be
+    written."""
+
+    def __init__(self, file, protocol: int):
+        super().__init__(file, protocol)
+        self.storages: dict[int, tuple[int, Tensor]] = {}  # address -> number, a tensor on it
+
+    def reducer_override(self, obj):
+        if type(obj) is not Tensor:
+            return NotImplemented
+        h = obj._h
+        address = int(ffi.cast("intptr_t", h.storage))
+        number, _ = self.storages.setdefault(address, (len(self.storages), obj))
+        return _tensor, (number, obj.dtype.name, tuple(obj.shape), obj.stride(), obj.storage_offset(),
+                         obj.requires_grad)
+
+
+class _Unpickler(pickle.Unpickler):
+    """The opposite. With ``weights_only`` it makes nothing but tensors and plain containers."""
+
+    def __init__(self, file, archive: zipfile.ZipFile, weights_only: bool):
+        super().__init__(file)
+        self.archive, self.weights_only = archive, weights_only
+        self.bases: dict[tuple, Tensor] = {}  # a storage's number and dtype -> all of it as a vector
+
+    def find_class(self, module, name):
+        if module == __name__ and name == "_tensor":
+            return self.tensor
+        if not self.weights_only:
+            return super().find_class(module, name)
+        found = _ALLOWED.get((module, name))
+        if found is None:
+            raise pickle.UnpicklingError(
+                f"Weights only load failed: Unsupported global: GLOBAL {module}.{name} was not an allowed global by "
+                "default. Load with weights_only=False only if you trust the source of the file: it can then run any "
+                "code.")
+        return found
+
+    def tensor(self, number, name, shape, strides, offset, requires_grad):
+        """What a reference stands for."""
+        if len(shape) != len(strides):
+            raise pickle.UnpicklingError(f"load: a tensor of shape {shape} cannot have strides {strides}")
+        base = self.bases.get((number, name))
+        if base is None:
+            base = self.bases[number, name] = read_storage(self.archive, number, _by_name(name))
+        n = len(shape)
+        made = wrap(lib.tt_view(base._h, n, ffi.new("int64_t[]", list(shape) or [0]),
+                                ffi.new("int64_t[]", list(strides) or [0]), offset))
+        return made.requires_grad_() if requires_grad else made
+
+
+def _tensor(*reference):
+    """Stands for a tensor in a pickle; the unpickler puts its own method in its place."""
+    raise pickle.UnpicklingError("a tensor saved by tinytorch.save can only be read by tinytorch.load")
+
+
+def read_storage(archive: zipfile.ZipFile, number: int, of: dtype) -> Tensor:
+    """A storage of the archive as a vector."""
+    try:
+        content = archive.read(f"data/{int(number)}")
+    except KeyError:
+        raise pickle.UnpicklingError(f"load: the file has no storage number {number}") from None
+    made = wrap(lib.tt_empty(of.code, 1, ffi.new("int64_t[]", [len(content) // of.itemsize])))
+    if content:
+        ffi.memmove(made._h.data, content, made.nbytes)
+    return made
+
+
+def save(obj, f, pickle_module=None, pickle_protocol: int = 4, **unused) -> None:
+    """Writes ``obj``, any nest of containers and tensors, to a path or a binary file. Tensors that share memory will
+    share it again."""
+    content = io.BytesIO()
+    pickler = _Pickler(content, pickle_protocol)
+    pickler.dump(obj)
+    with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("data.pkl", content.getvalue())
+        for number, t in pickler.storages.values():
+            storage = t._h.storage
+            if t._h.flags & 8:
+                raise error("save")
+            archive.writestr(f"data/{number}", ffi.buffer(storage.data, storage.nbytes)[:])
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only: bool = True, mmap=None, **unused):
+    """Reads what ``save`` wrote. With ``weights_only`` only tensors, containers and plain values are made;
+    pickle.UnpicklingError for anything else. ``map_location`` and ``mmap`` are accepted: there is one device."""
+    try:
+        archive = zipfile.ZipFile(f)
+    except zipfile.BadZipFile:
+        raise RuntimeError(f"load: {f} is not a file that save() wrote") from None
+    with archive:
+        try:
+            content = archive.read("data.pkl")
+        except KeyError:
+            raise RuntimeError(f"load: {f} is not a file that save() wrote: it has no data.pkl") from None
+        return _Unpickler(io.BytesIO(content), archive, weights_only).load()
