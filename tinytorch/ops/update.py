@@ -7,7 +7,7 @@ import inspect
 from ..autograd.modes import current, modes
 from ..autograd.node import alias, count, link, node_class, saved_versions
 from ..autograd.views import FLAG_VIEW, check_inplace, rebase, refresh, writer_number, wrote
-from ..backends.cpu import check, error, lib
+from ..backends.cpu import lib
 from ..tensor import Tensor, wrap
 
 
