@@ -3,6 +3,9 @@
 #include "../reduce.h"
 #include "../../scalar/arith.h"
 
+_Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
+#define HALVE(h, JOIN) for (int l = 0; l < h; l++) lane[l] = JOIN(lane[l], lane[l + h]);
+
 /* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b). */
 #define REDUCER(name, X, A, MAP, JOIN)                                                              \
     static void name##_##X##_fold(void *acc, const void *x, int64_t n, const void *param) {         \
@@ -16,8 +19,7 @@
             for (; i + TT_LANES <= n; i += TT_LANES)                                                \
                 for (int l = 0; l < TT_LANES; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));    \
             for (int l = 0; i + l < n; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));           \
-            for (int h = TT_LANES / 2; h > 0; h /= 2)                                               \
-                for (int l = 0; l < h; l++) lane[l] = JOIN(lane[l], lane[l + h]);                   \
+            HALVE(16, JOIN) HALVE(8, JOIN) HALVE(4, JOIN) HALVE(2, JOIN) HALVE(1, JOIN)             \
         } else {                                                                                    \
             for (int l = 0; l < live; l++) lane[l] = MAP(v[l], p[0]);                               \
             for (int64_t h = TT_LANES / 2; h > 0; h /= 2) {                                         \
@@ -56,6 +58,9 @@
 #define TIMES(a, b) ((a) * (b))
 #define PLUS_I64(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b))) /* overflow wraps */
 #define TIMES_I64(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
+/* NaN wins; of equal ones the second. */
+#define LARGER(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
+#define SMALLER(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
 #define OR_ZERO(x, p) ((x) == (x) ? (x) : 0)
 #define SQUARE(x, p) ((x) * (x))
 #define IS_NONZERO_f32(x, p) ((x) != 0 ? 1.0f : 0.0f)
@@ -69,8 +74,8 @@
 #define FLOATING(X, A)                                                                              \
     REDUCER(sum, X, A, ITSELF, PLUS) REDUCER(prod, X, A, ITSELF, TIMES)                             \
     REDUCER(nansum, X, A, OR_ZERO, PLUS) REDUCER(abssum, X, A, ABS_##X, PLUS)                       \
-    REDUCER(sqsum, X, A, SQUARE, PLUS) REDUCER(maxabs, X, A, ABS_##X, tt_maximum_##X)               \
-    REDUCER(minabs, X, A, ABS_##X, tt_minimum_##X) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS)     \
+    REDUCER(sqsum, X, A, SQUARE, PLUS) REDUCER(maxabs, X, A, ABS_##X, LARGER)               \
+    REDUCER(minabs, X, A, ABS_##X, SMALLER) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS)     \
     REDUCER(devsq, X, A, DEVIATION, PLUS) REDUCER(expsum, X, A, EXP_##X, PLUS)
 FLOATING(f32, float)
 FLOATING(f64, double)
@@ -81,8 +86,8 @@ REDUCER(count, b8, int64_t, AS_LONG, PLUS_I64)
 #define SAME(a, b) ((a) == (b))
 #define SAME_OR_NAN(a, b) (((a) == (b)) | (((a) != (a)) & ((b) != (b))))
 #define EXTREMES(X, EQUAL)                                                                          \
-    REDUCER(max, X, TT_C_##X, ITSELF, tt_maximum_##X)                                               \
-    REDUCER(min, X, TT_C_##X, ITSELF, tt_minimum_##X)                                               \
+    REDUCER(max, X, TT_C_##X, ITSELF, LARGER)                                                       \
+    REDUCER(min, X, TT_C_##X, ITSELF, SMALLER)                                                      \
     static int64_t find_##X(const void *x, int64_t n, const void *value) {                          \
         const TT_C_##X *v = x, wanted = *(const TT_C_##X *)value;                                   \
         int64_t i = 0;                                                                              \
