@@ -4,6 +4,7 @@
 #include "../../scalar/arith.h"
 
 _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
+#define STRIP 32 /* columns whose accumulators stay in registers */
 #define HALVE(h, JOIN) for (int l = 0; l < h; l++) lane[l] = JOIN(lane[l], lane[l + h]);
 
 /* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b). */
@@ -44,6 +45,31 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
         (void)p;                                                                                    \
         TT_INDEPENDENT                                                                              \
         for (int64_t i = 0; i < n; i++) a[i] = JOIN(a[i], MAP(v[i], p[i]));                         \
+    }                                                                                               \
+    static void name##_##X##_rows(void *acc, const char *x, int64_t step, int64_t n, int64_t w) {   \
+        int64_t live = n < TT_LANES ? n : TT_LANES;                                                 \
+        const A *p = NULL;                                                                          \
+        (void)p;                                                                                    \
+        for (int64_t l = 0; l < live; l++)                                                          \
+            for (int64_t c = 0; c < w; c += STRIP) {                                                \
+                A strip[STRIP], *to = (A *)acc + l * w + c;                                         \
+                const char *row = x + l * step + c * (int64_t)sizeof(TT_C_##X);                     \
+                const TT_C_##X *v = (const TT_C_##X *)row;                                          \
+                if (w - c >= STRIP) {                                                               \
+                    for (int k = 0; k < STRIP; k++) strip[k] = MAP(v[k], p[0]);                     \
+                    for (int64_t r = l + TT_LANES; r < n; r += TT_LANES) {                          \
+                        v = (const TT_C_##X *)(row += TT_LANES * step);                             \
+                        for (int k = 0; k < STRIP; k++) strip[k] = JOIN(strip[k], MAP(v[k], p[0])); \
+                    }                                                                               \
+                    for (int k = 0; k < STRIP; k++) to[k] = strip[k];                               \
+                } else {                                                                            \
+                    for (int k = 0; k < w - c; k++) to[k] = MAP(v[k], p[0]);                        \
+                    for (int64_t r = l + TT_LANES; r < n; r += TT_LANES) {                          \
+                        v = (const TT_C_##X *)(row += TT_LANES * step);                             \
+                        for (int k = 0; k < w - c; k++) to[k] = JOIN(to[k], MAP(v[k], p[0]));       \
+                    }                                                                               \
+                }                                                                                   \
+            }                                                                                       \
     }                                                                                               \
     static void name##_##X##_join(void *acc, const void *other, int64_t n) {                        \
         A *a = acc;                                                                                 \
@@ -107,7 +133,8 @@ REDUCER(count, b8, int64_t, AS_LONG, PLUS_I64)
 EXTREMES(b8, SAME) EXTREMES(u8, SAME) EXTREMES(i8, SAME) EXTREMES(i16, SAME) EXTREMES(i32, SAME)
 EXTREMES(i64, SAME) EXTREMES(f32, SAME_OR_NAN) EXTREMES(f64, SAME_OR_NAN)
 
-#define ENTRY(name, X) [TT_ENUM_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join}
+#define ENTRY(name, X) [TT_ENUM_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join, \
+                                           name##_##X##_rows}
 #define BOTH(name) {ENTRY(name, f32), ENTRY(name, f64)}
 #define EVERY(name)                                                                                 \
     {ENTRY(name, b8), ENTRY(name, u8), ENTRY(name, i8), ENTRY(name, i16), ENTRY(name, i32), ENTRY(name, i64), \
