@@ -432,8 +432,14 @@ def attach_inplace(info: Elementwise, name: str, doc: str) -> None:
     FUNCTIONS[name + "_"] = inplace
 
 
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
 def attach_operators(info: Elementwise, apply, dunder: str, inplace: bool) -> None:
     """``a + b``, ``2 + b``, ``a += b``; NotImplemented for operands that are not ours to handle."""
+    if dunder in _COMPARISONS:  # Python reflects these by itself
+        setattr(Tensor, f"__{dunder}__", apply)
+        return
 
     reflected = _hot(_REFLECTED, info, call_scalar=lib.tt_binary_scalar)
 
