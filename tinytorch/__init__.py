@@ -1,6 +1,6 @@
 """tinytorch: eager tensors with a dynamic tape, C kernels, and PyTorch's names."""
 
-from . import autograd, interop, ops, optim, utils
+from . import autograd, dlpack, interop, ops, optim, pickling, random, utils
 from .backends import cpu
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .dtypes import (Size, bfloat16, bool, device, double, dtype, finfo, float16, float32, float64,  # noqa: A004
@@ -8,6 +8,7 @@ from .dtypes import (Size, bfloat16, bool, device, double, dtype, finfo, float16
 from .autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.modes import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
                              set_grad_enabled)
+from .generator import Generator
 from .layouts import (channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,
                       strided)
 from .printing import set_printoptions

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from .backends.cpu import error, ffi, lib
-from .dtypes import ALL
 from .printing import tensor_text
 from .tensor import Tensor, wrap
 

@@ -2,7 +2,7 @@
 #include "simd.h"
 #include <string.h>
 
-enum { FLT, NUM, ALL, INT };
+enum { FLT, REAL, NUM, ALL, INT, INTS };
 enum { SAME, BOOL, PERIODIC, SELECT };
 static const struct { const char *name; int8_t arity, domain, rule; } ops[TT_NUM_OPS] = {
 #define INFO(name, arity, domain, rule) {#name, arity, domain, rule},
@@ -51,9 +51,14 @@ static int common_dtype(int op, int n, tt_array *const *in) {
     int skip = ops[op].rule == SELECT; /* the condition takes no part */
     int dtype = result_type(n - skip, in + skip);
     if (ops[op].domain == FLT && dtype < TT_F16) dtype = tt_default_dtype;
+    for (int k = 0; op == TT_OP_sub && k < 2; k++)
+        if (in[k]->dtype == TT_BOOL && (!(in[k]->flags & TT_FLAG_WEAK) || in[1 - k]->dtype == TT_BOOL)) {
+            tt_fail(TT_RUNTIME_ERROR, "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
+                    "are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+            return -1;
+        }
     if (!tt_isa->ops[op][tt_compute_dtype(dtype)]) {
-        tt_fail(ops[op].domain == NUM && dtype == TT_BOOL ? TT_RUNTIME_ERROR : TT_RUNTIME_ERROR,
-                "%s: not implemented for '%s'", ops[op].name, tt_dtype_names[dtype]);
+        tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", ops[op].name, tt_dtype_names[dtype]);
         return -1;
     }
     if (skip && in[0]->dtype != TT_BOOL) {
@@ -69,7 +74,7 @@ int tt_op_result_type(int op, tt_array *a, tt_array *b, tt_array *c) {
     return dtype >= 0 && ops[op].rule == BOOL ? TT_BOOL : dtype;
 }
 
-static bool broadcast(int op, int n, tt_array *const *in, int *ndim, int64_t *shape) {
+static bool broadcast(const char *op, int n, tt_array *const *in, int *ndim, int64_t *shape) {
     char left[TT_SHAPE_TEXT], right[TT_SHAPE_TEXT];
     *ndim = in[0]->ndim;
     memcpy(shape, in[0]->shape, sizeof(int64_t) * (size_t)*ndim);
@@ -81,7 +86,7 @@ static bool broadcast(int op, int n, tt_array *const *in, int *ndim, int64_t *sh
             int64_t x = d <= *ndim ? shape[*ndim - d] : 1, y = d <= b->ndim ? b->shape[b->ndim - d] : 1;
             if (x != y && x != 1 && y != 1) {
                 tt_fail(TT_RUNTIME_ERROR, "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at "
-                        "non-singleton dimension %d: shapes %s and %s do not broadcast", ops[op].name, (long long)x,
+                        "non-singleton dimension %d: shapes %s and %s do not broadcast", op, (long long)x,
                         (long long)y, nd - d, tt_shape_text(left, *ndim, shape), tt_shape_text(right, b->ndim, b->shape));
                 return false;
             }
@@ -91,6 +96,11 @@ static bool broadcast(int op, int n, tt_array *const *in, int *ndim, int64_t *sh
         memcpy(shape, joined, sizeof(int64_t) * (size_t)nd);
     }
     return true;
+}
+
+int tt_broadcast(int n, tt_array **in, int64_t *shape) {
+    int ndim;
+    return broadcast("broadcast", n, in, &ndim, shape) ? ndim : -1;
 }
 
 /* Integer division by zero is an error that must be found before anything is written. */
@@ -104,7 +114,7 @@ static bool divides_by_zero(int op, int dtype, tt_array *b) {
         for (int d = 0; d < b->ndim; d++) at += index[d] * b->strides[d];
         tt_isa->casts[b->dtype][TT_I64](&value, b->data + at * size, 1);
         if (value == 0) {
-            tt_fail(TT_ZERO_DIVISION, "%s: integer division by zero", ops[op].name);
+            tt_fail(TT_ZERO_DIVISION, "%s: ZeroDivisionError: integer division by zero", ops[op].name);
             return true;
         }
         for (int d = b->ndim - 1; d >= 0 && ++index[d] == b->shape[d]; d--) index[d] = 0;
@@ -131,7 +141,7 @@ static void run(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
         it.compute[k] = (int16_t)compute_of(op, k, dtype);
     }
     tt_iter_coalesce(&it);
-    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], ops[op].domain == FLT ? GRAIN_COSTLY : GRAIN);
+    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], ops[op].domain <= REAL ? GRAIN_COSTLY : GRAIN);
 }
 
 /* Which inputs differ from the result in shape or dtype (their gradients must be brought back to them), and the
@@ -156,7 +166,7 @@ static tt_array *apply(int op, int n, tt_array **in) {
     for (int k = 0; k < n; k++)
         if (!tt_ready(in[k])) return tt_decline();
     int dtype = common_dtype(op, n, in);
-    if (dtype < 0 || !broadcast(op, n, in, &ndim, shape) || (n > 1 && divides_by_zero(op, dtype, in[1]))) return NULL;
+    if (dtype < 0 || !broadcast(ops[op].name, n, in, &ndim, shape) || (n > 1 && divides_by_zero(op, dtype, in[1]))) return NULL;
     int result = ops[op].rule == BOOL ? TT_BOOL : dtype;
     /* The result lies in memory as the first input of its shape that is not row-major does; else row-major. */
     tt_array *like = NULL;
@@ -264,7 +274,7 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
         return -1;
     }
     int dtype = common_dtype(op, n, in);
-    if (dtype < 0 || !broadcast(op, n, in, &ndim, shape)) return -1;
+    if (dtype < 0 || !broadcast(ops[op].name, n, in, &ndim, shape)) return -1;
     if (ndim != out->ndim || memcmp(shape, out->shape, sizeof(int64_t) * (size_t)ndim) != 0) {
         tt_fail(TT_RUNTIME_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", ops[op].name,
                 tt_shape_text(have, out->ndim, out->shape), tt_shape_text(want, ndim, shape));

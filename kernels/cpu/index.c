@@ -102,6 +102,14 @@ static tt_array *show(tt_array *a, const tt_indexed *v) {
     return b;
 }
 
+/* A view that Python tracks: up to date with its storage (autograd/views.py). */
+static tt_array *tracked(tt_array *view) {
+    if (!view) return NULL;
+    view->flags |= TT_FLAG_VIEW;
+    view->seen_version = view->storage->version;
+    return view;
+}
+
 /* a[i], without the parsing. */
 tt_array *tt_index_int(tt_array *a, int64_t i) {
     tt_indexed v;
@@ -114,13 +122,13 @@ tt_array *tt_index_int(tt_array *a, int64_t i) {
     v.ndim = a->ndim - 1;
     memcpy(v.shape, a->shape + 1, sizeof(int64_t) * (size_t)v.ndim);
     memcpy(v.strides, a->strides + 1, sizeof(int64_t) * (size_t)v.ndim);
-    return show(a, &v);
+    return tracked(show(a, &v));
 }
 
 tt_array *tt_index_view(tt_array *a, int n, int64_t *code) {
     tt_indexed v;
     if (a->flags & TT_FLAG_LAZY) return tt_decline();
-    return tt_resolve_index(&v, a, n, code) ? show(a, &v) : NULL;
+    return tt_resolve_index(&v, a, n, code) ? tracked(show(a, &v)) : NULL;
 }
 
 /* Writes src into the view of the fresh array `whole`, which it gives back, or frees. */

@@ -31,6 +31,7 @@ typedef struct {
     int pre, post;          /* dimensions, merged where they are one stretch */
     int64_t pre_shape[TT_MAX_NDIM], pre_strides[TT_MAX_NDIM], post_shape[TT_MAX_NDIM], post_strides[TT_MAX_NDIM];
     tt_mover mover;
+    int64_t first, part;    /* the least offset, and the bytes of a part of the table, where parts are shared out */
 } tt_moves;
 void tt_merge_dim(int *n, int64_t *shapes, int64_t *strides, int64_t shape, int64_t stride);
 void tt_run_moves(tt_moves *j, int dtype, int how);

@@ -133,6 +133,23 @@ static void move_leading(void *context, int64_t begin, int64_t end) {
     const tt_moves *j = context;
     for (int64_t p = begin; p < end; p++) move(j, p, 0, j->m, 0, j->npost);
 }
+/* Writes of whole rows: a thread does those that begin in its part of the table. Counted in PARTS. */
+#define PARTS 4096
+static void move_owned(void *context, int64_t begin, int64_t end) {
+    const tt_moves *j = context;
+    int64_t from = j->first + begin * j->part, until = j->first + end * j->part;
+    for (int64_t i = 0; i < j->m; i++)
+        if (j->offsets[i] >= from && j->offsets[i] < until) move(j, 0, i, i + 1, 0, j->npost);
+}
+static void run_owned(tt_moves *j) {
+    int64_t last = j->first = j->offsets[0];
+    for (int64_t i = 1; i < j->m; i++) {
+        if (j->offsets[i] < j->first) j->first = j->offsets[i];
+        if (j->offsets[i] > last) last = j->offsets[i];
+    }
+    j->part = (last - j->first) / PARTS + 1;
+    tt_parallel(PARTS, j->m * j->npost > 4 * GRAIN ? 256 : PARTS, move_owned, j);
+}
 static void move_trailing(void *context, int64_t begin, int64_t end) {
     const tt_moves *j = context;
     move(j, 0, 0, j->m, begin, end);
@@ -140,7 +157,7 @@ static void move_trailing(void *context, int64_t begin, int64_t end) {
 
 static int64_t grain_of(int64_t each) { return each >= GRAIN ? 1 : GRAIN / (each > 0 ? each : 1); }
 
-/* Reads may be shared out at will. Two writes may meet in one element, so theirs are shared out by position alone: each
+/* Reads may be shared out at will. Two writes may meet in one element, so theirs are shared out by the element: each
  * thread goes through all of the index, in order. */
 void tt_run_moves(tt_moves *j, int dtype, int how) {
     if (!j->m || !j->npre || !j->npost) return;
@@ -148,5 +165,6 @@ void tt_run_moves(tt_moves *j, int dtype, int how) {
                                                         : updates[how][dtype];
     if (how == TT_MOVE_GET) tt_parallel(j->npre * j->m, grain_of(j->npost), move_reads, j);
     else if (j->npre > 1) tt_parallel(j->npre, grain_of(j->m * j->npost), move_leading, j);
+    else if (j->npost >= 32 && j->m >= 4) run_owned(j);
     else tt_parallel(j->npost, grain_of(j->m) < 64 ? 64 : grain_of(j->m), move_trailing, j);
 }

@@ -176,6 +176,7 @@ tt_array *tt_sort(tt_array *a, int64_t dim, int descending, tt_array **indices) 
 tt_array *tt_topk(tt_array *a, int64_t k, int64_t dim, int largest, tt_array **indices) {
     if (!tt_ready(a)) return tt_decline();
     if (!good_dim("topk", a, &dim)) return NULL;
+    if (a->dtype == TT_BOOL) return tt_fail(TT_RUNTIME_ERROR, "topk: not implemented for 'bool'");
     int64_t n = a->ndim ? a->shape[dim] : 1;
     if (k < 0 || k > n)
         return tt_fail(TT_RUNTIME_ERROR, "topk: selected index k out of range: k is %lld, dimension %lld has %lld elements",
@@ -190,6 +191,7 @@ tt_array *tt_pick(int what, tt_array *a, int64_t k, int64_t dim, int keepdim, tt
     const char *op = names[what];
     if (!tt_ready(a)) return tt_decline();
     if (!good_dim(op, a, &dim)) return NULL;
+    if (a->dtype == TT_BOOL && what != MODE) return tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for 'bool'", op);
     int64_t n = a->ndim ? a->shape[dim] : 1;
     if (n == 0)
         return tt_fail(TT_INDEX_ERROR, "%s(): Expected reduction dim %lld to have non-zero size.", op, (long long)dim);

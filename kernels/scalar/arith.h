@@ -18,6 +18,8 @@
 #define TT_C_f32 float
 #define TT_C_f64 double
 
+TT_FN float tt_zeta_f32(float s, float q) { return (float)tt_zeta_f64((double)s, (double)q); }
+
 /* What reads alike for numbers of every kind. */
 #define TT_COMMON(T, C)                                                                       \
     TT_FN uint8_t tt_eq_##T(C a, C b) { return (uint8_t)(a == b); }                           \
@@ -109,8 +111,6 @@ TT_FN uint8_t tt_mul_b8(uint8_t a, uint8_t b) { return a & b; }
 TT_FN uint8_t tt_sign_b8(uint8_t a) { return a; }
 TT_FN uint8_t tt_signbit_b8(uint8_t a) { (void)a; return 0; }
 TT_FN uint8_t tt_bitwise_not_b8(uint8_t a) { return !a; }
-TT_FN uint8_t tt_bitwise_left_shift_b8(uint8_t a, uint8_t b) { return a & !b; }
-TT_FN uint8_t tt_bitwise_right_shift_b8(uint8_t a, uint8_t b) { return a & !b; }
 
 /* maximum and minimum pass NaN on, fmax and fmin drop it. gelu's derivative is Phi(x) + x phi(x); its tanh form's
  * follows from t = tanh(sqrt(2/pi) (x + 0.044715 x^3)) (Hendrycks and Gimpel 2016, arXiv:1606.08415). */

@@ -146,4 +146,30 @@ TT_FN double tt_floor_divide_f64(double x, double y) {
   return y == 0.0 ? x / y : f;
 }
 
+/* Hurwitz's zeta(s, q), the sum over k of (q + k)^-s, for s > 1: terms up to q + k >= 10, then the Euler-Maclaurin
+   formula (Abramowitz and Stegun 23.1.30 and 23.2.9) with twelve Bernoulli numbers, B_2k / (2k)!. Poles at q = 0, -1, ... */
+TT_FN double tt_zeta_f64(double s, double q) {
+  const double b[12] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000.0,
+                        1.0 / 74724249600.0, -3617.0 / 10670622842880000.0, 43867.0 / 5109094217170944000.0,
+                        -174611.0 / 802857662698291200000.0, 77683.0 / 14101100039391805440000.0,
+                        -236364091.0 / 1693824136731743669452800000.0};
+  double sum = 0, x = q, power, term, factor;
+  int k;
+  if (s == 1) return TT_INF_F64;
+  if (!(s > 1) || q != q) return TT_NAN_F64;
+  if (q <= 0 && q == floor(q)) return TT_INF_F64;
+  if (q < 0 && s != floor(s)) return TT_NAN_F64;
+  for (k = 0; k < 1000000 && x < 10; k++, x += 1) sum += pow(x, -s);
+  power = pow(x, -s);
+  sum += power * x / (s - 1) + 0.5 * power;
+  factor = s;
+  term = power / x;
+  for (k = 0; k < 12; k++) {
+    sum += b[k] * factor * term;
+    factor *= (s + 2 * k + 1) * (s + 2 * k + 2);
+    term /= x * x;
+  }
+  return sum;
+}
+
 #endif

@@ -3,6 +3,7 @@
  * domain: the dtypes there is a scalar function tt_<name>_<dtype> for
  *   FLT  float32, float64 (integers are promoted to the default dtype)     NUM  those and the integers
  *   ALL  those and bool                                                    INT  the integers and bool
+ *   REAL  float32, float64; integers are refused                           INTS  the integers
  * rule: SAME  the result has the dtype computed in        BOOL  the result is bool
  *       PERIODIC  SAME, with a cheaper function <name>_small of the same bits for moderate arguments
  *       SELECT  the first operand is a bool condition, the result has the dtype of the other two
@@ -25,7 +26,7 @@
     X(neg, 1, NUM, SAME) X(abs, 1, NUM, SAME) X(sign, 1, ALL, SAME) X(square, 1, NUM, SAME)           \
     X(relu, 1, NUM, SAME) X(positive, 1, NUM, SAME)                                                   \
     X(floor, 1, NUM, SAME) X(ceil, 1, NUM, SAME) X(round, 1, NUM, SAME) X(trunc, 1, NUM, SAME)        \
-    X(frac, 1, FLT, SAME)                                                                             \
+    X(frac, 1, REAL, SAME)                                                                            \
     X(isnan, 1, ALL, BOOL) X(isinf, 1, ALL, BOOL) X(isfinite, 1, ALL, BOOL) X(signbit, 1, ALL, BOOL)  \
     X(logical_not, 1, ALL, BOOL) X(bitwise_not, 1, INT, SAME)                                         \
     /* binary */                                                                                      \
@@ -33,22 +34,23 @@
     X(pow, 2, NUM, SAME) X(fmod, 2, NUM, SAME) X(remainder, 2, NUM, SAME)                             \
     X(floor_divide, 2, NUM, SAME) X(trunc_divide, 2, NUM, SAME)                                       \
     X(maximum, 2, ALL, SAME) X(minimum, 2, ALL, SAME) X(fmax, 2, ALL, SAME) X(fmin, 2, ALL, SAME)     \
-    X(atan2, 2, FLT, SAME) X(hypot, 2, FLT, SAME) X(copysign, 2, FLT, SAME)                           \
-    X(nextafter, 2, FLT, SAME) X(logaddexp, 2, FLT, SAME) X(xlogy, 2, FLT, SAME)                      \
+    X(atan2, 2, FLT, SAME) X(hypot, 2, REAL, SAME) X(copysign, 2, FLT, SAME)                          \
+    X(nextafter, 2, REAL, SAME) X(logaddexp, 2, REAL, SAME) X(xlogy, 2, FLT, SAME) X(zeta, 2, FLT, SAME) \
     X(heaviside, 2, ALL, SAME)                                                                        \
     X(eq, 2, ALL, BOOL) X(ne, 2, ALL, BOOL) X(lt, 2, ALL, BOOL) X(le, 2, ALL, BOOL)                   \
     X(gt, 2, ALL, BOOL) X(ge, 2, ALL, BOOL)                                                           \
     X(logical_and, 2, ALL, BOOL) X(logical_or, 2, ALL, BOOL) X(logical_xor, 2, ALL, BOOL)             \
     X(bitwise_and, 2, INT, SAME) X(bitwise_or, 2, INT, SAME) X(bitwise_xor, 2, INT, SAME)             \
-    X(bitwise_left_shift, 2, INT, SAME) X(bitwise_right_shift, 2, INT, SAME)                          \
+    X(bitwise_left_shift, 2, INTS, SAME) X(bitwise_right_shift, 2, INTS, SAME)                        \
     /* kernels of derivatives: (gradient, saved value) */                                             \
     X(relu_backward, 2, NUM, SAME) X(sigmoid_backward, 2, FLT, SAME) X(tanh_backward, 2, FLT, SAME)   \
     X(silu_backward, 2, FLT, SAME) X(gelu_backward, 2, FLT, SAME) X(gelu_tanh_backward, 2, FLT, SAME) \
     /* ternary */                                                                                     \
-    X(where, 3, ALL, SELECT) X(clamp, 3, NUM, SAME) X(lerp, 3, FLT, SAME)                             \
-    X(addcmul, 3, NUM, SAME) X(addcdiv, 3, FLT, SAME)
+    X(where, 3, ALL, SELECT) X(clamp, 3, NUM, SAME) X(lerp, 3, REAL, SAME)                            \
+    X(addcmul, 3, NUM, SAME) X(addcdiv, 3, REAL, SAME)
 
 #define TT_DTYPES_FLT(M, op) M(op, f32) M(op, f64)
+#define TT_DTYPES_REAL(M, op) TT_DTYPES_FLT(M, op)
 #define TT_DTYPES_INTS(M, op) M(op, u8) M(op, i8) M(op, i16) M(op, i32) M(op, i64)
 #define TT_DTYPES_NUM(M, op) TT_DTYPES_FLT(M, op) TT_DTYPES_INTS(M, op)
 #define TT_DTYPES_ALL(M, op) TT_DTYPES_NUM(M, op) M(op, b8)

@@ -16,7 +16,7 @@ def overwritten(saved_by, written_by, saved=None, current=None):
     """The message names the op that saved the value, the op that wrote over it and both versions."""
     words = ["modified by an inplace operation", saved_by, written_by]
     words += [rf"\b{version}\b" for version in (saved, current) if version is not None]
-    return "(?is)" + "".join(f"(?=.*{word})" for word in words)
+    return "(?is)" + "".join(f"(?=.*(?:{word}))" for word in words)
 
 
 # ---- The counter.

@@ -8,8 +8,6 @@ from compare import allocated
 
 import tinytorch
 
-F = tinytorch.nn.functional
-
 
 def in_thread(function):
     """Run function in a thread of its own, with the default stack, and pass its error on."""
@@ -116,7 +114,7 @@ def test_an_intermediate_is_freed_with_its_last_reference(no_gc):
         lambda x: x.view(10, -1).t()[1:].unbind()[0].sum(),
         lambda x: _written(x),
         lambda x: tinytorch.autograd.grad((x.exp() * x).sum(), x, create_graph=True)[0].sum(),
-        lambda x: F.layer_norm(x.view(10, -1), (x.numel() // 10,)).relu().std(),
+        lambda x: tinytorch.nn.functional.layer_norm(x.view(10, -1), (x.numel() // 10,)).relu().std(),
         lambda x: tinytorch.cat([x.sort()[0], x.cumprod(0)]).max(),
     ],
     ids=["saved output", "chain", "views", "in place", "create_graph", "layer_norm", "several outputs"],
@@ -181,7 +179,7 @@ def model(m=tinytorch):
 
 def step(parameters, x, target):
     w1, w2 = parameters
-    loss = F.cross_entropy((x @ w1).relu() @ w2, target)
+    loss = tinytorch.nn.functional.cross_entropy((x @ w1).relu() @ w2, target)
     loss.backward()
     with tinytorch.no_grad():
         for p in parameters:
@@ -191,7 +189,7 @@ def step(parameters, x, target):
 
 
 def step_with_create_graph(parameters, x, target):
-    loss = F.cross_entropy((x @ parameters[0]).tanh() @ parameters[1], target)
+    loss = tinytorch.nn.functional.cross_entropy((x @ parameters[0]).tanh() @ parameters[1], target)
     grads = tinytorch.autograd.grad(loss, parameters, create_graph=True)
     penalty = sum((g * g).sum() for g in grads)
     second = tinytorch.autograd.grad(loss + penalty, parameters)

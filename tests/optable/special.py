@@ -90,3 +90,13 @@ ALIASES = {
     "swapdims": "transpose", "swapaxes": "transpose", "moveaxis": "movedim", "concat": "cat",
     "concatenate": "cat",
 }  # fmt: skip
+
+# Functions that take no tensor or return none: they have tests of their own.
+WITHOUT_ENTRY = {
+    "tensor", "as_tensor", "from_numpy", "from_dlpack", "asarray", "frombuffer", "scalar_tensor",
+    "zeros", "ones", "full", "empty", "empty_strided", "arange", "range", "linspace", "logspace", "eye",
+    "zeros_like", "ones_like", "full_like", "empty_like", "tril_indices", "triu_indices",
+    "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson",
+    "rand_like", "randn_like", "randint_like", "is_tensor", "numel", "equal", "allclose", "is_same_size",
+    "is_floating_point", "result_type", "promote_types", "can_cast", "broadcast_shapes",
+}  # fmt: skip

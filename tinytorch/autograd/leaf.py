@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ..backends.cpu import lib
-from ..tensor import Tensor, new, wrap
+from ..tensor import Tensor, wrap
 from .engine import retain
-from .modes import current
 from .node import AccumulateGrad, Port, describe
-from .views import FLAG_INFERENCE, FLAG_VIEW, INFERENCE, refresh, track
+from .views import FLAG_INFERENCE, FLAG_VIEW, refresh
 
 
 def make_leaf(t: Tensor) -> Tensor:

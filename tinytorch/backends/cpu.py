@@ -13,7 +13,7 @@ class OutOfMemoryError(RuntimeError):
     """No memory for an array; the message names the bytes that were asked for. Follows ``torch.OutOfMemoryError``."""
 
 
-_EXCEPTIONS = (RuntimeError, ValueError, RuntimeError, TypeError, IndexError, OutOfMemoryError, ZeroDivisionError)
+_EXCEPTIONS = (RuntimeError, ValueError, RuntimeError, TypeError, IndexError, OutOfMemoryError, RuntimeError)
 _DECLINED = 0
 
 

@@ -118,7 +118,7 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
             raise TypeError(f"to() received an invalid combination of arguments: got {type(first).__name__}; wanted a "
                             "dtype, a device or a Tensor")
         if rest:
-            non_blocking, copy = rest[0], rest[1] if len(rest) > 1 else copy
+            copy = rest[1] if len(rest) > 1 else copy
     check_device(device)
     code = self._h.dtype if dtype is None else dtype_code(dtype, "to")
     out = cast(self, code)

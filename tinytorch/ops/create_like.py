@@ -11,7 +11,7 @@ from .values import dtype_code
 
 
 def empty_handle(input: Tensor, dtype, memory_format, op: str):
-    """A descriptor with the shape of ``input``, its strides where it is dense, and its dtype unless another is given."""
+    """A descriptor with the shape of ``input``, its strides if it is dense, and its dtype unless another is given."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     code = input._h.dtype if dtype is None else dtype_code(dtype, op)
@@ -111,8 +111,8 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
     """A tensor of this shape and these strides, values undefined. Follows ``torch.empty_strided``."""
     shape, steps = sizes((size,), "empty_strided"), sizes((stride,), "empty_strided")
     if len(shape) != len(steps):
-        raise RuntimeError(f"empty_strided: dimensionality of sizes ({len(shape)}) must match dimensionality of strides "
-                           f"({len(steps)})")
+        raise RuntimeError(f"empty_strided: dimensionality of sizes ({len(shape)}) must match dimensionality of "
+                           f"strides ({len(steps)})")
     h = lib.tt_empty_strided(code_of(dtype, "empty_strided"), len(shape), shape, steps)
     return finish(h, "empty_strided", device, requires_grad)
 

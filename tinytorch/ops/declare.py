@@ -12,6 +12,7 @@ See node_class in autograd/node.py for what a formula may name.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import linecache
 from _thread import get_ident
@@ -40,6 +41,53 @@ def method(fn):
 def both(fn):
     """A function and a method alike."""
     return method(function(fn))
+
+
+def composite(fn):
+    """Publishes ``fn``, made of other operators, as function (with ``out``), method and in-place method."""
+
+    @functools.wraps(fn)
+    def public(*args, out=None, **kwargs):
+        return deliver(fn.__name__, fn(*args, **kwargs), out)
+
+    def inplace(self, *args, **kwargs):
+        # What is recorded saves the old values, which the write is about to replace.
+        result = fn(self.clone() if requires(self, *args) else self, *args, **kwargs)
+        if not castable(result, self):
+            raise RuntimeError(f"{fn.__name__}_: result type {result.dtype.name} can't be cast to the desired output type "
+                               f"{self.dtype.name}")
+        return self.copy_(result)
+
+    inplace.__name__ = inplace.__qualname__ = fn.__name__ + "_"
+    inplace.__doc__ = f"In place: {fn.__doc__}"
+    method(inplace)
+    return both(public)
+
+
+def castable(result: Tensor, out: Tensor) -> bool:
+    """May ``out`` take what has the dtype of ``result``: is its category (bool, integer, floating) not lower?"""
+    kinds = [2 if t._h.dtype >= 6 else int(t._h.dtype > 0) for t in (result, out)]
+    return kinds[0] <= kinds[1]
+
+
+def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:
+    """The result of ``op``, put into ``out`` if there is one, which takes the result's shape."""
+    if out is None:
+        return result
+    if (result._node is not None or out._node is not None) and not (modes and not current().grad):
+        raise RuntimeError(f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
+                           "of the arguments requires grad.")
+    if same_dtype and out.dtype is not result.dtype:
+        raise RuntimeError(f"{op}(): Expected out tensor to have dtype {result.dtype!r}, but got {out.dtype!r} instead")
+    if not castable(result, out):
+        raise RuntimeError(f"{op}: result type {result.dtype.name} can't be cast to the desired output type "
+                           f"{out.dtype.name}")
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    if lib.tt_copy(out._h, result._h) < 0 or lib.tt_bump(out._h, writer_number(op)) < 0:
+        raise error(op)
+    wrote(out)
+    return out
 
 
 def requires(*args) -> bool:
@@ -75,6 +123,15 @@ def number(x) -> Tensor:
     if kind == 1 and not -(1 << 63) <= int(x) < 1 << 63:
         raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {x}")
     return wrap(lib.tt_scalar(kind, float(x) if kind == 2 else 0.0, 0 if kind == 2 else int(x)))
+
+
+def broadcast_shape(op: str, handles: list) -> tuple:
+    """The shape that operands broadcast to. RuntimeError when they do not."""
+    shape = ffi.new("int64_t[16]")
+    ndim = lib.tt_broadcast(len(handles), handles, shape)
+    if ndim < 0:
+        raise error(op)
+    return tuple(shape[0:ndim])
 
 
 def operand(x, op: str, name: str) -> Tensor:
@@ -152,6 +209,8 @@ class Elementwise:
                                    "differentiation, but one of the arguments requires grad.")
             edges = tuple(args[i]._node if isinstance(args[i], Tensor) else None for i in self.diff)
             saved, versions = self.before_writing(out, edges, args)
+        elif not inplace and out.shape != broadcast_shape(self.name, [t._h for t in tensors]):
+            return deliver(name, self.slow(args), out)
         handles = [t._h for t in tensors] + [ffi.NULL] * (3 - len(tensors))
         if lib.tt_elementwise_out(self.code, out._h, *handles, self.writer) < 0:
             raise error(name)

@@ -10,11 +10,11 @@ from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import check, error, lib
 from ..dtypes import iinfo
 from ..tensor import Tensor, wrap
-from .declare import both, function, number, primitive
+from .declare import both, deliver, function, number, primitive
 from .index import (ADD, FLAT, INDEX, KEEP, LARGER, MULTIPLY, REPLACE, SELF, SLICE, SMALLER, STRICT, adder, embed,
                     putter, reader)
 from .shape import broadcast_shapes
-from .update import deliver, updating
+from .update import updating
 
 _SHORT = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
           "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double"}
@@ -438,7 +438,7 @@ def scatter_(input, dim, index, src=None, *, value=None, reduce=None):
     """``scatter`` in place."""
     src = _source("scatter_", src, value)
     if reduce is not None:
-        return input.copy_(_legacy("scatter_", input, dim, index, src, reduce))
+        return input.copy_(_legacy("scatter_", input.clone(), dim, index, src, reduce))
     return _scatter_(input, *_scatter_arguments("scatter_", input, dim, index, src))
 
 
@@ -494,7 +494,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
 @both
 def scatter_reduce_(input, dim, index, src, reduce, *, include_self=True):
     """``scatter_reduce`` in place."""
-    return input.copy_(_reduced("scatter_reduce_", input, dim, index, src, reduce, include_self))
+    return input.copy_(_reduced("scatter_reduce_", input.clone(), dim, index, src, reduce, include_self))
 
 
 def _index_reduced(op, input, dim, index, source, reduce, include_self):
@@ -517,7 +517,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
 @both
 def index_reduce_(input, dim, index, source, reduce, *, include_self=True):
     """``index_reduce`` in place."""
-    return input.copy_(_index_reduced("index_reduce_", input, dim, index, source, reduce, include_self))
+    return input.copy_(_index_reduced("index_reduce_", input.clone(), dim, index, source, reduce, include_self))
 
 
 # Embedding.

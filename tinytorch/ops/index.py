@@ -13,15 +13,16 @@ import inspect
 
 from ..autograd.engine import bring_back
 from ..autograd.modes import current, modes
-from ..autograd.node import link, node_class
-from ..autograd.views import FLAG_VIEW, refresh, track
-from ..backends.cpu import check, error, lib
+from ..autograd.node import count, link, node_class
+from ..autograd.views import DEFAULT, FLAG_VIEW, View, refresh, track
+from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, new, wrap
 from .create import tensor
 from .declare import both, is_number, number, primitive
 from .update import updating
 
+unpack = ffi.unpack
 LEFT_OUT = -(1 << 63)
 AT, SLICE, NEW, REST, INDEX, KEEP = range(6)
 SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: enum rule in kernels/cpu/gather.c
@@ -39,7 +40,8 @@ def parse(x: Tensor, key) -> tuple[list[int], list[Tensor]]:
         if kind is int:
             code += (AT, item, 0, 0)
         elif kind is slice:
-            code += (SLICE, _end(item.start), _end(item.stop), _step(item.step))
+            step = item.step
+            code += (SLICE, _end(item.start), _end(item.stop), LEFT_OUT if step is None else _step(step))
         elif item is None:
             code += (NEW, 0, 0, 0)
         elif item is Ellipsis:
@@ -53,19 +55,17 @@ def parse(x: Tensor, key) -> tuple[list[int], list[Tensor]]:
     return code, indices
 
 
-def _clamped(i) -> int:
-    """A slice's end as 64 bits; what is beyond them is beyond every dimension."""
-    return min(max(i.__index__(), LEFT_OUT + 1), -1 - LEFT_OUT)
-
-
 def _end(i) -> int:
+    """A slice's end as 64 bits; what is beyond them is beyond every dimension."""
     if i is None:
         return LEFT_OUT
-    try:
-        return _clamped(i)
-    except AttributeError:
-        raise TypeError("slice indices must be integers or None or have an __index__ method, got "
-                        f"{type(i).__name__}") from None
+    if type(i) is not int:
+        try:
+            i = i.__index__()
+        except AttributeError:
+            raise TypeError("slice indices must be integers or None or have an __index__ method, got "
+                            f"{type(i).__name__}") from None
+    return i if LEFT_OUT < i < -LEFT_OUT else LEFT_OUT + 1 if i < 0 else -1 - LEFT_OUT
 
 
 def _step(i) -> int:
@@ -78,7 +78,8 @@ def _step(i) -> int:
 def _tensor_part(item: Tensor, code, indices, masks) -> None:
     h = item._h
     if h.dtype >= 6:
-        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {item.dtype!r}")
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got an index of "
+                         f"{item.dtype!r}")
     if h.flags & FLAG_VIEW:
         refresh(item)
     if h.dtype >= 2:
@@ -159,28 +160,48 @@ _NODES = {AT: _with_code("select", "SelectBackward0"), SLICE: _with_code("slice"
 
 def pick(x: Tensor, code) -> Tensor:
     """The view of ``x`` that a code without index tensors makes."""
-    if x._h.flags & FLAG_VIEW:
+    viewed = x._h.flags & FLAG_VIEW
+    if viewed:
         refresh(x)
     h = lib.tt_index_view(x._h, len(code) // 4, code)
     if not h:
         raise error()
-    return _picked(x, h, code)
+    return _picked(x, viewed, h, code)
 
 
-def _picked(x: Tensor, h, code) -> Tensor:
+def _picked(x: Tensor, viewed, h, code) -> Tensor:
+    """The tensor of a view ``h`` of ``x``, tracked and recorded; ``viewed`` is x's own FLAG_VIEW."""
     out = new(Tensor)
     out._h = h
     out._node = None
-    track(x, out)
+    if modes:
+        track(x, out)
+        if x._node is not None and current().grad:
+            out._node = link(_node_class(code), (x._node,), (unpack(x._h.shape, x._h.ndim), code), ())
+        return out
+    out._view = view = new(View)
+    if viewed:
+        made = x._view
+        view.base, view.creation = made.base, made.creation
+    else:
+        view.base, view.creation = x, DEFAULT
     edge = x._node
-    if edge is not None and h.dtype >= 6 and not (modes and not current().grad):
-        cls = _NODES[REST]
-        for k in range(len(code) - 4, -4, -4):
-            if code[k] != REST:
-                cls = _NODES[code[k]]
-                break
-        out._node = link(cls, (edge,), (x.shape, code), ())
+    if edge is None:
+        return out
+    out._node = node = new(_node_class(code))  # as link() does, outside of any mode
+    h = x._h
+    node.edges, node.saved, node.versions = (edge,), (unpack(h.shape, h.ndim), code), ()
+    node.key = -count()
+    node.extra = None
     return out
+
+
+def _node_class(code):
+    """The class that names the last thing done."""
+    for k in range(len(code) - 4, -4, -4):
+        if code[k] != REST:
+            return _NODES[code[k]]
+    return _NODES[REST]
 
 
 @primitive(name="slice_backward", g=lambda g, code: pick(g, code))
@@ -267,22 +288,34 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
 
 # The subscript operators.
 
+_index_int = lib.tt_index_int
+_ROWS = (INDEX, 1, 0, 0)
+_by_one = reader("index")
 
 def getitem(self, key):
     """``x[key]``: a view for integers, slices, None and Ellipsis; a copy where tensors, lists or masks are among them.
     Follows ``torch.Tensor.__getitem__``."""
     if type(key) is int:
         h = self._h
-        if h.flags & FLAG_VIEW:
+        viewed = h.flags & FLAG_VIEW
+        if viewed:
             refresh(self)
-        h = lib.tt_index_int(h, key)
+        h = _index_int(h, key)
         if not h:
             raise error()
-        return _picked(self, h, (AT, key, 0, 0))
+        return _picked(self, viewed, h, (AT, key, 0, 0))
+    if type(key) is slice:
+        step = key.step
+        return pick(self, (SLICE, _end(key.start), _end(key.stop), LEFT_OUT if step is None else _step(step)))
+    if type(key) is Tensor and key._h.dtype == 5 and key._h.ndim:
+        return _by_one(self, _ROWS, key)
     code, indices = parse(self, _as_tuple(key))
     if not indices:
         return pick(self, tuple(code))
     return reader("index", len(indices))(self, tuple(code), *indices)
+
+
+_PLAIN = {Tensor, float, int, bool}
 
 
 def _value(self, value) -> Tensor:
@@ -297,11 +330,13 @@ def setitem(self, key, value):
     """``x[key] = value``, in place. The value is a number, or a tensor that broadcasts to ``x[key]``."""
     if isinstance(key, Tensor) and key._h.dtype == 0 and key._h.ndim and _assign_masked(self, key, value):
         return
-    values = _value(self, value)
+    if type(value) not in _PLAIN:
+        value = _value(self, value)
     code, indices = parse(self, _as_tuple(key))
     if not indices:
         _assign(pick(self, tuple(code)), value)
         return
+    values = _value(self, value)
     if values._h.ndim:
         _check_dtypes(self, values)
     putter("index_put", len(indices))[1](self, tuple(code), values, REPLACE, *indices)

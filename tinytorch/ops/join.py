@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..backends.cpu import lib
 from ..tensor import Tensor, wrap
-from .declare import FUNCTIONS, both, function, ints, primitive
+from .declare import FUNCTIONS, both, deliver, function, ints, primitive
 from .shape import _reshape
 
 
@@ -57,8 +57,7 @@ def cat(tensors, dim=0, *, out=None):
             raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
     dim = tensors[0]._dim(dim)
     sizes = [x._h.shape[dim] if dim < x._h.ndim else 0 for x in tensors]
-    result = _cat(tensors, dim, code, sizes, _casts(tensors, code))
-    return result if out is None else out.copy_(result)
+    return deliver("cat", _cat(tensors, dim, code, sizes, _casts(tensors, code)), out)
 
 
 FUNCTIONS["concat"] = FUNCTIONS["concatenate"] = cat
@@ -68,8 +67,7 @@ FUNCTIONS["concat"] = FUNCTIONS["concatenate"] = cat
 def stack(tensors, dim=0, *, out=None):
     """The tensors, all of one shape, along a new dimension ``dim``. Follows ``torch.stack``."""
     code = _common("stack", tensors)
-    result = _stack(list(tensors), tensors[0]._dim(dim, 1), code, _casts(tensors, code))
-    return result if out is None else out.copy_(result)
+    return deliver("stack", _stack(list(tensors), tensors[0]._dim(dim, 1), code, _casts(tensors, code)), out)
 
 
 @function
@@ -170,24 +168,23 @@ def tile(input, *dims):
     return repeat(input, *((1,) * (input._h.ndim - len(dims)) + dims))
 
 
-for _name, _dim in (("hsplit", 1), ("vsplit", 0), ("dsplit", 2)):
+def _splitter(name: str, dim: int, least: int):
+    def parts(input, indices_or_sections):
+        if input._h.ndim < least:
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension(s), but got a tensor "
+                               f"with {input._h.ndim} dimensions!")
+        along = 0 if input._h.ndim == 1 else dim
+        if isinstance(indices_or_sections, int) and input._h.shape[along] % indices_or_sections:
+            raise RuntimeError(f"{name}: the size of dimension {along} ({input._h.shape[along]}) is not divisible by "
+                               f"{indices_or_sections}")
+        return input.tensor_split(indices_or_sections, along)
 
-    def _make(name=_name, dim=_dim):
-        def parts(input, indices_or_sections):
-            need = dim + 1 if dim else 2
-            if input._h.ndim < (1 if name == "hsplit" else need):
-                raise RuntimeError(f"torch.{name} requires a tensor with at least {need} dimension(s)")
-            along = 0 if input._h.ndim == 1 else dim
-            if isinstance(indices_or_sections, int) and input._h.shape[along] % indices_or_sections:
-                raise RuntimeError(f"{name}: the size of dimension {along} ({input._h.shape[along]}) is not divisible "
-                                   f"by {indices_or_sections}")
-            return input.tensor_split(indices_or_sections, along)
+    parts.__name__ = parts.__qualname__ = name
+    parts.__doc__ = f"``tensor_split`` along dimension {dim}."
+    return both(parts)
 
-        parts.__name__ = parts.__qualname__ = name
-        parts.__doc__ = f"``tensor_split`` along dimension {dim}."
-        return both(parts)
 
-    _make()
+hsplit, vsplit, dsplit = _splitter("hsplit", 1, 1), _splitter("vsplit", 0, 2), _splitter("dsplit", 2, 3)
 
 for _alias, _name in (("swapaxes", "transpose"), ("swapdims", "transpose"), ("moveaxis", "movedim")):
     FUNCTIONS[_alias] = FUNCTIONS[_name]

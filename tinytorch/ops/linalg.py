@@ -9,9 +9,8 @@ from __future__ import annotations
 from ..backends import blas
 from ..backends.cpu import error, lib
 from ..tensor import Tensor, wrap
-from .declare import both, function, method, primitive
+from .declare import both, deliver, function, method, primitive
 from .hot import computed, direct
-from .reduce import give
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -82,7 +81,7 @@ def matmul(input, other, *, out=None):
     """The product of matrices, vectors or stacks of matrices: the last two dimensions are multiplied, those before
     them broadcast; a vector is a row on the left and a column on the right. RuntimeError when shapes or dtypes do not
     match. Follows ``torch.matmul``."""
-    return _matmul(input, other) if out is None else give(out, _matmul(input, other), "matmul")
+    return _matmul(input, other) if out is None else deliver("matmul", _matmul(input, other), out)
 
 
 def _want(op, t, name, ndim, what):
@@ -96,7 +95,7 @@ def mm(input, mat2, *, out=None):
     _want("mm", input, "self", 2, "matrix")
     _want("mm", mat2, "mat2", 2, "matrix")
     result = _mm(input, mat2)
-    return result if out is None else give(out, result, "mm")
+    return deliver("mm", result, out)
 
 
 @both
@@ -109,7 +108,7 @@ def bmm(input, mat2, *, out=None):
         raise RuntimeError(f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but "
                            f"got: [{b[0]}, {b[1]}].")
     result = _bmm(input, mat2)
-    return result if out is None else give(out, result, "bmm")
+    return deliver("bmm", result, out)
 
 
 @both
@@ -118,7 +117,7 @@ def mv(input, vec, *, out=None):
     _want("mv", input, "input", 2, "matrix")
     _want("mv", vec, "vec", 1, "vector")
     result = _mv(input, vec)
-    return result if out is None else give(out, result, "mv")
+    return deliver("mv", result, out)
 
 
 @both
@@ -128,7 +127,7 @@ def dot(input, tensor, *, out=None):
         if t._h.ndim != 1:
             raise RuntimeError(f"dot: 1D tensors expected, but got {input._h.ndim}D and {tensor._h.ndim}D tensors")
     result = _dot(input, tensor)
-    return result if out is None else give(out, result, "dot")
+    return deliver("dot", result, out)
 
 
 @both
@@ -148,7 +147,7 @@ def inner(input, other, *, out=None):
             raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes "
                                f"{list(input.shape)} and {list(other.shape)}")
         result = tensordot(input, other, ([-1], [-1]))
-    return result if out is None else give(out, result, "inner")
+    return deliver("inner", result, out)
 
 
 @both
@@ -157,7 +156,7 @@ def outer(input, vec2, *, out=None):
     _want("outer", input, "self", 1, "vector")
     _want("outer", vec2, "vec2", 1, "vector")
     result = input.unsqueeze(1) * vec2
-    return result if out is None else give(out, result, "outer")
+    return deliver("outer", result, out)
 
 
 
@@ -263,7 +262,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
         result = _addmm(input, mat1, mat2, beta, alpha)
     else:
         result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
-    return result if out is None else give(out, result, "addmm")
+    return deliver("addmm", result, out)
 
 
 @both
@@ -271,14 +270,14 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * mat @ vec``. Follows ``torch.addmv``."""
     _is_floating("addmv", mat, beta, alpha)
     result = _plus("addmv", input, mv(mat, vec), beta, alpha)
-    return result if out is None else give(out, result, "addmv")
+    return deliver("addmv", result, out)
 
 
 @both
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * outer(vec1, vec2)``. Follows ``torch.addr``."""
     result = _plus("addr", input, outer(vec1, vec2), beta, alpha)
-    return result if out is None else give(out, result, "addr")
+    return deliver("addr", result, out)
 
 
 @both
@@ -286,7 +285,7 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * bmm(batch1, batch2)``. Follows ``torch.baddbmm``."""
     _is_floating("baddbmm", batch1, beta, alpha)
     result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
-    return result if out is None else give(out, result, "baddbmm")
+    return deliver("baddbmm", result, out)
 
 
 @both
@@ -294,7 +293,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * bmm(batch1, batch2).sum(0)``. Follows ``torch.addbmm``."""
     _is_floating("addbmm", batch1, beta, alpha)
     result = _plus("addbmm", input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
-    return result if out is None else give(out, result, "addbmm")
+    return deliver("addbmm", result, out)
 
 
 def _in_place(fn):
@@ -355,7 +354,7 @@ def tensordot(a, b, dims=2, out=None):
     left = a.permute(*keep_a, *over_a).reshape(_numel(rows), k)
     right = b.permute(*over_b, *keep_b).reshape(k, _numel(cols))
     result = _mm(left, right).reshape(*rows, *cols) if rows or cols else _mm(left, right).reshape(())
-    return result if out is None else give(out, result, "tensordot")
+    return deliver("tensordot", result, out)
 
 
 def _numel(sizes):
@@ -392,7 +391,7 @@ def chain_matmul(*matrices, out=None):
         return matrices[i] if i == j else _mm(product(i, split[i][j]), product(split[i][j] + 1, j))
 
     result = product(0, len(matrices) - 1)
-    return result if out is None else give(out, result, "chain_matmul")
+    return deliver("chain_matmul", result, out)
 
 
 @both
@@ -407,7 +406,7 @@ def cross(input, other, dim=None, *, out=None):
                            f"{other.shape[dim]}")
     a, b = input.roll(-1, dim), other.roll(-1, dim)
     result = (input * b - a * other).roll(-1, dim)
-    return result if out is None else give(out, result, "cross")
+    return deliver("cross", result, out)
 
 
 @both
@@ -419,7 +418,7 @@ def kron(input, other, *, out=None):
     left = input.reshape([s for pair in zip(a, (1,) * n) for s in pair])
     right = other.reshape([s for pair in zip((1,) * n, b) for s in pair])
     result = (left * right).reshape([x * y for x, y in zip(a, b)])
-    return result if out is None else give(out, result, "kron")
+    return deliver("kron", result, out)
 
 
 @both

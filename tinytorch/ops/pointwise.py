@@ -13,7 +13,7 @@ from ..dtypes import ALL
 from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
 from ..tensor import Tensor, wrap
-from .declare import FUNCTIONS, binary, both, function, method, operand, ternary, unary, without_history
+from .declare import FUNCTIONS, binary, both, composite, function, method, operand, ternary, unary, without_history
 
 # Arithmetic.
 
@@ -27,9 +27,11 @@ _div = binary("div", lambda g, b: g / b, lambda g, b, out: -g * out / b, dunder=
 remainder = binary("remainder", lambda g: g, lambda g, a, b: -g * a.floor_divide(b), dunder="mod",
                    doc="a modulo b, with the sign of b.")
 fmod = binary("fmod", lambda g: g, lambda g, a, b: -g * (a / b).trunc(), doc="a modulo b, with the sign of a.")
-floor_divide = binary("floor_divide", lambda g: None, lambda g: None, dunder="floordiv",
-                      doc="The floor of a / b, broadcast.")
-_trunc_divide = binary("trunc_divide", lambda g: None, lambda g: None, attach=False, doc="a / b rounded to zero.")
+floor_divide = binary("floor_divide", dunder="floordiv", doc="The floor of a / b, broadcast.")
+_div_floor = binary("floor_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", attach=False,
+                    doc="a / b rounded down.")
+_div_trunc = binary("trunc_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", attach=False,
+                    doc="a / b rounded to zero.")
 
 
 def _pow_a(g, a, b):
@@ -105,7 +107,9 @@ erfc = unary("erfc", lambda g, input: g * (-_TWO_OVER_SQRT_PI * (-(input * input
 erfinv = unary("erfinv", lambda g, out: g * ((out * out).exp() / _TWO_OVER_SQRT_PI),
                doc="The inverse error function.")
 lgamma = unary("lgamma", lambda g, input: g * input.digamma(), doc="log |gamma(x)|.")
-digamma = unary("digamma", doc="The derivative of lgamma.")
+digamma = unary("digamma", lambda g, input: g * _zeta(input.new_full((), 2), input), doc="The derivative of lgamma.")
+_zeta = binary("zeta", None, lambda g, a, b: g * (-a * _zeta(a + 1, b)), attach=False,
+               doc="Hurwitz's zeta of a > 1 at b: the sum over k of (b + k)^-a.")
 
 # Activations, with their derivatives' own kernels for when no higher derivative is asked.
 
@@ -284,16 +288,26 @@ def clamp_(self, min=None, max=None):
     return fn.info.into(self, args, "clamp_")
 
 
-@both
+@composite
 def clamp_min(input, min):
     """``clamp`` from below alone."""
     return clamp(input, min)
 
 
-@both
+@composite
 def clamp_max(input, max):
     """``clamp`` from above alone."""
     return clamp(input, None, max)
+
+
+@composite
+def polygamma(n, input):
+    """The ``n``-th derivative of digamma; ``n`` is a number not below 0 (for the method, the argument)."""
+    if isinstance(n, Tensor):  # the method: self.polygamma(n)
+        n, input = input, n
+    if n < 0:
+        raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
+    return input.digamma() if n == 0 else (-1.0) ** (n + 1) * math.factorial(n) * _zeta(input.new_full((), n + 1.0), input)
 
 
 @both
@@ -373,7 +387,7 @@ def rsub(input, other, *, alpha=1):
     return _sub(other, _scaled("rsub", other, input, alpha))
 
 
-_ROUNDINGS = {None: _div, "trunc": _trunc_divide, "floor": floor_divide}
+_ROUNDINGS = {None: _div, "trunc": _div_trunc, "floor": _div_floor}
 
 
 def _rounding(op, mode):
@@ -386,7 +400,8 @@ def _rounding(op, mode):
 def div(input, other, *, rounding_mode=None, out=None):
     """``input / other``, broadcast; with ``rounding_mode`` "floor" or "trunc" the quotient is rounded so and keeps an
     integer dtype. Follows ``torch.div``."""
-    return _rounding("div", rounding_mode)(input, other, out=out)
+    fn = _rounding("div", rounding_mode)
+    return fn(input, other) if out is None else fn.info.into(out, (input, other), "div")
 
 
 @method
@@ -419,19 +434,19 @@ def float_power(input, exponent):
     return pow(*double)
 
 
-@both
+@composite
 def deg2rad(input):
     """Degrees as radians."""
     return input * (math.pi / 180)
 
 
-@both
+@composite
 def rad2deg(input):
     """Radians as degrees."""
     return input * (180 / math.pi)
 
 
-@both
+@composite
 def logit(input, eps=None):
     """log(x / (1 - x)); with ``eps``, x is clamped to [eps, 1 - eps] first."""
     x = input if eps is None else input.clamp(eps, 1 - eps)

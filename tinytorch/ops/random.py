@@ -1,1 +1,333 @@
-"""Operators: random numbers."""
+"""Operators: random numbers, from a counter-based generator. See Note [Random streams] in kernels/scalar/philox.h."""
+
+from __future__ import annotations
+
+import operator
+
+from ..autograd.leaf import make_leaf
+from ..backends.cpu import error, lib
+from ..dtypes import ALL, float64
+from ..generator import (default_generator, get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
+from ..layouts import preserve_format
+from ..tensor import Tensor, wrap
+from .create import code_of, finish, into, size_argument, sizes
+from .create_like import empty_handle
+from .declare import FUNCTIONS, both, function, method, primitive
+from .overwrite import Overwrite
+from .values import dtype_code
+
+for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
+    function(_fn)
+FUNCTIONS["default_generator"] = default_generator
+
+_KINDS = {name: lib.tt_random_kind(name.encode())
+          for name in ("uniform", "normal", "log_normal", "exponential", "cauchy", "geometric", "mask")}
+_UNIFORM, _NORMAL, _MASK = _KINDS["uniform"], _KINDS["normal"], _KINDS["mask"]
+_DIGITS = {6: 11, 7: 8, 8: 24, 9: 53}  # of floating dtypes: the integers they all hold go to 2 to this power
+_LIMITS = {0: (0, 1), 1: (0, 255), 2: (-128, 127), 3: (-(1 << 15), (1 << 15) - 1), 4: (-(1 << 31), (1 << 31) - 1),
+           5: (-(1 << 63), (1 << 63) - 1)}
+
+
+def _draw(h, kind: int, op: str, generator, a: float, b: float, device=None, requires_grad=False) -> Tensor:
+    """A new tensor on the descriptor ``h``, filled."""
+    t = finish(h, op, device)
+    if lib.tt_random(h, kind, pointer(generator, op), a, b) < 0:
+        raise error(op)
+    return make_leaf(t) if requires_grad else t
+
+
+def _fresh(op: str, kind: int, a: float, b: float, what: str):
+    def create(*size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+               pin_memory=False, names=None, **named):
+        if named:
+            size = size_argument(op, size, named)
+        shape = sizes(size, op)
+        if out is not None:
+            made = into(out, shape, op)
+            return made.uniform_(generator=generator) if kind == _UNIFORM else made.normal_(generator=generator)
+        h = lib.tt_empty(code_of(dtype, op), len(shape), shape)
+        return _draw(h, kind, op, generator, a, b, device, requires_grad)
+
+    create.__name__ = create.__qualname__ = op
+    create.__doc__ = f"A tensor of shape ``size`` of {what}. RuntimeError for integer dtypes. Follows ``torch.{op}``."
+    return function(create)
+
+
+rand = _fresh("rand", _UNIFORM, 0.0, 1.0, "numbers uniform on [0, 1)")
+randn = _fresh("randn", _NORMAL, 0.0, 1.0, "normal numbers of mean 0 and variance 1")
+
+
+def _fresh_like(op: str, kind: int, a: float, b: float, what: str):
+    def create(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
+               memory_format=preserve_format, generator=None):
+        return _draw(empty_handle(input, dtype, memory_format, op), kind, op, generator, a, b, device, requires_grad)
+
+    create.__name__ = create.__qualname__ = op
+    create.__doc__ = f"A tensor like ``input`` of {what}. Follows ``torch.{op}``."
+    return function(create)
+
+
+rand_like = _fresh_like("rand_like", _UNIFORM, 0.0, 1.0, "numbers uniform on [0, 1)")
+randn_like = _fresh_like("randn_like", _NORMAL, 0.0, 1.0, "normal numbers of mean 0 and variance 1")
+
+
+# Integers.
+
+
+def _range(op: str, code: int, low: int, high: int) -> int:
+    """The number of integers from ``low`` to below ``high``. RuntimeError if there are none or the dtype lacks some."""
+    if low >= high:
+        raise RuntimeError(f"{op}: random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if code < 6:
+        least, most = _LIMITS[code]
+    else:
+        least, most = -(1 << 63), (1 << 63) - 1
+    if not least <= low <= most:
+        raise RuntimeError(f"{op}: from is out of bounds for {ALL[code].name}: {low}")
+    if high - 1 > most:
+        raise RuntimeError(f"{op}: to - 1 is out of bounds for {ALL[code].name}: {high - 1}")
+    return high - low & (1 << 64) - 1
+
+
+def _integers(h, op: str, generator, low: int, count: int, device, requires_grad) -> Tensor:
+    t = finish(h, op, device)
+    if lib.tt_random_integers(h, pointer(generator, op), low, count) < 0:
+        raise error(op)
+    return make_leaf(t) if requires_grad else t
+
+
+def _bounds(op: str, low, high) -> tuple[int, int]:
+    low, high = (0, low) if high is None else (low, high)
+    try:
+        return operator.index(low), operator.index(high)
+    except TypeError:
+        raise TypeError(f"{op}(): arguments 'low' and 'high' must be int, got {low!r} and {high!r}") from None
+
+
+@function
+def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
+            requires_grad=False, pin_memory=False) -> Tensor:
+    """``randint(high, size)``, ``randint(low, high, size)``: integers uniform from ``low`` (0) to below ``high``; int64
+    unless a dtype is given. RuntimeError for an empty range. Follows ``torch.randint``."""
+    args = list(args)
+    if size is None and args:
+        size = args.pop()
+    if len(args) > 2 or size is None or isinstance(size, int):
+        raise TypeError("randint(): wanted randint(high, size) or randint(low, high, size) with a tuple for size")
+    if len(args) == 2:
+        low, high = args
+    elif args:
+        low, high = (0 if low is None else low, args[0]) if high is None else (args[0], high)
+    low, high = _bounds("randint", 0 if low is None and high is not None else low, high)
+    shape = sizes((size,), "randint")
+    if out is not None:
+        return into(out, shape, "randint").random_(low, high, generator=generator)
+    code = 5 if dtype is None else dtype_code(dtype, "randint")
+    count = _range("randint", code, low, high)
+    return _integers(lib.tt_empty(code, len(shape), shape), "randint", generator, low, count, device, requires_grad)
+
+
+@function
+def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layout=None, device=None,
+                 requires_grad=False, pin_memory=False, memory_format=preserve_format) -> Tensor:
+    """``randint_like(input, high)``, ``randint_like(input, low, high)``: integers, in the shape and dtype of ``input``.
+    Follows ``torch.randint_like``."""
+    low, high = _bounds("randint_like", 0 if low is None else low, high)
+    h = empty_handle(input, dtype, memory_format, "randint_like")
+    count = _range("randint_like", input._h.dtype if dtype is None else dtype.code, low, high)
+    return _integers(h, "randint_like", generator, low, count, device, requires_grad)
+
+
+@function
+def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
+             pin_memory=False) -> Tensor:
+    """The integers 0 to n - 1 in random order; int64 unless a dtype is given. Follows ``torch.randperm``."""
+    code = 5 if dtype is None else dtype_code(dtype, "randperm")
+    if code < 5 and n - 1 > _LIMITS[code][1] or code > 5 and n > 1 << _DIGITS[code]:
+        raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
+    made = finish(lib.tt_randperm(code, n, pointer(generator, "randperm")), "randperm", device)
+    if out is not None:
+        return into(out, made.shape, "randperm").copy_(made)
+    return made.requires_grad_() if requires_grad else made
+
+
+# In place.
+
+_writers = {name: Overwrite(name + "_", title) for name, title in (
+    ("uniform", "UniformBackward0"), ("normal", "NormalBackward0"), ("log_normal", "LogNormalBackward0"),
+    ("exponential", "ExponentialBackward0"), ("cauchy", "CauchyBackward0"), ("geometric", "GeometricBackward0"),
+    ("bernoulli", "BernoulliBackward2"), ("random", "RandomBackward0"))}
+
+
+def _fill(self, name: str, generator, a: float, b: float) -> Tensor:
+    return _writers[name](self, lib.tt_random, _KINDS[name], pointer(generator, name + "_"), a, b)
+
+
+@method
+def uniform_(self, from_=0.0, to=1.0, *, generator=None, **named):
+    """Numbers uniform on [from, to), in place. Follows ``torch.Tensor.uniform_``."""
+    from_ = named.pop("from", from_)
+    if named:
+        raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
+    if not from_ <= to:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    return _fill(self, "uniform", generator, from_, to)
+
+
+@method
+def normal_(self, mean=0.0, std=1.0, *, generator=None):
+    """Normal numbers, in place. RuntimeError for a negative ``std``. Follows ``torch.Tensor.normal_``."""
+    if not std >= 0:
+        raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
+    return _fill(self, "normal", generator, mean, std)
+
+
+@method
+def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
+    """exp of normal numbers, in place. RuntimeError unless std > 0. Follows ``torch.Tensor.log_normal_``."""
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    return _fill(self, "log_normal", generator, mean, std)
+
+
+@method
+def exponential_(self, lambd=1.0, *, generator=None):
+    """Exponential numbers of rate ``lambd``, in place. RuntimeError unless lambd > 0. Follows
+    ``torch.Tensor.exponential_``."""
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    return _fill(self, "exponential", generator, lambd, 0.0)
+
+
+@method
+def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
+    """Cauchy numbers, in place. RuntimeError unless sigma > 0. Follows ``torch.Tensor.cauchy_``."""
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    return _fill(self, "cauchy", generator, median, sigma)
+
+
+@method
+def geometric_(self, p, *, generator=None):
+    """The number of trials up to the first success of probability ``p``, in place. RuntimeError unless 0 < p < 1.
+    Follows ``torch.Tensor.geometric_``."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    return _fill(self, "geometric", generator, p, 0.0)
+
+
+@method
+def random_(self, from_=None, to=None, *, generator=None, **named):
+    """``random_()``: integers up to the largest that the dtype holds with all below it; ``random_(to)``,
+    ``random_(from, to)``: from ``from`` (0) to below ``to``; in place. Follows ``torch.Tensor.random_``."""
+    code = self._h.dtype
+    most = _LIMITS[code][1] if code < 6 else 1 << _DIGITS[code]
+    from_ = named.pop("from", from_)
+    if named:
+        raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(named))}'")
+    if from_ is not None and to is None:
+        from_, to = 0, from_
+    low, high = (0, most + 1) if to is None else _bounds("random_", 0 if from_ is None else from_, to)
+    count = _range("random_", code, low, high)
+    return _writers["random"](self, lib.tt_random_integers, pointer(generator, "random_"), low, count)
+
+
+def _probability(p, op: str) -> float:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"{op} expects p to be in [0, 1], but got p={p}")
+    return p
+
+
+@method
+def bernoulli_(self, p=0.5, *, generator=None):
+    """1 with probability ``p``, a number or a tensor of probabilities, else 0; in place. Follows
+    ``torch.Tensor.bernoulli_``."""
+    g = pointer(generator, "bernoulli_")
+    if not isinstance(p, Tensor):
+        return _writers["bernoulli"](self, lib.tt_random, _MASK, g, _probability(p, "bernoulli_"), 1.0)
+    chances = p.detach().expand(self.shape).to(float64).contiguous()
+    return _writers["bernoulli"](self, lib.tt_bernoulli, chances._h, g)
+
+
+# From distributions.
+
+
+def _zeros(g):
+    return g.new_zeros(()).expand(g.shape)
+
+
+@primitive(input=_zeros, title="BernoulliBackward0")
+def _bernoulli(input, g):
+    out = wrap(lib.tt_empty_like(input._h, input._h.dtype))
+    chances = input.detach().to(float64).contiguous()
+    if lib.tt_bernoulli(out._h, chances._h, g) < 0:
+        raise error("bernoulli")
+    return out
+
+
+@both
+def bernoulli(input, p=None, *, generator=None, out=None):
+    """1 with the probability that stands in ``input``, else 0, in its dtype; with ``p``, that probability for all.
+    RuntimeError outside of [0, 1]. Follows ``torch.bernoulli``."""
+    g = pointer(generator, "bernoulli")
+    if p is not None:
+        made = _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "bernoulli", generator,
+                     _probability(p, "bernoulli"), 1.0)
+    else:
+        if input._h.dtype < 6:
+            raise NotImplementedError(f"bernoulli: probabilities must be floating, got {input.dtype!r}")
+        made = _bernoulli(input, g)
+    return made if out is None else into(out, made.shape, "bernoulli").copy_(made)
+
+
+@primitive(mean=lambda g, mean_shape: g.new_zeros(()).expand(mean_shape),
+           std=lambda g, std_shape: g.new_zeros(()).expand(std_shape), title="NormalBackward0")
+def _normal(mean, std, g):
+    mean, std = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
+    like = mean + std
+    z = wrap(lib.tt_empty_like(like._h, like._h.dtype))
+    if lib.tt_random(z._h, _NORMAL, g, 0.0, 1.0) < 0:
+        raise error("normal")
+    return z * std + mean
+
+
+@function
+def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None,
+           requires_grad=False, pin_memory=False) -> Tensor:
+    """Normal numbers: ``mean`` and ``std`` are numbers with a ``size``, or one or both are tensors. RuntimeError for a
+    negative ``std``. Follows ``torch.normal``."""
+    if not isinstance(std, Tensor) and not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+        if size is None:
+            raise TypeError("normal(): argument 'size' is needed when mean and std are numbers")
+        shape = sizes((size,), "normal")
+        if out is not None:
+            return into(out, shape, "normal").normal_(mean, std, generator=generator)
+        h = lib.tt_empty(code_of(dtype, "normal"), len(shape), shape)
+        return _draw(h, _NORMAL, "normal", generator, mean, std, device, requires_grad)
+    for x in (mean, std):
+        if isinstance(x, Tensor) and x._h.dtype < 6:
+            raise NotImplementedError(f"normal: mean and std must be floating, got {x.dtype!r}")
+    if isinstance(std, Tensor) and bool(std.detach().lt(0).any()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    made = _normal(mean, std, pointer(generator, "normal"))
+    return made if out is None else into(out, made.shape, "normal").copy_(made)
+
+
+@both
+def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Tensor:
+    """``num_samples`` categories from each row of weights, int64, with or without replacement. RuntimeError for
+    negative, infinite or all-zero weights, or too few of them. Follows ``torch.multinomial``."""
+    if input._h.dtype < 6:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype!r}")
+    weights = input.detach().to(float64).contiguous()
+    made = finish(lib.tt_multinomial(weights._h, num_samples, replacement, pointer(generator, "multinomial")),
+                  "multinomial")
+    return made if out is None else into(out, made.shape, "multinomial").copy_(made)
+
+
+def dropout_mask(input: Tensor, p: float) -> Tensor:
+    """Like ``input``: 0 with probability ``p``, else 1 / (1 - p)."""
+    return _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "dropout", None, 1.0 - p,
+                 1.0 / (1.0 - p) if p < 1 else 0.0)

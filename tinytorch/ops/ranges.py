@@ -164,8 +164,8 @@ def meshgrid(*tensors, indexing=None):
     first = tensors[0]
     for k, t in enumerate(tensors):
         if t.dtype is not first.dtype:
-            raise RuntimeError(f"meshgrid expects all tensors to have the same dtype: tensor 0 is {first.dtype!r}, tensor "
-                               f"{k} is {t.dtype!r}")
+            raise RuntimeError(f"meshgrid expects all tensors to have the same dtype: tensor 0 is {first.dtype!r}, "
+                               f"tensor {k} is {t.dtype!r}")
         if t.ndim > 1:
             raise RuntimeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {tuple(t.shape)} "
                                f"for tensor {k}")

@@ -8,11 +8,11 @@ from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import bool as _bool
 from ..tensor import Tensor, wrap
 from .create import tensor
-from .declare import both, function, ints, primitive
+from .declare import both, deliver, function, ints, primitive
 from .index import AT, INDEX, KEEP, LEFT_OUT, SLICE, reader, view_scatter
 from .join import cat
 from .shape import contiguous_strides
-from .update import deliver, updating
+from .update import updating
 
 # Order along dimensions.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from .. import return_types
 from ..autograd.modes import current, modes
 from ..autograd.node import link, node_class, saved_versions
-from ..autograd.views import FLAG_VIEW, refresh, writer_number, wrote
-from ..backends.cpu import check, error, ffi, lib
+from ..autograd.views import FLAG_VIEW, refresh
+from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, new, wrap
-from .declare import both, method, primitive, requires
+from .declare import both, deliver, method, primitive, requires
 from .join import cat
 from .pointwise import maximum, minimum
 
@@ -53,24 +53,6 @@ def fresh(input: Tensor):
     if input._h.flags & FLAG_VIEW:
         refresh(input)
     return input._h
-
-
-def give(out: Tensor | None, result: Tensor, op: str) -> Tensor:
-    """``result``, copied into ``out`` where the caller gave one, which takes its shape if it was empty."""
-    if out is None:
-        return result
-    if requires(out) or result._node is not None:
-        raise RuntimeError(f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
-                           "of the arguments requires grad.")
-    if out.dtype is not result.dtype and (out._h.dtype < _FLOATS <= result._h.dtype):
-        raise RuntimeError(f"{op}(): result type {result.dtype.name} can't be cast to the desired output type "
-                           f"{out.dtype.name}")
-    if out.shape != result.shape:
-        out.resize_(result.shape)
-    check(lib.tt_copy(out._h, result._h), op)
-    lib.tt_bump(out._h, writer_number(op))
-    wrote(out)
-    return out
 
 
 @primitive(view=True, input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1))
@@ -141,7 +123,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if dim is None and dtype is None and out is None:
         return _sum(input, 0, 0, keepdim, -1)
     how, dims = reduced("sum", input, dim)
-    return give(out, _sum(input, how, dims, keepdim, -1 if dtype is None else dtype.code), "sum")
+    return deliver("sum", _sum(input, how, dims, keepdim, -1 if dtype is None else dtype.code), out)
 
 
 @both
@@ -149,14 +131,14 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """The mean over all dimensions or those of ``dim``; RuntimeError for integers without a floating ``dtype``.
     Follows ``torch.mean``."""
     how, dims = reduced("mean", input, dim)
-    return give(out, _mean(input, how, dims, keepdim, -1 if dtype is None else dtype.code), "mean")
+    return deliver("mean", _mean(input, how, dims, keepdim, -1 if dtype is None else dtype.code), out)
 
 
 @both
 def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """``sum`` that takes NaN as 0. Follows ``torch.nansum``."""
     how, dims = reduced("nansum", input, dim)
-    return give(out, _nansum(input, how, dims, keepdim, -1 if dtype is None else dtype.code), "nansum")
+    return deliver("nansum", _nansum(input, how, dims, keepdim, -1 if dtype is None else dtype.code), out)
 
 
 @both
@@ -166,7 +148,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
                            f"{input.dtype.name}")
     valid = (~input.isnan()).sum(dim, keepdim)
-    return give(out, nansum(input, dim, keepdim, dtype=dtype) / valid, "nanmean")
+    return deliver("nanmean", nansum(input, dim, keepdim, dtype=dtype) / valid, out)
 
 
 @primitive(title="SumToSizeBackward0", input=lambda g, input_shape: g.expand(input_shape))
@@ -224,7 +206,7 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if dim is not None and not hasattr(dim, "__index__"):
         raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
     how, dims = reduced("prod", input, dim)
-    return give(out, _prod(input, how, dims, keepdim, -1 if dtype is None else dtype.code), "prod")
+    return deliver("prod", _prod(input, how, dims, keepdim, -1 if dtype is None else dtype.code), out)
 
 
 # Extremes. amax, amin, and max and min of everything, share the gradient among equal elements.
@@ -249,7 +231,7 @@ def amax(input, dim=(), keepdim=False, *, out=None):
     """The largest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
     ``torch.amax``."""
     how, dims = reduced("amax", input, dim)
-    return give(out, _amax(input, how, dims, keepdim, -1), "amax")
+    return deliver("amax", _amax(input, how, dims, keepdim, -1), out)
 
 
 @both
@@ -257,7 +239,7 @@ def amin(input, dim=(), keepdim=False, *, out=None):
     """The smallest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
     ``torch.amin``."""
     how, dims = reduced("amin", input, dim)
-    return give(out, _amin(input, how, dims, keepdim, -1), "amin")
+    return deliver("amin", _amin(input, how, dims, keepdim, -1), out)
 
 
 @both
@@ -299,14 +281,14 @@ def _extreme(name: str, largest: int, of_all, of_two, result):
         if dim is None:
             if keepdim:
                 raise TypeError(f"{name}(): argument 'keepdim' needs argument 'dim'")
-            return give(out, of_all(input, 0, 0, False, -1), name)
+            return deliver(name, of_all(input, 0, 0, False, -1), out)
         if not hasattr(dim, "__index__"):
             raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
         values = ffi.new("tt_array **")
         indices = wrap(lib.tt_reduce_index(largest, fresh(input), 1, dim, keepdim, values))
         values = select(input, wrap(values[0]), indices, dim, keepdim)
         if out is not None:
-            return result(give(out[0], values, name), give(out[1], indices, name))
+            return result(deliver(name, values, out[0]), deliver(name, indices, out[1]))
         return result(values, indices)
 
     extreme.__name__ = extreme.__qualname__ = name
@@ -345,7 +327,7 @@ def any(input, dim=None, keepdim=False, *, out=None):
     """Is any element nonzero? Over all dimensions or those of ``dim``; bool (uint8 for uint8). Follows
     ``torch.any``."""
     how, dims = (2, 0) if dim == () else reduced("any", input, dim)
-    return give(out, _any(input, how, dims, keepdim, -1), "any")
+    return deliver("any", _any(input, how, dims, keepdim, -1), out)
 
 
 @both
@@ -353,7 +335,7 @@ def all(input, dim=None, keepdim=False, *, out=None):
     """Are all elements nonzero? Over all dimensions or those of ``dim``; bool (uint8 for uint8). Follows
     ``torch.all``."""
     how, dims = (2, 0) if dim == () else reduced("all", input, dim)
-    return give(out, _all(input, how, dims, keepdim, -1), "all")
+    return deliver("all", _all(input, how, dims, keepdim, -1), out)
 
 
 @both

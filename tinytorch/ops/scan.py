@@ -11,9 +11,9 @@ import math
 from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..tensor import wrap
-from .declare import both, method, primitive
+from .declare import both, deliver, method, primitive
 from .join import cat
-from .reduce import fresh, give, in_dtype, put_back, shifted
+from .reduce import fresh, in_dtype, put_back, shifted
 
 _SUM, _PROD, _LOGSUMEXP = range(3)
 
@@ -86,32 +86,39 @@ def _code(dtype) -> int:
 @both
 def cumsum(input, dim, *, dtype=None, out=None):
     """The sums up to each element along ``dim``; integers and bools give int64. Follows ``torch.cumsum``."""
-    return give(out, _cumsum(input, input._dim(dim), 0, _code(dtype)), "cumsum")
+    return deliver("cumsum", _cumsum(input, input._dim(dim), 0, _code(dtype)), out)
 
 
 @both
 def cumprod(input, dim, *, dtype=None, out=None):
     """The products up to each element along ``dim``; integers and bools give int64. The derivative is exact where
     factors are zero. Follows ``torch.cumprod``."""
-    return give(out, _cumprod(input, input._dim(dim), _code(dtype)), "cumprod")
+    return deliver("cumprod", _cumprod(input, input._dim(dim), _code(dtype)), out)
+
+
+def _in_place(self, op, scan, dim, dtype):
+    if self._h.dtype == 0 and self._h.ndim and self._h.numel:
+        raise RuntimeError(f"{op}: not implemented for 'bool'")
+    # A copy is scanned, because the derivative may need what is overwritten here.
+    return self.copy_(scan(self.clone() if self._node is not None else self, dim, dtype=dtype))
 
 
 @method
 def cumsum_(self, dim, *, dtype=None):
     """``cumsum`` in place."""
-    return self.copy_(self.cumsum(dim, dtype=dtype))
+    return _in_place(self, "cumsum_", cumsum, dim, dtype)
 
 
 @method
 def cumprod_(self, dim, *, dtype=None):
     """``cumprod`` in place."""
-    return self.copy_(self.cumprod(dim, dtype=dtype))
+    return _in_place(self, "cumprod_", cumprod, dim, dtype)
 
 
 @both
 def logcumsumexp(input, dim, *, out=None):
     """log(cumsum(exp(x))) along ``dim``, without overflow. Floating dtypes. Follows ``torch.logcumsumexp``."""
-    return give(out, _logcumsumexp(input, input._dim(dim)), "logcumsumexp")
+    return deliver("logcumsumexp", _logcumsumexp(input, input._dim(dim)), out)
 
 
 # Extremes.

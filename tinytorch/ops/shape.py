@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..autograd.views import FLAG_VIEW, check_inplace, writer_number, wrote
 from ..backends.cpu import ffi, lib
 from ..dtypes import Size
 from ..layouts import contiguous_format
@@ -117,7 +118,7 @@ def flatten(input, start_dim=0, end_dim=-1):
 @both
 def ravel(input):
     """All elements in one dimension."""
-    return _reshape(input, (-1,))
+    return _reshape(input.contiguous(), (-1,))
 
 
 @both
@@ -328,3 +329,56 @@ def _unsqueeze(input, dim):
 def unsqueeze(input, dim):
     """With a dimension of size 1 put before ``dim``. Follows ``torch.unsqueeze``."""
     return _unsqueeze(input, input._dim(dim, 1))
+
+
+# In place: the tensor itself takes another shape.
+
+
+def _restrides(fn):
+    """``Tensor.<name>_``: this very tensor becomes the view that ``fn`` makes of it."""
+    name = fn.__name__ + "_"
+    writer = writer_number(name)
+
+    def inplace(self, *args):
+        check_inplace(self, name)
+        seen = fn(self, *args)
+        self._h, seen._h = seen._h, self._h
+        if not seen._h.flags & FLAG_VIEW:
+            self._h.flags &= ~FLAG_VIEW  # not a view of itself
+        lib.tt_bump(self._h, writer)
+        wrote(self)
+        self._h.seen_version = self._h.storage.version
+        self._node = seen._node
+        return self
+
+    inplace.__name__ = inplace.__qualname__ = name
+    inplace.__doc__ = f"In place: {fn.__doc__}"
+    setattr(Tensor, name, inplace)
+
+
+for _fn in (t, transpose, squeeze, unsqueeze):
+    _restrides(_fn)
+Tensor.swapaxes_ = Tensor.swapdims_ = Tensor.transpose_
+
+
+@method
+def resize_(self, *sizes):
+    """Gives this very tensor another shape. Where it grows, its elements keep their order and the new ones have no
+    defined value. RuntimeError if it requires grad. Follows ``torch.Tensor.resize_``."""
+    sizes = ints(sizes)
+    if self._node is not None:
+        raise RuntimeError("cannot resize variables that require grad")
+    h = wrap(lib.tt_empty(self._h.dtype, len(sizes), sizes))
+    n = min(self._h.numel, h._h.numel)
+    if n:
+        old = show(self, [n], [1], self.storage_offset()) if self.is_contiguous() else self.reshape(-1)[:n]
+        start = show(h, [n], [1], 0)
+        lib.tt_copy(start._h, old._h)
+    self._h, h._h = h._h, self._h
+    return self
+
+
+@method
+def resize_as_(self, other):
+    """``resize_`` to another tensor's shape."""
+    return self.resize_(other.shape)

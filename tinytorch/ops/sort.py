@@ -9,10 +9,9 @@ import math
 
 from .. import return_types
 from ..backends.cpu import ffi, lib
-from ..dtypes import iinfo
 from ..tensor import wrap
-from .declare import both, primitive
-from .reduce import fresh, give, selection, shared
+from .declare import both, deliver, primitive
+from .reduce import fresh, selection, shared
 
 _KTH, _MEDIAN, _NANMEDIAN, _MODE = range(4)
 _select_sort, _select_topk = selection("sort"), selection("topk")
@@ -21,7 +20,7 @@ _select_sort, _select_topk = selection("sort"), selection("topk")
 def _pair(values, indices, out, op, result):
     if out is None:
         return result(values, indices)
-    return result(give(out[0], values, op), give(out[1], indices, op))
+    return result(deliver(op, values, out[0]), deliver(op, indices, out[1]))
 
 
 def _sorted(input, dim, descending):
@@ -48,7 +47,7 @@ def argsort(input, dim=-1, descending=False, stable=False):
 @both
 def msort(input, *, out=None):
     """``input`` sorted along its first dimension. Follows ``torch.msort``."""
-    return give(out, sort(input, 0).values, "msort")
+    return deliver("msort", sort(input, 0).values, out)
 
 
 @both
@@ -84,7 +83,7 @@ _mode = _pick("mode", _MODE, return_types.mode)
 @primitive(name="median", title="MedianBackward0", input=lambda g, input, out: shared(g, input, out, 0, 0, False))
 def _middle_of_all(input, what):
     if not input._h.numel:
-        return input.new_full((), math.nan if input.dtype.is_floating_point else iinfo(input.dtype).min)
+        return wrap(lib.tt_full(input._h.dtype, 0, ffi.NULL, 2, math.nan, 0))  # an integer of NaN, as in PyTorch
     flat = input.detach().reshape((-1,))
     indices = ffi.new("tt_array **")
     values = wrap(lib.tt_pick(what, flat._h, 0, 0, False, indices))
@@ -172,4 +171,4 @@ def bincount(input, weights=None, minlength=0):
 def histc(input, bins=100, min=0, max=0, *, out=None):
     """How many elements fall in each of ``bins`` equal intervals between ``min`` and ``max`` (the elements' own if both
     are equal); others are ignored. float32 and float64. Follows ``torch.histc``."""
-    return give(out, wrap(lib.tt_histc(fresh(input), bins, float(min), float(max))), "histc")
+    return deliver("histc", wrap(lib.tt_histc(fresh(input), bins, float(min), float(max))), out)

@@ -7,8 +7,8 @@ import math
 from ..backends.cpu import lib
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor, wrap
-from .declare import both, primitive
-from .reduce import _FLOATS, in_dtype, _mean, _sum, count, give, reduced, reduction, spread
+from .declare import both, deliver, primitive
+from .reduce import _FLOATS, in_dtype, _mean, _sum, count, reduced, reduction, spread
 
 # Variance. d var / dx = 2 (x - mean) / (N - correction).
 
@@ -49,14 +49,14 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     """The variance over all dimensions or those of ``dim``: squared deviations over N - correction (1 unless given;
     ``unbiased=False`` means 0). Floating dtypes. Follows ``torch.var``."""
     dim, correction, keepdim = _freedom("var", dim, unbiased, correction, keepdim)
-    return give(out, _var(input, *reduced("var", input, dim), keepdim, correction), "var")
+    return deliver("var", _var(input, *reduced("var", input, dim), keepdim, correction), out)
 
 
 @both
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """The standard deviation: the root of ``var``. Follows ``torch.std``."""
     dim, correction, keepdim = _freedom("std", dim, unbiased, correction, keepdim)
-    return give(out, _std(input, *reduced("std", input, dim), keepdim, correction), "std")
+    return deliver("std", _std(input, *reduced("std", input, dim), keepdim, correction), out)
 
 
 @both
@@ -138,7 +138,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         p = 2.0
     elif isinstance(p, str):
         raise RuntimeError(f"norm(): expected p to be a number or 'fro', got '{p}'; see linalg.matrix_norm")
-    return give(out, vector_norm(input, p, dim, keepdim, dtype), "norm")
+    return deliver("norm", vector_norm(input, p, dim, keepdim, dtype), out)
 
 
 @both
@@ -166,4 +166,4 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
     """log(sum(exp(x))) over ``dim``, without overflow; integers become the default dtype. Follows
     ``torch.logsumexp``."""
     x = input if input._h.dtype >= _FLOATS else input.to(get_default_dtype())
-    return give(out, _logsumexp(x, *reduced("logsumexp", input, dim), keepdim), "logsumexp")
+    return deliver("logsumexp", _logsumexp(x, *reduced("logsumexp", input, dim), keepdim), out)

@@ -79,27 +79,3 @@ def updating(op: str, *, title: str | None = None, inplace: str | None = None, *
         return functional, in_place
 
     return declare
-
-
-def deliver(op: str, result: Tensor, out: Tensor | None) -> Tensor:
-    """The result of ``op``, put into ``out`` if there is one; an ``out`` without elements takes the result's shape."""
-    if out is None:
-        return result
-    if (result._node is not None or out._node is not None) and not (modes and not current().grad):
-        raise RuntimeError(f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
-                           "of the arguments requires grad.")
-    if out.dtype is not result.dtype:
-        raise RuntimeError(f"{op}(): Expected out tensor to have dtype {result.dtype!r}, but got {out.dtype!r} instead")
-    if out.shape != result.shape:
-        if out._h.numel:
-            raise RuntimeError(f"{op}(): expected out of shape {tuple(result.shape)} or without elements, got shape "
-                               f"{tuple(out.shape)}")
-        h = lib.tt_empty(result._h.dtype, result._h.ndim, result._h.shape)
-        if not h:
-            raise error(op)
-        lib.tt_free(out._h)
-        out._h = h
-    check(lib.tt_copy(out._h, result._h), op)
-    check(lib.tt_bump(out._h, writer_number(op + "(out=)")))
-    wrote(out)
-    return out

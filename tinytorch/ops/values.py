@@ -31,10 +31,8 @@ def tt_release_python(owner, kept=_kept, cast=ffi.cast):
 def dtype_code(d, op: str) -> int:
     """The number of a dtype given by the user; TypeError for anything else."""
     if type(d) is not dtype:
-        if d is float:
-            return get_default_dtype().code
-        if d in (bool, int):
-            return 0 if d is bool else _INT64
+        if d in (float, int, bool):
+            return _FLOAT64 if d is float else _INT64 if d is int else 0
         raise TypeError(f"{op}(): argument 'dtype' must be tinytorch.dtype, not {type(d).__name__}")
     return d.code
 

@@ -84,6 +84,7 @@ int tt_itemsize(int dtype);
 int tt_op_code(const char *name);
 int tt_op_arity(int op);
 int tt_result_type(tt_array *a, tt_array *b);
+int tt_broadcast(int n, tt_array **in, int64_t *shape); /* the number of dimensions, or -1 */
 int tt_op_result_type(int op, tt_array *a, tt_array *b, tt_array *c);
 tt_array *tt_unary(int op, tt_array *a);
 tt_array *tt_binary(int op, tt_array *a, tt_array *b);

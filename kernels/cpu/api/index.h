@@ -13,7 +13,7 @@
 #pragma once
 #include "core.h"
 
-/* views, without any TT_INDEX */
+/* views, without any TT_INDEX; the first two are marked as tracked */
 tt_array *tt_index_int(tt_array *a, int64_t i);
 tt_array *tt_index_view(tt_array *a, int n, int64_t *code);
 tt_array *tt_index_view_scatter(tt_array *a, tt_array *src, int n, int64_t *code);

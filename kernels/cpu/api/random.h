@@ -1,0 +1,12 @@
+/* Random numbers: Note [Random streams] in kernels/scalar/philox.h. A generator is two numbers; each call takes the next
+ * draw from it, atomically. `kind` is one of tt_random_kind. No function bumps a version. */
+#pragma once
+typedef struct tt_generator {
+    uint64_t seed, draw;
+} tt_generator;
+int tt_random_kind(const char *name);
+int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b);
+int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g);
+int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t range);
+tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g);
+tt_array *tt_multinomial(tt_array *probabilities, int64_t samples, int replacement, tt_generator *g);

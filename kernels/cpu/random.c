@@ -1,0 +1,257 @@
+/* Random numbers: drivers over kernels/cpu/simd/random.c, permutations, draws from a given distribution. */
+#include "tt.h"
+#include "api/random.h"
+#include "random.h"
+#include "simd.h"
+#include <math.h>
+#include <string.h>
+
+TT_ISA_TABLES(tt_random_loops, tt_random_table)
+
+#define GROUP 64
+
+int tt_random_kind(const char *name) {
+#define MATCH(kind)                                  \
+    if (!strcmp(name, #kind)) return TT_RANDOM_##kind;
+    TT_RANDOM_KINDS(MATCH)
+    return -1;
+}
+
+static uint64_t next_draw(tt_generator *g) { return __atomic_fetch_add(&g->draw, 1, __ATOMIC_RELAXED); }
+
+typedef struct {
+    tt_draw draw;
+    char *data;
+    int dtype, compute;
+    const double *p; /* not NULL: each number becomes whether it is below the probability that stands here */
+} job;
+
+/* `begin` is a multiple of TT_BLOCK, and so of the group. */
+static void draw_range(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    const tt_random_loops *loops = tt_random_table[tt_isa_index];
+    int size = tt_itemsizes[j->dtype];
+    union {
+        float f32[TT_BLOCK];
+        double f64[TT_BLOCK];
+        int64_t i64[TT_BLOCK];
+    } block __attribute__((aligned(64)));
+    for (int64_t at = begin; at < end; at += TT_BLOCK) {
+        int64_t n = end - at < TT_BLOCK ? end - at : TT_BLOCK;
+        char *to = j->data + at * size;
+        bool direct = j->dtype == j->compute && n % GROUP == 0 && !j->p;
+        void *where = direct ? (void *)to : (void *)&block;
+        int64_t groups = (n + GROUP - 1) / GROUP;
+        if (j->compute == TT_F32) loops->f32(&j->draw, where, at / GROUP, groups);
+        else if (j->compute == TT_F64) loops->f64(&j->draw, where, at / GROUP, groups);
+        else loops->i64(&j->draw, where, at / GROUP, groups);
+        if (j->p)
+            for (int64_t k = 0; k < n; k++) block.f64[k] = block.f64[k] < j->p[at + k];
+        if (!direct) tt_isa->casts[j->compute][j->dtype](to, &block, n);
+    }
+}
+
+/* Fills `out`, whatever its strides: the numbers go by the row-major index. */
+static int run(tt_array *out, job *j, tt_generator *g) {
+    if (out->flags & TT_SLOW) {
+        tt_decline();
+        return -1;
+    }
+    if (!tt_writable("random numbers", out)) return -1;
+    tt_array *to = out;
+    if (!(out->flags & TT_FLAG_CONTIGUOUS) && !(to = tt_empty(out->dtype, out->ndim, out->shape))) return -1;
+    j->draw.seed = g->seed;
+    j->draw.draw = next_draw(g);
+    j->data = to->data;
+    j->dtype = out->dtype;
+    if (out->numel) tt_parallel(out->numel, 1 << 13, draw_range, j);
+    int status = 0;
+    if (to != out) {
+        status = tt_copy(out, to);
+        tt_free(to);
+    }
+    return status;
+}
+
+int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b) {
+    job j = {.draw = {.kind = kind, .a = a, .b = b}};
+    bool whole = tt_kind_of(out->dtype) != TT_KIND_FLOAT;
+    if (whole && kind != TT_RANDOM_mask && kind != TT_RANDOM_geometric) {
+        tt_fail(TT_RUNTIME_ERROR, "random numbers of this kind are not implemented for %s: a floating dtype is needed",
+                tt_dtype_names[out->dtype]);
+        return -1;
+    }
+    j.compute = kind == TT_RANDOM_geometric && whole ? TT_F64 : whole ? TT_F32 : tt_compute_dtype(out->dtype);
+    return run(out, &j, g);
+}
+
+int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g) {
+    if (!tt_ready(p) || p->dtype != TT_F64 || !(p->flags & TT_FLAG_CONTIGUOUS) || !tt_same_shape(out, p)) {
+        tt_decline();
+        return -1;
+    }
+    job j = {.draw = {.kind = TT_RANDOM_uniform, .b = 1}, .compute = TT_F64, .p = (const double *)p->data};
+    for (int64_t k = 0; k < p->numel; k++)
+        if (!(j.p[k] >= 0 && j.p[k] <= 1)) {
+            tt_fail(TT_RUNTIME_ERROR, "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got a probability of %g",
+                    j.p[k]);
+            return -1;
+        }
+    return run(out, &j, g);
+}
+
+int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t range) {
+    job j = {.draw = {.low = low, .range = range}, .compute = TT_I64};
+    return run(out, &j, g);
+}
+
+/* Fisher and Yates: place i takes one of those from i on. */
+tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
+    if (n < 0) return tt_fail(TT_RUNTIME_ERROR, "randperm: n must be non-negative, got %lld", (long long)n);
+    tt_array *out = tt_empty(TT_I64, 1, &n);
+    if (!out) return NULL;
+    tt_draw d = {.seed = g->seed, .draw = next_draw(g)};
+    int64_t *p = (int64_t *)out->data, words[TT_BLOCK];
+    for (int64_t i = 0; i < n; i++) p[i] = i;
+    for (int64_t at = 0; at < n; at += TT_BLOCK) {
+        int64_t m = n - at < TT_BLOCK ? n - at : TT_BLOCK;
+        tt_random_table[tt_isa_index]->i64(&d, words, at / GROUP, (m + GROUP - 1) / GROUP);
+        for (int64_t k = 0; k < m; k++) {
+            int64_t i = at + k, j = i + (int64_t)((unsigned __int128)(uint64_t)words[k] * (uint64_t)(n - i) >> 64);
+            int64_t other = p[j];
+            p[j] = p[i];
+            p[i] = other;
+        }
+    }
+    if (dtype == TT_I64) return out;
+    tt_array *made = tt_cast(out, dtype);
+    tt_free(out);
+    return made;
+}
+
+typedef struct {
+    tt_draw draw;
+    const double *p;
+    double *scratch;     /* as large as p */
+    int64_t *out, categories, samples;
+    int replacement;
+} distribution;
+
+/* 64 doubles at a time from element `at` on. */
+static double number(const distribution *m, int64_t at, double *buffer, int64_t *held) {
+    if (*held != at / GROUP) {
+        *held = at / GROUP;
+        tt_random_table[tt_isa_index]->f64(&m->draw, buffer, *held, 1);
+    }
+    return buffer[at % GROUP];
+}
+
+/* Inverse of the cumulative distribution, by bisection. */
+static void with_replacement(const distribution *m, int64_t row, double *buffer, int64_t *held) {
+    const double *p = m->p + row * m->categories;
+    double *sums = m->scratch + row * m->categories, sum = 0;
+    int64_t last = 0;
+    for (int64_t c = 0; c < m->categories; c++) {
+        sum += p[c];
+        sums[c] = sum;
+        if (p[c] > 0) last = c;
+    }
+    for (int64_t s = 0; s < m->samples; s++) {
+        double x = number(m, row * m->samples + s, buffer, held) * sum;
+        int64_t low = 0, high = last;
+        while (low < high) {
+            int64_t middle = low + (high - low) / 2;
+            if (sums[middle] > x) high = middle;
+            else low = middle + 1;
+        }
+        m->out[row * m->samples + s] = low;
+    }
+}
+
+/* The category of the largest key goes first, the smaller number among equals. */
+static bool ahead(const double *key, int64_t a, int64_t b) { return key[a] != key[b] ? key[a] > key[b] : a < b; }
+
+static void sift(int64_t *heap, int64_t n, int64_t at, const double *key) {
+    for (;;) {
+        int64_t best = at, child = 2 * at + 1;
+        for (int64_t c = child; c < n && c <= child + 1; c++)
+            if (ahead(key, heap[c], heap[best])) best = c;
+        if (best == at) return;
+        int64_t other = heap[at];
+        heap[at] = heap[best];
+        heap[best] = other;
+        at = best;
+    }
+}
+
+/* A race: category c arrives after an exponential time of rate p[c]; the first arrivals are the samples, in order.
+ * (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006.) */
+static void without_replacement(const distribution *m, int64_t row, int64_t *heap, double *buffer, int64_t *held) {
+    const double *p = m->p + row * m->categories;
+    double *key = m->scratch + row * m->categories;
+    int64_t n = m->categories;
+    for (int64_t c = 0; c < n; c++) {
+        double u = 1.0 - number(m, row * n + c, buffer, held); /* (0, 1] */
+        double time = -log(u);
+        key[c] = p[c] / (time > 0x1p-60 ? time : 0x1p-60);
+        heap[c] = c;
+    }
+    for (int64_t at = n / 2 - 1; at >= 0; at--) sift(heap, n, at, key);
+    for (int64_t s = 0; s < m->samples; s++) {
+        m->out[row * m->samples + s] = heap[0];
+        heap[0] = heap[--n];
+        sift(heap, n, 0, key);
+    }
+}
+
+/* probabilities: float64, contiguous, (rows, categories) or (categories). Each row is drawn from by itself; the sums
+ * need not be 1. */
+tt_array *tt_multinomial(tt_array *probabilities, int64_t samples, int replacement, tt_generator *g) {
+    int ndim = probabilities->ndim;
+    if (!tt_ready(probabilities) || probabilities->dtype != TT_F64 || !(probabilities->flags & TT_FLAG_CONTIGUOUS))
+        return tt_decline();
+    if (ndim != 1 && ndim != 2)
+        return tt_fail(TT_RUNTIME_ERROR, "multinomial: prob_dist must be 1 or 2 dim, got %d dimensions", ndim);
+    int64_t categories = probabilities->shape[ndim - 1], rows = ndim == 2 ? probabilities->shape[0] : 1;
+    if (samples <= 0)
+        return tt_fail(TT_RUNTIME_ERROR, "multinomial: cannot sample n_sample <= 0 samples, got %lld", (long long)samples);
+    if (!replacement && samples > categories)
+        return tt_fail(TT_RUNTIME_ERROR, "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without "
+                       "replacement: %lld of %lld", (long long)samples, (long long)categories);
+    const double *p = (const double *)probabilities->data;
+    for (int64_t r = 0; r < rows; r++) {
+        double sum = 0;
+        for (int64_t c = 0; c < categories; c++) {
+            double x = p[r * categories + c];
+            if (!(x >= 0) || isinf(x))
+                return tt_fail(TT_RUNTIME_ERROR, "multinomial: probability tensor contains either `inf`, `nan` or element "
+                               "< 0: %g at category %lld", x, (long long)c);
+            sum += x;
+        }
+        if (!(sum > 0))
+            return tt_fail(TT_RUNTIME_ERROR, "multinomial: invalid multinomial distribution (sum of probabilities <= 0) "
+                           "in row %lld", (long long)r);
+    }
+    int64_t shape[2] = {rows, samples};
+    tt_array *out = ndim == 2 ? tt_empty(TT_I64, 2, shape) : tt_empty(TT_I64, 1, shape + 1);
+    if (!out || !rows) return out;
+    double *scratch = tt_scratch(rows * categories * 8);
+    int64_t *heap = tt_scratch(categories * 8);
+    if (!scratch || !heap) {
+        tt_scratch_free(scratch);
+        tt_scratch_free(heap);
+        tt_free(out);
+        return NULL;
+    }
+    distribution m = {.draw = {.seed = g->seed, .draw = next_draw(g), .kind = TT_RANDOM_uniform, .b = 1},
+                      .p = p, .scratch = scratch, .out = (int64_t *)out->data, .categories = categories,
+                      .samples = samples, .replacement = replacement};
+    double buffer[GROUP];
+    int64_t held = -1;
+    for (int64_t r = 0; r < rows; r++)
+        if (replacement) with_replacement(&m, r, buffer, &held);
+        else without_replacement(&m, r, heap, buffer, &held);
+    tt_scratch_free(scratch);
+    tt_scratch_free(heap);
+    return out;
+}

@@ -1,0 +1,96 @@
+"""Pickling and copying of tensors. Views that share a storage share one again afterwards.
+
+A tensor is reduced to its storage and its place in it; the storage is an object of its own, one as long as somebody
+(a pickler, a deepcopy's memo) holds it, so that these see that it is the same.
+"""
+
+from __future__ import annotations
+
+import copy
+import weakref
+
+from .autograd.leaf import make_leaf
+from .autograd.node import address
+from .backends.cpu import error, ffi, lib
+from .dtypes import dtype
+from .tensor import Tensor, new, wrap
+
+
+class Storage:
+    """A tensor's whole memory, as a 1-d tensor of its dtype."""
+
+    __slots__ = ("whole", "__weakref__")
+    _alive: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+
+    def __init__(self, whole: Tensor):
+        self.whole = whole
+
+    def __reduce__(self):
+        h = self.whole._h
+        size = h.numel * lib.tt_itemsize(h.dtype)
+        return load_storage, (self.whole.dtype, bytes(ffi.buffer(h.data, size)) if size else b"")
+
+    def __deepcopy__(self, memo):
+        return Storage(wrap(lib.tt_contiguous(self.whole._h)))
+
+
+def storage_of(t: Tensor) -> Storage:
+    """The Storage of ``t``: the same object for all tensors of one dtype on it while it lives."""
+    key = address(t), t._h.dtype
+    found = Storage._alive.get(key)
+    if found is None:
+        n = t._h.storage.nbytes // lib.tt_itemsize(t._h.dtype)
+        found = Storage._alive[key] = Storage(wrap(lib.tt_view(t._h, 1, (n,), (1,), 0)))
+    return found
+
+
+def load_storage(d: dtype, data: bytes) -> Storage:
+    """A Storage of these bytes."""
+    h = lib.tt_empty(d.code, 1, (len(data) // d.itemsize,))
+    if not h:
+        raise error("unpickling")
+    if data:
+        ffi.memmove(h.data, data, len(data))
+    return Storage(wrap(h))
+
+
+def rebuild(cls, storage: Storage, shape, stride, offset: int, requires_grad: bool, state) -> Tensor:
+    """The tensor at this place of a storage, without history."""
+    h = lib.tt_view(storage.whole._h, len(shape), shape, stride, offset)
+    if not h:
+        raise error("unpickling")
+    t = new(cls)
+    t._h, t._node = h, None
+    if requires_grad:
+        make_leaf(t)
+    if state:
+        t.__dict__.update(state)
+    return t
+
+
+def _place(self) -> tuple:
+    return tuple(self.shape), self.stride(), self.storage_offset(), self.requires_grad
+
+
+def __reduce_ex__(self, protocol):
+    return rebuild, (type(self), storage_of(self), *_place(self), self.__dict__ or None)
+
+
+def __deepcopy__(self, memo):
+    """A copy of a leaf and of its ``grad``. RuntimeError for computed tensors. Follows PyTorch's deepcopy."""
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the moment. If you were attempting to deepcopy a module, this may be because of a computed "
+                           "tensor among its attributes.")
+    t = rebuild(type(self), copy.deepcopy(storage_of(self), memo), *_place(self), None)
+    memo[id(self)] = t
+    if self.grad is not None:
+        t._grad = copy.deepcopy(self.grad, memo)
+    if self.__dict__:
+        t.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return t
+
+
+Tensor.__reduce_ex__, Tensor.__deepcopy__ = __reduce_ex__, __deepcopy__
