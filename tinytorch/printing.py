@@ -124,7 +124,7 @@ def tensor_text(t, values: np.ndarray, contents: str | None = None) -> str:
             notes.append(f"size={tuple(t.shape)}")
         if t.dtype is not default:
             notes.append(f"dtype={t.dtype!r}")
-        body = "[]"
+        body = "[]" if contents is None else contents
     else:
         if t.dtype not in (default, int64, _bool):
             notes.append(f"dtype={t.dtype!r}")
@@ -137,13 +137,14 @@ def tensor_text(t, values: np.ndarray, contents: str | None = None) -> str:
         notes.append(f"grad_fn=<{type(node).__name__}>")
     elif t.requires_grad:
         notes.append("requires_grad=True")
-    text = prefix + (contents if contents is not None else body)
+    text = prefix + body
     used = len(text) - text.rfind("\n") + 1
     for note in notes:
-        if used + len(note) + 2 > options.linewidth:
+        width = len(note.replace("tinytorch.", "torch."))  # lines break where PyTorch breaks them
+        if used + width + 2 > options.linewidth:
             text += ",\n" + " " * indent + note
-            used = indent + len(note)
+            used = indent + width
         else:
             text += ", " + note
-            used += len(note) + 2
+            used += width + 2
     return text + ")"
