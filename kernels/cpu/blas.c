@@ -321,9 +321,11 @@ static bool check_dtypes(const tt_array *a, const tt_array *b) {
     return true;
 }
 
-/* Versions of the first two inputs, as elementwise results carry them: Note [Version counters]. */
+/* Versions of the first two inputs, as elementwise results carry them: Note [Version counters]. 8: one of them is an
+ * inference tensor, which may not be saved. */
 static int64_t versions(const tt_array *a, const tt_array *b) {
-    return (a->storage->version & 0x3fffffff) << 4 | (int64_t)((uint64_t)(b->storage->version & 0x3fffffff) << 34);
+    int64_t inference = (a->flags | b->flags) & ~tt_thread_flags & TT_FLAG_INFERENCE ? 8 : 0;
+    return inference | (a->storage->version & 0x3fffffff) << 4 | (int64_t)((uint64_t)(b->storage->version & 0x3fffffff) << 34);
 }
 
 #define SCALE(name, T) \

@@ -137,8 +137,8 @@ def prelu(input, weight):
     if weight._h.numel != 1:
         channels = input.shape[1] if input._h.ndim > 1 else 1
         if weight._h.ndim != 1 or weight._h.numel != channels:
-            raise RuntimeError(f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                               f"{weight._h.numel} and channel size = {channels}.")
+            raise RuntimeError(f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers "
+                               f"= {weight._h.numel} and channel size = {channels}.")
         weight = weight.reshape([-1] + [1] * (input._h.ndim - 2))
     elif weight._h.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._h.ndim}")

@@ -75,7 +75,7 @@ class CrossEntropyBackward0(Node):
     """``saved``: input, target, weight, what the kernel noted of each row, and the options."""
 
     __slots__ = ()
-    op = "cross_entropy"
+    op, holds = "cross_entropy", 1
     tensors = ((0, "input", 0), (1, "target", None), (2, "weight", None))
     backward, fast = staticmethod(_backward), staticmethod(_fast)
 
@@ -152,8 +152,8 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
 
 def _of_probabilities(input, target, weight, reduction, smoothing):
     if input.shape != target.shape:
-        raise RuntimeError("cross_entropy: Expected floating point type for target with class probabilities to have the "
-                           f"shape of input, got {tuple(target.shape)} and {tuple(input.shape)}")
+        raise RuntimeError("cross_entropy: Expected floating point type for target with class probabilities to have "
+                           f"the shape of input, got {tuple(target.shape)} and {tuple(input.shape)}")
     dim = 0 if input._h.ndim == 1 else 1
     classes = input.shape[dim]
     if smoothing:
@@ -352,8 +352,8 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     ``torch.nn.functional.cosine_embedding_loss``."""
     reduction = legacy(reduction, size_average, reduce)
     if target._h.ndim > 1 or input1._h.ndim != target._h.ndim + 1:
-        raise RuntimeError(f"cosine_embedding_loss: {target._h.ndim}D target tensor expects {target._h.ndim + 1}D input "
-                           f"tensors, but found inputs with sizes {list(input1.shape)}, {list(input2.shape)}")
+        raise RuntimeError(f"cosine_embedding_loss: {target._h.ndim}D target tensor expects {target._h.ndim + 1}D "
+                           f"input tensors, but found inputs with sizes {list(input1.shape)}, {list(input2.shape)}")
     eps = 1e-12
     dot, n1, n2 = (input1 * input2).sum(-1), (input1 * input1).sum(-1) + eps, (input2 * input2).sum(-1) + eps
     cos = dot / (n1 * n2).sqrt()
@@ -394,8 +394,8 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 
 
 @function
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None,
-                        reduction="mean"):
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
+                        reduce=None, reduction="mean"):
     """max(0, |anchor - positive| - |anchor - negative| + margin) of p-norms. Follows
     ``torch.nn.functional.triplet_margin_loss``."""
     reduction = legacy(reduction, size_average, reduce)

@@ -52,7 +52,7 @@ class NativeLayerNormBackward0(Node):
     """``saved``: input, weight, (mean, rstd) of each row, bias's shape, dimensions of a row, eps, rms_norm?"""
 
     __slots__ = ()
-    op = "layer_norm"
+    op, holds = "layer_norm", 1
     tensors = ((0, "input", 0), (1, "weight", 1))
     backward, fast = staticmethod(_backward), staticmethod(_fast)
 
@@ -85,8 +85,8 @@ def _check_shape(op, input: Tensor, normalized_shape) -> int:
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     n = len(shape)
     if n == 0:
-        raise RuntimeError(f"{op}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-                           "element, but got normalized_shape = []")
+        raise RuntimeError(f"{op}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+                           "one element, but got normalized_shape = []")
     if tuple(input.shape[max(input._h.ndim - n, 0):]) != shape:
         raise RuntimeError(f"{op}: Given normalized_shape={list(shape)}, expected input with shape "
                            f"[*, {', '.join(map(str, shape))}], but got input of size{list(input.shape)}")
