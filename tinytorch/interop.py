@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .backends.cpu import error, ffi, lib
+from .ops.create import from_numpy
 from .printing import tensor_text
 from .tensor import Tensor, wrap
 
@@ -53,6 +54,11 @@ def __array__(self, dtype=None, copy=None) -> np.ndarray:
             raise ValueError(f"__array__: a {self.dtype!r} tensor cannot be seen as {np.dtype(dtype)} without a copy")
         return a.astype(dtype)
     return a.copy() if copy else a
+
+
+def __array_wrap__(self, array, context=None, return_scalar=False):
+    """The result of a NumPy function of this tensor, as a tensor."""
+    return from_numpy(np.asarray(array))
 
 
 def item(self):
@@ -166,7 +172,7 @@ def __dir__(self):
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
 
-for _fn in (numpy, __array__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__, __index__, __len__,
+for _fn in (numpy, __array__, __array_wrap__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__, __index__, __len__,
             __iter__, __contains__, __format__, __dir__):
     setattr(Tensor, _fn.__name__, _fn)
 Tensor.__array_priority__ = 1000  # ndarray + Tensor gives a Tensor

@@ -74,7 +74,8 @@ static int run(tt_array *out, job *j, tt_generator *g) {
 }
 
 int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b) {
-    job j = {.draw = {.kind = kind, .a = a, .b = b}};
+    job j = {.draw = {.kind = kind, .a = a, .b = b,
+                      .digits = out->dtype == TT_F16 ? 11 : out->dtype == TT_BF16 ? 8 : 24}};
     bool whole = tt_kind_of(out->dtype) != TT_KIND_FLOAT;
     if (whole && kind != TT_RANDOM_mask && kind != TT_RANDOM_geometric) {
         tt_fail(TT_RUNTIME_ERROR, "random numbers of this kind are not implemented for %s: a floating dtype is needed",

@@ -18,6 +18,7 @@ typedef struct {
     uint64_t seed, draw;
     int kind;
     double a, b;
+    int digits;      /* uniform numbers in float32: their binary digits, no more than the dtype they end in has */
     int64_t low;     /* integers: low + a number below range; range 0 stands for 2^64 */
     uint64_t range;
 } tt_draw;

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from compare import DTYPES, FLOATS, HALVES
 
-from optable.core import INTS, NUMBERS, Op, S, T, only, rough
+from optable.core import INTS, NUMBERS, ONE, Op, S, T, only, rough
 from optable.pointwise import BINARY, SHIFTS, SPECIAL_PAIRS, TIES, WITH_SCALARS, binary, unary
 
 POLES = only(FLOATS, rough(S(T(6, values=(0.0, -1.0, -2.0, math.inf, math.nan, 171.0), grad=False))))
@@ -38,6 +38,9 @@ TERNARY = tuple(
 OPS = (
     unary("lgamma", (0.3, 4), np.vectorize(math.lgamma, otypes="d"), more=POLES),
     unary("digamma", (0.3, 4), more=POLES),
+    Op(
+        "polygamma", only(NUMBERS, *(S(1, t) for t in ONE), S(2, T(2, 3))), domain=(0.3, 4), int_domain=(1, 6)
+    ),
     unary("erfinv", (-0.9, 0.9), more=UNIT_ENDS),
     unary("logit", UNIT, lambda x: np.log(x / (1 - x)), more=UNIT_ENDS, half_ulps=4),
     unary("sgn", ref=lambda x: np.nan_to_num(np.sign(x)), twice=False),
@@ -93,10 +96,11 @@ ALIASES = {
 
 # Functions that take no tensor or return none: they have tests of their own.
 WITHOUT_ENTRY = {
-    "tensor", "as_tensor", "from_numpy", "from_dlpack", "asarray", "frombuffer", "scalar_tensor",
+    "tensor", "as_tensor", "from_numpy", "from_dlpack", "to_dlpack", "asarray", "frombuffer", "scalar_tensor",
     "zeros", "ones", "full", "empty", "empty_strided", "arange", "range", "linspace", "logspace", "eye",
     "zeros_like", "ones_like", "full_like", "empty_like", "tril_indices", "triu_indices",
     "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson",
+    "default_generator", "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed",
     "rand_like", "randn_like", "randint_like", "is_tensor", "numel", "equal", "allclose", "is_same_size",
     "is_floating_point", "result_type", "promote_types", "can_cast", "broadcast_shapes",
 }  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..tensor import FUNCTIONS, Tensor
+from ..backends.cpu import lib
+from ..tensor import FUNCTIONS, Tensor, wrap
 from . import engine
-from .modes import no_grad
 from .node import AccumulateGrad, describe
 from .views import refresh
 
@@ -31,8 +31,8 @@ def _roots(op: str, tensors, grads, batched: bool = False) -> list:
             if t._h.numel != 1:
                 raise RuntimeError(f"grad can be implicitly created only for scalar outputs; {op} was given a "
                                    f"{describe(t)} without a gradient")
-            with no_grad():
-                g = t.new_ones(t.shape)
+            h = t._h
+            g = wrap(lib.tt_full(h.dtype, h.ndim, h.shape, 1, 0.0, 1))
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: gradients can be either Tensors or None, but got {type(g).__name__}")
         elif g.shape != t.shape:

@@ -7,6 +7,7 @@ run backward through shared parts of a graph.
 
 from __future__ import annotations
 
+import operator
 import sys
 import warnings
 import weakref
@@ -14,7 +15,7 @@ from heapq import heappop, heappush
 
 from ..backends.cpu import lib
 from ..tensor import Tensor, wrap
-from .modes import current, replace, restore
+from .modes import current, restore, set_grad
 from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, unpack
 
 
@@ -26,7 +27,7 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
     useful = None if captures is None else leading_to(captures, [node for node, _ in roots])
     pending: dict[Node, Tensor] = {}
     heap: list[tuple[int, Node]] = []
-    old = replace(grad=create_graph)
+    old = set_grad(create_graph)
     node = None
     try:
         for node, g in roots:
@@ -43,7 +44,7 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
                 node = heappop(heap)[1]
                 g = pending.pop(node)
             extra = node.extra
-            if extra is not None:
+            if extra is not None and extra.hooked:
                 g = before(node, extra, g)
             if useful is not None:
                 for place in captures.get(node, ()):
@@ -68,8 +69,9 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
                     f"have already been freed): {node.name()} freed what it had saved when backward ran before. "
                     f"Specify "
                     "retain_graph=True if you need to backward through the graph a second time.")
-            if create_graph or last_write[0] > -node.key or (extra is not None and extra.packed):
-                saved = unpack(node, create_graph)
+            written = last_write[0] > -node.key
+            if create_graph or written or (extra is not None and extra.packed):
+                saved = unpack(node, create_graph, written)
             grads = node.backward(g, saved, edges) if create_graph else node.fast(g, saved, edges)
             if extra is not None:
                 grads = after(node, extra, grads, g)
@@ -118,18 +120,24 @@ def add_up(old: Tensor, g: Tensor) -> Tensor:
 
 def leading_to(targets, roots: list[Node]) -> set[Node]:
     """The Nodes whose backward must run for gradients to reach a target."""
-    oldest = max((t.key for t in targets), default=0)
-    seen, stack = set(roots), list(roots)
-    while stack:
-        for edge in stack.pop().edges:
+    oldest = max([t.key for t in targets])
+    nodes, seen = list(roots), set(roots)
+    for node in nodes:  # which grows meanwhile
+        for edge in node.edges:
             if edge is not None and edge not in seen and edge.key <= oldest:
                 seen.add(edge)
-                stack.append(edge)
+                nodes.append(edge)
+    nodes.sort(key=_age, reverse=True)  # oldest first: a Node's parents are judged before it
     useful: set[Node] = set()
-    for node in sorted(seen, key=lambda n: -n.key):  # oldest first: a Node's parents are judged before it
-        if any(edge in useful or edge in targets for edge in node.edges):
-            useful.add(node)
+    for node in nodes:
+        for edge in node.edges:
+            if edge in targets or edge in useful:
+                useful.add(node)
+                break
     return useful
+
+
+_age = operator.attrgetter("key")
 
 
 def before(node: Node, extra: Extra, g):
@@ -210,6 +218,7 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
 def retain(t: Tensor) -> None:
     """Makes backward keep the gradient of the non-leaf ``t`` in ``t.grad``."""
     extra = need_extra(t._node)
+    extra.hooked = True
     if extra.retains is None:
         extra.retains = []
     if not any(ref() is t for ref in extra.retains):

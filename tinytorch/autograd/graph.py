@@ -18,6 +18,7 @@ def register_hook(self, hook):
     if self._node is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     extra = need_extra(self._node)
+    extra.hooked = True
     if extra.tensor_hooks is None:
         extra.tensor_hooks = {}
     return Handle(extra.tensor_hooks, hook)

@@ -29,6 +29,7 @@ class Mode:
 
 
 DEFAULT = Mode()
+_QUIET = Mode(grad=False)
 
 
 def current() -> Mode:
@@ -44,8 +45,22 @@ def replace(**changes) -> Mode:
     return old
 
 
+def set_grad(grad: bool) -> Mode:
+    """``replace(grad=grad)`` without its cost in the usual cases: every backward pass begins with it."""
+    old = modes.get(get_ident(), DEFAULT)
+    if old.grad == grad:
+        return old
+    if old is not DEFAULT:
+        return replace(grad=grad)
+    modes[get_ident()] = _QUIET
+    return old
+
+
 def restore(mode: Mode) -> None:
     """Makes ``mode`` this thread's."""
+    if mode is DEFAULT and modes.get(get_ident()) is _QUIET:
+        del modes[get_ident()]
+        return
     if mode.inference != current().inference:
         lib.tt_set_inference(mode.inference)
     if mode.is_default():

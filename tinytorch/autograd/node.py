@@ -32,13 +32,14 @@ FREED = ("freed",)  # stands in ``saved`` once backward has run and let go of it
 class Extra:
     """What few Nodes have: kept apart, so that most pay one empty slot for all of it."""
 
-    __slots__ = ("adjust", "tensor_hooks", "pre_hooks", "post_hooks", "retains", "trace", "packed", "metadata")
+    __slots__ = ("adjust", "tensor_hooks", "pre_hooks", "post_hooks", "retains", "trace", "packed", "metadata", "hooked")
 
     def __init__(self):
         self.adjust = None  # per input: None, or the (shape, dtype) its gradient must be brought back to
         self.tensor_hooks = self.pre_hooks = self.post_hooks = None
         self.retains = None  # weak references to the tensors that keep this gradient
         self.trace = None  # anomaly mode: the forward stack
+        self.hooked = False  # is there anything to do before backward?
         self.packed = False  # saved values went through saved_tensors_hooks
         self.metadata = None
 
@@ -82,6 +83,7 @@ class Node:
     def register_prehook(self, hook):
         """Calls ``hook(grad_outputs)`` before this Node's backward; it may return other grad_outputs."""
         extra = need_extra(self)
+        extra.hooked = True
         extra.pre_hooks = extra.pre_hooks if extra.pre_hooks is not None else {}
         return Handle(extra.pre_hooks, hook)
 
@@ -167,8 +169,8 @@ def describe(t: Tensor) -> str:
     return f"{t.dtype.name} tensor of shape {tuple(t.shape)}"
 
 
-def unpack(node: Node, with_history: bool) -> tuple:
-    """The saved values, checked against their versions; with the history that higher derivatives need."""
+def unpack(node: Node, with_history: bool, check: bool = True) -> tuple:
+    """The saved values, with the history that higher derivatives need; ``check``ed against their versions."""
     saved = node.saved
     if not node.tensors or saved is FREED:
         return saved
@@ -179,12 +181,12 @@ def unpack(node: Node, with_history: bool) -> tuple:
             t = t.hook(t.value)
             if not isinstance(t, Tensor):
                 raise TypeError(f"saved_tensors_hooks: the unpack hook must return a Tensor, got {type(t).__name__}")
-        elif isinstance(t, Tensor):
+        elif not isinstance(t, Tensor):
+            continue
+        elif check:
             expected = saved_version(node, k, edge)
             if t._h.storage.version != expected:
                 raise overwritten(node, t, name, expected)
-        else:
-            continue
         if with_history and edge is not None:
             owner = node if edge < 0 else node.edges[edge]
             if t._node is not owner:

@@ -108,9 +108,11 @@ def scalar_kind(x) -> int:
     if kind is None:
         if isinstance(x, bool) or type(x).__name__ == "bool":
             kind = 0
+        elif hasattr(x, "__len__"):  # arrays offer __index__ and __float__ too
+            raise TypeError(type(x).__name__)
         elif hasattr(x, "__index__"):
             kind = 1
-        elif hasattr(x, "__float__") and not hasattr(x, "__len__"):
+        elif hasattr(x, "__float__"):
             kind = 2
         else:
             raise TypeError(type(x).__name__)
@@ -309,6 +311,27 @@ def apply(a, b):
         return out
 """ + _RECORD.format(args="(a, b)", edges="(edge_a, edge_b)")
 
+_REFLECTED = """
+def apply(b, a):
+    kind = type(a)
+    if kind is float:
+        h = call_scalar(code, b._h, 2, a, 0, 1)
+    elif kind is int and -0x8000000000000000 <= a <= 0x7FFFFFFFFFFFFFFF:
+        h = call_scalar(code, b._h, 1, 0.0, a, 1)
+    elif is_number(a):
+        return info.slow((a, b))
+    else:
+        return NotImplemented
+    if not h:
+        return info.slow((a, b))
+    out = new(Tensor)
+    out._h = h
+    out._node = None
+    edge = b._node
+    if edge is None or Node is None:
+        return out
+""" + _RECORD.format(args="(a, b)", edges="(None, edge)")
+
 
 def _hot(template: str, info: Elementwise, **names):
     """The hot path of one operator, made from its template."""
@@ -409,11 +432,16 @@ def attach_inplace(info: Elementwise, name: str, doc: str) -> None:
     FUNCTIONS[name + "_"] = inplace
 
 
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
 def attach_operators(info: Elementwise, apply, dunder: str, inplace: bool) -> None:
     """``a + b``, ``2 + b``, ``a += b``; NotImplemented for operands that are not ours to handle."""
+    if dunder in _COMPARISONS:  # Python reflects these by itself
+        setattr(Tensor, f"__{dunder}__", apply)
+        return
 
-    def reflected(self, other):
-        return info.slow((other, self)) if is_number(other) else NotImplemented
+    reflected = _hot(_REFLECTED, info, call_scalar=lib.tt_binary_scalar)
 
     def update(self, other):
         if not isinstance(other, Tensor) and not is_number(other):

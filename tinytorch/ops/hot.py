@@ -6,8 +6,8 @@ from __future__ import annotations
 import linecache
 from _thread import get_ident
 
-from ..autograd.modes import DEFAULT, modes
-from ..autograd.node import alias, count, link, node_class
+from ..autograd.modes import DEFAULT, current, modes
+from ..autograd.node import alias, count, link, node_class, saved_versions
 from ..autograd.views import refresh
 from ..backends.cpu import error, ffi
 from ..tensor import Tensor, new
@@ -95,4 +95,14 @@ def computed(h, fallback, *args) -> Tensor:
     out = new(Tensor)
     out._h = h
     out._node = None
+    return out
+
+
+def record(out: Tensor, cls: type, edges: tuple, saved: tuple) -> Tensor:
+    """Gives ``out``, computed by a kernel, the history of a Node class of its own."""
+    for e in edges:
+        if e is not None:
+            if not modes or current().grad:
+                out._node = link(cls, edges, saved, saved_versions(cls, saved))
+            break
     return out

@@ -179,8 +179,7 @@ heaviside = binary("heaviside", doc="0 below 0, 1 above, and b at 0.")
 
 for _name, _dunder, _doc in (("eq", "eq", "a == b"), ("ne", "ne", "a != b"), ("lt", "lt", "a < b"),
                              ("le", "le", "a <= b"), ("gt", "gt", "a > b"), ("ge", "ge", "a >= b")):
-    binary(_name, doc=f"{_doc}, broadcast; bool.")
-    setattr(Tensor, f"__{_dunder}__", getattr(Tensor, _name))
+    binary(_name, dunder=_dunder, doc=f"{_doc}, broadcast; bool.")
 for _name, _dunder in (("bitwise_and", "and"), ("bitwise_or", "or"), ("bitwise_xor", "xor"),
                        ("bitwise_left_shift", "lshift"), ("bitwise_right_shift", "rshift")):
     binary(_name, dunder=_dunder, doc=f"{_name.replace('_', ' ')} of integers or bools.")

@@ -55,9 +55,10 @@ def fresh(input: Tensor):
     return input._h
 
 
-@primitive(view=True, input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1))
+@primitive(input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1))
 def spread(input, shape, how, dims, keepdim):
-    """A reduction's result, or its gradient, in the shape of what was reduced: a view with steps of 0."""
+    """A reduction's result, or its gradient, in the shape of what was reduced: the same elements with steps of 0. It
+    need not be tracked as a view, since nothing may be written to it."""
     return wrap(lib.tt_spread(input._h, len(shape), shape, how, dims, keepdim))
 
 

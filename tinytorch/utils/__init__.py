@@ -1,5 +1,5 @@
 """Utilities. Follows ``torch.utils``."""
 
-from . import data
+from . import checkpoint, data, dlpack
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data", "dlpack"]

@@ -56,15 +56,18 @@ static inline double at_least_one_f64(double x) { return __builtin_ceil(x) < 1.0
     static void draw_##T(const tt_draw *d, TT_C_##T *out, int64_t first, int64_t groups) {           \
         TT_C_##T a = (TT_C_##T)d->a, b = (TT_C_##T)d->b, width = b - a;                              \
         TT_C_##T rate = d->kind == TT_RANDOM_geometric ? (TT_C_##T)log1p(-d->a) : -a;                \
+        uint32_t dropped = 32 - (uint32_t)d->digits;                                                 \
+        float unit = 1.0f / (float)(1 << d->digits);                                                 \
         uint64_t threshold = (uint64_t)(d->a * 0x1p32 + 0.5);                                        \
         WORD w[G];                                                                                   \
+        (void)dropped, (void)unit;                                                                   \
         for (int64_t g = 0; g < groups; g++) {                                                       \
             TT_C_##T *restrict p = out + g * G;                                                      \
             WORDS(d, first + g, w);                                                                  \
             switch (d->kind) {                                                                       \
             case TT_RANDOM_uniform:                                                                  \
                 TT_INDEPENDENT                                                                       \
-                for (int k = 0; k < G; k++) p[k] = tt_uniform_##T(w[k]) * width + a;                 \
+                for (int k = 0; k < G; k++) p[k] = UNIFORM_##T(w[k], dropped, unit) * width + a;                 \
                 break;                                                                               \
             case TT_RANDOM_normal: normal_##T(w, p, a, b); break;                                    \
             case TT_RANDOM_log_normal:                                                               \
@@ -85,6 +88,10 @@ static inline double at_least_one_f64(double x) { return __builtin_ceil(x) < 1.0
 
 
 
+
+/* On [0, 1) with no more digits than the dtype has: rounding must not make it 1. */
+#define UNIFORM_f32(w, dropped, unit) ((float)(tt_i32)((w) >> (dropped)) * (unit))
+#define UNIFORM_f64(w, dropped, unit) tt_uniform_f64(w)
 
 #define SHORT(w) ((uint64_t)(w))
 #define LONG(w) ((w) >> 32)
