@@ -52,7 +52,8 @@ def composite(fn):
         # What is recorded saves the old values, which the write is about to replace.
         result = fn(self.clone() if requires(self, *args) else self, *args, **kwargs)
         if not castable(result, self):
-            raise RuntimeError(f"{fn.__name__}_: result type {result.dtype.name} can't be cast to the desired output type "
+            raise RuntimeError(f"{fn.__name__}_: result type {result.dtype.name} can't be cast to the desired "
+                               f"output type "
                                f"{self.dtype.name}")
         return self.copy_(result)
 
@@ -170,7 +171,8 @@ class Elementwise:
     def record(self, out: Tensor, args: tuple, stamp: int) -> None:
         """Gives ``out`` its history. ``args`` are tensors and numbers."""
         if stamp & 8:
-            raise RuntimeError(f"{self.name}: Inference tensors cannot be saved for backward. To work around you can make "
+            raise RuntimeError(f"{self.name}: Inference tensors cannot be saved for backward. To work around you "
+                               f"can make "
                                "a clone to get a normal tensor and use it in autograd.")
         edges = tuple(args[i]._node if isinstance(args[i], Tensor) else None for i in self.diff)
         saved = self.node.save(edges, out, *args)
