@@ -21,7 +21,8 @@ enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
 
 static struct {
     void (*sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
-    void (*dgemm)(int, int, int, int, int, int, double, const double *, int, const double *, int, double, double *, int);
+    void (*dgemm)(int, int, int, int, int, int, double, const double *, int, const double *, int, double, double *,
+                  int);
     void (*sgemv)(int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
     void (*dgemv)(int, int, int, int, double, const double *, int, const double *, int, double, double *, int);
     float (*sdot)(int, const float *, int, const float *, int);
@@ -325,7 +326,8 @@ static bool check_dtypes(const tt_array *a, const tt_array *b) {
  * inference tensor, which may not be saved. */
 static int64_t versions(const tt_array *a, const tt_array *b) {
     int64_t inference = (a->flags | b->flags) & ~tt_thread_flags & TT_FLAG_INFERENCE ? 8 : 0;
-    return inference | (a->storage->version & 0x3fffffff) << 4 | (int64_t)((uint64_t)(b->storage->version & 0x3fffffff) << 34);
+    uint64_t va = (uint64_t)a->storage->version & 0x3fffffff, vb = (uint64_t)b->storage->version & 0x3fffffff;
+    return inference | (int64_t)(va << 4 | vb << 34);
 }
 
 #define SCALE(name, T) \

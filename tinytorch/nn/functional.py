@@ -114,7 +114,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
     ``torch.nn.functional.dropout``."""
     _check_probability("dropout", p)
     if not training or p == 0 or not input._h.numel:
-        return input if inplace or not training else input * 1
+        return input if inplace or not training else input.clone()
     return _masked(input, dropout_mask(input, p), inplace)
 
 

@@ -63,9 +63,19 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
 # Those with kernels of their own.
 
 
+def floating(op: str, *tensors) -> None:
+    """RuntimeError unless all are of floating dtypes, TypeError unless they are tensors."""
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(t).__name__}")
+        if t._h.dtype < 6:
+            raise RuntimeError(f"{op}: not implemented for '{t.dtype.name}'")
+
+
 def gelu(input, approximate="none"):
     """x Phi(x), Phi the normal distribution function; with approximate="tanh", its tanh form. Follows
     ``torch.nn.functional.gelu``."""
+    floating("gelu", input)
     if approximate == "none":
         return _gelu(input)
     if approximate == "tanh":
@@ -80,17 +90,20 @@ def overwrite(fn, input, inplace):
 
 def silu(input, inplace=False):
     """x sigmoid(x). Follows ``torch.nn.functional.silu``."""
+    floating("silu", input)
     return overwrite(_silu, input, True) if inplace else _silu(input)
 
 
 def logsigmoid(input):
     """log(sigmoid(x)). Follows ``torch.nn.functional.logsigmoid``."""
+    floating("logsigmoid", input)
     return _logsigmoid(input)
 
 
 def softplus(input, beta=1.0, threshold=20.0):
     """log(1 + exp(beta x)) / beta, and x where beta x is above ``threshold``. Follows
     ``torch.nn.functional.softplus``."""
+    floating("softplus", input)
     if beta == 1 and threshold >= 20 and input._h.dtype != 9:
         return _softplus(input)  # the correction is below half a unit in the last place there
     scaled = input if beta == 1 else input * beta
@@ -127,6 +140,7 @@ def relu6(input, inplace=False):
 
 def leaky_relu(input, negative_slope=0.01, inplace=False):
     """x where it is positive, else ``negative_slope`` x. Follows ``torch.nn.functional.leaky_relu``."""
+    floating("leaky_relu", input)
     return overwrite(lambda x: where(x > 0, x, x * negative_slope), input, inplace)
 
 
@@ -155,11 +169,13 @@ def threshold(input, threshold, value, inplace=False):
 @both
 def hardshrink(input, lambd=0.5):
     """x where \\|x\\| is above ``lambd``, else 0. Follows ``torch.nn.functional.hardshrink``."""
+    floating("hardshrink", input)
     return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
 
 
 def softshrink(input, lambd=0.5):
     """x moved towards 0 by ``lambd``. Follows ``torch.nn.functional.softshrink``."""
+    floating("softshrink", input)
     if lambd < 0:
         raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
     return input - clamp(input, -lambd, lambd)
@@ -167,11 +183,13 @@ def softshrink(input, lambd=0.5):
 
 def hardsigmoid(input, inplace=False):
     """relu6(x + 3) / 6. Follows ``torch.nn.functional.hardsigmoid``."""
+    floating("hardsigmoid", input)
     return overwrite(lambda x: _hardtanh(x + 3, 0, 6) / 6, input, inplace)
 
 
 def hardswish(input, inplace=False):
     """x relu6(x + 3) / 6. Follows ``torch.nn.functional.hardswish``."""
+    floating("hardswish", input)
     return overwrite(lambda x: x * _hardtanh(x + 3, 0, 6) / 6, input, inplace)
 
 
@@ -180,12 +198,14 @@ def hardswish(input, inplace=False):
 
 def elu(input, alpha=1.0, inplace=False):
     """x where it is positive, else alpha (exp(x) - 1). Follows ``torch.nn.functional.elu``."""
+    floating("elu", input)
     return overwrite(lambda x: where(x > 0, x, clamp(x, None, 0).expm1() * alpha), input, inplace)
 
 
 @function
 def celu(input, alpha=1.0, inplace=False):
     """x where it is positive, else alpha (exp(x / alpha) - 1). Follows ``torch.nn.functional.celu``."""
+    floating("celu", input)
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
     return overwrite(lambda x: where(x > 0, x, (clamp(x, None, 0) / alpha).expm1() * alpha), input, inplace)
@@ -198,11 +218,13 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 @function
 def selu(input, inplace=False):
     """A scaled elu whose outputs keep mean 0 and variance 1. Follows ``torch.nn.functional.selu``."""
+    floating("selu", input)
     return overwrite(lambda x: where(x > 0, x, clamp(x, None, 0).expm1() * SELU_ALPHA) * SELU_SCALE, input, inplace)
 
 
 def mish(input, inplace=False):
     """x tanh(log(1 + exp(x))). Follows ``torch.nn.functional.mish``."""
+    floating("mish", input)
     return overwrite(lambda x: x * _softplus(x).tanh(), input, inplace)
 
 
@@ -218,6 +240,7 @@ def softsign(input):
 
 def glu(input, dim=-1):
     """The first half along ``dim`` times the sigmoid of the second. Follows ``torch.nn.functional.glu``."""
+    floating("glu", input)
     if input._h.ndim == 0:
         raise RuntimeError("glu: does not support 0-dimensional tensors")
     n = input.size(dim)

@@ -13,7 +13,7 @@ import warnings
 from ..autograd.node import Node
 from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, wrap
-from .activation import _log_softmax, _softmax
+from .activation import _log_softmax, _softmax, floating
 from .declare import function
 from .hot import freshen, record, wrong_type
 from .pointwise import _logsigmoid
@@ -193,6 +193,7 @@ def _same_size(op, input, target):
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """(input - target)^2. Follows ``torch.nn.functional.mse_loss``."""
+    floating("mse_loss", input)
     reduction = legacy(reduction, size_average, reduce)
     _same_size("mse_loss", input, target)
     losses = (input - target).square()
@@ -217,6 +218,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """d^2 / (2 beta) where d = |input - target| is below beta, else d - beta / 2. Follows
     ``torch.nn.functional.smooth_l1_loss``."""
+    floating("smooth_l1_loss", input)
     reduction = legacy(reduction, size_average, reduce)
     _same_size("smooth_l1_loss", input, target)
     if beta < 0:
@@ -231,6 +233,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """d^2 / 2 where d = |input - target| is at most delta, else delta (d - delta / 2). Follows
     ``torch.nn.functional.huber_loss``."""
+    floating("huber_loss", input)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
     _same_size("huber_loss", input, target)
@@ -245,6 +248,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """-(target log(input) + (1 - target) log(1 - input)) for probabilities, the logarithms not below -100. Follows
     ``torch.nn.functional.binary_cross_entropy``."""
+    floating("binary_cross_entropy", input)
     reduction = legacy(reduction, size_average, reduce)
     if input.shape != target.shape:
         raise ValueError(f"binary_cross_entropy: Using a target size ({tuple(target.shape)}) that is different to the "
@@ -259,6 +263,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
                                      pos_weight=None):
     """binary_cross_entropy of sigmoid(input), accurate for large logits; ``pos_weight`` multiplies the loss of the
     positive part. Follows ``torch.nn.functional.binary_cross_entropy_with_logits``."""
+    floating("binary_cross_entropy_with_logits", input)
     reduction = legacy(reduction, size_average, reduce)
     if input.shape != target.shape:
         raise ValueError("binary_cross_entropy_with_logits: Target size "
