@@ -130,8 +130,14 @@ def __int__(self) -> int:
     return int(item(self))
 
 
+def _only(self):
+    if self._h.numel != 1:
+        raise ValueError(f"only one element tensors can be converted to Python scalars, got shape {tuple(self.shape)}")
+    return item(self)
+
+
 def __float__(self) -> float:
-    return float(item(self))
+    return float(_only(self))
 
 
 def __complex__(self) -> complex:
@@ -172,7 +178,7 @@ def __dir__(self):
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
 
-for _fn in (numpy, __array__, __array_wrap__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__, __index__, __len__,
-            __iter__, __contains__, __format__, __dir__):
+for _fn in (numpy, __array__, __array_wrap__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__,
+            __index__, __len__, __iter__, __contains__, __format__, __dir__):
     setattr(Tensor, _fn.__name__, _fn)
 Tensor.__array_priority__ = 1000  # ndarray + Tensor gives a Tensor

@@ -15,7 +15,7 @@ def _common(op, tensors):
         if not isinstance(x, Tensor):
             raise TypeError(f"{op}: expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
     if not tensors:
-        raise RuntimeError(f"{op}: expected a non-empty list of Tensors")
+        raise (ValueError if op == "cat" else RuntimeError)(f"{op}: expected a non-empty list of Tensors")
     code = tensors[0]._h.dtype
     if any(x._h.dtype != code for x in tensors):
         # Promotion without regard to the number of dimensions, as PyTorch joins.

@@ -70,7 +70,7 @@ def share_numpy(a: np.ndarray):
         if s % size and n > 1:
             raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array "
                              "to reallocate the memory.")
-        strides.append(s // size if n > 1 else 1)
+        strides.append(max(s // size, 0))
     address = a.__array_interface__["data"][0]
     if address % size and a.size:
         raise ValueError("given numpy array is not aligned to its element size. Copy the numpy array to reallocate the "
