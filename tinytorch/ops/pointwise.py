@@ -324,6 +324,8 @@ def lerp_(self, end, weight):
 @both
 def addcmul(input, tensor1, tensor2, *, value=1, out=None):
     """``input + value tensor1 tensor2``."""
+    if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
+        raise RuntimeError("addcmul: not implemented for 'bool'")
     return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
 
 
