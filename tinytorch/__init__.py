@@ -1,6 +1,6 @@
 """tinytorch: eager tensors with a dynamic tape, C kernels, and PyTorch's names."""
 
-from . import autograd, dlpack, interop, ops, pickling, random
+from . import autograd, dlpack, interop, nn, ops, optim, pickling, random, utils
 from .backends import cpu
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .dtypes import (Size, bfloat16, bool, device, double, dtype, finfo, float16, float32, float64,  # noqa: A004
@@ -12,6 +12,7 @@ from .generator import Generator
 from .layouts import (channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,
                       strided)
 from .printing import set_printoptions
+from .serialization import load, save
 from .tensor import Tensor
 
 float = float32  # noqa: A001 (torch's name)

@@ -80,7 +80,7 @@ tt_array *tt_empty(int dtype, int ndim, int64_t *shape) {
     a->dtype = (int16_t)dtype;
     a->ndim = ndim;
     a->numel = n;
-    memcpy(a->shape, shape, sizeof(int64_t) * (size_t)ndim);
+    if (ndim) memcpy(a->shape, shape, sizeof(int64_t) * (size_t)ndim);
     tt_set_contiguous(a);
     return with_storage(a, n * tt_itemsizes[dtype]);
 }

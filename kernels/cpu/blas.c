@@ -21,7 +21,8 @@ enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
 
 static struct {
     void (*sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
-    void (*dgemm)(int, int, int, int, int, int, double, const double *, int, const double *, int, double, double *, int);
+    void (*dgemm)(int, int, int, int, int, int, double, const double *, int, const double *, int, double, double *,
+                  int);
     void (*sgemv)(int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
     void (*dgemv)(int, int, int, int, double, const double *, int, const double *, int, double, double *, int);
     float (*sdot)(int, const float *, int, const float *, int);
@@ -321,9 +322,12 @@ static bool check_dtypes(const tt_array *a, const tt_array *b) {
     return true;
 }
 
-/* Versions of the first two inputs, as elementwise results carry them: Note [Version counters]. */
+/* Versions of the first two inputs, as elementwise results carry them: Note [Version counters]. 8: one of them is an
+ * inference tensor, which may not be saved. */
 static int64_t versions(const tt_array *a, const tt_array *b) {
-    return (a->storage->version & 0x3fffffff) << 4 | (int64_t)((uint64_t)(b->storage->version & 0x3fffffff) << 34);
+    int64_t inference = (a->flags | b->flags) & ~tt_thread_flags & TT_FLAG_INFERENCE ? 8 : 0;
+    uint64_t va = (uint64_t)a->storage->version & 0x3fffffff, vb = (uint64_t)b->storage->version & 0x3fffffff;
+    return inference | (int64_t)(va << 4 | vb << 34);
 }
 
 #define SCALE(name, T) \

@@ -92,7 +92,7 @@ static tt_array *show(tt_array *a, const tt_indexed *v) {
     b->data = a->data + v->start * tt_itemsizes[a->dtype];
     b->ndim = v->ndim;
     b->dtype = a->dtype;
-    b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY);
+    b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY | TT_FLAG_INFERENCE);
     b->numel = 1;
     for (int d = 0; d < v->ndim; d++) b->numel *= v->shape[d];
     memcpy(b->shape, v->shape, sizeof(int64_t) * (size_t)v->ndim);

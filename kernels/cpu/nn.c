@@ -57,19 +57,23 @@ typedef struct {
     const tt_nn_loops *loops;
     char *out;
     const char *a, *y;
-    int64_t n, inner, step; /* step: bytes from one slab of n x inner elements to the next */
+    int64_t n, inner, chunks; /* chunks of columns in a slab of n x inner elements */
+    int size;
     bool log;
 } softmax_job;
 
 static void softmax_range(void *context, int64_t begin, int64_t end) {
     const softmax_job *j = context;
     for (int64_t k = begin; k < end; k++) {
-        char *out = j->out + k * j->step;
-        const char *a = j->a + k * j->step, *y = j->y ? j->y + k * j->step : NULL;
+        int64_t column = k % j->chunks * TT_NN_COLUMNS, rest = j->inner - column;
+        int64_t at = (k / j->chunks * j->n * j->inner + column) * j->size;
+        int64_t m = rest < TT_NN_COLUMNS ? rest : TT_NN_COLUMNS;
+        char *out = j->out + at;
+        const char *a = j->a + at, *y = j->y ? j->y + at : NULL;
         if (y && j->inner == 1) j->loops->softmax_backward(out, a, y, j->n, j->log);
-        else if (y) j->loops->softmax_backward_columns(out, a, y, j->n, j->inner, j->log);
+        else if (y) j->loops->softmax_backward_columns(out, a, y, j->n, j->inner, m, j->log);
         else if (j->inner == 1) j->loops->softmax(out, a, j->n, j->log);
-        else j->loops->softmax_columns(out, a, j->n, j->inner, j->log);
+        else j->loops->softmax_columns(out, a, j->n, j->inner, m, j->log);
     }
 }
 
@@ -77,8 +81,8 @@ static tt_array *softmax(const char *op, tt_array *a, tt_array *y, int dim, int 
     if (!tt_ready(a) || (y && !tt_ready(y))) return tt_decline();
     int nd = a->ndim ? a->ndim : 1, dtype = tt_compute_dtype(a->dtype);
     if (dim < -nd || dim >= nd)
-        return tt_fail(TT_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%d, %d], but got %d)", op,
-                       -nd, nd - 1, dim);
+        return tt_fail(TT_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%d, %d], but got %d)",
+                       op, -nd, nd - 1, dim);
     if (!is_float(op, a)) return NULL;
     if (y && (!tt_same_shape(a, y) || a->dtype != y->dtype)) return tt_decline();
     plain p[2] = {{0}};
@@ -90,8 +94,8 @@ static tt_array *softmax(const char *op, tt_array *a, tt_array *y, int dim, int 
         for (int d = dim + 1; d < a->ndim; d++) inner *= a->shape[d];
         int64_t n = a->ndim ? a->shape[dim] : 1;
         softmax_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), n, inner,
-                         n * inner * tt_itemsizes[dtype], log};
-        tt_parallel(outer, grain_of(n * inner), softmax_range, &j);
+                         (inner + TT_NN_COLUMNS - 1) / TT_NN_COLUMNS, tt_itemsizes[dtype], log};
+        tt_parallel(outer * j.chunks, grain_of(n * (inner < TT_NN_COLUMNS ? inner : TT_NN_COLUMNS)), softmax_range, &j);
     }
     done(p, 2);
     return finish(out, a->dtype);
@@ -194,15 +198,15 @@ tt_array *tt_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array 
     if (take(&p[0], g, dtype) && take(&p[1], x, dtype) && take(&p[2], weight, dtype) &&
         (out = tt_empty(dtype, x->ndim, x->shape)) && rows) {
         int size = tt_itemsizes[dtype];
-        norm_job j = {loops_of(dtype), out->data, stats->data, stats->data + rows * size, data_of(&p[0]), data_of(&p[1]),
-                      data_of(&p[2]), NULL, n, size, 0, rms};
+        norm_job j = {loops_of(dtype), out->data, stats->data, stats->data + rows * size, data_of(&p[0]),
+                      data_of(&p[1]), data_of(&p[2]), NULL, n, size, 0, rms};
         tt_parallel(rows, grain_of(n), norm_range, &j);
     }
     done(p, 3);
     return finish(out, x->dtype);
 }
 
-/* Sums down the columns: blocks of rows first, then over the blocks; the number of blocks depends on the shape alone. */
+/* Sums down the columns: blocks of rows first, then over the blocks; how many depends on the shape alone. */
 
 typedef struct {
     const tt_nn_loops *loops;
@@ -303,8 +307,8 @@ static bool check_classes(const char *op, tt_array *target, tt_array *weight, in
         return false;
     }
     if (weight && (weight->ndim != 1 || weight->shape[0] != classes)) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: weight tensor should be defined either for all %lld classes or no classes but got "
-                "weight tensor of shape: %s", op, (long long)classes, tt_shape_text(have, weight->ndim, weight->shape));
+        tt_fail(TT_RUNTIME_ERROR, "%s: weight tensor should be defined either for all %lld classes or no classes but "
+                "got weight tensor of shape: %s", op, (long long)classes, tt_shape_text(have, weight->ndim, weight->shape));
         return false;
     }
     int64_t step = target->ndim ? target->strides[0] : 0;

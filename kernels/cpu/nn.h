@@ -2,6 +2,8 @@
 #pragma once
 #include "tt.h"
 
+#define TT_NN_COLUMNS 256 /* columns that are walked down together */
+
 /* Targets of a classification: what a loss takes from each row. */
 typedef struct {
     const int64_t *target;
@@ -13,11 +15,13 @@ typedef struct {
 } tt_classes;
 
 typedef struct {
-    /* out may be x; log: the logarithm of it. The columns' form works on n rows of `inner` elements. */
+    /* log: the logarithm of it. The columns' form works on n rows that are `inner` elements apart, m columns of them
+     * at a time. */
     void (*softmax)(void *out, const void *x, int64_t n, bool log);
-    void (*softmax_columns)(void *out, const void *x, int64_t n, int64_t inner, bool log);
+    void (*softmax_columns)(void *out, const void *x, int64_t n, int64_t inner, int64_t m, bool log);
     void (*softmax_backward)(void *out, const void *g, const void *y, int64_t n, bool log);
-    void (*softmax_backward_columns)(void *out, const void *g, const void *y, int64_t n, int64_t inner, bool log);
+    void (*softmax_backward_columns)(void *out, const void *g, const void *y, int64_t n, int64_t inner, int64_t m,
+                                     bool log);
     /* layer_norm and, with rms, rms_norm of one row; weight and bias may be NULL */
     void (*norm)(void *out, const void *x, const void *weight, const void *bias, int64_t n, double eps, bool rms,
                  void *mean, void *rstd);

@@ -30,6 +30,8 @@ typedef struct {
     void (*first)(void *acc, const void *x, int64_t n, const void *param);
     void (*next)(void *acc, const void *x, int64_t n, const void *param);
     void (*join)(void *acc, const void *other, int64_t n);
+    /* n rows of w elements, `step` bytes apart, to TT_LANES rows of accumulators; only where no param is needed */
+    void (*rows)(void *acc, const char *x, int64_t step, int64_t n, int64_t w);
 } tt_reducer;
 
 typedef struct {

@@ -7,6 +7,7 @@ TT_ISA_TABLES(tt_reduce_table, tt_reduce)
 
 #define TILE 1024   /* bytes of one lane when rows are run over: 32 lanes fill half of L1 or more */
 #define GRAIN 32768 /* elements a thread should have before another is worth waking */
+#define WIDE 32     /* from here on rows are run over in strips */
 #define SHORT 16    /* so few elements make one result: better gathered across neighbouring results */
 
 const tt_reduce_table *tt_get_reduce_table(void) { return tt_reduce[tt_isa_index]; }
@@ -189,7 +190,9 @@ static void rows_unit(const pass *ps, int64_t u) {
         for (int l = 0; l < TT_LANES; l++) memcpy(many + l * pitch, params, (size_t)pitch);
         params = many;
     }
-    for (int64_t j = 0; j < n; j += step) {
+    bool plain = !params && g->inner_step == g->stored && g->read == g->a->dtype && g->run.n == 1 && w >= WIDE;
+    if (plain) ps->r->rows(tile, base + row0 * g->run.step[0], g->run.step[0], n, w);
+    for (int64_t j = plain ? n : 0; j < n; j += step) {
         const char *p = base + tt_dims_offset(&g->run, row0 + j);
         int64_t m = (n - j < step ? n - j : step) * w;
         if (g->inner_step != g->stored) {

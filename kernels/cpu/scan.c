@@ -79,19 +79,31 @@ RECUR(recur_f32, float)
 RECUR(recur_f64, double)
 
 /* A NaN, once met, stays; equal values move the index on. */
-#define AT_LEAST(x, best) (((x) >= (best) || (x) != (x)) && (best) == (best))
-#define AT_MOST(x, best) (((x) <= (best) || (x) != (x)) && (best) == (best))
-#define STAYS_NAN(x, best) ((x) != (x) && (best) != (best))
+#define AT_LEAST(x, best) ((((x) >= (best)) | ((x) != (x))) & ((best) == (best)))
+#define AT_MOST(x, best) ((((x) <= (best)) | ((x) != (x))) & ((best) == (best)))
+#define STAYS_NAN(x, best) (((x) != (x)) & ((best) != (best)))
 #define EXTREME(name, T, BEATS)                                                                 \
     static void name(const walk *w, int64_t at, int64_t width) {                                \
         const T *x = (const T *)w->a + at;                                                      \
         T *out = (T *)w->out + at;                                                              \
         int64_t *index = w->index + at;                                                         \
         for (int64_t k = 0; k < width; k++) out[k] = x[k], index[k] = 0;                        \
+        if (width == 1) { /* in registers */                                                    \
+            T best = x[0];                                                                      \
+            int64_t where = 0;                                                                  \
+            for (int64_t j = 1, i = w->inner; j < w->n; j++, i += w->inner) {                   \
+                bool wins = BEATS(x[i], best) | STAYS_NAN(x[i], best);                          \
+                best = wins ? x[i] : best;                                                      \
+                where = wins ? j : where;                                                       \
+                out[i] = best;                                                                  \
+                index[i] = where;                                                               \
+            }                                                                                   \
+            return;                                                                             \
+        }                                                                                       \
         for (int64_t j = 1, i = w->inner; j < w->n; j++, i += w->inner)                         \
             for (int64_t k = i; k < i + width; k++) {                                           \
                 T best = out[k - w->inner];                                                     \
-                bool wins = BEATS(x[k], best) || STAYS_NAN(x[k], best);                         \
+                bool wins = BEATS(x[k], best) | STAYS_NAN(x[k], best);                          \
                 out[k] = wins ? x[k] : best;                                                    \
                 index[k] = wins ? j : index[k - w->inner];                                      \
             }                                                                                   \

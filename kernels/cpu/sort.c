@@ -94,7 +94,9 @@ static void run_rows(void *context, int64_t begin, int64_t end) {
             choose_packed(j, (tt_packed *)room, (tt_packed *)(room + keys), chosen);
         } else {
             tt_make_keyed((tt_keyed *)room, row, j->a->dtype, j->n, j->descending);
-            choose_keyed(j, (tt_keyed *)room, (tt_keyed *)(room + keys), chosen);
+            job row_job = *j;
+            if (j->what == SORT && j->a->dtype == TT_I64) row_job.bits = tt_compact_keys((tt_keyed *)room, j->n);
+            choose_keyed(&row_job, (tt_keyed *)room, (tt_keyed *)(room + keys), chosen);
         }
         char *out = j->values->data + at * size;
         switch (size) {

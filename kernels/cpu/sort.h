@@ -14,6 +14,9 @@ bool tt_key_is_narrow(int dtype); /* at most 32 bits */
 void tt_make_packed(tt_packed *out, const void *x, int dtype, int64_t n, bool descending);
 void tt_make_keyed(tt_keyed *out, const void *x, int dtype, int64_t n, bool descending);
 
+/* Subtracts the least key from all; the bits that are left. */
+int tt_compact_keys(tt_keyed *x, int64_t n);
+
 /* Stable, into either buffer, which is returned; `bits` of a key count. Parallel for long rows. */
 tt_packed *tt_sort_packed(tt_packed *x, tt_packed *spare, int64_t n, int bits);
 tt_keyed *tt_sort_keyed(tt_keyed *x, tt_keyed *spare, int64_t n, int bits);

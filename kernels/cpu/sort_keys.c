@@ -59,6 +59,17 @@ void tt_make_keyed(tt_keyed *out, const void *x, int dtype, int64_t n, bool desc
     }
 }
 
+int tt_compact_keys(tt_keyed *x, int64_t n) {
+    uint64_t lo = ~(uint64_t)0, hi = 0;
+    for (int64_t i = 0; i < n; i++) {
+        lo = x[i].key < lo ? x[i].key : lo;
+        hi = x[i].key > hi ? x[i].key : hi;
+    }
+    if (n == 0 || lo == hi) return 0;
+    for (int64_t i = 0; i < n; i++) x[i].key -= lo;
+    return 64 - __builtin_clzll(hi - lo);
+}
+
 typedef struct {
     void *from, *to;
     int64_t n;
@@ -195,6 +206,21 @@ typedef struct {
                 x[j] = e;                                                                                   \
             }                                                                                               \
             return x;                                                                                       \
+        }                                                                                                   \
+        if (k <= n / 8) { /* few are better than the k-th best so far: gather those, and now and then cut them to k */ \
+            int64_t room = 8 * k, many = 0;                                                                \
+            E worst = x[0];                                                                                 \
+            for (int64_t i = 0; i < n; i++) {                                                               \
+                if (many >= k && i >= room && !LESS(x[i], worst)) continue;                                 \
+                spare[many++] = x[i];                                                                       \
+                if (many == room) {                                                                         \
+                    tt_nth_##S(spare, many, k - 1);                                                         \
+                    worst = spare[k - 1];                                                                   \
+                    many = k;                                                                               \
+                }                                                                                           \
+            }                                                                                               \
+            if (many > k) tt_nth_##S(spare, many, k - 1);                                                   \
+            return tt_sort_##S(spare, x, k, bits);                                                          \
         }                                                                                                   \
         if (k > n / 2) return tt_sort_##S(x, spare, n, bits);                                               \
         tt_nth_##S(x, n, k - 1);                                                                            \

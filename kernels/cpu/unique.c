@@ -62,7 +62,7 @@ static int64_t *order_rows(const table *t, int64_t *x, int64_t *spare) {
 
 static void order_elements(const table *t, int64_t *order, tt_keyed *x, tt_keyed *spare) {
     for (int64_t i = 0; i < t->n; i++) x[i] = (tt_keyed){t->keys[i], (uint64_t)i};
-    x = tt_sort_keyed(x, spare, t->n, 64);
+    x = tt_sort_keyed(x, spare, t->n, tt_compact_keys(x, t->n));
     for (int64_t i = 0; i < t->n; i++) order[i] = (int64_t)x[i].index;
 }
 

@@ -242,7 +242,10 @@ def test_bad_input():
         with pytest.raises(kind):
             make()
     with pytest.warns(UserWarning, match="duplicate"):
-        optim.SGD([p, p], lr=0.1)
+        opt = optim.SGD([p, p], lr=0.25)
+    p.grad = tt.tensor([1.0])
+    opt.step()
+    assert p.item() == 0.5  # twice, as in PyTorch
 
 
 def test_errors_leave_everything_as_it_was():

@@ -13,8 +13,9 @@ if the last write anywhere came after the Node was made does backward look at th
 
 from __future__ import annotations
 
-import inspect
+import functools
 import itertools
+import linecache
 import weakref
 
 from ..backends.cpu import ffi, lib
@@ -260,6 +261,19 @@ def make_ports(node: Node, outputs) -> None:
             t._node = port
 
 
+def parameters(fn) -> tuple[str, ...]:
+    """The names of a function's parameters; ``fn.parameters`` where it takes them as ``*args``."""
+    code = fn.__code__
+    return getattr(fn, "parameters", code.co_varnames[:code.co_argcount])
+
+
+@functools.cache
+def code_of(source: str, filename: str):
+    """Compiled source, for functions made at import: most operators share theirs with others. Tracebacks show it."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    return compile(source, filename, "exec")
+
+
 def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None = None, *, title: str | None = None,
                variadic: bool = False) -> type:
     """The Node class of an operator, from one formula per differentiable input. Its ``save(edges, out, *args)`` gives
@@ -273,7 +287,7 @@ def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None =
     uses: dict[str, set[int]] = {}
     for group in (vjps, fast or {}):
         for name, formula in group.items():
-            for arg in list(inspect.signature(formula).parameters)[1:]:
+            for arg in parameters(formula)[1:]:
                 uses.setdefault(arg, set()).add(inputs.index(name))
     fields, tensors = [], []
     for position, (arg, users) in enumerate(uses.items()):
@@ -299,16 +313,16 @@ def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None =
         for i, name in enumerate(inputs):
             formula = f"{kind}_{name}"
             namespace[formula] = group[name]
-            call = f"{formula}({', '.join(['g', *list(inspect.signature(group[name]).parameters)[1:]])})"
+            call = f"{formula}({', '.join(['g', *parameters(group[name])[1:]])})"
             results.append(call if variadic or len(inputs) == 1 else f"None if edges[{i}] is None else {call}")
         source += f"def {kind}(g, saved, edges):\n"
         source += f"    {', '.join(uses)}{',' if uses else ''} = saved\n" if uses else ""
         source += f"    return {results[0]}\n" if variadic else f"    return ({''.join(r + ', ' for r in results)})\n"
-    exec(compile(source, f"<derivative of {op}>", "exec"), namespace)  # as collections.namedtuple makes its methods
+    exec(code_of(source, "<derivative>"), namespace)  # as collections.namedtuple makes its methods
     holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1
     title = title or "".join(p.capitalize() for p in op.strip("_").split("_")) + "Backward0"
-    return type(title, (Node,), {"__slots__": (), "op": op, "tensors": tuple(tensors), "holds": holds, "__module__": __name__,
-                                "backward": staticmethod(namespace["backward"]),
+    return type(title, (Node,), {"__slots__": (), "__module__": __name__, "op": op, "tensors": tuple(tensors),
+                                "holds": holds, "backward": staticmethod(namespace["backward"]),
                                 "fast": staticmethod(namespace["fast"]),
                                 "save": staticmethod(namespace["save"]), "saves": saves})
 

@@ -7,7 +7,11 @@ import math
 import warnings
 
 from ..autograd.modes import no_grad
-from ..tensor import FUNCTIONS, Tensor
+from ..ops.create import empty
+from ..ops.create import tensor as make_tensor
+from ..ops.random import randperm
+from ..ops.ranges import eye
+from ..tensor import Tensor
 
 _GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0, "conv_transpose2d": 1.0,
           "conv_transpose3d": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
@@ -155,8 +159,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
     columns = tensor.numel() // rows
     long, short = max(rows, columns), min(rows, columns)
     with no_grad():
-        noise = normal_(FUNCTIONS["empty"]((long, short), dtype=tensor.dtype), generator=generator)
-        q = FUNCTIONS["eye"](long, short, dtype=tensor.dtype)
+        noise = normal_(empty((long, short), dtype=tensor.dtype), generator=generator)
+        q = eye(long, short, dtype=tensor.dtype)
         signs = []
         for k in range(short - 1, -1, -1):  # the reflections that would triangularise `noise`, last first
             v = noise[k:, k].clone()
@@ -167,7 +171,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
             if square > 0:
                 part = q[k:, :]
                 part.sub_(v.unsqueeze(1) * (v.unsqueeze(0) @ part) * (2.0 / square))
-        q.mul_(FUNCTIONS["tensor"](signs[::-1], dtype=tensor.dtype))
+        q.mul_(make_tensor(signs[::-1], dtype=tensor.dtype))
         if rows < columns:
             q = q.t()
         tensor.copy_(q.reshape(tuple(tensor.shape)))
@@ -183,5 +187,5 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
     with no_grad():
         tensor.normal_(0, std, generator=generator)
         for column in range(columns):
-            tensor[FUNCTIONS["randperm"](rows, generator=generator)[:zeros], column] = 0
+            tensor[randperm(rows, generator=generator)[:zeros], column] = 0
     return tensor

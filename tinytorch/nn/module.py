@@ -39,13 +39,26 @@ class Module(HookMethods, StateMethods):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
+    def _weights(self):
+        """``weight`` and ``bias``, for a layer's forward: as attributes they would cost half a microsecond each."""
+        own = self._parameters
+        if "weight" in own and "bias" in own:
+            return own["weight"], own["bias"]
+        return self.weight, self.bias  # reparametrised: computed attributes
+
     # Attributes.
 
     def __getattr__(self, name):
         attributes = self.__dict__  # parameters, buffers and modules are not in it: we come here only for them
-        for kind in ("_parameters", "_buffers", "_modules"):
-            found = attributes.get(kind)
-            if found is not None and name in found:
+        if "_parameters" in attributes:
+            found = attributes["_parameters"]
+            if name in found:
+                return found[name]
+            found = attributes["_modules"]
+            if name in found:
+                return found[name]
+            found = attributes["_buffers"]
+            if name in found:
                 return found[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 

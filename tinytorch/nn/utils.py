@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from ..autograd.modes import no_grad
-from ..tensor import FUNCTIONS, Tensor
+from ..ops.create import tensor
+from ..ops.join import cat, stack
+from ..tensor import Tensor
 
 
 def _tensors(tensors) -> list[Tensor]:
@@ -20,14 +22,14 @@ def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = F
     """The norm of all tensors as if they were one vector. RuntimeError if it is not finite and that is asked for."""
     tensors = _tensors(tensors)
     if not tensors:
-        return FUNCTIONS["tensor"](0.0)
+        return tensor(0.0)
     norm_type = float(norm_type)
     with no_grad():
         norms = [t.detach().reshape(-1).norm(norm_type) for t in tensors]
         dtypes = {n.dtype for n in norms}
         if len(dtypes) > 1:
             norms = [n.float() for n in norms]
-        total = FUNCTIONS["stack"](norms).norm(norm_type)
+        total = stack(norms).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
                            "it cannot be clipped. To disable this error and scale the gradients by the non-finite norm "
@@ -64,7 +66,7 @@ def clip_grad_value_(parameters, clip_value: float, foreach=None) -> None:
 
 def parameters_to_vector(parameters) -> Tensor:
     """All parameters as one 1-dimensional tensor; differentiable."""
-    return FUNCTIONS["cat"]([p.reshape(-1) for p in parameters])
+    return cat([p.reshape(-1) for p in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters) -> None:

@@ -1,1 +1,249 @@
-"""Operators: softmax, normalisation, dropout, embedding."""
+"""Activations: the functions between a network's layers. Those with kernels of their own are declared in pointwise.py;
+softmax has one here, the others are compositions."""
+
+from __future__ import annotations
+
+import warnings
+
+from ..autograd.node import alias
+from ..backends.cpu import lib
+from ..tensor import Tensor
+from .declare import both, function, primitive
+from .hot import computed, direct
+from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus, clamp
+from .pointwise import _where as where
+
+# softmax: dy = y (g - sum(g y)); its logarithm: g - exp(y) sum(g).
+
+
+def _softmax_formula(g, out, dim):
+    return out * (g - (g * out).sum(dim, keepdim=True))
+
+
+def _log_softmax_formula(g, out, dim):
+    return g - out.exp() * g.sum(dim, keepdim=True)
+
+
+_softmax = direct(
+    "softmax", lib.tt_softmax, params=("input", "dim"), constants=", 0", doc="exp(x) / sum(exp(x)).",
+    input=_softmax_formula, fast={"input": lambda g, out, dim: computed(
+        lib.tt_softmax_backward(g._h, out._h, dim, 0), _softmax_formula, g, out, dim)})
+_log_softmax = direct(
+    "log_softmax", lib.tt_softmax, params=("input", "dim"), constants=", 1", doc="x - log(sum(exp(x))).",
+    input=_log_softmax_formula, fast={"input": lambda g, out, dim: computed(
+        lib.tt_softmax_backward(g._h, out._h, dim, 1), _log_softmax_formula, g, out, dim)})
+
+
+@both
+def softmax(input, dim, dtype=None):
+    """exp(x) / sum(exp(x)) along ``dim``, computed in ``dtype`` if given. Follows ``torch.softmax``."""
+    return _softmax(input if dtype is None else input.to(dtype), dim)
+
+
+@both
+def log_softmax(input, dim, dtype=None):
+    """The logarithm of softmax along ``dim``, accurate where softmax is tiny. Follows ``torch.log_softmax``."""
+    return _log_softmax(input if dtype is None else input.to(dtype), dim)
+
+
+def implicit_dim(name: str, input: Tensor, dim) -> int:
+    """The dimension that the older forms of softmax took when none was given."""
+    if dim is not None:
+        return dim
+    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+                  "argument.", stacklevel=3)
+    return 0 if input._h.ndim in (0, 1, 3) else 1
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """softmax of -x. Follows ``torch.nn.functional.softmin``."""
+    return softmax(-input, implicit_dim("softmin", input, dim), dtype)
+
+
+# Those with kernels of their own.
+
+
+def floating(op: str, *tensors) -> None:
+    """RuntimeError unless all are of floating dtypes, TypeError unless they are tensors."""
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(t).__name__}")
+        if t._h.dtype < 6:
+            raise RuntimeError(f"{op}: not implemented for '{t.dtype.name}'")
+
+
+def gelu(input, approximate="none"):
+    """x Phi(x), Phi the normal distribution function; with approximate="tanh", its tanh form. Follows
+    ``torch.nn.functional.gelu``."""
+    floating("gelu", input)
+    if approximate == "none":
+        return _gelu(input)
+    if approximate == "tanh":
+        return _gelu_tanh(input)
+    raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
+
+
+def overwrite(fn, input, inplace):
+    """``fn(input)``, written over ``input`` if ``inplace``."""
+    return input.copy_(fn(input.clone())) if inplace else fn(input)
+
+
+def silu(input, inplace=False):
+    """x sigmoid(x). Follows ``torch.nn.functional.silu``."""
+    floating("silu", input)
+    return overwrite(_silu, input, True) if inplace else _silu(input)
+
+
+def logsigmoid(input):
+    """log(sigmoid(x)). Follows ``torch.nn.functional.logsigmoid``."""
+    floating("logsigmoid", input)
+    return _logsigmoid(input)
+
+
+def softplus(input, beta=1.0, threshold=20.0):
+    """log(1 + exp(beta x)) / beta, and x where beta x is above ``threshold``. Follows
+    ``torch.nn.functional.softplus``."""
+    floating("softplus", input)
+    if beta == 1 and threshold >= 20 and input._h.dtype != 9:
+        return _softplus(input)  # the correction is below half a unit in the last place there
+    scaled = input if beta == 1 else input * beta
+    smooth = _softplus(scaled)
+    return where(scaled > threshold, input, smooth if beta == 1 else smooth / beta)
+
+
+# Piecewise linear ones.
+
+
+@primitive(title="HardtanhBackward0",
+           input=lambda g, input, lo, hi: g.masked_fill(((input > lo) & (input < hi)).logical_not(), 0))
+def _hardtanh(input, lo, hi):
+    return clamp(alias(input), lo, hi)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """x, but not below ``min_val`` nor above ``max_val``; no gradient at either. Follows
+    ``torch.nn.functional.hardtanh``."""
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}")
+    return overwrite(lambda x: _hardtanh(x, min_val, max_val), input, inplace)
+
+
+def relu(input, inplace=False):
+    """x where it is positive, else 0. Follows ``torch.nn.functional.relu``."""
+    return input.relu_() if inplace else input.relu()
+
+
+def relu6(input, inplace=False):
+    """min(max(x, 0), 6). Follows ``torch.nn.functional.relu6``."""
+    return hardtanh(input, 0, 6, inplace)
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """x where it is positive, else ``negative_slope`` x. Follows ``torch.nn.functional.leaky_relu``."""
+    floating("leaky_relu", input)
+    return overwrite(lambda x: where(x > 0, x, x * negative_slope), input, inplace)
+
+
+@both
+def prelu(input, weight):
+    """x where it is positive, else ``weight`` x: one weight, or one for each channel (dimension 1). Follows
+    ``torch.prelu``."""
+    if weight._h.numel != 1:
+        channels = input.shape[1] if input._h.ndim > 1 else 1
+        if weight._h.ndim != 1 or weight._h.numel != channels:
+            raise RuntimeError(f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers "
+                               f"= {weight._h.numel} and channel size = {channels}.")
+        weight = weight.reshape([-1] + [1] * (input._h.ndim - 2))
+    elif weight._h.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._h.ndim}")
+    else:
+        weight = weight.reshape(())
+    return where(input > 0, input, weight * input)
+
+
+def threshold(input, threshold, value, inplace=False):
+    """x where it is above ``threshold``, else ``value``. Follows ``torch.nn.functional.threshold``."""
+    return overwrite(lambda x: x.masked_fill(x <= threshold, value), input, inplace)
+
+
+@both
+def hardshrink(input, lambd=0.5):
+    """x where \\|x\\| is above ``lambd``, else 0. Follows ``torch.nn.functional.hardshrink``."""
+    floating("hardshrink", input)
+    return input.masked_fill((input >= -lambd) & (input <= lambd), 0)
+
+
+def softshrink(input, lambd=0.5):
+    """x moved towards 0 by ``lambd``. Follows ``torch.nn.functional.softshrink``."""
+    floating("softshrink", input)
+    if lambd < 0:
+        raise RuntimeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
+    return input - clamp(input, -lambd, lambd)
+
+
+def hardsigmoid(input, inplace=False):
+    """relu6(x + 3) / 6. Follows ``torch.nn.functional.hardsigmoid``."""
+    floating("hardsigmoid", input)
+    return overwrite(lambda x: _hardtanh(x + 3, 0, 6) / 6, input, inplace)
+
+
+def hardswish(input, inplace=False):
+    """x relu6(x + 3) / 6. Follows ``torch.nn.functional.hardswish``."""
+    floating("hardswish", input)
+    return overwrite(lambda x: x * _hardtanh(x + 3, 0, 6) / 6, input, inplace)
+
+
+# Exponential ones. expm1 sees no positive number, so nothing overflows, in the derivative either.
+
+
+def elu(input, alpha=1.0, inplace=False):
+    """x where it is positive, else alpha (exp(x) - 1). Follows ``torch.nn.functional.elu``."""
+    floating("elu", input)
+    return overwrite(lambda x: where(x > 0, x, clamp(x, None, 0).expm1() * alpha), input, inplace)
+
+
+@function
+def celu(input, alpha=1.0, inplace=False):
+    """x where it is positive, else alpha (exp(x / alpha) - 1). Follows ``torch.nn.functional.celu``."""
+    floating("celu", input)
+    if alpha == 0:
+        raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
+    return overwrite(lambda x: where(x > 0, x, (clamp(x, None, 0) / alpha).expm1() * alpha), input, inplace)
+
+
+# Klambauer et al. 2017, "Self-normalizing neural networks", equation 14.
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+@function
+def selu(input, inplace=False):
+    """A scaled elu whose outputs keep mean 0 and variance 1. Follows ``torch.nn.functional.selu``."""
+    floating("selu", input)
+    return overwrite(lambda x: where(x > 0, x, clamp(x, None, 0).expm1() * SELU_ALPHA) * SELU_SCALE, input, inplace)
+
+
+def mish(input, inplace=False):
+    """x tanh(log(1 + exp(x))). Follows ``torch.nn.functional.mish``."""
+    floating("mish", input)
+    return overwrite(lambda x: x * _softplus(x).tanh(), input, inplace)
+
+
+def tanhshrink(input):
+    """x - tanh(x). Follows ``torch.nn.functional.tanhshrink``."""
+    return input - input.tanh()
+
+
+def softsign(input):
+    """x / (1 + \\|x\\|). Follows ``torch.nn.functional.softsign``."""
+    return input / (input.abs() + 1)
+
+
+def glu(input, dim=-1):
+    """The first half along ``dim`` times the sigmoid of the second. Follows ``torch.nn.functional.glu``."""
+    floating("glu", input)
+    if input._h.ndim == 0:
+        raise RuntimeError("glu: does not support 0-dimensional tensors")
+    n = input.size(dim)
+    if n % 2:
+        raise RuntimeError(f"glu: Halving dimension must be even, but dimension {dim} is size {n}")
+    return input.narrow(dim, 0, n // 2) * input.narrow(dim, n // 2, n // 2).sigmoid()

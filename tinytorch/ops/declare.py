@@ -13,12 +13,10 @@ See node_class in autograd/node.py for what a formula may name.
 from __future__ import annotations
 
 import functools
-import inspect
-import linecache
 from _thread import get_ident
 
 from ..autograd.modes import DEFAULT, current, modes
-from ..autograd.node import alias, count, link, make_ports, need_extra, node_class, saved_versions
+from ..autograd.node import alias, code_of, count, link, make_ports, need_extra, node_class, parameters, saved_versions
 from ..autograd.views import FLAG_VIEW, MULTI_OUTPUT, check_inplace, rebase, refresh, track, writer_number, wrote
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, new, wrap
@@ -54,7 +52,8 @@ def composite(fn):
         # What is recorded saves the old values, which the write is about to replace.
         result = fn(self.clone() if requires(self, *args) else self, *args, **kwargs)
         if not castable(result, self):
-            raise RuntimeError(f"{fn.__name__}_: result type {result.dtype.name} can't be cast to the desired output type "
+            raise RuntimeError(f"{fn.__name__}_: result type {result.dtype.name} can't be cast to the desired "
+                               f"output type "
                                f"{self.dtype.name}")
         return self.copy_(result)
 
@@ -172,7 +171,8 @@ class Elementwise:
     def record(self, out: Tensor, args: tuple, stamp: int) -> None:
         """Gives ``out`` its history. ``args`` are tensors and numbers."""
         if stamp & 8:
-            raise RuntimeError(f"{self.name}: Inference tensors cannot be saved for backward. To work around you can make "
+            raise RuntimeError(f"{self.name}: Inference tensors cannot be saved for backward. To work around you "
+                               f"can make "
                                "a clone to get a normal tensor and use it in autograd.")
         edges = tuple(args[i]._node if isinstance(args[i], Tensor) else None for i in self.diff)
         saved = self.node.save(edges, out, *args)
@@ -339,9 +339,7 @@ def _hot(template: str, info: Elementwise, **names):
     namespace = {"info": info, "code": info.code, "Node": info.node, "Tensor": Tensor, "new": new, "count": count,
                  "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "alias": alias, "is_number": is_number,
                  **names}
-    filename = f"<eager {info.name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), namespace)
+    exec(code_of(source, f"<eager, saving {info.node.saves if info.node else '()'}>"), namespace)
     return namespace["apply"]
 
 
@@ -476,7 +474,7 @@ def primitive(*, name: str | None = None, title: str | None = None, outputs: int
 
     def declare(forward):
         op = name or forward.__name__.strip("_")
-        params = tuple(inspect.signature(forward).parameters)
+        params = parameters(forward)
         node_cls = node_class(op, params, vjps, fast, title=title, variadic=variadic) if vjps else None
         diff = tuple(params.index(p) for p in vjps)
 

@@ -200,8 +200,10 @@ def _contract(terms, operands, result) -> Tensor:
     pairs = [_diagonals(x, labels) for x, labels in zip(operands, terms)]
     sizes = _measure([labels for _, labels in pairs], [x for x, _ in pairs])
     x, labels = pairs[0]
+    if len(pairs) == 1 and set(labels) != set(result):  # a sum: integers become int64
+        x = x.sum([d for d, c in enumerate(labels) if c not in result])
+        labels = [c for c in labels if c in result]
     for k, (y, b) in enumerate(pairs[1:], 1):
         keep = set(result).union(*(t for _, t in pairs[k + 1:]))
         x, labels = _pair(x, labels, y, b, sizes, keep)
-    x, labels = _sum_over(x, labels, set(result))
     return x.permute([labels.index(c) for c in result]) if labels != result else x

@@ -6,8 +6,8 @@ from __future__ import annotations
 import linecache
 from _thread import get_ident
 
-from ..autograd.modes import DEFAULT, modes
-from ..autograd.node import alias, count, link, node_class
+from ..autograd.modes import DEFAULT, current, modes
+from ..autograd.node import alias, count, link, node_class, saved_versions
 from ..autograd.views import refresh
 from ..backends.cpu import error, ffi
 from ..tensor import Tensor, new
@@ -31,6 +31,8 @@ def apply({params}):
     if {no_edge}:
         return out
     edges = ({edge_names},)
+    if h.stamp & 8 and recording():
+        raise RuntimeError(name + INFERENCE)
     if modes:
         mode = modes.get(get_ident(), DEFAULT)
         if mode is not DEFAULT:
@@ -46,6 +48,9 @@ def apply({params}):
     out._node = node
     return out
 """
+
+_INFERENCE = (": Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal "
+              "tensor and use it in autograd.")
 
 
 def direct(name: str, call, *, params: tuple[str, ...], doc: str, optional: tuple[str, ...] = (), constants: str = "",
@@ -63,7 +68,8 @@ def direct(name: str, call, *, params: tuple[str, ...], doc: str, optional: tupl
                             no_edge=" and ".join(f"{e} is None" for e in names), saves=node.saves)
     namespace = {"call": call, "name": name, "params": params, "optional": optional, "Node": node, "Tensor": Tensor,
                  "new": new, "count": count, "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "link": link,
-                 "alias": alias, "NULL": ffi.NULL, "error": error, "freshen": freshen, "wrong_type": wrong_type}
+                 "alias": alias, "NULL": ffi.NULL, "error": error, "INFERENCE": _INFERENCE,
+                 "recording": recording, "freshen": freshen, "wrong_type": wrong_type}
     filename = f"<eager {title or name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(compile(source, filename, "exec"), namespace)
@@ -71,6 +77,11 @@ def direct(name: str, call, *, params: tuple[str, ...], doc: str, optional: tupl
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__, apply.node = doc, node
     return apply
+
+
+def recording() -> bool:
+    """Does this thread record?"""
+    return current().grad
 
 
 def freshen(tensors) -> None:
@@ -95,4 +106,14 @@ def computed(h, fallback, *args) -> Tensor:
     out = new(Tensor)
     out._h = h
     out._node = None
+    return out
+
+
+def record(out: Tensor, cls: type, edges: tuple, saved: tuple) -> Tensor:
+    """Gives ``out``, computed by a kernel, the history of a Node class of its own."""
+    for e in edges:
+        if e is not None:
+            if not modes or current().grad:
+                out._node = link(cls, edges, saved, saved_versions(cls, saved))
+            break
     return out

@@ -9,7 +9,6 @@ adds into zeros, and the other way round.
 from __future__ import annotations
 
 import functools
-import inspect
 
 from ..autograd.engine import bring_back
 from ..autograd.modes import current, modes
@@ -226,7 +225,7 @@ def _nought(g: Tensor, shape) -> Tensor:
 
 def with_parameters(fn, *names):
     """``fn(*args)`` as a function of these parameters, for the forms of declaration that read them."""
-    fn.__signature__ = inspect.Signature([inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in names])
+    fn.parameters = names
     return fn
 
 

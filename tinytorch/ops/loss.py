@@ -1,1 +1,426 @@
-"""Operators: losses."""
+"""Losses. cross_entropy and nll_loss of class indices have kernels, forward and backward one call each; the others are
+compositions.
+
+The class losses are sums over rows i and classes c of -q[i, c] log p[i, c], where q holds the weights of row i's target
+and, for cross_entropy, log p is log_softmax of the input. So d loss / d input = p sum(q) - q, or -q for nll_loss.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from ..autograd.node import Node
+from ..backends.cpu import error, ffi, lib
+from ..tensor import Tensor, wrap
+from .activation import _log_softmax, _softmax, floating
+from .declare import function
+from .hot import freshen, record, wrong_type
+from .pointwise import _logsigmoid
+from .pointwise import _where as where
+
+NULL = ffi.NULL
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+_INT64 = 5
+
+
+def reduction_code(reduction: str) -> int:
+    """0, 1 or 2; ValueError for a word that is no reduction."""
+    code = _REDUCTIONS.get(reduction)
+    if code is None:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return code
+
+
+def legacy(reduction: str, size_average, reduce) -> str:
+    """The reduction that the older arguments ``size_average`` and ``reduce`` meant."""
+    if size_average is None and reduce is None:
+        return reduction
+    found = "none" if reduce is False else "sum" if size_average is False else "mean"
+    warnings.warn("size_average and reduce args will be deprecated, please use "
+                  f"reduction='{found}' instead.", stacklevel=3)
+    return found
+
+
+def reduced(losses: Tensor, reduction: str) -> Tensor:
+    """The losses of all elements, their mean or their sum."""
+    code = reduction_code(reduction)
+    return losses if code == 0 else losses.mean() if code == 1 else losses.sum()
+
+
+# Classes by index.
+
+
+def _backward(g, saved, edges):
+    """In differentiable operations."""
+    input, target, weight, stats, logits, reduction, ignore, smoothing = saved
+    q = wrap(lib.tt_class_targets(target._h, NULL if weight is None else weight._h, input.shape[1], input._h.dtype,
+                                  ignore, smoothing))
+    if reduction == 0:
+        g = g.unsqueeze(1)
+    elif reduction == 1:
+        g = g / stats[-1].to(input.dtype)
+    grad = _softmax(input, 1) * q.sum(1, keepdim=True) - q if logits else -q
+    return (grad * g,)
+
+
+def _fast(g, saved, edges):
+    input, target, weight, stats, logits, reduction, ignore, smoothing = saved
+    h = lib.tt_class_loss_backward(g._h, input._h, target._h, NULL if weight is None else weight._h, stats._h, logits,
+                                   reduction, ignore, smoothing)
+    return (wrap(h),) if h else _backward(g, saved, edges)
+
+
+class CrossEntropyBackward0(Node):
+    """``saved``: input, target, weight, what the kernel noted of each row, and the options."""
+
+    __slots__ = ()
+    op, holds = "cross_entropy", 1
+    tensors = ((0, "input", 0), (1, "target", None), (2, "weight", None))
+    backward, fast = staticmethod(_backward), staticmethod(_fast)
+
+
+class NllLossBackward0(CrossEntropyBackward0):
+    """The same for log-probabilities."""
+
+    __slots__ = ()
+    op = "nll_loss"
+
+
+def _class_loss(cls, input, target, weight, logits, reduction, ignore, smoothing):
+    """Of a matrix and a vector of class indices."""
+    stats = ffi.new("tt_array *[1]")
+    try:
+        handles = (input._h, target._h, NULL if weight is None else weight._h)
+    except AttributeError:
+        raise wrong_type(cls.op, ("input", "target", "weight"), (input, target, weight), ("weight",)) from None
+    h = lib.tt_class_loss(*handles, logits, reduction, ignore, smoothing, stats)
+    if not h:
+        freshen((input, target, weight))
+        h = lib.tt_class_loss(*handles, logits, reduction, ignore, smoothing, stats)
+        if not h:
+            raise error(cls.op)
+    rows = wrap(stats[0])
+    out = wrap(h)
+    if input._node is not None:
+        record(out, cls, (input._node,), (input, target, weight, rows, logits, reduction, ignore, smoothing))
+    return out
+
+
+def _any_shape(cls, input, target, weight, logits, reduction, ignore, smoothing):
+    """Brings (C) and (N, C, d1, d2, ...) to a matrix, classes last."""
+    op, shape, wanted = cls.op, tuple(input.shape), tuple(target.shape)
+    if len(shape) == 1:
+        if len(wanted) > 1 or (len(wanted) == 1 and wanted[0] != 1):
+            raise ValueError(f"{op}: Expected input batch_size (1) to match target batch_size ({wanted[0]}).")
+        out = _class_loss(cls, input.unsqueeze(0), target.reshape(1), weight, logits, reduction, ignore, smoothing)
+        return out.reshape(wanted) if reduction == 0 else out
+    if len(shape) < 2:
+        raise RuntimeError(f"{op}: input should be at least 1D, got {len(shape)}D")
+    if shape[0] != wanted[0] if wanted else True:
+        raise ValueError(f"{op}: Expected input batch_size ({shape[0]}) to match target batch_size "
+                         f"({wanted[0] if wanted else 1}).")
+    if shape[2:] != wanted[1:]:
+        raise RuntimeError(f"{op}: Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
+    rows = input.movedim(1, -1).reshape(target._h.numel, shape[1])
+    out = _class_loss(cls, rows, target.reshape(-1), weight, logits, reduction, ignore, smoothing)
+    return out.reshape(wanted) if reduction == 0 else out
+
+
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+                  label_smoothing=0.0):
+    """-log softmax(input)[target]: logits (N, C), (C) or (N, C, d1, ...); target either int64 class indices (N), () or
+    (N, d1, ...), or probabilities of input's shape. ``weight``: of each class; rows with ``ignore_index`` do not
+    count; the mean is over the weights of the targets. IndexError for a target that is no class. Follows
+    ``torch.nn.functional.cross_entropy``."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy(reduction, size_average, reduce)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    try:
+        a, b = input._h, target._h
+    except AttributeError:
+        raise wrong_type("cross_entropy", ("input", "target"), (input, target), ()) from None
+    if a.ndim == 2 and b.ndim == 1 and b.dtype == _INT64:
+        return _class_loss(CrossEntropyBackward0, input, target, weight, 1, reduction_code(reduction), ignore_index,
+                           label_smoothing)
+    if b.dtype > _INT64:
+        return _of_probabilities(input, target, weight, reduction, label_smoothing)
+    return _any_shape(CrossEntropyBackward0, input, target, weight, 1, reduction_code(reduction), ignore_index,
+                      label_smoothing)
+
+
+def _of_probabilities(input, target, weight, reduction, smoothing):
+    if input.shape != target.shape:
+        raise RuntimeError("cross_entropy: Expected floating point type for target with class probabilities to have "
+                           f"the shape of input, got {tuple(target.shape)} and {tuple(input.shape)}")
+    dim = 0 if input._h.ndim == 1 else 1
+    classes = input.shape[dim]
+    if smoothing:
+        target = target * (1 - smoothing) + smoothing / classes
+    terms = _log_softmax(input, dim) * target
+    if weight is not None:
+        if tuple(weight.shape) != (classes,):
+            raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+                               f"classes but got weight tensor of shape: {list(weight.shape)}")
+        terms = terms * (weight if dim == 0 else weight.reshape([-1] + [1] * (input._h.ndim - 2)))
+    code = reduction_code(reduction)
+    if code == 0:
+        return -terms.sum(dim)
+    return -terms.sum() / (input._h.numel / classes if classes else math.nan) if code == 1 else -terms.sum()
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """-input[target] for log-probabilities: shapes, weights and ``ignore_index`` as in cross_entropy. Follows
+    ``torch.nn.functional.nll_loss``."""
+    reduction = legacy(reduction, size_average, reduce)
+    if not (isinstance(input, Tensor) and isinstance(target, Tensor)):
+        raise wrong_type("nll_loss", ("input", "target"), (input, target), ())
+    if input._h.ndim == 2 and target._h.ndim == 1:
+        return _class_loss(NllLossBackward0, input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)
+    return _any_shape(NllLossBackward0, input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)
+
+
+# Differences.
+
+
+def _same_size(op, input, target):
+    if input.shape != target.shape:
+        warnings.warn(f"Using a target size ({tuple(target.shape)}) that is different to the input size "
+                      f"({tuple(input.shape)}). This will likely lead to incorrect results due to broadcasting. Please "
+                      "ensure they have the same size.", stacklevel=3)
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """(input - target)^2. Follows ``torch.nn.functional.mse_loss``."""
+    floating("mse_loss", input)
+    reduction = legacy(reduction, size_average, reduce)
+    _same_size("mse_loss", input, target)
+    losses = (input - target).square()
+    return _weighted(losses, weight, reduction)
+
+
+def _weighted(losses, weight, reduction):
+    if weight is None:
+        return reduced(losses, reduction)
+    code = reduction_code(reduction)
+    losses = losses * weight
+    return losses if code == 0 else losses.sum() / weight.expand(losses.shape).sum() if code == 1 else losses.sum()
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """|input - target|. Follows ``torch.nn.functional.l1_loss``."""
+    reduction = legacy(reduction, size_average, reduce)
+    _same_size("l1_loss", input, target)
+    return _weighted((input - target).abs(), weight, reduction)
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """d^2 / (2 beta) where d = |input - target| is below beta, else d - beta / 2. Follows
+    ``torch.nn.functional.smooth_l1_loss``."""
+    floating("smooth_l1_loss", input)
+    reduction = legacy(reduction, size_average, reduce)
+    _same_size("smooth_l1_loss", input, target)
+    if beta < 0:
+        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}")
+    d = input - target
+    size = d.abs()
+    if beta == 0:
+        return reduced(size, reduction)
+    return reduced(where(size < beta, d.square() * (0.5 / beta), size - 0.5 * beta), reduction)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """d^2 / 2 where d = |input - target| is at most delta, else delta (d - delta / 2). Follows
+    ``torch.nn.functional.huber_loss``."""
+    floating("huber_loss", input)
+    if delta <= 0:
+        raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
+    _same_size("huber_loss", input, target)
+    d = input - target
+    size = d.abs()
+    return _weighted(where(size < delta, d.square() * 0.5, (size - 0.5 * delta) * delta), weight, reduction)
+
+
+# Probabilities.
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """-(target log(input) + (1 - target) log(1 - input)) for probabilities, the logarithms not below -100. Follows
+    ``torch.nn.functional.binary_cross_entropy``."""
+    floating("binary_cross_entropy", input)
+    reduction = legacy(reduction, size_average, reduce)
+    if input.shape != target.shape:
+        raise ValueError(f"binary_cross_entropy: Using a target size ({tuple(target.shape)}) that is different to the "
+                         f"input size ({tuple(input.shape)}) is deprecated. Please ensure they have the same size.")
+    if input._h.numel and not bool(((input >= 0) & (input <= 1)).all()):
+        raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
+    losses = (target - 1) * (-input).log1p().clamp(min=-100) - target * input.log().clamp(min=-100)
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
+                                     pos_weight=None):
+    """binary_cross_entropy of sigmoid(input), accurate for large logits; ``pos_weight`` multiplies the loss of the
+    positive part. Follows ``torch.nn.functional.binary_cross_entropy_with_logits``."""
+    floating("binary_cross_entropy_with_logits", input)
+    reduction = legacy(reduction, size_average, reduce)
+    if input.shape != target.shape:
+        raise ValueError("binary_cross_entropy_with_logits: Target size "
+                         f"({tuple(target.shape)}) must be the same as input size ({tuple(input.shape)})")
+    log_p = _logsigmoid(input)
+    if pos_weight is None:
+        losses = (1 - target) * input - log_p
+    else:
+        losses = (1 - target) * input - ((pos_weight - 1) * target + 1) * log_p
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """target (log target - input) for log-probabilities ``input``; "batchmean" divides the sum by the batch. Follows
+    ``torch.nn.functional.kl_div``."""
+    reduction = legacy(reduction, size_average, reduce)
+    if log_target:
+        losses = target.exp() * (target - input)
+    else:
+        losses = target.xlogy(target) - target * input
+    if reduction == "batchmean":
+        return losses.sum() / input.shape[0] if input._h.ndim else losses.sum()
+    if reduction == "mean":
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
+                      "'batchmean' divides only by the batch size, and aligns with the KL div math definition.",
+                      stacklevel=2)
+    return reduced(losses, reduction)
+
+
+def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
+                     reduction="mean"):
+    """exp(input) - target input, or with ``log_input`` False input - target log(input + eps); ``full`` adds Stirling's
+    term. Follows ``torch.nn.functional.poisson_nll_loss``."""
+    reduction = legacy(reduction, size_average, reduce)
+    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        losses = losses + stirling.masked_fill(target <= 1, 0)
+    return reduced(losses, reduction)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """(log var + (input - target)^2 / var) / 2, var not below eps. Follows
+    ``torch.nn.functional.gaussian_nll_loss``."""
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = input.new_full(tuple(input.shape), var)
+    if var.shape != input.shape:
+        if tuple(input.shape[:-1]) == tuple(var.shape):
+            var = var.unsqueeze(-1)
+        elif not (tuple(input.shape[:-1]) == tuple(var.shape[:-1]) and var.shape[-1] == 1):
+            raise ValueError("var is of incorrect size")
+    reduction_code(reduction)
+    if bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    kept = where(var.detach() < eps, var.detach() * 0 + eps, var)
+    losses = 0.5 * (kept.log() + (input - target).square() / kept)
+    return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
+
+
+# Margins.
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    """input where target is 1, max(0, margin - input) where it is -1. Follows
+    ``torch.nn.functional.hinge_embedding_loss``."""
+    reduction = legacy(reduction, size_average, reduce)
+    positive = input.masked_fill(target == -1, 0)
+    negative = (margin - input).clamp(min=0).masked_fill(target == 1, 0)
+    return reduced(positive + negative, reduction)
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """max(0, -target (input1 - input2) + margin). Follows ``torch.nn.functional.margin_ranking_loss``."""
+    reduction = legacy(reduction, size_average, reduce)
+    if not input1._h.ndim == input2._h.ndim == target._h.ndim:
+        raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+                           f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, target: "
+                           f"{tuple(target.shape)} ")
+    return reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """log(1 + exp(-target input)). Follows ``torch.nn.functional.soft_margin_loss``."""
+    return reduced(-_logsigmoid(target * input), legacy(reduction, size_average, reduce))
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1. Follows
+    ``torch.nn.functional.cosine_embedding_loss``."""
+    reduction = legacy(reduction, size_average, reduce)
+    if target._h.ndim > 1 or input1._h.ndim != target._h.ndim + 1:
+        raise RuntimeError(f"cosine_embedding_loss: {target._h.ndim}D target tensor expects {target._h.ndim + 1}D "
+                           f"input tensors, but found inputs with sizes {list(input1.shape)}, {list(input2.shape)}")
+    eps = 1e-12
+    dot, n1, n2 = (input1 * input2).sum(-1), (input1 * input1).sum(-1) + eps, (input2 * input2).sum(-1) + eps
+    cos = dot / (n1 * n2).sqrt()
+    positive = (1 - cos).masked_fill(target != 1, 0)
+    negative = (cos - margin).clamp(min=0).masked_fill(target != -1, 0)
+    return reduced(positive + negative, reduction)
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """The mean over classes of binary_cross_entropy_with_logits. Follows
+    ``torch.nn.functional.multilabel_soft_margin_loss``."""
+    reduction = legacy(reduction, size_average, reduce)
+    losses = -(target * _logsigmoid(input) + (1 - target) * _logsigmoid(-input))
+    return reduced((losses if weight is None else losses * weight).mean(-1), reduction)
+
+
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """The mean over classes c other than the target t of max(0, margin - x[t] + x[c])^p, times weight[t]. Follows
+    ``torch.nn.functional.multi_margin_loss``."""
+    reduction = legacy(reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    rows = input if input._h.ndim == 2 else input.reshape(1, -1)
+    index = target.reshape(-1, 1)
+    chosen = rows.gather(1, index)
+    terms = (margin - chosen + rows).clamp(min=0)
+    terms = terms if p == 1 else terms.square()
+    if weight is not None:
+        terms = terms * weight.gather(0, index.reshape(-1)).reshape(-1, 1)
+    losses = terms.scatter(1, index, 0.0).sum(1) / rows.shape[1]
+    return reduced(losses if input._h.ndim == 2 else losses.reshape(()), reduction)
+
+
+@function
+def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    """The p-norm of x1 - x2 + eps over the last dimension. Follows ``torch.nn.functional.pairwise_distance``."""
+    return (x1 - x2 + eps).norm(p, -1, keepdim)
+
+
+@function
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
+                        reduce=None, reduction="mean"):
+    """max(0, |anchor - positive| - |anchor - negative| + margin) of p-norms. Follows
+    ``torch.nn.functional.triplet_margin_loss``."""
+    reduction = legacy(reduction, size_average, reduce)
+    return triplet_margin_with_distance_loss(
+        anchor, positive, negative, distance_function=lambda a, b: pairwise_distance(a, b, p, eps), margin=margin,
+        swap=swap, reduction=reduction)
+
+
+def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
+                                      reduction="mean"):
+    """triplet_margin_loss with any distance. Follows ``torch.nn.functional.triplet_margin_with_distance_loss``."""
+    reduction_code(reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor._h.ndim == positive._h.ndim == negative._h.ndim:
+        raise RuntimeError("triplet_margin_loss: The anchor, positive, and negative tensors are expected to have the "
+                           f"same number of dimensions, but got: anchor {anchor._h.ndim}D, positive "
+                           f"{positive._h.ndim}D, and negative {negative._h.ndim}D inputs")
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return reduced((near - far + margin).clamp(min=0), reduction)

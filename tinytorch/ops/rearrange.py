@@ -285,7 +285,14 @@ def _ready(t: Tensor) -> Tensor:
 # Searches.
 
 
+def _need_numbers(op, *tensors):
+    for t in tensors:
+        if t._h.dtype == 0:
+            raise RuntimeError(f"{op}(): Unsupported input type encountered: not implemented for 'bool'")
+
+
 def _search(op, sorted, values, order, right, out_int32, out):
+    _need_numbers(op, sorted, values)
     order = ffi.NULL if order is None else _ready(order)._h
     h = lib.tt_searchsorted(_ready(sorted)._h, _ready(values)._h, order, right, 4 if out_int32 else 5)
     if not h:
@@ -334,6 +341,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
     elements = elements if isinstance(elements, Tensor) else tensor(elements)
     among = test_elements if isinstance(test_elements, Tensor) else tensor(test_elements)
+    _need_numbers("isin", elements, among)
     return wrap(lib.tt_isin(_ready(elements)._h, _ready(among)._h, invert))
 
 

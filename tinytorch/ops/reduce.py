@@ -12,7 +12,7 @@ from ..autograd.node import link, node_class, saved_versions
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, new, wrap
-from .declare import both, deliver, method, primitive, requires
+from .declare import both, deliver, method, primitive
 from .join import cat
 from .pointwise import maximum, minimum
 

@@ -86,14 +86,14 @@ def _code(dtype) -> int:
 @both
 def cumsum(input, dim, *, dtype=None, out=None):
     """The sums up to each element along ``dim``; integers and bools give int64. Follows ``torch.cumsum``."""
-    return deliver("cumsum", _cumsum(input, input._dim(dim), 0, _code(dtype)), out)
+    return deliver("cumsum", _cumsum(input, dim, 0, _code(dtype)), out)
 
 
 @both
 def cumprod(input, dim, *, dtype=None, out=None):
     """The products up to each element along ``dim``; integers and bools give int64. The derivative is exact where
     factors are zero. Follows ``torch.cumprod``."""
-    return deliver("cumprod", _cumprod(input, input._dim(dim), _code(dtype)), out)
+    return deliver("cumprod", _cumprod(input, dim, _code(dtype)), out)
 
 
 def _in_place(self, op, scan, dim, dtype):
@@ -118,7 +118,7 @@ def cumprod_(self, dim, *, dtype=None):
 @both
 def logcumsumexp(input, dim, *, out=None):
     """log(cumsum(exp(x))) along ``dim``, without overflow. Floating dtypes. Follows ``torch.logcumsumexp``."""
-    return deliver("logcumsumexp", _logcumsumexp(input, input._dim(dim)), out)
+    return deliver("logcumsumexp", _logcumsumexp(input, dim), out)
 
 
 # Extremes.

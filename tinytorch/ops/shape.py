@@ -7,7 +7,7 @@ from ..backends.cpu import ffi, lib
 from ..dtypes import Size
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
-from .declare import FUNCTIONS, both, function, ints, method, primitive
+from .declare import both, function, ints, method, primitive
 
 
 def contiguous_strides(shape) -> tuple[int, ...]:

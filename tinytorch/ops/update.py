@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-
 from ..autograd.modes import current, modes
-from ..autograd.node import alias, count, link, node_class, saved_versions
+from ..autograd.node import alias, count, link, node_class, parameters, saved_versions
 from ..autograd.views import FLAG_VIEW, check_inplace, rebase, refresh, writer_number, wrote
-from ..backends.cpu import check, error, lib
+from ..backends.cpu import lib
 from ..tensor import Tensor, wrap
 
 
@@ -20,7 +18,7 @@ def updating(op: str, *, title: str | None = None, inplace: str | None = None, *
     """
 
     def declare(write):
-        params = ("input", *list(inspect.signature(write).parameters)[2:])
+        params = ("input", *parameters(write)[2:])
         cls = node_class(op, params, vjps, title=title)
         diff = tuple(params.index(p) for p in vjps)
         written = inplace or op + "_"

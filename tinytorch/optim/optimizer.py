@@ -45,6 +45,7 @@ class Optimizer:
         self._pre_hooks: dict = {}
         self._post_hooks: dict = {}
         self._stepped = False  # a scheduler warns when it is stepped first
+        self._repeats = False  # is a parameter twice in its group? Then it is updated twice, one after the other
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -88,6 +89,7 @@ class Optimizer:
             group.setdefault(name, default)
         ids = {id(p) for p in params}
         if len(ids) != len(params):
+            self._repeats = True
             warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will "
                           "cause an error", stacklevel=3)
         if any(id(p) in ids for other in self.param_groups for p in other["params"]):
@@ -124,7 +126,11 @@ class Optimizer:
                 loss = closure()
         try:
             for group in self.param_groups:
-                self.update(group)
+                if self._repeats:
+                    for p in group["params"]:
+                        self.update({**group, "params": [p]})
+                else:
+                    self.update(group)
         finally:
             last_write[0] = count()
         self._stepped = True
@@ -186,7 +192,8 @@ class Optimizer:
             {**theirs, "params": mine["params"]} for mine, theirs in zip(self.param_groups, saved_groups)]})
 
     def __getstate__(self):
-        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups,
+                "_repeats": self._repeats}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)

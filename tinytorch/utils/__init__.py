@@ -1,5 +1,5 @@
 """Utilities. Follows ``torch.utils``."""
 
-from . import data, dlpack
+from . import checkpoint, data, dlpack
 
-__all__ = ["data", "dlpack"]
+__all__ = ["checkpoint", "data", "dlpack"]

@@ -5,7 +5,6 @@
 #include "../../scalar/arith.h"
 
 #define LANES 32
-#define COLUMNS 128 /* columns that are walked down together */
 
 /* for every i < n: BODY, where l is the lane of i */
 #define OVER_LANES(BODY)                                             \
@@ -51,28 +50,34 @@
         TT_INDEPENDENT                                                                            \
         for (int64_t i = 0; i < n; i++) out[i] *= scale;                                          \
     }                                                                                             \
-    static void softmax_columns_##T(void *to, const void *from, int64_t n, int64_t inner, bool log) { \
-        for (int64_t c0 = 0; c0 < inner; c0 += COLUMNS) {                                         \
-            int64_t m = inner - c0 < COLUMNS ? inner - c0 : COLUMNS;                              \
-            C *out = (C *)to + c0, top[COLUMNS], s[COLUMNS];                                      \
-            const C *x = (const C *)from + c0;                                                    \
-            for (int64_t c = 0; c < m; c++) top[c] = -(C)__builtin_inff(), s[c] = 0;              \
-            for (int64_t i = 0; i < n; i++)                                                       \
-                for (int64_t c = 0; c < m; c++) top[c] = x[i * inner + c] > top[c] ? x[i * inner + c] : top[c]; \
-            for (int64_t i = 0; i < n; i++) {                                                     \
-                TT_INDEPENDENT                                                                    \
-                for (int64_t c = 0; c < m; c++) {                                                 \
-                    C e = tt_exp_##T(x[i * inner + c] - top[c]);                                  \
-                    out[i * inner + c] = log ? x[i * inner + c] - top[c] : e;                     \
-                    s[c] += e;                                                                    \
-                }                                                                                 \
-            }                                                                                     \
-            for (int64_t c = 0; c < m; c++) s[c] = log ? tt_log_##T(s[c]) : 1 / s[c];             \
-            for (int64_t i = 0; i < n; i++) {                                                     \
-                C *row = out + i * inner;                                                         \
-                TT_INDEPENDENT                                                                    \
-                for (int64_t c = 0; c < m; c++) row[c] = log ? row[c] - s[c] : row[c] * s[c];     \
-            }                                                                                     \
+    static void top_row_##T(C *restrict top, const C *restrict x, int64_t m) {                    \
+        for (int64_t c = 0; c < m; c++) top[c] = x[c] > top[c] ? x[c] : top[c];                   \
+    }                                                                                             \
+    static void exp_row_##T(C *restrict out, C *restrict s, const C *restrict x, const C *restrict top, int64_t m) { \
+        for (int64_t c = 0; c < m; c++) {                                                         \
+            C e = tt_exp_##T(x[c] - top[c]);                                                      \
+            out[c] = e;                                                                           \
+            s[c] += e;                                                                            \
+        }                                                                                         \
+    }                                                                                             \
+    static void shift_row_##T(C *restrict out, C *restrict s, const C *restrict x, const C *restrict top, int64_t m) { \
+        for (int64_t c = 0; c < m; c++) {                                                         \
+            out[c] = x[c] - top[c];                                                               \
+            s[c] += tt_exp_##T(x[c] - top[c]);                                                    \
+        }                                                                                         \
+    }                                                                                             \
+    static void softmax_columns_##T(void *to, const void *from, int64_t n, int64_t inner, int64_t m, bool log) { \
+        C *out = to, top[TT_NN_COLUMNS], s[TT_NN_COLUMNS];                                        \
+        const C *x = from;                                                                        \
+        for (int64_t c = 0; c < m; c++) top[c] = -(C)__builtin_inff(), s[c] = 0;                  \
+        for (int64_t i = 0; i < n; i++) top_row_##T(top, x + i * inner, m);                       \
+        for (int64_t i = 0; i < n; i++)                                                           \
+            (log ? shift_row_##T : exp_row_##T)(out + i * inner, s, x + i * inner, top, m);       \
+        for (int64_t c = 0; c < m; c++) s[c] = log ? tt_log_##T(s[c]) : 1 / s[c];                 \
+        for (int64_t i = 0; i < n; i++) {                                                         \
+            C *row = out + i * inner;                                                             \
+            TT_INDEPENDENT                                                                        \
+            for (int64_t c = 0; c < m; c++) row[c] = log ? row[c] - s[c] : row[c] * s[c];         \
         }                                                                                         \
     }                                                                                             \
     static void softmax_backward_##T(void *to, const void *pg, const void *py, int64_t n, bool log) { \
@@ -91,21 +96,18 @@
         }                                                                                         \
     }                                                                                             \
     static void softmax_backward_columns_##T(void *to, const void *pg, const void *py, int64_t n, int64_t inner, \
-                                             bool log) {                                          \
-        for (int64_t c0 = 0; c0 < inner; c0 += COLUMNS) {                                         \
-            int64_t m = inner - c0 < COLUMNS ? inner - c0 : COLUMNS;                              \
-            C s[COLUMNS] = {0};                                                                   \
-            for (int64_t i = 0; i < n; i++) {                                                     \
-                const C *g = (const C *)pg + i * inner + c0, *y = (const C *)py + i * inner + c0; \
-                for (int64_t c = 0; c < m; c++) s[c] += log ? g[c] : g[c] * y[c];                 \
-            }                                                                                     \
-            for (int64_t i = 0; i < n; i++) {                                                     \
-                const C *g = (const C *)pg + i * inner + c0, *y = (const C *)py + i * inner + c0; \
-                C *out = (C *)to + i * inner + c0;                                                \
-                TT_INDEPENDENT                                                                    \
-                for (int64_t c = 0; c < m; c++)                                                   \
-                    out[c] = log ? g[c] - tt_exp_##T(y[c]) * s[c] : y[c] * (g[c] - s[c]);         \
-            }                                                                                     \
+                                             int64_t m, bool log) {                               \
+        C s[TT_NN_COLUMNS] = {0};                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                         \
+            const C *g = (const C *)pg + i * inner, *y = (const C *)py + i * inner;               \
+            for (int64_t c = 0; c < m; c++) s[c] += log ? g[c] : g[c] * y[c];                     \
+        }                                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                         \
+            const C *g = (const C *)pg + i * inner, *y = (const C *)py + i * inner;               \
+            C *out = (C *)to + i * inner;                                                         \
+            TT_INDEPENDENT                                                                        \
+            for (int64_t c = 0; c < m; c++)                                                       \
+                out[c] = log ? g[c] - tt_exp_##T(y[c]) * s[c] : y[c] * (g[c] - s[c]);             \
         }                                                                                         \
     }                                                                                             \
     static void norm_##T(void *to, const void *from, const void *pw, const void *pb, int64_t n, double eps, bool rms, \

@@ -3,6 +3,10 @@
 #include "../reduce.h"
 #include "../../scalar/arith.h"
 
+_Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
+#define STRIP 32 /* columns whose accumulators stay in registers */
+#define HALVE(h, JOIN) for (int l = 0; l < h; l++) lane[l] = JOIN(lane[l], lane[l + h]);
+
 /* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b). */
 #define REDUCER(name, X, A, MAP, JOIN)                                                              \
     static void name##_##X##_fold(void *acc, const void *x, int64_t n, const void *param) {         \
@@ -16,8 +20,7 @@
             for (; i + TT_LANES <= n; i += TT_LANES)                                                \
                 for (int l = 0; l < TT_LANES; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));    \
             for (int l = 0; i + l < n; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));           \
-            for (int h = TT_LANES / 2; h > 0; h /= 2)                                               \
-                for (int l = 0; l < h; l++) lane[l] = JOIN(lane[l], lane[l + h]);                   \
+            HALVE(16, JOIN) HALVE(8, JOIN) HALVE(4, JOIN) HALVE(2, JOIN) HALVE(1, JOIN)             \
         } else {                                                                                    \
             for (int l = 0; l < live; l++) lane[l] = MAP(v[l], p[0]);                               \
             for (int64_t h = TT_LANES / 2; h > 0; h /= 2) {                                         \
@@ -43,6 +46,31 @@
         TT_INDEPENDENT                                                                              \
         for (int64_t i = 0; i < n; i++) a[i] = JOIN(a[i], MAP(v[i], p[i]));                         \
     }                                                                                               \
+    static void name##_##X##_rows(void *acc, const char *x, int64_t step, int64_t n, int64_t w) {   \
+        int64_t live = n < TT_LANES ? n : TT_LANES;                                                 \
+        const A *p = NULL;                                                                          \
+        (void)p;                                                                                    \
+        for (int64_t l = 0; l < live; l++)                                                          \
+            for (int64_t c = 0; c < w; c += STRIP) {                                                \
+                A strip[STRIP], *to = (A *)acc + l * w + c;                                         \
+                const char *row = x + l * step + c * (int64_t)sizeof(TT_C_##X);                     \
+                const TT_C_##X *v = (const TT_C_##X *)row;                                          \
+                if (w - c >= STRIP) {                                                               \
+                    for (int k = 0; k < STRIP; k++) strip[k] = MAP(v[k], p[0]);                     \
+                    for (int64_t r = l + TT_LANES; r < n; r += TT_LANES) {                          \
+                        v = (const TT_C_##X *)(row += TT_LANES * step);                             \
+                        for (int k = 0; k < STRIP; k++) strip[k] = JOIN(strip[k], MAP(v[k], p[0])); \
+                    }                                                                               \
+                    for (int k = 0; k < STRIP; k++) to[k] = strip[k];                               \
+                } else {                                                                            \
+                    for (int k = 0; k < w - c; k++) to[k] = MAP(v[k], p[0]);                        \
+                    for (int64_t r = l + TT_LANES; r < n; r += TT_LANES) {                          \
+                        v = (const TT_C_##X *)(row += TT_LANES * step);                             \
+                        for (int k = 0; k < w - c; k++) to[k] = JOIN(to[k], MAP(v[k], p[0]));       \
+                    }                                                                               \
+                }                                                                                   \
+            }                                                                                       \
+    }                                                                                               \
     static void name##_##X##_join(void *acc, const void *other, int64_t n) {                        \
         A *a = acc;                                                                                 \
         const A *b = other;                                                                         \
@@ -56,6 +84,9 @@
 #define TIMES(a, b) ((a) * (b))
 #define PLUS_I64(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b))) /* overflow wraps */
 #define TIMES_I64(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
+/* NaN wins; of equal ones the second. */
+#define LARGER(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
+#define SMALLER(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
 #define OR_ZERO(x, p) ((x) == (x) ? (x) : 0)
 #define SQUARE(x, p) ((x) * (x))
 #define IS_NONZERO_f32(x, p) ((x) != 0 ? 1.0f : 0.0f)
@@ -69,8 +100,8 @@
 #define FLOATING(X, A)                                                                              \
     REDUCER(sum, X, A, ITSELF, PLUS) REDUCER(prod, X, A, ITSELF, TIMES)                             \
     REDUCER(nansum, X, A, OR_ZERO, PLUS) REDUCER(abssum, X, A, ABS_##X, PLUS)                       \
-    REDUCER(sqsum, X, A, SQUARE, PLUS) REDUCER(maxabs, X, A, ABS_##X, tt_maximum_##X)               \
-    REDUCER(minabs, X, A, ABS_##X, tt_minimum_##X) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS)     \
+    REDUCER(sqsum, X, A, SQUARE, PLUS) REDUCER(maxabs, X, A, ABS_##X, LARGER)               \
+    REDUCER(minabs, X, A, ABS_##X, SMALLER) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS)     \
     REDUCER(devsq, X, A, DEVIATION, PLUS) REDUCER(expsum, X, A, EXP_##X, PLUS)
 FLOATING(f32, float)
 FLOATING(f64, double)
@@ -81,8 +112,8 @@ REDUCER(count, b8, int64_t, AS_LONG, PLUS_I64)
 #define SAME(a, b) ((a) == (b))
 #define SAME_OR_NAN(a, b) (((a) == (b)) | (((a) != (a)) & ((b) != (b))))
 #define EXTREMES(X, EQUAL)                                                                          \
-    REDUCER(max, X, TT_C_##X, ITSELF, tt_maximum_##X)                                               \
-    REDUCER(min, X, TT_C_##X, ITSELF, tt_minimum_##X)                                               \
+    REDUCER(max, X, TT_C_##X, ITSELF, LARGER)                                                       \
+    REDUCER(min, X, TT_C_##X, ITSELF, SMALLER)                                                      \
     static int64_t find_##X(const void *x, int64_t n, const void *value) {                          \
         const TT_C_##X *v = x, wanted = *(const TT_C_##X *)value;                                   \
         int64_t i = 0;                                                                              \
@@ -102,7 +133,8 @@ REDUCER(count, b8, int64_t, AS_LONG, PLUS_I64)
 EXTREMES(b8, SAME) EXTREMES(u8, SAME) EXTREMES(i8, SAME) EXTREMES(i16, SAME) EXTREMES(i32, SAME)
 EXTREMES(i64, SAME) EXTREMES(f32, SAME_OR_NAN) EXTREMES(f64, SAME_OR_NAN)
 
-#define ENTRY(name, X) [TT_ENUM_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join}
+#define ENTRY(name, X) [TT_ENUM_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join, \
+                                           name##_##X##_rows}
 #define BOTH(name) {ENTRY(name, f32), ENTRY(name, f64)}
 #define EVERY(name)                                                                                 \
     {ENTRY(name, b8), ENTRY(name, u8), ENTRY(name, i8), ENTRY(name, i16), ENTRY(name, i32), ENTRY(name, i64), \

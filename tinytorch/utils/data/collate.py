@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...dtypes import float64
-from ...tensor import FUNCTIONS, Tensor
+from ...ops.create import as_tensor, tensor
+from ...ops.join import stack
+from ...tensor import Tensor
 
 
 def default_convert(data):
@@ -15,7 +17,7 @@ def default_convert(data):
     if isinstance(data, Tensor):
         return data
     if isinstance(data, (np.ndarray, np.generic)):
-        return data if data.dtype.kind in "SUO" else FUNCTIONS["as_tensor"](data)
+        return data if data.dtype.kind in "SUO" else as_tensor(data)
     if isinstance(data, Mapping):
         return _like(data, {k: default_convert(v) for k, v in data.items()})
     if isinstance(data, tuple):
@@ -31,16 +33,16 @@ def default_collate(batch):
     dictionaries are gone through; strings stay a list. RuntimeError when sizes differ, TypeError for other kinds."""
     first = batch[0]
     if isinstance(first, Tensor):
-        return FUNCTIONS["stack"](list(batch), 0)
+        return stack(list(batch), 0)
     if isinstance(first, (np.ndarray, np.generic)):
         if first.dtype.kind in "SUO":
             raise TypeError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
                             f"found an array of {first.dtype}")
-        return FUNCTIONS["as_tensor"](np.stack([np.asarray(x) for x in batch]))
+        return as_tensor(np.stack([np.asarray(x) for x in batch]))
     if isinstance(first, float):
-        return FUNCTIONS["tensor"](list(batch), dtype=float64)
+        return tensor(list(batch), dtype=float64)
     if isinstance(first, int):
-        return FUNCTIONS["tensor"](list(batch))
+        return tensor(list(batch))
     if isinstance(first, (str, bytes)):
         return list(batch)
     if isinstance(first, Mapping):

@@ -6,7 +6,8 @@ import bisect
 import math
 from itertools import accumulate
 
-from ...tensor import FUNCTIONS, Tensor
+from ...ops.random import randperm
+from ...tensor import Tensor
 
 
 class Dataset:
@@ -139,5 +140,5 @@ def random_split(dataset, lengths, generator=None) -> list[Subset]:
         lengths = sizes
     if sum(lengths) != n:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = FUNCTIONS["randperm"](n, generator=generator).tolist()
+    order = randperm(n, generator=generator).tolist()
     return [Subset(dataset, order[end - length:end]) for end, length in zip(accumulate(lengths), lengths)]

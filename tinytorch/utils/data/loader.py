@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 
-from ...tensor import FUNCTIONS, Tensor
+from ...ops.create import as_tensor, tensor
+from ...ops.random import randint
+from ...tensor import Tensor
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset, Subset, TensorDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, check_positive
@@ -81,7 +83,7 @@ class DataLoader:
         return map(make_fetch(), source)
 
     def _in_workers(self, tasks, make_fetch):
-        seed = FUNCTIONS["randint"](0, 2**62, (1,), generator=self.generator).item()
+        seed = randint(0, 2**62, (1,), generator=self.generator).item()
         return iter(Workers(self, tasks, make_fetch, seed))
 
     def _table(self):
@@ -97,10 +99,10 @@ class DataLoader:
 
     def _rows(self, tensors: tuple, rows):
         """Batches of rows: one indexing a tensor, with no sample in between."""
-        rows = None if rows is None else FUNCTIONS["as_tensor"](rows)
+        rows = None if rows is None else as_tensor(rows)
         if not self.plain or type(self.sampler) not in (RandomSampler, SequentialSampler):
             for batch in self.batch_sampler:
-                index = FUNCTIONS["tensor"](batch)
+                index = tensor(batch)
                 yield take(tensors, index if rows is None else rows[index])
             return
         order = self.sampler.order() if type(self.sampler) is RandomSampler else None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from ...dtypes import float64
-from ...tensor import FUNCTIONS, Tensor
+from ...ops.create import as_tensor
+from ...ops.join import cat
+from ...ops.random import multinomial, randint, randperm
+from ...tensor import Tensor
 
 
 class Sampler:
@@ -64,11 +67,11 @@ class RandomSampler(Sampler):
         """The numbers of one iteration as a tensor."""
         n, wanted = len(self.data_source), self.num_samples
         if self.replacement:
-            return FUNCTIONS["randint"](0, n, (wanted,), generator=self.generator)
-        rounds = [FUNCTIONS["randperm"](n, generator=self.generator) for _ in range(-(-wanted // n) if n else 0)]
+            return randint(0, n, (wanted,), generator=self.generator)
+        rounds = [randperm(n, generator=self.generator) for _ in range(-(-wanted // n) if n else 0)]
         if len(rounds) == 1 and wanted == n:
             return rounds[0]
-        return FUNCTIONS["cat"](rounds)[:wanted] if rounds else FUNCTIONS["randperm"](0)
+        return cat(rounds)[:wanted] if rounds else randperm(0)
 
     def __iter__(self):
         return iter(self.order().tolist())
@@ -84,7 +87,7 @@ class SubsetRandomSampler(Sampler):
         self.indices, self.generator = indices, generator
 
     def __iter__(self):
-        for i in FUNCTIONS["randperm"](len(self.indices), generator=self.generator).tolist():
+        for i in randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[i]
 
     def __len__(self):
@@ -97,15 +100,14 @@ class WeightedRandomSampler(Sampler):
     def __init__(self, weights, num_samples: int, replacement: bool = True, generator=None):
         check_positive("num_samples", num_samples)
         check_bool("replacement", replacement)
-        self.weights = FUNCTIONS["as_tensor"](weights, dtype=float64)
+        self.weights = as_tensor(weights, dtype=float64)
         if self.weights.ndim != 1:
             raise ValueError("weights should be a 1d sequence but given weights have shape "
                              f"{tuple(self.weights.shape)}")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
 
     def __iter__(self):
-        yield from FUNCTIONS["multinomial"](self.weights, self.num_samples, self.replacement,
-                                            generator=self.generator).tolist()
+        yield from multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator).tolist()
 
     def __len__(self):
         return self.num_samples

@@ -12,7 +12,7 @@ import traceback
 from collections import deque
 from typing import NamedTuple
 
-from ...tensor import FUNCTIONS
+from ...generator import manual_seed
 from .dataset import IterableDataset
 
 _info: list = [None]
@@ -56,7 +56,7 @@ def work(tasks, results, info: WorkerInfo, make_fetch, init) -> None:
     """The life of a worker: makes batches until it is told None."""
     try:
         random.seed(info.seed)
-        FUNCTIONS["manual_seed"](info.seed)
+        manual_seed(info.seed)
         _info[0] = info
         if init is not None:
             init(info.id)

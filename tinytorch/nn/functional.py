@@ -1,0 +1,264 @@
+"""Functions of neural networks, without state: ``tinytorch.nn.functional``. Most are gathered here from ops/, where
+their kernels and derivatives are; those below are compositions."""
+
+from __future__ import annotations
+
+import math
+
+from ..ops.activation import (
+    celu,
+    elu,
+    gelu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    implicit_dim,
+    leaky_relu,
+    logsigmoid,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    selu,
+    silu,
+    softmin,
+    softplus,
+    softshrink,
+    softsign,
+    tanhshrink,
+    threshold,
+)
+from ..ops.activation import log_softmax as _log_softmax
+from ..ops.activation import softmax as _softmax
+from ..ops.declare import function
+from ..ops.gather import embedding as _rows
+from ..ops.linalg import bilinear, linear
+from ..ops.loss import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cross_entropy,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    multi_margin_loss,
+    multilabel_soft_margin_loss,
+    nll_loss,
+    pairwise_distance,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from ..ops.norm import group_norm, layer_norm, rms_norm
+from ..ops.pointwise import _where as _select
+from ..ops.random import dropout_mask
+from ..ops.rearrange import one_hot
+from ..tensor import Tensor
+
+__all__ = [
+    "alpha_dropout", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
+    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
+    "elu", "embedding", "feature_alpha_dropout", "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax",
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+    "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish", "mse_loss",
+    "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pairwise_distance",
+    "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu", "scaled_dot_product_attention", "selu",
+    "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss",
+]
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(x) / sum(exp(x)) along ``dim``. Follows ``torch.nn.functional.softmax``."""
+    return _softmax(input, implicit_dim("softmax", input, dim), dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """log(softmax(x)) along ``dim``. Follows ``torch.nn.functional.log_softmax``."""
+    return _log_softmax(input, implicit_dim("log_softmax", input, dim), dtype)
+
+
+def sigmoid(input):
+    """1 / (1 + exp(-x))."""
+    return input.sigmoid()
+
+
+def tanh(input):
+    """The hyperbolic tangent."""
+    return input.tanh()
+
+
+# Dropout.
+
+
+def _check_probability(op, p):
+    if not 0 <= p <= 1:
+        raise ValueError(f"{op}: dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _masked(input, mask, inplace):
+    return input.mul_(mask) if inplace else input * mask
+
+
+@function
+def dropout(input, p=0.5, training=True, inplace=False):
+    """In training, elements become 0 with probability ``p`` and the others are divided by 1 - p. Follows
+    ``torch.nn.functional.dropout``."""
+    _check_probability("dropout", p)
+    if not training or p == 0 or not input._h.numel:
+        return input if inplace or not training else input.clone()
+    return _masked(input, dropout_mask(input, p), inplace)
+
+
+def _channels(op, input, p, training, inplace, dims):
+    """Dropout of whole channels of (N, C, ...) or, with one dimension less, (C, ...)."""
+    _check_probability(op, p)
+    if input._h.ndim not in dims:
+        raise RuntimeError(f"{op}: Expected {' or '.join(f'{d}D' for d in dims)} input, got {input._h.ndim}D input of "
+                           f"shape {tuple(input.shape)}")
+    if not training or p == 0 or not input._h.numel:
+        return input
+    keep = 2 if input._h.ndim == max(dims) else 1
+    return _masked(input, dropout_mask(_one_per_channel(input, keep), p), inplace)
+
+
+def _one_per_channel(input, keep):
+    return input.detach().new_empty([*input.shape[:keep], *[1] * (input._h.ndim - keep)])
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels of (N, C, L) or (C, L). Follows ``torch.nn.functional.dropout1d``."""
+    return _channels("dropout1d", input, p, training, inplace, (2, 3))
+
+
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels of (N, C, H, W). Follows ``torch.nn.functional.dropout2d``."""
+    return _channels("dropout2d", input, p, training, inplace, (3, 4))
+
+
+def dropout3d(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels of (N, C, D, H, W). Follows ``torch.nn.functional.dropout3d``."""
+    return _channels("dropout3d", input, p, training, inplace, (4, 5))
+
+
+def _alpha_dropout(op, input, p, training, inplace, pattern):
+    """Dropped elements become -alpha' (selu's lower limit), and an affine map brings mean 0 and variance 1 back
+    (Klambauer et al. 2017, arXiv:1706.02515, section "new dropout technique")."""
+    _check_probability(op, p)
+    if not training or p == 0 or not input._h.numel:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    low = -1.7580993408473766  # - selu's scale times its alpha
+    kept = dropout_mask(pattern, p) != 0
+    scale = 1 / math.sqrt((1 - p) * (1 + p * low * low))
+    out = _select(kept, input * scale, scale * low) - scale * low * p
+    return input.copy_(out) if inplace else out
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Dropout that keeps mean and variance, for selu. Follows ``torch.nn.functional.alpha_dropout``."""
+    return _alpha_dropout("alpha_dropout", input, p, training, inplace, input)
+
+
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """alpha_dropout of whole channels (dimension 1). Follows ``torch.nn.functional.feature_alpha_dropout``."""
+    if input._h.ndim < 2:
+        raise RuntimeError("feature_alpha_dropout: Feature dropout requires at least 2 dimensions in the input")
+    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, _one_per_channel(input, 2))
+
+
+# Random activations.
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+    """leaky_relu whose slopes are drawn from [lower, upper) in training, else their mean. Follows
+    ``torch.nn.functional.rrelu``."""
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    slopes = input.detach().clone().uniform_(lower, upper)
+    out = _select(input > 0, input, input * slopes)
+    return input.copy_(_select(input > 0, input.clone(), input.clone() * slopes)) if inplace else out
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A sample from the Gumbel-softmax distribution; ``hard`` gives one-hot values with the soft ones' gradient (Jang
+    et al. 2017, arXiv:1611.01144). Follows ``torch.nn.functional.gumbel_softmax``."""
+    noise = -logits.detach().clone().exponential_().log()
+    soft = _softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    winner = soft.argmax(dim, keepdim=True)
+    chosen = soft.detach().new_zeros(tuple(soft.shape)).scatter_(dim, winner, 1.0)
+    return chosen - soft.detach() + soft
+
+
+# Tables, distances, attention.
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    """The rows of ``weight`` (n, d) that the int64 or int32 tensor ``input`` names: shape (*input.shape, d). The row
+    ``padding_idx`` gets no gradient; rows longer than ``max_norm`` are shortened to it in place first. IndexError out
+    of range. Follows ``torch.nn.functional.embedding``."""
+    if scale_grad_by_freq or sparse:
+        raise NotImplementedError("embedding: scale_grad_by_freq and sparse gradients are not available")
+    n = weight._h.shape[0] if weight._h.ndim else 0
+    if padding_idx is not None:
+        if not -n <= padding_idx < n:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= n
+    if max_norm is not None:
+        _shorten(weight.detach(), input, max_norm, norm_type)
+    return _rows(weight, input, padding_idx)
+
+
+def _shorten(weight: Tensor, input: Tensor, max_norm, norm_type) -> None:
+    """Scales the rows that are used to a norm of at most ``max_norm``."""
+    used = input.reshape(-1).unique()
+    rows = weight.index_select(0, used)
+    norms = rows.norm(norm_type, 1, True)
+    weight.index_copy_(0, used, _select(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows))
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """``input`` divided by its p-norm along ``dim``, which is not taken below ``eps``. Follows
+    ``torch.nn.functional.normalize``."""
+    result = input / input.norm(p, dim, keepdim=True).clamp_min(eps)
+    return result if out is None else out.copy_(result)
+
+
+@function
+def cosine_similarity(x1, x2, dim=1, eps=1e-8):
+    """The cosine of the angle between x1 and x2 along ``dim``, norms not taken below ``eps``. Follows
+    ``torch.nn.functional.cosine_similarity``."""
+    n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)
+    return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
+                                 enable_gqa=False):
+    """softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev); ``attn_mask``,
+    bool (True takes part) or added, broadcasts to (..., L, S); the scale is 1 / sqrt(E) by default. Follows
+    ``torch.nn.functional.scaled_dot_product_attention``."""
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if enable_gqa:
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = (query * scale) @ key.mT
+    if is_causal:
+        attn_mask = scores.detach().new_ones(tuple(scores.shape[-2:])).tril() != 0
+    if attn_mask is not None:
+        floating = attn_mask._h.dtype >= 6
+        scores = scores + attn_mask if floating else scores.masked_fill(attn_mask.logical_not(), -math.inf)
+    weights = _softmax(scores, -1)
+    return (dropout(weights, dropout_p) if dropout_p > 0 else weights) @ value

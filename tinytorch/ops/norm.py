@@ -1,0 +1,134 @@
+"""Normalisation of rows: layer_norm, rms_norm, group_norm.
+
+With h the normalised row, d = g w and m(.) the mean over the row, dx = rstd (d - m(d) - h m(d h)); rms_norm has no
+m(d) (Ba, Kiros and Hinton 2016, arXiv:1607.06450; Zhang and Sennrich 2019, arXiv:1910.07467).
+"""
+
+from __future__ import annotations
+
+from ..autograd.node import Node
+from ..backends.cpu import error, ffi, lib
+from ..dtypes import finfo
+from ..tensor import Tensor, wrap
+from .declare import function
+from .hot import freshen, record, wrong_type
+
+NULL = ffi.NULL
+
+
+def _backward(g, saved, edges):
+    """In differentiable operations."""
+    input, weight, _, bias_shape, dims, eps, rms = saved
+    over = list(range(-dims, 0))
+    x = input if rms else input - input.mean(over, keepdim=True)
+    rstd = ((x * x).mean(over, keepdim=True) + eps).rsqrt()
+    h = x * rstd
+    grad = None
+    if edges[0] is not None:
+        d = g if weight is None else g * weight
+        grad = d - h * (d * h).mean(over, keepdim=True)
+        grad = rstd * (grad if rms else grad - d.mean(over, keepdim=True))
+    return (grad, None if edges[1] is None else (g * h).sum_to_size(weight.shape),
+            None if edges[2] is None else g.sum_to_size(bias_shape))
+
+
+def _fast(g, saved, edges):
+    input, weight, stats, _, dims, _, rms = saved
+    grads = [None, None, None]
+    if edges[0] is not None:
+        grads[0] = lib.tt_norm_backward(g._h, input._h, NULL if weight is None else weight._h, stats._h, dims, rms)
+    if edges[1] is not None:
+        grads[1] = lib.tt_norm_weight(g._h, input._h, stats._h, dims)
+    if edges[2] is not None:
+        grads[2] = lib.tt_column_sums(g._h, dims)
+    if NULL in grads:
+        own = [wrap(h) for h in grads if h]  # let go of the others
+        del own
+        return _backward(g, saved, edges)
+    return [None if h is None else wrap(h) for h in grads]
+
+
+class NativeLayerNormBackward0(Node):
+    """``saved``: input, weight, (mean, rstd) of each row, bias's shape, dimensions of a row, eps, rms_norm?"""
+
+    __slots__ = ()
+    op, holds = "layer_norm", 1
+    tensors = ((0, "input", 0), (1, "weight", 1))
+    backward, fast = staticmethod(_backward), staticmethod(_fast)
+
+
+class FusedRmsNormBackward0(NativeLayerNormBackward0):
+    """The same for rms_norm."""
+
+    __slots__ = ()
+    op = "rms_norm"
+
+
+def _norm(op, cls, input, weight, bias, dims, eps, rms):
+    stats = ffi.new("tt_array *[1]")
+    try:
+        handles = (input._h, NULL if weight is None else weight._h, NULL if bias is None else bias._h)
+    except AttributeError:
+        raise wrong_type(op, ("input", "weight", "bias"), (input, weight, bias), ("weight", "bias")) from None
+    h = lib.tt_norm(*handles, dims, eps, rms, stats)
+    if not h:
+        freshen((input, weight, bias))
+        h = lib.tt_norm(*handles, dims, eps, rms, stats)
+        if not h:
+            raise error(op)
+    rows = wrap(stats[0])
+    edges = (input._node, None if weight is None else weight._node, None if bias is None else bias._node)
+    return record(wrap(h), cls, edges, (input, weight, rows, None if bias is None else bias.shape, dims, eps, rms))
+
+
+def _check_shape(op, input: Tensor, normalized_shape) -> int:
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    n = len(shape)
+    if n == 0:
+        raise RuntimeError(f"{op}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+                           "one element, but got normalized_shape = []")
+    if tuple(input.shape[max(input._h.ndim - n, 0):]) != shape:
+        raise RuntimeError(f"{op}: Given normalized_shape={list(shape)}, expected input with shape "
+                           f"[*, {', '.join(map(str, shape))}], but got input of size{list(input.shape)}")
+    return n
+
+
+@function
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
+    """(x - mean) / sqrt(variance + eps) over the last dimensions, which are ``normalized_shape``, then times ``weight``
+    plus ``bias`` of that shape. Follows ``torch.nn.functional.layer_norm``."""
+    dims = _check_shape("layer_norm", input, normalized_shape)
+    return _norm("layer_norm", NativeLayerNormBackward0, input, weight, bias, dims, eps, False)
+
+
+@function
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """x / sqrt(mean(x^2) + eps) over the last dimensions, which are ``normalized_shape``, then times ``weight``; eps is
+    the dtype's by default. Follows ``torch.nn.functional.rms_norm``."""
+    dims = _check_shape("rms_norm", input, normalized_shape)
+    if eps is None:
+        eps = finfo(input.dtype).eps
+    return _norm("rms_norm", FusedRmsNormBackward0, input, weight, None, dims, eps, True)
+
+
+@function
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
+    """layer_norm over each of ``num_groups`` groups of channels (dimension 1), then times ``weight`` plus ``bias``, one
+    for each channel. Follows ``torch.nn.functional.group_norm``."""
+    if input._h.ndim < 2:
+        raise RuntimeError(f"group_norm: Expected at least 2 dimensions for input tensor but received {input._h.ndim}")
+    shape = input.shape
+    if num_groups <= 0 or shape[1] % num_groups:
+        raise RuntimeError(f"group_norm: Expected number of channels in input to be divisible by num_groups, but got "
+                           f"input of shape {list(shape)} and num_groups={num_groups}")
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and tuple(t.shape) != (shape[1],):
+            raise RuntimeError(f"group_norm: Expected {name} to be a vector of size equal to the number of channels in "
+                               f"input, but got {name} of shape {list(t.shape)} and input of shape {list(shape)}")
+    size = shape[1] // num_groups
+    for s in shape[2:]:
+        size *= s
+    out = layer_norm(input.reshape(shape[0] * num_groups, size), (size,), None, None, eps).reshape(shape)
+    channels = [shape[1]] + [1] * (len(shape) - 2)
+    out = out if weight is None else out * weight.reshape(channels)
+    return out if bias is None else out + bias.reshape(channels)

@@ -1,0 +1,265 @@
+"""gather and scatter, whose index has a value for every element; and reductions of what goes to one place."""
+
+from __future__ import annotations
+
+from ..backends.cpu import check, error, lib
+from ..dtypes import iinfo
+from ..tensor import Tensor, wrap
+from .declare import both, deliver, number, primitive
+from .gather import along_vector, name_of, need_index
+from .index import ADD, LARGER, MULTIPLY, REPLACE, SLICE, SMALLER, embed
+from .shape import broadcast_shapes
+from .update import updating
+
+# By an index for every element.
+
+
+@primitive(input=lambda g, input_shape, dim, index: _gather_backward(g, input_shape, dim, index))
+def _gather(input, dim, index):
+    h = lib.tt_gather(input._h, dim, index._h)
+    if not h:
+        raise _as_runtime(error())
+    return wrap(h)
+
+
+def _as_runtime(exc):
+    """gather and scatter report an index out of range as RuntimeError."""
+    return RuntimeError(*exc.args) if isinstance(exc, IndexError) else exc
+
+
+@primitive(g=lambda g, dim, index: _gather(g, dim, index))
+def _gather_backward(g, shape, dim, index):
+    out = wrap(lib.tt_full(g._h.dtype, len(shape), shape, 1, 0.0, 0))
+    check(lib.tt_scatter(out._h, dim, index._h, g._h, ADD, -1))
+    return out
+
+
+@both
+def gather(input, dim, index, *, sparse_grad=False, out=None):
+    """``out[i][j][k] = input[i][index[i][j][k]][k]`` for ``dim`` 1, and so on; ``index`` (int64 or int32) has input's
+    rank, and the result its shape. Follows ``torch.gather``."""
+    dim = input._dim(dim)
+    need_index("gather", index)
+    return deliver("gather", _gather(input, dim, index), out)
+
+
+@both
+def take_along_dim(input, indices, dim=None, *, out=None):
+    """``gather`` whose input and indices broadcast in the other dimensions; without ``dim``, from all elements."""
+    if indices._h.dtype not in (4, 5):
+        raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {name_of(indices)}")
+    if dim is None:
+        return deliver("take_along_dim", _gather(input.reshape(-1), 0, indices.reshape(-1)), out)
+    if input._h.ndim != indices._h.ndim:
+        raise RuntimeError("take_along_dim(): input and indices should have the same number of dimensions, but got "
+                           f"{input._h.ndim} dimensions for input, and {indices._h.ndim} dimensions for indices")
+    dim = input._dim(dim)
+    have, want = list(input.shape), list(indices.shape)
+    have[dim:dim + 1] = want[dim:dim + 1] = [1] * (input._h.ndim > 0)
+    shape = list(broadcast_shapes(tuple(have), tuple(want)))
+    for t in (input, indices):
+        shape[dim:dim + 1] = list(t.shape[dim:dim + 1])
+        if t is input:
+            source = input if list(t.shape) == shape else t.expand(shape)
+        else:
+            indices = indices if list(t.shape) == shape else t.expand(shape)
+    return deliver("take_along_dim", _gather(source, dim, indices), out)
+
+
+def _from_places(g, shape, dim, index):
+    """The gradient of a scatter's source: what stands where its elements went; beyond the index, nothing."""
+    return _widened(_gather(g, dim, index), shape)
+
+
+def _scattering(op: str, mode: int, **vjps):
+    """A scatter that writes in this mode."""
+
+    def write(h, writer, dim, index, src):
+        if lib.tt_scatter(h, dim, index._h, src._h, mode, writer) < 0:
+            raise _as_runtime(error(f"{op}()"))
+
+    return updating(op, **vjps)(write)
+
+
+_scatter, _scatter_ = _scattering(
+    "scatter", REPLACE, input=lambda g, dim, index: _scatter(g, dim, index, number(0)),
+    src=lambda g, src_shape, dim, index: _from_places(g, src_shape, dim, index))
+_scatter_add, _scatter_add_ = _scattering(
+    "scatter_add", ADD, input=lambda g: g, src=lambda g, src_shape, dim, index: _from_places(g, src_shape, dim, index))
+
+
+def _count(input, dim, index, hits, matches):
+    """How many of the elements that went to each place have the property: of ``input`` and of the source."""
+    return _scatter_add(hits.to(input.dtype), dim, index, matches.to(input.dtype))
+
+
+def _extreme(g, input, dim, index, src, out, of_input):
+    """amax's and amin's gradient: shared evenly by the elements that equal the result."""
+    hits, matches = input == out, _narrowed(src, index) == _gather(out, dim, index)
+    share = g / _count(input, dim, index, hits, matches)
+    if of_input:
+        return share * hits.to(g.dtype)
+    return _widened(_gather(share, dim, index) * matches.to(g.dtype), src.shape)
+
+
+def _others(g, input, dim, index, src, out, of_input):
+    """prod's gradient: the product of the other elements. P is the product of those that are not zero, and Z counts
+    the zeros: without any it is P / x, at the only zero it is P, else zero."""
+    part = _narrowed(src, index)
+    product = _scatter_mul(input.masked_fill(input == 0, 1), dim, index, part.masked_fill(part == 0, 1))
+    zeros = _count(input, dim, index, input == 0, part == 0)
+    x = input if of_input else part
+    if not of_input:
+        g, product, zeros = _gather(g, dim, index), _gather(product, dim, index), _gather(zeros, dim, index)
+    rest = product / x.masked_fill(x == 0, 1)
+    result = (g * rest).masked_fill(~((zeros == 0) | ((zeros == 1) & (x == 0))), 0)
+    return result if of_input else _widened(result, src.shape)
+
+
+def _narrowed(src, index):
+    """Of src, what stands under the index."""
+    if src.shape == index.shape:
+        return src
+    return src[tuple(slice(n) for n in index.shape)]
+
+
+def _widened(part, shape):
+    """The other way round: zeros beyond the index."""
+    return part if part.shape == shape else embed(part, shape, tuple(n for s in part.shape for n in (SLICE, 0, s, 1)))
+
+
+def _formulas(rule):
+    """A rule's formulas for both inputs."""
+    return {"input": lambda g, input, dim, index, src, out: rule(g, input, dim, index, src, out, True),
+            "src": lambda g, input, dim, index, src, out: rule(g, input, dim, index, src, out, False)}
+
+
+_scatter_mul, _ = _scattering("scatter_reduce", MULTIPLY, **_formulas(_others))
+_scatter_max, _ = _scattering("scatter_reduce", LARGER, **_formulas(_extreme))
+_scatter_min, _ = _scattering("scatter_reduce", SMALLER, **_formulas(_extreme))
+
+
+def _scatter_arguments(op, input, dim, index, src):
+    dim = input._dim(dim)
+    if not isinstance(index, Tensor):
+        raise TypeError(f"{op}(): argument 'index' must be Tensor, not {type(index).__name__}")
+    need_index(op, index)
+    if not isinstance(src, Tensor):
+        src = number(src)
+    elif src._h.dtype != input._h.dtype:
+        raise RuntimeError(f"{op}(): Expected self.dtype to be equal to src.dtype, got {name_of(input)} and "
+                           f"{name_of(src)}")
+    return dim, index, src
+
+
+def _source(op, src, value):
+    if (src is None) == (value is None):
+        raise TypeError(f"{op}(): expected one of 'src' and 'value'")
+    return value if src is None else src
+
+
+def _legacy(op, input, dim, index, src, reduce):
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError(f"{op}(): reduce argument must be either add or multiply, got {reduce}")
+    dim, index, src = _scatter_arguments(op, input, dim, index, src)
+    if src._h.flags & 2:
+        src = wrap(lib.tt_cast(src._h, input._h.dtype)).expand(index.shape)
+    return (_scatter_add if reduce == "add" else _scatter_mul)(input, dim, index, src)
+
+
+@both
+def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
+    """A copy of ``input`` with ``out[i][index[i][j][k]][k] = src[i][j][k]`` for ``dim`` 1, and so on; ``src`` is a
+    tensor at least as large as ``index``, or a number. ``reduce`` "add" or "multiply" combines with what is there.
+    Of several writes to one place the last stays. Follows ``torch.scatter``."""
+    src = _source("scatter", src, value)
+    if reduce is not None:
+        return deliver("scatter", _legacy("scatter", input, dim, index, src, reduce), out)
+    return deliver("scatter", _scatter(input, *_scatter_arguments("scatter", input, dim, index, src)), out)
+
+
+@both
+def scatter_(input, dim, index, src=None, *, value=None, reduce=None):
+    """``scatter`` in place."""
+    src = _source("scatter_", src, value)
+    if reduce is not None:
+        return input.copy_(_legacy("scatter_", input.clone(), dim, index, src, reduce))
+    return _scatter_(input, *_scatter_arguments("scatter_", input, dim, index, src))
+
+
+@both
+def scatter_add(input, dim, index, src, *, out=None):
+    """``scatter`` that adds; repeated places add up, in order. Follows ``torch.scatter_add``."""
+    return deliver("scatter_add", _scatter_add(input, *_scatter_arguments("scatter_add", input, dim, index, src)), out)
+
+
+@both
+def scatter_add_(input, dim, index, src):
+    """``scatter_add`` in place."""
+    return _scatter_add_(input, *_scatter_arguments("scatter_add_", input, dim, index, src))
+
+
+def _lowest(input, largest: bool):
+    """What amax (or amin) starts from when the input's own values do not count."""
+    if input.dtype.is_floating_point:
+        return float("inf") if largest else float("-inf")
+    if input._h.dtype == 0:
+        return largest
+    return iinfo(input.dtype).max if largest else iinfo(input.dtype).min
+
+
+def _reduced(op, input, dim, index, src, reduce, include_self):
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"{op}(): reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    dim, index, src = _scatter_arguments(op, input, dim, index, src)
+    start = input
+    if not include_self:
+        first = {"prod": 1, "amax": _lowest(input, False), "amin": _lowest(input, True)}.get(reduce, 0)
+        start = _scatter(input, dim, index, number(first))
+    if reduce in ("prod", "amax", "amin"):
+        return {"prod": _scatter_mul, "amax": _scatter_max, "amin": _scatter_min}[reduce](start, dim, index, src)
+    total = _scatter_add(start, dim, index, src)
+    if reduce == "sum":
+        return total
+    ones = wrap(lib.tt_full(input._h.dtype, index._h.ndim, list(index.shape), 1, 0.0, 1))
+    base = wrap(lib.tt_full(input._h.dtype, input._h.ndim, list(input.shape), 1, 0.0, int(include_self)))
+    counts = _scatter_add(base, dim, index, ones)
+    if not include_self:
+        counts = counts.masked_fill(counts == 0, 1)
+    return total / counts if input.dtype.is_floating_point else total.floor_divide(counts)
+
+
+@both
+def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
+    """``scatter`` that combines what goes to one place by "sum", "prod", "mean", "amax" or "amin"; without
+    ``include_self``, input's own values there do not count. Follows ``torch.scatter_reduce``."""
+    return deliver("scatter_reduce", _reduced("scatter_reduce", input, dim, index, src, reduce, include_self), out)
+
+
+@both
+def scatter_reduce_(input, dim, index, src, reduce, *, include_self=True):
+    """``scatter_reduce`` in place."""
+    return input.copy_(_reduced("scatter_reduce_", input.clone(), dim, index, src, reduce, include_self))
+
+
+def _index_reduced(op, input, dim, index, source, reduce, include_self):
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"{op}(): reduce argument must be either prod, mean, amax or amin, got {reduce}")
+    need_index(op, index)
+    _, index, source = along_vector(op, input, dim, index, source)
+    dim = input._dim(dim)
+    shape = [1] * source._h.ndim
+    shape[dim] = index._h.numel
+    return _reduced(op, input, dim, index.reshape(shape).expand(source.shape), source, reduce, include_self)
+
+
+@both
+def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
+    """``index_add`` that combines by "prod", "mean", "amax" or "amin". Follows ``torch.index_reduce``."""
+    return deliver("index_reduce", _index_reduced("index_reduce", input, dim, index, source, reduce, include_self), out)
+
+
+@both
+def index_reduce_(input, dim, index, source, reduce, *, include_self=True):
+    """``index_reduce`` in place."""
+    return input.copy_(_index_reduced("index_reduce_", input.clone(), dim, index, source, reduce, include_self))
