@@ -83,7 +83,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
     source = obj if isinstance(obj, Tensor) else from_numpy(obj) if isinstance(obj, np.ndarray) else None
     same = source is not None and source.data_ptr() == shares.data_ptr()
     if copy is False and not same:
-        raise ValueError(f"asarray: can't alias {type(obj).__name__} of another dtype, or that has no memory of its own")
+        raise ValueError(f"asarray: can't alias {type(obj).__name__} of another dtype, or without memory of its own")
     if copy and same:
         shares = shares.detach().clone()
     if shares is not obj or requires_grad != shares.requires_grad:

@@ -30,8 +30,8 @@ _LIMITS = {0: (0, 1), 1: (0, 255), 2: (-128, 127), 3: (-(1 << 15), (1 << 15) - 1
 
 def _check_floating(code: int, op: str) -> None:
     if code < 6:
-        raise NotImplementedError(f"{op}: random numbers of this kind are not implemented for {ALL[code]!r}: a floating "
-                                  "dtype is needed")
+        raise NotImplementedError(f"{op}: random numbers of this kind are not implemented for {ALL[code]!r}: a "
+                                  "floating dtype is needed")
 
 
 def _draw(h, kind: int, op: str, generator, a: float, b: float, device=None, requires_grad=False) -> Tensor:
