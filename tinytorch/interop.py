@@ -14,6 +14,8 @@ _TYPESTR = ("|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<f2", None, "<f4", "<f8")
 _POINTERS = tuple(ffi.typeof(f"{name} *") for name in ("_Bool", "uint8_t", "int8_t", "int16_t", "int32_t", "int64_t"))
 _FLOATS = {8: ffi.typeof("float *"), 9: ffi.typeof("double *")}
 _READONLY = 32
+_ELSEWHERE = 8 | 16  # the values are not computed yet, or on a device
+_read_int, _read_float = lib.tt_read_int, lib.tt_read_float
 
 
 class _Memory:
@@ -66,13 +68,12 @@ def item(self):
     h = self._h
     if h.numel != 1:
         raise RuntimeError(f"a Tensor with {h.numel} elements cannot be converted to Scalar")
-    f, i = ffi.new("double *"), ffi.new("int64_t *")
-    kind = lib.tt_item(h, f, i)
-    if kind == 2:
-        return f[0]
-    if kind < 0:
+    if h.flags & _ELSEWHERE:
         raise error("item")
-    return i[0] if kind else i[0] != 0
+    code = h.dtype
+    if code > 5:
+        return _read_float(h)
+    return _read_int(h) if code else _read_int(h) != 0
 
 
 def flat_values(t: Tensor) -> list:
@@ -123,11 +124,18 @@ def __bool__(self) -> bool:
         if h.numel == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    return bool(item(self))
+    return item(self) != 0
+
+
+def _scalar(self):
+    if self._h.numel != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars, got shape "
+                         f"{tuple(self.shape)}")
+    return item(self)
 
 
 def __int__(self) -> int:
-    return int(item(self))
+    return int(_scalar(self))
 
 
 def _only(self):
@@ -141,7 +149,7 @@ def __float__(self) -> float:
 
 
 def __complex__(self) -> complex:
-    return complex(item(self))
+    return complex(_scalar(self))
 
 
 def __index__(self) -> int:

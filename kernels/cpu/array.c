@@ -421,8 +421,8 @@ int tt_fill(tt_array *out, int kind, double f, int64_t i) {
         tt_decline();
         return -1;
     }
-    if (!tt_writable("fill_", out)) return -1;
-    if (!out->numel) return 0;
+    if (out->flags & TT_FLAG_READONLY) return tt_writable("fill_", out) - 1;
+    if (!out->numel) return 0; /* elements that share memory are no harm here */
     tt_array one = {.dtype = out->dtype, .numel = 1, .flags = TT_FLAG_CONTIGUOUS};
     int64_t element;
     one.data = (char *)&element;

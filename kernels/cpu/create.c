@@ -81,6 +81,7 @@ tt_array *tt_triangle(int dtype, int64_t rows, int64_t cols, int64_t offset, int
         return tt_fail(TT_RUNTIME_ERROR, "%s_indices: rows and columns must not be negative, got %lld and %lld",
                        upper ? "triu" : "tril", (long long)rows, (long long)cols);
     if ((total = tt_numel(2, element)) < 0) return NULL;
+    if (!total) rows = 0;
     if (offset > cols) offset = cols;
     if (offset < -rows - 1) offset = -rows - 1;
     for (int64_t r = 0; r < rows; r++) {
@@ -99,4 +100,16 @@ tt_array *tt_triangle(int dtype, int64_t rows, int64_t cols, int64_t offset, int
         }
     }
     return out;
+}
+
+int64_t tt_read_int(tt_array *a) {
+    int64_t value;
+    tt_isa->casts[a->dtype][TT_I64](&value, a->data, 1);
+    return value;
+}
+
+double tt_read_float(tt_array *a) {
+    double value;
+    tt_isa->casts[a->dtype][TT_F64](&value, a->data, 1);
+    return value;
 }

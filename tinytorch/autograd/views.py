@@ -148,7 +148,7 @@ def check_inplace(t: Tensor, name: str, recording: bool = False) -> None:
                                f"({describe(t)}).")
         return
     history = made.base._node
-    if isinstance(history, AccumulateGrad):
+    if isinstance(history, AccumulateGrad) or (history is None and t._node is not None):
         raise RuntimeError(f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
                            f"operation ({describe(t)}).")
     if made.creation != DEFAULT and (recording or history is not None):

@@ -25,6 +25,8 @@ def sizes(values, op: str) -> list[int]:
     """``f(2, 3)`` and ``f((2, 3))`` alike, as a list of integers; TypeError naming the operator."""
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         values = values[0]
+    elif not values:
+        raise TypeError(f'{op}() missing 1 required positional arguments: "size"')
     try:
         return [operator.index(v) for v in values]
     except TypeError:
@@ -71,6 +73,52 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
         shared = wrap(share_numpy(data))
         return shared if dtype is None or dtype is shared.dtype else shared.to(dtype)
     return tensor(data, dtype=dtype)
+
+
+@function
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor:
+    """``obj`` as a tensor: a copy if ``copy`` or if it must be one. ValueError if it must be one and ``copy`` is False.
+    Follows ``torch.asarray``."""
+    shares = as_tensor(obj, dtype, device)
+    source = obj if isinstance(obj, Tensor) else from_numpy(obj) if isinstance(obj, np.ndarray) else None
+    same = source is not None and source.data_ptr() == shares.data_ptr()
+    if copy is False and not same:
+        raise ValueError(f"asarray: can't alias {type(obj).__name__} of another dtype, or without memory of its own")
+    if copy and same:
+        shares = shares.detach().clone()
+    if shares is not obj or requires_grad != shares.requires_grad:
+        shares = shares.detach()
+        return make_leaf(shares) if requires_grad else shares
+    return shares
+
+
+@function
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor:
+    """A 1-d tensor on the memory of a Python buffer: ``count`` elements (all) from byte ``offset`` on. ValueError if
+    they are not there. Follows ``torch.frombuffer``."""
+    code = dtype_code(dtype, "frombuffer")
+    size = ALL[code].itemsize
+    data = np.frombuffer(buffer, np.uint8)
+    if not 0 <= offset < data.size:
+        raise ValueError(f"frombuffer: offset ({offset} bytes) must be non-negative and no greater than buffer length "
+                         f"({data.size} bytes) minus 1")
+    room = data.size - offset
+    if count < 0:
+        if room % size:
+            raise ValueError(f"frombuffer: buffer length ({data.size} bytes) after offset ({offset} bytes) must be a "
+                             f"multiple of element size ({size})")
+        count = room // size
+    if count == 0 or count * size > room:
+        raise ValueError(f"frombuffer: requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) "
+                         f"must not be 0 or greater than actual buffer length ({data.size} bytes)")
+    elements = data[offset:offset + count * size].view(f"u{size}")
+    return finish(share_numpy(elements, code), "frombuffer", None, requires_grad)
+
+
+@function
+def is_tensor(obj) -> bool:
+    """Is ``obj`` a Tensor? Follows ``torch.is_tensor``."""
+    return isinstance(obj, Tensor)
 
 
 @function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..autograd.node import link, need_extra, node_class
-from ..autograd.views import check_inplace, rebase, writer_number, wrote
+from ..autograd.views import FLAG_VIEW, check_inplace, rebase, writer_number, wrote
 from ..backends.cpu import error, lib
 from ..tensor import Tensor
 from .create import check_fits
@@ -12,6 +12,11 @@ from .declare import function, method, operand, requires, scalar_kind
 
 def _nothing(g):
     return g.new_zeros(()).expand(g.shape)
+
+
+def _plain(t: Tensor) -> bool:
+    """Has ``t`` no history, and can it get none by a write to its base?"""
+    return t._node is None and not t._h.flags & FLAG_VIEW
 
 
 class Overwrite:
@@ -26,8 +31,11 @@ class Overwrite:
 
     def __call__(self, out: Tensor, write, *args, source: Tensor | None = None) -> Tensor:
         """Runs ``write(out._h, *args)``, a C function that returns a status, and records it."""
-        recording = requires(out, source) and out._h.dtype >= 6
-        check_inplace(out, self.name, recording)
+        if _plain(out) and (source is None or _plain(source)):
+            recording = False
+        else:
+            recording = requires(out, source) and out._h.dtype >= 6
+            check_inplace(out, self.name, recording)
         if recording:
             edges = (out._node,) if source is None else (out._node, source._node)
         if write(out._h, *args) < 0:

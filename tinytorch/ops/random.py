@@ -28,9 +28,17 @@ _LIMITS = {0: (0, 1), 1: (0, 255), 2: (-128, 127), 3: (-(1 << 15), (1 << 15) - 1
            5: (-(1 << 63), (1 << 63) - 1)}
 
 
+def _check_floating(code: int, op: str) -> None:
+    if code < 6:
+        raise NotImplementedError(f"{op}: random numbers of this kind are not implemented for {ALL[code]!r}: a "
+                                  "floating dtype is needed")
+
+
 def _draw(h, kind: int, op: str, generator, a: float, b: float, device=None, requires_grad=False) -> Tensor:
     """A new tensor on the descriptor ``h``, filled."""
     t = finish(h, op, device)
+    if kind != _MASK:
+        _check_floating(h.dtype, op)
     if lib.tt_random(h, kind, pointer(generator, op), a, b) < 0:
         raise error(op)
     return make_leaf(t) if requires_grad else t
@@ -160,6 +168,8 @@ _writers = {name: Overwrite(name + "_", title) for name, title in (
 
 
 def _fill(self, name: str, generator, a: float, b: float) -> Tensor:
+    if name != "geometric":
+        _check_floating(self._h.dtype, name + "_")
     return _writers[name](self, lib.tt_random, _KINDS[name], pointer(generator, name + "_"), a, b)
 
 

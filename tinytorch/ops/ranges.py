@@ -238,4 +238,10 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
     return t
 
 
-Tensor.__new__ = _construct
+def _construct_like(self, *args, device=None):
+    """``x.new(2, 3)``, ``x.new([1., 2.])``: as the constructor, in the dtype of ``x``. Follows ``torch.Tensor.new``."""
+    made = _construct(Tensor, *args, device=device)
+    return made if args and isinstance(args[0], Tensor) else made.to(self.dtype)
+
+
+Tensor.__new__, Tensor.new = _construct, _construct_like

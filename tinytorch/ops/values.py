@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from array import array
-from itertools import chain
+from itertools import chain, count
 
 import numpy as np
 
@@ -21,6 +21,7 @@ NUMPY_NAMES = {np.dtype(name): code for code, name in enumerate(
     ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", None, "float32", "float64")) if name}
 _SUPPORTED = "float64, float32, float16, int64, int32, int16, int8, uint8, and bool"
 _kept: dict[int, object] = {}  # Python objects whose memory a storage uses, by the number it knows them by
+_number = count(1).__next__
 
 
 @ffi.def_extern()
@@ -50,18 +51,42 @@ def numpy_code(d: np.dtype) -> int:
 
 def keep(owner):
     """``owner`` as a storage holds it: alive until tt_release_python."""
-    number = id(owner)
-    while number in _kept:  # the same object under several storages
-        number += 1
+    number = _number()
     _kept[number] = owner
     return ffi.cast("void *", number)
 
 
-def share_numpy(a: np.ndarray):
-    """A descriptor on an ndarray's own memory, which it keeps alive."""
-    code = numpy_code(a.dtype)
+def share_numpy(a: np.ndarray, code: int | None = None):
+    """A descriptor on an ndarray's own memory, which it keeps alive; ``code`` if its elements are to be seen as of
+    another dtype of the same size."""
+    if code is None:
+        code = numpy_code(a.dtype)
+    flags = a.flags
+    if flags.c_contiguous and flags.aligned:
+        memory, reach, strides = ffi.from_buffer(a), a.nbytes, _row_major(a.shape)
+    else:
+        memory, reach, strides = _strided_memory(a)
+    owner = keep(a)
+    h = lib.tt_from_memory(code, a.ndim, a.shape, strides, memory, reach, owner, lib.tt_release_python)
+    if not h:
+        release(owner)
+        raise error("from_numpy")
+    return h
+
+
+def _row_major(shape) -> list[int]:
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n or 1
+    strides.reverse()
+    return strides
+
+
+def _strided_memory(a: np.ndarray):
+    """An ndarray's first element, the bytes from there to its end, its strides in elements."""
     size = a.itemsize
-    strides = []
+    strides, reach = [], 1 if a.size else 0
     for n, s in zip(a.shape, a.strides):
         if s < 0 and n > 1:
             raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative "
@@ -71,18 +96,12 @@ def share_numpy(a: np.ndarray):
             raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array "
                              "to reallocate the memory.")
         strides.append(max(s // size, 0))
+        reach += (n - 1) * strides[-1] if reach else 0
     address = a.__array_interface__["data"][0]
     if address % size and a.size:
         raise ValueError("given numpy array is not aligned to its element size. Copy the numpy array to reallocate the "
                          "memory.")
-    reach = sum((n - 1) * s for n, s in zip(a.shape, strides)) + 1 if a.size else 0
-    owner = keep(a)
-    h = lib.tt_from_memory(code, a.ndim, a.shape, strides, ffi.cast("void *", address), reach * size, owner,
-                           lib.tt_release_python)
-    if not h:
-        release(owner)
-        raise error("from_numpy")
-    return h
+    return ffi.cast("void *", address), reach * size, strides
 
 
 def release(owner) -> None:

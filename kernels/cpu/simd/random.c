@@ -58,7 +58,7 @@ static inline double at_least_one_f64(double x) { return __builtin_ceil(x) < 1.0
         TT_C_##T rate = d->kind == TT_RANDOM_geometric ? (TT_C_##T)log1p(-d->a) : -a;                \
         uint32_t dropped = 32 - (uint32_t)d->digits;                                                 \
         float unit = 1.0f / (float)(1 << d->digits);                                                 \
-        uint64_t threshold = (uint64_t)(d->a * 0x1p32 + 0.5);                                        \
+        uint64_t threshold = d->kind == TT_RANDOM_mask ? (uint64_t)(d->a * 0x1p32 + 0.5) : 0;        \
         WORD w[G];                                                                                   \
         (void)dropped, (void)unit;                                                                   \
         for (int64_t g = 0; g < groups; g++) {                                                       \
