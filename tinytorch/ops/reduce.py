@@ -14,11 +14,13 @@ from ..autograd.node import count as tick
 from ..autograd.node import link, node_class, saved_versions
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
+from ..dtypes import ALL
 from ..tensor import Tensor, new, wrap
 from .declare import both, deliver, method, primitive
 from .join import cat
 from .pointwise import maximum, minimum
 
+unpack = ffi.unpack
 _FLOATS = 6  # the first floating dtype's code
 
 
@@ -98,8 +100,12 @@ def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
         if not mode.grad or h.dtype < _FLOATS:
             return out
         edges = (edge,)
-        saved = save(edges, out, input, how, dims, keepdim, dtype)
-        versions = saved_versions(node_cls, saved) if tensors else ()
+        if tensors:
+            saved = save(edges, out, input, how, dims, keepdim, dtype)
+            versions = saved_versions(node_cls, saved)
+        else:  # as save() would give it, for sum and mean: without the way through properties
+            h = input._h
+            saved, versions = (unpack(h.shape, h.ndim), ALL[h.dtype], how, dims, keepdim), ()
         if mode is not DEFAULT:
             out._node = link(node_cls, edges, saved, versions)
             return out
