@@ -91,7 +91,7 @@ SHAPES = [
     Case(lambda m, x: x.roll((1, 2), 0), (A,), "roll|shifts", id="roll"),
     Case(lambda m, x: x.flip(0, 0), (A,), "flip|dim", "0", id="flip"),
     Case(lambda m, x: x.diagonal(0, 0, 0), (A,), "diagonal", id="diagonal"),
-    Case(lambda m, x: x.diagonal(), (V,), "dim", id="diagonal of a vector"),
+    Case(lambda m, x: x.diagonal(), (V,), "[Dd]im", id="diagonal of a vector"),
     Case(lambda m, x: x.amax(0), (f(0, 3),), "amax", id="amax of nothing"),
     Case(lambda m, x: x.max(), (f(0),), "max", id="max of nothing"),
     Case(lambda m, x: x.argmax(0), (f(0, 3),), "argmax", id="argmax of nothing"),
@@ -284,7 +284,7 @@ CREATION = [
     ),
     Case(lambda m, x: m.nn.functional.dropout(x, 1.5), (A,), "dropout", "1.5", id="dropout probability"),
     Case(lambda m: m.from_numpy([1, 2]), (), "list", id="from_numpy of a list"),
-    Case(lambda m: m.from_numpy(np.array(["a"])), (), "numpy|str|dtype", id="from_numpy of strings"),
+    Case(lambda m: m.from_numpy(np.array(["a"])), (), "numpy|str|dtype|ndarray", id="from_numpy of strings"),
     Case(lambda m: m.from_numpy(np.zeros(3)[::-1]), (), "stride", id="from_numpy with negative strides"),
     Case(lambda m: m.zeros(2, dtype="float32"), (), "dtype", id="dtype as a string"),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ..backends.cpu import lib
-from ..tensor import Tensor, wrap
+from ..tensor import FUNCTIONS, Tensor, wrap
 from .engine import retain
 from .node import AccumulateGrad, Port, describe
 from .views import FLAG_INFERENCE, FLAG_VIEW, refresh
@@ -160,3 +160,4 @@ Tensor.data = property(_detach, _set_data, doc="The same memory without history;
 Tensor._base = property(_get_base, doc="The tensor of which this one is a view, or None.")
 Tensor.requires_grad_, Tensor.retain_grad = _requires_grad_, _retain_grad
 Tensor.detach, Tensor.detach_, Tensor._is_view, Tensor.is_inference = _detach, _detach_, _is_view, _is_inference
+FUNCTIONS["detach"] = _detach

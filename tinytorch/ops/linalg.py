@@ -216,7 +216,9 @@ def bilinear(input1, input2, weight, bias=None):
 
 
 def _scaled(x, factor):
-    return x if factor == 1 else x * factor
+    if factor == 1:
+        return x
+    return x & bool(factor) if x._h.dtype == 0 else x * factor
 
 
 @primitive(title="AddmmBackward0",

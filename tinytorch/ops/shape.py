@@ -66,7 +66,7 @@ def view(self, *shape):
         return _view(self, shape)
     except RuntimeError as exc:
         if lib.tt_error_kind() != 0:
-            raise
+            raise RuntimeError(f"view: {exc}") from None
         raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
                            f"spans across two contiguous subspaces). Use .reshape(...) instead. Got shape "
                            f"{tuple(self.shape)}, strides {self.stride()}, wanted {shape}.") from exc
