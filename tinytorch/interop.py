@@ -180,7 +180,7 @@ def __dir__(self):
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
 
-for _fn in (numpy, __array__, __array_wrap__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__, __index__,
-            __len__, __iter__, __contains__, __format__, __dir__):
+for _fn in (numpy, __array__, __array_wrap__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__,
+            __index__, __len__, __iter__, __contains__, __format__, __dir__):
     setattr(Tensor, _fn.__name__, _fn)
 Tensor.__array_priority__ = 1000  # ndarray + Tensor gives a Tensor
