@@ -138,8 +138,14 @@ def __int__(self) -> int:
     return int(_scalar(self))
 
 
+def _only(self):
+    if self._h.numel != 1:
+        raise ValueError(f"only one element tensors can be converted to Python scalars, got shape {tuple(self.shape)}")
+    return item(self)
+
+
 def __float__(self) -> float:
-    return float(_scalar(self))
+    return float(_only(self))
 
 
 def __complex__(self) -> complex:

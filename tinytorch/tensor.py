@@ -3,6 +3,8 @@ declared (ops/), the tape does so in autograd/."""
 
 from __future__ import annotations
 
+import sys
+
 from .backends.cpu import error, ffi, lib
 from .dtypes import ALL, CPU, Size
 
@@ -53,7 +55,8 @@ class Tensor:
         n = self._h.ndim + extra
         low = max(n, 1)
         if not -low <= dim < low:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-low}, {low - 1}], but got {dim})")
+            raise IndexError(f"{operator_above()}Dimension out of range (expected to be in range of [{-low}, {low - 1}], "
+                             f"but got {dim})")
         return dim % low
 
     @property
@@ -131,6 +134,17 @@ class Tensor:
 
     def __hash__(self):
         return id(self)
+
+
+def operator_above() -> str:
+    """``"sort: "`` when this was called, over some steps, by the operator sort: for messages."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_name
+        if name in FUNCTIONS or (hasattr(Tensor, name) and not name.startswith("_")):
+            return f"{name}: "
+        frame = frame.f_back
+    return ""
 
 
 def wrap(h) -> Tensor:

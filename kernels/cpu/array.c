@@ -293,6 +293,38 @@ tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape) {
     return tt_view(a, ndim, shape, strides, tt_offset(a));
 }
 
+/* The same bytes as another dtype; the last dimension grows or shrinks with the element's size. */
+tt_array *tt_view_dtype(tt_array *a, int dtype) {
+    int64_t from = tt_itemsizes[a->dtype], to = tt_itemsizes[dtype];
+    int last = a->ndim - 1;
+    if (a->flags & TT_FLAG_LAZY) return tt_decline();
+    if (from != to) {
+        if (last < 0)
+            return tt_fail(TT_RUNTIME_ERROR, "view: self.dim() cannot be 0 to view %s as %s (different element sizes)",
+                           tt_dtype_names[a->dtype], tt_dtype_names[dtype]);
+        if (a->shape[last] > 1 && a->strides[last] != 1)
+            return tt_fail(TT_RUNTIME_ERROR, "view: self.stride(-1) must be 1 to view %s as %s (different element sizes), "
+                           "but got %lld", tt_dtype_names[a->dtype], tt_dtype_names[dtype],
+                           (long long)a->strides[last]);
+        bool fits = a->shape[last] * from % to == 0 && (a->data - a->storage->data) % to == 0;
+        for (int d = 0; d < last; d++) fits &= a->strides[d] * from % to == 0;
+        if (!fits)
+            return tt_fail(TT_RUNTIME_ERROR, "view: the size, strides and offset in bytes must be divisible by %lld to view "
+                           "%s as %s", (long long)to, tt_dtype_names[a->dtype], tt_dtype_names[dtype]);
+    }
+    tt_array *b = tt_alias(a);
+    if (!b) return NULL;
+    b->dtype = (int16_t)dtype;
+    if (from != to) {
+        for (int d = 0; d < last; d++) b->strides[d] = a->strides[d] * from / to;
+        b->shape[last] = a->shape[last] * from / to;
+        b->strides[last] = 1;
+        b->numel = a->numel * from / to;
+        tt_update_flags(b);
+    }
+    return b;
+}
+
 int tt_is_contiguous(tt_array *a) { return a->flags & TT_FLAG_CONTIGUOUS; }
 
 int tt_same_shape(tt_array *a, tt_array *b) {

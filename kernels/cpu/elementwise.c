@@ -51,6 +51,21 @@ static int common_dtype(int op, int n, tt_array *const *in) {
     int skip = ops[op].rule == SELECT; /* the condition takes no part */
     int dtype = result_type(n - skip, in + skip);
     if (ops[op].domain == FLT && dtype < TT_F16) dtype = tt_default_dtype;
+    if (ops[op].domain == REAL) { /* a Python float does not make integers floating here */
+        tt_array *tensors[3];
+        int count = 0;
+        for (int k = 0; k < n; k++)
+            if (!(in[k]->flags & TT_FLAG_WEAK)) tensors[count++] = in[k];
+        if (count && result_type(count, tensors) < TT_F16) dtype = result_type(count, tensors);
+    }
+    if (op == TT_OP_pow && dtype < TT_F16 && in[1]->ndim == 0 && tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
+        int64_t exponent;
+        tt_isa->casts[in[1]->dtype][TT_I64](&exponent, in[1]->data, 1);
+        if (exponent < 0) {
+            tt_fail(TT_RUNTIME_ERROR, "pow: Integers to negative integer powers are not allowed.");
+            return -1;
+        }
+    }
     for (int k = 0; op == TT_OP_sub && k < 2; k++)
         if (in[k]->dtype == TT_BOOL && (!(in[k]->flags & TT_FLAG_WEAK) || in[1 - k]->dtype == TT_BOOL)) {
             tt_fail(TT_RUNTIME_ERROR, "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "

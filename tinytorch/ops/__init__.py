@@ -2,6 +2,7 @@
 
 from . import (
     activation,
+    compare,
     convert,
     create,
     create_like,
@@ -10,8 +11,8 @@ from . import (
     index,
     join,
     linalg,
-    norm,
     loss,
+    norm,
     overwrite,
     parts,
     pointwise,
@@ -30,6 +31,7 @@ from .declare import FUNCTIONS
 __all__ = [
     "FUNCTIONS",
     "activation",
+    "compare",
     "convert",
     "create",
     "create_like",
@@ -38,8 +40,8 @@ __all__ = [
     "index",
     "join",
     "linalg",
-    "norm",
     "loss",
+    "norm",
     "overwrite",
     "parts",
     "pointwise",

@@ -19,7 +19,7 @@ from ..autograd.modes import DEFAULT, current, modes
 from ..autograd.node import alias, code_of, count, link, make_ports, need_extra, node_class, parameters, saved_versions
 from ..autograd.views import FLAG_VIEW, MULTI_OUTPUT, check_inplace, rebase, refresh, track, writer_number, wrote
 from ..backends.cpu import error, ffi, lib
-from ..tensor import FUNCTIONS, Tensor, new, wrap
+from ..tensor import FUNCTIONS, Tensor, new, operator_above, wrap
 
 _KINDS = {bool: 0, int: 1, float: 2}
 
@@ -526,4 +526,7 @@ def ints(values) -> tuple[int, ...]:
     """``f(2, 3)`` and ``f((2, 3))`` alike: the arguments of a variadic shape as a tuple of Python integers."""
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         values = values[0]
-    return tuple(int(v) for v in values)
+    for v in values:
+        if isinstance(v, str) or not hasattr(v, "__index__"):
+            raise TypeError(f"{operator_above()}expected sizes as integers, got {type(v).__name__}")
+    return tuple([int(v) for v in values])

@@ -15,7 +15,7 @@ def _common(op, tensors):
         if not isinstance(x, Tensor):
             raise TypeError(f"{op}: expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
     if not tensors:
-        raise RuntimeError(f"{op}: expected a non-empty list of Tensors")
+        raise (ValueError if op == "cat" else RuntimeError)(f"{op}: expected a non-empty list of Tensors")
     code = tensors[0]._h.dtype
     if any(x._h.dtype != code for x in tensors):
         # Promotion without regard to the number of dimensions, as PyTorch joins.
@@ -26,14 +26,20 @@ def _common(op, tensors):
     return code
 
 
-def _cast(parts, tensors):
-    return [g if x is None else g.to(x) for g, x in zip(parts, tensors)]
+def _cast(parts, casts):
+    return [g if d is None else g.to(d) for g, d in zip(parts, casts)]
 
 
-@primitive(variadic=True, title="CatBackward0",
-           tensors=lambda g, dim, sizes, casts: _cast(g.split(sizes, dim), casts))
+def _parts(g, dim, sizes, casts):
+    """The gradients of what was joined; ``sizes`` has None for what was skipped."""
+    parts = iter(g.split([n for n in sizes if n is not None], dim))
+    return _cast([g.new_zeros((0,)) if n is None else next(parts) for n in sizes], casts)
+
+
+@primitive(variadic=True, title="CatBackward0", tensors=lambda g, dim, sizes, casts: _parts(g, dim, sizes, casts))
 def _cat(tensors, dim, code, sizes, casts):
-    return wrap(lib.tt_join(len(tensors), [x._h for x in tensors], dim, code, 0))
+    handles = [x._h for x, n in zip(tensors, sizes) if n is not None]
+    return wrap(lib.tt_join(len(handles), handles, dim, code, 0))
 
 
 @primitive(variadic=True, title="StackBackward0", tensors=lambda g, dim, casts: _cast(g.unbind(dim), casts))
@@ -50,13 +56,14 @@ def cat(tensors, dim=0, *, out=None):
     """The tensors one after the other along ``dim``; their other sizes must agree. Empty 1-d tensors are skipped, as
     in PyTorch. Follows ``torch.cat``."""
     code = _common("cat", tensors)
-    kept = [x for x in tensors if x._h.ndim != 1 or x._h.numel]
-    tensors = kept if kept and any(x._h.ndim != 1 for x in kept) else list(tensors)
     for k, x in enumerate(tensors):
         if x._h.ndim == 0:
             raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
-    dim = tensors[0]._dim(dim)
-    sizes = [x._h.shape[dim] if dim < x._h.ndim else 0 for x in tensors]
+    shaped = [x for x in tensors if x._h.ndim != 1 or x._h.numel] or tensors
+    skipping = shaped[0]._h.ndim != 1
+    dim = shaped[0]._dim(dim)
+    sizes = [None if skipping and x._h.ndim == 1 and not x._h.numel else x._h.shape[dim] if dim < x._h.ndim else 0
+             for x in tensors]
     return deliver("cat", _cat(tensors, dim, code, sizes, _casts(tensors, code)), out)
 
 

@@ -426,4 +426,6 @@ def trace(input):
     """The sum of a matrix's diagonal. Follows ``torch.trace``."""
     if input._h.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input._h.ndim}")
+    if input._h.dtype == 0:
+        raise RuntimeError("trace: not implemented for 'bool'")
     return input.diagonal().sum()

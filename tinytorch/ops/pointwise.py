@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..backends.cpu import lib
-from ..dtypes import ALL
+from ..dtypes import ALL, get_default_dtype
 from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
 from ..tensor import Tensor, wrap
@@ -51,7 +51,7 @@ neg = unary("neg", lambda g: -g, doc="-x.")
 positive = unary("positive", lambda g: g, doc="x.", inplace=False)
 abs = unary("abs", lambda g, input: g * input.sign(), doc="|x|.")
 sign = unary("sign", lambda g: g * 0, doc="-1, 0 or 1.")
-square = unary("square", lambda g, input: g * (2 * input), doc="x * x.")
+_square = unary("square", lambda g, input: g * (2 * input), doc="x * x.")
 sqrt = unary("sqrt", lambda g, out: g / (2 * out), doc="The square root.")
 rsqrt = unary("rsqrt", lambda g, out: g * (-0.5 * (out * out * out)), doc="1 / sqrt(x).")
 reciprocal = unary("reciprocal", lambda g, out: -g * (out * out), doc="1 / x.")
@@ -108,7 +108,7 @@ erfinv = unary("erfinv", lambda g, out: g * ((out * out).exp() / _TWO_OVER_SQRT_
                doc="The inverse error function.")
 lgamma = unary("lgamma", lambda g, input: g * input.digamma(), doc="log |gamma(x)|.")
 digamma = unary("digamma", lambda g, input: g * _zeta(input.new_full((), 2), input), doc="The derivative of lgamma.")
-_zeta = binary("zeta", None, lambda g, a, b: g * (-a * _zeta(a + 1, b)), attach=False,
+_zeta = binary("zeta", lambda g: None, lambda g, a, b: g * (-a * _zeta(a + 1, b)), attach=False,
                doc="Hurwitz's zeta of a > 1 at b: the sum over k of (b + k)^-a.")
 
 # Activations, with their derivatives' own kernels for when no higher derivative is asked.
@@ -324,6 +324,8 @@ def lerp_(self, end, weight):
 @both
 def addcmul(input, tensor1, tensor2, *, value=1, out=None):
     """``input + value tensor1 tensor2``."""
+    if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
+        raise RuntimeError("addcmul: not implemented for 'bool'")
     return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
 
 
@@ -354,6 +356,8 @@ def _scaled(op, input, other, alpha):
     if isinstance(alpha, float) and not (isinstance(input, float) or getattr(input, "_h", _INT)
                                          .dtype >= 6 or getattr(other, "_h", _INT).dtype >= 6):
         raise RuntimeError(f"{op}: For integral input tensors, argument alpha must not be a floating point number")
+    if getattr(other, "_h", _INT).dtype == 0 and isinstance(other, Tensor):
+        return other & bool(alpha)
     return other * alpha
 
 
@@ -421,8 +425,6 @@ def round(input, *, decimals=0, out=None):
 @both
 def pow(input, exponent, *, out=None):
     """``input`` to the power ``exponent``; either may be a number. Integers to negative integer powers are refused."""
-    if isinstance(exponent, int) and exponent < 0 and isinstance(input, Tensor) and input._h.dtype < 6:
-        raise RuntimeError("pow: Integers to negative integer powers are not allowed.")
     return _pow(input, exponent, out=out)
 
 
@@ -448,8 +450,15 @@ def rad2deg(input):
 @composite
 def logit(input, eps=None):
     """log(x / (1 - x)); with ``eps``, x is clamped to [eps, 1 - eps] first."""
-    x = input if eps is None else input.clamp(eps, 1 - eps)
+    x = input if input._h.dtype >= 6 else input.to(get_default_dtype())
+    x = x if eps is None else x.clamp(eps, 1 - eps)
     return (x / (1 - x)).log()
+
+
+@both
+def square(input, *, out=None):
+    """x * x; bools give int64."""
+    return _square(input.long() if input.dtype is _bool else input, out=out)
 
 
 # Other names of the same functions.

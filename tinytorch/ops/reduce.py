@@ -6,16 +6,21 @@ it (kernels/cpu/api/reduce.h); ``spread`` undoes the change of shape.
 
 from __future__ import annotations
 
+from _thread import get_ident
+
 from .. import return_types
-from ..autograd.modes import current, modes
+from ..autograd.modes import DEFAULT, modes
+from ..autograd.node import count as tick
 from ..autograd.node import link, node_class, saved_versions
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
+from ..dtypes import ALL
 from ..tensor import Tensor, new, wrap
 from .declare import both, deliver, method, primitive
 from .join import cat
 from .pointwise import maximum, minimum
 
+unpack = ffi.unpack
 _FLOATS = 6  # the first floating dtype's code
 
 
@@ -77,6 +82,7 @@ def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
     if formula is not None:
         node_cls = node_class(name, ("input", "how", "dims", "keepdim", "dtype"), {"input": formula},
                               {"input": fast} if fast else None, title=title)
+        save, tensors = node_cls.save, node_cls.tensors
 
     def apply(input, how, dims, keepdim, dtype):
         h = call(code, input._h, how, dims, keepdim, dtype)
@@ -88,11 +94,26 @@ def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
         out._h = h
         out._node = None
         edge = input._node
-        if edge is None or node_cls is None or (modes and not current().grad) or h.dtype < _FLOATS:
+        if edge is None or node_cls is None:
+            return out
+        mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
+        if not mode.grad or h.dtype < _FLOATS:
             return out
         edges = (edge,)
-        saved = node_cls.save(edges, out, input, how, dims, keepdim, dtype)
-        out._node = link(node_cls, edges, saved, saved_versions(node_cls, saved) if node_cls.tensors else ())
+        if tensors:
+            saved = save(edges, out, input, how, dims, keepdim, dtype)
+            versions = saved_versions(node_cls, saved)
+        else:  # as save() would give it, for sum and mean: without the way through properties
+            h = input._h
+            saved, versions = (unpack(h.shape, h.ndim), ALL[h.dtype], how, dims, keepdim), ()
+        if mode is not DEFAULT:
+            out._node = link(node_cls, edges, saved, versions)
+            return out
+        node = new(node_cls)
+        node.edges, node.saved, node.versions = edges, saved, versions
+        node.key = -tick()
+        node.extra = None
+        out._node = node
         return out
 
     return apply

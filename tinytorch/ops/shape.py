@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..autograd.views import FLAG_VIEW, check_inplace, writer_number, wrote
 from ..backends.cpu import ffi, lib
-from ..dtypes import Size
+from ..dtypes import Size, dtype
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
 from .declare import both, function, ints, method, primitive
@@ -50,10 +50,17 @@ def _view(input, shape):
     return wrap(lib.tt_reshape_view(input._h, len(shape), shape))
 
 
+@primitive(view=True)
+def _view_dtype(input, to):
+    return wrap(lib.tt_view_dtype(input._h, to.code))
+
+
 @method
 def view(self, *shape):
     """The same elements as another ``shape`` (one -1 is inferred). RuntimeError when the strides do not allow a view:
-    use ``reshape``. With a dtype of the same size, the same bytes as that dtype. Follows ``torch.Tensor.view``."""
+    use ``reshape``. With a dtype instead, the same bytes as that dtype. Follows ``torch.Tensor.view``."""
+    if len(shape) == 1 and isinstance(shape[0], dtype):
+        return _view_dtype(self, shape[0])
     shape = _inferred("view", ints(shape), self._h.numel)
     try:
         return _view(self, shape)

@@ -170,5 +170,7 @@ def bincount(input, weights=None, minlength=0):
 @both
 def histc(input, bins=100, min=0, max=0, *, out=None):
     """How many elements fall in each of ``bins`` equal intervals between ``min`` and ``max`` (the elements' own if both
-    are equal); others are ignored. float32 and float64. Follows ``torch.histc``."""
+    are equal); others are ignored. Floating dtypes. Follows ``torch.histc``."""
+    if 6 <= input._h.dtype < 8:
+        return deliver("histc", histc(input.float(), bins, min, max).to(input.dtype), out)
     return deliver("histc", wrap(lib.tt_histc(fresh(input), bins, float(min), float(max))), out)

@@ -96,7 +96,7 @@ def _strided_memory(a: np.ndarray):
         if s % size and n > 1:
             raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array "
                              "to reallocate the memory.")
-        strides.append(s // size if n > 1 else 1)
+        strides.append(max(s // size, 0))
         reach += (n - 1) * strides[-1] if reach else 0
     address = a.__array_interface__["data"][0]
     if address % size and a.size:

@@ -67,6 +67,7 @@ tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, 
 tt_array *tt_alias(tt_array *a);
 tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64_t offset);
 tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape);
+tt_array *tt_view_dtype(tt_array *a, int dtype);
 tt_array *tt_cast(tt_array *a, int dtype);
 tt_array *tt_contiguous(tt_array *a);
 tt_array *tt_clone(tt_array *a);

@@ -1,0 +1,88 @@
+"""Comparisons of whole tensors, with and without tolerance."""
+
+from __future__ import annotations
+
+import math
+
+from ..backends.cpu import lib
+from ..tensor import Tensor
+from .declare import both, composite, function
+from .pointwise import where
+
+
+@both
+def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Where ``|input - other| <= atol + rtol |other|``; equal infinities are close, NaN only with ``equal_nan``. bool.
+    RuntimeError for different dtypes. Follows ``torch.isclose``."""
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"isclose: {input.dtype.name} did not match {other.dtype.name}")
+    if rtol < 0 or atol < 0:
+        raise RuntimeError(f"isclose: rtol and atol must not be negative, got {rtol} and {atol}")
+    close = input == other
+    if equal_nan and input.is_floating_point():
+        close = close | (input.isnan() & other.isnan())
+    if rtol or atol:
+        a, b = (x if x.is_floating_point() else x.double() for x in (input.detach(), other.detach()))
+        error, allowed = (a - b).abs(), atol + (rtol * b).abs()
+        close = close | (error.isfinite() & (error <= allowed))
+    return close
+
+
+@both
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
+    """Is every element close? See ``isclose``."""
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
+
+
+@both
+def equal(input, other) -> bool:
+    """Have both the same shape and the same elements? Follows ``torch.equal``."""
+    return input.shape == other.shape and bool((input == other).all())
+
+
+@function
+def is_tensor(obj) -> bool:
+    """Is ``obj`` a Tensor?"""
+    return isinstance(obj, Tensor)
+
+
+@function
+def is_floating_point(input) -> bool:
+    """Has ``input`` a floating dtype?"""
+    return input.is_floating_point()
+
+
+@function
+def numel(input) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+@function
+def is_same_size(input, other) -> bool:
+    """Have both the same shape?"""
+    return bool(lib.tt_same_shape(input._h, other._h))
+
+
+@both
+def isposinf(input):
+    """Where ``input`` is +inf; bool."""
+    return input == math.inf
+
+
+@both
+def isneginf(input):
+    """Where ``input`` is -inf; bool."""
+    return input == -math.inf
+
+
+@composite
+def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
+    """``input`` with NaN and infinities replaced: by ``nan``, and by the dtype's largest and smallest numbers unless
+    given. Follows ``torch.nan_to_num``."""
+    if not input.is_floating_point():
+        return input.clone()
+    largest = {6: 65504.0, 7: 3.3895313892515355e38, 8: 3.4028234663852886e38, 9: 1.7976931348623157e308}[input._h.dtype]
+    out = where(input.isnan(), 0.0 if nan is None else float(nan), input)
+    out = where(input == math.inf, largest if posinf is None else float(posinf), out)
+    return where(input == -math.inf, -largest if neginf is None else float(neginf), out)
