@@ -85,6 +85,13 @@ tt_array *tt_empty(int dtype, int ndim, int64_t *shape) {
     return with_storage(a, n * tt_itemsizes[dtype]);
 }
 
+/* Without dimensions the pointers may be NULL, which memcpy does not take. */
+static void set_layout(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides) {
+    if (ndim <= 0) return;
+    memcpy(a->shape, shape, sizeof(int64_t) * (size_t)ndim);
+    memcpy(a->strides, strides, sizeof(int64_t) * (size_t)ndim);
+}
+
 /* Elements from the first to one past the last that the strides reach. */
 static int64_t extent(int ndim, const int64_t *shape, const int64_t *strides) {
     int64_t last = 0, step;
@@ -117,8 +124,7 @@ tt_array *tt_empty_strided(int dtype, int ndim, int64_t *shape, int64_t *strides
     a->dtype = (int16_t)dtype;
     a->ndim = ndim;
     a->numel = n;
-    memcpy(a->shape, shape, sizeof(int64_t) * (size_t)ndim);
-    memcpy(a->strides, strides, sizeof(int64_t) * (size_t)ndim);
+    set_layout(a, ndim, shape, strides);
     tt_update_flags(a);
     return with_storage(a, reach * tt_itemsizes[dtype]);
 }
@@ -200,8 +206,7 @@ tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, 
     a->dtype = (int16_t)dtype;
     a->ndim = ndim;
     a->numel = n;
-    memcpy(a->shape, shape, sizeof(int64_t) * (size_t)ndim);
-    memcpy(a->strides, strides, sizeof(int64_t) * (size_t)ndim);
+    set_layout(a, ndim, shape, strides);
     tt_update_flags(a);
     return a;
 }
@@ -240,8 +245,7 @@ tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64
     b->ndim = ndim;
     b->dtype = a->dtype;
     b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY | TT_FLAG_INFERENCE);
-    memcpy(b->shape, shape, sizeof(int64_t) * (size_t)ndim);
-    memcpy(b->strides, strides, sizeof(int64_t) * (size_t)ndim);
+    set_layout(b, ndim, shape, strides);
     tt_update_flags(b);
     tt_storage_ref(b->storage);
     return b;

@@ -74,8 +74,8 @@ def _get_grad(self):
     grad = getattr(self, "_grad", None)
     if grad is None and self._node is not None and type(self._node) is not AccumulateGrad and not _retains_grad(self):
         warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-                      "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to be "
-                      "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.", stacklevel=2)
+                      "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
+                      "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.", stacklevel=2)
     return grad
 
 

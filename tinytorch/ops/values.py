@@ -45,7 +45,8 @@ def numpy_code(d: np.dtype) -> int:
         if d.newbyteorder("=") in NUMPY_NAMES:
             raise ValueError("given numpy array has byte order different from the native byte order. Conversion "
                              "between byte orders is currently not supported.")
-        raise TypeError(f"can't convert np.ndarray of type {d}. The only supported types are: {_SUPPORTED}.")
+        raise TypeError(f"can't convert np.ndarray of type numpy.{d.type.__name__}. The only supported types "
+                        f"are: {_SUPPORTED}.")
     return code
 
 
@@ -207,6 +208,8 @@ def _plain(values):
         elif isinstance(x, float):
             code, x = get_default_dtype().code, float(x)
         elif isinstance(x, (str, bytes)):
+            if not numbers:
+                raise ValueError(f"tensor(): too many dimensions '{kind.__name__}'")
             raise TypeError(f"new(): invalid data type '{kind.__name__}'")
         elif hasattr(x, "__index__"):
             code, x = _INT64, operator.index(x)
