@@ -47,7 +47,7 @@ def reduced(*args, **kwargs):
 CLASSES = index(4, size=3)
 IGNORED = T(4, dtype="int64", values=(0, -100, 2, -100))
 
-OPS = (
+LAYERS = (
     Op("softmax", SOFTMAX, method=True, dtypes=FLOATS, half_ulps=4),
     Op("log_softmax", SOFTMAX, method=True, dtypes=FLOATS, half_ulps=4),
     Op("F.softmax", SOFTMAX, call=functional("softmax"), dtypes=FLOATS, half_ulps=4),
@@ -124,3 +124,116 @@ OPS = (
         dtypes=DTYPES,
     ),
 )
+
+FEATURES = T(2, 4, 3)
+PER_CHANNEL = (T(4), T(4))
+PAIRS = ((T(2, 3), T(2, 3)), (T(2, 3, layout="transposed"), T(2, 3, layout="strided")), (T(3, 4), T(4)))
+SAME = rough(S(T(2, 2, values=(1.0, 2.0, 0.0, 3.0)), T(2, 2, values=(1.0, 2.0, 0.0, 1.0))))
+
+ACTIVATIONS = (
+    fn("celu", (*EVERY, *KINK, *EXTREMES, *(S(t, 0.5) for t in ONE[:5]), S(T(2, 3), alpha=-2.0))),
+    fn("selu", (*EVERY, *KINK, *EXTREMES)),
+    fn(
+        "hardshrink",
+        (
+            *EVERY,
+            *EXTREMES,
+            S(T(2, 3), 0.25),
+            S(T(2, 3), lambd=0.0),
+            S(T(2, 3), -1.0),
+            *only(FLOATS, rough(S(T(4, values=(0.5, -0.5, 0.75, math.nan))))),
+        ),
+        method=True,
+        half_ulps=1,
+    ),
+    fn(
+        "prelu",
+        (
+            *(S(t, T(1)) for t in ONE),
+            S(T(2, 3), T(3)),
+            S(T(2, 3, 4), T(3)),
+            S(T(2, 3), T()),
+            S(T(4), T(1)),
+            S(T(2, 3, layout="transposed"), T(3, layout="strided")),
+            *only(FLOATS, rough(S(T(4, values=(0.0, -0.0, 1.0, -1.0)), T(1)))),
+            *only(FLOATS, rough(S(T(4, values=(math.inf, -math.inf, math.nan, 0.0), grad=False), T(1, grad=False)))),
+        ),
+        method=True,
+    ),
+)
+
+NORMS = (
+    fn(
+        "group_norm",
+        (
+            S(FEATURES, 2),
+            S(FEATURES, 1),
+            S(FEATURES, 4, *PER_CHANNEL),
+            S(FEATURES, 2, *PER_CHANNEL),
+            S(FEATURES, 2, T(4)),
+            S(FEATURES, 2, None, T(4), 1e-3),
+            S(T(3, 4), 2, *PER_CHANNEL),
+            S(T(2, 4, 2, 3), 2, *PER_CHANNEL, eps=0.1),
+            S(T(2, 4, 3, layout="transposed"), 2, T(4, layout="strided"), T(4, layout="offset")),
+            rough(S(T(0, 4, 3), 2, *PER_CHANNEL)),
+        ),
+    ),
+    fn(
+        "rms_norm",
+        (
+            S(T(2, 3), (3,)),
+            S(T(2, 3), (3,), T(3)),
+            S(T(2, 3), (2, 3), T(2, 3)),
+            S(T(2, 2, 3), [3], T(3), 1e-3),
+            S(T(2, 3), (3,), eps=0.5),
+            S(T(3, 4, layout="transposed"), (4,), T(4, layout="strided")),
+            rough(S(T(0, 3), (3,), T(3))),
+            rough(S(T(2, 2, values=(0.0, 0.0, 1.0, -1.0)), (2,), None, 1e-3)),
+        ),
+    ),
+)
+
+DISTANCES = (
+    fn(
+        "cosine_similarity",
+        (
+            *(S(*pair) for pair in PAIRS[:2]),
+            S(T(2, 3), T(2, 3), 0),
+            S(T(2, 3), T(2, 3), dim=-1, eps=0.5),
+            S(T(2, 3), T(2, 3), eps=1e3),
+            S(T(3, 1, 4), T(2, 4), -1),
+            S(T(3), T(3), 0),
+            rough(S(T(0, 3), T(0, 3))),
+            rough(S(T(2, 2, values=(0.0, 0.0, 1.0, 2.0)), T(2, 2, values=(1.0, 2.0, 2.0, 4.0)))),
+        ),
+    ),
+    fn(
+        "pairwise_distance",
+        (
+            *(S(*pair) for pair in PAIRS),
+            *(S(T(2, 3), T(2, 3), p) for p in (1.0, 3.0, 1.5, math.inf)),
+            *(S(T(2, 3), T(2, 3), p=2, keepdim=keepdim) for keepdim in (True, False)),
+            S(T(2, 3), T(2, 3), eps=0.5),
+            S(T(3), T(3)),
+            S(T(2, 2, 3), T(2, 1, 3)),
+            rough(S(T(0, 3), T(0, 3))),
+            SAME,
+        ),
+        dtypes=NUMBERS,
+    ),
+    fn(
+        "triplet_margin_loss",
+        (
+            *reduced(T(3, 4), T(3, 4), T(3, 4)),
+            *reduced(T(3, 4), T(3, 4), T(3, 4), margin=5.0, swap=True),
+            S(T(3, 4), T(3, 4), T(3, 4), 4.0, 1),
+            S(T(3, 4), T(3, 4), T(3, 4), p=3, eps=0.1, margin=4.0),
+            S(T(3, 4, layout="transposed"), T(3, 4, layout="strided"), T(3, 4, layout="offset"), margin=6.0),
+            S(T(4), T(4), T(4), margin=6.0),
+            S(T(2, 3, 4), T(2, 3, 4), T(2, 3, 4), margin=6.0, reduction="none"),
+        ),
+        dtypes=NUMBERS,
+    ),
+)
+
+OPS = LAYERS + ACTIVATIONS + NORMS + DISTANCES

@@ -1,6 +1,7 @@
 """The rarer pointwise functions."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from compare import DTYPES, FLOATS, HALVES
@@ -33,6 +34,11 @@ TERNARY = tuple(
         (T(2, 3, layout="transposed"), T(2, 3, layout="strided"), T(3)),
     )
     for more in ({}, {"value": 2})
+)
+INFINITE = T(6, values=(math.nan, math.inf, -math.inf, 1.5, -0.0, -2.0))
+NEARBY = only(
+    ("float32", "float64"),
+    rough(S(T(3, values=(1.0, 1e-9, 1e4)), T(3, values=(1.000001, 0.0, 1e4 + 1)))),
 )
 
 OPS = (
@@ -79,6 +85,46 @@ OPS = (
     ),
     Op("clamp_max", (*BINARY[:3], S(T(2, 3), 1)), method=True, inplace=True, out=True),
     Op("clamp_min", (*BINARY[:3], S(T(2, 3), 1)), method=True, inplace=True, out=True),
+    unary("isposinf", inplace=False, out=False, grad=False),
+    unary("isneginf", inplace=False, out=False, grad=False),
+    Op(
+        "isclose",
+        (
+            *BINARY,
+            *SPECIAL_PAIRS,
+            *TIES,
+            *NEARBY,
+            S(T(2, 3), T(2, 3), 0.5, 1.0),
+            S(T(2, 3), T(3), rtol=0.0, atol=0.0),
+            S(T(2, 3), T(3), atol=2.0),
+            *(replace(s, kwargs={"equal_nan": True}) for s in SPECIAL_PAIRS),
+        ),
+        method=True,
+        grad=False,
+    ),
+    Op(
+        "nan_to_num",
+        (
+            *(S(t) for t in ONE),
+            *only(
+                FLOATS,
+                *(
+                    rough(S(INFINITE, **more))
+                    for more in (
+                        {"posinf": 2.0, "neginf": -3.0},
+                        {"nan": 1.5, "posinf": 4, "neginf": 0.5},
+                        {"nan": math.inf, "posinf": math.inf, "neginf": -math.inf},
+                    )
+                ),
+            ),
+            # A half type's largest number is not float32's: its default replacements cannot be checked this way.
+            *only(("float32", "float64"), rough(S(INFINITE)), rough(S(INFINITE, 2.0)), rough(S(INFINITE, posinf=1.0))),
+            S(T(2, 3), 1.0, 2.0, 3.0),
+        ),
+        method=True,
+        inplace=True,
+        out=True,
+    ),
     Op("addcmul", TERNARY, method=True, inplace=True, out=True, dtypes=NUMBERS),
     Op("addcdiv", TERNARY, method=True, inplace=True, out=True, domain=(0.5, 2), dtypes=FLOATS),
 )
