@@ -55,8 +55,8 @@ class Tensor:
         n = self._h.ndim + extra
         low = max(n, 1)
         if not -low <= dim < low:
-            raise IndexError(f"{operator_above()}Dimension out of range (expected to be in range of [{-low}, {low - 1}], "
-                             f"but got {dim})")
+            raise IndexError(f"{operator_above()}Dimension out of range (expected to be in range of "
+                             f"[{-low}, {low - 1}], but got {dim})")
         return dim % low
 
     @property

@@ -20,7 +20,7 @@ import weakref
 
 from ..backends.cpu import ffi, lib
 from ..tensor import Tensor, new, wrap
-from .modes import current
+from .modes import current, modes
 
 count = itertools.count(1).__next__
 last_write = [0]
@@ -33,7 +33,8 @@ FREED = ("freed",)  # stands in ``saved`` once backward has run and let go of it
 class Extra:
     """What few Nodes have: kept apart, so that most pay one empty slot for all of it."""
 
-    __slots__ = ("adjust", "tensor_hooks", "pre_hooks", "post_hooks", "retains", "trace", "packed", "metadata", "hooked")
+    __slots__ = ("adjust", "tensor_hooks", "pre_hooks", "post_hooks", "retains", "hooked", "trace", "packed",
+                 "metadata")
 
     def __init__(self):
         self.adjust = None  # per input: None, or the (shape, dtype) its gradient must be brought back to
@@ -233,11 +234,12 @@ def link(cls: type, edges: tuple, saved: tuple, versions, key: int | None = None
     node.edges, node.saved, node.versions = edges, saved, versions
     node.key = -count() if key is None else key
     node.extra = None
-    mode = current()
-    if mode.anomaly:
-        need_extra(node).trace = mode.anomaly()
-    if mode.saved_hooks and cls.tensors:
-        pack_saved(node, *mode.saved_hooks[-1])
+    if modes:
+        mode = current()
+        if mode.anomaly:
+            need_extra(node).trace = mode.anomaly()
+        if mode.saved_hooks and cls.tensors:
+            pack_saved(node, *mode.saved_hooks[-1])
     return node
 
 

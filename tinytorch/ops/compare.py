@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..backends.cpu import lib
+from ..dtypes import finfo
 from ..tensor import Tensor
 from .declare import both, composite, function
 from .pointwise import where
@@ -82,7 +83,7 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     given. Follows ``torch.nan_to_num``."""
     if not input.is_floating_point():
         return input.clone()
-    largest = {6: 65504.0, 7: 3.3895313892515355e38, 8: 3.4028234663852886e38, 9: 1.7976931348623157e308}[input._h.dtype]
+    largest = finfo(input.dtype).max
     out = where(input.isnan(), 0.0 if nan is None else float(nan), input)
     out = where(input == math.inf, largest if posinf is None else float(posinf), out)
     return where(input == -math.inf, -largest if neginf is None else float(neginf), out)

@@ -389,20 +389,21 @@ def binary(name: str, formula_a=None, formula_b=None, *, fast=None, title=None, 
     return public if attach else as_method
 
 
-def without_history(operator):
-    """A binary operator for derivatives that nobody derives again: it does not look for history to record."""
-    code, slow = operator.info.code, operator.info.slow
-    call = lib.tt_binary
+def without_history(kernel: str, *names: str):
+    """The binary ``kernel`` as a formula of parameters ``names``, for derivatives that nobody derives again: it does
+    not look for history to record."""
+    code, call = lib.tt_op_code(kernel.encode()), lib.tt_binary
 
     def apply(a, b):
         h = call(code, a._h, b._h) if isinstance(b, Tensor) else None
         if not h:
-            return slow((a, b))
+            return Elementwise.TABLE[kernel].slow((a, b))
         out = new(Tensor)
         out._h = h
         out._node = None
         return out
 
+    apply.parameters = names
     return apply
 
 
@@ -479,23 +480,17 @@ def primitive(*, name: str | None = None, title: str | None = None, outputs: int
         diff = tuple(params.index(p) for p in vjps)
 
         def call(*args):
-            if variadic:
-                candidates = args[0]
-            elif len(diff) == 1:
-                candidates = (args[diff[0]],)
-            else:
-                candidates = [args[i] for i in diff]
-            for a in args:
+            for a in args[0] if variadic else args:
                 if isinstance(a, Tensor) and a._h.flags & FLAG_VIEW:
-                    refresh(a)
-            if variadic:
-                for a in candidates:
                     refresh(a)
             out = forward(*args)
             if view:
                 many = type(out) is tuple
                 for o in out if many else (out,):
                     track(args[0], o, MULTI_OUTPUT if many else 0)
+            if node_cls is None:
+                return out
+            candidates = args[0] if variadic else [args[i] for i in diff]
             edges = tuple([a._node if isinstance(a, Tensor) else None for a in candidates])
             for e in edges:
                 if e is not None:
@@ -505,13 +500,12 @@ def primitive(*, name: str | None = None, title: str | None = None, outputs: int
             if modes and not current().grad:
                 return out
             if type(out) is tuple:
-                if node_cls is not None and any(o._h.dtype >= 6 for o in out):
+                if any(o._h.dtype >= 6 for o in out):
                     saved = node_cls.save(edges, out, *args)
-                    node = link(node_cls, edges, saved, saved_versions(node_cls, saved))
-                    make_ports(node, out)
-            elif node_cls is not None and out._h.dtype >= 6:
+                    make_ports(link(node_cls, edges, saved, saved_versions(node_cls, saved)), out)
+            elif out._h.dtype >= 6:
                 saved = node_cls.save(edges, out, *args)
-                out._node = link(node_cls, edges, saved, saved_versions(node_cls, saved))
+                out._node = link(node_cls, edges, saved, saved_versions(node_cls, saved) if node_cls.tensors else ())
             return out
 
         call.__name__ = call.__qualname__ = op

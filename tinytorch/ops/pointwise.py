@@ -20,8 +20,7 @@ from .declare import FUNCTIONS, binary, both, composite, function, method, opera
 _add = binary("add", lambda g: g, lambda g: g, dunder="add", doc="a + b, broadcast.")
 _sub = binary("sub", lambda g: g, lambda g: -g, dunder="sub", doc="a - b, broadcast.")
 mul = binary("mul", lambda g, b: g * b, lambda g, a: g * a, dunder="mul", doc="a * b, broadcast.",
-             fast={"a": lambda g, b: _times(g, b), "b": lambda g, a: _times(g, a)})
-_times = without_history(mul)
+             fast={"a": without_history("mul", "g", "b"), "b": without_history("mul", "g", "a")})
 _div = binary("div", lambda g, b: g / b, lambda g, b, out: -g * out / b, dunder="truediv",
               doc="a / b, broadcast; integers give floats.")
 remainder = binary("remainder", lambda g: g, lambda g, a, b: -g * a.floor_divide(b), dunder="mod",
@@ -89,7 +88,7 @@ acos = unary("acos", lambda g, input: -g * (1 - input * input).rsqrt(), doc="The
 atan = unary("atan", lambda g, input: g / (input * input + 1), doc="The inverse tangent.")
 sinh = unary("sinh", lambda g, input: g * input.cosh(), doc="The hyperbolic sine.")
 cosh = unary("cosh", lambda g, input: g * input.sinh(), doc="The hyperbolic cosine.")
-tanh = unary("tanh", lambda g, out: g * (1 - out * out), fast=lambda g, out: _tanh_backward(g, out),
+tanh = unary("tanh", lambda g, out: g * (1 - out * out), fast=without_history("tanh_backward", "g", "out"),
              doc="The hyperbolic tangent.")
 asinh = unary("asinh", lambda g, input: g * (input * input + 1).rsqrt(), doc="The inverse hyperbolic sine.")
 acosh = unary("acosh", lambda g, input: g * ((input - 1) * (input + 1)).rsqrt(),
@@ -139,17 +138,18 @@ def _gelu_tanh_formula(g, input):
     return g * (0.5 * (1 + t) + 0.5 * input * (1 - t * t) * slope)
 
 
-relu = unary("relu", lambda g, out: _relu_backward(g, out), doc="x where it is positive, else 0.")
-sigmoid = unary("sigmoid", lambda g, out: g * (out * (1 - out)), fast=lambda g, out: _sigmoid_backward(g, out),
+relu = unary("relu", lambda g, out: _relu_backward(g, out), fast=without_history("relu_backward", "g", "out"),
+             doc="x where it is positive, else 0.")
+sigmoid = unary("sigmoid", lambda g, out: g * (out * (1 - out)), fast=without_history("sigmoid_backward", "g", "out"),
                 doc="1 / (1 + exp(-x)).")
 _logsigmoid = unary("logsigmoid", lambda g, input: g * (-input).sigmoid(), title="LogSigmoidBackward0", attach=False,
                     doc="log(sigmoid(x)).")
 _softplus = unary("softplus", lambda g, input: g * input.sigmoid(), attach=False, doc="log(1 + exp(x)).")
-_silu = unary("silu", _silu_formula, fast=lambda g, input: _silu_backward(g, input), attach=False,
+_silu = unary("silu", _silu_formula, fast=without_history("silu_backward", "g", "input"), attach=False,
               doc="x sigmoid(x).")
-_gelu = unary("gelu", _gelu_formula, fast=lambda g, input: _gelu_backward(g, input), attach=False,
+_gelu = unary("gelu", _gelu_formula, fast=without_history("gelu_backward", "g", "input"), attach=False,
               doc="x Phi(x).")
-_gelu_tanh = unary("gelu_tanh", _gelu_tanh_formula, fast=lambda g, input: _gelu_tanh_backward(g, input),
+_gelu_tanh = unary("gelu_tanh", _gelu_tanh_formula, fast=without_history("gelu_tanh_backward", "g", "input"),
                    title="GeluBackward0", attach=False, doc="gelu by its tanh approximation.")
 
 # Selection. Where two values are equal, maximum and minimum share the gradient.
@@ -306,7 +306,9 @@ def polygamma(n, input):
         n, input = input, n
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
-    return input.digamma() if n == 0 else (-1.0) ** (n + 1) * math.factorial(n) * _zeta(input.new_full((), n + 1.0), input)
+    if n == 0:
+        return input.digamma()
+    return (-1.0) ** (n + 1) * math.factorial(n) * _zeta(input.new_full((), n + 1.0), input)
 
 
 @both
