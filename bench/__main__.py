@@ -21,7 +21,8 @@ def main():
         for name, suite in SUITES.items():
             print(f"    {name:10} {suite.about} ({len(suite.rows)} rows)")
         return 0
-    start_over_without("OPENBLAS_CORETYPE")
+    # The one pins OpenBLAS to old kernels; the other makes every import compile a source tree anew.
+    start_over_without("OPENBLAS_CORETYPE", "PYTHONDONTWRITEBYTECODE")
     return run(options)
 
 
@@ -38,12 +39,13 @@ def parse():
     return options
 
 
-def start_over_without(variable):
-    """Start this very command again if ``variable`` is set.
+def start_over_without(*variables):
+    """Start this very command again if one of these environment variables is set.
 
     OpenBLAS chooses its kernels while it is loaded, so a pinned core type must be gone before that.
     """
-    if os.environ.pop(variable, None) is not None:
+    found = [os.environ.pop(variable, None) for variable in variables]
+    if any(value is not None for value in found):
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 

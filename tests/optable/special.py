@@ -35,17 +35,35 @@ TERNARY = tuple(
     )
     for more in ({}, {"value": 2})
 )
-INFINITE = T(6, values=(math.nan, math.inf, -math.inf, 1.5, -0.0, -2.0))
 NEARBY = only(
     ("float32", "float64"),
     rough(S(T(3, values=(1.0, 1e-9, 1e4)), T(3, values=(1.000001, 0.0, 1e4 + 1)))),
+)
+
+INFINITE = T(6, values=(math.nan, math.inf, -math.inf, 1.5, -0.0, -2.0))
+NAN_TO_NUM = (
+    *(S(t) for t in ONE if t.layout != "expanded"),
+    S(T(2, 3), 1.0, 2.0, 3.0),
+    *only(
+        FLOATS,
+        rough(S(INFINITE, posinf=2.0, neginf=-3.0)),
+        rough(S(INFINITE, nan=1.5, posinf=4, neginf=0.5)),
+        rough(S(INFINITE, math.inf, math.inf, -math.inf)),
+    ),
+    *only(("float32", "float64"), rough(S(INFINITE)), rough(S(INFINITE, 2.0)), rough(S(INFINITE, posinf=1.0))),
 )
 
 OPS = (
     unary("lgamma", (0.3, 4), np.vectorize(math.lgamma, otypes="d"), more=POLES),
     unary("digamma", (0.3, 4), more=POLES),
     # torch's trigamma is off by 1e-9; ours agrees with mpmath's to the last digits.
-    Op("polygamma", only(NUMBERS, *(S(1, t) for t in ONE), S(2, T(2, 3))), domain=(0.3, 4), int_domain=(1, 6), rtol=1e-8),
+    Op(
+        "polygamma",
+        only(NUMBERS, *(S(1, t) for t in ONE), S(2, T(2, 3))),
+        domain=(0.3, 4),
+        int_domain=(1, 6),
+        rtol=1e-8,
+    ),
     unary("erfinv", (-0.9, 0.9), more=UNIT_ENDS),
     unary("logit", UNIT, lambda x: np.log(x / (1 - x)), more=UNIT_ENDS, half_ulps=4),
     unary("sgn", ref=lambda x: np.nan_to_num(np.sign(x)), twice=False),
@@ -102,29 +120,7 @@ OPS = (
         method=True,
         grad=False,
     ),
-    Op(
-        "nan_to_num",
-        (
-            *(S(t) for t in ONE),
-            *only(
-                FLOATS,
-                *(
-                    rough(S(INFINITE, **more))
-                    for more in (
-                        {"posinf": 2.0, "neginf": -3.0},
-                        {"nan": 1.5, "posinf": 4, "neginf": 0.5},
-                        {"nan": math.inf, "posinf": math.inf, "neginf": -math.inf},
-                    )
-                ),
-            ),
-            # A half type's largest number is not float32's: its default replacements cannot be checked this way.
-            *only(("float32", "float64"), rough(S(INFINITE)), rough(S(INFINITE, 2.0)), rough(S(INFINITE, posinf=1.0))),
-            S(T(2, 3), 1.0, 2.0, 3.0),
-        ),
-        method=True,
-        inplace=True,
-        out=True,
-    ),
+    Op("nan_to_num", NAN_TO_NUM, method=True, inplace=True, out=True),
     Op("addcmul", TERNARY, method=True, inplace=True, out=True, dtypes=NUMBERS),
     Op("addcdiv", TERNARY, method=True, inplace=True, out=True, domain=(0.5, 2), dtypes=FLOATS),
 )

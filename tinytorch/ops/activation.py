@@ -148,6 +148,7 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
 def prelu(input, weight):
     """x where it is positive, else ``weight`` x: one weight, or one for each channel (dimension 1). Follows
     ``torch.prelu``."""
+    floating("prelu", input, weight)
     if weight._h.numel != 1:
         channels = input.shape[1] if input._h.ndim > 1 else 1
         if weight._h.ndim != 1 or weight._h.numel != channels:

@@ -8,7 +8,7 @@ from ..backends.cpu import lib
 from ..dtypes import finfo
 from ..tensor import Tensor
 from .declare import both, composite, function
-from .pointwise import where
+from .pointwise import _where as where
 
 
 @both

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..autograd.node import Node
 from ..backends.cpu import error, ffi, lib
-from ..dtypes import finfo
+from ..dtypes import finfo, float32
 from ..tensor import Tensor, wrap
 from .declare import function
 from .hot import freshen, record, wrong_type
@@ -107,7 +107,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     the dtype's by default. Follows ``torch.nn.functional.rms_norm``."""
     dims = _check_shape("rms_norm", input, normalized_shape)
     if eps is None:
-        eps = finfo(input.dtype).eps
+        eps = finfo(input.dtype if input._h.dtype == 9 else float32).eps
     return _norm("rms_norm", FusedRmsNormBackward0, input, weight, None, dims, eps, True)
 
 
