@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from ._cpu import ffi, lib
+try:
+    from ._cpu import ffi, lib
+except ImportError as exc:
+    raise ImportError(f"tinytorch's C kernels are not built here ({exc}): run 'pip install -e .' in its source tree, "
+                      "or start Python outside of it to use the installed package") from None
 
 __all__ = ["ffi", "lib", "OutOfMemoryError", "error", "check", "memory_stats", "memory_allocated",
            "max_memory_allocated", "memory_reserved", "reset_peak_memory_stats", "empty_cache",
