@@ -17,7 +17,6 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than ten seconds; runs only with --slow")
-    config.addinivalue_line("markers", "kernels: exercises the C side; CI runs these once more under the sanitizers")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 import tinytorch as tt
 from tinytorch.backends.cpu import lib
-from tinytorch.ops.declare import Elementwise
-
-pytestmark = pytest.mark.kernels
+from tinytorch.ops.elementwise import Elementwise
 
 ISAS = ["baseline", "avx2", "avx512"]
 SPECIAL = [

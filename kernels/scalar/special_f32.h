@@ -67,7 +67,7 @@ TT_FN float tt_erfinv_f32(float x) {
      keep their relative accuracy;
    - from there to 8 by eight steps, into the domain of Stirling's series.
    q gathers the factors.  On the left, reflection: Gamma(-a) Gamma(a) = -pi/(a sin(pi a)); all
-   factors share one logarithm.  Its zeros there are crossed with an absolute error of 4e-15. */
+   factors share one logarithm.  Its zeros there are crossed with an absolute error of 1e-13. */
 TT_FN float tt_lgamma_f32(float x) {
   double a = (double)tt_abs_f32(x), t, w, i, i2, near_sum, far_sum, q, f, y;
   int low = a < 2.5, k;

@@ -9,7 +9,7 @@ from ..dtypes import device as _device
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..tensor import Tensor, wrap
 from .create import check_device
-from .declare import both, method, primitive
+from .declare import both, function, method, operand, primitive
 from .values import dtype_code
 
 _TYPES = {float32: "FloatTensor", float64: "DoubleTensor", float16: "HalfTensor", bfloat16: "BFloat16Tensor",
@@ -175,3 +175,20 @@ def type_as(self, other):
 def cpu(self, memory_format=preserve_format):
     """This tensor in the CPU's memory. Follows ``torch.Tensor.cpu``."""
     return to(self, CPU, memory_format=memory_format)
+
+
+# Promotion.
+
+
+@function
+def result_type(tensor1, tensor2):
+    """The dtype that arithmetic between the two gives. Follows ``torch.result_type``."""
+    return ALL[lib.tt_result_type(operand(tensor1, "result_type", "tensor1")._h,
+                                  operand(tensor2, "result_type", "tensor2")._h)]
+
+
+@function
+def promote_types(type1, type2):
+    """The dtype that tensors of the two dtypes give. Follows ``torch.promote_types``."""
+    one = [wrap(lib.tt_empty(d.code, 1, [1])) for d in (type1, type2)]
+    return ALL[lib.tt_result_type(one[0]._h, one[1]._h)]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 
-from ..backends.cpu import lib
-from ..dtypes import ALL, get_default_dtype
+from ..dtypes import get_default_dtype
 from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
-from ..tensor import Tensor, wrap
-from .declare import FUNCTIONS, binary, both, composite, function, method, operand, ternary, unary, without_history
+from ..tensor import Tensor
+from .declare import FUNCTIONS, both, composite, function, method
+from .elementwise import binary, ternary, unary, without_history
 
 # Arithmetic.
 
@@ -474,23 +474,6 @@ for _alias, _name in (("absolute", "abs"), ("subtract", "sub"), ("multiply", "mu
     setattr(Tensor, _alias, getattr(Tensor, _name))
     if hasattr(Tensor, _name + "_"):
         setattr(Tensor, _alias + "_", getattr(Tensor, _name + "_"))
-
-
-# Promotion.
-
-
-@function
-def result_type(tensor1, tensor2):
-    """The dtype that arithmetic between the two gives. Follows ``torch.result_type``."""
-    return ALL[lib.tt_result_type(operand(tensor1, "result_type", "tensor1")._h,
-                                  operand(tensor2, "result_type", "tensor2")._h)]
-
-
-@function
-def promote_types(type1, type2):
-    """The dtype that tensors of the two dtypes give. Follows ``torch.promote_types``."""
-    one = [wrap(lib.tt_empty(d.code, 1, [1])) for d in (type1, type2)]
-    return ALL[lib.tt_result_type(one[0]._h, one[1]._h)]
 
 
 @function
