@@ -226,6 +226,7 @@ def test_gradcheck(device, op):
 @pytest.mark.parametrize("op", [op for op in DIFFERENTIABLE if op.twice], ids=str)
 def test_gradgradcheck(device, op):
     """Second derivatives agree with finite differences of the first."""
+    tinytorch.manual_seed(0)  # of the gradients that gradgradcheck draws
     for sample, function, leaves in smooth_functions(op, device):
         if sum(leaf.numel() for leaf in leaves) <= 24:  # the cost grows with the square
             assert tinytorch.autograd.gradgradcheck(function, leaves), describe(op, sample, "float64")
