@@ -21,7 +21,7 @@ TT_FN float tt_pow_f32(float x, float y) {
   r = (float)tt_exp_wide(z);
   n = (double)c + TT_ROUND_F64;
   sign = (tt_u32)tt_bits_f64(n) << 31 & tt_bits_f32(x);
-  sign = (float)(n - TT_ROUND_F64) == c ? sign : 0u;
+  sign = (float)(n - TT_ROUND_F64) == c && tt_abs_f32(c) < 0x1p24f ? sign : 0u; /* beyond, all are even */
   r = tt_float_bits(tt_bits_f32(r) ^ sign);
   c = (float)(n - TT_ROUND_F64) == c ? -0.0f : TT_NAN_F32;
   c = x < 0.0f ? c : -0.0f;

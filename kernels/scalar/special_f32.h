@@ -100,7 +100,7 @@ TT_FN float tt_lgamma_f32(float x) {
   far_sum = far_sum * i2 - 1.0 / 360;
   far_sum = far_sum * i2 + 1.0 / 12;
   far_sum = far_sum * i + 0.91893853320467278 + ((w - 0.5) * tt_log_wide(w) - w);
-  f = a - ((a + TT_ROUND_F64) - TT_ROUND_F64);
+  f = a < 0x1p52 ? a - ((a + TT_ROUND_F64) - TT_ROUND_F64) : 0.0; /* beyond, all are integers */
   f = tt_abs_f64(tt_sinpi_wide(f));
   f = TT_PI_F64 / (a * f);
   y = (low ? near_sum : far_sum) - tt_log_wide(x < 0.0f ? q * f : q);
@@ -134,7 +134,7 @@ TT_FN float tt_digamma_f32(float x) {
   y = y * i2 + 1.0 / 120;
   y = y * i2 - 1.0 / 12;
   y = tt_log_wide(w) - 0.5 * i + y * i2 - (z < 8.0 ? p / q : 0.0);
-  f = v - ((v + TT_ROUND_F64) - TT_ROUND_F64);
+  f = v > -0x1p52 ? v - ((v + TT_ROUND_F64) - TT_ROUND_F64) : 0.0;
   w = TT_PI_F64 * tt_sinpi_wide(0.5 - tt_abs_f64(f)) / tt_sinpi_wide(f);
   y = v < 0.0 ? (f == 0.0 ? TT_NAN_F64 : y - w) : y;
   y = v == 0.0 ? -tt_copysign_f64(TT_INF_F64, v) : y;

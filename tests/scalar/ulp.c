@@ -229,7 +229,8 @@ static const float special_values[] = {
     0x1.fffffep-1f, -0x1.fffffep-1f, 1.0f, -1.0f, 0x1.000002p0f, -0x1.000002p0f, 1.5f, -1.5f,
     2.0f, -2.0f, 3.0f, -3.0f, 4.0f, 7.0f, -7.0f, 10.0f, -10.0f, 127.0f, 128.0f, -149.0f, -150.0f,
     0x1.fffffep22f, -0x1.fffffep22f, 0x1.fffffep23f, -0x1.fffffep23f, 0x1p24f, -0x1p24f, 1e10f,
-    -1e10f, -0x1.3a7fcap1f, FLT_MAX, -FLT_MAX, INFINITY, -INFINITY, NAN};
+    -1e10f, -0x1.3a7fcap1f, 0x1p105f, -0x1p105f, 0x1p106f, -0x1p106f,
+    FLT_MAX, -FLT_MAX, INFINITY, -INFINITY, NAN};
 enum { SPECIALS = sizeof special_values / sizeof *special_values };
 
 /* The special values, then every stride-th bit pattern. */
