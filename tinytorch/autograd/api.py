@@ -13,7 +13,7 @@ def _sequence(x) -> tuple:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def _roots(op: str, tensors, grads, batched: bool = False) -> list:
+def _roots(op: str, tensors, grads) -> list:
     """The Nodes to start from, with their gradients; ones for scalars without a gradient."""
     tensors = _sequence(tensors)
     grads = (None,) * len(tensors) if grads is None else _sequence(grads)

@@ -84,7 +84,7 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
                 if edge is node:
                     g = g + gi
                 elif edge in pending:
-                    pending[edge] = add_up(pending[edge], gi)
+                    pending[edge] = pending[edge] + gi
                 elif node is None:
                     node, g = edge, gi
                 else:
@@ -111,11 +111,6 @@ def hand_over(port: Port, g, pending: dict, heap: list) -> None:
         pending[parent] = [None] * num_outputs
         heappush(heap, (parent.key, parent))
     pending[parent][index] = g
-
-
-def add_up(old: Tensor, g: Tensor) -> Tensor:
-    """The sum of two gradients of one value."""
-    return old + g
 
 
 def leading_to(targets, roots: list[Node]) -> set[Node]:

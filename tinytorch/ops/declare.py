@@ -157,7 +157,7 @@ def is_number(x) -> bool:
 # Operators with a forward function of their own.
 
 
-def primitive(*, name: str | None = None, title: str | None = None, outputs: int = 1, view: bool = False,
+def primitive(*, name: str | None = None, title: str | None = None, view: bool = False,
               variadic: bool = False, fast: dict | None = None, **vjps):
     """Declares an operator whose forward is the decorated function: it computes a Tensor (or a tuple of them) without
     history from positional arguments; keyword arguments here are the formulas, by parameter.
