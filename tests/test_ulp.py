@@ -4,6 +4,7 @@ The quick test takes every 4099th bit pattern; the slow one all 2^32 (about an h
 found is kept in tests/scalar/README.md.
 """
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -26,7 +27,7 @@ def ulp(tmp_path_factory):
 
 
 def sweep(program, *options):
-    done = subprocess.run([str(program), *options], capture_output=True, text=True)
+    done = subprocess.run([str(program), "--threads", str(os.cpu_count() or 1), *options], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tanh" in done.stdout
 
