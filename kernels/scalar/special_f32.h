@@ -108,7 +108,7 @@ TT_FN float tt_lgamma_f32(float x) {
   y = x < 0.0f && f == TT_INF_F64 ? TT_INF_F64 : y;
   y = a == 0.0 || a == TT_INF_F64 ? TT_INF_F64 : y;
   /* The one float so near to a zero that this error counts: 7 ulp. Its value by mpmath. */
-  y = x == -0x1.3a7fcap1f ? -1.1287842529649582e-7 : y;
+  y = x == -0x1.3a7fcap1f ? -1.1287842529645816e-7 : y;
   return x == x ? (float)y : x;
 }
 

@@ -341,9 +341,9 @@ static double time_one(const Function *f) {
 static int check_small(const Function *pair_of, uint64_t stride) {
   static float x[BLOCK], a[BLOCK], b[BLOCK];
   uint64_t differ = 0, last = bits_of(TT_TRIG_SMALL_F32);
-  for (uint64_t start = 0; start <= last; start += BLOCK * stride) {
-    for (int i = 0; i < BLOCK; i++) {
-      uint64_t u = start + i * stride;
+  for (uint64_t start = 0; start <= last; start += BLOCK / 2 * stride) {
+    for (int i = 0; i < BLOCK; i++) { /* both signs of each */
+      uint64_t u = start + (uint64_t)(i / 2) * stride;
       x[i] = float_of((uint32_t)(u > last ? last : u) | (i & 1u) << 31);
     }
     pair_of[0].run(x, a, BLOCK);

@@ -1,0 +1,140 @@
+/* Fused mode: operators recorded, planned and run as programs. See Note [Fused mode] in kernels/cpu/fuse.h. */
+#pragma once
+#include "core.h"
+
+/* What a thread records. enter and leave nest; the outermost leave runs what is pending. */
+int tt_fuse_enter(void);
+int tt_fuse_leave(void);      /* -1 and an error when the pending program could not run */
+int tt_fuse_flush(void);      /* runs this thread's pending program now */
+int tt_fuse_pause(void *on);  /* NULL: this thread computes at once until it is called with what this call returned */
+int tt_fuse_depth(void);
+int tt_fuse_pending(void);    /* operators recorded by this thread and not run yet */
+
+/* Makes the elements of `a` real, and its storage's readers too. `share`: memory that someone outside will read or
+ * write from now on; recording then copies instead of looking later, and writes at once. */
+int tt_sync(tt_array *a, int share);
+
+/* A program is the plan of one recording: kernels, run one after the other. */
+
+/* What an instruction does to one block of elements. */
+enum { TT_INSTR_OP, TT_INSTR_CAST, TT_INSTR_MOVE };
+
+typedef struct tt_instr {
+    int16_t kind;
+    int16_t op;        /* OP: the operator's code */
+    int16_t dtype;     /* OP: computed in; CAST: from; MOVE: of both */
+    int16_t to;        /* CAST: to */
+    int16_t stage;     /* which of the kernel's passes over a row; 0 where there is one */
+    int16_t level;     /* 1: on elements, 0: on rows (one value each) */
+    int16_t out, in[3]; /* slots; -1: none */
+    int32_t node;      /* the recorded operator it came from */
+} tt_instr;
+
+/* Where a value stands while a block is worked on. */
+enum {
+    TT_SLOT_TEMP,   /* an instruction's result */
+    TT_SLOT_LOAD,   /* an operand in memory */
+    TT_SLOT_ONE,    /* one element in memory, for all */
+    TT_SLOT_CONST,  /* a Python number */
+    TT_SLOT_ROW,    /* a level-0 slot's value, for all elements of its row */
+    TT_SLOT_RESULT, /* a reduction's, at level 0 */
+};
+
+typedef struct tt_slot {
+    int16_t kind, dtype;
+    int16_t level;
+    int16_t stage;     /* where it is made: TEMP, RESULT */
+    int16_t last;      /* the last stage that uses it */
+    int16_t from;      /* ROW: the level-0 slot */
+    int32_t index;     /* LOAD, ONE: the access; CONST: the recorded number */
+    int32_t buffer;    /* its place in the interpreter's arena, in units of 64 bytes; -1: none */
+} tt_slot;
+
+typedef struct tt_access {
+    int32_t storage;   /* its number in the recording */
+    int16_t dtype;
+    int16_t level;
+    int16_t flat, one; /* the elements follow each other; it is one element for all */
+    int64_t offset;    /* of the first element, in bytes */
+    int64_t strides[16]; /* in bytes, along the kernel's dimensions */
+} tt_access;
+
+typedef struct tt_store {
+    int16_t slot, stage;
+    int32_t access;
+} tt_store;
+
+typedef struct tt_fold {
+    int16_t reducer, dtype; /* dtype: read */
+    int16_t acc;            /* the accumulator's dtype */
+    int16_t slot, param;    /* what is reduced; a level-0 slot that the reducer wants, or -1 */
+    int16_t out;            /* ROWS: a RESULT slot; -1 otherwise */
+    int16_t stage;
+    int32_t access;         /* FOLD, COLUMNS: where the results go; -1 otherwise */
+    int32_t node;
+} tt_fold;
+
+/* How a kernel walks its elements. */
+enum {
+    TT_WALK_FLAT,    /* in any order */
+    TT_WALK_ROWS,    /* row after row, each in as many passes (stages) as reductions wait for one another */
+    TT_WALK_FOLD,    /* long rows, reduced block by block */
+    TT_WALK_COLUMNS, /* reduced dimensions outside of kept ones */
+    TT_WALK_CALL,    /* one reduction of another layout, by its own walk */
+};
+
+typedef struct tt_kernel {
+    int16_t walk, ndim;
+    int16_t kept;            /* ROWS, FOLD: the first dimensions, kept; COLUMNS: those outside of the reduced ones */
+    int16_t num_stages, num_slots, num_instrs, num_accesses, num_stores, num_folds;
+    int16_t weight;          /* the cost of an element, in additions */
+    int64_t numel, shape[16];
+    int64_t rows, row;       /* ROWS, FOLD; COLUMNS: rows = outer, row = reduced, inner = kept inside */
+    int64_t inner;
+    int64_t block;           /* elements (ROWS: of whole rows, if shorter) that are worked on at a time, at most */
+    int64_t arena;           /* bytes the interpreter needs for a thread */
+    tt_slot *slots;
+    tt_instr *instrs;        /* in order of stage; within a stage level 1 first */
+    tt_access *accesses;
+    tt_store *stores;
+    tt_fold *folds;
+    /* The compiled tier: for each stage a function of (slot pointers, number of elements) in the place of its level-1
+     * instructions; all of them or none. Set once, by tt_kernel_install. */
+    void **compiled;
+    int64_t runs, elements;  /* so far */
+    int64_t state;           /* 0: not wanted; 1: waits for the compiler; 2: compiled; -1: will not be */
+} tt_kernel;
+
+typedef struct tt_program {
+    int32_t num_kernels, num_nodes, num_storages, num_constants;
+    tt_kernel *kernels;
+    int64_t runs;
+    int64_t number;          /* counts the programs of this process */
+    int64_t reads, writes;   /* bytes of memory one run touches */
+    int64_t eager_reads, eager_writes; /* and operators run one by one */
+    int64_t temporaries;     /* bytes of storages that live only while it runs */
+    int64_t num_words;
+    int64_t *words;          /* the recording: see kernels/cpu/fuse.h */
+} tt_program;
+
+/* The compiled tier asks for work (it waits up to `milliseconds`), and brings it back. */
+tt_kernel *tt_kernel_wanted(int milliseconds);
+int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix); /* functions <prefix>0, <prefix>1, ... */
+void tt_kernel_refuse(tt_kernel *k);
+const char *tt_op_name(int op);
+const char *tt_reducer_name(int reducer);
+
+enum { TT_FUSE_RECORDED, TT_FUSE_PROGRAMS, TT_FUSE_HITS, TT_FUSE_MISSES, TT_FUSE_INTERPRETED, TT_FUSE_COMPILED,
+       TT_FUSE_STATS };
+void tt_fuse_stats(int64_t *out);
+
+/* Settings: of the process. */
+enum { TT_FUSE_HOT_RUNS,     /* runs after which a kernel is wanted compiled; < 0: never */
+       TT_FUSE_STEP,         /* kernels of one operator each, so that a debugger sees every one */
+       TT_FUSE_OBSERVE,      /* bits: 1 every run, 2 where each operator was recorded */
+       TT_FUSE_SETTINGS };
+int64_t tt_fuse_set(int setting, int64_t value); /* the value before */
+
+/* Why a program ended. */
+enum { TT_FLUSH_LEAVE, TT_FLUSH_ASKED, TT_FLUSH_VALUE, TT_FLUSH_OPERATOR, TT_FLUSH_WRITE, TT_FLUSH_LIMIT,
+       TT_FLUSH_THREAD, TT_FLUSH_SHARED };
