@@ -1,6 +1,6 @@
 """tinytorch: eager tensors with a dynamic tape, C kernels, and PyTorch's names."""
 
-from . import autograd, dlpack, interop, nn, ops, optim, pickling, random, utils
+from . import autograd, dlpack, fuse, interop, nn, ops, optim, pickling, random, utils
 from .backends import cpu
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .dtypes import (Size, bfloat16, bool, device, double, dtype, finfo, float16, float32, float64,  # noqa: A004
