@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
 
 from ..backends.cpu import check, error, ffi, lib
+from ..config import setting
+
+HOT_RUNS, STEP, OBSERVE = range(3)  # settings of the C side
 
 _STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled")
 
@@ -47,5 +49,9 @@ def wait() -> None:
     """Waits for the compiler."""
 
 
-if os.environ.get("TINYTORCH_FUSE", "0") not in ("", "0"):
-    lib.tt_fuse_everywhere = 1
+def _everywhere(value: int) -> None:
+    lib.tt_fuse_everywhere = value != 0
+
+
+setting("fuse_hot", 3, lambda runs: lib.tt_fuse_set(HOT_RUNS, runs) and None)
+setting("fuse", 0, _everywhere)
