@@ -61,7 +61,7 @@ static int common_dtype(int op, int n, tt_array *const *in) {
             if (!(in[k]->flags & TT_FLAG_WEAK)) tensors[count++] = in[k];
         if (count && result_type(count, tensors) < TT_F16) dtype = result_type(count, tensors);
     }
-    if (op == TT_OP_pow && dtype < TT_F16 && in[1]->ndim == 0 && tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
+    if (n > 1 && op == TT_OP_pow && dtype < TT_F16 && in[1]->ndim == 0 && tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
         int64_t exponent;
         tt_isa->casts[in[1]->dtype][TT_I64](&exponent, in[1]->data, 1);
         if (exponent < 0) {
@@ -225,11 +225,14 @@ static tt_array *apply(int op, int n, tt_array **in) {
     return out;
 }
 
-/* The commonest case: small, contiguous, all of one dtype and shape. */
+/* The commonest case: contiguous, all of one dtype and shape ... */
 static inline bool plain(const tt_array *a) {
     return (a->flags & (TT_FLAG_CONTIGUOUS | TT_FLAG_VIEW | TT_FLAG_WEAK | TT_FLAG_INFERENCE | TT_SLOW)) ==
-               TT_FLAG_CONTIGUOUS &&
-           !a->storage->pending && a->numel <= GRAIN_COSTLY && !tt_is_half(a->dtype);
+               TT_FLAG_CONTIGUOUS;
+}
+/* ... of so few elements that the loop runs on this thread, and already computed. */
+static inline bool small(const tt_array *a) {
+    return a->numel <= GRAIN_COSTLY && !a->storage->pending && !tt_is_half(a->dtype);
 }
 
 static inline tt_array *like(const tt_array *a, int dtype) {
@@ -252,24 +255,34 @@ static inline tt_array *like(const tt_array *a, int dtype) {
 
 tt_array *tt_unary(int op, tt_array *a) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
-    if (!plain(a) || !loop || TT_RECORDING) return apply(op, 1, &a);
+    bool record = TT_RECORDING;
+    if (!plain(a) || !loop || !(record ? a->numel > 0 : small(a))) return apply(op, 1, &a);
     tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
     if (!out) return NULL;
-    loop((char *[]){out->data, a->data}, a->numel);
+    if (record && !tt_record_op(op, a->dtype, out, 1, &a)) {
+        tt_free(out);
+        return apply(op, 1, &a);
+    }
+    if (!record) loop((char *[]){out->data, a->data}, a->numel);
     out->stamp = (a->storage->version & 0x3fffffff) << 4;
     return out;
 }
 
 tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
+    bool record = TT_RECORDING;
     if (!plain(a) || !plain(b) || a->dtype != b->dtype || a->ndim != b->ndim || !loop || a->dtype < TT_F16 ||
-        TT_RECORDING)
+        !(record ? a->numel > 0 : small(a) && !b->storage->pending))
         return apply(op, 2, (tt_array *[]){a, b});
     for (int d = 0; d < a->ndim; d++)
         if (a->shape[d] != b->shape[d]) return apply(op, 2, (tt_array *[]){a, b});
     tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
     if (!out) return NULL;
-    loop((char *[]){out->data, a->data, b->data}, a->numel);
+    if (record && !tt_record_op(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
+        tt_free(out);
+        return apply(op, 2, (tt_array *[]){a, b});
+    }
+    if (!record) loop((char *[]){out->data, a->data, b->data}, a->numel);
     out->stamp = (a->storage->version & 0x3fffffff) << 4 | (b->storage->version & 0x3fffffff) << 34;
     return out;
 }
