@@ -133,9 +133,9 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
             char *p = in_place(&k->accesses[x->index], &a, at, n);
             if (!p) move_block(&a, at, n, p = buffer_of(w, s), true);
             w->p[s] = p;
-        } else if (x->kind == TT_SLOT_TEMP && level == 1) {
+        } else if (x->kind == TT_SLOT_TEMP) {
             w->p[s] = buffer_of(w, s);
-            if (x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
+            if (level == 1 && x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
         } else if (x->kind == TT_SLOT_ROW && k->slots[x->from].stage < stage) {
             /* for each row of the group its value; a row that fills blocks has one value for all of them */
             int size = tt_itemsizes[x->dtype];
