@@ -9,7 +9,7 @@ import threading
 import numpy as np
 
 import tinytorch
-from tinytorch.backends.cpu import lib
+from tinytorch.backends.cpu import ffi, lib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -19,9 +19,16 @@ def pending():
     return lib.tt_fuse_pending()
 
 
+def held():
+    """Bytes of live tensors; asking for it runs nothing, unlike tinytorch.cpu.memory_stats()."""
+    out = ffi.new("int64_t[7]")
+    lib.tt_memory_stats(out)
+    return out[0]
+
+
 def ramp(*shape):
     """Numbers from -2 to 2, computed."""
-    return tinytorch.from_numpy(np.linspace(-2, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape).copy())
+    return tinytorch.tensor(np.linspace(-2, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape))
 
 
 def same(a, b):
