@@ -7,8 +7,9 @@ import sys
 import types
 
 from .mode import fuse, stats, wait
+from .worker import clear_cache
 
-__all__ = ["fuse", "stats", "wait"]
+__all__ = ["clear_cache", "fuse", "stats", "wait"]
 
 
 class _Callable(types.ModuleType):

@@ -6,6 +6,7 @@ import functools
 
 from ..backends.cpu import check, error, ffi, lib
 from ..config import setting
+from .worker import worker
 
 HOT_RUNS, STEP, OBSERVE = range(3)  # settings of the C side
 
@@ -16,6 +17,7 @@ class Fused:
     """The context manager that ``fuse()`` gives; usable again and again, nested, from any thread."""
 
     def __enter__(self):
+        worker.start()
         check(lib.tt_fuse_enter(), "fuse")
         return self
 
@@ -45,12 +47,16 @@ def stats() -> dict[str, int]:
     return dict(zip(_STATS, out))
 
 
-def wait() -> None:
-    """Waits for the compiler."""
+def wait(timeout: float | None = None) -> bool:
+    """Blocks until every kernel that has run often enough is compiled, or was refused; False when that took longer than
+    ``timeout`` seconds. For measurements and tests."""
+    return worker.wait(timeout)
 
 
 def _everywhere(value: int) -> None:
     lib.tt_fuse_everywhere = value != 0
+    if value:
+        worker.start()
 
 
 setting("fuse_hot", 3, lambda runs: lib.tt_fuse_set(HOT_RUNS, runs) and None)
