@@ -144,7 +144,7 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
             w->p[s] = p;
         } else if (x->kind == TT_SLOT_RANDOM) {
             w->p[s] = draw_block(w, x, buffer_of(w, s), at, n);
-        } else if (x->kind == TT_SLOT_TEMP && (level == 1 || x->stage == stage)) {
+        } else if (x->kind == TT_SLOT_TEMP) {
             w->p[s] = buffer_of(w, s);
             if (level == 1 && x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
         } else if (x->kind == TT_SLOT_ROW && k->slots[x->from].stage < stage) {
