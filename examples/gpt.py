@@ -1,0 +1,224 @@
+"""Teach a small GPT to add numbers of three digits, from generated text to a picture of the learning curves.
+
+    python examples/gpt.py                             # half a minute
+    python examples/gpt.py --fuse                      # the same losses, from fused kernels
+
+A sum is a line of text such as ``123+456=9750``: operands of three digits, and the result of four with its last digit
+first, because that is the order in which carries travel (Lee et al. 2023, arXiv:2307.03381). The network reads it
+character by character and predicts the next one; only the result's digits count in the loss. The lines of the test set
+never occur in training, and a line is right if all digits of its result are. The exit code is 1 if under 99 % are.
+"""
+
+import argparse
+import contextlib
+import math
+import random
+import sys
+import time
+
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+import tinytorch as torch
+from tinytorch import nn
+from tinytorch.nn import functional as F
+
+REQUIRED_ACCURACY = 0.99
+ALPHABET = "0123456789+="
+#: Characters up to and including the equals sign, and of the result.
+QUESTION, ANSWER = 8, 4
+#: The characters a line has before its last one, which needs no successor.
+CONTEXT = QUESTION + ANSWER - 1
+#: Steps in which the learning rate rises to its largest value.
+WARMUP = 100
+
+
+class CausalSelfAttention(nn.Module):
+    """Every position gathers values from itself and the positions before it, in several heads."""
+
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.project = nn.Linear(width, width)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("future", torch.ones(CONTEXT, CONTEXT, dtype=torch.bool).triu(1))
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        qkv = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(width // self.heads)
+        scores = scores.masked_fill(self.future[:length, :length], float("-inf"))
+        weights = self.dropout(F.softmax(scores, dim=-1))
+        return self.project((weights @ v).transpose(1, 2).reshape(batch, length, width))
+
+
+class Block(nn.Module):
+    """Attention and a two-layer perceptron, each normalised first and added to what came in."""
+
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width)
+        self.attention = CausalSelfAttention(width, heads, dropout)
+        self.norm2 = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        x = x + self.dropout(self.attention(self.norm1(x)))
+        return x + self.dropout(self.mlp(self.norm2(x)))
+
+
+class GPT(nn.Module):
+    """A decoder-only transformer: from (batch, length) of characters to scores for the character after each."""
+
+    def __init__(self, width=64, heads=4, layers=2, dropout=0.0):
+        super().__init__()
+        self.characters = nn.Embedding(len(ALPHABET), width)
+        self.positions = nn.Embedding(CONTEXT, width)
+        self.dropout = nn.Dropout(dropout)
+        self.blocks = nn.Sequential(*[Block(width, heads, dropout) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, len(ALPHABET), bias=False)
+        self.apply(self.initialise)
+
+    @staticmethod
+    def initialise(module):
+        """Weights that keep the size of what passes through them (GPT-2's 0.02, for wide layers, learns later)."""
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+    def forward(self, tokens):
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.dropout(self.characters(tokens) + self.positions(positions))
+        return self.head(self.norm(self.blocks(x)))
+
+
+def write(a, b):
+    """The line of text for a + b, the result's last digit first."""
+    return f"{a:03}+{b:03}={f'{a + b:04}'[::-1]}"
+
+
+def encode(lines):
+    """Lines of equal length as an int64 tensor of one row each."""
+    return torch.tensor([[ALPHABET.index(c) for c in line] for line in lines])
+
+
+def load(seed, train_size=50_000, test_size=1000):
+    """Different sums for training and for testing, drawn from the million there are."""
+    pairs = random.Random(seed).sample(range(1_000_000), train_size + test_size)
+    tokens = encode(write(*divmod(pair, 1000)) for pair in pairs)
+    return tokens[test_size:], tokens[:test_size]
+
+
+def loss_of(model, tokens):
+    """Cross-entropy of the result's digits, each predicted from all that stands before it."""
+    scores = model(tokens[:, :-1])[:, QUESTION - 1 :]
+    return F.cross_entropy(scores.flatten(0, 1), tokens[:, QUESTION:].flatten())
+
+
+def train_step(model, optimizer, schedule, tokens):
+    """One update; return the loss before it."""
+    optimizer.zero_grad()
+    loss = loss_of(model, tokens)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    schedule.step()
+    return loss.item()
+
+
+@torch.no_grad()
+def complete(model, questions):
+    """Append the most likely result to each question, character by character."""
+    tokens = questions
+    for _ in range(ANSWER):
+        choice = model(tokens)[:, -1].argmax(dim=-1, keepdim=True)
+        tokens = torch.cat([tokens, choice], dim=1)
+    return tokens
+
+
+def accuracy(model, tokens):
+    """The share of sums that the model gets right, digit by digit."""
+    model.eval()
+    right = (complete(model, tokens[:, :QUESTION]) == tokens).all(dim=1)
+    model.train()
+    return right.float().mean().item()
+
+
+def warmup_and_cosine(step, steps):
+    """The learning rate as a share of the largest: up in a straight line, then down to zero along a cosine."""
+    if step < WARMUP:
+        return (step + 1) / WARMUP
+    return 0.5 * (1 + math.cos(math.pi * (step - WARMUP) / max(1, steps - WARMUP)))
+
+
+def print_samples(model, tokens):
+    """A few sums of the test set as the model completes them, in the usual order of digits."""
+    model.eval()
+    for row, truth in zip(complete(model, tokens[:, :QUESTION]).tolist(), tokens.tolist()):
+        text = "".join(ALPHABET[t] for t in row)
+        print(f"    {text[:QUESTION]}{text[QUESTION:][::-1]}  {'right' if row == truth else 'wrong'}")
+
+
+def plot(losses, accuracies, path):
+    """Save the curves of the loss, step by step, and of the accuracy, given as {step: accuracy}."""
+    figure = Figure(figsize=(9, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.semilogy(range(1, len(losses) + 1), losses)
+    left.set(title="training loss", xlabel="step", ylabel="cross-entropy of a digit")
+    right.plot(accuracies.keys(), accuracies.values(), marker="o")
+    right.set(title="sums of the test set that are right", xlabel="step", ylim=(-0.02, 1.02))
+    figure.savefig(path, dpi=150)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description="Teach a small GPT to add numbers of three digits.")
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--lr", type=float, default=3e-3)
+    parser.add_argument("--weight-decay", type=float, default=0.01)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fuse", action="store_true", help="run the training steps in fused mode")
+    parser.add_argument("--out", default="gpt.png", help="where to save the curves")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    torch.manual_seed(options.seed)
+    train, test = load(options.seed)
+    model = GPT(options.width, options.heads, options.layers, options.dropout)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=options.weight_decay)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warmup_and_cosine(step, options.steps))
+    print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(train):,} sums to learn from")
+
+    losses, accuracies = [], {}
+    start = time.perf_counter()
+    progress = tqdm(range(1, options.steps + 1), unit="step")
+    for step in progress:
+        tokens = train[torch.randint(len(train), (options.batch_size,))]
+        with torch.fuse() if options.fuse else contextlib.nullcontext():
+            losses.append(train_step(model, optimizer, schedule, tokens))
+        progress.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)
+        if step % 100 == 0 or step == options.steps:
+            accuracies[step] = accuracy(model, test)
+            progress.write(f"step {step}: loss {losses[-1]:.4f}, test accuracy {accuracies[step]:.1%}")
+    seconds = time.perf_counter() - start
+
+    print(f"test accuracy {accuracies[step]:.1%} after {step} steps in {seconds:.1f} s; sums it had never seen:")
+    print_samples(model, test[:8])
+    plot(losses, accuracies, options.out)
+    print(f"curves saved to {options.out}")
+    return 0 if accuracies[step] >= REQUIRED_ACCURACY else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
