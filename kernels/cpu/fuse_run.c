@@ -399,6 +399,10 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
         data[a] = base[k->accesses[a].storage] + k->accesses[a].offset;
         j.direct &= k->accesses[a].flat || k->accesses[a].one;
     }
+    for (int i = 0; i < k->num_stores; i++) { /* a number's buffer holds a block of it */
+        int kind = k->slots[k->stores[i].slot].kind;
+        j.direct &= kind != TT_SLOT_CONST && kind != TT_SLOT_ONE;
+    }
     for (int s = 0; s < k->num_slots; s++) j.direct &= k->slots[s].kind != TT_SLOT_RANDOM;
     if (k->walk == TT_WALK_CALL) return call(&j);
     int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
