@@ -42,6 +42,7 @@ typedef struct tt_pending {
     struct tt_trace *trace;
     tt_storage *storage; /* NULL once it was freed */
     int64_t nbytes;
+    int64_t origin;      /* where its first operand began, in bytes: offsets count from there */
     int32_t id;
     bool held, written;
 } tt_pending;
@@ -52,6 +53,7 @@ typedef struct { int64_t bits; int32_t dtype; } tt_number;
 typedef struct tt_trace {
     pthread_mutex_t lock;   /* its thread records, any thread may run it or free a storage */
     int depth;
+    int32_t since_enter;    /* nodes since the mode was entered last, runs of the recording or not */
     int32_t num_nodes, num_storages, num_numbers;
     int64_t num_words, room;
     int64_t *words;
@@ -69,10 +71,11 @@ typedef struct tt_trace {
  *   out | in0 << 16 | in1 << 32 | in2 << 48                          numbers of storages, or of Python numbers
  *   its shape, where TT_WORD_SHAPE is set: ndim, sizes               broadcast; of a reduction: what is reduced
  *   a reduction's mask of reduced dimensions
- *   for out and every operand whose mode is TT_MODE_FULL: offset in bytes, ndim, sizes, strides in elements
+ *   for out and every operand whose mode is TT_MODE_FULL: offset in bytes from the storage's
+ *     origin, ndim, sizes, strides in elements
  * flags: bit 0 TT_WORD_SHAPE; from bit 1 two bits of mode for out and each operand; from bit 9 four bits of dtype for
  * each. */
-enum { TT_MODE_PLAIN, /* contiguous from the storage's start, of the node's shape */
+enum { TT_MODE_PLAIN, /* contiguous from the storage's origin on, of the node's shape */
        TT_MODE_FULL, TT_MODE_NUMBER };
 #define TT_WORD_SHAPE 1
 
@@ -98,6 +101,7 @@ void *tt_random_block(const tt_draw *draw, int dtype, void *buffer, int64_t at, 
 
 /* fuse_run.c */
 bool tt_program_run(tt_program *p, tt_trace *t);
+bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers); /* base: of each storage */
 
 /* fuse_compiled.c */
 void tt_kernel_want(tt_kernel *k);

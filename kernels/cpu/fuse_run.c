@@ -444,15 +444,23 @@ static void count_run(tt_kernel *k) {
 }
 
 bool tt_program_run(tt_program *p, tt_trace *t) {
+    char *base[TT_FUSE_STORAGES];
+    for (int s = 0; s < p->num_storages; s++) {
+        const tt_pending *x = &t->storages[s];
+        base[s] = x->storage ? x->storage->data + x->origin : NULL;
+    }
+    return tt_program_run_on(p, base, t->numbers);
+}
+
+bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
     tt_plan *plan = (tt_plan *)p;
-    char *base[TT_FUSE_STORAGES], *temporaries = NULL;
+    char *temporaries = NULL;
     if (plan->temporary_bytes && !(temporaries = tt_scratch(plan->temporary_bytes))) return false;
-    for (int s = 0; s < p->num_storages; s++) base[s] = t->storages[s].storage ? t->storages[s].storage->data : NULL;
     for (int i = 0; i < plan->num_temporaries; i++)
         base[plan->temporaries[i].storage] = temporaries + plan->temporaries[i].offset;
     bool ok = true;
     for (int k = 0; ok && k < p->num_kernels; k++) {
-        ok = run_kernel(&p->kernels[k], base, t->numbers);
+        ok = run_kernel(&p->kernels[k], base, numbers);
         if (ok) count_run(&p->kernels[k]);
     }
     tt_scratch_free(temporaries);
