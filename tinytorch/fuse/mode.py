@@ -8,8 +8,6 @@ from ..backends.cpu import check, error, ffi, lib
 from ..config import setting
 from .worker import worker
 
-HOT_RUNS, STEP, OBSERVE = range(3)  # settings of the C side
-
 _STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled")
 
 
@@ -59,5 +57,5 @@ def _everywhere(value: int) -> None:
         worker.start()
 
 
-setting("fuse_hot", 3, lambda runs: lib.tt_fuse_set(HOT_RUNS, runs) and None)
+setting("fuse_hot", 3, lambda runs: lib.tt_fuse_set(lib.TT_FUSE_HOT_RUNS, runs) and None)
 setting("fuse", 0, _everywhere)
