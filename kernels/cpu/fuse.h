@@ -33,8 +33,8 @@
 #define TT_FUSE_LONG_ROW 32768 /* rows up to this are walked in stages */
 
 /* In Python: tinytorch/fuse/watch.py. */
-void tt_fuse_watch(tt_program *p, int reason); /* a program was run */
-void tt_fuse_where(int node);                  /* this thread has just recorded its node of that number */
+void tt_fuse_watch(tt_watched *w);                /* a program was run */
+void tt_fuse_where(int node, int64_t recording);  /* this thread has just recorded its node of that number */
 
 enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
 
@@ -47,12 +47,10 @@ typedef struct tt_pending {
     bool held, written;
 } tt_pending;
 
-typedef struct { int64_t bits; int32_t dtype; } tt_number;
-
 /* What one thread has recorded. */
 typedef struct tt_trace {
     pthread_mutex_t lock;   /* its thread records, any thread may run it or free a storage */
-    int depth;
+    int depth, step;        /* in the mode; in the mode for steps */
     int32_t since_enter;    /* nodes since the mode was entered last, runs of the recording or not */
     int32_t num_nodes, num_storages, num_numbers;
     int64_t num_words, room;
@@ -61,7 +59,7 @@ typedef struct tt_trace {
     int64_t shape[TT_MAX_NDIM];
     tt_pending storages[TT_FUSE_STORAGES];
     tt_number numbers[TT_FUSE_CONSTANTS];
-    int64_t recorded;       /* ever */
+    int64_t recording;      /* its number in this process */
 } tt_trace;
 
 /* Note [Words of a recording]
@@ -104,4 +102,11 @@ bool tt_program_run(tt_program *p, tt_trace *t);
 bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers); /* base: of each storage */
 
 /* fuse_compiled.c */
-void tt_kernel_want(tt_kernel *k);
+void tt_program_want(tt_program *p); /* compiled, those of its kernels that have run often enough */
+
+/* fuse_watch.c: a run is noted with the trace's lock held, and told without it, since that runs Python. */
+tt_watched *tt_watch(tt_program *p, const tt_trace *t, int reason, int known); /* NULL: nobody is told of this run */
+void tt_watch_keep(tt_watched *w); /* it has run: this thread's next tt_watch_tell tells it */
+void tt_watch_tell(void);
+void tt_watch_drop(tt_watched *w);
+void tt_watch_forget(void);        /* what this thread has not told yet */

@@ -9,8 +9,6 @@ from ..config import setting
 from .pure import Pure
 from .worker import worker
 
-HOT_RUNS, STEP, OBSERVE = range(3)  # settings of the C side
-
 _STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled")
 
 
@@ -68,5 +66,5 @@ def _everywhere(value: int) -> None:
         worker.start()
 
 
-setting("fuse_hot", 3, lambda runs: lib.tt_fuse_set(HOT_RUNS, runs) and None)
+setting("fuse_hot", 3, lambda runs: lib.tt_fuse_set(lib.TT_FUSE_HOT_RUNS, runs) and None)
 setting("fuse", 0, _everywhere)
