@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .backends.cpu import error, ffi, lib
+from .backends.cpu import check, error, ffi, lib
 from .dtypes import device as _device
 from .tensor import Tensor, wrap
 
@@ -59,7 +59,9 @@ class Generator:
                             f"{state.dtype if isinstance(state, Tensor) else type(state).__name__}")
         if state._h.numel != 16:
             raise RuntimeError(f"set_state: expected a state of 16 bytes, got {state._h.numel}")
-        ffi.memmove(self._g, state.contiguous()._h.data, 16)
+        plain = state.contiguous()
+        check(lib.tt_sync(plain._h, 0), "set_state")
+        ffi.memmove(self._g, plain._h.data, 16)
         return self
 
     def clone_state(self) -> Generator:

@@ -14,7 +14,7 @@ _TYPESTR = ("|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<f2", None, "<f4", "<f8")
 _POINTERS = tuple(ffi.typeof(f"{name} *") for name in ("_Bool", "uint8_t", "int8_t", "int16_t", "int32_t", "int64_t"))
 _FLOATS = {8: ffi.typeof("float *"), 9: ffi.typeof("double *")}
 _READONLY = 32
-_ELSEWHERE = 8 | 16  # the values are not computed yet, or on a device
+_ELSEWHERE = 16  # the values are on a device
 _read_int, _read_float = lib.tt_read_int, lib.tt_read_float
 
 
@@ -23,8 +23,9 @@ class _Memory:
 
     __slots__ = ("__array_interface__", "owner")
 
-    def __init__(self, t: Tensor):
+    def __init__(self, t: Tensor, stays: bool):
         h = t._h
+        computed(h, stays)
         code = h.dtype
         size = lib.tt_itemsize(code)
         self.owner = wrap(lib.tt_alias(h))
@@ -34,11 +35,18 @@ class _Memory:
             "data": (int(ffi.cast("intptr_t", h.data)), h.flags & _READONLY != 0)}
 
 
-def share(t: Tensor) -> np.ndarray:
-    """An ndarray on the tensor's memory. TypeError for bfloat16, which NumPy lacks."""
+def computed(h, stays: bool = False) -> None:
+    """Sees to it that the elements are there. ``stays``: someone outside keeps looking at them, and may write."""
+    if (h.storage.pending or stays) and lib.tt_sync(h, stays) < 0:
+        raise error()
+
+
+def share(t: Tensor, stays: bool = True) -> np.ndarray:
+    """An ndarray on the tensor's memory, for good or (not ``stays``) for a moment. TypeError for bfloat16, which NumPy
+    lacks."""
     if t._h.dtype == _BFLOAT16:
         raise TypeError("Got unsupported ScalarType BFloat16")
-    return np.asarray(_Memory(t))
+    return np.asarray(_Memory(t, stays))
 
 
 def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -70,6 +78,8 @@ def item(self):
         raise RuntimeError(f"a Tensor with {h.numel} elements cannot be converted to Scalar")
     if h.flags & _ELSEWHERE:
         raise error("item")
+    if h.storage.pending:
+        computed(h)
     code = h.dtype
     if code > 5:
         return _read_float(h)
@@ -90,6 +100,7 @@ def flat_values(t: Tensor) -> list:
         t = wrap(lib.tt_alias(h))
         t = wrap(lib.tt_contiguous(t._h))
         h = t._h
+    computed(h)
     pointer = ffi.cast(_POINTERS[code] if code < 6 else _FLOATS[code], h.data)
     return ffi.unpack(pointer, h.numel)
 
@@ -115,7 +126,7 @@ def __repr__(self, *, tensor_contents=None) -> str:
     if self._h.dtype == _BFLOAT16:
         shown = wrap(lib.tt_alias(self._h))
         shown = wrap(lib.tt_cast(shown._h, 8))
-    return tensor_text(self, share(shown), tensor_contents)
+    return tensor_text(self, share(shown, False), tensor_contents)
 
 
 def __bool__(self) -> bool:

@@ -11,7 +11,7 @@ import weakref
 
 from .autograd.leaf import make_leaf
 from .autograd.node import address
-from .backends.cpu import error, ffi, lib
+from .backends.cpu import check, error, ffi, lib
 from .dtypes import dtype
 from .tensor import Tensor, new, wrap
 
@@ -28,6 +28,7 @@ class Storage:
     def __reduce__(self):
         h = self.whole._h
         size = h.numel * lib.tt_itemsize(h.dtype)
+        check(lib.tt_sync(h, 0), "pickling")
         return load_storage, (self.whole.dtype, bytes(ffi.buffer(h.data, size)) if size else b"")
 
     def __deepcopy__(self, memo):

@@ -10,7 +10,7 @@ import pickle
 import zipfile
 from collections import Counter, OrderedDict, defaultdict
 
-from .backends.cpu import error, ffi, lib
+from .backends.cpu import check, ffi, lib
 from .dtypes import Size, _by_name, device, dtype
 from .nn.parameter import Buffer, Parameter, _rebuild, _rebuild_buffer
 from .nn.state import StateDict
@@ -100,8 +100,7 @@ def save(obj, f, pickle_module=None, pickle_protocol: int = 4, **unused) -> None
         archive.writestr("data.pkl", content.getvalue())
         for number, t in pickler.storages.values():
             storage = t._h.storage
-            if t._h.flags & 8:
-                raise error("save")
+            check(lib.tt_sync(t._h, 0), "save")
             archive.writestr(f"data/{number}", ffi.buffer(storage.data, storage.nbytes)[:])
 
 

@@ -104,7 +104,9 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return int(ffi.cast("intptr_t", self._h.data))
+        if lib.tt_sync(self._h, 1) < 0:  # whoever has the address may look and write
+            raise error("data_ptr")
+        return address_of(self)
 
     def is_contiguous(self) -> bool:
         """Are the elements row-major without gaps?"""
@@ -130,10 +132,15 @@ class Tensor:
 
     def is_set_to(self, other: Tensor) -> bool:
         """Do both show the same elements in the same way?"""
-        return self.data_ptr() == other.data_ptr() and self.shape == other.shape and self.stride() == other.stride()
+        return address_of(self) == address_of(other) and self.shape == other.shape and self.stride() == other.stride()
 
     def __hash__(self):
         return id(self)
+
+
+def address_of(t: Tensor) -> int:
+    """Where the first element is, or will be."""
+    return int(ffi.cast("intptr_t", t._h.data))
 
 
 def operator_above() -> str:

@@ -180,14 +180,6 @@ static void fill_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
-tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i) {
-    tt_array *a = tt_empty(dtype, ndim, shape);
-    if (!a || !a->numel) return a;
-    set_element(a->data, dtype, kind, f, i);
-    tt_parallel(a->numel, 1 << 16, fill_range, a);
-    return a;
-}
-
 tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
                          void *owner, void (*release)(void *)) {
     int64_t n = tt_numel(ndim, shape);
@@ -199,8 +191,8 @@ tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, 
         tt_array_recycle(a);
         return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a storage's header");
     }
-    *s = (tt_storage){.data = data, .nbytes = nbytes, .refs = 1, .writer = -1, .size_class = -1, .owner = owner,
-                      .release = release};
+    *s = (tt_storage){.data = data, .nbytes = nbytes, .refs = 1, .writer = -1, .size_class = -1, .shared = 1,
+                      .owner = owner, .release = release};
     a->storage = s;
     a->data = data;
     a->dtype = (int16_t)dtype;
@@ -227,7 +219,6 @@ tt_array *tt_alias(tt_array *a) {
 /* Any view inside the storage; `offset` counts elements from the storage's start. */
 tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64_t offset) {
     char st[TT_SHAPE_TEXT], dt[TT_SHAPE_TEXT];
-    if (a->flags & TT_FLAG_LAZY) return tt_decline();
     int64_t n = tt_numel(ndim, shape);
     if (n < 0 || !check_strides(ndim, strides)) return NULL;
     int64_t reach = extent(ndim, shape, strides), size = tt_itemsizes[a->dtype];
@@ -297,7 +288,6 @@ tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape) {
 tt_array *tt_view_dtype(tt_array *a, int dtype) {
     int64_t from = tt_itemsizes[a->dtype], to = tt_itemsizes[dtype];
     int last = a->ndim - 1;
-    if (a->flags & TT_FLAG_LAZY) return tt_decline();
     if (from != to) {
         if (last < 0)
             return tt_fail(TT_RUNTIME_ERROR, "view: self.dim() cannot be 0 to view %s as %s (different element sizes)",
@@ -345,7 +335,9 @@ bool tt_overlaps(const tt_array *a, const tt_array *b) {
     return a->data < b_end && b->data < a_end;
 }
 
-bool tt_writable(const char *op, const tt_array *out) {
+bool tt_writable(const char *op, const tt_array *out) { return tt_may_write(op, out) && tt_settled(out); }
+
+bool tt_may_write(const char *op, const tt_array *out) {
     if (out->flags & TT_FLAG_READONLY) {
         tt_fail(TT_RUNTIME_ERROR, "%s: the tensor to be written shares memory that is read-only", op);
         return false;
@@ -382,25 +374,23 @@ static int run_copy(tt_array *out, tt_array *a) {
     return 0;
 }
 
-/* out[...] = a, with broadcasting and casting; the caller bumps the version. */
-int tt_copy(tt_array *out, tt_array *a) {
+static bool fits(const tt_array *out, const tt_array *a) {
     char to[TT_SHAPE_TEXT], from[TT_SHAPE_TEXT];
-    if ((out->flags | a->flags) & TT_SLOW) {
-        tt_decline();
-        return -1;
-    }
     int lead = out->ndim - a->ndim;
-    bool fits = lead >= 0;
-    for (int d = 0; fits && d < a->ndim; d++) fits = a->shape[d] == 1 || a->shape[d] == out->shape[d + lead];
-    if (!fits) {
+    bool ok = lead >= 0;
+    for (int d = 0; ok && d < a->ndim; d++) ok = a->shape[d] == 1 || a->shape[d] == out->shape[d + lead];
+    if (!ok)
         tt_fail(TT_RUNTIME_ERROR, "copy_: the shape %s of the source does not broadcast to %s",
                 tt_shape_text(from, a->ndim, a->shape), tt_shape_text(to, out->ndim, out->shape));
-        return -1;
-    }
-    if (!tt_writable("copy_", out)) return -1;
+    return ok;
+}
+
+/* The functions named _now compute at once, from operands that are settled; those without may record. */
+int tt_copy_now(tt_array *out, tt_array *a) {
+    if (!fits(out, a) || !tt_may_write("copy_", out)) return -1;
     if (!out->numel || tt_same_layout(out, a)) return 0;
     if (tt_overlaps(out, a)) { /* read all before the first write */
-        tt_array *whole = tt_clone(a);
+        tt_array *whole = tt_clone_now(a);
         if (!whole) return -1;
         run_copy(out, whole);
         tt_free(whole);
@@ -409,34 +399,95 @@ int tt_copy(tt_array *out, tt_array *a) {
     return run_copy(out, a);
 }
 
+/* out[...] = a, with broadcasting and casting; the caller bumps the version. */
+int tt_copy(tt_array *out, tt_array *a) {
+    if ((out->flags | a->flags) & TT_SLOW) {
+        tt_decline();
+        return -1;
+    }
+    if (TT_RECORDING && fits(out, a) && tt_may_write("copy_", out) && tt_record_copy(out, a)) return 0;
+    if (!tt_settled(out) || (a->storage->pending && !tt_settle(a, false))) {
+        tt_decline();
+        return -1;
+    }
+    return tt_copy_now(out, a);
+}
+
+/* `out`, filled from `a`; freed where that failed. */
 static tt_array *filled(tt_array *out, tt_array *a) {
     if (out && a->numel) run_copy(out, a);
     return out;
 }
+static tt_array *recorded(tt_array *out, tt_array *a) {
+    if (!out || !a->numel || (TT_RECORDING && tt_record_copy(out, a))) return out;
+    if (!a->storage->pending || tt_settle(a, false)) return filled(out, a);
+    tt_free(out);
+    return tt_decline();
+}
 
-tt_array *tt_cast(tt_array *a, int dtype) { return tt_ready(a) ? filled(tt_empty_like(a, dtype), a) : tt_decline(); }
-tt_array *tt_clone(tt_array *a) { return tt_ready(a) ? filled(tt_empty_like(a, a->dtype), a) : tt_decline(); }
+tt_array *tt_cast_now(tt_array *a, int dtype) { return filled(tt_empty_like(a, dtype), a); }
+tt_array *tt_clone_now(tt_array *a) { return filled(tt_empty_like(a, a->dtype), a); }
+tt_array *tt_contiguous_now(tt_array *a) { return filled(tt_empty(a->dtype, a->ndim, a->shape), a); }
+tt_array *tt_cast(tt_array *a, int dtype) { return tt_current(a) ? recorded(tt_empty_like(a, dtype), a) : tt_decline(); }
+tt_array *tt_clone(tt_array *a) { return tt_current(a) ? recorded(tt_empty_like(a, a->dtype), a) : tt_decline(); }
 tt_array *tt_contiguous(tt_array *a) {
-    return tt_ready(a) ? filled(tt_empty(a->dtype, a->ndim, a->shape), a) : tt_decline();
+    return tt_current(a) ? recorded(tt_empty(a->dtype, a->ndim, a->shape), a) : tt_decline();
+}
+
+/* A number as an array of `dtype`: a descriptor on the stack. */
+static tt_array *element(tt_array *one, int64_t *bits, int dtype, int kind, double f, int64_t i) {
+    *bits = 0;
+    *one = (tt_array){.dtype = (int16_t)dtype, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
+    one->data = (char *)bits;
+    set_element(one->data, dtype, kind, f, i);
+    return one;
+}
+
+int tt_fill_now(tt_array *out, int kind, double f, int64_t i) {
+    tt_array one;
+    int64_t bits;
+    return run_copy(out, element(&one, &bits, out->dtype, kind, f, i));
 }
 
 int tt_fill(tt_array *out, int kind, double f, int64_t i) {
+    tt_array one;
+    int64_t bits;
     if (out->flags & TT_SLOW) {
         tt_decline();
         return -1;
     }
-    if (out->flags & TT_FLAG_READONLY) return tt_writable("fill_", out) - 1;
+    if (out->flags & TT_FLAG_READONLY) return tt_may_write("fill_", out) - 1;
     if (!out->numel) return 0; /* elements that share memory are no harm here */
-    tt_array one = {.dtype = out->dtype, .numel = 1, .flags = TT_FLAG_CONTIGUOUS};
-    int64_t element;
-    one.data = (char *)&element;
-    set_element(one.data, out->dtype, kind, f, i);
+    element(&one, &bits, out->dtype, kind, f, i);
+    if (TT_RECORDING && tt_record_copy(out, &one)) return 0;
+    if (!tt_settled(out)) {
+        tt_decline();
+        return -1;
+    }
     return run_copy(out, &one);
+}
+
+tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i) {
+    tt_array *a = tt_empty(dtype, ndim, shape);
+    if (!a || !a->numel) return a;
+    set_element(a->data, dtype, kind, f, i);
+    tt_parallel(a->numel, 1 << 16, fill_range, a);
+    return a;
+}
+
+tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i) {
+    tt_array one;
+    int64_t bits;
+    if (!TT_RECORDING) return tt_full_now(dtype, ndim, shape, kind, f, i);
+    tt_array *a = tt_empty(dtype, ndim, shape);
+    if (!a || !a->numel || tt_record_copy(a, element(&one, &bits, dtype, kind, f, i))) return a;
+    run_copy(a, &one);
+    return a;
 }
 
 /* The value of a one-element array: its kind, or -1. */
 int tt_item(tt_array *a, double *f, int64_t *i) {
-    if (a->flags & TT_SLOW) {
+    if (a->flags & TT_SLOW || (a->storage->pending && !tt_settle(a, false))) {
         tt_decline();
         return -1;
     }

@@ -131,7 +131,7 @@ static bool prepare(product *p, operand *x, const tt_array *from, bool always_pl
     view.shape[p->nbatch + 1] = x->cols;
     view.strides[p->nbatch] = x->row_step;
     view.strides[p->nbatch + 1] = x->col_step;
-    if (!(x->copy = tt_empty(p->dtype, view.ndim, view.shape)) || tt_copy(x->copy, &view) < 0) return false;
+    if (!(x->copy = tt_empty(p->dtype, view.ndim, view.shape)) || tt_copy_now(x->copy, &view) < 0) return false;
     x->data = x->copy->data;
     for (int d = 0; d < p->nbatch; d++) x->steps[d] = x->steps[d] ? x->copy->strides[d] : 0;
     x->row_step = x->cols;
@@ -362,10 +362,10 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
     p.dtype = tt_compute_dtype(a->dtype);
     bool is_float = tt_kind_of(p.dtype) == TT_KIND_FLOAT;
     wide = p.dtype == out->dtype ? out : tt_empty(p.dtype, nd, shape);
-    if (!wide || (p.beta != 0 && tt_copy(wide, bias) < 0)) goto end;
+    if (!wide || (p.beta != 0 && tt_copy_now(wide, bias) < 0)) goto end;
     p.c = wide->data;
     if (p.k == 0) {
-        if (p.beta == 0 && tt_fill(wide, TT_KIND_INT, 0, 0) < 0) goto end;
+        if (p.beta == 0 && tt_fill_now(wide, TT_KIND_INT, 0, 0) < 0) goto end;
         if (p.dtype == TT_F32) scale_f32((float *)p.c, out->numel, (float)beta);
         else if (p.dtype == TT_F64) scale_f64((double *)p.c, out->numel, beta);
     } else if (out->numel) {
@@ -377,7 +377,7 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
         if (!prepare(&p, &p.a, a, !is_float) || !prepare(&p, &p.b, b, !is_float)) goto end;
         run(&p);
     }
-    if (wide != out && tt_copy(out, wide) < 0) goto end;
+    if (wide != out && tt_copy_now(out, wide) < 0) goto end;
     out->stamp = versions(a, b);
     done = out;
 end:
@@ -430,7 +430,7 @@ static tt_array *as_rows(tt_array *a) {
     for (int d = 0; d + 1 < a->ndim; d++) rows *= a->shape[d];
     int64_t shape[2] = {rows, cols};
     if (!(a->flags & TT_FLAG_CONTIGUOUS)) {
-        tt_array *plain = tt_contiguous(a);
+        tt_array *plain = tt_contiguous_now(a);
         if (!plain) return NULL;
         tt_array *flat = tt_reshape_view(plain, 2, shape);
         tt_free(plain);

@@ -5,23 +5,17 @@ dispatch.c chooses when the extension is loaded. setup.py runs this through cffi
 """
 
 import pathlib
-import platform
 import re
+import runpy
 
 from cffi import FFI
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
-# No contraction and no fast-math: every instruction set, and every generated kernel, gives the same bits.
-FLAGS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
-         "-Wall", "-Wextra", "-Wno-type-limits", "-Wno-unknown-pragmas"]
-X86 = platform.machine() in ("x86_64", "AMD64")
-ISAS = {"baseline": []}
-if X86:
-    ISAS["avx2"] = ["-mavx2", "-mfma"]
-    ISAS["avx512"] = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma",
-                      "-mprefer-vector-width=512"]
+BITS = runpy.run_path(str(ROOT / "tinytorch" / "fuse" / "flags.py"))
+FLAGS = [*BITS["BITS"], "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-type-limits", "-Wno-unknown-pragmas"]
+ISAS = BITS["ISAS"]
 
 SOURCES = sorted(HERE.glob("*.c"))
 SIMD_SOURCES = sorted((HERE / "simd").glob("*.c"))
@@ -45,13 +39,14 @@ def declarations():
 ffibuilder = FFI()
 ffibuilder.cdef(declarations())
 ffibuilder.cdef('extern "Python" void tt_release_python(void *);')  # lets go of memory that Python owns
+ffibuilder.cdef('extern "Python+C" { void tt_fuse_watch(tt_program *, int); void tt_fuse_where(int); }')
 ffibuilder.set_source(
     "tinytorch.backends._cpu",
     "".join(f'#include "api/{h.name}"\n' for h in headers()),
     sources=[relative(s) for s in SOURCES],
     include_dirs=[relative(HERE)],
     depends=[relative(h) for h in sorted((HERE.parent).rglob("*.[ch]"))],
-    define_macros=[("TT_X86", "1")] if X86 else [],
+    define_macros=[("TT_X86", "1")] if BITS["X86"] else [],
     extra_compile_args=FLAGS,
     extra_link_args=["-lm", "-lpthread", "-ldl"],
 )

@@ -1,6 +1,7 @@
 /* DLPack, both ways. What is exported holds a descriptor, and so the storage; what is imported is a storage whose
  * release calls the exporter's deleter. */
 #include "tt.h"
+#include "api/fuse.h"
 #include "api/dlpack.h"
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static void delete_old(tt_dl_managed *m) { delete_exported(m->context); }
 static void delete_versioned(tt_dl_versioned *m) { delete_exported(m->context); }
 
 void *tt_to_dlpack(tt_array *a, int versioned, int copied) {
-    if (a->flags & TT_SLOW) return tt_decline();
+    if (a->flags & TT_SLOW || tt_sync(a, true) < 0) return tt_decline();
     exported *e = calloc(1, sizeof *e);
     if (!e) return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a DLPack structure");
     if (!(e->array = tt_alias(a))) {

@@ -1,4 +1,5 @@
 /* Elementwise operators: promotion, broadcasting, allocation and the loop in one call. */
+#include "fuse.h"
 #include "simd.h"
 #include <string.h>
 
@@ -19,6 +20,8 @@ int tt_op_code(const char *name) {
     return -1;
 }
 int tt_op_arity(int op) { return ops[op].arity; }
+const char *tt_op_name(int op) { return ops[op].name; }
+int tt_op_weight(int op) { return ops[op].domain <= REAL && strcmp(ops[op].name, "div") != 0 ? 8 : 1; }
 
 /* PyTorch's promotion: within tensors with dimensions, 0-d tensors and Python scalars each the usual lattice; a lower
  * rank counts only when its category (bool < integer < floating) is higher. */
@@ -58,7 +61,7 @@ static int common_dtype(int op, int n, tt_array *const *in) {
             if (!(in[k]->flags & TT_FLAG_WEAK)) tensors[count++] = in[k];
         if (count && result_type(count, tensors) < TT_F16) dtype = result_type(count, tensors);
     }
-    if (op == TT_OP_pow && dtype < TT_F16 && in[1]->ndim == 0 && tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
+    if (n > 1 && op == TT_OP_pow && dtype < TT_F16 && in[1]->ndim == 0 && tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
         int64_t exponent;
         tt_isa->casts[in[1]->dtype][TT_I64](&exponent, in[1]->data, 1);
         if (exponent < 0) {
@@ -138,7 +141,7 @@ static bool divides_by_zero(int op, int dtype, tt_array *b) {
     return false;
 }
 
-static int compute_of(int op, int operand, int dtype) {
+int tt_compute_of(int op, int operand, int dtype) {
     if (ops[op].rule == SELECT && operand == 1) return TT_BOOL;
     if (ops[op].rule == BOOL && operand == 0) return TT_BOOL;
     return tt_compute_dtype(dtype);
@@ -154,7 +157,7 @@ static void run(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
             it.strides[k][d] = d < lead || a->shape[d - lead] == 1 ? 0 : a->strides[d - lead] * size;
         it.data[k] = a->data;
         it.dtype[k] = a->dtype;
-        it.compute[k] = (int16_t)compute_of(op, k, dtype);
+        it.compute[k] = (int16_t)tt_compute_of(op, k, dtype);
     }
     tt_iter_coalesce(&it);
     tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], ops[op].domain <= REAL ? GRAIN_COSTLY : GRAIN);
@@ -176,11 +179,24 @@ static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
     return bits;
 }
 
+/* Must the elements of the second operand be looked at before anything is done? */
+static bool looks(int op, int n, tt_array *const *in) {
+    if (n != 2 || in[1]->flags & TT_FLAG_WEAK || in[1]->dtype >= TT_F16) return false;
+    return op == TT_OP_pow || op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder || op == TT_OP_fmod;
+}
+
+/* Can the operator be recorded? Else its operands are settled here: -1 where that failed. */
+static int recording(int op, int n, tt_array *const *in) {
+    bool can = TT_RECORDING && !looks(op, n, in);
+    for (int k = 0; k < n; k++)
+        if (can ? !tt_current(in[k]) : !tt_ready(in[k])) return -1;
+    return can;
+}
+
 static tt_array *apply(int op, int n, tt_array **in) {
     int64_t shape[TT_MAX_NDIM];
-    int ndim;
-    for (int k = 0; k < n; k++)
-        if (!tt_ready(in[k])) return tt_decline();
+    int ndim, record = recording(op, n, in);
+    if (record < 0) return tt_decline();
     int dtype = common_dtype(op, n, in);
     if (dtype < 0 || !broadcast(ops[op].name, n, in, &ndim, shape) || (n > 1 && divides_by_zero(op, dtype, in[1]))) return NULL;
     int result = ops[op].rule == BOOL ? TT_BOOL : dtype;
@@ -197,16 +213,26 @@ static tt_array *apply(int op, int n, tt_array **in) {
     }
     tt_array *out = like ? tt_empty_like(like, result) : tt_empty(result, ndim, shape);
     if (!out) return NULL;
-    if (out->numel) run(op, dtype, out, n, in);
+    if (out->numel && !(record && tt_record_op(op, dtype, out, n, in))) {
+        for (int k = 0; record && k < n; k++)
+            if (!tt_ready(in[k])) {
+                tt_free(out);
+                return tt_decline();
+            }
+        run(op, dtype, out, n, in);
+    }
     out->stamp = stamp(out, n, in);
     return out;
 }
 
-/* The commonest case: small, contiguous, all of one dtype and shape. */
+/* The commonest case: contiguous, all of one dtype and shape ... */
 static inline bool plain(const tt_array *a) {
     return (a->flags & (TT_FLAG_CONTIGUOUS | TT_FLAG_VIEW | TT_FLAG_WEAK | TT_FLAG_INFERENCE | TT_SLOW)) ==
-               TT_FLAG_CONTIGUOUS &&
-           a->numel <= GRAIN_COSTLY && !tt_is_half(a->dtype);
+               TT_FLAG_CONTIGUOUS;
+}
+/* ... of so few elements that the loop runs on this thread, and already computed. */
+static inline bool small(const tt_array *a) {
+    return a->numel <= GRAIN_COSTLY && !a->storage->pending && !tt_is_half(a->dtype);
 }
 
 static inline tt_array *like(const tt_array *a, int dtype) {
@@ -229,23 +255,34 @@ static inline tt_array *like(const tt_array *a, int dtype) {
 
 tt_array *tt_unary(int op, tt_array *a) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
-    if (!plain(a) || !loop) return apply(op, 1, &a);
+    bool record = TT_RECORDING;
+    if (!plain(a) || !loop || !(record ? a->numel > 0 : small(a))) return apply(op, 1, &a);
     tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
     if (!out) return NULL;
-    loop((char *[]){out->data, a->data}, a->numel);
+    if (record && !tt_record_op(op, a->dtype, out, 1, &a)) {
+        tt_free(out);
+        return apply(op, 1, &a);
+    }
+    if (!record) loop((char *[]){out->data, a->data}, a->numel);
     out->stamp = (a->storage->version & 0x3fffffff) << 4;
     return out;
 }
 
 tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
-    if (!plain(a) || !plain(b) || a->dtype != b->dtype || a->ndim != b->ndim || !loop || a->dtype < TT_F16)
+    bool record = TT_RECORDING;
+    if (!plain(a) || !plain(b) || a->dtype != b->dtype || a->ndim != b->ndim || !loop || a->dtype < TT_F16 ||
+        !(record ? a->numel > 0 : small(a) && !b->storage->pending))
         return apply(op, 2, (tt_array *[]){a, b});
     for (int d = 0; d < a->ndim; d++)
         if (a->shape[d] != b->shape[d]) return apply(op, 2, (tt_array *[]){a, b});
     tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
     if (!out) return NULL;
-    loop((char *[]){out->data, a->data, b->data}, a->numel);
+    if (record && !tt_record_op(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
+        tt_free(out);
+        return apply(op, 2, (tt_array *[]){a, b});
+    }
+    if (!record) loop((char *[]){out->data, a->data, b->data}, a->numel);
     out->stamp = (a->storage->version & 0x3fffffff) << 4 | (b->storage->version & 0x3fffffff) << 34;
     return out;
 }
@@ -280,12 +317,8 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
     tt_array *in[3] = {a, b, c}, *copies[3] = {NULL, NULL, NULL};
     int64_t shape[TT_MAX_NDIM];
     int ndim, n = ops[op].arity, status = -1;
-    for (int k = 0; k < n; k++)
-        if (!tt_ready(in[k])) {
-            tt_decline();
-            return -1;
-        }
-    if (out->flags & TT_SLOW) {
+    int record = recording(op, n, in);
+    if (record < 0 || out->flags & TT_SLOW) {
         tt_decline();
         return -1;
     }
@@ -303,11 +336,20 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
                 tt_dtype_names[result], tt_dtype_names[out->dtype]);
         return -1;
     }
-    if (!tt_writable(ops[op].name, out) || (n > 1 && divides_by_zero(op, dtype, in[1]))) return -1;
-    if (out->numel) {
+    if (!tt_may_write(ops[op].name, out) || (n > 1 && divides_by_zero(op, dtype, in[1]))) return -1;
+    for (int k = 0; k < n; k++)
+        record = record && (in[k]->storage != out->storage || tt_same_layout(in[k], out) || !tt_overlaps(in[k], out));
+    if (out->numel && !(record && tt_record_op(op, dtype, out, n, in))) {
+        bool settled = tt_settled(out);
+        for (int k = 0; settled && k < n; k++) settled = tt_ready(in[k]);
+        if (!settled) {
+            tt_decline();
+            return -1;
+        }
+
         for (int k = 0; k < n; k++) /* an input that the output partly overlaps is read whole before the first write */
             if (in[k]->storage == out->storage && !tt_same_layout(in[k], out) && tt_overlaps(in[k], out)) {
-                if (!(copies[k] = tt_empty_like(in[k], in[k]->dtype)) || tt_copy(copies[k], in[k]) < 0) goto done;
+                if (!(copies[k] = tt_empty_like(in[k], in[k]->dtype)) || tt_copy_now(copies[k], in[k]) < 0) goto done;
                 in[k] = copies[k];
             }
         run(op, dtype, out, n, in);

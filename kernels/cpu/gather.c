@@ -103,7 +103,7 @@ static const int64_t *index_values(tt_array *index, int ndim, int64_t *shape, tt
         memcmp(index->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0)
         return (const int64_t *)index->data;
     if (!(*copy = tt_empty(TT_I64, ndim, shape))) return NULL;
-    if (tt_copy(*copy, index) < 0) {
+    if (tt_copy_now(*copy, index) < 0) {
         tt_free(*copy);
         return NULL;
     }
@@ -181,7 +181,7 @@ static char *dense_rows(tt_array *values, const tt_array *a, int ndim, int64_t *
     if (values->dtype == a->dtype && (one || (same && values->flags & TT_FLAG_CONTIGUOUS)) && !tt_overlaps(values, a))
         return values->data;
     *copy = one ? tt_empty(a->dtype, values->ndim, values->shape) : tt_empty(a->dtype, ndim, shape);
-    if (*copy && tt_copy(*copy, values) == 0) return (*copy)->data;
+    if (*copy && tt_copy_now(*copy, values) == 0) return (*copy)->data;
     if (*copy) tt_free(*copy);
     *copy = NULL;
     return NULL;
@@ -203,7 +203,7 @@ static bool broadcasts(const tt_array *values, int ndim, const int64_t *shape) {
 /* A half type's updates are made in a float32 copy of the table, so that sums are rounded once. */
 static tt_array *widened(tt_array *a) {
     tt_array *wide = tt_empty(TT_F32, a->ndim, a->shape);
-    if (wide && tt_copy(wide, a) < 0) {
+    if (wide && tt_copy_now(wide, a) < 0) {
         tt_free(wide);
         return NULL;
     }
@@ -212,7 +212,7 @@ static tt_array *widened(tt_array *a) {
 
 /* The end of such an update: writes the copy back if `status` is good, and frees it. */
 static int narrow(tt_array *a, tt_array *wide, int status, int writer) {
-    if (status == 0) status = tt_copy(a, wide);
+    if (status == 0) status = tt_copy_now(a, wide);
     if (status == 0 && writer >= 0) tt_bump_version(a, writer);
     tt_free(wide);
     return status;

@@ -113,7 +113,6 @@ static tt_array *tracked(tt_array *view) {
 /* a[i], without the parsing. */
 tt_array *tt_index_int(tt_array *a, int64_t i) {
     tt_indexed v;
-    if (a->flags & TT_FLAG_LAZY) return tt_decline();
     if (a->ndim == 0)
         return tt_fail(TT_INDEX_ERROR, "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor "
                        "to a Python number");
@@ -127,7 +126,6 @@ tt_array *tt_index_int(tt_array *a, int64_t i) {
 
 tt_array *tt_index_view(tt_array *a, int n, int64_t *code) {
     tt_indexed v;
-    if (a->flags & TT_FLAG_LAZY) return tt_decline();
     return tt_resolve_index(&v, a, n, code) ? tracked(show(a, &v)) : NULL;
 }
 
@@ -154,12 +152,12 @@ static tt_array *with_part(tt_array *whole, tt_array *src, int n, const int64_t 
 
 /* A copy of a with src in place of one of its views. */
 tt_array *tt_index_view_scatter(tt_array *a, tt_array *src, int n, int64_t *code) {
-    if (!tt_ready(a) || !tt_ready(src)) return tt_decline();
+    if (!tt_current(a) || !tt_current(src)) return tt_decline();
     return with_part(tt_clone(a), src, n, code);
 }
 
 /* Zeros of a shape with g in one of their views. */
 tt_array *tt_index_view_backward(tt_array *g, int ndim, int64_t *shape, int n, int64_t *code) {
-    if (!tt_ready(g)) return tt_decline();
+    if (!tt_current(g)) return tt_decline();
     return with_part(tt_full(g->dtype, ndim, shape, TT_KIND_INT, 0, 0), g, n, code);
 }

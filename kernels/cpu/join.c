@@ -15,7 +15,7 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
     if (!stack) shape[dim] = 0;
     for (int k = 0; k < n; k++) {
         const tt_array *a = in[k];
-        if (!tt_ready(a)) return tt_decline();
+        if (!tt_current(a)) return tt_decline();
         bool fits = a->ndim == in[0]->ndim;
         for (int d = 0; fits && d < a->ndim; d++) fits = (!stack && d == dim) || a->shape[d] == in[0]->shape[d];
         if (!fits) {

@@ -27,7 +27,7 @@ static bool take(plain *p, tt_array *a, int dtype) {
     p->array = a;
     if (!a || (a->flags & TT_FLAG_CONTIGUOUS && a->dtype == dtype)) return true;
     p->array = p->copy = tt_empty(dtype, a->ndim, a->shape);
-    return p->copy && tt_copy(p->copy, a) == 0;
+    return p->copy && tt_copy_now(p->copy, a) == 0;
 }
 
 static void done(plain *p, int n) {
@@ -41,7 +41,7 @@ static const char *data_of(const plain *p) { return p->array ? p->array->data : 
 static tt_array *finish(tt_array *a, int dtype) {
     if (!a || a->dtype == dtype) return a;
     tt_array *out = tt_empty(dtype, a->ndim, a->shape);
-    if (out && tt_copy(out, a) < 0) {
+    if (out && tt_copy_now(out, a) < 0) {
         tt_free(out);
         out = NULL;
     }

@@ -46,7 +46,7 @@ static bool check(const request *r, int k) {
     for (int j = 0; j < OPERANDS; j++) {
         if (!r->operands[j]) continue;
         const tt_array *a = r->operands[j][k];
-        if (a->flags & TT_SLOW) {
+        if (a->flags & TT_SLOW || !tt_settled(a)) {
             tt_decline();
             return false;
         }
@@ -69,7 +69,7 @@ static bool check(const request *r, int k) {
     }
     if (!r->steps) return true;
     const tt_array *step = r->steps[k];
-    if (step->flags & TT_SLOW) {
+    if (step->flags & TT_SLOW || !tt_settled(step)) {
         tt_decline();
         return false;
     }
@@ -117,7 +117,7 @@ static bool lay_out(item *it, const request *r, int k) {
                                       : tt_empty(a->dtype, a->ndim, a->shape);
             if (!copy) return false;
             it->copies[j] = copy;
-            if (tt_copy(copy, a) < 0) return false;
+            if (tt_copy_now(copy, a) < 0) return false;
             a = copy;
         }
         it->data[j] = a->data;
@@ -194,7 +194,7 @@ static int run(const request *r) {
     for (int k = 0; k < r->n; k++) {
         for (int j = 0; j < OPERANDS; j++) {
             if (!r->operands[j] || j == 1) continue;
-            if (items[k].copies[j]) tt_copy(r->operands[j][k], items[k].copies[j]);
+            if (items[k].copies[j]) tt_copy_now(r->operands[j][k], items[k].copies[j]);
             tt_bump_version(r->operands[j][k], r->writer);
         }
         if (r->steps) {

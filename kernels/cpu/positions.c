@@ -9,7 +9,7 @@ static void *dense(tt_array *a, int dtype, tt_array **copy) {
     *copy = NULL;
     if (a->dtype == dtype && a->flags & TT_FLAG_CONTIGUOUS) return a->data;
     if (!(*copy = tt_empty(dtype, a->ndim, a->shape))) return NULL;
-    if (tt_copy(*copy, a) == 0) return (*copy)->data;
+    if (tt_copy_now(*copy, a) == 0) return (*copy)->data;
     tt_free(*copy);
     *copy = NULL;
     return NULL;
@@ -158,7 +158,7 @@ tt_array *tt_isin(tt_array *a, tt_array *among, int invert) {
     bool floating = tt_kind_of(a->dtype) == TT_KIND_FLOAT || tt_kind_of(among->dtype) == TT_KIND_FLOAT;
     tt_array *copy, *out = NULL, *sorted = tt_empty(floating ? TT_F64 : TT_I64, among->ndim, among->shape);
     if (!sorted) return NULL;
-    const void *values = tt_copy(sorted, among) < 0 ? NULL : dense(a, sorted->dtype, &copy);
+    const void *values = tt_copy_now(sorted, among) < 0 ? NULL : dense(a, sorted->dtype, &copy);
     if (!values) goto done;
     if (sorted->numel) qsort(sorted->data, (size_t)sorted->numel, 8, floating ? compare_f : compare_i);
     if ((out = tt_empty(TT_BOOL, a->ndim, a->shape)))
@@ -208,7 +208,7 @@ tt_array *tt_one_hot(tt_array *a, int64_t num_classes) {
     }
     memcpy(shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
     shape[a->ndim] = num_classes;
-    if ((out = tt_full(TT_I64, a->ndim + 1, shape, TT_KIND_INT, 0, 0)))
+    if ((out = tt_full_now(TT_I64, a->ndim + 1, shape, TT_KIND_INT, 0, 0)))
         for (int64_t i = 0; i < a->numel; i++) ((int64_t *)out->data)[i * num_classes + classes[i]] = 1;
 done:
     if (copy) tt_free(copy);

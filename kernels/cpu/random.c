@@ -67,7 +67,7 @@ static int run(tt_array *out, job *j, tt_generator *g) {
     if (out->numel) tt_parallel(out->numel, 1 << 13, draw_range, j);
     int status = 0;
     if (to != out) {
-        status = tt_copy(out, to);
+        status = tt_copy_now(out, to);
         tt_free(to);
     }
     return status;
@@ -125,7 +125,7 @@ tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
         }
     }
     if (dtype == TT_I64) return out;
-    tt_array *made = tt_cast(out, dtype);
+    tt_array *made = tt_cast_now(out, dtype);
     tt_free(out);
     return made;
 }

@@ -1,6 +1,7 @@
 /* Reductions: dtypes, shapes, allocation and the walk in one call. */
 #include "simd.h"
 #include "reduce.h"
+#include "fuse.h"
 #include "api/reduce.h"
 #include <math.h>
 #include <string.h>
@@ -91,7 +92,7 @@ static bool deliver(const tt_reduction *g, tt_array *out, int acc, char *results
     for (int d = 0, n = 0; d < g->a->ndim; d++)
         if (keepdim || !(mask >> d & 1)) from.strides[n++] = g->result_strides[d];
     memcpy(from.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
-    return tt_copy(out, &from) == 0;
+    return tt_copy_now(out, &from) == 0;
 }
 
 /* Divides by a number, or takes the root of each; half types have float32 accumulators. */
@@ -104,14 +105,34 @@ static void divide(char *results, int dtype, int64_t n, double by) {
         for (int64_t i = 0; i < n; i++) d[i] /= by;
 }
 
+/* Which reducer, what it reads, and its accumulator's dtype. */
+typedef struct { int reducer, read, acc; } tt_reducer_use;
+
 static void apply(int op, char *results, int dtype, int64_t n) {
     tt_isa->ops[op][dtype]((char *[]){results, results}, n);
+}
+
+/* Fused mode: the reduction, and what is left to do with its results, as nodes of their own. False: not recorded. */
+static bool record(int op, const tt_reducer_use *use, tt_array *out, tt_array *a, int64_t mask, int64_t reduced) {
+    int then = ops[op].then;
+    tt_array *raw = then == ALONE && use->acc == out->dtype ? NULL : tt_empty(use->acc, out->ndim, out->shape);
+    if (!raw) return then == ALONE && use->acc == out->dtype && tt_record_reduce(use->reducer, use->read, out, a, mask, NULL);
+    bool ok = tt_record_reduce(use->reducer, use->read, raw, a, mask, NULL);
+    tt_array *to = use->acc == out->dtype ? out : raw;
+    if (then == DIVIDE) {
+        double count = (double)reduced;
+        tt_array by = {.data = (char *)&count, .dtype = TT_F64, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
+        ok = ok && tt_record_op(TT_OP_div, use->acc, to, 2, (tt_array *[]){raw, &by});
+    } else if (then == ROOT) ok = ok && tt_record_op(TT_OP_sqrt, use->acc, to, 1, &raw);
+    if (to == raw) ok = ok && tt_record_copy(out, raw);
+    tt_free(raw);
+    return ok;
 }
 
 tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int dtype) {
     const char *name = ops[op].name;
     int64_t mask, shape[TT_MAX_NDIM];
-    if (!tt_ready(a)) return tt_decline();
+    if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
     int rule = ops[op].rule, result = dtype >= 0 ? dtype : a->dtype, reducer = ops[op].reducer;
     if (rule == LIKE_SUM && dtype < 0 && result < TT_F16) result = TT_I64;
@@ -131,8 +152,13 @@ tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int
     if (!out || !out->numel) return out;
     if (!a->numel) {
         double value = ops[op].then == DIVIDE ? NAN : ops[op].identity;
-        tt_fill(out, TT_KIND_FLOAT, value, 0);
+        tt_fill_now(out, TT_KIND_FLOAT, value, 0);
         return out;
+    }
+    if (TT_RECORDING && record(op, &(tt_reducer_use){reducer, read, acc}, out, a, mask, a->numel / out->numel)) return out;
+    if (!tt_ready(a)) {
+        tt_free(out);
+        return tt_decline();
     }
     if (how == 0 && a->flags & TT_FLAG_CONTIGUOUS && a->numel <= TT_BLOCK && a->dtype == read && acc == result) {
         r->fold(out->data, a->data, a->numel, NULL);
@@ -254,7 +280,7 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
     tt_array *out = tt_empty(a->dtype, result_shape(a, mask, keepdim, shape), shape);
     if (!out || !out->numel) return out;
     if (!a->numel) {
-        tt_fill(out, TT_KIND_FLOAT, NAN, 0);
+        tt_fill_now(out, TT_KIND_FLOAT, NAN, 0);
         return out;
     }
     tt_reduction g;
@@ -286,7 +312,7 @@ tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
     tt_array *out = tt_empty(a->dtype, result_shape(a, mask, keepdim, shape), shape);
     if (!out || !out->numel) return out;
     if (!a->numel) {
-        tt_fill(out, TT_KIND_FLOAT, -INFINITY, 0);
+        tt_fill_now(out, TT_KIND_FLOAT, -INFINITY, 0);
         return out;
     }
     tt_reduction g;

@@ -1,6 +1,7 @@
 /* The walk of a reduction over an operand: Note [The tree of a reduction] in reduce.h. */
 #include "simd.h"
 #include "reduce.h"
+#include "api/fuse.h"
 #include <string.h>
 
 TT_ISA_TABLES(tt_reduce_table, tt_reduce)
@@ -9,6 +10,10 @@ TT_ISA_TABLES(tt_reduce_table, tt_reduce)
 #define GRAIN 32768 /* elements a thread should have before another is worth waking */
 #define WIDE 32     /* from here on rows are run over in strips */
 #define SHORT 16    /* so few elements make one result: better gathered across neighbouring results */
+
+static const char *const names[TT_NUM_REDUCERS] = {"sum", "prod", "max", "min", "count", "nansum", "abssum", "sqsum",
+                                                    "maxabs", "minabs", "nonzero", "devsq", "expsum"};
+const char *tt_reducer_name(int reducer) { return names[reducer]; }
 
 const tt_reduce_table *tt_get_reduce_table(void) { return tt_reduce[tt_isa_index]; }
 

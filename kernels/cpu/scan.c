@@ -155,9 +155,9 @@ static bool good_dim(const char *op, const tt_array *a, int64_t *dim) {
 
 /* `a` row-major in `dtype`, new or another descriptor of the same. */
 static tt_array *row_major(tt_array *a, int dtype) {
-    if (a->dtype == dtype) return a->flags & TT_FLAG_CONTIGUOUS ? tt_alias(a) : tt_contiguous(a);
+    if (a->dtype == dtype) return a->flags & TT_FLAG_CONTIGUOUS ? tt_alias(a) : tt_contiguous_now(a);
     tt_array *out = tt_empty(dtype, a->ndim, a->shape);
-    if (out && tt_copy(out, a) < 0) {
+    if (out && tt_copy_now(out, a) < 0) {
         tt_free(out);
         return NULL;
     }
@@ -167,7 +167,7 @@ static tt_array *row_major(tt_array *a, int dtype) {
 /* A scan's result in the dtype asked for. */
 static tt_array *as_dtype(tt_array *out, int dtype) {
     if (!out || out->dtype == dtype) return out;
-    tt_array *cast = tt_cast(out, dtype);
+    tt_array *cast = tt_cast_now(out, dtype);
     tt_free(out);
     return cast;
 }

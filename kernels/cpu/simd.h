@@ -2,6 +2,7 @@
  * defines tables of that suffix; dispatch.c gathers them. */
 #pragma once
 #include "tt.h"
+#include "../scalar/loop.h"
 #include "../scalar/ops.h"
 
 #define TT_OP_ENUM(name, arity, domain, rule) TT_OP_##name,
@@ -19,14 +20,6 @@ struct tt_isa {
     const tt_op_loops *ops;
     const tt_cast_loops *casts;
 };
-
-/* A loop's iterations do not depend on each other even where an output is an input (then they are the very same
- * element): without the pragma compilers test for overlap at run time. */
-#ifdef __clang__
-#define TT_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define TT_INDEPENDENT _Pragma("GCC ivdep")
-#endif
 
 #define TT_ENUM_b8 TT_BOOL
 #define TT_ENUM_u8 TT_U8

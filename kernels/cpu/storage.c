@@ -94,8 +94,8 @@ static void flush_thread(void *p) {
     for (int k = 0; k < SMALL_CLASSES; k++) {
         while (c->blocks[k]) {
             tt_storage *s = c->blocks[k];
-            c->blocks[k] = s->next;
-            s->next = shared[k];
+            c->blocks[k] = s->owner;
+            s->owner = shared[k];
             shared[k] = s;
         }
         c->counts[k] = 0;
@@ -128,13 +128,13 @@ tt_storage *tt_storage_new(int64_t nbytes) {
     tt_storage *s = NULL;
     if (c < SMALL_CLASSES && cache.blocks[c]) {
         s = cache.blocks[c];
-        cache.blocks[c] = s->next;
+        cache.blocks[c] = s->owner;
         cache.counts[c]--;
     } else {
         if (__atomic_load_n(&shared[c], __ATOMIC_RELAXED)) {
             pthread_mutex_lock(&lock);
             s = shared[c];
-            if (s) shared[c] = s->next;
+            if (s) shared[c] = s->owner;
             pthread_mutex_unlock(&lock);
         }
         if (!s) s = fresh_block(bytes);
@@ -154,6 +154,8 @@ tt_storage *tt_storage_new(int64_t nbytes) {
     s->refs = 1;
     s->writer = -1;
     s->size_class = c;
+    s->shared = 0;
+    s->pending = NULL;
     return s;
 none:
     __atomic_fetch_add(&stats.ooms, 1, __ATOMIC_RELAXED);
@@ -165,24 +167,25 @@ void tt_storage_unref(tt_storage *s) {
     /* The usual case, one descriptor on its storage, needs no atomic subtraction: nobody else can take a reference. */
     if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
+    if (s->pending) tt_forget(s);
     if (s->size_class < 0) {
         if (s->release) s->release(s->owner);
         free(s);
         return;
     }
-    int c = (int)s->size_class;
+    int c = s->size_class;
     ASAN_POISON_MEMORY_REGION(s->data, (size_t)class_bytes(c));
     __atomic_fetch_sub(&stats.allocated, class_bytes(c), __ATOMIC_RELAXED);
     __atomic_fetch_add(&stats.frees, 1, __ATOMIC_RELAXED);
     if (c < SMALL_CLASSES && cache.counts[c] < PER_THREAD) {
         if (!registered) register_thread();
-        s->next = cache.blocks[c];
+        s->owner = cache.blocks[c];
         cache.blocks[c] = s;
         cache.counts[c]++;
         return;
     }
     pthread_mutex_lock(&lock);
-    s->next = shared[c];
+    s->owner = shared[c];
     shared[c] = s;
     pthread_mutex_unlock(&lock);
 }
@@ -232,7 +235,7 @@ void tt_empty_cache(void) {
     for (int c = 0; c < NUM_CLASSES; c++)
         while (shared[c]) {
             tt_storage *s = shared[c];
-            shared[c] = s->next;
+            shared[c] = s->owner;
             release_block(s, class_bytes(c));
         }
     pthread_mutex_unlock(&lock);

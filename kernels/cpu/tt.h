@@ -17,11 +17,10 @@ enum {
     TT_FLAG_CONTIGUOUS = 1, /* row-major, no gaps */
     TT_FLAG_WEAK = 2,       /* a Python scalar: takes no part in promotion within its category */
     TT_FLAG_VIEW = 4,       /* a tracked view: stale when seen_version != storage->version */
-    TT_FLAG_LAZY = 8,       /* recorded, not computed yet (fused mode) */
     TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's */
     TT_FLAG_READONLY = 32,
     TT_FLAG_INFERENCE = 64, /* made in inference mode */
-    TT_SLOW = TT_FLAG_LAZY | TT_FLAG_DEVICE,
+    TT_SLOW = TT_FLAG_DEVICE,
 };
 
 enum { TT_DECLINED, TT_VALUE_ERROR, TT_RUNTIME_ERROR, TT_TYPE_ERROR, TT_INDEX_ERROR, TT_OUT_OF_MEMORY,
@@ -40,10 +39,27 @@ static inline int tt_kind_of(int dtype) {
 static inline bool tt_is_half(int dtype) { return dtype == TT_F16 || dtype == TT_BF16; }
 /* Half types are computed in float32. */
 static inline int tt_compute_dtype(int dtype) { return tt_is_half(dtype) ? TT_F32 : dtype; }
-static inline bool tt_ready(const tt_array *a) {
+/* May the array's elements be looked at, or is that the slow path's affair? Note [Declining] */
+static inline bool tt_current(const tt_array *a) {
     return !(a->flags & TT_SLOW) &&
            (!(a->flags & TT_FLAG_VIEW) || a->seen_version == a->storage->version);
 }
+/* ... and are they computed? What is pending is run: Note [Fused mode] in fuse.h. */
+extern __thread bool tt_settle_failed; /* tt_decline then keeps the error that tt_settle left */
+bool tt_settle(const tt_array *a, bool write);
+static inline bool tt_ready(const tt_array *a) {
+    return tt_current(a) && (!a->storage->pending || tt_settle(a, false));
+}
+/* The same for an array about to be written: what has still to read it is run first. */
+static inline bool tt_settled(const tt_array *a) { return !a->storage->pending || tt_settle(a, true); }
+/* Of this thread, in fused mode; NULL otherwise. The record functions give false where they leave the work to the
+ * caller, who settles the operands first. `out` is allocated already; its version is the caller's affair. */
+extern __thread struct tt_trace *tt_recorder;
+extern int tt_fuse_everywhere; /* TINYTORCH_FUSE=1: every thread is */
+int tt_fuse_join(void);
+#define TT_RECORDING (tt_recorder || (tt_fuse_everywhere && tt_fuse_join()))
+bool tt_record_copy(tt_array *out, tt_array *a);
+void tt_forget(tt_storage *s); /* a storage with pending operators is about to be freed */
 
 /* Sets the thread's error; always returns NULL, so that `return tt_fail(...)` serves in functions that give pointers. */
 void *tt_fail(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -70,7 +86,15 @@ static inline void tt_bump_version(tt_array *a, int writer) {
     __atomic_fetch_add(&a->storage->version, 1, __ATOMIC_RELAXED);
     a->storage->writer = writer;
 }
-bool tt_writable(const char *op, const tt_array *out); /* no internal overlap, not read-only */
+bool tt_may_write(const char *op, const tt_array *out); /* no internal overlap, not read-only */
+bool tt_writable(const char *op, const tt_array *out);  /* that, and what has still to read it was run */
+/* At once, and from operands that are ready. */
+int tt_copy_now(tt_array *out, tt_array *a);
+tt_array *tt_cast_now(tt_array *a, int dtype);
+tt_array *tt_clone_now(tt_array *a);
+tt_array *tt_contiguous_now(tt_array *a);
+int tt_fill_now(tt_array *out, int kind, double f, int64_t i);
+tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
 bool tt_overlaps(const tt_array *a, const tt_array *b);
 bool tt_same_layout(const tt_array *a, const tt_array *b);
 

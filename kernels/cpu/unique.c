@@ -93,7 +93,7 @@ static tt_array *groups(const table *t, const int64_t *order, tt_array **inverse
 
 static tt_array *unique(tt_array *a, int64_t n, int64_t width, int consecutive, tt_array **inverse, tt_array **counts) {
     if (!tt_ready(a)) return tt_decline();
-    tt_array *x = tt_contiguous(a), *first = NULL;
+    tt_array *x = tt_contiguous_now(a), *first = NULL;
     int64_t keys = n * width * 8, orders = n * 8;
     char *room = x ? tt_scratch(keys + 2 * orders + (width == 1 ? n * 32 : 0)) : NULL;
     if (room) {
@@ -116,7 +116,7 @@ tt_array *tt_unique_rows(tt_array *a, int consecutive, tt_array **inverse, tt_ar
 }
 
 tt_array *tt_unique(tt_array *a, int consecutive, tt_array **inverse, tt_array **counts) {
-    tt_array *first = unique(a, a->numel, 1, consecutive, inverse, counts), *x = first ? tt_contiguous(a) : NULL;
+    tt_array *first = unique(a, a->numel, 1, consecutive, inverse, counts), *x = first ? tt_contiguous_now(a) : NULL;
     tt_array *out = x ? tt_empty(a->dtype, 1, first->shape) : NULL;
     int64_t *f = first ? (int64_t *)first->data : NULL;
     int size = tt_itemsizes[a->dtype];
@@ -140,7 +140,7 @@ tt_array *tt_bincount(tt_array *a, tt_array *weights, int64_t min_length) {
         return tt_fail(TT_RUNTIME_ERROR, "bincount: weights should be 1-d and have the same length as input");
     int dtype = !weights ? TT_I64 : weights->dtype == TT_F32 ? TT_F32 : TT_F64;
     tt_array *x = tt_empty(TT_I64, 1, a->shape), *w = weights ? tt_empty(dtype, 1, a->shape) : NULL, *out = NULL;
-    if (!x || (weights && !w) || tt_copy(x, a) < 0 || (w && tt_copy(w, weights) < 0)) goto done;
+    if (!x || (weights && !w) || tt_copy_now(x, a) < 0 || (w && tt_copy_now(w, weights) < 0)) goto done;
     const int64_t *v = (const int64_t *)x->data;
     int64_t n = min_length;
     for (int64_t i = 0; i < x->numel; i++) {
@@ -150,7 +150,7 @@ tt_array *tt_bincount(tt_array *a, tt_array *weights, int64_t min_length) {
         }
         if (v[i] >= n) n = v[i] < INT64_MAX ? v[i] + 1 : v[i];
     }
-    if (!(out = tt_full(dtype, 1, &n, TT_KIND_INT, 0, 0))) goto done;
+    if (!(out = tt_full_now(dtype, 1, &n, TT_KIND_INT, 0, 0))) goto done;
     for (int64_t i = 0; i < x->numel; i++)
         if (!w) ((int64_t *)out->data)[v[i]]++;
         else if (dtype == TT_F32) ((float *)out->data)[v[i]] += ((float *)w->data)[i];
@@ -166,7 +166,7 @@ tt_array *tt_histc(tt_array *a, int64_t bins, double lo, double hi) {
     if (a->dtype < TT_F32) return tt_fail(TT_RUNTIME_ERROR, "histc: not implemented for '%s'", tt_dtype_names[a->dtype]);
     if (bins <= 0) return tt_fail(TT_RUNTIME_ERROR, "histc: bins must be > 0, but got %lld", (long long)bins);
     tt_array *x = tt_empty(TT_F64, a->ndim, a->shape), *out = NULL;
-    if (!x || tt_copy(x, a) < 0) goto done;
+    if (!x || tt_copy_now(x, a) < 0) goto done;
     const double *v = (const double *)x->data;
     if (lo == hi && x->numel) {
         lo = hi = v[0];
@@ -181,7 +181,7 @@ tt_array *tt_histc(tt_array *a, int64_t bins, double lo, double hi) {
         else tt_fail(TT_RUNTIME_ERROR, "histc: range of [%g, %g] is not finite", lo, hi);
         goto done;
     }
-    if (!(out = tt_full(a->dtype, 1, &bins, TT_KIND_INT, 0, 0))) goto done;
+    if (!(out = tt_full_now(a->dtype, 1, &bins, TT_KIND_INT, 0, 0))) goto done;
     for (int64_t i = 0; i < x->numel; i++) {
         if (!(v[i] >= lo && v[i] <= hi)) continue;
         int64_t bin = (int64_t)((v[i] - lo) / (hi - lo) * (double)bins);

@@ -51,8 +51,10 @@ _STATS = ("allocated_bytes.all.current", "allocated_bytes.all.peak", "reserved_b
 def memory_stats() -> dict[str, int]:
     """Figures of the CPU's memory caches, under the names of ``torch.cuda.memory_stats``.
 
-    Allocated bytes are those of live tensors, in whole blocks; reserved bytes are held from the system.
+    Allocated bytes are those of live tensors, in whole blocks; reserved bytes are held from the system. What this
+    thread has recorded in fused mode is run first: it may hold tensors that nobody else does.
     """
+    check(lib.tt_fuse_flush())
     out = ffi.new("int64_t[]", len(_STATS))
     lib.tt_memory_stats(out)
     stats = dict(zip(_STATS, out))

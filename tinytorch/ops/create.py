@@ -10,7 +10,7 @@ from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..dtypes import ALL, get_default_dtype
 from ..dtypes import device as _device
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, address_of, wrap
 from .declare import function, scalar_kind
 from .values import dtype_code, pack, share_numpy
 
@@ -81,7 +81,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
     Follows ``torch.asarray``."""
     shares = as_tensor(obj, dtype, device)
     source = obj if isinstance(obj, Tensor) else from_numpy(obj) if isinstance(obj, np.ndarray) else None
-    same = source is not None and source.data_ptr() == shares.data_ptr()
+    same = source is not None and address_of(source) == address_of(shares)
     if copy is False and not same:
         raise ValueError(f"asarray: can't alias {type(obj).__name__} of another dtype, or without memory of its own")
     if copy and same:

@@ -5,8 +5,8 @@
 /* What a thread records. enter and leave nest; the outermost leave runs what is pending. */
 int tt_fuse_enter(void);
 int tt_fuse_leave(void);      /* -1 and an error when the pending program could not run */
+extern int tt_fuse_everywhere; /* every thread is in the mode, from its first operator on */
 int tt_fuse_flush(void);      /* runs this thread's pending program now */
-int tt_fuse_pause(void *on);  /* NULL: this thread computes at once until it is called with what this call returned */
 int tt_fuse_depth(void);
 int tt_fuse_pending(void);    /* operators recorded by this thread and not run yet */
 
@@ -67,10 +67,12 @@ typedef struct tt_store {
 typedef struct tt_fold {
     int16_t reducer, dtype; /* dtype: read */
     int16_t acc;            /* the accumulator's dtype */
-    int16_t slot, param;    /* what is reduced; a level-0 slot that the reducer wants, or -1 */
+    int16_t slot, param;    /* what is reduced (CALL: an access), and what the reducer wants of each row: a level-0 slot
+                               (FOLD, COLUMNS, CALL: an access), or -1 */
     int16_t out;            /* ROWS: a RESULT slot; -1 otherwise */
     int16_t stage;
-    int32_t access;         /* FOLD, COLUMNS: where the results go; -1 otherwise */
+    int32_t partials;       /* ROWS: where the blocks' results stand in the arena, in units of 64 bytes */
+    int32_t access;         /* FOLD, COLUMNS, CALL: where the results go; -1 otherwise */
     int32_t node;
 } tt_fold;
 
@@ -119,6 +121,7 @@ typedef struct tt_program {
 
 /* The compiled tier asks for work (it waits up to `milliseconds`), and brings it back. */
 tt_kernel *tt_kernel_wanted(int milliseconds);
+int tt_kernels_wanted(void); /* how many wait */
 int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix); /* functions <prefix>0, <prefix>1, ... */
 void tt_kernel_refuse(tt_kernel *k);
 const char *tt_op_name(int op);

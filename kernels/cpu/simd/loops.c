@@ -25,25 +25,15 @@
         for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i], b[i], c[i]); \
     }
 
-/* Reducing a huge argument by pi costs seven times the rest: blocks without one take the function that need not. */
 #define LOOP_1_PERIODIC(op, T) LOOP_PERIODIC_##T(op)
 #define LOOP_PERIODIC_f64(op) LOOP_1(op, f64, double)
 #define LOOP_PERIODIC_f32(op)                                               \
+    TT_PERIODIC_BLOCK(op)                                                   \
     static void op##_f32(char **p, int64_t n) {                             \
         float *out = (float *)p[0];                                         \
         const float *a = (const float *)p[1];                               \
-        for (int64_t at = 0; at < n; at += TT_BLOCK) {                      \
-            int64_t end = at + TT_BLOCK < n ? at + TT_BLOCK : n;            \
-            int large = 0;                                                  \
-            for (int64_t i = at; i < end; i++) large |= !(tt_abs_f32(a[i]) <= TT_TRIG_SMALL_F32); \
-            if (large) {                                                    \
-                TT_INDEPENDENT                                              \
-                for (int64_t i = at; i < end; i++) out[i] = tt_##op##_f32(a[i]); \
-            } else {                                                        \
-                TT_INDEPENDENT                                              \
-                for (int64_t i = at; i < end; i++) out[i] = tt_##op##_small_f32(a[i]); \
-            }                                                               \
-        }                                                                   \
+        for (int64_t at = 0; at < n; at += TT_BLOCK)                        \
+            op##_block(out + at, a + at, at + TT_BLOCK < n ? TT_BLOCK : n - at); \
     }
 #define LOOP_1_SAME(op, T) LOOP_1(op, T, TT_C_##T)
 #define LOOP_1_BOOL(op, T) LOOP_1(op, T, uint8_t)

@@ -1,0 +1,96 @@
+/* What the recorder, the planner and the interpreter of fused mode share. Not seen by Python.
+ *
+ * Note [Fused mode]
+ * Below the tape. In fused mode an operator that knows how to (elementwise, copies and casts, fills, reductions)
+ * allocates its result as ever and notes down what is to be done (fuse_record.c); the tape, shapes, dtypes, versions
+ * and errors are those of eager mode. The notes of a thread form one recording. Whoever needs elements calls tt_ready,
+ * tt_writable or tt_settle, which run the recording of whatever storage they find pending:
+ *
+ *   recording (words)  --fuse_plan.c-->  program: kernels of instructions  --fuse_run.c-->  memory
+ *
+ * A recording is a list of 64-bit words that holds no addresses and no numbers of the user's: storages and Python
+ * numbers are numbered in order of appearance. So the words, with a bit for each storage that says whether anyone can
+ * still see it, are the key under which the program is found again; planning happens once.
+ *
+ * A storage that a recording mentions points to its tt_pending. One that was there before is held (a reference);
+ * one that the recording made is not: when the last array on it goes, it is freed as ever, and its pending entry only
+ * remembers that nobody will look. Such values live in registers or, if another kernel needs them, in temporary memory.
+ *
+ * Same bits as eager mode: the same loops (or, compiled, the same scalar functions) over the same values; a half type
+ * is rounded after every operator; reductions keep the tree of Note [The tree of a reduction]. */
+#pragma once
+#include "api/fuse.h"
+#include "reduce.h"
+#include "simd.h"
+#include "tt.h"
+#include <pthread.h>
+
+#define TT_FUSE_NODES 1024     /* a recording that gets this long is run */
+#define TT_FUSE_STORAGES 4096
+#define TT_FUSE_CONSTANTS 2048
+#define TT_FUSE_KERNEL_NODES 96
+#define TT_FUSE_LONG_ROW 32768 /* rows up to this are walked in stages */
+
+/* In Python: tinytorch/fuse/watch.py. */
+void tt_fuse_watch(tt_program *p, int reason); /* a program was run */
+void tt_fuse_where(int node);                  /* this thread has just recorded its node of that number */
+
+enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE };
+
+typedef struct tt_pending {
+    struct tt_trace *trace;
+    tt_storage *storage; /* NULL once it was freed */
+    int64_t nbytes;
+    int32_t id;
+    bool held, written;
+} tt_pending;
+
+typedef struct { int64_t bits; int32_t dtype; } tt_number;
+
+/* What one thread has recorded. */
+typedef struct tt_trace {
+    pthread_mutex_t lock;   /* its thread records, any thread may run it or free a storage */
+    int depth;
+    int32_t num_nodes, num_storages, num_numbers;
+    int64_t num_words, room;
+    int64_t *words;
+    int ndim;               /* of the last node, so that its shape need not be repeated */
+    int64_t shape[TT_MAX_NDIM];
+    tt_pending storages[TT_FUSE_STORAGES];
+    tt_number numbers[TT_FUSE_CONSTANTS];
+    int64_t recorded;       /* ever */
+} tt_trace;
+
+/* Note [Words of a recording]
+ * For each node:
+ *   kind | op << 8 | dtype << 16 | operands << 24 | flags << 32      op: operator or reducer; dtype: computed in, read
+ *   out | in0 << 16 | in1 << 32 | in2 << 48                          numbers of storages, or of Python numbers
+ *   its shape, where TT_WORD_SHAPE is set: ndim, sizes               broadcast; of a reduction: what is reduced
+ *   a reduction's mask of reduced dimensions
+ *   for out and every operand whose mode is TT_MODE_FULL: offset in bytes, ndim, sizes, strides in elements
+ * flags: bit 0 TT_WORD_SHAPE; from bit 1 two bits of mode for out and each operand; from bit 9 four bits of dtype for
+ * each. */
+enum { TT_MODE_PLAIN, /* contiguous from the storage's start, of the node's shape */
+       TT_MODE_FULL, TT_MODE_NUMBER };
+#define TT_WORD_SHAPE 1
+
+/* fuse_record.c */
+int64_t tt_fuse_setting(int setting);
+void tt_fuse_count(int what, int64_t by);
+bool tt_trace_room(tt_trace *t, int64_t words);
+bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param);
+
+/* fuse_plan.c */
+tt_program *tt_program_of(tt_trace *t, int *hit); /* found or made; NULL and an error: out of memory */
+void tt_program_done(tt_program *p);
+
+/* elementwise.c */
+int tt_compute_of(int op, int operand, int dtype); /* what the loop of `op` wants: operand 0 is the result */
+int tt_op_weight(int op);                          /* its cost, in additions */
+
+/* fuse_run.c */
+bool tt_program_run(tt_program *p, tt_trace *t);
+
+/* fuse_compiled.c */
+void tt_kernel_want(tt_kernel *k);

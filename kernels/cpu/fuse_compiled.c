@@ -1,0 +1,75 @@
+/* Fused mode's compiled tier, C side: kernels that wait for the compiler, and functions that come back from it. */
+#include "fuse.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define QUEUE 1024
+static tt_kernel *queue[QUEUE];
+static int first, count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+
+void tt_kernel_want(tt_kernel *k) {
+    int64_t none = 0;
+    bool work = false; /* a kernel that only copies or reduces memory has nothing to compile */
+    for (int i = 0; i < k->num_instrs; i++) work |= k->instrs[i].level == 1;
+    if (!__atomic_compare_exchange_n(&k->state, &none, work ? 1 : -1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) || !work) return;
+    pthread_mutex_lock(&lock);
+    if (count < QUEUE) {
+        queue[(first + count++) % QUEUE] = k;
+        pthread_cond_signal(&more);
+    } else __atomic_store_n(&k->state, 0, __ATOMIC_RELEASE); /* another time */
+    pthread_mutex_unlock(&lock);
+}
+
+tt_kernel *tt_kernel_wanted(int milliseconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += milliseconds / 1000;
+    until.tv_nsec += milliseconds % 1000 * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    tt_kernel *k = NULL;
+    pthread_mutex_lock(&lock);
+    while (count == 0 && milliseconds > 0 && pthread_cond_timedwait(&more, &lock, &until) != ETIMEDOUT) {}
+    if (count) {
+        k = queue[first];
+        first = (first + 1) % QUEUE;
+        count--;
+    }
+    pthread_mutex_unlock(&lock);
+    return k;
+}
+
+int tt_kernels_wanted(void) { return count; }
+
+int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix) {
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL), *functions[64];
+    char name[256];
+    if (!handle) {
+        tt_fail(TT_RUNTIME_ERROR, "fuse: cannot load a compiled kernel: %s", dlerror());
+        return -1;
+    }
+    if (k->num_stages > 64) {
+        tt_fail(TT_RUNTIME_ERROR, "fuse: a kernel of %d stages", k->num_stages);
+        return -1;
+    }
+    for (int s = 0; s < k->num_stages; s++) {
+        snprintf(name, sizeof name, "%s%d", prefix, s);
+        if (!(functions[s] = dlsym(handle, name))) {
+            dlclose(handle);
+            tt_fail(TT_RUNTIME_ERROR, "fuse: a compiled kernel lacks the function %s", name);
+            return -1;
+        }
+    }
+    for (int s = 0; s < k->num_stages; s++) __atomic_store_n(&k->compiled[s], functions[s], __ATOMIC_RELEASE);
+    __atomic_store_n(&k->state, 2, __ATOMIC_RELEASE);
+    return 0;
+}
+
+void tt_kernel_refuse(tt_kernel *k) { __atomic_store_n(&k->state, -1, __ATOMIC_RELEASE); }

@@ -1,0 +1,364 @@
+/* Fused mode's planner, second part: the instructions of a kernel, the slots where its values stand, and their buffers. */
+#include "fuse_plan.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    tt_kernel *k;
+    const tt_draft *d;
+    tt_node *nodes;
+    int room_slots, room_instrs, room_accesses, room_stores, room_folds;
+    bool failed;
+} emitter;
+
+/* Makes room for one more in an array; its number. */
+#define MORE(e, field, count, room)                                                                 \
+    do {                                                                                            \
+        if ((e)->k->count == (e)->room) {                                                           \
+            (e)->room = 2 * (e)->room + 16;                                                         \
+            void *more_ = realloc((e)->k->field, sizeof *(e)->k->field * (size_t)(e)->room);        \
+            if (!more_) {                                                                           \
+                (e)->failed = true;                                                                 \
+                return 0;                                                                           \
+            }                                                                                       \
+            (e)->k->field = more_;                                                                  \
+        }                                                                                           \
+    } while (0)
+
+static int add_slot(emitter *e, tt_slot s) {
+    MORE(e, slots, num_slots, room_slots);
+    s.last = s.stage;
+    s.buffer = -1;
+    e->k->slots[e->k->num_slots] = s;
+    return e->k->num_slots++;
+}
+
+static int add_access(emitter *e, const tt_operand *o, int level) {
+    tt_kernel *k = e->k;
+    int nd = level ? e->d->nd : e->d->kept;
+    tt_access a = {.storage = o->id, .dtype = (int16_t)o->dtype, .level = (int16_t)level, .offset = o->offset, .one = 1};
+    for (int d = 0; d < nd; d++) {
+        a.strides[d] = o->steps[d];
+        a.one &= o->steps[d] == 0;
+    }
+    for (int i = 0; i < k->num_accesses; i++) {
+        const tt_access *b = &k->accesses[i];
+        if (b->storage == a.storage && b->dtype == a.dtype && b->level == level && b->offset == a.offset &&
+            memcmp(b->strides, a.strides, sizeof a.strides) == 0) return i;
+    }
+    MORE(e, accesses, num_accesses, room_accesses);
+    k->accesses[k->num_accesses] = a;
+    return k->num_accesses++;
+}
+
+static void use(emitter *e, int slot, int stage) {
+    tt_slot *s = &e->k->slots[slot];
+    if (s->last < stage) s->last = (int16_t)stage;
+    if (s->kind == TT_SLOT_ROW) use(e, s->from, stage);
+}
+
+/* The first stage in which a node at `level` can work with the slot. */
+static int ready(const emitter *e, int slot, int level) {
+    const tt_slot *s = &e->k->slots[slot];
+    if (s->kind == TT_SLOT_ROW) return e->k->slots[s->from].stage + 1;
+    if (s->kind != TT_SLOT_TEMP && s->kind != TT_SLOT_RESULT) return 0;
+    return s->stage + (s->level == 0 && level == 1);
+}
+
+static int instruction(emitter *e, int kind, int op, int dtype, int to, int level, int n, const int *in, int result, int node) {
+    tt_kernel *k = e->k;
+    int stage = 0;
+    for (int j = 0; j < n; j++) {
+        int s = ready(e, in[j], level);
+        if (s > stage) stage = s;
+    }
+    tt_instr x = {.kind = (int16_t)kind, .op = (int16_t)op, .dtype = (int16_t)dtype, .to = (int16_t)to, .stage = (int16_t)stage,
+                  .level = (int16_t)level, .in = {-1, -1, -1}, .node = node};
+    for (int j = 0; j < n; j++) x.in[j] = (int16_t)in[j];
+    for (int i = 0; i < k->num_instrs; i++) { /* done already? */
+        const tt_instr *y = &k->instrs[i];
+        if (y->kind == x.kind && y->op == x.op && y->dtype == x.dtype && y->to == x.to && y->level == x.level &&
+            memcmp(y->in, x.in, sizeof x.in) == 0 && kind != TT_INSTR_MOVE) return y->out;
+    }
+    for (int j = 0; j < n; j++) use(e, in[j], stage);
+    x.out = (int16_t)add_slot(e, (tt_slot){.kind = TT_SLOT_TEMP, .dtype = (int16_t)result, .level = (int16_t)level, .stage = (int16_t)stage});
+    MORE(e, instrs, num_instrs, room_instrs);
+    k->instrs[k->num_instrs++] = x;
+    return x.out;
+}
+
+static int cast(emitter *e, int slot, int to, int node) {
+    const tt_slot *s = &e->k->slots[slot];
+    if (s->dtype == to) return slot;
+    return instruction(e, TT_INSTR_CAST, 0, s->dtype, to, s->level, 1, &slot, to, node);
+}
+
+static int find_slot(const emitter *e, int kind, int level, int index, int dtype, int from) {
+    for (int i = 0; i < e->k->num_slots; i++) {
+        const tt_slot *s = &e->k->slots[i];
+        if (s->kind == kind && s->level == level && s->index == index && s->dtype == dtype && s->from == from) return i;
+    }
+    return -1;
+}
+
+/* A level-0 value, for the elements of its rows. */
+static int spread(emitter *e, int from) {
+    const tt_slot *s = &e->k->slots[from];
+    int found = find_slot(e, TT_SLOT_ROW, 1, 0, s->dtype, from);
+    return found >= 0 ? found : add_slot(e, (tt_slot){.kind = TT_SLOT_ROW, .dtype = s->dtype, .level = 1, .from = (int16_t)from});
+}
+
+/* An operand of a node at `level`, in the dtype wanted. */
+static int operand(emitter *e, const tt_operand *o, int level, int want, int node) {
+    if (o->mode == TT_MODE_NUMBER) {
+        int found = find_slot(e, TT_SLOT_CONST, level, o->id, want, 0);
+        return found >= 0 ? found : add_slot(e, (tt_slot){.kind = TT_SLOT_CONST, .dtype = (int16_t)want, .level = (int16_t)level, .index = o->id});
+    }
+    if (o->inside >= 0) {
+        int slot = cast(e, e->nodes[o->writer].slot, want, node);
+        return o->inside == 0 && level == 1 ? spread(e, slot) : slot;
+    }
+    int access = add_access(e, o, level);
+    if (e->failed) return 0;
+    int kind = e->k->accesses[access].one ? TT_SLOT_ONE : TT_SLOT_LOAD;
+    int slot = find_slot(e, kind, level, access, o->dtype, 0);
+    if (slot < 0) slot = add_slot(e, (tt_slot){.kind = (int16_t)kind, .dtype = (int16_t)o->dtype, .level = (int16_t)level, .index = access});
+    return e->failed ? 0 : cast(e, slot, want, node);
+}
+
+/* The last stage in which the place that `o` writes is still looked at by what came before. */
+static int last_look(const emitter *e, const tt_operand *o) {
+    int stage = 0;
+    for (int i = 0; i < e->k->num_slots; i++) {
+        const tt_slot *s = &e->k->slots[i];
+        if ((s->kind == TT_SLOT_LOAD || s->kind == TT_SLOT_ONE) && e->k->accesses[s->index].storage == o->id && s->last > stage)
+            stage = s->last;
+    }
+    return stage;
+}
+
+static int store(emitter *e, int slot, const tt_operand *o, int level) {
+    int access = add_access(e, o, level), stage = last_look(e, o);
+    if (e->failed) return 0;
+    tt_slot *s = &e->k->slots[slot];
+    int made = s->kind == TT_SLOT_TEMP || s->kind == TT_SLOT_RESULT ? s->stage : ready(e, slot, level);
+    if (stage < made) stage = made;
+    MORE(e, stores, num_stores, room_stores);
+    e->k->stores[e->k->num_stores++] = (tt_store){.slot = (int16_t)slot, .stage = (int16_t)stage, .access = access};
+    use(e, slot, stage);
+    return 0;
+}
+
+static int reduce(emitter *e, tt_node *node, int number) {
+    tt_kernel *k = e->k;
+    tt_fold f = {.reducer = (int16_t)node->op, .dtype = (int16_t)node->dtype, .acc = (int16_t)node->o[0].dtype, .param = -1,
+                 .out = -1, .access = -1, .node = number};
+    if (k->walk == TT_WALK_CALL) {
+        f.slot = (int16_t)add_access(e, &node->o[1], 1);
+    } else {
+        int slot = operand(e, &node->o[1], 1, node->dtype, number);
+        if (e->failed) return 0;
+        f.slot = (int16_t)slot;
+        f.stage = (int16_t)ready(e, slot, 1);
+        if (node->n == 2 && k->walk == TT_WALK_ROWS) {
+            f.param = (int16_t)operand(e, &node->o[2], 0, node->o[0].dtype, number);
+            if (e->failed) return 0;
+            const tt_slot *p = &k->slots[f.param];
+            int after = p->kind == TT_SLOT_TEMP || p->kind == TT_SLOT_RESULT ? p->stage + 1 : 0;
+            if (after > f.stage) f.stage = (int16_t)after;
+            use(e, f.param, f.stage);
+        }
+        use(e, slot, f.stage);
+    }
+    if (node->n == 2 && k->walk != TT_WALK_ROWS) f.param = (int16_t)add_access(e, &node->o[2], 0);
+    if (k->walk == TT_WALK_ROWS)
+        f.out = (int16_t)(node->slot = add_slot(e, (tt_slot){.kind = TT_SLOT_RESULT, .dtype = node->o[0].dtype, .level = 0, .stage = f.stage}));
+    else f.access = add_access(e, &node->o[0], 0);
+    MORE(e, folds, num_folds, room_folds);
+    k->folds[k->num_folds++] = f;
+    if (k->walk == TT_WALK_ROWS && node->stored) store(e, node->slot, &node->o[0], 0);
+    return 0;
+}
+
+static void compute(emitter *e, tt_node *node, int number) {
+    int in[3], level = node->level, dtype = node->dtype;
+    if (node->kind == TT_NODE_COPY) {
+        int slot = operand(e, &node->o[1], level, node->o[0].dtype, number);
+        if (e->failed) return;
+        /* Memory may be written over before the copy is used. */
+        int kind = e->k->slots[slot].kind;
+        node->slot = kind == TT_SLOT_LOAD || kind == TT_SLOT_ONE
+                         ? instruction(e, TT_INSTR_MOVE, 0, node->o[0].dtype, 0, level, 1, &slot, node->o[0].dtype, number)
+                         : slot;
+    } else {
+        for (int j = 0; j < node->n && !e->failed; j++)
+            in[j] = operand(e, &node->o[j + 1], level, tt_compute_of(node->op, j + 1, dtype), number);
+        if (e->failed) return;
+        int result = tt_compute_of(node->op, 0, dtype);
+        node->slot = instruction(e, TT_INSTR_OP, node->op, tt_compute_dtype(dtype), 0, level, node->n, in, result, number);
+        if (!e->failed) node->slot = cast(e, node->slot, node->o[0].dtype, number);
+    }
+    if (!e->failed && node->stored) store(e, node->slot, &node->o[0], level);
+}
+
+
+/* Dimensions that every access walks through in one go become one. A FLAT walk goes in the order of its first store; the
+ * others' order is fixed, and the rows' dimensions stay as they are for the accesses of level 0. */
+static void coalesce(tt_kernel *k, const tt_draft *d) {
+    int order[TT_MAX_NDIM], group[TT_MAX_NDIM], kept = k->walk == TT_WALK_ROWS ? d->kept : 0;
+    const tt_access *lead = k->walk == TT_WALK_FLAT && k->num_stores ? &k->accesses[k->stores[0].access] : NULL;
+    for (int i = 0; i < d->nd; i++) {
+        int at = i;
+        while (lead && at > 0 && lead->strides[order[at - 1]] < lead->strides[i]) {
+            order[at] = order[at - 1];
+            at--;
+        }
+        order[at] = i;
+    }
+    k->ndim = 0;
+    for (int m = 0; m < d->nd; m++) {
+        int i = order[m];
+        bool joins = m > kept && k->walk != TT_WALK_CALL;
+        for (int a = 0; joins && a < k->num_accesses; a++)
+            if (k->accesses[a].level == 1)
+                joins = k->accesses[a].strides[order[m - 1]] == k->accesses[a].strides[i] * d->space[i];
+        if (!joins) k->shape[k->ndim++] = 1;
+        group[m] = k->ndim - 1;
+        k->shape[group[m]] *= d->space[i];
+    }
+    if (k->ndim == 0) k->shape[k->ndim++] = 1;
+    for (int a = 0; a < k->num_accesses; a++) {
+        tt_access *x = &k->accesses[a];
+        int64_t old[TT_MAX_NDIM], dense = tt_itemsizes[x->dtype];
+        memcpy(old, x->strides, sizeof old);
+        if (x->level == 1) {
+            memset(x->strides, 0, sizeof x->strides);
+            for (int m = 0; m < d->nd; m++) x->strides[group[m]] = old[order[m]];
+        }
+        x->flat = 1;
+        for (int i = (x->level ? k->ndim : d->kept) - 1; i >= 0; i--) {
+            x->flat &= x->strides[i] == dense || k->shape[i] == 1;
+            dense *= k->shape[i];
+        }
+    }
+}
+
+static void geometry(tt_kernel *k, const tt_draft *d) {
+    k->walk = (int16_t)d->walk;
+    k->kept = (int16_t)d->kept;
+    k->numel = d->numel;
+    int reduced_end = d->nd;
+    if (d->walk == TT_WALK_COLUMNS)
+        while (!(d->mask >> (reduced_end - 1) & 1)) reduced_end--;
+    k->rows = k->row = k->inner = 1;
+    for (int i = 0; i < d->nd; i++) *(i < d->kept ? &k->rows : i < reduced_end ? &k->row : &k->inner) *= d->space[i];
+    if (d->walk == TT_WALK_CALL) k->row = d->mask;
+    k->block = d->numel < TT_BLOCK ? (d->numel + 63) / 64 * 64 : TT_BLOCK;
+    if (d->walk == TT_WALK_ROWS) {
+        int64_t together = TT_BLOCK / k->row;
+        if (k->row >= TT_BLOCK / 2) k->block = k->row < TT_BLOCK ? k->row : TT_BLOCK;
+        else k->block = (together < k->rows ? together : k->rows) * k->row;
+    }
+}
+
+static int by_stage(const void *a, const void *b) {
+    const tt_instr *x = a, *y = b;
+    if (x->stage != y->stage) return x->stage - y->stage;
+    if (x->level != y->level) return y->level - x->level;
+    return x->out - y->out; /* slots are numbered in the order of instructions */
+}
+
+/* Buffers: by size of the element, so that one that is free can be taken over. */
+typedef struct {
+    int64_t next;         /* in units of 64 bytes */
+    int free[4][256], num_free[4];
+} arena;
+
+static int units(const tt_kernel *k, const tt_slot *s) {
+    int64_t n = k->block;
+    if (s->level == 0) n = k->walk == TT_WALK_ROWS && k->block >= k->row ? k->block / k->row : 1;
+    else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->row > n) n = k->row;
+    return (int)((n * tt_itemsizes[s->dtype] + 63) / 64);
+}
+
+static int take_buffer(arena *m, const tt_kernel *k, const tt_slot *s, bool reusable) {
+    int c = __builtin_ctz((unsigned)tt_itemsizes[s->dtype]);
+    if (reusable && m->num_free[c]) return m->free[c][--m->num_free[c]];
+    int at = (int)m->next;
+    m->next += units(k, s);
+    return at;
+}
+
+static bool assign_buffers(tt_kernel *k) {
+    arena m = {0};
+    int *last_use = malloc(sizeof(int) * ((size_t)k->num_slots + 1));
+    if (!last_use) return false;
+    for (int s = 0; s < k->num_slots; s++) {
+        tt_slot *x = &k->slots[s];
+        bool direct = x->kind == TT_SLOT_LOAD && k->accesses[x->index].flat;
+        last_use[s] = -1;
+        x->buffer = -1;
+        if (x->kind == TT_SLOT_TEMP && x->level == 1 && x->last == x->stage) continue; /* below */
+        if (!direct) x->buffer = take_buffer(&m, k, x, false);
+    }
+    for (int f = 0; f < k->num_folds; f++)
+        if (k->walk == TT_WALK_ROWS) {
+            int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+            k->folds[f].partials = (int32_t)m.next;
+            m.next += (blocks * tt_itemsizes[k->folds[f].acc] + 63) / 64;
+        }
+    for (int i = 0; i < k->num_instrs; i++)
+        for (int j = 0; j < 3; j++)
+            if (k->instrs[i].in[j] >= 0) last_use[k->instrs[i].in[j]] = i;
+    for (int i = 0; i < k->num_stores; i++) last_use[k->stores[i].slot] = k->num_instrs;
+    for (int i = 0; i < k->num_folds && k->walk != TT_WALK_CALL; i++) last_use[k->folds[i].slot] = k->num_instrs;
+    for (int i = 0; i < k->num_instrs; i++) {
+        const tt_instr *x = &k->instrs[i];
+        if (i > 0 && x->stage != k->instrs[i - 1].stage) memset(m.num_free, 0, sizeof m.num_free);
+        if (x->level == 0) continue;
+        for (int j = 0; j < 3; j++) { /* an operand needed no more makes room for the result */
+            int s = x->in[j];
+            if (s < 0 || (j > 0 && s == x->in[0]) || (j > 1 && s == x->in[1])) continue;
+            const tt_slot *y = &k->slots[s];
+            int c = __builtin_ctz((unsigned)tt_itemsizes[y->dtype]);
+            if (y->kind == TT_SLOT_TEMP && y->level == 1 && y->last == y->stage && last_use[s] == i && m.num_free[c] < 256)
+                m.free[c][m.num_free[c]++] = y->buffer;
+        }
+        tt_slot *out = &k->slots[x->out];
+        if (out->buffer < 0) out->buffer = take_buffer(&m, k, out, true);
+    }
+    k->arena = m.next * 64;
+    free(last_use);
+    return true;
+}
+
+bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes) {
+    emitter e = {.k = k, .d = d, .nodes = nodes};
+    geometry(k, d);
+    for (int i = 0; i < num_nodes && !e.failed; i++) {
+        if (nodes[i].dead || nodes[i].kernel != number) continue;
+        if (nodes[i].kind == TT_NODE_REDUCE) reduce(&e, &nodes[i], i);
+        else compute(&e, &nodes[i], i);
+    }
+    if (e.failed) return false;
+    coalesce(k, d);
+    if (k->num_instrs) qsort(k->instrs, (size_t)k->num_instrs, sizeof *k->instrs, by_stage);
+    int stages = 0, weight = k->num_accesses;
+    for (int i = 0; i < k->num_instrs; i++) {
+        if (k->instrs[i].stage > stages) stages = k->instrs[i].stage;
+        if (k->instrs[i].level == 1) weight += k->instrs[i].kind == TT_INSTR_OP ? tt_op_weight(k->instrs[i].op) : 1;
+    }
+    for (int i = 0; i < k->num_folds; i++)
+        if (k->folds[i].stage > stages) stages = k->folds[i].stage;
+    for (int i = 0; i < k->num_stores; i++)
+        if (k->stores[i].stage > stages) stages = k->stores[i].stage;
+    k->num_stages = (int16_t)(stages + 1);
+    k->weight = (int16_t)(weight < 30000 ? weight : 30000);
+    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled))) return false;
+    if (!assign_buffers(k)) return false;
+    while (k->walk == TT_WALK_FLAT && k->arena > 40960 && k->block > 256) {
+        k->block /= 2;
+        if (!assign_buffers(k)) return false;
+    }
+    return true;
+}

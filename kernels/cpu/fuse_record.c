@@ -1,0 +1,331 @@
+/* Fused mode's recorder: Note [Fused mode] in fuse.h. */
+#include "fuse.h"
+#include <stdlib.h>
+#include <string.h>
+
+__thread tt_trace *tt_recorder;
+int tt_fuse_everywhere;
+static __thread tt_trace *mine; /* kept for the thread's next time */
+static int64_t settings[TT_FUSE_SETTINGS] = {[TT_FUSE_HOT_RUNS] = 3};
+static int64_t stats[TT_FUSE_STATS];
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
+int64_t tt_fuse_set(int setting, int64_t value) { return __atomic_exchange_n(&settings[setting], value, __ATOMIC_RELAXED); }
+int64_t tt_fuse_setting(int setting) { return __atomic_load_n(&settings[setting], __ATOMIC_RELAXED); }
+void tt_fuse_count(int what, int64_t by) { __atomic_fetch_add(&stats[what], by, __ATOMIC_RELAXED); }
+void tt_fuse_stats(int64_t *out) { memcpy(out, stats, sizeof stats); }
+
+/* Forgets what was recorded; the storages are as they are. The lock is held. */
+static void clear(tt_trace *t) {
+    for (int k = 0; k < t->num_storages; k++) {
+        tt_pending *p = &t->storages[k];
+        if (!p->storage) continue;
+        __atomic_store_n(&p->storage->pending, NULL, __ATOMIC_RELEASE);
+        if (p->held) tt_storage_unref(p->storage);
+    }
+    t->num_nodes = t->num_storages = t->num_numbers = 0;
+    t->num_words = 0;
+    t->ndim = -1;
+}
+
+/* What the last run of this thread was, for those who watch: told after the lock is let go, since they run Python. */
+static __thread struct { tt_program *program; int reason; } watched;
+
+static void tell(void) {
+    tt_program *p = watched.program;
+    watched.program = NULL;
+    if (!p) return;
+    tt_fuse_watch(p, watched.reason);
+    tt_program_done(p);
+}
+
+/* Runs what is pending; on failure it stays pending. The lock is held; call tell() without it. */
+static bool run(tt_trace *t, int reason) {
+    if (!t->num_nodes) {
+        clear(t);
+        return true;
+    }
+    int hit;
+    tt_program *p = tt_program_of(t, &hit);
+    tt_fuse_count(hit ? TT_FUSE_HITS : TT_FUSE_MISSES, 1);
+    if (!p) return false;
+    bool ok = tt_program_run(p, t);
+    if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & 1 && !watched.program) {
+        watched.program = p;
+        watched.reason = reason;
+    } else tt_program_done(p);
+    if (!ok) return false;
+    tt_fuse_count(TT_FUSE_RECORDED, t->num_nodes);
+    tt_fuse_count(TT_FUSE_PROGRAMS, 1);
+    clear(t);
+    return true;
+}
+
+static bool run_locked(tt_trace *t, int reason) {
+    pthread_mutex_lock(&t->lock);
+    bool ok = run(t, reason);
+    pthread_mutex_unlock(&t->lock);
+    tell();
+    return ok;
+}
+
+/* Runs the recording that a storage is pending in. It may be another thread's, which may run or clear it meanwhile;
+ * a trace is never freed, so that its lock can always be taken. */
+static bool settle(tt_storage *s, bool write, int reason) {
+    for (;;) {
+        tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
+        if (!p) return true;
+        tt_trace *t = p->trace;
+        pthread_mutex_lock(&t->lock);
+        bool ok = true;
+        if (s->pending && s->pending->trace == t && (write || s->pending->written))
+            ok = run(t, t == tt_recorder ? reason : TT_FLUSH_THREAD);
+        else if (s->pending && s->pending->trace == t) { /* only read: its elements are there */
+            pthread_mutex_unlock(&t->lock);
+            return true;
+        }
+        pthread_mutex_unlock(&t->lock);
+        tell();
+        if (!ok) {
+            tt_settle_failed = true;
+            return false;
+        }
+    }
+}
+
+bool tt_settle(const tt_array *a, bool write) {
+    return settle(a->storage, write, write ? TT_FLUSH_WRITE : TT_FLUSH_OPERATOR);
+}
+
+int tt_sync(tt_array *a, int share) {
+    if (!settle(a->storage, share, share ? TT_FLUSH_SHARED : TT_FLUSH_VALUE)) {
+        tt_settle_failed = false;
+        return -1;
+    }
+    if (share) a->storage->shared = 1;
+    return 0;
+}
+
+void tt_forget(tt_storage *s) {
+    for (;;) {
+        tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
+        if (!p) return;
+        tt_trace *t = p->trace;
+        pthread_mutex_lock(&t->lock);
+        if (s->pending == p && p->storage == s) {
+            p->storage = NULL;
+            s->pending = NULL;
+        }
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
+/* Traces of threads that ended, for others: a trace is never freed, see settle. */
+static tt_trace *spare[64];
+static int num_spare;
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep(tt_trace *t) {
+    pthread_mutex_lock(&spare_lock);
+    if (num_spare < 64) spare[num_spare++] = t;
+    pthread_mutex_unlock(&spare_lock);
+}
+
+/* A thread that ends inside of the mode: what it recorded is run. */
+static void thread_ends(void *trace) {
+    tt_trace *t = trace;
+    pthread_mutex_lock(&t->lock);
+    if (!run(t, TT_FLUSH_LEAVE)) clear(t);
+    if (watched.program) tt_program_done(watched.program);
+    watched.program = NULL;
+    t->depth = 0;
+    pthread_mutex_unlock(&t->lock);
+    keep(t);
+}
+
+static void make_exit_key(void) { pthread_key_create(&exit_key, thread_ends); }
+
+static tt_trace *trace_of_thread(void) {
+    if (mine) return mine;
+    pthread_mutex_lock(&spare_lock);
+    if (num_spare) mine = spare[--num_spare];
+    pthread_mutex_unlock(&spare_lock);
+    if (!mine) {
+        if (!(mine = calloc(1, sizeof *mine))) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
+        pthread_mutex_init(&mine->lock, NULL);
+        mine->ndim = -1;
+    }
+    pthread_once(&exit_once, make_exit_key);
+    pthread_setspecific(exit_key, mine);
+    return mine;
+}
+
+int tt_fuse_enter(void) {
+    tt_trace *t = trace_of_thread();
+    if (!t) return -1;
+    t->depth++;
+    tt_recorder = t;
+    return t->depth;
+}
+
+int tt_fuse_leave(void) {
+    tt_trace *t = mine;
+    if (!t || !t->depth) return 0;
+    if (--t->depth) return t->depth;
+    tt_recorder = NULL;
+    return run_locked(t, TT_FLUSH_LEAVE) ? 0 : -1;
+}
+
+int tt_fuse_join(void) { return tt_fuse_enter() > 0; }
+
+int tt_fuse_flush(void) { return !mine || run_locked(mine, TT_FLUSH_ASKED) ? 0 : -1; }
+int tt_fuse_depth(void) { return mine ? mine->depth : 0; }
+int tt_fuse_pending(void) { return mine ? mine->num_nodes : 0; }
+
+/* Recording. The lock is held from here on. */
+
+bool tt_trace_room(tt_trace *t, int64_t words) {
+    if (t->num_words + words <= t->room) return true;
+    int64_t room = 2 * t->room + 1024;
+    int64_t *more = realloc(t->words, (size_t)room * 8);
+    if (!more) return false;
+    t->words = more;
+    t->room = room;
+    return true;
+}
+
+/* The storage's number in this recording; -1: it is pending in another one. */
+static int number_of(tt_trace *t, tt_storage *s, bool whole) {
+    tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
+    if (p) return p->trace == t ? p->id : -1;
+    int id = t->num_storages++;
+    p = &t->storages[id];
+    *p = (tt_pending){.trace = t, .storage = s, .nbytes = s->nbytes, .id = id, .held = !whole};
+    if (!whole) tt_storage_ref(s);
+    __atomic_store_n(&s->pending, p, __ATOMIC_RELEASE);
+    return id;
+}
+
+static int number_of_constant(tt_trace *t, const tt_array *a) {
+    tt_number c = {.dtype = a->dtype};
+    memcpy(&c.bits, a->data, (size_t)tt_itemsizes[a->dtype]);
+    for (int k = t->num_numbers - 1; k >= 0 && k >= t->num_numbers - 8; k--)
+        if (t->numbers[k].bits == c.bits && t->numbers[k].dtype == c.dtype) return k;
+    t->numbers[t->num_numbers] = c;
+    return t->num_numbers++;
+}
+
+static bool is_number(const tt_array *a) { return a->flags & TT_FLAG_WEAK; }
+
+static bool same_shape(const tt_array *a, int ndim, const int64_t *shape) {
+    return a->ndim == ndim && memcmp(a->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
+}
+
+static int64_t *put_layout(int64_t *w, const tt_array *a) {
+    *w++ = a->data - a->storage->data;
+    *w++ = a->ndim;
+    for (int d = 0; d < a->ndim; d++) *w++ = a->shape[d];
+    for (int d = 0; d < a->ndim; d++) *w++ = a->strides[d];
+    return w;
+}
+
+/* Notes a node down. out and in are the operands as they are now, `shape` is what is walked over. */
+static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int n, tt_array *const *in, int ndim,
+                   const int64_t *shape, int64_t mask) {
+    if (!tt_trace_room(t, 3 + TT_MAX_NDIM + 4 * (2 + 2 * TT_MAX_NDIM) + 2)) return false;
+    /* Operands first: the storage of the result is numbered after those it is made from. */
+    int64_t ids[4], modes = 0, dtypes = 0;
+    for (int k = 1; k <= n + 1; k++) {
+        int which = k <= n ? k : 0;
+        const tt_array *a = which ? in[which - 1] : out;
+        int64_t mode = TT_MODE_FULL;
+        if (which && is_number(a)) {
+            ids[which] = number_of_constant(t, a);
+            mode = TT_MODE_NUMBER;
+        } else {
+            /* What is written whole need not be held: its old elements are nobody's concern. */
+            bool whole = !which && a->storage->nbytes == a->numel * tt_itemsizes[a->dtype];
+            if ((ids[which] = number_of(t, a->storage, whole)) < 0) return false;
+            if (a->flags & TT_FLAG_CONTIGUOUS && a->data == a->storage->data && same_shape(a, ndim, shape))
+                mode = TT_MODE_PLAIN;
+        }
+        modes |= mode << (2 * which);
+        dtypes |= (int64_t)a->dtype << (4 * which);
+    }
+    t->storages[ids[0]].written = true;
+    bool again = t->ndim == ndim && memcmp(t->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
+    int64_t *w = t->words + t->num_words;
+    *w++ = kind | op << 8 | dtype << 16 | n << 24 | ((again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9) << 32;
+    int64_t operands = ids[0];
+    for (int k = 1; k <= n; k++) operands |= ids[k] << (16 * k);
+    *w++ = operands;
+    if (!again) {
+        t->ndim = ndim;
+        *w++ = ndim;
+        for (int d = 0; d < ndim; d++) *w++ = t->shape[d] = shape[d];
+    }
+    if (kind == TT_NODE_REDUCE) *w++ = mask;
+    for (int k = 0; k <= n; k++)
+        if ((modes >> (2 * k) & 3) == TT_MODE_FULL) w = put_layout(w, k ? in[k - 1] : out);
+    t->num_words = w - t->words;
+    t->num_nodes++;
+    return true;
+}
+
+/* An operand as recording may keep it: settled if another thread's, copied if others may write it meanwhile. */
+static bool take(tt_array **a, tt_array **copy) {
+    *copy = NULL;
+    if (is_number(*a)) return true;
+    tt_storage *s = (*a)->storage;
+    tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
+    if (p && p->trace != tt_recorder && !settle(s, true, TT_FLUSH_THREAD)) return false;
+    if (!s->shared) return true;
+    *copy = *a = tt_clone_now(*a);
+    return *a;
+}
+
+static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *const *operands, int ndim,
+                   const int64_t *shape, int64_t mask) {
+    tt_trace *t = tt_recorder;
+    tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
+    if (out->storage->shared || (out->flags & TT_FLAG_DEVICE)) return false;
+    if (out->storage->pending && out->storage->pending->trace != t && !settle(out->storage, true, TT_FLUSH_THREAD)) {
+        tt_settle_failed = false;
+        return false;
+    }
+    bool ok = true;
+    for (int k = 0; ok && k < n; k++) {
+        in[k] = operands[k];
+        ok = take(&in[k], &copies[k]);
+    }
+    if (ok) {
+        pthread_mutex_lock(&t->lock);
+        bool full = t->num_nodes >= TT_FUSE_NODES || t->num_storages + 4 > TT_FUSE_STORAGES ||
+                    t->num_numbers + 3 > TT_FUSE_CONSTANTS;
+        ok = (!full || run(t, TT_FLUSH_LIMIT)) && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
+        int node = t->num_nodes - 1;
+        pthread_mutex_unlock(&t->lock);
+        tell();
+        if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & 2) tt_fuse_where(node);
+    }
+    tt_settle_failed = false; /* the caller settles the operands himself, and says so if that fails */
+    for (int k = 0; k < n; k++)
+        if (copies[k]) tt_free(copies[k]);
+    return ok;
+}
+
+bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
+    return record(TT_NODE_OP, op, dtype, out, n, in, out->ndim, out->shape, 0);
+}
+
+bool tt_record_copy(tt_array *out, tt_array *a) {
+    if (!is_number(a) && a->storage == out->storage && tt_overlaps(a, out)) return false;
+    for (int d = 0; d < out->ndim; d++) /* elements written more than once, in an order of their own */
+        if (out->shape[d] > 1 && out->strides[d] == 0) return false;
+    return record(TT_NODE_COPY, 0, out->dtype, out, 1, &a, out->ndim, out->shape, 0);
+}
+
+bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param) {
+    return record(TT_NODE_REDUCE, reducer, read, out, param ? 2 : 1, (tt_array *[]){a, param}, a->ndim, a->shape, mask);
+}

@@ -1,0 +1,449 @@
+/* Fused mode's interpreter: runs a program's kernels over memory, block by block. A kernel whose stages were compiled
+ * takes the compiled functions in the place of their instructions; all else is the same. */
+#include "fuse_plan.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define ROW 512      /* as in iterate.c: rows this long are not mixed in a block, so that most operands lie in place */
+#define WORK 65536   /* additions that are worth a thread */
+#define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
+#define MOST_ACCESSES (3 * TT_FUSE_KERNEL_NODES)
+
+typedef struct {
+    const tt_kernel *k;
+    char **data;              /* of each access */
+    const tt_number *numbers;
+    char *arenas;             /* one for each thread that may work at a time */
+    int64_t arena_size;
+    int num_arenas;
+    unsigned char *busy;
+    char **parts;             /* FOLD, COLUMNS: of each fold, the blocks' results */
+    bool direct;              /* every operand lies in place: no need for blocks */
+} job;
+
+/* One thread's view of a kernel at work. */
+typedef struct {
+    const job *j;
+    const tt_kernel *k;
+    char *arena, **p; /* p: of each slot */
+    int which;
+} worker;
+
+/* The n elements of an access from the logical position `at` on: where they lie, or gathered in `buffer`. */
+typedef struct {
+    int ndim, size;
+    const int64_t *shape, *strides;
+    char *data;
+} walk;
+
+static void copy_run(char *out, int64_t out_step, const char *in, int64_t in_step, int64_t n, int size) {
+    tt_move(out, out_step, in, in_step, n, size);
+}
+
+static void move_block(const walk *w, int64_t at, int64_t n, char *buffer, bool gather) {
+    int64_t index[TT_MAX_NDIM], rest = at;
+    int last = w->ndim - 1;
+    char *p = w->data;
+    for (int d = last; d >= 0; d--) {
+        index[d] = rest % w->shape[d];
+        rest /= w->shape[d];
+        p += index[d] * w->strides[d];
+    }
+    while (n > 0) {
+        int64_t run = w->shape[last] - index[last];
+        if (run > n) run = n;
+        if (gather) copy_run(buffer, w->size, p, w->strides[last], run, w->size);
+        else copy_run(p, w->strides[last], buffer, w->size, run, w->size);
+        buffer += run * w->size;
+        n -= run;
+        p += run * w->strides[last];
+        index[last] += run;
+        for (int d = last; d > 0 && index[d] == w->shape[d]; d--) {
+            p += w->strides[d - 1] - w->shape[d] * w->strides[d];
+            index[d] = 0;
+            index[d - 1]++;
+        }
+    }
+}
+
+/* Where n elements from `at` on lie together; NULL if they do not. */
+static char *in_place(const tt_access *a, const walk *w, int64_t at, int64_t n) {
+    if (a->flat) return w->data + at * w->size;
+    int last = w->ndim - 1;
+    int64_t row = w->shape[last], in_row = at % row, rest = at / row;
+    if (in_row + n > row || (w->strides[last] != w->size && n > 1)) return NULL;
+    char *p = w->data + in_row * w->strides[last];
+    for (int d = last - 1; d >= 0; d--) {
+        p += rest % w->shape[d] * w->strides[d];
+        rest /= w->shape[d];
+    }
+    return p;
+}
+
+static walk walk_of(const job *j, int access) {
+    const tt_access *a = &j->k->accesses[access];
+    bool rows = a->level == 0 && j->k->walk == TT_WALK_ROWS;
+    return (walk){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
+                  .strides = a->strides, .data = j->data[access]};
+}
+
+static char *buffer_of(const worker *w, int slot) {
+    int at = w->k->slots[slot].buffer;
+    return at < 0 ? NULL : w->arena + (int64_t)at * 64;
+}
+
+/* The slots whose place does not depend on the block. */
+static void begin_work(worker *w) {
+    const tt_kernel *k = w->k;
+    for (int s = 0; s < k->num_slots; s++) {
+        const tt_slot *x = &k->slots[s];
+        int size = tt_itemsizes[x->dtype];
+        char *p = w->p[s] = buffer_of(w, s);
+        if (x->kind != TT_SLOT_CONST && x->kind != TT_SLOT_ONE) continue;
+        if (x->kind == TT_SLOT_CONST) {
+            const tt_number *c = &w->j->numbers[x->index];
+            tt_isa->casts[c->dtype][x->dtype](p, &c->bits, 1);
+        } else memcpy(p, w->j->data[x->index], (size_t)size);
+        int64_t n = x->level ? k->block : k->block >= k->row ? k->block / k->row : 1;
+        if (n > 1) tt_move(p + size, size, p, 0, n - 1, size);
+    }
+}
+
+static void instructions(const worker *w, int stage, int level, int64_t n) {
+    const tt_kernel *k = w->k;
+    for (int i = 0; i < k->num_instrs; i++) {
+        const tt_instr *x = &k->instrs[i];
+        if (x->stage != stage || x->level != level) continue;
+        if (x->kind == TT_INSTR_OP) {
+            char *p[4] = {w->p[x->out], w->p[x->in[0]], x->in[1] >= 0 ? w->p[x->in[1]] : NULL, x->in[2] >= 0 ? w->p[x->in[2]] : NULL};
+            tt_isa->ops[x->op][x->dtype](p, n);
+        } else if (x->kind == TT_INSTR_CAST) tt_isa->casts[x->dtype][x->to](w->p[x->out], w->p[x->in[0]], n);
+        else memcpy(w->p[x->out], w->p[x->in[0]], (size_t)(n * tt_itemsizes[x->dtype]));
+    }
+}
+
+/* Loads of a level before a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
+static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group) {
+    const tt_kernel *k = w->k;
+    for (int s = 0; s < k->num_slots; s++) {
+        const tt_slot *x = &k->slots[s];
+        if (x->level != level || x->last < stage) continue;
+        if (x->kind == TT_SLOT_LOAD) {
+            walk a = walk_of(w->j, x->index);
+            char *p = in_place(&k->accesses[x->index], &a, at, n);
+            if (!p) move_block(&a, at, n, p = buffer_of(w, s), true);
+            w->p[s] = p;
+        } else if (x->kind == TT_SLOT_TEMP && level == 1) {
+            w->p[s] = buffer_of(w, s);
+            if (x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
+        } else if (x->kind == TT_SLOT_ROW && k->slots[x->from].stage < stage) {
+            /* for each row of the group its value; a row that fills blocks has one value for all of them */
+            int size = tt_itemsizes[x->dtype];
+            const char *value = w->p[x->from];
+            char *p = buffer_of(w, s);
+            int64_t row = k->row < n ? k->row : n;
+            for (int64_t r = 0; r * row < n; r++) tt_move(p + r * row * size, size, value + r * size, 0, row, size);
+            w->p[s] = p;
+        }
+    }
+    for (int i = 0; i < k->num_stores; i++) { /* a value made in this stage may be made where it belongs */
+        const tt_store *x = &k->stores[i];
+        const tt_slot *s = &k->slots[x->slot];
+        if (x->stage != stage || s->kind != TT_SLOT_TEMP || s->level != level || s->stage != stage || s->last > stage) continue;
+        walk a = walk_of(w->j, x->access);
+        char *p = in_place(&k->accesses[x->access], &a, at, n);
+        if (p && w->p[x->slot] == buffer_of(w, x->slot)) w->p[x->slot] = p;
+    }
+}
+
+static void end_block(worker *w, int stage, int level, int64_t at, int64_t n) {
+    const tt_kernel *k = w->k;
+    for (int i = 0; i < k->num_stores; i++) {
+        const tt_store *x = &k->stores[i];
+        if (x->stage != stage || k->slots[x->slot].level != level) continue;
+        walk a = walk_of(w->j, x->access);
+        char *p = in_place(&k->accesses[x->access], &a, at, n), *from = w->p[x->slot];
+        if (p == from) continue;
+        if (p) memcpy(p, from, (size_t)(n * a.size));
+        else move_block(&a, at, n, from, false);
+    }
+}
+
+static void work(worker *w, int stage, int64_t at, int64_t n, int64_t in_group) {
+    void (*compiled)(char **, int64_t) = (void (*)(char **, int64_t))w->k->compiled[stage];
+    begin_block(w, stage, 1, at, n, in_group);
+    if (compiled) compiled(w->p, n);
+    else instructions(w, stage, 1, n);
+    end_block(w, stage, 1, at, n);
+}
+
+static void start(worker *w, const job *j, char **slots) {
+    *w = (worker){.j = j, .k = j->k, .p = slots};
+    for (int i = 0;; i = (i + 1) % j->num_arenas) /* there are as many as threads: one is free */
+        if (!__atomic_exchange_n(&j->busy[i], 1, __ATOMIC_ACQUIRE)) {
+            w->which = i;
+            break;
+        }
+    w->arena = j->arenas + w->which * j->arena_size;
+    begin_work(w);
+}
+
+static void stop(worker *w) { __atomic_store_n(&w->j->busy[w->which], 0, __ATOMIC_RELEASE); }
+
+static void flat_range(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    const tt_kernel *k = j->k;
+    char *slots[MOST_SLOTS];
+    worker w;
+    int64_t row = k->shape[k->ndim - 1], most = j->direct && k->compiled[0] ? end - begin : k->block;
+    start(&w, j, slots);
+    for (int64_t at = begin; at < end;) {
+        int64_t n = end - at < most ? end - at : most, in_row = at % row;
+        if (row >= ROW && n > row - in_row) n = row - in_row;
+        work(&w, 0, at, n, 0);
+        at += n;
+    }
+    stop(&w);
+}
+
+/* The tree over the results of a row's blocks: Note [The tree of a reduction]. */
+static void join_blocks(const tt_reducer *r, char *parts, int64_t blocks, int64_t bytes, int64_t n) {
+    for (int64_t s = 1; s < blocks; s *= 2)
+        for (int64_t i = 0; i + s < blocks; i += 2 * s) r->join(parts + i * bytes, parts + (i + s) * bytes, n);
+}
+
+static void rows_range(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    const tt_kernel *k = j->k;
+    char *slots[MOST_SLOTS];
+    worker w;
+    int64_t together = k->block >= k->row ? k->block / k->row : 1, blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+    start(&w, j, slots);
+    for (int64_t g = begin; g < end; g++) {
+        int64_t first = g * together, rows = k->rows - first < together ? k->rows - first : together;
+        int64_t at = first * k->row, whole = rows * k->row;
+        for (int stage = 0; stage < k->num_stages; stage++) {
+            int64_t step = blocks > 1 ? TT_BLOCK : whole;
+            for (int64_t done = 0; done < whole; done += step) {
+                int64_t n = whole - done < step ? whole - done : step;
+                work(&w, stage, at + done, n, blocks > 1 ? done : 0);
+                for (int i = 0; i < k->num_folds; i++) {
+                    const tt_fold *f = &k->folds[i];
+                    if (f->stage != stage) continue;
+                    const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
+                    int size = tt_itemsizes[f->dtype], acc = tt_itemsizes[f->acc];
+                    const char *param = f->param >= 0 ? w.p[f->param] : NULL;
+                    if (blocks > 1) r->fold(w.arena + (int64_t)f->partials * 64 + done / TT_BLOCK * acc, w.p[f->slot], n, param);
+                    else
+                        for (int64_t q = 0; q < rows; q++)
+                            r->fold(w.p[f->out] + q * acc, w.p[f->slot] + q * k->row * size, k->row, param ? param + q * acc : NULL);
+                }
+            }
+            for (int i = 0; i < k->num_folds && blocks > 1; i++) {
+                const tt_fold *f = &k->folds[i];
+                if (f->stage != stage) continue;
+                int acc = tt_itemsizes[f->acc];
+                char *parts = w.arena + (int64_t)f->partials * 64;
+                join_blocks(tt_get_reducer(f->reducer, f->dtype), parts, blocks, acc, 1);
+                memcpy(w.p[f->out], parts, (size_t)acc);
+            }
+            begin_block(&w, stage, 0, first, rows, 0);
+            instructions(&w, stage, 0, rows);
+            end_block(&w, stage, 0, first, rows);
+        }
+    }
+    stop(&w);
+}
+
+static void fold_range(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    const tt_kernel *k = j->k;
+    char *slots[MOST_SLOTS];
+    worker w;
+    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+    start(&w, j, slots);
+    for (int64_t u = begin; u < end; u++) {
+        int64_t which = u / blocks, at = u % blocks * TT_BLOCK, n = k->row - at < TT_BLOCK ? k->row - at : TT_BLOCK;
+        work(&w, 0, which * k->row + at, n, 0);
+        for (int i = 0; i < k->num_folds; i++) {
+            const tt_fold *f = &k->folds[i];
+            int acc = tt_itemsizes[f->acc];
+            const char *param = f->param >= 0 ? j->data[f->param] + which * acc : NULL;
+            tt_get_reducer(f->reducer, f->dtype)->fold(j->parts[i] + u * acc, w.p[f->slot], n, param);
+        }
+    }
+    stop(&w);
+}
+
+#define TILE 256 /* elements of a row that are worked on side by side */
+
+/* One block of up to TT_BLOCK rows, one tile of columns: TT_LANES rows of accumulators, as in reduce_run.c. */
+static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, char *tile) {
+    const job *j = w->j;
+    const tt_kernel *k = w->k;
+    int64_t left = u % tiles * TILE, block = u / tiles % blocks, outer = u / tiles / blocks;
+    int64_t wide = k->inner - left < TILE ? k->inner - left : TILE;
+    int64_t row0 = block * TT_BLOCK, n = k->row - row0 < TT_BLOCK ? k->row - row0 : TT_BLOCK;
+    int64_t together = tiles == 1 ? TT_BLOCK / wide : 1;
+    if (k->block < together * wide) together = k->block / wide ? k->block / wide : 1;
+    for (int64_t r = 0; r < n; r += together) {
+        int64_t rows = n - r < together ? n - r : together;
+        work(w, 0, (outer * k->row + row0 + r) * k->inner + left, rows * wide, 0);
+        char *acc = tile;
+        for (int i = 0; i < k->num_folds; i++) {
+            const tt_fold *f = &k->folds[i];
+            const tt_reducer *red = tt_get_reducer(f->reducer, f->dtype);
+            int size = tt_itemsizes[f->dtype], asize = tt_itemsizes[f->acc];
+            const char *param = f->param >= 0 ? j->data[f->param] + (outer * k->inner + left) * asize : NULL;
+            for (int64_t q = 0; q < rows; q++)
+                (r + q < TT_LANES ? red->first : red->next)(acc + (r + q) % TT_LANES * wide * asize,
+                                                            w->p[f->slot] + q * wide * size, wide, param);
+            acc += TT_LANES * TILE * 8;
+        }
+    }
+    char *acc = tile;
+    for (int i = 0; i < k->num_folds; i++) {
+        const tt_fold *f = &k->folds[i];
+        int asize = tt_itemsizes[f->acc];
+        int64_t live = n < TT_LANES ? n : TT_LANES, pitch = wide * asize;
+        for (int64_t h = TT_LANES / 2; h > 0; h /= 2)
+            if (live > h) {
+                tt_get_reducer(f->reducer, f->dtype)->join(acc, acc + h * pitch, (live - h) * wide);
+                live = h;
+            }
+        memcpy(j->parts[i] + ((outer * blocks + block) * k->inner + left) * asize, acc, (size_t)pitch);
+        acc += TT_LANES * TILE * 8;
+    }
+}
+
+static void columns_range(void *context, int64_t begin, int64_t end) {
+    const job *j = context;
+    const tt_kernel *k = j->k;
+    char *slots[MOST_SLOTS];
+    worker w;
+    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
+    start(&w, j, slots);
+    for (int64_t u = begin; u < end; u++) columns_unit(&w, u, tiles, blocks, w.arena + k->arena);
+    stop(&w);
+}
+
+/* From the blocks' results to the results. */
+static void deliver(const job *j) {
+    const tt_kernel *k = j->k;
+    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+    for (int i = 0; i < k->num_folds; i++) {
+        const tt_fold *f = &k->folds[i];
+        int64_t bytes = k->inner * tt_itemsizes[f->acc];
+        for (int64_t u = 0; u < k->rows; u++) {
+            char *p = j->parts[i] + u * blocks * bytes;
+            join_blocks(tt_get_reducer(f->reducer, f->dtype), p, blocks, bytes, k->inner);
+            memcpy(j->data[f->access] + u * bytes, p, (size_t)bytes);
+        }
+    }
+}
+
+static bool call(const job *j) {
+    const tt_kernel *k = j->k;
+    const tt_fold *f = &k->folds[0];
+    const tt_access *from = &k->accesses[f->slot];
+    int size = tt_itemsizes[from->dtype], acc = tt_itemsizes[f->acc];
+    tt_array a = {.data = j->data[f->slot], .dtype = from->dtype, .ndim = k->ndim, .numel = k->numel};
+    for (int d = 0; d < k->ndim; d++) {
+        a.shape[d] = k->shape[d];
+        a.strides[d] = from->strides[d] / size;
+    }
+    tt_update_flags(&a);
+    tt_reduction g;
+    tt_reduction_plan(&g, &a, k->row, f->dtype, acc, false);
+    char *results = g.in_order ? j->data[f->access] : tt_scratch(g.kept * acc);
+    if (!results) return false;
+    const char *params = f->param >= 0 ? j->data[f->param] : NULL;
+    bool ok = tt_reduction_run(&g, tt_get_reducer(f->reducer, f->dtype), params, results, NULL);
+    if (results == j->data[f->access]) return ok;
+    tt_array made = {.data = results, .dtype = f->acc, .numel = g.kept}, out = {.data = j->data[f->access], .dtype = f->acc, .numel = g.kept};
+    for (int d = 0; d < k->ndim; d++) {
+        if (k->row >> d & 1) continue;
+        made.shape[made.ndim] = out.shape[made.ndim] = k->shape[d];
+        made.strides[made.ndim++] = g.result_strides[d];
+    }
+    out.ndim = made.ndim;
+    tt_set_contiguous(&out);
+    ok = ok && tt_copy_now(&out, &made) == 0;
+    tt_scratch_free(results);
+    return ok;
+}
+
+static int threads_for(int64_t work) {
+    int most = tt_get_num_threads();
+    return work <= 1 ? 1 : work < most ? (int)work : most;
+}
+
+/* False: out of memory, and nothing of this kernel was written. */
+static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
+    char *data[MOST_ACCESSES], *parts[TT_FUSE_KERNEL_NODES];
+    job j = {.k = k, .data = data, .numbers = numbers, .parts = parts, .direct = true};
+    unsigned char busy[256] = {0};
+    j.busy = busy;
+    for (int a = 0; a < k->num_accesses; a++) {
+        data[a] = base[k->accesses[a].storage] + k->accesses[a].offset;
+        j.direct &= k->accesses[a].flat || k->accesses[a].one;
+    }
+    if (k->walk == TT_WALK_CALL) return call(&j);
+    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
+    int64_t units = k->numel, grain = WORK / k->weight;
+    tt_range_fn range = flat_range;
+    if (k->walk == TT_WALK_FLAT) {
+        grain = (grain + TT_BLOCK - 1) / TT_BLOCK * TT_BLOCK;
+    } else if (k->walk == TT_WALK_ROWS) {
+        int64_t together = k->block >= k->row ? k->block / k->row : 1;
+        units = (k->rows + together - 1) / together;
+        grain /= together * k->row;
+        range = rows_range;
+    } else {
+        bool fold = k->walk == TT_WALK_FOLD;
+        units = k->rows * blocks * (fold ? 1 : tiles);
+        grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * (fold ? 1 : k->inner < TILE ? k->inner : TILE);
+        range = fold ? fold_range : columns_range;
+    }
+    if (grain < 1) grain = 1;
+    j.num_arenas = threads_for((units + grain - 1) / grain);
+    j.arena_size = k->arena + (k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * TILE * 8 : 0) + 64;
+    int64_t need = 0, at;
+    if (k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS)
+        for (int i = 0; i < k->num_folds; i++) need += (k->rows * blocks * k->inner * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
+    if (!(j.arenas = tt_scratch(need + j.num_arenas * j.arena_size))) return false;
+    at = j.num_arenas * j.arena_size;
+    if (need)
+        for (int i = 0; i < k->num_folds; i++) {
+            parts[i] = j.arenas + at;
+            at += (k->rows * blocks * k->inner * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
+        }
+    tt_parallel(units, grain, range, &j);
+    if (need) deliver(&j);
+    tt_scratch_free(j.arenas);
+    return true;
+}
+
+static void count_run(tt_kernel *k) {
+    __atomic_fetch_add(&k->elements, k->numel, __ATOMIC_RELAXED);
+    tt_fuse_count(__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
+    int64_t runs = __atomic_add_fetch(&k->runs, 1, __ATOMIC_RELAXED), hot = tt_fuse_setting(TT_FUSE_HOT_RUNS);
+    if (hot >= 0 && runs >= hot && __atomic_load_n(&k->state, __ATOMIC_RELAXED) == 0) tt_kernel_want(k);
+}
+
+bool tt_program_run(tt_program *p, tt_trace *t) {
+    tt_plan *plan = (tt_plan *)p;
+    char *base[TT_FUSE_STORAGES], *temporaries = NULL;
+    if (plan->temporary_bytes && !(temporaries = tt_scratch(plan->temporary_bytes))) return false;
+    for (int s = 0; s < p->num_storages; s++) base[s] = t->storages[s].storage ? t->storages[s].storage->data : NULL;
+    for (int i = 0; i < plan->num_temporaries; i++)
+        base[plan->temporaries[i].storage] = temporaries + plan->temporaries[i].offset;
+    bool ok = true;
+    for (int k = 0; ok && k < p->num_kernels; k++) {
+        ok = run_kernel(&p->kernels[k], base, t->numbers);
+        if (ok) count_run(&p->kernels[k]);
+    }
+    tt_scratch_free(temporaries);
+    p->runs++;
+    return ok;
+}

@@ -1,0 +1,42 @@
+/* Conversions between every two dtypes: tt_cast_<from>_<to>. A float becomes a narrow integer by way of int32, as the
+ * hardware does it; half types go through float32. (From a dtype to itself a plain copy is meant, which keeps a NaN's
+ * payload: loops do not call these for it.) */
+#pragma once
+#include "arith.h"
+#include "half.h"
+
+#define TT_C_f16 uint16_t
+#define TT_C_bf16 uint16_t
+
+/* A stored element as a value to convert from ... */
+#define TT_VALUE_b8(x) (x)
+#define TT_VALUE_u8(x) (x)
+#define TT_VALUE_i8(x) (x)
+#define TT_VALUE_i16(x) (x)
+#define TT_VALUE_i32(x) (x)
+#define TT_VALUE_i64(x) (x)
+#define TT_VALUE_f32(x) (x)
+#define TT_VALUE_f64(x) (x)
+#define TT_VALUE_f16(x) tt_f16_to_f32(x)
+#define TT_VALUE_bf16(x) tt_bf16_to_f32(x)
+/* ... and a value as an element. */
+#define TT_BOOL_OF(T, x) ((uint8_t)((x) != 0))
+#define TT_INT_OF_INT(T, x) ((TT_C_##T)(x))
+#define TT_INT_OF_FLOAT(T, x) ((TT_C_##T)(int32_t)(x))
+#define TT_LONG_OF_FLOAT(T, x) ((int64_t)(x))
+#define TT_FLOAT_OF(T, x) ((TT_C_##T)(x))
+#define TT_F16_OF(T, x) tt_f32_to_f16((float)(x))
+#define TT_BF16_OF(T, x) tt_f32_to_bf16((float)(x))
+
+#define TT_CAST(F, T, CONVERT) \
+    TT_FN TT_C_##T tt_cast_##F##_##T(TT_C_##F x) { return CONVERT(T, TT_VALUE_##F(x)); }
+#define TT_CASTS(F, TO_INT, TO_LONG)                                                                          \
+    TT_CAST(F, b8, TT_BOOL_OF) TT_CAST(F, u8, TO_INT) TT_CAST(F, i8, TO_INT) TT_CAST(F, i16, TO_INT)          \
+    TT_CAST(F, i32, TO_INT) TT_CAST(F, i64, TO_LONG) TT_CAST(F, f16, TT_F16_OF) TT_CAST(F, bf16, TT_BF16_OF)  \
+    TT_CAST(F, f32, TT_FLOAT_OF) TT_CAST(F, f64, TT_FLOAT_OF)
+#define TT_CASTS_OF_INT(F) TT_CASTS(F, TT_INT_OF_INT, TT_INT_OF_INT)
+#define TT_CASTS_OF_FLOAT(F) TT_CASTS(F, TT_INT_OF_FLOAT, TT_LONG_OF_FLOAT)
+
+TT_CASTS_OF_INT(b8) TT_CASTS_OF_INT(u8) TT_CASTS_OF_INT(i8) TT_CASTS_OF_INT(i16) TT_CASTS_OF_INT(i32)
+TT_CASTS_OF_INT(i64)
+TT_CASTS_OF_FLOAT(f16) TT_CASTS_OF_FLOAT(bf16) TT_CASTS_OF_FLOAT(f32) TT_CASTS_OF_FLOAT(f64)

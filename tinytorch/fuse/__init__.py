@@ -1,0 +1,21 @@
+"""Fused mode: ``with tinytorch.fuse():`` or ``@tinytorch.fuse``. Operators are recorded and run together, with eager
+mode's bits. See Note [Fused mode] in kernels/cpu/fuse.h; this package is its Python side."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+from .mode import fuse, stats, wait
+from .worker import clear_cache
+
+__all__ = ["clear_cache", "fuse", "stats", "wait"]
+
+
+class _Callable(types.ModuleType):
+    """The module is the function, too: ``tinytorch.fuse(...)``."""
+
+    __call__ = staticmethod(fuse)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,13 @@
+"""The compiler's flags on which a result's bits depend: the same for the kernels (kernels/cpu/cffi_build.py reads them
+here, without importing the package) and for generated code."""
+
+import platform
+
+# No contraction and no fast-math: every instruction set, and every generated kernel, gives the same bits.
+BITS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+X86 = platform.machine() in ("x86_64", "AMD64")
+ISAS = {"baseline": []}
+if X86:
+    ISAS["avx2"] = ["-mavx2", "-mfma"]
+    ISAS["avx512"] = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma",
+                      "-mprefer-vector-width=512"]

@@ -1,0 +1,121 @@
+"""How a stage's instructions are shared out among loops.
+
+One loop for all would be the fewest passes, and half as fast as it should be: a function like ``tanh`` is a chain of
+dependent instructions, and a processor hides its latency by working on several iterations at once, which it can only
+while the body is short. So a loop holds about one such function, and whatever cheap operators stand around it; between
+loops, values wait in blocks that stay in L1. A function that compilers do not vectorise has a loop to itself, for it
+would slow down all others in its loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+# Vector instructions of the float32 functions that are not about as cheap as an addition.
+WEIGHTS = {
+    "lgamma": 368, "digamma": 326, "tan": 198, "pow": 193, "erfinv": 176, "erfc": 142, "logaddexp": 140,
+    "logsigmoid": 131, "softplus": 130, "sinh": 103, "atanh": 98, "asinh": 97, "atan2": 94, "acosh": 93, "gelu": 82,
+    "gelu_backward": 79, "cosh": 77, "acos": 73, "gelu_tanh": 67, "asin": 66, "atan": 64, "gelu_tanh_backward": 53,
+    "silu_backward": 43, "silu": 43, "log1p": 42, "erf": 40, "xlogy": 39, "sigmoid": 38, "tanh": 37, "log10": 34,
+    "log2": 33, "log": 32, "exp": 30, "expm1": 27, "exp2": 27, "hypot": 25, "nextafter": 15,
+}
+CHEAP = 2
+MOST = 64  # of a loop that is not a single operator
+
+PERIODIC = frozenset({"sin", "cos"})  # of float32: they look at a whole block of arguments first
+_DIVISIONS = frozenset({"fmod", "remainder", "floor_divide"})
+_SCALAR = {
+    "f32": _DIVISIONS | {"zeta"},
+    "f64": _DIVISIONS | {"zeta", "sin", "cos"} | WEIGHTS.keys(),
+}
+_SCALAR_INT = _DIVISIONS | {"pow", "trunc_divide"}
+
+
+class Instr(NamedTuple):
+    """An instruction on elements. ``name``: the operator's; "cast" and "move" for the other kinds."""
+
+    name: str
+    dtype: str           # suffix of the dtype computed in, or cast from
+    to: str              # of the dtype cast to
+    out: int
+    inputs: tuple[int, ...]
+    node: int
+
+
+def weight(instr: Instr) -> int:
+    """About how many vector instructions it takes."""
+    return WEIGHTS.get(instr.name, CHEAP) if instr.dtype == "f32" else CHEAP
+
+
+def periodic(instr: Instr) -> bool:
+    """Does the operator look at a block of arguments before it computes?"""
+    return instr.dtype == "f32" and instr.name in PERIODIC
+
+
+def alone(instr: Instr) -> bool:
+    """Must the instruction have a loop to itself?"""
+    if instr.name == "cast":  # without AVX-512 there is no vector instruction for these
+        return instr.dtype != instr.to and {instr.dtype, instr.to} & {"i64"} != set() \
+            and {instr.dtype, instr.to} & {"f16", "bf16", "f32", "f64"} != set()
+    return periodic(instr) or instr.name in _SCALAR.get(instr.dtype, _SCALAR_INT)
+
+
+class Loop:
+    """Instructions that run in one pass over a block."""
+
+    def __init__(self, alone: bool = False):
+        self.alone = alone
+        self.instrs: list[Instr] = []
+        self.weight = 0
+
+    def has_room(self, cost: int) -> bool:
+        """May an instruction of that weight join?"""
+        return not self.alone and (self.weight == 0 or self.weight + cost <= MOST)
+
+
+def cut(instrs: Iterable[Instr], outputs: frozenset[int]) -> list[Loop]:
+    """The loops that do ``instrs``, in the order in which they run; ``outputs`` are the slots to be left in memory."""
+    loops: list[Loop] = []
+    place: dict[int, int] = {}
+    for instr in instrs:
+        cost, single = weight(instr), alone(instr)
+        # An instruction alone reads its operands from memory, and leaves its result there.
+        at = max((place[s] + loops[place[s]].alone for s in instr.inputs if s in place), default=0)
+        if single:
+            at = len(loops)
+        while at < len(loops) and not loops[at].has_room(cost):
+            at += 1
+        if at == len(loops):
+            loops.append(Loop(single))
+        loops[at].instrs.append(instr)
+        loops[at].weight += cost
+        place[instr.out] = at
+    if len(loops) > 1:
+        _sink(loops, place, outputs)
+    return [loop for loop in loops if loop.instrs]
+
+
+def _sink(loops: list[Loop], place: dict[int, int], outputs: frozenset[int]) -> None:
+    """Moves instructions to the loop of their only user where fewer values then wait between loops."""
+    readers: dict[int, set[int]] = {}  # the loops that read a slot
+    for at in range(len(loops) - 1, -1, -1):
+        kept = []
+        for instr in reversed(loops[at].instrs):
+            to = at
+            if not loops[at].alone and instr.out not in outputs and len(readers.get(instr.out, ())) == 1:
+                to = max(readers[instr.out])
+                # Its result need not wait any more, but operands made in this loop must, if they did not anyway.
+                more = any(place.get(s) == at and not readers.get(s, set()) - {at} for s in instr.inputs)
+                if more or not loops[to].has_room(weight(instr)):
+                    to = at
+            if to > at:
+                loops[to].instrs.insert(0, instr)
+                loops[to].weight += weight(instr)
+                loops[at].weight -= weight(instr)
+                place[instr.out] = to
+            else:
+                kept.append(instr)
+            for s in instr.inputs:
+                readers.setdefault(s, set()).add(to)
+        loops[at].instrs = kept[::-1]

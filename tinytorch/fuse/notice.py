@@ -1,0 +1,14 @@
+"""The one warning that the compiled tier may give a process."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+_calls = itertools.count()
+
+
+def warn_once(text: str) -> None:
+    """Warns, if this process has not been warned yet. Without a compiler or a cache everything works, only slower."""
+    if next(_calls) == 0:
+        warnings.warn(f"tinytorch.fuse: {text}", RuntimeWarning, stacklevel=2)

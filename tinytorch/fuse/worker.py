@@ -1,0 +1,150 @@
+"""The thread that compiles kernels while the program runs on in the interpreter.
+
+It asks the C side for a kernel that has run often enough, and either brings back the compiled functions or refuses, so
+that the kernel stays interpreted. No error leaves it: the compiled tier can only make a program faster.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from ..backends.cpu import error, ffi, lib
+from . import compiler
+from .cache import Cache, default_folder, key_of
+from .codegen import PREFIX, source
+from .compiler import CompileError
+from .notice import warn_once
+
+POLL, POLL_IDLE = 50, 500  # milliseconds for which the thread waits in C: while there is work, and when there was none
+IDLE_AFTER = 40            # questions without an answer
+MOST_FAILURES = 3          # kernels in a row that may fail before no more are tried
+
+
+class Worker:
+    """A daemon thread of this process, and what it has done."""
+
+    def __init__(self):
+        self.hits = self.compiled = self.refused = 0
+        self.on_event: Callable[[str, str, float], None] | None = None  # (what, the kernel's key, seconds)
+        self._changed = threading.Condition()
+        self._serving = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._asked = 0  # questions put to the C side
+        self._idle = 0   # the last of them to which there was no answer
+        self._failures = 0
+        self._stopping = False
+
+    @functools.cached_property
+    def cache(self) -> Cache:
+        """The kernels on disk."""
+        return Cache(default_folder())
+
+    def start(self) -> None:
+        """Starts the thread if it does not run."""
+        if self._thread is not None or self._stopping:
+            return
+        with self._changed:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="tinytorch-fuse", daemon=True)
+                with contextlib.suppress(RuntimeError):  # no more threads here, or the interpreter is shutting down
+                    thread.start()
+                    self._thread = thread
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Blocks until no kernel is wanted or in work; False when that took longer than ``timeout`` seconds."""
+        self.start()
+        with self._changed:
+            question = self._asked + 1  # one that is put after this call
+            return self._changed.wait_for(lambda: self._idle >= question or self._stopping or not self._thread, timeout)
+
+    def stop(self) -> None:
+        """At the interpreter's exit: a compilation in progress is ended, and none follows."""
+        self._stopping = True
+        compiler.stop()
+        if self._serving.acquire(timeout=1.0):  # it cleans up behind itself
+            self._serving.release()
+
+    def after_fork(self) -> None:
+        """In a forked child, which has none of its parent's threads: it starts its own."""
+        running = self._thread is not None
+        self._changed, self._serving, self._thread = threading.Condition(), threading.Lock(), None
+        compiler.after_fork()
+        if running:
+            self.start()
+
+    def _run(self) -> None:
+        without = 0
+        while not self._stopping:
+            self._asked += 1
+            kernel = lib.tt_kernel_wanted(POLL if without < IDLE_AFTER else POLL_IDLE)
+            if kernel != ffi.NULL:
+                without = 0
+                self.serve(kernel)
+            else:
+                without += 1
+                with self._changed:
+                    self._idle = self._asked
+                    self._changed.notify_all()
+
+    def serve(self, kernel) -> None:
+        """Installs a kernel's compiled functions, or refuses it."""
+        start, what, key = time.perf_counter(), "refused", ""
+        with self._serving:
+            try:
+                if self._failures < MOST_FAILURES:
+                    what, key = self._install(kernel)
+                    self._failures = 0
+            except Exception as exc:
+                self._complain(exc)
+            if what == "refused":
+                self.refused += 1
+                lib.tt_kernel_refuse(kernel)
+            try:
+                if self.on_event:
+                    self.on_event(what, key, time.perf_counter() - start)
+            except Exception as exc:
+                self._complain(exc)
+
+    def _install(self, kernel) -> tuple[str, str]:
+        text, isa = source(kernel), ffi.string(lib.tt_isa_name()).decode()
+        key = key_of(text, compiler.flags(isa), compiler.find())
+        for _ in range(3):
+            path = self.cache.get(key)
+            what = "hit" if path else "compiled"
+            if not path:
+                path = self.cache.build(key, text, lambda c, so: compiler.compile_file(c, so, isa))
+            if lib.tt_kernel_install(kernel, os.fsencode(path), PREFIX.encode()) == 0:
+                self.hits += what == "hit"
+                self.compiled += what == "compiled"
+                return what, key
+            reason = str(error())
+            if os.path.exists(path):  # else another process removed it just now
+                self.cache.remove(key)
+                self.cache.avoid_folder(f"a compiled kernel cannot be loaded ({reason})")
+        raise CompileError(f"a compiled kernel cannot be loaded ({reason})")
+
+    def _complain(self, exc: Exception) -> None:
+        self._failures += 1
+        if self._stopping:
+            return
+        try:
+            text = str(exc) if isinstance(exc, CompileError) else f"{type(exc).__name__}: {exc}"
+            warn_once(f"{text}\nFused programs go on without compiled kernels")
+        except Warning:  # warnings are errors here; there is no one to raise them to
+            pass
+
+
+worker = Worker()
+os.register_at_fork(after_in_child=worker.after_fork)
+atexit.register(worker.stop)
+
+
+def clear_cache() -> None:
+    """Removes all compiled kernels from the disk; those that are loaded go on running."""
+    worker.cache.clear()
