@@ -20,6 +20,7 @@
  * is rounded after every operator; reductions keep the tree of Note [The tree of a reduction]. */
 #pragma once
 #include "api/fuse.h"
+#include "random.h"
 #include "reduce.h"
 #include "simd.h"
 #include "tt.h"
@@ -35,7 +36,7 @@
 void tt_fuse_watch(tt_program *p, int reason); /* a program was run */
 void tt_fuse_where(int node);                  /* this thread has just recorded its node of that number */
 
-enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE };
+enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
 
 typedef struct tt_pending {
     struct tt_trace *trace;
@@ -63,7 +64,8 @@ typedef struct tt_trace {
 
 /* Note [Words of a recording]
  * For each node:
- *   kind | op << 8 | dtype << 16 | operands << 24 | flags << 32      op: operator or reducer; dtype: computed in, read
+ *   kind | op << 8 | dtype << 16 | operands << 24 | flags << 32      op: operator, reducer, kind of random numbers;
+ *                                                                    dtype: computed in, read
  *   out | in0 << 16 | in1 << 32 | in2 << 48                          numbers of storages, or of Python numbers
  *   its shape, where TT_WORD_SHAPE is set: ndim, sizes               broadcast; of a reduction: what is reduced
  *   a reduction's mask of reduced dimensions
@@ -79,6 +81,7 @@ int64_t tt_fuse_setting(int setting);
 void tt_fuse_count(int what, int64_t by);
 bool tt_trace_room(tt_trace *t, int64_t words);
 bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype);
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param);
 
 /* fuse_plan.c */
@@ -88,6 +91,10 @@ void tt_program_done(tt_program *p);
 /* elementwise.c */
 int tt_compute_of(int op, int operand, int dtype); /* what the loop of `op` wants: operand 0 is the result */
 int tt_op_weight(int op);                          /* its cost, in additions */
+
+/* random.c: n numbers from element `at` on; `buffer` has room for 2 groups of 64 more. Where they begin in it. */
+void *tt_random_block(const tt_draw *draw, int dtype, void *buffer, int64_t at, int64_t n);
+#define TT_DRAW_NUMBERS 6 /* recorded numbers that make a draw */
 
 /* fuse_run.c */
 bool tt_program_run(tt_program *p, tt_trace *t);

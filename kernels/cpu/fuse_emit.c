@@ -182,7 +182,11 @@ static int reduce(emitter *e, tt_node *node, int number) {
 
 static void compute(emitter *e, tt_node *node, int number) {
     int in[3], level = node->level, dtype = node->dtype;
-    if (node->kind == TT_NODE_COPY) {
+    if (node->kind == TT_NODE_RANDOM) {
+        int slot = add_slot(e, (tt_slot){.kind = TT_SLOT_RANDOM, .dtype = (int16_t)dtype, .level = (int16_t)level,
+                                         .from = (int16_t)node->op, .index = node->o[1].id});
+        if (!e->failed) node->slot = cast(e, slot, node->o[0].dtype, number);
+    } else if (node->kind == TT_NODE_COPY) {
         int slot = operand(e, &node->o[1], level, node->o[0].dtype, number);
         if (e->failed) return;
         /* Memory may be written over before the copy is used. */
@@ -207,6 +211,8 @@ static void compute(emitter *e, tt_node *node, int number) {
 static void coalesce(tt_kernel *k, const tt_draft *d) {
     int order[TT_MAX_NDIM], group[TT_MAX_NDIM], kept = k->walk == TT_WALK_ROWS ? d->kept : 0;
     const tt_access *lead = k->walk == TT_WALK_FLAT && k->num_stores ? &k->accesses[k->stores[0].access] : NULL;
+    for (int i = 0; i < k->num_slots; i++) /* random numbers go by the row-major index */
+        if (k->slots[i].kind == TT_SLOT_RANDOM) lead = NULL;
     for (int i = 0; i < d->nd; i++) {
         int at = i;
         while (lead && at > 0 && lead->strides[order[at - 1]] < lead->strides[i]) {
@@ -278,6 +284,7 @@ static int units(const tt_kernel *k, const tt_slot *s) {
     int64_t n = k->block;
     if (s->level == 0) n = k->walk == TT_WALK_ROWS && k->block >= k->row ? k->block / k->row : 1;
     else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->row > n) n = k->row;
+    if (s->kind == TT_SLOT_RANDOM) n += 128; /* whole groups of them */
     return (int)((n * tt_itemsizes[s->dtype] + 63) / 64);
 }
 
@@ -348,6 +355,8 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
         if (k->instrs[i].stage > stages) stages = k->instrs[i].stage;
         if (k->instrs[i].level == 1) weight += k->instrs[i].kind == TT_INSTR_OP ? tt_op_weight(k->instrs[i].op) : 1;
     }
+    for (int i = 0; i < k->num_slots; i++)
+        if (k->slots[i].kind == TT_SLOT_RANDOM) weight += 8;
     for (int i = 0; i < k->num_folds; i++)
         if (k->folds[i].stage > stages) stages = k->folds[i].stage;
     for (int i = 0; i < k->num_stores; i++)

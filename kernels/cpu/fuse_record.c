@@ -240,7 +240,12 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
         int which = k <= n ? k : 0;
         const tt_array *a = which ? in[which - 1] : out;
         int64_t mode = TT_MODE_FULL;
-        if (which && is_number(a)) {
+        if (which && kind == TT_NODE_RANDOM) {
+            ids[which] = t->num_numbers;
+            mode = TT_MODE_NUMBER;
+            memcpy(&t->numbers[t->num_numbers], a->data, sizeof(tt_number) * TT_DRAW_NUMBERS);
+            t->num_numbers += TT_DRAW_NUMBERS;
+        } else if (which && is_number(a)) {
             ids[which] = number_of_constant(t, a);
             mode = TT_MODE_NUMBER;
         } else {
@@ -302,7 +307,7 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
     if (ok) {
         pthread_mutex_lock(&t->lock);
         bool full = t->num_nodes >= TT_FUSE_NODES || t->num_storages + 4 > TT_FUSE_STORAGES ||
-                    t->num_numbers + 3 > TT_FUSE_CONSTANTS;
+                    t->num_numbers + TT_DRAW_NUMBERS > TT_FUSE_CONSTANTS;
         ok = (!full || run(t, TT_FLUSH_LIMIT)) && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
         int node = t->num_nodes - 1;
         pthread_mutex_unlock(&t->lock);
@@ -324,6 +329,16 @@ bool tt_record_copy(tt_array *out, tt_array *a) {
     for (int d = 0; d < out->ndim; d++) /* elements written more than once, in an order of their own */
         if (out->shape[d] > 1 && out->strides[d] == 0) return false;
     return record(TT_NODE_COPY, 0, out->dtype, out, 1, &a, out->ndim, out->shape, 0);
+}
+
+/* The draw's numbers are not part of the program, only their kind is. */
+bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype) {
+    tt_number numbers[TT_DRAW_NUMBERS] = {{(int64_t)draw->seed, TT_I64}, {(int64_t)draw->draw, TT_I64}, {0, TT_F64},
+                                          {0, TT_F64}, {draw->low, TT_I64}, {(int64_t)draw->range, TT_I64}};
+    memcpy(&numbers[2].bits, &draw->a, 8);
+    memcpy(&numbers[3].bits, &draw->b, 8);
+    tt_array all = {.data = (char *)numbers, .dtype = (int16_t)dtype, .flags = TT_FLAG_WEAK}, *in = &all;
+    return record(TT_NODE_RANDOM, draw->kind | draw->digits << 3, dtype, out, 1, &in, out->ndim, out->shape, 0);
 }
 
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param) {

@@ -122,6 +122,15 @@ static void instructions(const worker *w, int stage, int level, int64_t n) {
     }
 }
 
+static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t at, int64_t n) {
+    const tt_number *c = w->j->numbers + x->index;
+    tt_draw draw = {.seed = (uint64_t)c[0].bits, .draw = (uint64_t)c[1].bits, .kind = x->from & 7, .digits = x->from >> 3,
+                    .low = c[4].bits, .range = (uint64_t)c[5].bits};
+    memcpy(&draw.a, &c[2].bits, 8);
+    memcpy(&draw.b, &c[3].bits, 8);
+    return tt_random_block(&draw, x->dtype, buffer, at, n);
+}
+
 /* Loads of a level before a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
 static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group) {
     const tt_kernel *k = w->k;
@@ -133,9 +142,11 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
             char *p = in_place(&k->accesses[x->index], &a, at, n);
             if (!p) move_block(&a, at, n, p = buffer_of(w, s), true);
             w->p[s] = p;
-        } else if (x->kind == TT_SLOT_TEMP && level == 1) {
+        } else if (x->kind == TT_SLOT_RANDOM) {
+            w->p[s] = draw_block(w, x, buffer_of(w, s), at, n);
+        } else if (x->kind == TT_SLOT_TEMP) {
             w->p[s] = buffer_of(w, s);
-            if (x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
+            if (level == 1 && x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
         } else if (x->kind == TT_SLOT_ROW && k->slots[x->from].stage < stage) {
             /* for each row of the group its value; a row that fills blocks has one value for all of them */
             int size = tt_itemsizes[x->dtype];
@@ -392,6 +403,7 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
         int kind = k->slots[k->stores[i].slot].kind;
         j.direct &= kind == TT_SLOT_TEMP || kind == TT_SLOT_LOAD;
     }
+    for (int s = 0; s < k->num_slots; s++) j.direct &= k->slots[s].kind != TT_SLOT_RANDOM;
     if (k->walk == TT_WALK_CALL) return call(&j);
     int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
     int64_t units = k->numel, grain = WORK / k->weight;

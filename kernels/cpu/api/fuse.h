@@ -38,6 +38,7 @@ enum {
     TT_SLOT_CONST,  /* a Python number */
     TT_SLOT_ROW,    /* a level-0 slot's value, for all elements of its row */
     TT_SLOT_RESULT, /* a reduction's, at level 0 */
+    TT_SLOT_RANDOM, /* random numbers, drawn anew for every block: like an operand in memory */
 };
 
 typedef struct tt_slot {
@@ -46,7 +47,7 @@ typedef struct tt_slot {
     int16_t stage;     /* where it is made: TEMP, RESULT */
     int16_t last;      /* the last stage that uses it */
     int16_t from;      /* ROW: the level-0 slot */
-    int32_t index;     /* LOAD, ONE: the access; CONST: the recorded number */
+    int32_t index;     /* LOAD, ONE: the access; CONST: the recorded number; RANDOM: the first of them */
     int32_t buffer;    /* its place in the interpreter's arena, in units of 64 bytes; -1: none */
 } tt_slot;
 
