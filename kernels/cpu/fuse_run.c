@@ -402,6 +402,10 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
         data[a] = base[k->accesses[a].storage] + k->accesses[a].offset;
         j.direct &= k->accesses[a].flat || k->accesses[a].one;
     }
+    for (int i = 0; i < k->num_stores; i++) { /* of a number there are only as many copies as a block has elements */
+        int kind = k->slots[k->stores[i].slot].kind;
+        j.direct &= kind == TT_SLOT_TEMP || kind == TT_SLOT_LOAD;
+    }
     for (int s = 0; s < k->num_slots; s++) j.direct &= k->slots[s].kind != TT_SLOT_RANDOM;
     if (k->walk == TT_WALK_CALL) return call(&j);
     int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
