@@ -10,12 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
-from .libraries import LIBRARIES
+from .libraries import LIBRARIES, WARM_UP
 from .suite import BEST, Row, Suite
 from .timing import apart
 
-#: Calls before the one whose result is checked; then what is compiled in the background is waited for.
-WARM_UP = 3
 #: How far a result may be from NumPy's, relative to the largest element.
 TOLERANCE = 1e-5
 
@@ -36,10 +34,9 @@ class FusedRow(Row):
     def prepare(self, side, threads):
         library = LIBRARIES[side](threads)
         call = self.make(library)
+        if not self.first:
+            library.warm(call)
         if self.expected is not None:
-            for _ in range(WARM_UP):
-                call()
-            library.settle()
             _compare(library, call(), self.expected(library.np))
             library.verify()
         return call

@@ -108,7 +108,7 @@ def _scaled(seconds):
 
 def _ratio_names(suite):
     best = suite.peers[0] if len(suite.peers) == 1 else BEST
-    return [f"{suite.ours}/{best}", *("/".join(pair) for pair in suite.limits)]
+    return [f"{suite.ours}/{best}", *(f"{a}/{b} (≤ {limit:g})" for (a, b), limit in suite.limits.items())]
 
 
 def _wide(name):

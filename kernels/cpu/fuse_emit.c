@@ -274,6 +274,14 @@ static int by_stage(const void *a, const void *b) {
     return x->out - y->out; /* slots are numbered in the order of instructions */
 }
 
+static int64_t bytes_of(const tt_kernel *k, int access, int kept) {
+    const tt_access *a = &k->accesses[access];
+    int64_t bytes = tt_itemsizes[a->dtype];
+    for (int d = 0; d < (a->level ? k->ndim : kept); d++)
+        if (a->strides[d]) bytes *= k->shape[d];
+    return bytes;
+}
+
 /* Buffers: by size of the element, so that one that is free can be taken over. */
 typedef struct {
     int64_t next;         /* in units of 64 bytes */
@@ -339,6 +347,23 @@ static bool assign_buffers(tt_kernel *k) {
     return true;
 }
 
+/* Bytes of memory that one run touches: each access once, however many stages look at it. */
+static void count_traffic(tt_kernel *k, const tt_draft *d) {
+    int64_t results = 1;
+    for (int i = 0; i < d->nd; i++)
+        if (!(d->mask >> i & 1)) results *= d->space[i];
+    for (int i = 0; i < k->num_slots; i++)
+        if (k->slots[i].kind == TT_SLOT_LOAD || k->slots[i].kind == TT_SLOT_ONE) k->reads += bytes_of(k, k->slots[i].index, d->kept);
+    for (int i = 0; i < k->num_stores; i++) k->writes += bytes_of(k, k->stores[i].access, d->kept);
+    for (int i = 0; i < k->num_folds; i++) {
+        const tt_fold *f = &k->folds[i];
+        if (k->walk == TT_WALK_CALL) k->reads += bytes_of(k, f->slot, d->kept);
+        if (f->access < 0) continue;
+        k->writes += results * tt_itemsizes[f->acc];
+        if (f->param >= 0) k->reads += results * tt_itemsizes[f->acc];
+    }
+}
+
 bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes) {
     emitter e = {.k = k, .d = d, .nodes = nodes};
     geometry(k, d);
@@ -349,6 +374,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     }
     if (e.failed) return false;
     coalesce(k, d);
+    count_traffic(k, d);
     if (k->num_instrs) qsort(k->instrs, (size_t)k->num_instrs, sizeof *k->instrs, by_stage);
     int stages = 0, weight = k->num_accesses;
     for (int i = 0; i < k->num_instrs; i++) {

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 from fuse.kernels import DTYPES, NUMPY, Kernel, Loaded, array, bits, operators, tensor, values
 from tinytorch.backends.cpu import ffi, lib
-from tinytorch.fuse import codegen, loops
 from tinytorch.fuse.flags import ISAS
 from tinytorch.ops.elementwise import Elementwise
 
 N = 3019  # no multiple of anything, and more than two blocks
 
 
-@pytest.fixture(params=[pytest.param(isa, marks=() if isa == ffi.string(lib.tt_isa_name()).decode() else pytest.mark.slow)
-                        for isa in ISAS])
+HERE = ffi.string(lib.tt_isa_name()).decode()
+
+
+@pytest.fixture(params=[pytest.param(isa, marks=() if isa == HERE else pytest.mark.slow) for isa in ISAS])
 def isa(request):
     before = ffi.string(lib.tt_isa_name())
     if lib.tt_set_isa(request.param.encode()) < 0:
@@ -41,11 +42,11 @@ def test_every_operator_has_the_bits_of_eager_mode(dtype, isa, tmp_path):
         kernel.store(slots[-1][1], stage)
     loaded = Loaded(kernel, tmp_path, isa)
     for stage, (name, arity, _, rule) in enumerate(mine):
-        arrays, _ = operands(name, arity, dtype, rule)
-        want = Elementwise.TABLE[name].slow(tuple(tensor(a, t) for a, t in zip(arrays, _))).numpy()
+        arrays, dtypes = operands(name, arity, dtype, rule)
+        want = Elementwise.TABLE[name].slow(tuple(tensor(a, t) for a, t in zip(arrays, dtypes))).numpy()
         inputs, out = slots[stage]
         for n in (N, 1, 0):
-            got = loaded.result(out, {s: a for s, a in zip(inputs, arrays)}, n, stage)
+            got = loaded.result(out, dict(zip(inputs, arrays)), n, stage)
             assert bits(got) == bits(want[:n]), f"{name} of {dtype}, {n} elements"
 
 
