@@ -25,6 +25,7 @@ HEAVY = 40  # is heavy enough to be the only such function of its loop
 MOST = 64   # of all instructions of a loop
 
 PERIODIC = frozenset({"sin", "cos"})  # of float32: they look at a whole block of arguments first
+_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 _DIVISIONS = frozenset({"fmod", "remainder", "floor_divide"})
 _SCALAR = {
     "f32": _DIVISIONS | {"zeta"},
@@ -56,9 +57,11 @@ def periodic(instr: Instr) -> bool:
 
 def alone(instr: Instr) -> bool:
     """Must the instruction have a loop to itself?"""
-    if instr.name == "cast":  # without AVX-512 there is no vector instruction for these
-        return instr.dtype != instr.to and {instr.dtype, instr.to} & {"i64"} != set() \
-            and {instr.dtype, instr.to} & {"f16", "bf16", "f32", "f64"} != set()
+    if instr.name == "cast":
+        if instr.to == "i32":  # gcc would make trunc(x) of (float)(int32_t)x in one loop: -0 for 0, and no overflow
+            return instr.dtype in _FLOATS
+        # Without AVX-512 there is no vector instruction for these.
+        return "i64" in (instr.dtype, instr.to) and not _FLOATS.isdisjoint((instr.dtype, instr.to))
     return periodic(instr) or instr.name in _SCALAR.get(instr.dtype, _SCALAR_INT)
 
 
