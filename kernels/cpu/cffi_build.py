@@ -39,7 +39,7 @@ def declarations():
 ffibuilder = FFI()
 ffibuilder.cdef(declarations())
 ffibuilder.cdef('extern "Python" void tt_release_python(void *);')  # lets go of memory that Python owns
-ffibuilder.cdef('extern "Python+C" { void tt_fuse_watch(tt_program *, int); void tt_fuse_where(int); }')
+ffibuilder.cdef('extern "Python+C" { void tt_fuse_watch(tt_watched *); void tt_fuse_where(int, int64_t); }')
 ffibuilder.set_source(
     "tinytorch.backends._cpu",
     "".join(f'#include "api/{h.name}"\n' for h in headers()),

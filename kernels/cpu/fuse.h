@@ -20,6 +20,7 @@
  * is rounded after every operator; reductions keep the tree of Note [The tree of a reduction]. */
 #pragma once
 #include "api/fuse.h"
+#include "random.h"
 #include "reduce.h"
 #include "simd.h"
 #include "tt.h"
@@ -32,25 +33,25 @@
 #define TT_FUSE_LONG_ROW 32768 /* rows up to this are walked in stages */
 
 /* In Python: tinytorch/fuse/watch.py. */
-void tt_fuse_watch(tt_program *p, int reason); /* a program was run */
-void tt_fuse_where(int node);                  /* this thread has just recorded its node of that number */
+void tt_fuse_watch(tt_watched *w);                /* a program was run */
+void tt_fuse_where(int node, int64_t recording);  /* this thread has just recorded its node of that number */
 
-enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE };
+enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
 
 typedef struct tt_pending {
     struct tt_trace *trace;
     tt_storage *storage; /* NULL once it was freed */
     int64_t nbytes;
+    int64_t origin;      /* where its first operand began, in bytes: offsets count from there */
     int32_t id;
     bool held, written;
 } tt_pending;
 
-typedef struct { int64_t bits; int32_t dtype; } tt_number;
-
 /* What one thread has recorded. */
 typedef struct tt_trace {
     pthread_mutex_t lock;   /* its thread records, any thread may run it or free a storage */
-    int depth;
+    int depth, step;        /* in the mode; in the mode for steps */
+    int32_t since_enter;    /* nodes since the mode was entered last, runs of the recording or not */
     int32_t num_nodes, num_storages, num_numbers;
     int64_t num_words, room;
     int64_t *words;
@@ -58,19 +59,21 @@ typedef struct tt_trace {
     int64_t shape[TT_MAX_NDIM];
     tt_pending storages[TT_FUSE_STORAGES];
     tt_number numbers[TT_FUSE_CONSTANTS];
-    int64_t recorded;       /* ever */
+    int64_t recording;      /* its number in this process */
 } tt_trace;
 
 /* Note [Words of a recording]
  * For each node:
- *   kind | op << 8 | dtype << 16 | operands << 24 | flags << 32      op: operator or reducer; dtype: computed in, read
+ *   kind | op << 8 | dtype << 16 | operands << 24 | flags << 32      op: operator, reducer, kind of random numbers;
+ *                                                                    dtype: computed in, read
  *   out | in0 << 16 | in1 << 32 | in2 << 48                          numbers of storages, or of Python numbers
  *   its shape, where TT_WORD_SHAPE is set: ndim, sizes               broadcast; of a reduction: what is reduced
  *   a reduction's mask of reduced dimensions
- *   for out and every operand whose mode is TT_MODE_FULL: offset in bytes, ndim, sizes, strides in elements
+ *   for out and every operand whose mode is TT_MODE_FULL: offset in bytes from the storage's
+ *     origin, ndim, sizes, strides in elements
  * flags: bit 0 TT_WORD_SHAPE; from bit 1 two bits of mode for out and each operand; from bit 9 four bits of dtype for
  * each. */
-enum { TT_MODE_PLAIN, /* contiguous from the storage's start, of the node's shape */
+enum { TT_MODE_PLAIN, /* contiguous from the storage's origin on, of the node's shape */
        TT_MODE_FULL, TT_MODE_NUMBER };
 #define TT_WORD_SHAPE 1
 
@@ -79,6 +82,7 @@ int64_t tt_fuse_setting(int setting);
 void tt_fuse_count(int what, int64_t by);
 bool tt_trace_room(tt_trace *t, int64_t words);
 bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype);
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param);
 
 /* fuse_plan.c */
@@ -89,8 +93,20 @@ void tt_program_done(tt_program *p);
 int tt_compute_of(int op, int operand, int dtype); /* what the loop of `op` wants: operand 0 is the result */
 int tt_op_weight(int op);                          /* its cost, in additions */
 
+/* random.c: n numbers from element `at` on; `buffer` has room for 2 groups of 64 more. Where they begin in it. */
+void *tt_random_block(const tt_draw *draw, int dtype, void *buffer, int64_t at, int64_t n);
+#define TT_DRAW_NUMBERS 6 /* recorded numbers that make a draw */
+
 /* fuse_run.c */
 bool tt_program_run(tt_program *p, tt_trace *t);
+bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers); /* base: of each storage */
 
 /* fuse_compiled.c */
-void tt_kernel_want(tt_kernel *k);
+void tt_program_want(tt_program *p); /* compiled, those of its kernels that have run often enough */
+
+/* fuse_watch.c: a run is noted with the trace's lock held, and told without it, since that runs Python. */
+tt_watched *tt_watch(tt_program *p, const tt_trace *t, int reason, int known); /* NULL: nobody is told of this run */
+void tt_watch_keep(tt_watched *w); /* it has run: this thread's next tt_watch_tell tells it */
+void tt_watch_tell(void);
+void tt_watch_drop(tt_watched *w);
+void tt_watch_forget(void);        /* what this thread has not told yet */

@@ -12,7 +12,7 @@ static int first, count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 
-void tt_kernel_want(tt_kernel *k) {
+static void want(tt_kernel *k) {
     int64_t none = 0;
     bool work = false; /* a kernel that only copies or reduces memory has nothing to compile */
     for (int i = 0; i < k->num_instrs; i++) work |= k->instrs[i].level == 1;
@@ -23,6 +23,13 @@ void tt_kernel_want(tt_kernel *k) {
         pthread_cond_signal(&more);
     } else __atomic_store_n(&k->state, 0, __ATOMIC_RELEASE); /* another time */
     pthread_mutex_unlock(&lock);
+}
+
+void tt_program_want(tt_program *p) {
+    int64_t hot = tt_fuse_setting(TT_FUSE_HOT_RUNS);
+    if (hot < 0 || p->runs < hot) return;
+    for (int k = 0; k < p->num_kernels; k++)
+        if (__atomic_load_n(&p->kernels[k].state, __ATOMIC_RELAXED) == 0) want(&p->kernels[k]);
 }
 
 tt_kernel *tt_kernel_wanted(int milliseconds) {

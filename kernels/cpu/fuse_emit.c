@@ -182,7 +182,11 @@ static int reduce(emitter *e, tt_node *node, int number) {
 
 static void compute(emitter *e, tt_node *node, int number) {
     int in[3], level = node->level, dtype = node->dtype;
-    if (node->kind == TT_NODE_COPY) {
+    if (node->kind == TT_NODE_RANDOM) {
+        int slot = add_slot(e, (tt_slot){.kind = TT_SLOT_RANDOM, .dtype = (int16_t)dtype, .level = (int16_t)level,
+                                         .from = (int16_t)node->op, .index = node->o[1].id});
+        if (!e->failed) node->slot = cast(e, slot, node->o[0].dtype, number);
+    } else if (node->kind == TT_NODE_COPY) {
         int slot = operand(e, &node->o[1], level, node->o[0].dtype, number);
         if (e->failed) return;
         /* Memory may be written over before the copy is used. */
@@ -207,6 +211,8 @@ static void compute(emitter *e, tt_node *node, int number) {
 static void coalesce(tt_kernel *k, const tt_draft *d) {
     int order[TT_MAX_NDIM], group[TT_MAX_NDIM], kept = k->walk == TT_WALK_ROWS ? d->kept : 0;
     const tt_access *lead = k->walk == TT_WALK_FLAT && k->num_stores ? &k->accesses[k->stores[0].access] : NULL;
+    for (int i = 0; i < k->num_slots; i++) /* random numbers go by the row-major index */
+        if (k->slots[i].kind == TT_SLOT_RANDOM) lead = NULL;
     for (int i = 0; i < d->nd; i++) {
         int at = i;
         while (lead && at > 0 && lead->strides[order[at - 1]] < lead->strides[i]) {
@@ -268,6 +274,14 @@ static int by_stage(const void *a, const void *b) {
     return x->out - y->out; /* slots are numbered in the order of instructions */
 }
 
+static int64_t bytes_of(const tt_kernel *k, int access, int kept) {
+    const tt_access *a = &k->accesses[access];
+    int64_t bytes = tt_itemsizes[a->dtype];
+    for (int d = 0; d < (a->level ? k->ndim : kept); d++)
+        if (a->strides[d]) bytes *= k->shape[d];
+    return bytes;
+}
+
 /* Buffers: by size of the element, so that one that is free can be taken over. */
 typedef struct {
     int64_t next;         /* in units of 64 bytes */
@@ -278,6 +292,7 @@ static int units(const tt_kernel *k, const tt_slot *s) {
     int64_t n = k->block;
     if (s->level == 0) n = k->walk == TT_WALK_ROWS && k->block >= k->row ? k->block / k->row : 1;
     else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->row > n) n = k->row;
+    if (s->kind == TT_SLOT_RANDOM) n += 128; /* whole groups of them */
     return (int)((n * tt_itemsizes[s->dtype] + 63) / 64);
 }
 
@@ -332,6 +347,23 @@ static bool assign_buffers(tt_kernel *k) {
     return true;
 }
 
+/* Bytes of memory that one run touches: each access once, however many stages look at it. */
+static void count_traffic(tt_kernel *k, const tt_draft *d) {
+    int64_t results = 1;
+    for (int i = 0; i < d->nd; i++)
+        if (!(d->mask >> i & 1)) results *= d->space[i];
+    for (int i = 0; i < k->num_slots; i++)
+        if (k->slots[i].kind == TT_SLOT_LOAD || k->slots[i].kind == TT_SLOT_ONE) k->reads += bytes_of(k, k->slots[i].index, d->kept);
+    for (int i = 0; i < k->num_stores; i++) k->writes += bytes_of(k, k->stores[i].access, d->kept);
+    for (int i = 0; i < k->num_folds; i++) {
+        const tt_fold *f = &k->folds[i];
+        if (k->walk == TT_WALK_CALL) k->reads += bytes_of(k, f->slot, d->kept);
+        if (f->access < 0) continue;
+        k->writes += results * tt_itemsizes[f->acc];
+        if (f->param >= 0) k->reads += results * tt_itemsizes[f->acc];
+    }
+}
+
 bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes) {
     emitter e = {.k = k, .d = d, .nodes = nodes};
     geometry(k, d);
@@ -342,12 +374,15 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     }
     if (e.failed) return false;
     coalesce(k, d);
+    count_traffic(k, d);
     if (k->num_instrs) qsort(k->instrs, (size_t)k->num_instrs, sizeof *k->instrs, by_stage);
     int stages = 0, weight = k->num_accesses;
     for (int i = 0; i < k->num_instrs; i++) {
         if (k->instrs[i].stage > stages) stages = k->instrs[i].stage;
         if (k->instrs[i].level == 1) weight += k->instrs[i].kind == TT_INSTR_OP ? tt_op_weight(k->instrs[i].op) : 1;
     }
+    for (int i = 0; i < k->num_slots; i++)
+        if (k->slots[i].kind == TT_SLOT_RANDOM) weight += 8;
     for (int i = 0; i < k->num_folds; i++)
         if (k->folds[i].stage > stages) stages = k->folds[i].stage;
     for (int i = 0; i < k->num_stores; i++)

@@ -216,7 +216,6 @@ static bool place(planner *p, int i) {
         const tt_draft *d = &p->drafts[k];
         bool friend;
         if (d->walk == TT_WALK_CALL || d->num_nodes >= MAX_NODES || d->num_operands + 4 > MAX_OPERANDS) continue;
-        if (tt_fuse_setting(TT_FUSE_STEP)) continue;
         if (same_space(d->nd, d->space, node->nd, node->space)) {
             level = 1;
             if (walk != TT_WALK_FLAT && d->walk != TT_WALK_FLAT &&
@@ -265,8 +264,9 @@ static bool place(planner *p, int i) {
     state *s = &p->states[node->o[0].id];
     if (s->writer >= 0) {
         tt_node *w = &p->nodes[s->writer];
-        if (w->level == node->level && same_space(w->nd, w->space, node->nd, node->space) && node->level != 2 &&
-            same_place(&w->o[0], &node->o[0], node->nd))
+        /* Within a kernel only the same elements are written again: see takes. */
+        if (w->kernel == found || (w->level == node->level && same_space(w->nd, w->space, node->nd, node->space) &&
+                                   node->level != 2 && same_place(&w->o[0], &node->o[0], node->nd)))
             w->covered = true;
     }
     s->writer = i;
@@ -332,8 +332,8 @@ static bool plan_temporaries(tt_plan *plan, const tt_trace *t) {
     return true;
 }
 
-/* Bytes of memory that a run touches, and that operators run one by one would. */
-static void count_traffic(tt_program *p, const tt_node *nodes, int num_nodes) {
+/* Bytes of memory that operators run one by one would touch. */
+static void count_eager(tt_program *p, const tt_node *nodes, int num_nodes) {
     for (int i = 0; i < num_nodes; i++) {
         const tt_node *node = &nodes[i];
         for (int k = 0; k <= node->n; k++) {
@@ -342,8 +342,6 @@ static void count_traffic(tt_program *p, const tt_node *nodes, int num_nodes) {
             for (int d = 0; d < node->nd; d++)
                 if (node->kind == TT_NODE_REDUCE && k == 0 ? !(node->mask >> d & 1) : node->o[k].steps[d] != 0) bytes *= node->space[d];
             *(k ? &p->eager_reads : &p->eager_writes) += bytes;
-            bool memory = k ? !node->dead && node->o[k].inside < 0 : !node->dead && node->stored;
-            if (memory) *(k ? &p->reads : &p->writes) += bytes;
         }
     }
 }
@@ -370,9 +368,12 @@ static tt_plan *make_plan(const tt_trace *t) {
         for (int k = 0; ok && k < p.num_drafts; k++) {
             program->num_kernels = k + 1;
             ok = tt_emit_kernel(&program->kernels[k], &p.drafts[k], k, p.nodes, t->num_nodes);
+            program->kernels[k].program = program->number;
+            program->reads += program->kernels[k].reads;
+            program->writes += program->kernels[k].writes;
         }
         ok = ok && plan_temporaries(plan, t);
-        if (ok) count_traffic(program, p.nodes, t->num_nodes);
+        if (ok) count_eager(program, p.nodes, t->num_nodes);
     }
     free(p.nodes);
     free(p.states);
@@ -418,12 +419,11 @@ void tt_program_done(tt_program *p) { __atomic_fetch_sub(&((tt_plan *)p)->users,
 
 /* The key: the words, and of each storage its size and whether anyone can see it. */
 tt_program *tt_program_of(tt_trace *t, int *hit) {
-    int64_t n = t->num_words + t->num_storages + 1;
-    if (!tt_trace_room(t, t->num_storages + 1)) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
+    int64_t n = t->num_words + t->num_storages;
+    if (!tt_trace_room(t, t->num_storages)) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
     int64_t *key = t->words;
     for (int s = 0; s < t->num_storages; s++)
         key[t->num_words + s] = t->storages[s].nbytes << 1 | (t->storages[s].storage != NULL);
-    key[n - 1] = tt_fuse_setting(TT_FUSE_STEP);
     uint64_t hash = hash_of(key, n);
     pthread_mutex_lock(&lock);
     tt_plan *plan = table[hash % BUCKETS];

@@ -27,20 +27,11 @@ static void clear(tt_trace *t) {
     t->num_nodes = t->num_storages = t->num_numbers = 0;
     t->num_words = 0;
     t->ndim = -1;
+    static int64_t recordings;
+    t->recording = __atomic_add_fetch(&recordings, 1, __ATOMIC_RELAXED);
 }
 
-/* What the last run of this thread was, for those who watch: told after the lock is let go, since they run Python. */
-static __thread struct { tt_program *program; int reason; } watched;
-
-static void tell(void) {
-    tt_program *p = watched.program;
-    watched.program = NULL;
-    if (!p) return;
-    tt_fuse_watch(p, watched.reason);
-    tt_program_done(p);
-}
-
-/* Runs what is pending; on failure it stays pending. The lock is held; call tell() without it. */
+/* Runs what is pending; on failure it stays pending. The lock is held; call tt_watch_tell without it. */
 static bool run(tt_trace *t, int reason) {
     if (!t->num_nodes) {
         clear(t);
@@ -50,11 +41,14 @@ static bool run(tt_trace *t, int reason) {
     tt_program *p = tt_program_of(t, &hit);
     tt_fuse_count(hit ? TT_FUSE_HITS : TT_FUSE_MISSES, 1);
     if (!p) return false;
+    tt_watched *w = tt_fuse_setting(TT_FUSE_OBSERVE) ? tt_watch(p, t, reason, hit) : NULL;
     bool ok = tt_program_run(p, t);
-    if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & 1 && !watched.program) {
-        watched.program = p;
-        watched.reason = reason;
-    } else tt_program_done(p);
+    if (ok && w) tt_watch_keep(w); /* which goes on to what follows here, once it was told */
+    else {
+        if (w) tt_watch_drop(w);
+        tt_program_want(p);
+        tt_program_done(p);
+    }
     if (!ok) return false;
     tt_fuse_count(TT_FUSE_RECORDED, t->num_nodes);
     tt_fuse_count(TT_FUSE_PROGRAMS, 1);
@@ -66,7 +60,7 @@ static bool run_locked(tt_trace *t, int reason) {
     pthread_mutex_lock(&t->lock);
     bool ok = run(t, reason);
     pthread_mutex_unlock(&t->lock);
-    tell();
+    tt_watch_tell();
     return ok;
 }
 
@@ -86,7 +80,7 @@ static bool settle(tt_storage *s, bool write, int reason) {
             return true;
         }
         pthread_mutex_unlock(&t->lock);
-        tell();
+        tt_watch_tell();
         if (!ok) {
             tt_settle_failed = true;
             return false;
@@ -137,9 +131,8 @@ static void thread_ends(void *trace) {
     tt_trace *t = trace;
     pthread_mutex_lock(&t->lock);
     if (!run(t, TT_FLUSH_LEAVE)) clear(t);
-    if (watched.program) tt_program_done(watched.program);
-    watched.program = NULL;
-    t->depth = 0;
+    tt_watch_forget();
+    t->depth = t->step = 0;
     pthread_mutex_unlock(&t->lock);
     keep(t);
 }
@@ -154,7 +147,7 @@ static tt_trace *trace_of_thread(void) {
     if (!mine) {
         if (!(mine = calloc(1, sizeof *mine))) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
         pthread_mutex_init(&mine->lock, NULL);
-        mine->ndim = -1;
+        clear(mine);
     }
     pthread_once(&exit_once, make_exit_key);
     pthread_setspecific(exit_key, mine);
@@ -165,6 +158,7 @@ int tt_fuse_enter(void) {
     tt_trace *t = trace_of_thread();
     if (!t) return -1;
     t->depth++;
+    t->since_enter = 0;
     tt_recorder = t;
     return t->depth;
 }
@@ -175,6 +169,13 @@ int tt_fuse_leave(void) {
     if (--t->depth) return t->depth;
     tt_recorder = NULL;
     return run_locked(t, TT_FLUSH_LEAVE) ? 0 : -1;
+}
+
+int tt_fuse_step(int on) {
+    tt_trace *t = trace_of_thread();
+    if (!t) return -1;
+    t->step += on;
+    return run_locked(t, TT_FLUSH_STEP) ? 0 : -1;
 }
 
 int tt_fuse_join(void) { return tt_fuse_enter() > 0; }
@@ -196,12 +197,13 @@ bool tt_trace_room(tt_trace *t, int64_t words) {
 }
 
 /* The storage's number in this recording; -1: it is pending in another one. */
-static int number_of(tt_trace *t, tt_storage *s, bool whole) {
+static int number_of(tt_trace *t, const tt_array *a, bool whole) {
+    tt_storage *s = a->storage;
     tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
     if (p) return p->trace == t ? p->id : -1;
     int id = t->num_storages++;
     p = &t->storages[id];
-    *p = (tt_pending){.trace = t, .storage = s, .nbytes = s->nbytes, .id = id, .held = !whole};
+    *p = (tt_pending){.trace = t, .storage = s, .nbytes = s->nbytes, .origin = a->data - s->data, .id = id, .held = !whole};
     if (!whole) tt_storage_ref(s);
     __atomic_store_n(&s->pending, p, __ATOMIC_RELEASE);
     return id;
@@ -222,8 +224,8 @@ static bool same_shape(const tt_array *a, int ndim, const int64_t *shape) {
     return a->ndim == ndim && memcmp(a->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
 }
 
-static int64_t *put_layout(int64_t *w, const tt_array *a) {
-    *w++ = a->data - a->storage->data;
+static int64_t *put_layout(int64_t *w, const tt_array *a, int64_t origin) {
+    *w++ = a->data - a->storage->data - origin;
     *w++ = a->ndim;
     for (int d = 0; d < a->ndim; d++) *w++ = a->shape[d];
     for (int d = 0; d < a->ndim; d++) *w++ = a->strides[d];
@@ -240,14 +242,19 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
         int which = k <= n ? k : 0;
         const tt_array *a = which ? in[which - 1] : out;
         int64_t mode = TT_MODE_FULL;
-        if (which && is_number(a)) {
+        if (which && kind == TT_NODE_RANDOM) {
+            ids[which] = t->num_numbers;
+            mode = TT_MODE_NUMBER;
+            memcpy(&t->numbers[t->num_numbers], a->data, sizeof(tt_number) * TT_DRAW_NUMBERS);
+            t->num_numbers += TT_DRAW_NUMBERS;
+        } else if (which && is_number(a)) {
             ids[which] = number_of_constant(t, a);
             mode = TT_MODE_NUMBER;
         } else {
             /* What is written whole need not be held: its old elements are nobody's concern. */
             bool whole = !which && a->storage->nbytes == a->numel * tt_itemsizes[a->dtype];
-            if ((ids[which] = number_of(t, a->storage, whole)) < 0) return false;
-            if (a->flags & TT_FLAG_CONTIGUOUS && a->data == a->storage->data && same_shape(a, ndim, shape))
+            if ((ids[which] = number_of(t, a, whole)) < 0) return false;
+            if (a->flags & TT_FLAG_CONTIGUOUS && a->data - a->storage->data == t->storages[ids[which]].origin && same_shape(a, ndim, shape))
                 mode = TT_MODE_PLAIN;
         }
         modes |= mode << (2 * which);
@@ -267,9 +274,10 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
     }
     if (kind == TT_NODE_REDUCE) *w++ = mask;
     for (int k = 0; k <= n; k++)
-        if ((modes >> (2 * k) & 3) == TT_MODE_FULL) w = put_layout(w, k ? in[k - 1] : out);
+        if ((modes >> (2 * k) & 3) == TT_MODE_FULL) w = put_layout(w, k ? in[k - 1] : out, t->storages[ids[k]].origin);
     t->num_words = w - t->words;
     t->num_nodes++;
+    t->since_enter++;
     return true;
 }
 
@@ -302,12 +310,14 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
     if (ok) {
         pthread_mutex_lock(&t->lock);
         bool full = t->num_nodes >= TT_FUSE_NODES || t->num_storages + 4 > TT_FUSE_STORAGES ||
-                    t->num_numbers + 3 > TT_FUSE_CONSTANTS;
+                    t->num_numbers + TT_DRAW_NUMBERS > TT_FUSE_CONSTANTS;
         ok = (!full || run(t, TT_FLUSH_LIMIT)) && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
         int node = t->num_nodes - 1;
+        int64_t recording = t->recording;
         pthread_mutex_unlock(&t->lock);
-        tell();
-        if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & 2) tt_fuse_where(node);
+        tt_watch_tell();
+        if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES) tt_fuse_where(node, recording);
+        if (ok && t->step) run_locked(t, TT_FLUSH_STEP); /* if that fails it stays pending, and whoever looks is told */
     }
     tt_settle_failed = false; /* the caller settles the operands himself, and says so if that fails */
     for (int k = 0; k < n; k++)
@@ -324,6 +334,16 @@ bool tt_record_copy(tt_array *out, tt_array *a) {
     for (int d = 0; d < out->ndim; d++) /* elements written more than once, in an order of their own */
         if (out->shape[d] > 1 && out->strides[d] == 0) return false;
     return record(TT_NODE_COPY, 0, out->dtype, out, 1, &a, out->ndim, out->shape, 0);
+}
+
+/* The draw's numbers are not part of the program, only their kind is. */
+bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype) {
+    tt_number numbers[TT_DRAW_NUMBERS] = {{(int64_t)draw->seed, TT_I64}, {(int64_t)draw->draw, TT_I64}, {0, TT_F64},
+                                          {0, TT_F64}, {draw->low, TT_I64}, {(int64_t)draw->range, TT_I64}};
+    memcpy(&numbers[2].bits, &draw->a, 8);
+    memcpy(&numbers[3].bits, &draw->b, 8);
+    tt_array all = {.data = (char *)numbers, .dtype = (int16_t)dtype, .flags = TT_FLAG_WEAK}, *in = &all;
+    return record(TT_NODE_RANDOM, draw->kind | draw->digits << 3, dtype, out, 1, &in, out->ndim, out->shape, 0);
 }
 
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param) {

@@ -3,6 +3,7 @@
 #include "fuse_plan.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define ROW 512      /* as in iterate.c: rows this long are not mixed in a block, so that most operands lie in place */
 #define WORK 65536   /* additions that are worth a thread */
@@ -19,6 +20,7 @@ typedef struct {
     unsigned char *busy;
     char **parts;             /* FOLD, COLUMNS: of each fold, the blocks' results */
     bool direct;              /* every operand lies in place: no need for blocks */
+    bool interpreted;         /* though there may be compiled functions */
 } job;
 
 /* One thread's view of a kernel at work. */
@@ -122,6 +124,15 @@ static void instructions(const worker *w, int stage, int level, int64_t n) {
     }
 }
 
+static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t at, int64_t n) {
+    const tt_number *c = w->j->numbers + x->index;
+    tt_draw draw = {.seed = (uint64_t)c[0].bits, .draw = (uint64_t)c[1].bits, .kind = x->from & 7, .digits = x->from >> 3,
+                    .low = c[4].bits, .range = (uint64_t)c[5].bits};
+    memcpy(&draw.a, &c[2].bits, 8);
+    memcpy(&draw.b, &c[3].bits, 8);
+    return tt_random_block(&draw, x->dtype, buffer, at, n);
+}
+
 /* Loads of a level before a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
 static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group) {
     const tt_kernel *k = w->k;
@@ -133,9 +144,11 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
             char *p = in_place(&k->accesses[x->index], &a, at, n);
             if (!p) move_block(&a, at, n, p = buffer_of(w, s), true);
             w->p[s] = p;
-        } else if (x->kind == TT_SLOT_TEMP && level == 1) {
+        } else if (x->kind == TT_SLOT_RANDOM) {
+            w->p[s] = draw_block(w, x, buffer_of(w, s), at, n);
+        } else if (x->kind == TT_SLOT_TEMP) {
             w->p[s] = buffer_of(w, s);
-            if (x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
+            if (level == 1 && x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
         } else if (x->kind == TT_SLOT_ROW && k->slots[x->from].stage < stage) {
             /* for each row of the group its value; a row that fills blocks has one value for all of them */
             int size = tt_itemsizes[x->dtype];
@@ -170,7 +183,7 @@ static void end_block(worker *w, int stage, int level, int64_t at, int64_t n) {
 }
 
 static void work(worker *w, int stage, int64_t at, int64_t n, int64_t in_group) {
-    void (*compiled)(char **, int64_t) = (void (*)(char **, int64_t))w->k->compiled[stage];
+    void (*compiled)(char **, int64_t) = w->j->interpreted ? NULL : (void (*)(char **, int64_t))w->k->compiled[stage];
     begin_block(w, stage, 1, at, n, in_group);
     if (compiled) compiled(w->p, n);
     else instructions(w, stage, 1, n);
@@ -195,7 +208,7 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
     const tt_kernel *k = j->k;
     char *slots[MOST_SLOTS];
     worker w;
-    int64_t row = k->shape[k->ndim - 1], most = j->direct && k->compiled[0] ? end - begin : k->block;
+    int64_t row = k->shape[k->ndim - 1], most = j->direct && k->compiled[0] && !j->interpreted ? end - begin : k->block;
     start(&w, j, slots);
     for (int64_t at = begin; at < end;) {
         int64_t n = end - at < most ? end - at : most, in_row = at % row;
@@ -381,13 +394,19 @@ static int threads_for(int64_t work) {
 /* False: out of memory, and nothing of this kernel was written. */
 static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
     char *data[MOST_ACCESSES], *parts[TT_FUSE_KERNEL_NODES];
-    job j = {.k = k, .data = data, .numbers = numbers, .parts = parts, .direct = true};
+    job j = {.k = k, .data = data, .numbers = numbers, .parts = parts, .direct = true,
+             .interpreted = tt_fuse_setting(TT_FUSE_HOT_RUNS) < 0};
     unsigned char busy[256] = {0};
     j.busy = busy;
     for (int a = 0; a < k->num_accesses; a++) {
         data[a] = base[k->accesses[a].storage] + k->accesses[a].offset;
         j.direct &= k->accesses[a].flat || k->accesses[a].one;
     }
+    for (int i = 0; i < k->num_stores; i++) { /* of a number there are only as many copies as a block has elements */
+        int kind = k->slots[k->stores[i].slot].kind;
+        j.direct &= kind == TT_SLOT_TEMP || kind == TT_SLOT_LOAD;
+    }
+    for (int s = 0; s < k->num_slots; s++) j.direct &= k->slots[s].kind != TT_SLOT_RANDOM;
     if (k->walk == TT_WALK_CALL) return call(&j);
     int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
     int64_t units = k->numel, grain = WORK / k->weight;
@@ -426,21 +445,37 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
 
 static void count_run(tt_kernel *k) {
     __atomic_fetch_add(&k->elements, k->numel, __ATOMIC_RELAXED);
-    tt_fuse_count(__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
-    int64_t runs = __atomic_add_fetch(&k->runs, 1, __ATOMIC_RELAXED), hot = tt_fuse_setting(TT_FUSE_HOT_RUNS);
-    if (hot >= 0 && runs >= hot && __atomic_load_n(&k->state, __ATOMIC_RELAXED) == 0) tt_kernel_want(k);
+    __atomic_fetch_add(&k->runs, 1, __ATOMIC_RELAXED);
+    bool compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0;
+    tt_fuse_count(compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
+}
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 bool tt_program_run(tt_program *p, tt_trace *t) {
+    char *base[TT_FUSE_STORAGES];
+    for (int s = 0; s < p->num_storages; s++) {
+        const tt_pending *x = &t->storages[s];
+        base[s] = x->storage ? x->storage->data + x->origin : NULL;
+    }
+    return tt_program_run_on(p, base, t->numbers);
+}
+
+bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
     tt_plan *plan = (tt_plan *)p;
-    char *base[TT_FUSE_STORAGES], *temporaries = NULL;
+    char *temporaries = NULL;
     if (plan->temporary_bytes && !(temporaries = tt_scratch(plan->temporary_bytes))) return false;
-    for (int s = 0; s < p->num_storages; s++) base[s] = t->storages[s].storage ? t->storages[s].storage->data : NULL;
     for (int i = 0; i < plan->num_temporaries; i++)
         base[plan->temporaries[i].storage] = temporaries + plan->temporaries[i].offset;
-    bool ok = true;
+    bool ok = true, timed = tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS;
     for (int k = 0; ok && k < p->num_kernels; k++) {
-        ok = run_kernel(&p->kernels[k], base, t->numbers);
+        int64_t start = timed ? now() : 0;
+        ok = run_kernel(&p->kernels[k], base, numbers);
+        if (timed) p->kernels[k].nanoseconds = now() - start;
         if (ok) count_run(&p->kernels[k]);
     }
     tt_scratch_free(temporaries);

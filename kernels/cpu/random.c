@@ -1,6 +1,7 @@
 /* Random numbers: drivers over kernels/cpu/simd/random.c, permutations, draws from a given distribution. */
 #include "tt.h"
 #include "api/random.h"
+#include "fuse.h"
 #include "random.h"
 #include "simd.h"
 #include <math.h>
@@ -51,17 +52,31 @@ static void draw_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
+void *tt_random_block(const tt_draw *draw, int dtype, void *buffer, int64_t at, int64_t n) {
+    const tt_random_loops *loops = tt_random_table[tt_isa_index];
+    int64_t first = at / GROUP, groups = (at + n + GROUP - 1) / GROUP - first;
+    if (dtype == TT_F32) loops->f32(draw, buffer, first, groups);
+    else if (dtype == TT_F64) loops->f64(draw, buffer, first, groups);
+    else loops->i64(draw, buffer, first, groups);
+    return (char *)buffer + at % GROUP * tt_itemsizes[dtype];
+}
+
 /* Fills `out`, whatever its strides: the numbers go by the row-major index. */
 static int run(tt_array *out, job *j, tt_generator *g) {
     if (out->flags & TT_SLOW) {
         tt_decline();
         return -1;
     }
-    if (!tt_writable("random numbers", out)) return -1;
-    tt_array *to = out;
-    if (!(out->flags & TT_FLAG_CONTIGUOUS) && !(to = tt_empty(out->dtype, out->ndim, out->shape))) return -1;
+    if (!tt_may_write("random numbers", out)) return -1;
     j->draw.seed = g->seed;
     j->draw.draw = next_draw(g);
+    if (TT_RECORDING && !j->p && out->numel && tt_record_random(out, &j->draw, j->compute)) return 0;
+    tt_array *to = out;
+    if (!tt_settled(out)) {
+        tt_decline();
+        return -1;
+    }
+    if (!(out->flags & TT_FLAG_CONTIGUOUS) && !(to = tt_empty(out->dtype, out->ndim, out->shape))) return -1;
     j->data = to->data;
     j->dtype = out->dtype;
     if (out->numel) tt_parallel(out->numel, 1 << 13, draw_range, j);

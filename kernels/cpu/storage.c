@@ -247,3 +247,8 @@ void tt_reset_peak(void) {
     stats.peak = stats.allocated;
     stats.reserved_peak = stats.reserved;
 }
+
+void tt_raise_peak(int64_t allocated, int64_t reserved) {
+    if (stats.peak < allocated) stats.peak = allocated;
+    if (stats.reserved_peak < reserved) stats.reserved_peak = reserved;
+}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernels import DTYPES, NUMPY, Kernel, Loaded, array, bits, operators, tensor, values
+from fuse.kernels import DTYPES, NUMPY, Kernel, Loaded, array, bits, operators, tensor, values
 from tinytorch.backends.cpu import ffi, lib
 from tinytorch.fuse import codegen, loops
 from tinytorch.fuse.codegen import SUFFIXES

@@ -24,8 +24,8 @@ SUFFIXES = ("b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64") 
 C_TYPES = {"b8": "uint8_t", "u8": "uint8_t", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
            "f16": "uint16_t", "bf16": "uint16_t", "f32": "float", "f64": "double"}
 SIZES = {"uint8_t": 1, "int8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "int64_t": 8, "float": 4, "double": 8}
-_KINDS = {lib.TT_SLOT_TEMP: "temp", lib.TT_SLOT_LOAD: "load", lib.TT_SLOT_ONE: "one", lib.TT_SLOT_CONST: "const",
-          lib.TT_SLOT_ROW: "row"}
+_KINDS = {lib.TT_SLOT_TEMP: "temp", lib.TT_SLOT_LOAD: "load", lib.TT_SLOT_RANDOM: "load", lib.TT_SLOT_ONE: "one",
+          lib.TT_SLOT_CONST: "const", lib.TT_SLOT_ROW: "row"}
 
 
 def source(kernel, lines: Callable[[int], str] | None = None) -> str:

@@ -6,9 +6,8 @@ import functools
 
 from ..backends.cpu import check, error, ffi, lib
 from ..config import setting
+from .pure import Pure
 from .worker import worker
-
-HOT_RUNS, STEP, OBSERVE = range(3)  # settings of the C side
 
 _STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled")
 
@@ -34,10 +33,18 @@ class Fused:
         return fused
 
 
-def fuse(fn=None, *, step: bool = False):
-    """A context manager in which operators are recorded and run fused, or ``fn`` made to run so."""
+def fuse(fn=None, *, pure: bool = False, step: bool = False):
+    """A context manager in which operators are recorded and run fused, or ``fn`` made to run so.
+
+    ``pure`` is a promise about ``fn``: what it does depends on its arguments' shapes and dtypes alone, and it has no
+    effect but its results; tensors it reads from outside may be written, but not replaced. It is then not called any more once two calls in a row have shown the same program: see
+    pure.py."""
     made = Fused()
-    return made if fn is None else made(fn)
+    if fn is None:
+        if pure:
+            raise TypeError("fuse: pure=True is for a function: fuse(fn, pure=True)")
+        return made
+    return Pure(fn, made) if pure else made(fn)
 
 
 def stats() -> dict[str, int]:
@@ -59,5 +66,5 @@ def _everywhere(value: int) -> None:
         worker.start()
 
 
-setting("fuse_hot", 3, lambda runs: lib.tt_fuse_set(HOT_RUNS, runs) and None)
+setting("fuse_hot", 3, lambda runs: lib.tt_fuse_set(lib.TT_FUSE_HOT_RUNS, runs) and None)
 setting("fuse", 0, _everywhere)

@@ -53,6 +53,7 @@ int tt_set_isa(const char *name);
 void tt_free(tt_array *a);
 void tt_memory_stats(int64_t *out);
 void tt_reset_peak(void);
+void tt_raise_peak(int64_t allocated, int64_t reserved); /* undoes tt_reset_peak: the peaks were this high before */
 void tt_empty_cache(void);
 void tt_set_inference(int on); /* marks the arrays that this thread makes from now on */
 

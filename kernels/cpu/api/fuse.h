@@ -38,6 +38,7 @@ enum {
     TT_SLOT_CONST,  /* a Python number */
     TT_SLOT_ROW,    /* a level-0 slot's value, for all elements of its row */
     TT_SLOT_RESULT, /* a reduction's, at level 0 */
+    TT_SLOT_RANDOM, /* random numbers, drawn anew for every block: like an operand in memory */
 };
 
 typedef struct tt_slot {
@@ -46,7 +47,7 @@ typedef struct tt_slot {
     int16_t stage;     /* where it is made: TEMP, RESULT */
     int16_t last;      /* the last stage that uses it */
     int16_t from;      /* ROW: the level-0 slot */
-    int32_t index;     /* LOAD, ONE: the access; CONST: the recorded number */
+    int32_t index;     /* LOAD, ONE: the access; CONST: the recorded number; RANDOM: the first of them */
     int32_t buffer;    /* its place in the interpreter's arena, in units of 64 bytes; -1: none */
 } tt_slot;
 
@@ -103,7 +104,10 @@ typedef struct tt_kernel {
     /* The compiled tier: for each stage a function of (slot pointers, number of elements) in the place of its level-1
      * instructions; all of them or none. Set once, by tt_kernel_install. */
     void **compiled;
+    int64_t program;         /* the number of its program */
     int64_t runs, elements;  /* so far */
+    int64_t reads, writes;   /* bytes of memory one run touches */
+    int64_t nanoseconds;     /* that the last observed run took */
     int64_t state;           /* 0: not wanted; 1: waits for the compiler; 2: compiled; -1: will not be */
 } tt_kernel;
 
@@ -127,17 +131,48 @@ void tt_kernel_refuse(tt_kernel *k);
 const char *tt_op_name(int op);
 const char *tt_reducer_name(int reducer);
 
+/* A pure function's program, kept to be run again on other arguments. */
+typedef struct tt_replay tt_replay;
+/* From what this thread has recorded since it entered the mode, for a function of `in` that gave `out`. NULL: it cannot
+ * be run again without the function (it read values, wrote its arguments, drew random numbers, ...). */
+tt_replay *tt_replay_new(int num_in, tt_array **in, int num_out, tt_array **out);
+/* Do two calls show the same program, on the same constants? Then what was computed without being recorded, if anything,
+ * does not depend on the arguments. */
+int tt_replay_agrees(tt_replay *a, tt_replay *b);
+/* 1: ran, and made `out`; 0: it is for other shapes, dtypes or layouts; -1: an error */
+int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out);
+void tt_replay_free(tt_replay *r);
+
 enum { TT_FUSE_RECORDED, TT_FUSE_PROGRAMS, TT_FUSE_HITS, TT_FUSE_MISSES, TT_FUSE_INTERPRETED, TT_FUSE_COMPILED,
        TT_FUSE_STATS };
 void tt_fuse_stats(int64_t *out);
 
 /* Settings: of the process. */
-enum { TT_FUSE_HOT_RUNS,     /* runs after which a kernel is wanted compiled; < 0: never */
-       TT_FUSE_STEP,         /* kernels of one operator each, so that a debugger sees every one */
-       TT_FUSE_OBSERVE,      /* bits: 1 every run, 2 where each operator was recorded */
+enum { TT_FUSE_HOT_RUNS,     /* runs after which a kernel is wanted compiled; < 0: never, and all are interpreted */
+       TT_FUSE_OBSERVE,      /* what Python is told of: bits, below */
        TT_FUSE_SETTINGS };
 int64_t tt_fuse_set(int setting, int64_t value); /* the value before */
 
+enum { TT_OBSERVE_RUNS = 1,  /* every run of a program */
+       TT_OBSERVE_LINES = 2, /* every operator recorded: where? */
+       TT_OBSERVE_HOT = 4,   /* the last two runs before a program's kernels are wanted compiled */
+       TT_OBSERVE_DATA = 8 }; /* with the runs, what the memory held before them */
+
+/* From now on every operator of this thread is run as soon as it is recorded (on = 1); undone by on = -1. */
+int tt_fuse_step(int on);
+
 /* Why a program ended. */
 enum { TT_FLUSH_LEAVE, TT_FLUSH_ASKED, TT_FLUSH_VALUE, TT_FLUSH_OPERATOR, TT_FLUSH_WRITE, TT_FLUSH_LIMIT,
-       TT_FLUSH_THREAD, TT_FLUSH_SHARED };
+       TT_FLUSH_THREAD, TT_FLUSH_SHARED, TT_FLUSH_STEP };
+
+typedef struct tt_number { int64_t bits; int32_t dtype; } tt_number; /* a Python number, as an element of its dtype */
+
+/* A run of a program as it is told; gone when the call returns. */
+typedef struct tt_watched {
+    tt_program *program;
+    int32_t reason, known;   /* known: it had been planned before */
+    int64_t recording;       /* its number: see tt_fuse_where */
+    tt_number *numbers;      /* the Python numbers recorded */
+    char **before;           /* OBSERVE_DATA: of each storage that was there before, its bytes as they were; NULL else */
+    struct tt_watched *next;
+} tt_watched;
