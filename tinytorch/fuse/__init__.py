@@ -6,10 +6,11 @@ from __future__ import annotations
 import sys
 import types
 
+from .explanation import Explanation, explain
 from .mode import fuse, stats, wait
 from .worker import clear_cache
 
-__all__ = ["clear_cache", "fuse", "stats", "wait"]
+__all__ = ["Explanation", "clear_cache", "explain", "fuse", "stats", "wait"]
 
 
 class _Callable(types.ModuleType):
