@@ -5,12 +5,12 @@ import os
 import sys
 from importlib.util import find_spec
 
-from . import cpu, overhead, report
-from .suite import SIDES
+from . import cpu, fuse, overhead, report
 
 SUITES = {
     "overhead": overhead.SUITE,
     "cpu": cpu.SUITE,
+    "fuse": fuse.SUITE,
 }
 
 
@@ -27,9 +27,10 @@ def main():
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Race tinytorch, PyTorch and NumPy.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Race tinytorch and its peers.")
     parser.add_argument("suite", nargs="?", choices=SUITES, help="without one: list the suites")
     parser.add_argument("--only", metavar="TEXT", default="", help="only rows whose name contains TEXT")
+    parser.add_argument("--sides", metavar="NAMES", default="", help="only these columns of the table: a,b,c")
     parser.add_argument("--rounds", metavar="N", type=int, help="how often every side has its turn")
     parser.add_argument("--json", metavar="FILE", help="write the figures and their circumstances to FILE")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a row misses its target")
@@ -51,23 +52,21 @@ def start_over_without(*variables):
 
 def run(options):
     suite = SUITES[options.suite]
-    sides = [side for side, module in SIDES.items() if find_spec(module)]
-    if "ours" not in sides:
-        raise SystemExit("tinytorch cannot be found: install it, or run from the root of its repository")
+    sides = wanted_sides(suite, options)
     rows = [row for row in suite.rows if options.only.lower() in row.name.lower()]
     if not rows:
         raise SystemExit(f"no row of {options.suite} has {options.only!r} in its name")
 
-    facts = report.circumstances(sides)
+    facts = report.circumstances(dict.fromkeys(suite.sides[side] for side in sides))
     print(f"{options.suite}: {suite.about}")
     print(report.described(facts), end="\n\n")
     width = max(len(row.name) for row in rows) + 2
-    print(report.header(width))
+    print(report.header(suite, width))
     outcomes = []
     for row in rows:
         able = [side for side in sides if row.on(side)]
-        measured = suite.measure(row, able, options.rounds or suite.rounds)
-        outcomes.append(report.Outcome(row, measured))
+        measured = suite.measure(row, able, options.rounds or row.rounds or suite.rounds)
+        outcomes.append(report.Outcome(suite, row, measured))
         print(outcomes[-1].line(width), flush=True)
 
     if options.json:
@@ -76,6 +75,17 @@ def run(options):
     if missed:
         print(f"\n{len(missed)} of {len(outcomes)} rows miss their target:", *missed, sep="\n    ")
     return 1 if missed and options.check else 0
+
+
+def wanted_sides(suite, options):
+    """The sides that are installed and asked for."""
+    asked = options.sides.split(",") if options.sides else list(suite.sides)
+    for side in asked:
+        if side not in suite.sides:
+            raise SystemExit(f"{options.suite} has no side {side!r}; its sides are {', '.join(suite.sides)}")
+        if suite.sides[side] == "tinytorch" and find_spec("tinytorch") is None:
+            raise SystemExit("tinytorch cannot be found: install it, or run from the root of its repository")
+    return [side for side, module in suite.sides.items() if side in asked and find_spec(module)]
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: The sides of every comparison, in the order of the table's columns, and the module that each one imports.
+#: The sides of an ordinary comparison, in the order of the table's columns, and the module that each one imports.
 SIDES = {"ours": "tinytorch", "torch": "torch", "numpy": "numpy"}
+#: What a target is compared with if it is the fastest of the peers.
+BEST = "best"
 
 
 @dataclass(frozen=True)
@@ -19,8 +21,10 @@ class Row:
     name: str
     make: Callable
     numpy: Callable | None = None
-    #: The limit on ours / torch, or, if ``absolute``, on ours alone (seconds). None: for information only.
+    #: The limit on ours / ``against`` (a side, or `BEST`), or, if ``absolute``, on ours alone (seconds).
+    #: None: for information only.
     target: float | None = None
+    against: str = "torch"
     absolute: bool = False
     #: The call does this many ops: report the time of one.
     per: int = 1
@@ -28,6 +32,10 @@ class Row:
     flops: float | None = None
     #: The call times itself and returns seconds, because part of what it does must not count.
     self_timed: bool = False
+    #: Only the first call of a new process counts, with nothing of earlier processes in its caches.
+    first: bool = False
+    #: How often every side has its turn, if not as often as the suite says.
+    rounds: int | None = None
 
     def on(self, side):
         """Whether that side has a version of this row."""
@@ -55,19 +63,26 @@ class Row:
 class Suite:
     """Rows that are measured in the same manner.
 
-    ``measure(row, sides, rounds)`` is `timing.together` or `timing.apart`; ``rounds`` is its default.
+    ``measure(row, sides, rounds)`` is `timing.together` or `timing.apart`; ``rounds`` is its default. The side
+    ``ours`` is the one that is judged: the table gives its ratio to the fastest of the ``peers``. Of two sides
+    in ``limits``, the first may take so many times what the second takes, on every row.
     """
 
     about: str
     measure: Callable
     rounds: int
+    sides: dict[str, str] = field(default_factory=lambda: SIDES)
+    ours: str = "ours"
+    peers: tuple[str, ...] = ("torch",)
+    limits: dict[tuple[str, str], float] = field(default_factory=dict)
+    kind: type[Row] = Row
     rows: list[Row] = field(default_factory=list)
 
     def row(self, name, **details):
-        """Decorate a ``make(torch)`` function: add it as a row called ``name``."""
+        """Decorate a ``make`` function: add it as a row called ``name``."""
 
         def add(make):
-            self.rows.append(Row(name, make, **details))
+            self.rows.append(self.kind(name, make, **details))
             return make
 
         return add

@@ -4,7 +4,8 @@ Both ways give every side the same share of every stretch of time, and take medi
 
 - `together`, for single-threaded work: all sides in one process, in many short rounds.
 - `apart`, for threaded work: a process for each side, because the worker threads of one library go on
-  spinning after its work is done, and would slow the next one.
+  spinning after its work is done, and would slow the next one. Where only a first call counts, each is made
+  in a process of its own.
 
 The loop and the call around the work cost every side some 0.03 µs, which is left in.
 """
@@ -13,6 +14,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
@@ -22,6 +24,8 @@ from time import perf_counter
 BATCH = 0.002
 #: Seconds that a process measures before the next one has its turn.
 TURN = 0.1
+#: Where libraries are told to keep what they compile: empty for a first call.
+CACHES = ("TMPDIR", "TINYTORCH_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
 
 
 @dataclass
@@ -37,9 +41,9 @@ class Stopwatch:
 
     def __init__(self, row, side, threads):
         self.call = row.prepare(side, threads)
-        self.self_timed = row.self_timed
+        self.self_timed, self.first = row.self_timed, row.first
         self.count = 1
-        if not self.self_timed:
+        if not (self.self_timed or self.first):
             self.call()  # the first call of a library pays for much that later calls find ready
             while (took := min(self.batch(), self.batch()) * self.count) < BATCH / 2:
                 self.count *= 2
@@ -56,7 +60,9 @@ class Stopwatch:
         return (perf_counter() - start) / self.count
 
     def turn(self):
-        """Run batches for `TURN` seconds; return the median seconds of a call."""
+        """Run batches for `TURN` seconds; return the median seconds of a call. A first call is only one."""
+        if self.first:
+            return self.batch()
         end = perf_counter() + TURN
         times = [self.batch()]
         while perf_counter() < end:
@@ -104,10 +110,10 @@ class Worker:
     nothing pickled. A stopped process cannot spin, whatever its library does with idle threads.
     """
 
-    def __init__(self, row, side, threads):
+    def __init__(self, row, side, threads, caches=None):
         context = multiprocessing.get_context("fork")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, row, side, threads), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, row, side, threads, caches), daemon=True)
         self.process.start()
         theirs.close()  # or the end of the process would not be seen as the end of the pipe
         self.times, self.error = [], None
@@ -136,9 +142,11 @@ class Worker:
         self.process.join()
 
 
-def _serve(pipe, row, side, threads):
+def _serve(pipe, row, side, threads, caches):
     """The life of a worker: prepare, then measure whenever asked."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's to handle
+    if caches is not None:
+        os.environ.update(dict.fromkeys(CACHES, caches))
     try:
         watch = Stopwatch(row, side, threads)
         _hide_the_past_from_gc()
@@ -152,6 +160,8 @@ def _serve(pipe, row, side, threads):
 def apart(row, sides, rounds):
     """Measure a row with all cores, a process for each side, the others frozen meanwhile."""
     threads = len(os.sched_getaffinity(0))
+    if row.first:
+        return _first_calls(row, sides, rounds, threads)
     workers = {}
     try:
         for side in sides:
@@ -166,3 +176,24 @@ def apart(row, sides, rounds):
         seconds={side: median(worker.times) for side, worker in workers.items() if worker.error is None},
         errors={side: worker.error for side, worker in workers.items() if worker.error is not None},
     )
+
+
+def _first_calls(row, sides, rounds, threads):
+    """Measure first calls: a new process for each, which finds its caches empty."""
+    result, times = Measured(), {side: [] for side in sides}
+    for _ in range(rounds):
+        for side in sides:
+            if side in result.errors:
+                continue
+            # A library may still be writing there when its process has ended.
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as caches:
+                worker = Worker(row, side, threads, caches)
+                try:
+                    worker.turn()
+                finally:
+                    worker.close()
+            times[side] += worker.times
+            if worker.error is not None:
+                result.errors[side] = worker.error
+    result.seconds = {side: median(values) for side, values in times.items() if side not in result.errors}
+    return result

@@ -59,7 +59,7 @@ def losses_of(m, example, weights, batches, dtype):
     return [example.train_step(model, optimizer, schedule, m.from_numpy(batch)) for batch in batches]
 
 
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-5), ("float64", 1e-9)])
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-6), ("float64", 1e-12)])
 def test_learns_like_torch(torch, gpt, dtype, tolerance):
     tinytorch.manual_seed(0)
     model = gpt.GPT().to(getattr(tinytorch, dtype))
@@ -77,10 +77,10 @@ def test_learns_to_add(gpt):
     tinytorch.manual_seed(0)
     pairs = [(a, b) for a in range(10) for b in range(10)]
     tokens = gpt.encode(gpt.write(a, b) for a, b in pairs)
-    model = gpt.GPT(width=32, layers=1)
-    optimizer = tinytorch.optim.AdamW(model.parameters(), lr=1e-2)
+    model = gpt.GPT(width=32)
+    optimizer = tinytorch.optim.AdamW(model.parameters(), lr=5e-3)
     schedule = tinytorch.optim.lr_scheduler.ConstantLR(optimizer, 1.0, 1)
     assert gpt.accuracy(model, tokens) == 0.0
-    for _ in range(150):
+    for _ in range(200):
         gpt.train_step(model, optimizer, schedule, tokens)
     assert gpt.accuracy(model, tokens) >= 0.99

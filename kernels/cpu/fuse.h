@@ -42,6 +42,7 @@ typedef struct tt_pending {
     struct tt_trace *trace;
     tt_storage *storage; /* NULL once it was freed */
     int64_t nbytes;
+    int64_t origin;      /* where its first operand began, in bytes: offsets count from there */
     int32_t id;
     bool held, written;
 } tt_pending;
@@ -50,6 +51,7 @@ typedef struct tt_pending {
 typedef struct tt_trace {
     pthread_mutex_t lock;   /* its thread records, any thread may run it or free a storage */
     int depth, step;        /* in the mode; in the mode for steps */
+    int32_t since_enter;    /* nodes since the mode was entered last, runs of the recording or not */
     int32_t num_nodes, num_storages, num_numbers;
     int64_t num_words, room;
     int64_t *words;
@@ -67,10 +69,11 @@ typedef struct tt_trace {
  *   out | in0 << 16 | in1 << 32 | in2 << 48                          numbers of storages, or of Python numbers
  *   its shape, where TT_WORD_SHAPE is set: ndim, sizes               broadcast; of a reduction: what is reduced
  *   a reduction's mask of reduced dimensions
- *   for out and every operand whose mode is TT_MODE_FULL: offset in bytes, ndim, sizes, strides in elements
+ *   for out and every operand whose mode is TT_MODE_FULL: offset in bytes from the storage's
+ *     origin, ndim, sizes, strides in elements
  * flags: bit 0 TT_WORD_SHAPE; from bit 1 two bits of mode for out and each operand; from bit 9 four bits of dtype for
  * each. */
-enum { TT_MODE_PLAIN, /* contiguous from the storage's start, of the node's shape */
+enum { TT_MODE_PLAIN, /* contiguous from the storage's origin on, of the node's shape */
        TT_MODE_FULL, TT_MODE_NUMBER };
 #define TT_WORD_SHAPE 1
 
@@ -96,12 +99,14 @@ void *tt_random_block(const tt_draw *draw, int dtype, void *buffer, int64_t at, 
 
 /* fuse_run.c */
 bool tt_program_run(tt_program *p, tt_trace *t);
+bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers); /* base: of each storage */
 
 /* fuse_compiled.c */
 void tt_program_want(tt_program *p); /* compiled, those of its kernels that have run often enough */
 
 /* fuse_watch.c: a run is noted with the trace's lock held, and told without it, since that runs Python. */
 tt_watched *tt_watch(tt_program *p, const tt_trace *t, int reason, int known); /* NULL: nobody is told of this run */
+void tt_watch_replay(tt_program *p, tt_number *numbers); /* told at once */
 void tt_watch_keep(tt_watched *w); /* it has run: this thread's next tt_watch_tell tells it */
 void tt_watch_tell(void);
 void tt_watch_drop(tt_watched *w);

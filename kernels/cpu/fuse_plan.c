@@ -264,8 +264,9 @@ static bool place(planner *p, int i) {
     state *s = &p->states[node->o[0].id];
     if (s->writer >= 0) {
         tt_node *w = &p->nodes[s->writer];
-        if (w->level == node->level && same_space(w->nd, w->space, node->nd, node->space) && node->level != 2 &&
-            same_place(&w->o[0], &node->o[0], node->nd))
+        /* Within a kernel only the same elements are written again: see takes. */
+        if (w->kernel == found || (w->level == node->level && same_space(w->nd, w->space, node->nd, node->space) &&
+                                   node->level != 2 && same_place(&w->o[0], &node->o[0], node->nd)))
             w->covered = true;
     }
     s->writer = i;

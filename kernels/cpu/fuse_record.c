@@ -158,6 +158,7 @@ int tt_fuse_enter(void) {
     tt_trace *t = trace_of_thread();
     if (!t) return -1;
     t->depth++;
+    t->since_enter = 0;
     tt_recorder = t;
     return t->depth;
 }
@@ -196,12 +197,13 @@ bool tt_trace_room(tt_trace *t, int64_t words) {
 }
 
 /* The storage's number in this recording; -1: it is pending in another one. */
-static int number_of(tt_trace *t, tt_storage *s, bool whole) {
+static int number_of(tt_trace *t, const tt_array *a, bool whole) {
+    tt_storage *s = a->storage;
     tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
     if (p) return p->trace == t ? p->id : -1;
     int id = t->num_storages++;
     p = &t->storages[id];
-    *p = (tt_pending){.trace = t, .storage = s, .nbytes = s->nbytes, .id = id, .held = !whole};
+    *p = (tt_pending){.trace = t, .storage = s, .nbytes = s->nbytes, .origin = a->data - s->data, .id = id, .held = !whole};
     if (!whole) tt_storage_ref(s);
     __atomic_store_n(&s->pending, p, __ATOMIC_RELEASE);
     return id;
@@ -222,8 +224,8 @@ static bool same_shape(const tt_array *a, int ndim, const int64_t *shape) {
     return a->ndim == ndim && memcmp(a->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
 }
 
-static int64_t *put_layout(int64_t *w, const tt_array *a) {
-    *w++ = a->data - a->storage->data;
+static int64_t *put_layout(int64_t *w, const tt_array *a, int64_t origin) {
+    *w++ = a->data - a->storage->data - origin;
     *w++ = a->ndim;
     for (int d = 0; d < a->ndim; d++) *w++ = a->shape[d];
     for (int d = 0; d < a->ndim; d++) *w++ = a->strides[d];
@@ -251,8 +253,8 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
         } else {
             /* What is written whole need not be held: its old elements are nobody's concern. */
             bool whole = !which && a->storage->nbytes == a->numel * tt_itemsizes[a->dtype];
-            if ((ids[which] = number_of(t, a->storage, whole)) < 0) return false;
-            if (a->flags & TT_FLAG_CONTIGUOUS && a->data == a->storage->data && same_shape(a, ndim, shape))
+            if ((ids[which] = number_of(t, a, whole)) < 0) return false;
+            if (a->flags & TT_FLAG_CONTIGUOUS && a->data - a->storage->data == t->storages[ids[which]].origin && same_shape(a, ndim, shape))
                 mode = TT_MODE_PLAIN;
         }
         modes |= mode << (2 * which);
@@ -272,9 +274,10 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
     }
     if (kind == TT_NODE_REDUCE) *w++ = mask;
     for (int k = 0; k <= n; k++)
-        if ((modes >> (2 * k) & 3) == TT_MODE_FULL) w = put_layout(w, k ? in[k - 1] : out);
+        if ((modes >> (2 * k) & 3) == TT_MODE_FULL) w = put_layout(w, k ? in[k - 1] : out, t->storages[ids[k]].origin);
     t->num_words = w - t->words;
     t->num_nodes++;
+    t->since_enter++;
     return true;
 }
 

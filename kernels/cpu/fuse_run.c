@@ -146,7 +146,7 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
             w->p[s] = p;
         } else if (x->kind == TT_SLOT_RANDOM) {
             w->p[s] = draw_block(w, x, buffer_of(w, s), at, n);
-        } else if (x->kind == TT_SLOT_TEMP && (level == 1 || x->stage == stage)) {
+        } else if (x->kind == TT_SLOT_TEMP) {
             w->p[s] = buffer_of(w, s);
             if (level == 1 && x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
         } else if (x->kind == TT_SLOT_ROW && k->slots[x->from].stage < stage) {
@@ -402,6 +402,10 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
         data[a] = base[k->accesses[a].storage] + k->accesses[a].offset;
         j.direct &= k->accesses[a].flat || k->accesses[a].one;
     }
+    for (int i = 0; i < k->num_stores; i++) { /* of a number there are only as many copies as a block has elements */
+        int kind = k->slots[k->stores[i].slot].kind;
+        j.direct &= kind == TT_SLOT_TEMP || kind == TT_SLOT_LOAD;
+    }
     for (int s = 0; s < k->num_slots; s++) j.direct &= k->slots[s].kind != TT_SLOT_RANDOM;
     if (k->walk == TT_WALK_CALL) return call(&j);
     int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
@@ -453,16 +457,24 @@ static int64_t now(void) {
 }
 
 bool tt_program_run(tt_program *p, tt_trace *t) {
+    char *base[TT_FUSE_STORAGES];
+    for (int s = 0; s < p->num_storages; s++) {
+        const tt_pending *x = &t->storages[s];
+        base[s] = x->storage ? x->storage->data + x->origin : NULL;
+    }
+    return tt_program_run_on(p, base, t->numbers);
+}
+
+bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
     tt_plan *plan = (tt_plan *)p;
-    char *base[TT_FUSE_STORAGES], *temporaries = NULL;
+    char *temporaries = NULL;
     if (plan->temporary_bytes && !(temporaries = tt_scratch(plan->temporary_bytes))) return false;
-    for (int s = 0; s < p->num_storages; s++) base[s] = t->storages[s].storage ? t->storages[s].storage->data : NULL;
     for (int i = 0; i < plan->num_temporaries; i++)
         base[plan->temporaries[i].storage] = temporaries + plan->temporaries[i].offset;
     bool ok = true, timed = tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS;
     for (int k = 0; ok && k < p->num_kernels; k++) {
         int64_t start = timed ? now() : 0;
-        ok = run_kernel(&p->kernels[k], base, t->numbers);
+        ok = run_kernel(&p->kernels[k], base, numbers);
         if (timed) p->kernels[k].nanoseconds = now() - start;
         if (ok) count_run(&p->kernels[k]);
     }

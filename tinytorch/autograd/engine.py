@@ -117,11 +117,23 @@ def leading_to(targets, roots: list[Node]) -> set[Node]:
     """The Nodes whose backward must run for gradients to reach a target."""
     oldest = max([t.key for t in targets])
     nodes, seen = list(roots), set(roots)
+    whole = True  # every way ends in a target
     for node in nodes:  # which grows meanwhile
-        for edge in node.edges:
-            if edge is not None and edge not in seen and edge.key <= oldest:
+        edges = node.edges
+        if not edges:
+            whole = False
+        for edge in edges:
+            if edge is None or edge in seen:
+                continue
+            if not edge.edges:
+                whole = whole and edge in targets
+            elif edge.key <= oldest:
                 seen.add(edge)
                 nodes.append(edge)
+            else:
+                whole = False
+    if whole:
+        return seen
     nodes.sort(key=_age, reverse=True)  # oldest first: a Node's parents are judged before it
     useful: set[Node] = set()
     for node in nodes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import types
 
+from . import debug  # noqa: F401 (declares the setting)
 from .explanation import Explanation, explain
 from .mode import fuse, stats, wait
 from .worker import clear_cache

@@ -96,6 +96,8 @@ def why(run: Run) -> tuple[str, str, str]:
         return "shared", operator, f"memory shared by {operator or call}()"
     if reason == lib.TT_FLUSH_STEP:
         return "step", "", "one step"
+    if reason == lib.TT_FLUSH_REPLAY:
+        return "replay", "", "replayed, a pure function's"
     return "asked", "", f"asked to run by {called}"
 
 

@@ -21,7 +21,8 @@ WEIGHTS = {
     "log2": 33, "log": 32, "exp": 30, "expm1": 27, "exp2": 27, "hypot": 25, "nextafter": 15,
 }
 CHEAP = 2
-MOST = 64  # of a loop that is not a single operator
+HEAVY = 40  # is heavy enough to be the only such function of its loop
+MOST = 64   # of all instructions of a loop
 
 PERIODIC = frozenset({"sin", "cos"})  # of float32: they look at a whole block of arguments first
 _DIVISIONS = frozenset({"fmod", "remainder", "floor_divide"})
@@ -44,8 +45,8 @@ class Instr(NamedTuple):
 
 
 def weight(instr: Instr) -> int:
-    """About how many vector instructions it takes."""
-    return WEIGHTS.get(instr.name, CHEAP) if instr.dtype == "f32" else CHEAP
+    """About how many vector instructions it takes, as far as that matters here."""
+    return min(HEAVY, WEIGHTS.get(instr.name, CHEAP)) if instr.dtype == "f32" else CHEAP
 
 
 def periodic(instr: Instr) -> bool:

@@ -6,6 +6,7 @@ import functools
 
 from ..backends.cpu import check, error, ffi, lib
 from ..config import setting
+from .pure import Pure
 from .worker import worker
 
 _STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled")
@@ -41,15 +42,23 @@ class Fused:
         return fused
 
 
-def fuse(fn=None, *, step: bool = False):
+def fuse(fn=None, *, pure: bool = False, step: bool = False):
     """A context manager in which operators are recorded and run fused, or ``fn`` made to run so: ``with fuse():``,
     ``@fuse``, ``fast = fuse(fn)``. Results are eager mode's, bit by bit.
 
+    ``pure`` is a promise about ``fn``: what it does depends on its arguments' shapes and dtypes alone, and it has no
+    effect but its results; tensors it reads from outside may be written, but not replaced. It is then not called any
+    more once two calls in a row have shown the same program: see pure.py.
+
     ``step``: every operator is recorded and planned as ever, but runs at once, alone, so that a debugger finds its value
-    there after the line, and what looks for NaN looks at the right place.
+    there after the line, and what looks for NaN looks at the right place. It goes before ``pure``.
     """
     made = Fused(step)
-    return made if fn is None else made(fn)
+    if fn is None:
+        if pure:
+            raise TypeError("fuse: pure=True is for a function: fuse(fn, pure=True)")
+        return made
+    return Pure(fn, made) if pure and not step else made(fn)
 
 
 def stats() -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import warnings
 
@@ -11,4 +12,5 @@ _calls = itertools.count()
 def warn_once(text: str) -> None:
     """Warns, if this process has not been warned yet. Without a compiler or a cache everything works, only slower."""
     if next(_calls) == 0:
-        warnings.warn(f"tinytorch.fuse: {text}", RuntimeWarning, stacklevel=2)
+        with contextlib.suppress(Warning):  # where warnings are errors: in the worker thread no one could catch it
+            warnings.warn(f"tinytorch.fuse: {text}", RuntimeWarning, stacklevel=2)

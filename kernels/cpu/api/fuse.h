@@ -132,6 +132,18 @@ void tt_kernel_refuse(tt_kernel *k);
 const char *tt_op_name(int op);
 const char *tt_reducer_name(int reducer);
 
+/* A pure function's program, kept to be run again on other arguments. */
+typedef struct tt_replay tt_replay;
+/* From what this thread has recorded since it entered the mode, for a function of `in` that gave `out`. NULL: it cannot
+ * be run again without the function (it read values, wrote its arguments, drew random numbers, ...). */
+tt_replay *tt_replay_new(int num_in, tt_array **in, int num_out, tt_array **out);
+/* Do two calls show the same program, on the same constants? Then what was computed without being recorded, if anything,
+ * does not depend on the arguments. */
+int tt_replay_agrees(tt_replay *a, tt_replay *b);
+/* 1: ran, and made `out`; 0: it is for other shapes, dtypes or layouts; -1: an error */
+int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out);
+void tt_replay_free(tt_replay *r);
+
 enum { TT_FUSE_RECORDED, TT_FUSE_PROGRAMS, TT_FUSE_HITS, TT_FUSE_MISSES, TT_FUSE_INTERPRETED, TT_FUSE_COMPILED,
        TT_FUSE_STATS };
 void tt_fuse_stats(int64_t *out);
@@ -152,7 +164,7 @@ int tt_fuse_step(int on);
 
 /* Why a program ended. */
 enum { TT_FLUSH_LEAVE, TT_FLUSH_ASKED, TT_FLUSH_VALUE, TT_FLUSH_OPERATOR, TT_FLUSH_WRITE, TT_FLUSH_LIMIT,
-       TT_FLUSH_THREAD, TT_FLUSH_SHARED, TT_FLUSH_STEP };
+       TT_FLUSH_THREAD, TT_FLUSH_SHARED, TT_FLUSH_STEP, TT_FLUSH_REPLAY };
 
 typedef struct tt_number { int64_t bits; int32_t dtype; } tt_number; /* a Python number, as an element of its dtype */
 
@@ -163,5 +175,6 @@ typedef struct tt_watched {
     int64_t recording;       /* its number: see tt_fuse_where */
     tt_number *numbers;      /* the Python numbers recorded */
     char **before;           /* OBSERVE_DATA: of each storage that was there before, its bytes as they were; NULL else */
+    int64_t *origins, *sizes; /* OBSERVE_DATA: of each storage, where offsets count from, and its bytes */
     struct tt_watched *next;
 } tt_watched;

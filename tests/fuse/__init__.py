@@ -1,0 +1,1 @@
+"""Fused mode against eager mode."""

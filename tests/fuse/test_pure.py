@@ -1,0 +1,130 @@
+"""Functions promised to be pure are replayed, or run when they cannot be."""
+
+import pytest
+
+import tinytorch as torch
+from tinytorch.backends.cpu import lib
+
+
+def bits(t):
+    return t.detach().numpy().tobytes()
+
+
+def agree(fn, pure, make, calls=6):
+    """Every call of ``pure`` gives ``fn``'s bits, for new arguments each time."""
+    for _ in range(calls):
+        args = make()
+        want, got = fn(*args), pure(*args)
+        assert type(want) is type(got)
+        for w, g in zip(want, got) if isinstance(want, tuple) else [(want, got)]:
+            assert w.shape == g.shape and w.dtype is g.dtype and bits(w) == bits(g)
+
+
+def chain(x, y):
+    return (x * y + 2).tanh() - x, x.sum(1)
+
+
+def test_a_call_is_replayed():
+    pure = torch.fuse(chain, pure=True)
+    calls = []
+
+    def counted(x, y):
+        calls.append(1)
+        return chain(x, y)
+
+    pure = torch.fuse(counted, pure=True)
+    agree(chain, pure, lambda: (torch.randn(40, 70), torch.randn(70)))
+    assert len(calls) == 2
+    agree(chain, pure, lambda: (torch.randn(3, 2000, dtype=torch.float64), torch.randn(2000)))
+    agree(chain, pure, lambda: (torch.randn(70, 40).t(), torch.randn(70)))
+    agree(chain, pure, lambda: (torch.randn(40, 70), torch.randn(70)))
+    assert len(calls) == 6
+
+
+def test_outside_tensors_are_read_anew():
+    weight = torch.randn(30)
+    pure = torch.fuse(lambda x: x * weight, pure=True)
+    for k in range(5):
+        weight.add_(k)
+        x = torch.randn(4, 30)
+        assert bits(pure(x)) == bits(x * weight)
+    assert pure.replays
+
+
+def test_views_of_larger_tensors():
+    whole = torch.randn(10, 50)
+    pure = torch.fuse(lambda x: x.exp() * 2, pure=True)
+    for k in range(6):
+        assert bits(pure(whole[k])) == bits(whole[k].exp() * 2)
+    assert pure.replays
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: (x @ torch.ones(8, 8)).relu() + 1,             # an operator that is not recorded
+    lambda x: x * torch.randn(8, 8),                         # random numbers
+    lambda x: x * 2 if x.sum().item() > 0 else x * 3,        # a value read
+    lambda x: x.mul_(2),                                     # an argument written
+    lambda x: x,                                             # no result of its own
+    lambda x: (x * 2)[1:],                                   # a result that is part of a tensor
+    lambda x: x.cumsum(0) + 1,
+])
+def test_what_cannot_be_replayed_is_run(fn):
+    pure = torch.fuse(fn, pure=True)
+    for k in range(8):
+        x = torch.randn(8, 8)
+        torch.manual_seed(k)
+        want = fn(x.clone())
+        torch.manual_seed(k)
+        assert bits(pure(x.clone()).contiguous()) == bits(want.contiguous())
+    assert not pure.replays
+
+
+def test_numbers_that_change_are_seen():
+    state = [0.0]
+
+    def fn(x):
+        state[0] += 1
+        return x + state[0]
+
+    pure = torch.fuse(fn, pure=True)
+    x = torch.zeros(5)
+    assert [pure(x)[0].item() for _ in range(4)] == [1, 2, 3, 4]
+
+
+def test_gradients_are_recorded():
+    pure = torch.fuse(lambda x: (x * x).sin(), pure=True)
+    for _ in range(4):
+        pure(torch.randn(9))
+    x = torch.randn(9, requires_grad=True)
+    y = pure(x)
+    (g,) = torch.autograd.grad(y.sum(), x)
+    z = x.detach().requires_grad_()
+    (want,) = torch.autograd.grad((z * z).sin().sum(), z)
+    assert bits(g) == bits(want)
+    with torch.no_grad():
+        assert not pure(x).requires_grad
+
+
+def test_same_tensor_twice_and_shared_memory():
+    pure = torch.fuse(lambda x, y: x * 2 + y, pure=True)
+    agree(lambda x, y: x * 2 + y, pure, lambda: (torch.randn(6), torch.randn(6)))
+    x = torch.randn(6)
+    assert bits(pure(x, x)) == bits(x * 2 + x)
+    x.numpy()
+    y = torch.randn(6)
+    assert bits(pure(x, y)) == bits(x * 2 + y)
+
+
+def test_pending_arguments():
+    pure = torch.fuse(lambda x: x * 2 + 1, pure=True)
+    for _ in range(4):
+        pure(torch.randn(6))
+    with torch.fuse():
+        x = torch.ones(6) + 1
+        assert lib.tt_fuse_pending()
+        assert pure(x).tolist() == [5.0] * 6
+
+
+def test_needs_a_function():
+    with pytest.raises(TypeError, match="pure"):
+        torch.fuse(pure=True)
