@@ -9,9 +9,10 @@ import types
 from . import debug  # noqa: F401 (declares the setting)
 from .explanation import Explanation, explain
 from .mode import fuse, stats, wait
+from .shrink import Minified, minify
 from .worker import clear_cache
 
-__all__ = ["Explanation", "clear_cache", "explain", "fuse", "stats", "wait"]
+__all__ = ["Explanation", "Minified", "clear_cache", "explain", "fuse", "minify", "stats", "wait"]
 
 
 class _Callable(types.ModuleType):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from ..config import config, setting
 from .codegen import source
-from .describe import Kernel, Program, bytes_text, program_of
+from .describe import Kernel, Program, bytes_text, count_text, name_of, program_of
 from .watch import LINES, Lines, Place, Run, lines_of, subscribe
 from .worker import Event, worker
 
@@ -62,11 +62,11 @@ def ran(run: Run) -> None:
         lines.append(f"{p.place}: {p.reason}")
     if level >= 3 and p.number not in _debug.listed:
         _debug.listed.add(p.number)
-        lines += [f"program {p.number}:", *p.recording.listing(run.lines or Lines(0, []))]
+        lines.append("\n".join([f"program {p.number}:", *p.recording.listing(run.lines or Lines(0, []))]))
     if level >= 2:
         lines += [kernel_line(p, k) for k in p.kernels]
-        lines.append(f"program {p.number}: {p.operators} operators, {len(p.kernels)} kernels; ended"
-                     f"{f' at {p.place}' if p.place else ''}: {p.reason}")
+        lines.append(f"program {p.number}: {count_text(p.operators, 'operator')}, {count_text(len(p.kernels), 'kernel')}; "
+                     f"ended{f' at {p.place}' if p.place else ''}: {p.reason}")
     _write(*lines)
 
 
@@ -81,12 +81,11 @@ def kernel_line(p: Program, k: Kernel) -> str:
 
 def served(event: Event) -> None:
     """After a kernel was compiled, or was not."""
-    text = source(event.kernel, lines_of(event.kernel))
-    head = next(line for line in text.splitlines() if " = " in line).strip(" *")
-    lines = [f"{_COMPILED[event.what]} in {event.seconds * 1e3:.0f} ms: {head} ..."
-             f"{f' ({event.key[:12]})' if event.key else ''}{f': {event.reason}' if event.reason else ''}"]
+    name = name_of(event.kernel)
+    lines = [f"{name} {_COMPILED[event.what]} in {event.seconds * 1e3:.0f} ms"
+             f"{f', {event.key[:12]}' if event.key else ''}{f': {event.reason}' if event.reason else ''}"]
     if config.get("debug") >= 4:
-        lines += [f"source of {event.key[:12]}", *text.splitlines()]
+        lines.append(f"source of {name}:\n{source(event.kernel, lines_of(event.kernel))}")
     _write(*lines)
 
 

@@ -36,8 +36,7 @@ class Kernel(NamedTuple):
     @property
     def name(self) -> str:
         """Made of its operators."""
-        shown = [o for o in self.operators if o not in ("cast", "copy")] or list(self.operators)
-        return "_".join(shown if len(shown) <= 6 else [*shown[:5], f"{len(shown) - 5}_more"])
+        return joined(self.operators)
 
 
 class Program(NamedTuple):
@@ -103,9 +102,8 @@ def why(run: Run) -> tuple[str, str, str]:
 
 def kernel_of(k, recorded: Recording) -> Kernel:
     """Of a ``tt_kernel *``."""
-    done = [(i.node, at, _instruction(i)) for at, i in enumerate(k.instrs[0:k.num_instrs])]
-    done += [(f.node, k.num_instrs + at, reducer_name(f.reducer)) for at, f in enumerate(k.folds[0:k.num_folds])]
-    done += [(recorded_random(recorded, s), -1, "random") for s in k.slots[0:k.num_slots]
+    done = _steps(k)
+    done += [(_random_node(recorded, s), -1, "random") for s in k.slots[0:k.num_slots]
              if s.kind == lib.TT_SLOT_RANDOM]
     done += [(n, 0, "fill") for s in k.stores[0:k.num_stores] if k.slots[s.slot].kind == lib.TT_SLOT_CONST
              for n in recorded.fills(k.accesses[s.access].storage)]
@@ -124,7 +122,24 @@ def kernel_of(k, recorded: Recording) -> Kernel:
                   per_row * k.rows, nodes)
 
 
-def recorded_random(recorded: Recording, slot) -> int:
+def name_of(k) -> str:
+    """Of a ``tt_kernel *``, made of its operators."""
+    return joined(tuple(name for _, _, name in sorted(_steps(k))))
+
+
+def joined(operators: tuple[str, ...], most: int = 6) -> str:
+    """A kernel's name; long ones are cut."""
+    shown = [o for o in operators if o not in ("cast", "copy")] or list(operators)
+    return "_".join(shown if len(shown) <= most else [*shown[:most - 1], f"{len(shown) - most + 1}_more"])
+
+
+def _steps(k) -> list[tuple[int, int, str]]:
+    """(node, order, operator) of a kernel's instructions and reductions."""
+    steps = [(i.node, at, _instruction(i)) for at, i in enumerate(k.instrs[0:k.num_instrs])]
+    return steps + [(f.node, k.num_instrs + at, reducer_name(f.reducer)) for at, f in enumerate(k.folds[0:k.num_folds])]
+
+
+def _random_node(recorded: Recording, slot) -> int:
     """The node whose random numbers stand in a slot."""
     return next(n for n, node in enumerate(recorded.nodes)
                 if node.kind == recording.RANDOM and node.inputs[0].id == slot.index)
@@ -143,6 +158,11 @@ def bytes_text(n: float) -> str:
         n /= 1000
         units.pop()
     return f"{n:.0f} {units[-1]}" if units[-1] == "B" or n >= 100 else f"{n:.1f} {units[-1]}"
+
+
+def count_text(n: int, what: str) -> str:
+    """``"1 kernel"``, ``"2 kernels"``."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def places_text(places) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ..backends.cpu import check, lib, memory_stats
-from .describe import Kernel, Program, bytes_text, places_text, program_of
+from .describe import Kernel, Program, bytes_text, count_text, places_text, program_of
 from .mode import Fused
 from .watch import LINES, Run, subscribe
 
@@ -56,14 +56,14 @@ class Explanation:
 
     def __str__(self):
         compiled = sum(k.compiled for k in self.kernels)
-        lines = [f"{_count(self.recorded, 'operator')} recorded, run as {_count(len(self.programs), 'program')} of "
-                 f"{_count(len(self.kernels), 'kernel')} ({compiled} compiled)",
+        lines = [f"{count_text(self.recorded, 'operator')} recorded, run as {count_text(len(self.programs), 'program')} of "
+                 f"{count_text(len(self.kernels), 'kernel')} ({compiled} compiled)",
                  f"read {bytes_text(self.bytes_read)} and written {bytes_text(self.bytes_written)}; eagerly "
                  f"{bytes_text(self.eager_bytes_read)} and {bytes_text(self.eager_bytes_written)}; "
                  f"at most {bytes_text(self.peak_memory)} more memory than before"]
         for number, p in enumerate(self.programs, 1):
             where = f"at {p.place}: " if p.place else ""
-            lines += ["", f"program {number}: {_count(p.operators, 'operator')}, ended {where}{p.reason}"]
+            lines += ["", f"program {number}: {count_text(p.operators, 'operator')}, ended {where}{p.reason}"]
             lines += [f"  {line}" for line in _table(p)]
         return "\n".join(lines)
 
@@ -97,10 +97,6 @@ def explain(fn, *args, **kwargs) -> Explanation:
         end()
         lib.tt_raise_peak(before[_PEAK], before[_RESERVED])
     return Explanation(result, programs, peak - before["allocated_bytes.all.current"])
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 _COLUMNS = (("walk", "<"), ("shape", "<"), ("dtype", "<"), ("in", ">"), ("out", ">"), ("stages", ">"), ("tier", "<"),
