@@ -76,7 +76,7 @@ class Eager(Library):
         self.xp.set_num_threads(threads)
 
     def array(self, data, differentiable=False):
-        array = self.xp.from_numpy(data)
+        array = self.xp.tensor(data)  # a copy: memory that NumPy may write at any time cannot be read later
         return array.requires_grad_() if differentiable else array
 
     def fused(self, function, donated=(), asynchronous=False):
@@ -184,7 +184,7 @@ class Inductor(Torch):
         self.xp._logging.set_logs(all=logging.ERROR)
 
     def array(self, data, differentiable=False):
-        return self.xp.from_numpy(data)
+        return self.xp.tensor(data)
 
     def fused(self, function, donated=(), asynchronous=False):
         return self.xp.compile(function)

@@ -9,8 +9,8 @@ import warnings
 
 import pytest
 import tinytorch as tt
-from kernels import Kernel
-from test_cache import child, outcome
+from fuse.kernels import Kernel
+from fuse.test_cache import child, outcome
 from tinytorch import config
 from tinytorch.backends.cpu import ffi, lib
 from tinytorch.fuse import compiler, notice
