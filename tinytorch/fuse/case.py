@@ -225,7 +225,7 @@ class _Text:
         if step.dtype == 5:  # integers
             return f"{out}.random_({low}, {low + (count & (1 << 64) - 1)}{g})"
         text = _DRAWS[step.op & 7].format(a=a, b=b, g=g)
-        return f"{out}.{text.removesuffix('.mul_(1.0)')}"
+        return f"{out}.{text.removesuffix('.mul_(1.0)').replace('.mul_(0.0)', '.zero_()')}"
 
     def reduction(self, step: Step, arguments: list[str]) -> str:
         name, x = reducer_name(step.op), arguments[0]
@@ -261,43 +261,64 @@ def from_recording(recorded: Recording, before: dict[int, bytes], origins: list[
     inputs: dict[int, np.ndarray] = {}
     starts: dict[int, int] = {}  # of each storage's value, in bytes from the storage's origin
     seen_by: dict[int, list[Operand]] = {}
-    for node in recorded.nodes:
+    nodes = {k: node for k, node in enumerate(recorded.nodes) if 0 not in node.shape}
+    for node in nodes.values():
         for o in (*node.inputs, node.out):
             if not o.number:
                 seen_by.setdefault(o.id, []).append(o)
     for s, operands in seen_by.items():
         first = operands[0]
         if recorded.storages[s].made:
-            made = next(n.out for n in recorded.nodes if n.out.id == s)
+            made = next(n.out for n in nodes.values() if n.out.id == s)
             values[s], starts[s] = Value(made.dtype, made.shape, made.strides), made.offset
             continue
         low = min(o.offset for o in operands)
         high = max(o.offset + _reach(o) for o in operands)
-        whole = next((o for o in operands if o.offset == low and o.strides == row_major(o.shape)
-                      and _reach(o) == high - low), None)
+        whole = next((o for o in operands if o.offset == low and _reach(o) == high - low and _is_dense(o)), None)
         dtype = (whole or first).dtype
         if whole is None:
             high += -(high - low) % ITEMSIZES[dtype]
         at = origins[s] + low
         array = np.frombuffer(before[s][at:at + high - low].ljust(high - low, b"\0"), NUMPY[dtype])
-        shape = whole.shape if whole else array.shape
+        shape = _in_memory(whole)[0] if whole else array.shape
         values[s], starts[s], inputs[s] = Value(dtype, shape, row_major(shape)), low, array.reshape(shape).copy()
     steps, there = [], set(inputs)
-    for k, node in enumerate(recorded.nodes):
+    for k, node in nodes.items():
+        if steps and op_name(node.op) == "sqrt" and _is_norm(steps[-1], node):  # the public function does both
+            steps[-1] = steps[-1]._replace(out=_view(node.out, values[node.out.id], starts[node.out.id]),
+                                           made=steps[-1].made if node.out.id in there else node.out.id)
+            continue
         operands = _draw_numbers(recorded, node) if node.kind == RANDOM else tuple(
             Constant(recorded.numbers[o.id]) if o.number else _view(o, values[o.id], starts[o.id]) for o in node.inputs)
         made = None if node.out.id in there else node.out.id
         there.add(node.out.id)
         steps.append(Step(node.kind, node.op, node.dtype, node.shape, node.dims, operands,
                           _view(node.out, values[node.out.id], starts[node.out.id]), made, places(k)))
-    written = dict.fromkeys(n.out.id for n in recorded.nodes)
+    written = dict.fromkeys(n.out.id for n in nodes.values())
     results = tuple(s for s in written if recorded.storages[s].seen)
     return Case(values, inputs, tuple(steps), results).without_unused()
+
+
+def _is_norm(step: Step, node: Node) -> bool:
+    """Is the node the root of the step's sum of squares?"""
+    return step.kind == REDUCE and reducer_name(step.op) == "sqsum" and node.kind == OP \
+        and node.inputs[0].id == step.out.value
 
 
 def _draw_numbers(recorded: Recording, node: Node) -> tuple[Constant, ...]:
     first = node.inputs[0].id
     return tuple(map(Constant, recorded.numbers[first:first + 6]))
+
+
+def _in_memory(o: Operand) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides with the dimensions in the order in which they lie."""
+    order = sorted(range(len(o.shape)), key=lambda d: -o.strides[d])
+    return tuple(o.shape[d] for d in order), tuple(o.strides[d] for d in order)
+
+
+def _is_dense(o: Operand) -> bool:
+    shape, strides = _in_memory(o)
+    return strides == row_major(shape)
 
 
 def _reach(o: Operand) -> int:

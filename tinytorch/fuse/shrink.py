@@ -174,7 +174,7 @@ class _Trial:
 
     def fails(self, case: Case, tier: str) -> bool:
         """Does fused mode get the case wrong?"""
-        if self.left <= 0:
+        if self.left <= 0 or not case.steps:
             return False
         self.left -= 1
         self.count += 1
@@ -277,7 +277,7 @@ class _Reduction:
 
     def keep(self, candidate: Case | None) -> bool:
         """Goes on with the candidate if it fails."""
-        if candidate is None or not candidate.steps or not self.trial.fails(candidate, self.tier):
+        if candidate is None or not self.trial.fails(candidate, self.tier):
             return False
         self.case = candidate
         return True

@@ -116,7 +116,7 @@ typedef struct tt_program {
     int32_t num_kernels, num_nodes, num_storages, num_constants;
     tt_kernel *kernels;
     int64_t runs;
-    int64_t number;          /* counts the programs of this process */
+    int64_t number;          /* counts the programs of this process, from 1 on */
     int64_t reads, writes;   /* bytes of memory one run touches */
     int64_t eager_reads, eager_writes; /* and operators run one by one */
     int64_t temporaries;     /* bytes of storages that live only while it runs */
