@@ -359,7 +359,7 @@ static tt_plan *make_plan(const tt_trace *t) {
         for (int i = 0; i < t->num_nodes; i++)
             p.nodes[i].stored |= !p.nodes[i].covered && t->storages[p.nodes[i].o[0].id].storage;
         tt_program *program = &plan->program;
-        program->number = __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED);
+        program->number = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED);
         program->num_nodes = t->num_nodes;
         program->num_storages = t->num_storages;
         program->num_constants = t->num_numbers;
