@@ -139,6 +139,7 @@ class _Watch:
         self.lock = threading.RLock()  # a finalizer may record, and so be told of, anything at any time
         self.callbacks: tuple[tuple[int, Callback], ...] = ()
         self.recordings: dict[int, Lines] = {}
+        self.telling: set[int] = set()  # threads in which a callback is at work: what it runs itself is not told
         self.hot = HotLines()
 
     def settle(self) -> None:
@@ -175,7 +176,7 @@ class HotLines:
     def ran(self, program, lines: Lines | None) -> bool:
         """After a run of a program: is something else wanted now?"""
         left = config.get("fuse_hot") - program.runs
-        if left == 0 and lines is not None:
+        if left in (0, -1) and lines is not None:  # with a setting of 0 the first run is one too late
             _keep(self.kept, program.number, lines)
         before = len(self.waiting)
         if left == 1:
@@ -235,8 +236,14 @@ def tt_fuse_watch(watched):
     with _watch.lock:
         if _watch.hot.ran(program, lines):
             _watch.settle()
-    for _, callback in _watch.callbacks:
-        callback(Run(watched, lines, frame))
+    thread = threading.get_ident()
+    if _watch.callbacks and thread not in _watch.telling:
+        _watch.telling.add(thread)
+        try:
+            for _, callback in _watch.callbacks:
+                callback(Run(watched, lines, frame))
+        finally:
+            _watch.telling.discard(thread)
 
 
 @ffi.def_extern(onerror=_failed)
