@@ -24,7 +24,7 @@ FAULT = """
     right = codegen.Plan._expression
 
     def put(name, wrong, needs=()):
-        '''Generated code computes `wrong`, of the right expression, for an operator, in kernels that have `needs` too.'''
+        '''Generated code computes `wrong`, of the right expression, for an operator, beside those of `needs`.'''
         def expression(self, instr):
             text, names = right(self, instr), {i.name for i in self.stage.instrs}
             return wrong.format(text) if instr.name == name and names >= set(needs) else text

@@ -101,9 +101,10 @@ def script_of(case: Case, hot: int, complaint: str) -> str:
     lines = "".join(f"    {name} = {input_text(array, case.values[v].dtype)}\n"
                     for name, (v, array) in zip(names, case.inputs.items()))
     needed = [name for name in ("kernel", "stream") if f"{name}(" in run]
+    imports = "import base64\nimport zlib\n\n" if "zlib." in lines else ""
     return _SCRIPT.format(
         tier="interpreted" if hot < 0 else "compiled", complaint=complaint.replace("\\", "/").replace('"', "'"),
-        run=run, inputs=lines, names=", ".join(names), imports="import base64\nimport zlib\n\n" if "zlib." in lines else "",
+        run=run, inputs=lines, names=", ".join(names), imports=imports,
         helpers=f"from tinytorch.fuse.script import {', '.join(needed)}\n" if needed else "", hot=hot,
         comment="  # nothing is compiled" if hot < 0 else "  # every kernel is compiled after its first run",
         again="" if hot < 0 else _AGAIN)
