@@ -34,6 +34,12 @@ int64_t tt_dims_offset(const tt_dims *d, int64_t i) {
 }
 
 #define MOVE(T)                                                             \
+    if (step == 0 && to_step == size) { /* one element for all */           \
+        T value, *to_all = to;                                              \
+        memcpy(&value, q, sizeof value);                                    \
+        for (int64_t i = 0; i < n; i++) to_all[i] = value;                  \
+        return;                                                             \
+    }                                                                       \
     for (int64_t i = 0; i < n; i++) {                                       \
         T value;                                                            \
         memcpy(&value, q + i * step, sizeof value);                         \
