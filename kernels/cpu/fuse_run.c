@@ -440,8 +440,8 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
 static void count_run(tt_kernel *k) {
     __atomic_fetch_add(&k->elements, k->numel, __ATOMIC_RELAXED);
     __atomic_fetch_add(&k->runs, 1, __ATOMIC_RELAXED);
-    bool compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0;
-    tt_fuse_count(compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
+    k->was_compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0;
+    tt_fuse_count(k->was_compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
 }
 
 static int64_t now(void) {
