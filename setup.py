@@ -9,6 +9,7 @@ import sys
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = pathlib.Path(__file__).resolve().parent
 BUILD = runpy.run_path(str(ROOT / "kernels" / "cpu" / "cffi_build.py"))
@@ -39,4 +40,19 @@ class BuildKernels(build_ext):
         super().build_extension(ext)
 
 
-setup(cffi_modules=["kernels/cpu/cffi_build.py:ffibuilder"], cmdclass={"build_ext": BuildKernels})
+class BuildPython(build_py):
+    """Puts the headers that fused mode's generated code includes into the package, as tinytorch/kernels/scalar. (Where
+    the package is used in its source tree, they are found there.)"""
+
+    def run(self):
+        super().run()
+        if self.editable_mode:
+            return
+        folder = os.path.join(self.build_lib, "tinytorch", "kernels", "scalar")
+        self.mkpath(folder)
+        for header in sorted((ROOT / "kernels" / "scalar").glob("*.h")):
+            self.copy_file(str(header), folder)
+
+
+setup(cffi_modules=["kernels/cpu/cffi_build.py:ffibuilder"],
+      cmdclass={"build_ext": BuildKernels, "build_py": BuildPython})

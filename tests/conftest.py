@@ -2,7 +2,9 @@
 
 import gc
 import os
+import shutil
 import sys
+import tempfile
 
 import pytest
 
@@ -13,10 +15,20 @@ sys.path.insert(0, os.path.dirname(__file__))
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", help="the device that runs the operator table (default: cpu)")
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+    parser.addoption("--fuse", action="store_true", help="run all tests in fused mode, as TINYTORCH_FUSE=1 does")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than ten seconds; runs only with --slow")
+    if config.getoption("--fuse"):
+        os.environ["TINYTORCH_FUSE"] = "1"  # tinytorch has not been imported yet
+    if not os.environ.get("TINYTORCH_CACHE_DIR"):  # the user's own kernels are left alone
+        os.environ["TINYTORCH_CACHE_DIR"] = folder = tempfile.mkdtemp(prefix="tinytorch-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_report_header(config):
+    return "fused mode: on" if os.environ.get("TINYTORCH_FUSE", "0") not in ("", "0") else None
 
 
 def pytest_collection_modifyitems(config, items):

@@ -39,7 +39,8 @@ class config:
 
     ``debug``     what is written to stderr: 1 cache and fallback events, 2 a line for each kernel run by fused mode,
                   3 the recorded programs, 4 the generated source
-    ``fuse_hot``  runs of a fused kernel after which it is compiled; 0 before the first, negative never
+    ``fuse``      1: every thread is in fused mode
+    ``fuse_hot``  runs of a fused kernel after which it is compiled; negative never, and what is compiled is not used
 
     TypeError for an unknown name or a value that is no integer.
     """

@@ -106,6 +106,7 @@ void tt_program_want(tt_program *p); /* compiled, those of its kernels that have
 
 /* fuse_watch.c: a run is noted with the trace's lock held, and told without it, since that runs Python. */
 tt_watched *tt_watch(tt_program *p, const tt_trace *t, int reason, int known); /* NULL: nobody is told of this run */
+void tt_watch_replay(tt_program *p, tt_number *numbers); /* told at once */
 void tt_watch_keep(tt_watched *w); /* it has run: this thread's next tt_watch_tell tells it */
 void tt_watch_tell(void);
 void tt_watch_drop(tt_watched *w);

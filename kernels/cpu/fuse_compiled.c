@@ -55,6 +55,16 @@ tt_kernel *tt_kernel_wanted(int milliseconds) {
 
 int tt_kernels_wanted(void) { return count; }
 
+static void lock_queue(void) { pthread_mutex_lock(&lock); }
+static void unlock_queue(void) { pthread_mutex_unlock(&lock); }
+static void after_fork_in_child(void) { /* the thread that waits here did not come along, but `more` would wait for it */
+    pthread_cond_init(&more, NULL);
+    pthread_mutex_unlock(&lock);
+}
+__attribute__((constructor)) static void survive_fork(void) {
+    pthread_atfork(lock_queue, unlock_queue, after_fork_in_child);
+}
+
 int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix) {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL), *functions[64];
     char name[256];

@@ -1,4 +1,4 @@
-/* What the planner's parts share: recorded operators as it sees them. Note [Planning] in fuse_plan.c. */
+/* What the planner's parts share: recorded operators as it sees them. Note [Planning] in fuse_place.c. */
 #pragma once
 #include "fuse.h"
 
@@ -8,6 +8,7 @@ typedef struct {
     int64_t steps[TT_MAX_NDIM];  /* bytes, along the node's space; a reduction's result: along its kept dimensions */
     int writer;                  /* the node that wrote the storage last before this one; -1: none */
     int inside;                  /* level of the value where it is passed on within a kernel; -1: through memory */
+    int next;                    /* the operand that read the storage through memory before this one; -1 */
 } tt_operand;
 
 typedef struct {
@@ -46,6 +47,9 @@ typedef struct tt_plan {
     tt_temporary *temporaries;
     int64_t temporary_bytes;
 } tt_plan;
+
+/* fuse_place.c: gives each node a kernel; how many there are, in the order in which they run. -1: out of memory. */
+int tt_place_nodes(tt_draft *drafts, tt_node *nodes, int num_nodes, int num_storages);
 
 /* fuse_emit.c: the kernel of a draft's nodes. False: out of memory. */
 bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes);

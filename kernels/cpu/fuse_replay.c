@@ -141,7 +141,11 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
         if (!(out[made] = tt_empty_strided(like->dtype, like->ndim, like->shape, like->strides))) break;
         base[r->out[made].storage] = out[made]->data;
     }
-    if (made == r->num_out && tt_program_run_on(r->program, base, r->numbers)) return 1;
+    if (made == r->num_out && tt_program_run_on(r->program, base, r->numbers)) {
+        tt_watch_replay(r->program, r->numbers);
+        tt_program_want(r->program);
+        return 1;
+    }
     while (made) tt_free(out[--made]);
     return -1;
 }

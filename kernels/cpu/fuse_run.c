@@ -219,12 +219,6 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
-/* The tree over the results of a row's blocks: Note [The tree of a reduction]. */
-static void join_blocks(const tt_reducer *r, char *parts, int64_t blocks, int64_t bytes, int64_t n) {
-    for (int64_t s = 1; s < blocks; s *= 2)
-        for (int64_t i = 0; i + s < blocks; i += 2 * s) r->join(parts + i * bytes, parts + (i + s) * bytes, n);
-}
-
 static void rows_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const tt_kernel *k = j->k;
@@ -257,7 +251,7 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
                 if (f->stage != stage) continue;
                 int acc = tt_itemsizes[f->acc];
                 char *parts = w.arena + (int64_t)f->partials * 64;
-                join_blocks(tt_get_reducer(f->reducer, f->dtype), parts, blocks, acc, 1);
+                tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), parts, blocks, acc, 1);
                 memcpy(w.p[f->out], parts, (size_t)acc);
             }
             begin_block(&w, stage, 0, first, rows, 0);
@@ -349,7 +343,7 @@ static void deliver(const job *j) {
         int64_t bytes = k->inner * tt_itemsizes[f->acc];
         for (int64_t u = 0; u < k->rows; u++) {
             char *p = j->parts[i] + u * blocks * bytes;
-            join_blocks(tt_get_reducer(f->reducer, f->dtype), p, blocks, bytes, k->inner);
+            tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), p, blocks, bytes, k->inner);
             memcpy(j->data[f->access] + u * bytes, p, (size_t)bytes);
         }
     }
@@ -446,8 +440,8 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
 static void count_run(tt_kernel *k) {
     __atomic_fetch_add(&k->elements, k->numel, __ATOMIC_RELAXED);
     __atomic_fetch_add(&k->runs, 1, __ATOMIC_RELAXED);
-    bool compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0;
-    tt_fuse_count(compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
+    k->was_compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0;
+    tt_fuse_count(k->was_compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
 }
 
 static int64_t now(void) {

@@ -7,9 +7,15 @@ static __thread tt_watched *first; /* run, and not told yet */
 
 /* The bytes of the storages that the recording found there. False: no room for them. */
 static bool copy_data(tt_watched *w, const tt_trace *t) {
-    if (!(w->before = calloc((size_t)t->num_storages + 1, sizeof *w->before))) return false;
+    size_t n = (size_t)t->num_storages + 1;
+    w->before = calloc(n, sizeof *w->before);
+    w->origins = calloc(2 * n, sizeof *w->origins);
+    if (!w->before || !w->origins) return false;
+    w->sizes = w->origins + n;
     for (int s = 0; s < t->num_storages; s++) {
         const tt_pending *p = &t->storages[s];
+        w->origins[s] = p->origin;
+        w->sizes[s] = p->nbytes;
         if (!p->held || !p->nbytes) continue;
         if (!(w->before[s] = malloc((size_t)p->nbytes))) return false;
         memcpy(w->before[s], p->storage->data, (size_t)p->nbytes);
@@ -32,9 +38,15 @@ tt_watched *tt_watch(tt_program *p, const tt_trace *t, int reason, int known) {
     return w;
 }
 
+void tt_watch_replay(tt_program *p, tt_number *numbers) {
+    tt_watched w = {.program = p, .reason = TT_FLUSH_REPLAY, .known = 1, .numbers = numbers};
+    if (tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS) tt_fuse_watch(&w);
+}
+
 void tt_watch_drop(tt_watched *w) {
     for (int s = 0; w->before && s < w->program->num_storages; s++) free(w->before[s]);
     free(w->before);
+    free(w->origins);
     free(w->numbers);
     free(w);
 }

@@ -1,8 +1,10 @@
 /* softmax, normalisation and classification losses: one call each, rows shared out over the threads. Operands that are
  * not contiguous, or of a half type, are copied (as float32) first. */
 #include "nn.h"
+#include "reduce.h"
 #include "simd.h"
 #include "api/nn.h"
+#include "api/reduce.h"
 #include <string.h>
 
 TT_ISA_TABLES(tt_nn_table, tt_nn)
@@ -206,61 +208,65 @@ tt_array *tt_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array 
     return finish(out, x->dtype);
 }
 
-/* Sums down the columns: blocks of rows first, then over the blocks; how many depends on the shape alone. */
+/* Gradients of weight and bias: sums down the columns, in the tree that reducing the leading dimensions has. */
+
+#define TILE 512 /* columns of a thread's piece of work */
 
 typedef struct {
     const tt_nn_loops *loops;
-    char *sums;
+    char *parts; /* of each block of rows, n sums */
     const char *g, *x, *mean, *rstd;
-    int64_t rows, n, block;
+    int64_t rows, n, tiles;
     int size;
 } column_job;
 
 static void column_range(void *context, int64_t begin, int64_t end) {
     const column_job *j = context;
-    for (int64_t b = begin; b < end; b++) {
-        int64_t first = b * j->block, rows = j->rows - first < j->block ? j->rows - first : j->block;
-        int64_t at = first * j->n * j->size, of_row = first * j->size;
-        memset(j->sums + b * j->n * j->size, 0, (size_t)(j->n * j->size));
-        j->loops->columns(j->sums + b * j->n * j->size, j->g + at, j->x ? j->x + at : NULL,
-                          j->x ? j->mean + of_row : NULL, j->x ? j->rstd + of_row : NULL, rows, j->n);
+    char tile[TT_LANES * TILE * 8] __attribute__((aligned(64)));
+    for (int64_t u = begin; u < end; u++) {
+        int64_t left = u % j->tiles * TILE, block = u / j->tiles, first = block * TT_BLOCK;
+        int64_t rows = j->rows - first < TT_BLOCK ? j->rows - first : TT_BLOCK, w = j->n - left < TILE ? j->n - left : TILE;
+        int64_t at = (first * j->n + left) * j->size, of_row = first * j->size;
+        j->loops->norm_weight(tile, j->g + at, j->x + at, j->mean + of_row, j->rstd + of_row, rows, j->n, w);
+        memcpy(j->parts + (block * j->n + left) * j->size, tile, (size_t)(w * j->size));
     }
 }
 
-static tt_array *columns(tt_array *g, tt_array *x, tt_array *stats, int dims) {
+tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *stats, int dims) {
     int64_t rows, n;
-    if (!tt_ready(g) || (x && !tt_ready(x)) || !split_rows(g, dims, &rows, &n) || (x && !tt_same_shape(g, x)) ||
-        tt_kind_of(g->dtype) != TT_KIND_FLOAT)
-        return tt_decline();
-    int dtype = tt_compute_dtype(g->dtype), size = tt_itemsizes[dtype];
+    if (!tt_ready(g) || !tt_ready(x) || !tt_ready(stats)) return tt_decline();
+    if (!tt_same_shape(g, x) || !split_rows(g, dims, &rows, &n)) return tt_decline();
+    int dtype = stats->dtype, size = tt_itemsizes[dtype];
+    int64_t blocks = (rows + TT_BLOCK - 1) / TT_BLOCK;
     plain p[2] = {{0}};
     tt_array *out = NULL;
-    char *sums = NULL;
+    char *parts = NULL;
     if (take(&p[0], g, dtype) && take(&p[1], x, dtype) && (out = tt_empty(dtype, dims, g->shape + g->ndim - dims)) &&
         out->numel) {
-        int64_t block = 64;
-        while (rows > block * 256) block *= 2;
-        int64_t blocks = rows ? (rows + block - 1) / block : 1;
-        column_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), x ? stats->data : NULL,
-                        x ? stats->data + rows * size : NULL, rows, n, block, size};
-        if (blocks > 1 && !(j.sums = sums = tt_scratch(blocks * n * size))) {
+        column_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), stats->data, stats->data + rows * size,
+                        rows, n, (n + TILE - 1) / TILE, size};
+        if (blocks > 1 && !(j.parts = parts = tt_scratch(blocks * n * size))) {
             tt_free(out);
             out = NULL;
-        } else {
-            tt_parallel(blocks, grain_of(block * n), column_range, &j);
-            if (sums) {
-                memset(out->data, 0, (size_t)(n * size));
-                j.loops->columns(out->data, sums, NULL, NULL, NULL, blocks, n);
+        } else if (!rows) memset(out->data, 0, (size_t)(n * size));
+        else {
+            int64_t cost = (rows < TT_BLOCK ? rows : TT_BLOCK) * (n < TILE ? n : TILE);
+            tt_parallel(blocks * j.tiles, grain_of(cost), column_range, &j);
+            if (parts) {
+                tt_join_blocks(tt_get_reducer(TT_RED_SUM, dtype), parts, blocks, n * size, n);
+                memcpy(out->data, parts, (size_t)(n * size));
             }
         }
     }
-    if (sums) tt_scratch_free(sums);
+    if (parts) tt_scratch_free(parts);
     done(p, 2);
     return finish(out, g->dtype);
 }
 
-tt_array *tt_column_sums(tt_array *g, int dims) { return columns(g, NULL, NULL, dims); }
-tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *stats, int dims) { return columns(g, x, stats, dims); }
+tt_array *tt_column_sums(tt_array *g, int dims) {
+    if (dims < 0 || dims > g->ndim) return tt_decline();
+    return tt_reduce(tt_reduce_code("sum"), g, 2, ((int64_t)1 << (g->ndim - dims)) - 1, 0, g->dtype);
+}
 
 /* Classification losses */
 

@@ -27,9 +27,10 @@ typedef struct {
                  void *mean, void *rstd);
     void (*norm_backward)(void *out, const void *g, const void *x, const void *weight, int64_t n, bool rms,
                           const void *mean, const void *rstd);
-    /* sums[j] += g[i, j] (x[i, j] - mean[i]) rstd[i], or without x: sums[j] += g[i, j] */
-    void (*columns)(void *sums, const void *g, const void *x, const void *mean, const void *rstd, int64_t rows,
-                    int64_t n);
+    /* sums over up to TT_BLOCK rows of g (x - mean) rstd, of w columns out of n: the first row of `tile`, which has
+     * TT_LANES of them */
+    void (*norm_weight)(void *tile, const void *g, const void *x, const void *mean, const void *rstd, int64_t rows,
+                        int64_t n, int64_t w);
     /* the loss of row i, and for logits the row's maximum and the logarithm of its sum of exponentials */
     double (*class_loss)(const void *x, int64_t i, const tt_classes *c, void *top, void *log_sum);
     void (*class_loss_backward)(void *out, const void *x, int64_t i, const tt_classes *c, double g, const void *top,

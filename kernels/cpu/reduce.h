@@ -72,6 +72,8 @@ typedef struct {
 
 /* `mask` has a bit for each reduced dimension; `logical`: elements are numbered row-major, not as they lie. */
 void tt_reduction_plan(tt_reduction *g, const tt_array *a, int64_t mask, int read, int acc_size, bool logical);
+/* The tree over the results of blocks, n each that are `bytes` in all: into the first. */
+void tt_join_blocks(const tt_reducer *r, char *parts, int64_t blocks, int64_t bytes, int64_t n);
 /* Reduces into `results`, one accumulator each in the order of the plan; `params` likewise, or NULL. With `partials`,
  * every block's result is left there: kept * blocks accumulators, only without `rows`. False: out of memory. */
 bool tt_reduction_run(const tt_reduction *g, const tt_reducer *r, const void *params, char *results, char *partials);

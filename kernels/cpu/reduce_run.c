@@ -223,15 +223,18 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; u++) rows_unit(context, u);
 }
 
-/* The tree over the blocks of each result. */
+void tt_join_blocks(const tt_reducer *r, char *parts, int64_t blocks, int64_t bytes, int64_t n) {
+    for (int64_t s = 1; s < blocks; s *= 2)
+        for (int64_t i = 0; i + s < blocks; i += 2 * s) r->join(parts + i * bytes, parts + (i + s) * bytes, n);
+}
+
 static void join_range(void *context, int64_t begin, int64_t end) {
     const pass *ps = context;
     const tt_reduction *g = ps->g;
     int64_t bytes = g->inner * g->acc_size;
     for (int64_t u = begin; u < end; u++) {
         char *p = ps->parts + u * g->blocks * bytes;
-        for (int64_t s = 1; s < g->blocks; s *= 2)
-            for (int64_t i = 0; i + s < g->blocks; i += 2 * s) ps->r->join(p + i * bytes, p + (i + s) * bytes, g->inner);
+        tt_join_blocks(ps->r, p, g->blocks, bytes, g->inner);
         memcpy(ps->results + u * bytes, p, (size_t)bytes);
     }
 }

@@ -1,12 +1,19 @@
-/* Conversions between every two dtypes: tt_cast_<from>_<to>. A float becomes a narrow integer by way of int32, as the
- * hardware does it; half types go through float32. (From a dtype to itself a plain copy is meant, which keeps a NaN's
- * payload: loops do not call these for it.) */
+/* Conversions between every two dtypes: tt_cast_<from>_<to>. A float becomes a narrow integer by way of int32; half types
+ * go through float32. (From a dtype to itself a plain copy is meant, which keeps a NaN's payload: loops do not call these
+ * for it.) */
 #pragma once
 #include "arith.h"
 #include "half.h"
 
 #define TT_C_f16 uint16_t
 #define TT_C_bf16 uint16_t
+
+/* What has no integer becomes the least one, as x86 does it. C leaves that open, and compilers take it differently when
+ * they convert a constant: an infinity that a function returned may be one, once the two are compiled together. */
+TT_FN int32_t tt_int_of_f32(float x) { return tt_abs_f32(x) < 0x1p31f ? (int32_t)x : -2147483647 - 1; }
+TT_FN int32_t tt_int_of_f64(double x) { return tt_abs_f64(x) < 0x1p31 ? (int32_t)x : -2147483647 - 1; }
+TT_FN int64_t tt_long_of_f32(float x) { return tt_abs_f32(x) < 0x1p63f ? (int64_t)x : -9223372036854775807 - 1; }
+TT_FN int64_t tt_long_of_f64(double x) { return tt_abs_f64(x) < 0x1p63 ? (int64_t)x : -9223372036854775807 - 1; }
 
 /* A stored element as a value to convert from ... */
 #define TT_VALUE_b8(x) (x)
@@ -22,8 +29,10 @@
 /* ... and a value as an element. */
 #define TT_BOOL_OF(T, x) ((uint8_t)((x) != 0))
 #define TT_INT_OF_INT(T, x) ((TT_C_##T)(x))
-#define TT_INT_OF_FLOAT(T, x) ((TT_C_##T)(int32_t)(x))
-#define TT_LONG_OF_FLOAT(T, x) ((int64_t)(x))
+#define TT_INT_OF_FLOAT(T, x) ((TT_C_##T)tt_int_of_f32(x))
+#define TT_LONG_OF_FLOAT(T, x) tt_long_of_f32(x)
+#define TT_INT_OF_DOUBLE(T, x) ((TT_C_##T)tt_int_of_f64(x))
+#define TT_LONG_OF_DOUBLE(T, x) tt_long_of_f64(x)
 #define TT_FLOAT_OF(T, x) ((TT_C_##T)(x))
 #define TT_F16_OF(T, x) tt_f32_to_f16((float)(x))
 #define TT_BF16_OF(T, x) tt_f32_to_bf16((float)(x))
@@ -39,4 +48,5 @@
 
 TT_CASTS_OF_INT(b8) TT_CASTS_OF_INT(u8) TT_CASTS_OF_INT(i8) TT_CASTS_OF_INT(i16) TT_CASTS_OF_INT(i32)
 TT_CASTS_OF_INT(i64)
-TT_CASTS_OF_FLOAT(f16) TT_CASTS_OF_FLOAT(bf16) TT_CASTS_OF_FLOAT(f32) TT_CASTS_OF_FLOAT(f64)
+TT_CASTS_OF_FLOAT(f16) TT_CASTS_OF_FLOAT(bf16) TT_CASTS_OF_FLOAT(f32)
+TT_CASTS(f64, TT_INT_OF_DOUBLE, TT_LONG_OF_DOUBLE)

@@ -162,11 +162,11 @@ def test_each_kernel_is_installed_once(serve):
 def test_events_are_told(serve, folder):
     core, told = Core(), []
     worker = serve(core)
-    worker.on_event = lambda *event: told.append(event)
+    worker.on_event = told.append
     core.kernels += [kernel(0), kernel(0)]
     assert worker.wait(60)
-    assert [what for what, _, _ in told] == ["compiled", "hit"] and told[0][1] == told[1][1]
-    assert (folder / f"{told[0][1]}.so").exists() and told[0][2] > 0
+    assert [event.what for event in told] == ["compiled", "hit"] and told[0].key == told[1].key
+    assert (folder / f"{told[0].key}.so").exists() and told[0].seconds > 0 and not told[0].reason
 
 
 def test_a_library_that_does_not_load_is_tried_once_more_elsewhere(serve, folder, monkeypatch):

@@ -308,7 +308,8 @@ def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None =
             value += " if " + " or ".join(f"edges[{i}] is not None" for i in sorted(users)) + " else None"
         fields.append(value)
     saves = f"({''.join(f + ', ' for f in fields)})"
-    namespace = {"alias": alias}
+    title = title or "".join(p.capitalize() for p in op.strip("_").split("_")) + "Backward0"
+    namespace = {"__name__": title, "alias": alias}
     source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
     for kind, group in (("backward", vjps), ("fast", {**vjps, **(fast or {})})):
         results = []
@@ -322,7 +323,6 @@ def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None =
         source += f"    return {results[0]}\n" if variadic else f"    return ({''.join(r + ', ' for r in results)})\n"
     exec(code_of(source, "<derivative>"), namespace)  # as collections.namedtuple makes its methods
     holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1
-    title = title or "".join(p.capitalize() for p in op.strip("_").split("_")) + "Backward0"
     return type(title, (Node,), {"__slots__": (), "__module__": __name__, "op": op, "tensors": tuple(tensors),
                                 "holds": holds, "backward": staticmethod(namespace["backward"]),
                                 "fast": staticmethod(namespace["fast"]),

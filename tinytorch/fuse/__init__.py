@@ -6,10 +6,13 @@ from __future__ import annotations
 import sys
 import types
 
+from . import debug  # noqa: F401 (declares the setting)
+from .explanation import Explanation, explain
 from .mode import fuse, stats, wait
+from .shrink import Minified, minify
 from .worker import clear_cache
 
-__all__ = ["clear_cache", "fuse", "stats", "wait"]
+__all__ = ["Explanation", "Minified", "clear_cache", "explain", "fuse", "minify", "stats", "wait"]
 
 
 class _Callable(types.ModuleType):

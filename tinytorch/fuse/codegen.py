@@ -69,13 +69,14 @@ class Stage:
                              SUFFIXES[i.to] if i.kind == lib.TT_INSTR_CAST else "", i.out,
                              tuple(s for s in getattr(i, "in") if s >= 0), i.node)
                        for i in kernel.instrs[0:kernel.num_instrs] if i.level == 1 and i.stage == number]
-        self.made = [instr.out for instr in self.instrs]
-        if len(set(self.made)) < len(self.made):
+        made = {instr.out for instr in self.instrs}
+        if len(made) < len(self.instrs):
             raise ValueError(f"codegen: stage {number} writes a slot twice")
         wanted = {s.slot for s in kernel.stores[0:kernel.num_stores]}
         wanted |= {f.slot for f in kernel.folds[0:kernel.num_folds]}
-        self.outputs = [s for s in self.made if s in wanted or self.slots[s].last > number]
-        used = sorted({s for instr in self.instrs for s in instr.inputs} - set(self.made))
+        self.outputs = [i.out for i in self.instrs if i.out in wanted or self.slots[i.out].last > number]
+        self._drop_unused()
+        used = sorted({s for instr in self.instrs for s in instr.inputs} - made)
         self.scalars = [s for s in used if self._is_one(s)]
         self.arrays = [s for s in used if s not in self.scalars]
         self.names = {instr.out: f"{instr.name}_{instr.out}" for instr in self.instrs}
@@ -84,6 +85,14 @@ class Stage:
             if kind is None or (kind == "temp" and self.slots[s].stage >= number):
                 raise ValueError(f"codegen: stage {number} reads slot {s} before it is made")
             self.names[s] = f"{kind}_{s}"
+
+    def _drop_unused(self) -> None:
+        needed, kept = set(self.outputs), []
+        for instr in reversed(self.instrs):
+            if instr.out in needed:
+                needed.update(instr.inputs)
+                kept.append(instr)
+        self.instrs = kept[::-1]
 
     def _is_one(self, s: int) -> bool:
         kind = self.slots[s].kind

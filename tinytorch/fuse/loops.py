@@ -30,6 +30,7 @@ _SCALAR = {
     "f32": _DIVISIONS | {"zeta"},
     "f64": _DIVISIONS | {"zeta", "sin", "cos"} | WEIGHTS.keys(),
 }
+_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 _SCALAR_INT = _DIVISIONS | {"pow", "trunc_divide"}
 
 
@@ -57,9 +58,15 @@ def periodic(instr: Instr) -> bool:
 def alone(instr: Instr) -> bool:
     """Must the instruction have a loop to itself?"""
     if instr.name == "cast":  # without AVX-512 there is no vector instruction for these
-        return instr.dtype != instr.to and {instr.dtype, instr.to} & {"i64"} != set() \
-            and {instr.dtype, instr.to} & {"f16", "bf16", "f32", "f64"} != set()
+        kinds = {instr.dtype, instr.to}
+        return "i64" in kinds and not kinds.isdisjoint(_FLOATS)
     return periodic(instr) or instr.name in _SCALAR.get(instr.dtype, _SCALAR_INT)
+
+
+def truncates(instr: Instr) -> bool:
+    """Does it make an integer of a float? The next loop reads that from memory: where gcc sees that it becomes a float
+    again, it takes the two casts for trunc(), which leaves -0.0 where there should be 0.0."""
+    return instr.name == "cast" and instr.dtype in _FLOATS and instr.to not in _FLOATS and instr.to != "b8"
 
 
 class Loop:
@@ -79,10 +86,10 @@ def cut(instrs: Iterable[Instr], outputs: frozenset[int]) -> list[Loop]:
     """The loops that do ``instrs``, in the order in which they run; ``outputs`` are the slots to be left in memory."""
     loops: list[Loop] = []
     place: dict[int, int] = {}
+    first: dict[int, int] = {}  # the loop from which on a value can be used
     for instr in instrs:
         cost, single = weight(instr), alone(instr)
-        # An instruction alone reads its operands from memory, and leaves its result there.
-        at = max((place[s] + loops[place[s]].alone for s in instr.inputs if s in place), default=0)
+        at = max((first[s] for s in instr.inputs if s in first), default=0)
         if single:
             at = len(loops)
         while at < len(loops) and not loops[at].has_room(cost):
@@ -92,6 +99,7 @@ def cut(instrs: Iterable[Instr], outputs: frozenset[int]) -> list[Loop]:
         loops[at].instrs.append(instr)
         loops[at].weight += cost
         place[instr.out] = at
+        first[instr.out] = at + (single or truncates(instr))
     if len(loops) > 1:
         _sink(loops, place, outputs)
     return [loop for loop in loops if loop.instrs]
@@ -104,7 +112,8 @@ def _sink(loops: list[Loop], place: dict[int, int], outputs: frozenset[int]) -> 
         kept = []
         for instr in reversed(loops[at].instrs):
             to = at
-            if not loops[at].alone and instr.out not in outputs and len(readers.get(instr.out, ())) == 1:
+            free = not loops[at].alone and not truncates(instr) and instr.out not in outputs
+            if free and len(readers.get(instr.out, ())) == 1:
                 to = max(readers[instr.out])
                 # Its result need not wait any more, but operands made in this loop must, if they did not anyway.
                 more = any(place.get(s) == at and not readers.get(s, set()) - {at} for s in instr.inputs)

@@ -15,12 +15,21 @@ _STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled")
 class Fused:
     """The context manager that ``fuse()`` gives; usable again and again, nested, from any thread."""
 
+    def __init__(self, step: bool = False):
+        self.step = step
+
     def __enter__(self):
         worker.start()
         check(lib.tt_fuse_enter(), "fuse")
+        if self.step and lib.tt_fuse_step(1) < 0:
+            lib.tt_fuse_step(-1)
+            lib.tt_fuse_leave()
+            raise error("fuse")
         return self
 
     def __exit__(self, kind, value, traceback):
+        if self.step:
+            lib.tt_fuse_step(-1)
         if lib.tt_fuse_leave() < 0 and kind is None:
             raise error("fuse")
 
@@ -34,21 +43,34 @@ class Fused:
 
 
 def fuse(fn=None, *, pure: bool = False, step: bool = False):
-    """A context manager in which operators are recorded and run fused, or ``fn`` made to run so.
+    """A context manager in which operators are recorded and run fused, or ``fn`` made to run so: ``with fuse():``,
+    ``@fuse``, ``fast = fuse(fn)``. Results are eager mode's, bit by bit.
 
     ``pure`` is a promise about ``fn``: what it does depends on its arguments' shapes and dtypes alone, and it has no
-    effect but its results; tensors it reads from outside may be written, but not replaced. It is then not called any more once two calls in a row have shown the same program: see
-    pure.py."""
-    made = Fused()
+    effect but its results; tensors it reads from outside may be written, but not replaced. It is then not called any
+    more once two calls in a row have shown the same program: see pure.py.
+
+    ``step``: every operator is recorded and planned as ever, but runs at once, alone, so that a debugger finds its value
+    there after the line, and what looks for NaN looks at the right place. It goes before ``pure``.
+    """
+    made = Fused(step)
     if fn is None:
         if pure:
             raise TypeError("fuse: pure=True is for a function: fuse(fn, pure=True)")
         return made
-    return Pure(fn, made) if pure else made(fn)
+    return Pure(fn, made) if pure and not step else made(fn)
 
 
 def stats() -> dict[str, int]:
-    """Counters of the process."""
+    """Counters of this process.
+
+    ``recorded``     operators recorded and run
+    ``programs``     runs of programs
+    ``hits``         of these, such as had been planned before
+    ``misses``       and such as were planned then
+    ``interpreted``  runs of kernels, a program's one by one, in the interpreter
+    ``compiled``     and in compiled code
+    """
     out = ffi.new("int64_t[]", len(_STATS))
     lib.tt_fuse_stats(out)
     return dict(zip(_STATS, out))

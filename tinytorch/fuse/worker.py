@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ..backends.cpu import error, ffi, lib
 from . import compiler
@@ -20,10 +21,21 @@ from .cache import Cache, default_folder, key_of
 from .codegen import PREFIX, source
 from .compiler import CompileError
 from .notice import warn_once
+from .watch import lines_of
 
 POLL, POLL_IDLE = 50, 500  # milliseconds for which the thread waits in C: while there is work, and when there was none
 IDLE_AFTER = 40            # questions without an answer
 MOST_FAILURES = 3          # of the compiler in a row, before it is asked no more
+
+
+class Event(NamedTuple):
+    """What became of a kernel that was to be compiled."""
+
+    what: str       # "hit" (it was on the disk), "compiled", "refused"
+    kernel: object  # the tt_kernel *
+    key: str
+    seconds: float
+    reason: str     # why it was refused
 
 
 class Worker:
@@ -32,7 +44,7 @@ class Worker:
     def __init__(self, core=lib):
         self.core = core  # tests put something else in the place of the C side
         self.hits = self.compiled = self.refused = 0
-        self.on_event: Callable[[str, str, float], None] | None = None  # (what, the kernel's key, seconds)
+        self.on_event: Callable[[Event], None] | None = None
         self._changed = threading.Condition()
         self._serving = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -95,20 +107,21 @@ class Worker:
 
     def serve(self, kernel) -> None:
         """Installs a kernel's compiled functions, or refuses it."""
-        start, what, key = time.perf_counter(), "refused", ""
+        start, what, key, reason = time.perf_counter(), "refused", "", "after other failures no more are tried"
         with self._serving:
             try:
                 if self._failures < MOST_FAILURES:
                     what, key = self._install(kernel)
-                    self._failures = 0
+                    self._failures, reason = 0, ""
             except Exception as exc:
+                reason = str(exc)
                 self._complain(exc)
             if what == "refused":
                 self.refused += 1
                 self.core.tt_kernel_refuse(kernel)
             try:
                 if self.on_event:
-                    self.on_event(what, key, time.perf_counter() - start)
+                    self.on_event(Event(what, kernel, key, time.perf_counter() - start, reason))
             except Exception as exc:
                 self._complain(exc)
 
@@ -121,7 +134,8 @@ class Worker:
             did.append(c)
 
         for _ in range(3):
-            path = self.cache.get(key) or self.cache.build(key, text, compile_file)
+            # The lines are comments, and the same kernel may come from others: the key does not know them.
+            path = self.cache.get(key) or self.cache.build(key, source(kernel, lines_of(kernel)), compile_file)
             if self.core.tt_kernel_install(kernel, os.fsencode(path), PREFIX.encode()) == 0:
                 self.hits += not did
                 self.compiled += bool(did)

@@ -108,6 +108,7 @@ typedef struct tt_kernel {
     int64_t runs, elements;  /* so far */
     int64_t reads, writes;   /* bytes of memory one run touches */
     int64_t nanoseconds;     /* that the last observed run took */
+    int64_t was_compiled;    /* in the last run */
     int64_t state;           /* 0: not wanted; 1: waits for the compiler; 2: compiled; -1: will not be */
 } tt_kernel;
 
@@ -115,7 +116,7 @@ typedef struct tt_program {
     int32_t num_kernels, num_nodes, num_storages, num_constants;
     tt_kernel *kernels;
     int64_t runs;
-    int64_t number;          /* counts the programs of this process */
+    int64_t number;          /* counts the programs of this process, from 1 on */
     int64_t reads, writes;   /* bytes of memory one run touches */
     int64_t eager_reads, eager_writes; /* and operators run one by one */
     int64_t temporaries;     /* bytes of storages that live only while it runs */
@@ -163,7 +164,7 @@ int tt_fuse_step(int on);
 
 /* Why a program ended. */
 enum { TT_FLUSH_LEAVE, TT_FLUSH_ASKED, TT_FLUSH_VALUE, TT_FLUSH_OPERATOR, TT_FLUSH_WRITE, TT_FLUSH_LIMIT,
-       TT_FLUSH_THREAD, TT_FLUSH_SHARED, TT_FLUSH_STEP };
+       TT_FLUSH_THREAD, TT_FLUSH_SHARED, TT_FLUSH_STEP, TT_FLUSH_REPLAY };
 
 typedef struct tt_number { int64_t bits; int32_t dtype; } tt_number; /* a Python number, as an element of its dtype */
 
@@ -174,5 +175,6 @@ typedef struct tt_watched {
     int64_t recording;       /* its number: see tt_fuse_where */
     tt_number *numbers;      /* the Python numbers recorded */
     char **before;           /* OBSERVE_DATA: of each storage that was there before, its bytes as they were; NULL else */
+    int64_t *origins, *sizes; /* OBSERVE_DATA: of each storage, where offsets count from, and its bytes */
     struct tt_watched *next;
 } tt_watched;

@@ -1,52 +1,88 @@
-/* Rows of softmax, normalisation and classification losses. Every sum is taken in LANES interleaved partial sums and
- * then over those in a fixed order, so that its bits depend neither on the instruction set nor on threads. */
+/* Rows of softmax, normalisation and classification losses. Every sum over a row is taken in the tree of
+ * Note [The tree of a reduction], so that its bits depend neither on the instruction set nor on threads, and are those
+ * of the same function written as elementwise operators and reductions: Note [Rows, recorded] in ../nn_record.c. */
 #include "../simd.h"
 #include "../nn.h"
+#include "../reduce.h"
 #include "../../scalar/arith.h"
 
-#define LANES 32
+#define LANES TT_LANES
+_Static_assert(LANES == 32, "the lanes are joined in five steps");
+#define HALVE(s, h, JOIN) for (int l = 0; l < h; l++) s[l] = JOIN(s[l], s[l + h]);
+#define PLUS(a, b) ((a) + (b))
+#define LARGER(a, b) ((b) > (a) ? (b) : (a))
 
-/* for every i < n: BODY, where l is the lane of i */
-#define OVER_LANES(BODY)                                             \
-    {                                                                \
-        int64_t i0 = 0;                                              \
-        for (; i0 + LANES <= n; i0 += LANES) {                       \
-            TT_INDEPENDENT                                           \
-            for (int l = 0; l < LANES; l++) { int64_t i = i0 + l; BODY; } \
-        }                                                            \
-        for (int l = 0; i0 + l < n; l++) { int64_t i = i0 + l; BODY; }  \
+/* for every i < n: BODY, where l is the lane of i; BEFORE and AFTER every block */
+#define OVER_ROW(BEFORE, BODY, AFTER)                                         \
+    {                                                                         \
+        int64_t i0 = 0;                                                       \
+        do {                                                                  \
+            BEFORE;                                                           \
+            int64_t stop = n - i0 < TT_BLOCK ? n : i0 + TT_BLOCK;             \
+            for (; i0 + LANES <= stop; i0 += LANES) {                         \
+                TT_INDEPENDENT                                                \
+                for (int l = 0; l < LANES; l++) { int64_t i = i0 + l; BODY; } \
+            }                                                                 \
+            for (int l = 0; i0 + l < stop; l++) { int64_t i = i0 + l; BODY; } \
+            i0 = stop;                                                        \
+            AFTER;                                                            \
+        } while (i0 < n);                                                     \
+    }
+
+/* sum = the TERMs of all i < n, after BODY for each */
+#define ADD_UP(T, C, sum, BODY, TERM)                                         \
+    {                                                                         \
+        tree_##T tree;                                                        \
+        C s[LANES];                                                           \
+        tree.waiting = 0;                                                     \
+        OVER_ROW(clear_##T(s), BODY; s[l] += TERM, block_##T(&tree, s, i0))   \
+        sum = total_##T(&tree);                                               \
     }
 
 #define LOOPS(T, C)                                                                               \
-    static C add_lanes_##T(C *s) {                                                                \
-        for (int width = LANES / 2; width; width /= 2)                                            \
-            for (int l = 0; l < width; l++) s[l] += s[l + width];                                 \
-        return s[0];                                                                              \
+    /* Of the blocks so far: sums of 1, 2, 4 ... blocks that wait for as many to their right. */  \
+    typedef struct { int waiting; C sums[56]; } tree_##T;                                         \
+    /* -0 + x is x for every x, so that a lane without elements does not count. */                \
+    static void clear_##T(C *s) { for (int l = 0; l < LANES; l++) s[l] = -(C)0; }                 \
+    static void block_##T(tree_##T *t, C *s, int64_t stop) {                                      \
+        HALVE(s, 16, PLUS) HALVE(s, 8, PLUS) HALVE(s, 4, PLUS) HALVE(s, 2, PLUS) HALVE(s, 1, PLUS) \
+        C sum = s[0];                                                                             \
+        for (int64_t k = (stop - 1) / TT_BLOCK; k & 1; k >>= 1) sum = t->sums[--t->waiting] + sum; \
+        t->sums[t->waiting++] = sum;                                                              \
+    }                                                                                             \
+    static C total_##T(tree_##T *t) {                                                             \
+        C sum = t->sums[--t->waiting];                                                            \
+        while (t->waiting) sum = t->sums[--t->waiting] + sum;                                     \
+        return sum;                                                                               \
     }                                                                                             \
     static C maximum_##T(const C *x, int64_t n) {                                                 \
-        C top[LANES];                                                                             \
-        for (int l = 0; l < LANES; l++) top[l] = -(C)__builtin_inff();                            \
-        OVER_LANES(top[l] = x[i] > top[l] ? x[i] : top[l])                                        \
-        for (int l = 1; l < LANES; l++) top[0] = top[l] > top[0] ? top[l] : top[0];               \
+        C top[LANES], first = -(C)__builtin_inff();                                               \
+        if (n < LANES) {                                                                          \
+            for (int64_t i = 0; i < n; i++) first = LARGER(first, x[i]);                  \
+            return first;                                                                         \
+        }                                                                                         \
+        for (int l = 0; l < LANES; l++) top[l] = first;                                           \
+        OVER_ROW((void)0, top[l] = LARGER(top[l], x[i]), (void)0)                        \
+        HALVE(top, 16, LARGER) HALVE(top, 8, LARGER) HALVE(top, 4, LARGER) HALVE(top, 2, LARGER) HALVE(top, 1, LARGER) \
         return top[0];                                                                            \
     }                                                                                             \
     static C sum_exp_##T(const C *x, int64_t n, C top) {                                          \
-        C s[LANES] = {0};                                                                         \
-        OVER_LANES(s[l] += tt_exp_##T(x[i] - top))                                                \
-        return add_lanes_##T(s);                                                                  \
+        C sum;                                                                                    \
+        ADD_UP(T, C, sum, , tt_exp_##T(x[i] - top))                                               \
+        return sum;                                                                               \
     }                                                                                             \
     static void softmax_##T(void *to, const void *from, int64_t n, bool log) {                    \
-        C *out = to, s[LANES] = {0};                                                              \
+        C *out = to, sum;                                                                         \
         const C *x = from;                                                                        \
-        C top = maximum_##T(x, n);                                                                \
+        C top = maximum_##T(x, n); /* of the numbers; with a NaN, so is the sum */                \
         if (log) {                                                                                \
             C shift = tt_log_##T(sum_exp_##T(x, n, top));                                         \
             TT_INDEPENDENT                                                                        \
             for (int64_t i = 0; i < n; i++) out[i] = x[i] - top - shift;                          \
             return;                                                                               \
         }                                                                                         \
-        OVER_LANES(C e = tt_exp_##T(x[i] - top); out[i] = e; s[l] += e)                           \
-        C scale = 1 / add_lanes_##T(s);                                                           \
+        ADD_UP(T, C, sum, C e = tt_exp_##T(x[i] - top); out[i] = e, e)                            \
+        C scale = 1 / sum;                                                                        \
         TT_INDEPENDENT                                                                            \
         for (int64_t i = 0; i < n; i++) out[i] *= scale;                                          \
     }                                                                                             \
@@ -81,16 +117,14 @@
         }                                                                                         \
     }                                                                                             \
     static void softmax_backward_##T(void *to, const void *pg, const void *py, int64_t n, bool log) { \
-        C *out = to, s[LANES] = {0};                                                              \
+        C *out = to, sum;                                                                         \
         const C *g = pg, *y = py;                                                                 \
         if (log) {                                                                                \
-            OVER_LANES(s[l] += g[i])                                                              \
-            C sum = add_lanes_##T(s);                                                             \
+            ADD_UP(T, C, sum, , g[i])                                                             \
             TT_INDEPENDENT                                                                        \
             for (int64_t i = 0; i < n; i++) out[i] = g[i] - tt_exp_##T(y[i]) * sum;               \
         } else {                                                                                  \
-            OVER_LANES(s[l] += g[i] * y[i])                                                       \
-            C sum = add_lanes_##T(s);                                                             \
+            ADD_UP(T, C, sum, , g[i] * y[i])                                                      \
             TT_INDEPENDENT                                                                        \
             for (int64_t i = 0; i < n; i++) out[i] = y[i] * (g[i] - sum);                         \
         }                                                                                         \
@@ -112,15 +146,14 @@
     }                                                                                             \
     static void norm_##T(void *to, const void *from, const void *pw, const void *pb, int64_t n, double eps, bool rms, \
                          void *pm, void *pr) {                                                    \
-        C *out = to, s[LANES] = {0}, mean = 0;                                                    \
+        C *out = to, mean = 0, sum;                                                               \
         const C *x = from, *w = pw, *b = pb;                                                      \
         if (!rms) {                                                                               \
-            OVER_LANES(s[l] += x[i])                                                              \
-            mean = add_lanes_##T(s) / (C)n;                                                       \
-            for (int l = 0; l < LANES; l++) s[l] = 0;                                             \
+            ADD_UP(T, C, sum, , x[i])                                                             \
+            mean = sum / (C)n;                                                                    \
         }                                                                                         \
-        OVER_LANES(C d = x[i] - mean; s[l] += d * d)                                              \
-        C rstd = 1 / tt_sqrt_##T(add_lanes_##T(s) / (C)n + (C)eps);                               \
+        ADD_UP(T, C, sum, C d = x[i] - mean, d * d)                                               \
+        C rstd = 1 / tt_sqrt_##T(sum / (C)n + (C)eps);                                            \
         *(C *)pm = mean;                                                                          \
         *(C *)pr = rstd;                                                                          \
         if (w && b) {                                                                             \
@@ -140,30 +173,70 @@
     /* with h the normalised row and d = g w: (d - mean(d) - h mean(d h)) rstd */                 \
     static void norm_backward_##T(void *to, const void *pg, const void *px, const void *pw, int64_t n, bool rms, \
                                   const void *pm, const void *pr) {                               \
-        C *out = to, s[LANES] = {0}, sh[LANES] = {0}, mean = *(const C *)pm, rstd = *(const C *)pr; \
+        C *out = to, sd[LANES], sh[LANES], mean = *(const C *)pm, rstd = *(const C *)pr;          \
         const C *g = pg, *x = px, *w = pw;                                                        \
-        OVER_LANES(C d = w ? g[i] * w[i] : g[i]; s[l] += d; sh[l] += d * ((x[i] - mean) * rstd))  \
-        C md = rms ? 0 : add_lanes_##T(s) / (C)n, mh = add_lanes_##T(sh) / (C)n;                  \
+        tree_##T td, th;                                                                          \
+        td.waiting = th.waiting = 0;                                                              \
+        OVER_ROW(clear_##T(sd); clear_##T(sh),                                                    \
+                 C d = w ? g[i] * w[i] : g[i]; sd[l] += d; sh[l] += d * ((x[i] - mean) * rstd),   \
+                 block_##T(&td, sd, i0); block_##T(&th, sh, i0))                                  \
+        C md = rms ? 0 : total_##T(&td) / (C)n, mh = total_##T(&th) / (C)n;                       \
         TT_INDEPENDENT                                                                            \
         for (int64_t i = 0; i < n; i++) {                                                         \
             C d = w ? g[i] * w[i] : g[i];                                                         \
             out[i] = (d - md - (x[i] - mean) * rstd * mh) * rstd;                                 \
         }                                                                                         \
     }                                                                                             \
-    static void columns_##T(void *sums, const void *pg, const void *px, const void *pm, const void *pr, int64_t rows, \
-                            int64_t n) {                                                          \
-        C *s = sums;                                                                              \
-        for (int64_t r = 0; r < rows; r++) {                                                      \
-            const C *g = (const C *)pg + r * n;                                                   \
-            if (px) {                                                                             \
-                const C *x = (const C *)px + r * n;                                               \
-                C mean = ((const C *)pm)[r], rstd = ((const C *)pr)[r];                           \
+    /* s or, with `fresh`, nothing, and g h of a row */                                           \
+    static void weight_row_##T(C *s, const C *g, const C *x, C m, C k, int64_t w, bool fresh) {   \
+        if (fresh) {                                                                              \
+            TT_INDEPENDENT                                                                        \
+            for (int64_t i = 0; i < w; i++) s[i] = g[i] * ((x[i] - m) * k);                       \
+        } else {                                                                                  \
+            TT_INDEPENDENT                                                                        \
+            for (int64_t i = 0; i < w; i++) s[i] += g[i] * ((x[i] - m) * k);                      \
+        }                                                                                         \
+    }                                                                                             \
+    static void weight_##T(void *tile, const void *pg, const void *px, const void *pm, const void *pr, int64_t rows, \
+                           int64_t n, int64_t w) {                                                \
+        const C *g = pg, *x = px, *m = pm, *k = pr;                                               \
+        C *s = tile;                                                                              \
+        int64_t live = rows < LANES ? rows : LANES, half = 0;                                     \
+        if (1 < rows && rows <= LANES) /* a row for each lane: joined for the first time at once */ \
+            for (half = LANES / 2; half >= rows;) half /= 2;                                      \
+        for (int64_t r = 0; r < (half ? half : live); r++) {                                      \
+            int64_t p = r + half;                                                                 \
+            C *to = s + r * w;                                                                    \
+            const C *ga = g + r * n, *gb = g + p * n, *xa = x + r * n, *xb = x + p * n;           \
+            if (half && p < rows) {                                                               \
+                C ma = m[r], mb = m[p], ka = k[r], kb = k[p];                                     \
                 TT_INDEPENDENT                                                                    \
-                for (int64_t i = 0; i < n; i++) s[i] += g[i] * ((x[i] - mean) * rstd);            \
-            } else {                                                                              \
-                TT_INDEPENDENT                                                                    \
-                for (int64_t i = 0; i < n; i++) s[i] += g[i];                                     \
+                for (int64_t i = 0; i < w; i++)                                                   \
+                    to[i] = ga[i] * ((xa[i] - ma) * ka) + gb[i] * ((xb[i] - mb) * kb);            \
+            } else weight_row_##T(to, ga, xa, m[r], k[r], w, true);                               \
+        }                                                                                         \
+        if (half) live = half;                                                                    \
+        for (int64_t r0 = LANES; r0 < rows; r0 += 4 * LANES)                                      \
+            for (int64_t r = r0; r < rows && r < r0 + LANES; r++) {                               \
+                int64_t at = r * n, p = r + LANES, q = p + LANES, t = q + LANES;                  \
+                C *to = s + (r - r0) * w;                                                         \
+                if (t < rows) { /* four at a time: the sums move less */                          \
+                    const C *ga = g + at, *gb = g + p * n, *gc = g + q * n, *gd = g + t * n;      \
+                    const C *xa = x + at, *xb = x + p * n, *xc = x + q * n, *xd = x + t * n;      \
+                    C ma = m[r], mb = m[p], mc = m[q], md = m[t], ka = k[r], kb = k[p], kc = k[q], kd = k[t]; \
+                    TT_INDEPENDENT                                                                \
+                    for (int64_t i = 0; i < w; i++)                                               \
+                        to[i] = (((to[i] + ga[i] * ((xa[i] - ma) * ka)) + gb[i] * ((xb[i] - mb) * kb)) + \
+                                 gc[i] * ((xc[i] - mc) * kc)) + gd[i] * ((xd[i] - md) * kd);      \
+                } else                                                                            \
+                    for (; at < rows * n; at += LANES * n)                                        \
+                        weight_row_##T(to, g + at, x + at, m[at / n], k[at / n], w, false);       \
             }                                                                                     \
+        for (int64_t h = LANES / 2; h > 0; h /= 2) {                                              \
+            C *other = s + h * w;                                                                 \
+            TT_INDEPENDENT                                                                        \
+            for (int64_t i = 0; i < (live - h) * w; i++) s[i] += other[i];                        \
+            live = live < h ? live : h;                                                           \
         }                                                                                         \
     }                                                                                             \
     static double class_loss_##T(const void *from, int64_t r, const tt_classes *c, void *ptop, void *plog) { \
@@ -179,9 +252,9 @@
         if (t == c->ignore) return 0;                                                             \
         double loss = (w ? (double)w[t] : 1) * (double)((top - x[t]) + log_sum);                  \
         if (c->smoothing == 0) return loss;                                                       \
-        C s[LANES] = {0};                                                                         \
-        OVER_LANES(s[l] += (w ? w[i] : 1) * ((top - x[i]) + log_sum))                             \
-        return (1 - c->smoothing) * loss + c->smoothing / (double)n * (double)add_lanes_##T(s);   \
+        C sum;                                                                                    \
+        ADD_UP(T, C, sum, , (w ? w[i] : 1) * ((top - x[i]) + log_sum))                            \
+        return (1 - c->smoothing) * loss + c->smoothing / (double)n * (double)sum;                \
     }                                                                                             \
     static void class_loss_backward_##T(void *to, const void *from, int64_t r, const tt_classes *c, double grad, \
                                         const void *ptop, const void *plog) {                     \
@@ -210,5 +283,5 @@ LOOPS(f64, double)
 
 #define TABLE(T)                                                                                  \
     {softmax_##T, softmax_columns_##T, softmax_backward_##T, softmax_backward_columns_##T, norm_##T,       \
-     norm_backward_##T, columns_##T, class_loss_##T, class_loss_backward_##T}
+     norm_backward_##T, weight_##T, class_loss_##T, class_loss_backward_##T}
 const tt_nn_table TT_LOCAL(tt_nn) = {TABLE(f32), TABLE(f64)};

@@ -4,7 +4,6 @@
 #include "../../scalar/arith.h"
 
 _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
-#define STRIP 32 /* columns whose accumulators stay in registers */
 #define HALVE(h, JOIN) for (int l = 0; l < h; l++) lane[l] = JOIN(lane[l], lane[l + h]);
 
 /* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b). */
@@ -47,28 +46,22 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
         for (int64_t i = 0; i < n; i++) a[i] = JOIN(a[i], MAP(v[i], p[i]));                         \
     }                                                                                               \
     static void name##_##X##_rows(void *acc, const char *x, int64_t step, int64_t n, int64_t w) {   \
-        int64_t live = n < TT_LANES ? n : TT_LANES;                                                 \
         const A *p = NULL;                                                                          \
         (void)p;                                                                                    \
-        for (int64_t l = 0; l < live; l++)                                                          \
-            for (int64_t c = 0; c < w; c += STRIP) {                                                \
-                A strip[STRIP], *to = (A *)acc + l * w + c;                                         \
-                const char *row = x + l * step + c * (int64_t)sizeof(TT_C_##X);                     \
-                const TT_C_##X *v = (const TT_C_##X *)row;                                          \
-                if (w - c >= STRIP) {                                                               \
-                    for (int k = 0; k < STRIP; k++) strip[k] = MAP(v[k], p[0]);                     \
-                    for (int64_t r = l + TT_LANES; r < n; r += TT_LANES) {                          \
-                        v = (const TT_C_##X *)(row += TT_LANES * step);                             \
-                        for (int k = 0; k < STRIP; k++) strip[k] = JOIN(strip[k], MAP(v[k], p[0])); \
-                    }                                                                               \
-                    for (int k = 0; k < STRIP; k++) to[k] = strip[k];                               \
-                } else {                                                                            \
-                    for (int k = 0; k < w - c; k++) to[k] = MAP(v[k], p[0]);                        \
-                    for (int64_t r = l + TT_LANES; r < n; r += TT_LANES) {                          \
-                        v = (const TT_C_##X *)(row += TT_LANES * step);                             \
-                        for (int k = 0; k < w - c; k++) to[k] = JOIN(to[k], MAP(v[k], p[0]));       \
-                    }                                                                               \
-                }                                                                                   \
+        for (int64_t r = 0; r < n && r < TT_LANES; r++) name##_##X##_first((A *)acc + r * w, x + r * step, w, NULL); \
+        for (int64_t r0 = TT_LANES; r0 < n; r0 += 4 * TT_LANES)                                     \
+            for (int64_t r = r0; r < n && r < r0 + TT_LANES; r++) {                                 \
+                A *to = (A *)acc + (r - r0) * w;                                                    \
+                const char *row = x + r * step;                                                     \
+                int64_t next = TT_LANES * step;                                                     \
+                if (r + 3 * TT_LANES < n) { /* four at a time: the accumulators move less */        \
+                    const TT_C_##X *a = (const void *)row, *b = (const void *)(row + next);         \
+                    const TT_C_##X *c = (const void *)(row + 2 * next), *d = (const void *)(row + 3 * next); \
+                    TT_INDEPENDENT                                                                  \
+                    for (int64_t k = 0; k < w; k++)                                                 \
+                        to[k] = JOIN(JOIN(JOIN(JOIN(to[k], MAP(a[k], p[0])), MAP(b[k], p[0])), MAP(c[k], p[0])), MAP(d[k], p[0])); \
+                } else                                                                              \
+                    for (int64_t k = r; k < n; k += TT_LANES) name##_##X##_next(to, x + k * step, w, NULL); \
             }                                                                                       \
     }                                                                                               \
     static void name##_##X##_join(void *acc, const void *other, int64_t n) {                        \

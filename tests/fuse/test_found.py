@@ -1,0 +1,32 @@
+"""Programs that random testing found to go wrong once, as it printed them."""
+
+import pytest
+
+from fuse.programs import Line, Program
+from fuse.test_programs import COMPILED, INTERPRETED, check
+
+FOUND = {
+    "a reduction's result is read and then written over": """
+        v0 = leaf((3, 3))
+        v1 = v0.sum()
+        v2 = F.elu(v1)
+        v1.acos_()
+    """,
+    "a value for each row is made in its place": """
+        v0 = leaf((4, 1024))
+        v1 = v0.mean(1)
+    """,
+    "a number is stored beside results that fill more than a block": """
+        v0 = leaf((3, 5, 211), grad=True)
+        v1 = torch.acos(v0)
+        v2, = torch.autograd.grad(v1.sum(), [v0], create_graph=True)
+        v3, = torch.autograd.grad(v2, [v0], torch.ones_like(v2), create_graph=True)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    lines = [Line(text.strip()) for text in FOUND[name].strip().splitlines()]
+    leaves = [line for line in lines if "leaf(" in line.text]
+    check(Program(leaves, [line for line in lines if line not in leaves], False), [*INTERPRETED, *COMPILED])

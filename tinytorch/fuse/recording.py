@@ -1,0 +1,177 @@
+"""A recording as Python objects: Note [Words of a recording] in kernels/cpu/fuse.h."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..backends.cpu import ffi, lib
+
+DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+ITEMSIZES = (1, 1, 1, 2, 4, 8, 2, 2, 4, 8)
+OP, COPY, REDUCE, RANDOM = range(4)  # kinds of nodes
+PLAIN, FULL, NUMBER = range(3)       # modes of operands
+_DRAW_NUMBERS = 6
+_HAS_SHAPE = 1
+
+
+class Operand(NamedTuple):
+    """Elements of a storage, or a Python number."""
+
+    id: int              # of the storage, or of the number
+    dtype: int
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()  # in elements
+    offset: int = 0                # in bytes
+    number: bool = False
+
+
+class Node(NamedTuple):
+    """A recorded operator."""
+
+    kind: int
+    op: int                 # of the operators, of the reducers, of the kinds of random numbers
+    dtype: int              # computed in; of a reduction: read
+    shape: tuple[int, ...]  # walked over; of a reduction: what is reduced
+    mask: int               # a reduction's dimensions, as bits
+    out: Operand
+    inputs: tuple[Operand, ...]
+
+    @property
+    def name(self) -> str:
+        """The operator's, the reducer's, "copy" or "random"."""
+        if self.kind == OP:
+            return op_name(self.op)
+        return reducer_name(self.op) if self.kind == REDUCE else "copy" if self.kind == COPY else "random"
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The dimensions that are reduced."""
+        return tuple(d for d in range(len(self.shape)) if self.mask >> d & 1)
+
+
+class Storage(NamedTuple):
+    """Memory that a recording mentions."""
+
+    nbytes: int
+    seen: bool  # someone could see it when the recording was run
+    made: bool  # the recording wrote all of it before anything looked
+
+
+class Recording(NamedTuple):
+    """The nodes of a program, in order, and its storages."""
+
+    nodes: tuple[Node, ...]
+    storages: tuple[Storage, ...]
+    numbers: tuple[float | int, ...]
+
+    def fills(self, storage: int) -> list[int]:
+        """The nodes that put a number into a storage."""
+        return [k for k, node in enumerate(self.nodes)
+                if node.kind == COPY and node.inputs[0].number and node.out.id == storage]
+
+    def listing(self, place: Callable[[int], str] = lambda node: "") -> list[str]:
+        """A line of text for each node; ``place`` tells where one was recorded."""
+        made: set[int] = set()
+        texts = []
+        for node in self.nodes:
+            arguments = [self._operand(o) for o in node.inputs]
+            if node.kind == REDUCE:
+                arguments.append(f"dim={node.dims}")
+            # The first time a storage appears it is with its dtype and shape.
+            new = "" if node.out.id in made else f": {DTYPES[node.out.dtype]} {node.out.shape}"
+            made.add(node.out.id)
+            texts.append(f"{self._storage(node.out)}{new} = {node.name}({', '.join(arguments)})")
+        width = max(map(len, texts), default=0)
+        return [f"{k:3}  {text:{width}}  {place(k)}".rstrip() for k, text in enumerate(texts)]
+
+    def _operand(self, o: Operand) -> str:
+        if o.number:
+            return repr(self.numbers[o.id]) if o.id < len(self.numbers) else f"n{o.id}"
+        return self._storage(o)
+
+    def _storage(self, o: Operand) -> str:
+        name = f"s{o.id}"
+        whole = math.prod(o.shape) * ITEMSIZES[o.dtype] == self.storages[o.id].nbytes
+        if not whole or o.strides != row_major(o.shape):
+            name += f"[{o.offset // ITEMSIZES[o.dtype]}: {'x'.join(map(str, o.shape))} by {o.strides}]"
+        return name
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a contiguous array, in elements."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def op_name(op: int) -> str:
+    """Of an operator's code."""
+    return ffi.string(lib.tt_op_name(op)).decode()
+
+
+def reducer_name(reducer: int) -> str:
+    """Of a reducer's code."""
+    return ffi.string(lib.tt_reducer_name(reducer)).decode()
+
+
+def number_value(number) -> float | int:
+    """The value of a ``tt_number``. Its half types are told by their bits."""
+    raw = struct.pack("<q", number.bits)
+    if number.dtype >= 8:
+        return struct.unpack_from("<d" if number.dtype == 9 else "<f", raw)[0]
+    if number.dtype == 6:
+        return struct.unpack_from("<e", raw)[0]
+    if number.dtype == 7:
+        return struct.unpack("<f", b"\0\0" + raw[:2])[0]
+    return struct.unpack_from(("<?", "<B", "<b", "<h", "<i", "<q")[number.dtype], raw)[0]
+
+
+def read(program, numbers=None) -> Recording:
+    """The recording of a ``tt_program *``; with ``numbers``, a ``tt_number *``, the values of its Python numbers."""
+    words = ffi.unpack(program.words, program.num_words)
+    at, shape = 0, ()
+    nodes = []
+    for _ in range(program.num_nodes):
+        head, ids = words[at], words[at + 1]
+        at += 2
+        kind, n, flags = head & 255, head >> 24 & 255, head >> 32
+        if flags & _HAS_SHAPE:
+            ndim = words[at]
+            shape = tuple(words[at + 1:at + 1 + ndim])
+            at += 1 + ndim
+        mask = 0
+        if kind == REDUCE:
+            mask = words[at]
+            at += 1
+        operands = []
+        for k in range(n + 1):
+            mode, dtype, number = flags >> (1 + 2 * k) & 3, flags >> (9 + 4 * k) & 15, ids >> (16 * k) & 0xffff
+            if mode == NUMBER:
+                operands.append(Operand(number, dtype, number=True))
+            elif mode == FULL:
+                offset, ndim = words[at:at + 2]
+                sizes = tuple(words[at + 2:at + 2 + ndim])
+                operands.append(Operand(number, dtype, sizes, tuple(words[at + 2 + ndim:at + 2 + 2 * ndim]), offset))
+                at += 2 + 2 * ndim
+            else:
+                operands.append(Operand(number, dtype, shape, row_major(shape)))
+        nodes.append(Node(kind, head >> 8 & 255, head >> 16 & 255, shape, mask, operands[0], tuple(operands[1:])))
+    sizes = words[at:at + program.num_storages]
+    values = tuple(number_value(numbers[k]) for k in range(program.num_constants)) if numbers else ()
+    return Recording(tuple(nodes), _storages(nodes, sizes), values)
+
+
+def _storages(nodes: list[Node], sizes: list[int]) -> tuple[Storage, ...]:
+    made: dict[int, bool] = {}
+    for node in nodes:
+        for o in node.inputs:
+            if not o.number:
+                made.setdefault(o.id, False)
+        out = node.out
+        made.setdefault(out.id, math.prod(out.shape) * ITEMSIZES[out.dtype] == sizes[out.id] >> 1)
+    return tuple(Storage(size >> 1, bool(size & 1), made.get(k, False)) for k, size in enumerate(sizes))

@@ -1,0 +1,486 @@
+"""``tinytorch.fuse.minify``: the smallest program that still fails.
+
+The call is run eagerly and in both tiers of fused mode. Where they disagree, the recordings of the fused call are run one
+by one as cases of their own; one that fails is made smaller, and whatever still fails is kept: fewer results, fewer
+operators (those before become inputs with eager mode's values), plain operands, shorter dimensions, simpler numbers. A
+case is tried as the very text that the script has in the end.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..backends.cpu import check as check_status
+from ..backends.cpu import ffi, lib
+from ..config import config
+from ..generator import Generator, default_generator
+from ..interop import from_numpy
+from ..nn.module import Module
+from ..ops.elementwise import Elementwise
+from ..tensor import Tensor
+from .case import Case, View, from_recording, number_text
+from .describe import count_text
+from .mode import fuse, wait
+from .recording import DTYPES, read, row_major
+from .watch import DATA, LINES, Lines, Run, subscribe
+
+_BFLOAT16 = 7
+_LITERALS = 256        # elements of an input that stand in the script as numbers
+_PATIENCE = 120.0      # seconds to wait for the compiler
+_TIERS = {"interpreted": -1, "compiled": 0}  # fuse_hot
+
+Check = Callable[[tuple, tuple], bool]
+
+
+class Minified:
+    """A small program on which fused and eager mode disagree. ``str()`` of it is a script that shows it.
+
+    ``script``     the same
+    ``tier``       "interpreted" or "compiled": which tier of fused mode fails
+    ``operators``  how many operators are left
+    ``tried``      how many programs were tried
+    """
+
+    def __init__(self, script: str, tier: str, operators: int, tried: int):
+        self.script, self.tier, self.operators, self.tried = script, tier, operators, tried
+
+    def __str__(self):
+        return self.script
+
+    __repr__ = __str__
+
+
+def minify(fn, *args, check: Check | None = None, tries: int = 400, **kwargs) -> Minified:
+    """Reduces a call whose result fused mode gets wrong to the smallest program that it still gets wrong.
+
+    ``fn(*args, **kwargs)`` is called eagerly, interpreted and compiled, each time on copies of the arguments and from
+    the same state of the default generator; other state that it changes it must restore itself.
+    ``check(fused, eager)``, given the results' tensors as tuples, tells whether the call failed; by default whether a
+    bit differs. A fused run that raises has failed, too. ``tries``: programs to run at most.
+
+    RuntimeError when nothing fails, or none of the call's programs fails by itself.
+    """
+    trial = _Trial(check or _differ, tries)
+    tier, recordings = _find(fn, args, kwargs, trial)
+    for case in recordings:
+        if trial.fails(case, tier):
+            case = _Reduction(case, tier, trial).run()
+            return Minified(_script(case, tier, trial.complaint), tier, len(case.steps), trial.count)
+    raise RuntimeError(f"minify: {_name(fn)} fails {tier}, but none of the {count_text(len(recordings), 'program')} that "
+                       f"it runs as fails by itself")
+
+
+def _name(fn) -> str:
+    return getattr(fn, "__name__", repr(fn))
+
+
+# Finding what fails.
+
+
+def _find(fn, args, kwargs, trial: _Trial) -> tuple[str, list[Case]]:
+    """The first tier in which the call fails, and its recordings there."""
+    state = default_generator.get_state()
+
+    def call(target):
+        default_generator.set_state(state)
+        mine, named = _copied(args), _copied(kwargs)
+        before = [(t, t._version) for t in _tensors((mine, named))]
+        result = _tensors(target(*mine, **named))
+        return tuple(result + [t for t, version in before if t._version != version])
+
+    wanted = call(fn)
+    fused = fuse(fn)
+    for tier in _TIERS:
+        runs: list[tuple] = []
+
+        def ran(run: Run, runs=runs) -> None:
+            runs.append(_data_of(run))
+
+        with config(fuse_hot=_TIERS[tier]):
+            try:
+                if tier == "compiled":
+                    call(fused)
+                    wait(_PATIENCE)
+                end = subscribe(LINES | DATA, ran)
+                try:
+                    got = call(fused)
+                finally:
+                    end()
+            except Exception as exc:
+                trial.complaint = f"the fused run raises {type(exc).__name__}: {exc}"
+                return tier, [from_recording(*r) for r in runs]
+        if trial.check(got, wanted):
+            return tier, [from_recording(*r) for r in runs]
+    default_generator.set_state(state)
+    raise RuntimeError(f"minify: {_name(fn)} does not fail, neither interpreted nor compiled")
+
+
+def _data_of(run: Run) -> tuple:
+    """Of a run that was told with its data, what a case is made from."""
+    w, n = run.watched, run.program.num_storages
+    before = {s: bytes(ffi.buffer(w.before[s], w.sizes[s])) for s in range(n) if w.before[s] != ffi.NULL}
+    return read(w.program, w.numbers), before, ffi.unpack(w.origins, n), run.lines or Lines(0, [])
+
+
+def _tensors(value) -> list[Tensor]:
+    """All tensors in nested sequences and dictionaries."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return [t for part in value for t in _tensors(part)]
+
+
+def _copied(value):
+    """Tensors, and modules, in nested sequences and dictionaries, copied."""
+    if isinstance(value, Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, dict):
+        return {k: _copied(v) for k, v in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(map(_copied, value))
+    return copy.deepcopy(value) if isinstance(value, Module) else value
+
+
+def _bits(t: Tensor) -> bytes:
+    t = t.detach().contiguous()
+    check_status(lib.tt_sync(t._h, 0), "minify")
+    return bytes(ffi.buffer(t._h.data, t.nbytes))
+
+
+def _differ(fused: tuple, eager: tuple) -> bool:
+    """The default check."""
+    return len(fused) != len(eager) or any(
+        f.dtype != e.dtype or f.shape != e.shape or _bits(f) != _bits(e) for f, e in zip(fused, eager))
+
+
+# Trying a case.
+
+
+class _Trial:
+    """Runs cases, and judges them."""
+
+    def __init__(self, check: Check, tries: int):
+        self.check, self.left, self.count = check, tries, 0
+        self.complaint = ""  # what was wrong with the last case that failed
+
+    def fails(self, case: Case, tier: str) -> bool:
+        """Does fused mode get the case wrong?"""
+        if self.left <= 0 or not case.steps:
+            return False
+        self.left -= 1
+        self.count += 1
+        run = _function(case)
+        try:
+            eager = run(*_inputs(case))
+        except Exception:  # not a program at all
+            return False
+        try:
+            fused = _fused(run, case, tier)
+        except Exception as exc:
+            self.complaint = f"the fused run raises {type(exc).__name__}: {exc}"
+            return True
+        try:
+            failed = bool(self.check(fused, eager))
+        except Exception:  # the user's check is not for results like these
+            return False
+        if failed:
+            self.complaint = _complaint(fused, eager)
+        return failed
+
+
+def _fused(run, case: Case, tier: str) -> tuple:
+    with config(fuse_hot=_TIERS[tier]):
+        got = fuse(run)(*_inputs(case))
+        if tier == "compiled":
+            wait(_PATIENCE)
+            got = fuse(run)(*_inputs(case))
+    return got
+
+
+def _complaint(fused: tuple, eager: tuple) -> str:
+    for k, (f, e) in enumerate(zip(fused, eager)):
+        size = e.element_size()
+        pairs = zip(_bits(f)[::1], _bits(e)[::1])
+        wrong = {at // size for at, (a, b) in enumerate(pairs) if a != b}
+        if wrong:
+            return f"result {k} differs in {len(wrong)} of {count_text(e.numel(), 'element')}"
+    return "the check says so"
+
+
+def kernel(name: str, *args, out=None):
+    """An elementwise operator that has no public function."""
+    info = Elementwise.TABLE[name]
+    return info.slow(args) if out is None else info.into(out, args, name)
+
+
+def stream(seed: int, draw: int) -> Generator:
+    """A generator at a place in a stream."""
+    state = np.array([seed, draw], np.uint64).view(np.uint8)
+    return Generator().set_state(from_numpy(state))
+
+
+def _namespace() -> dict:
+    return {"torch": sys.modules["tinytorch"], "kernel": kernel, "stream": stream}
+
+
+def _function(case: Case):
+    names = _namespace()
+    exec(compile(case.run_source(), "<minify>", "exec"), names)
+    return names["run"]
+
+
+def _inputs(case: Case) -> list[Tensor]:
+    """Fresh tensors."""
+    made = []
+    for v, array in case.inputs.items():
+        t = from_numpy(array.view(np.int16) if case.values[v].dtype == _BFLOAT16 else array).clone()
+        made.append(t.view(sys.modules["tinytorch"].bfloat16) if case.values[v].dtype == _BFLOAT16 else t)
+    return made
+
+
+def _array(t: Tensor, dtype: int) -> np.ndarray:
+    """The elements, as a case holds them."""
+    raw = np.frombuffer(_bits(t), np.uint8)
+    return raw.view("uint16" if dtype == _BFLOAT16 else DTYPES[dtype]).reshape(tuple(t.shape)).copy()
+
+
+# Reducing.
+
+
+class _Reduction:
+    """A case that fails, on its way to the smallest."""
+
+    def __init__(self, case: Case, tier: str, trial: _Trial):
+        self.case, self.tier, self.trial = case, tier, trial
+
+    def run(self) -> Case:
+        """Passes over the case until none makes it smaller."""
+        before = None
+        while before is not self.case and self.trial.left > 0:
+            before = self.case
+            self.fewer_results()
+            self.shorter()
+            self.fewer_steps()
+            self.plainer_operands()
+            self.smaller()
+            self.simpler_numbers()
+        return self.case
+
+    def keep(self, candidate: Case | None) -> bool:
+        """Goes on with the candidate if it fails."""
+        if candidate is None or not self.trial.fails(candidate, self.tier):
+            return False
+        self.case = candidate
+        return True
+
+    def fewer_results(self) -> None:
+        """One result, if that will do."""
+        results = self.case.results
+        for r in results if len(results) > 1 else ():
+            if self.keep(self.case._replace(results=(r,)).without_unused()):
+                return
+
+    def shorter(self) -> None:
+        """The shortest beginning of the program whose values are wrong already: found by halving."""
+        case = self.case
+        low, high = 0, len(case.steps)  # too short, and long enough
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.keep(self.beginning(case, middle)):
+                high = middle
+            else:
+                low = middle
+
+    @staticmethod
+    def beginning(case: Case, n: int) -> Case | None:
+        """The first n steps, and as results whatever is needed after them."""
+        steps, rest = case.steps[:n], case.steps[n:]
+        written = {s.out.value for s in steps}
+        needed = set(case.results).union(*(s.reads() for s in rest))
+        results = tuple(sorted(written & needed))
+        return case._replace(results=results).with_steps(steps) if results else None
+
+    def fewer_steps(self) -> None:
+        """Without runs of steps, long ones first; what they made becomes an input."""
+        length = len(self.case.steps) // 2
+        while length:
+            at = 0
+            while at < len(self.case.steps) and len(self.case.steps) > 1:
+                if not self.keep(self.without(at, at + length)):
+                    at += length
+            length //= 2
+
+    def without(self, begin: int, end: int) -> Case | None:
+        """Without the steps from begin to end."""
+        case = self.case
+        gone, rest = case.steps[begin:end], case.steps[:begin] + case.steps[end:]
+        made = {s.made for s in gone} - {None}
+        read = made.intersection(set().union(*(s.reads() for s in rest)))
+        results = tuple(r for r in case.results if r not in made and r in {s.out.value for s in rest})
+        if not results:  # then what the last step that is left made
+            results = tuple(s.out.value for s in rest[-1:])
+        for v, array in self.values_of(case.steps[:end], read).items():
+            case = case.with_input(v, array)
+        return case._replace(results=results).with_steps(rest).without_unused()
+
+    def values_of(self, steps, wanted: set[int]) -> dict[int, np.ndarray]:
+        """What eager mode has for values once these steps have run."""
+        if not wanted:
+            return {}
+        case = self.case._replace(steps=tuple(steps), results=tuple(sorted(wanted)))
+        return {v: _array(t, case.values[v].dtype)
+                for v, t in zip(case.results, _function(case)(*_inputs(case)))}
+
+    def plainer_operands(self) -> None:
+        """Inputs of their own in the place of views of inputs."""
+        for at, step in enumerate(self.case.steps):
+            for k, v in enumerate(step.inputs):
+                plain = isinstance(v, View) and v.dims == tuple(range(len(self.case.values[v.value].shape)))
+                if isinstance(v, View) and not plain and v.value in self.case.inputs:
+                    self.keep(self.with_own_input(at, k))
+
+    def with_own_input(self, at: int, k: int) -> Case | None:
+        """With an operand of a step as an input of its own."""
+        case, step = self.case, self.case.steps[at]
+        v = step.inputs[k]
+        if any(s.out.value == v.value for s in case.steps[:at]):  # written meanwhile
+            return None
+        array = case.inputs[v.value]
+        dtype = case.values[v.value].dtype if v.dims is not None else v.dtype
+        if v.dims is not None:
+            strides = [0 if d is None else row_major(array.shape)[d] for d in v.dims]
+            shown = np.lib.stride_tricks.as_strided(array, v.shape, [s * array.itemsize for s in strides])
+        else:
+            flat = array.reshape(-1).view("uint16" if dtype == _BFLOAT16 else DTYPES[dtype])[v.offset:]
+            shown = np.lib.stride_tricks.as_strided(flat, v.shape, [s * flat.itemsize for s in v.strides])
+        new = max(case.values) + 1
+        own = View(new, v.shape, tuple(range(len(v.shape))))
+        values = {**case.values, new: case.values[v.value]._replace(dtype=dtype)}
+        steps = list(case.steps)
+        steps[at] = step._replace(inputs=(*step.inputs[:k], own, *step.inputs[k + 1:]))
+        array = np.ascontiguousarray(shown).reshape(v.shape)
+        return case._replace(values=values).with_input(new, array).with_steps(steps)
+
+    def smaller(self) -> None:
+        """Shorter dimensions: halves, then one element less, of every size that occurs."""
+        while True:
+            sizes = sorted({n for x in self.case.values.values() for n in x.shape if n > 1}, reverse=True)
+            if not any(self.keep(self.case.resized(n, low, high)) for n in sizes for low, high in _parts(n)):
+                return
+
+    def simpler_numbers(self) -> None:
+        """Inputs of ones, of rounder numbers, or of random ones that a seed gives."""
+        for v in self.case.inputs:
+            if v in self.case.inputs and not _is_simple(self.case.inputs[v]):
+                any(self.keep(self.case.with_input(v, array))
+                    for array in _simpler(self.case.inputs[v], self.case.values[v].dtype))
+
+
+def _parts(n: int) -> Iterator[tuple[int, int]]:
+    """Parts of a dimension to try, small ones first where they are cheap to name."""
+    if n > 2:
+        yield 0, 1
+    half = n // 2
+    yield 0, half
+    yield half, n
+    if n > 3:
+        yield n // 4, n // 4 + half
+        yield 0, n - 1
+        yield 1, n
+
+
+def _is_simple(a: np.ndarray) -> bool:
+    return a.size == 0 or (a.size <= 4 and a.dtype.kind in "fiub" and bool((a == np.rint(a.astype(np.float64))).all()))
+
+
+def _simpler(a: np.ndarray, dtype: int) -> Iterator[np.ndarray]:
+    """Other numbers in an input's place."""
+    if dtype == _BFLOAT16:
+        yield np.full_like(a, 0x3f80)
+        return
+    yield np.ones_like(a)
+    if a.dtype.kind == "f" and np.isfinite(a).all():
+        with np.errstate(over="ignore"):
+            for digits in (0, 1, 2):
+                yield np.round(a, digits).astype(a.dtype)
+    if a.size > _LITERALS and dtype in (8, 9):
+        yield _random(a.shape, dtype)
+
+
+def _random(shape: tuple[int, ...], dtype: int) -> np.ndarray:
+    torch = sys.modules["tinytorch"]
+    t = torch.randn(*shape, dtype=getattr(torch, DTYPES[dtype]), generator=Generator().manual_seed(0))
+    return _array(t, dtype)
+
+
+# The script.
+
+_SCRIPT = '''"""Fused mode, {tier}, is not eager mode here: {complaint}."""
+{imports}import tinytorch as torch
+{helpers}
+
+def inputs():
+{inputs}    return {names},
+
+
+{run}
+
+def bits(t):
+    return t.contiguous().reshape(-1).view(torch.uint8).tolist()
+
+
+if __name__ == "__main__":
+    eager = run(*inputs())
+    torch.config(fuse_hot={hot}){comment}
+    fused = torch.fuse(run)(*inputs())
+{again}    for k, (f, e) in enumerate(zip(fused, eager)):
+        print(f"result {{k}}:", "the same" if bits(f) == bits(e) else f"fused {{f}}, eager {{e}}")
+'''
+
+
+def _script(case: Case, tier: str, complaint: str) -> str:
+    """The case as a script."""
+    run, lines, names = case.run_source(), [], []
+    for v, array in case.inputs.items():
+        names.append(f"x{v}")
+        lines.append(f"    x{v} = {_input_text(array, case.values[v].dtype)}\n")
+    text = "".join(lines)
+    needed = [name for name in ("kernel", "stream") if f"{name}(" in run]
+    return _SCRIPT.format(
+        tier=tier, complaint=complaint.replace('"', "'").replace("\\", "/"), run=run, inputs=text,
+        names=", ".join(names), imports="import base64\nimport zlib\n\n" if "zlib." in text else "",
+        helpers=f"from tinytorch.fuse.shrink import {', '.join(needed)}\n" if needed else "", hot=_TIERS[tier],
+        comment="  # every kernel is compiled after its first run" if tier == "compiled" else "  # nothing is compiled",
+        again="    torch.fuse.wait()\n    fused = torch.fuse(run)(*inputs())\n" if tier == "compiled" else "")
+
+
+def _input_text(a: np.ndarray, dtype: int) -> str:
+    """An input as an expression: its numbers, a seed, or its bytes."""
+    kind, shape = f"torch.{DTYPES[dtype]}", tuple(a.shape)
+    if a.size > 4 and dtype != _BFLOAT16 and a.tobytes() == a.reshape(-1)[:1].tobytes() * a.size:
+        return f"torch.full({shape}, {number_text(a.reshape(-1)[0].item())}, dtype={kind})"
+    if a.size <= _LITERALS and dtype != _BFLOAT16 and not (a.dtype.kind == "f" and np.isnan(a).any()):
+        return f"torch.tensor({_nested(a.tolist())}, dtype={kind})"
+    if dtype in (8, 9) and a.size > _LITERALS and a.tobytes() == _random(shape, dtype).tobytes():
+        return f"torch.randn({', '.join(map(str, shape))}, dtype={kind}, generator=torch.Generator().manual_seed(0))"
+    if a.size <= _LITERALS:
+        whole = a.reshape(-1).view(np.dtype(f"int{8 * a.itemsize}")).tolist()
+        return f"torch.tensor({whole}, dtype=torch.int{8 * a.itemsize}).view({kind}).reshape({shape})"
+    packed = base64.b64encode(zlib.compress(a.tobytes(), 9)).decode()
+    return f'torch.frombuffer(bytearray(zlib.decompress(base64.b64decode("{packed}"))), dtype={kind})' \
+           f".reshape({shape}).clone()"
+
+
+def _nested(values) -> str:
+    if isinstance(values, list):
+        return f"[{', '.join(map(_nested, values))}]"
+    return number_text(values)

@@ -1,0 +1,256 @@
+"""What the C side tells of its runs, and to whom: hooks that it calls while somebody wants to know.
+
+``subscribe`` asks for runs, and for the user's lines with them. Unasked, only the lines of a program that is about to
+be compiled are taken, for its source: Note [Lines in generated code]. While nobody asks, C calls nothing of this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import NamedTuple
+
+from ..backends.cpu import ffi, lib
+from ..config import config
+from ..tensor import FUNCTIONS, Tensor
+
+RUNS, LINES, HOT, DATA = (lib.TT_OBSERVE_RUNS, lib.TT_OBSERVE_LINES, lib.TT_OBSERVE_HOT, lib.TT_OBSERVE_DATA)
+
+_PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
+_MOST = 64  # recordings whose lines are kept until they are run, and programs until they are compiled
+
+
+class Place(NamedTuple):
+    """A line of the user's."""
+
+    file: str
+    line: int
+
+    def __str__(self):
+        with contextlib.suppress(OSError):  # the current folder was removed
+            here = os.getcwd() + os.sep
+            return f"{self.file.removeprefix(here)}:{self.line}"
+        return f"{self.file}:{self.line}"
+
+
+class _Inside(dict):
+    """By file name: is it code of this package?"""
+
+    def __missing__(self, name: str) -> bool:
+        self[name] = name.startswith((_PACKAGE, "<eager", "<derivative"))
+        return self[name]
+
+
+_inside = _Inside()
+
+
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The first frame outside of this package, from ``frame`` on."""
+    while frame is not None and _inside[frame.f_code.co_filename]:
+        frame = frame.f_back
+    return frame
+
+
+def place_of(frame: FrameType | None) -> Place | None:
+    """The user's line."""
+    frame = users_frame(frame)
+    return Place(frame.f_code.co_filename, frame.f_lineno) if frame else None
+
+
+def operator_in(frame: FrameType) -> str:
+    """The operator that a frame of this package computes; "" if it is none's."""
+    file, name = frame.f_code.co_filename, frame.f_code.co_name
+    if file == "<derivative>":
+        return frame.f_globals["__name__"]  # the Node's
+    if file.startswith("<eager"):  # made from a template
+        names = frame.f_globals
+        return names["info"].name if "info" in names else names.get("name", "")
+    if name in ("slow", "into"):  # of an Elementwise; to look at other frames' variables would keep them alive
+        return getattr(frame.f_locals.get("self"), "name", "")
+    if name.startswith("_"):
+        primitive = frame.f_back is not None and frame.f_back.f_code.co_name == "call"
+        return name.strip("_") if primitive else ""
+    functional = sys.modules.get("tinytorch.nn.functional")  # it is imported after this package
+    return name if name in FUNCTIONS or hasattr(Tensor, name) or hasattr(functional, name) else ""
+
+
+def operator_of(frame: FrameType | None) -> str:
+    """The operator that was at work in ``frame``: the innermost; "" if none was."""
+    while frame is not None and _inside[frame.f_code.co_filename]:
+        if name := operator_in(frame):
+            return name
+        frame = frame.f_back
+    return ""
+
+
+def call_of(frame: FrameType | None) -> str:
+    """What the user called: the name of the outermost frame of this package."""
+    name = ""
+    while frame is not None and _inside[frame.f_code.co_filename]:
+        name = frame.f_code.co_name
+        frame = frame.f_back
+    return name
+
+
+class Lines(NamedTuple):
+    """Where the nodes of a recording were recorded."""
+
+    thread: int
+    places: list[Place | None]
+
+    def __call__(self, node: int) -> str:
+        """The line of a node as text; "" where it is not known."""
+        place = self.places[node] if node < len(self.places) else None
+        return str(place) if place else ""
+
+
+def _keep(lines_by: dict[int, Lines], number: int, lines: Lines) -> None:
+    """Keeps the lines, and forgets the oldest if there are too many."""
+    lines_by[number] = lines
+    if len(lines_by) > _MOST:
+        lines_by.pop(next(iter(lines_by)), None)
+
+
+class Run(NamedTuple):
+    """A run of a program. ``watched`` (a ``tt_watched *``) is gone when the callee returns."""
+
+    watched: object
+    lines: Lines | None
+    frame: FrameType
+
+    @property
+    def program(self):
+        """The ``tt_program *``."""
+        return self.watched.program
+
+
+Callback = Callable[[Run], None]
+
+
+class _Watch:
+    """Who wants to know what."""
+
+    def __init__(self):
+        self.lock = threading.RLock()  # a finalizer may record, and so be told of, anything at any time
+        self.callbacks: tuple[tuple[int, Callback], ...] = ()
+        self.recordings: dict[int, Lines] = {}
+        self.hot = HotLines()
+
+    def settle(self) -> None:
+        """Tells C what is wanted. The lock is held."""
+        bits = 0
+        for wanted, _ in self.callbacks:
+            bits |= wanted
+        if not bits & LINES:
+            bits |= self.hot.wanted()
+        lib.tt_fuse_set(lib.TT_FUSE_OBSERVE, bits)
+
+
+class HotLines:
+    """Note [Lines in generated code]
+    To know the line of every operator costs about a microsecond each, so they are taken only when they are useful: from
+    the end of the last run but one before a program is compiled to the end of the last. Should it not come again soon,
+    or should that happen often, they are given up: generated code then lacks its lines, and nothing else."""
+
+    PATIENCE = 20_000   # operators
+    MOST_FAILURES = 4
+
+    def __init__(self):
+        self.waiting: set[int] = set()  # numbers of programs
+        self.kept: dict[int, Lines] = {}
+        self.patience = 0
+        self.failures = 0
+
+    def wanted(self) -> int:
+        """What C is to tell."""
+        if self.failures >= self.MOST_FAILURES:
+            return 0
+        return HOT | LINES if self.waiting else HOT
+
+    def ran(self, program, lines: Lines | None) -> bool:
+        """After a run of a program: is something else wanted now?"""
+        left = config.get("fuse_hot") - program.runs
+        if left == 0 and lines is not None:
+            _keep(self.kept, program.number, lines)
+        before = len(self.waiting)
+        if left == 1:
+            self.waiting.add(program.number)
+            self.patience = self.PATIENCE
+        else:
+            self.waiting.discard(program.number)
+        return (before > 0) != (len(self.waiting) > 0)
+
+    def tire(self) -> bool:
+        """After an operator whose line was taken: was it one too many?"""
+        if not self.waiting:
+            return False
+        self.patience -= 1
+        if self.patience > 0:
+            return False
+        self.waiting.clear()
+        self.failures += 1
+        return True
+
+
+_watch = _Watch()
+_watch.settle()
+
+
+def subscribe(bits: int, callback: Callback) -> Callable[[], None]:
+    """Calls ``callback`` after every run of a program, in the thread that ran it; what it raises is reported and
+    forgotten. ``bits``: RUNS, with LINES or DATA. Returns what ends it."""
+    entry = (bits | RUNS, callback)
+    with _watch.lock:
+        _watch.callbacks += (entry,)
+        _watch.settle()
+
+    def end() -> None:
+        with _watch.lock:
+            _watch.callbacks = tuple(e for e in _watch.callbacks if e is not entry)
+            _watch.settle()
+
+    return end
+
+
+def lines_of(kernel) -> Lines | None:
+    """Where the operators of a ``tt_kernel *`` that waits for the compiler were recorded, if that is known."""
+    return _watch.hot.kept.get(kernel.program)
+
+
+def _failed(kind, value, traceback) -> None:
+    """No exception may go through the C code that called."""
+    if sys.stderr is not None:
+        print(f"tinytorch.fuse: ignored in a watcher: {kind.__name__}: {value}", file=sys.stderr)
+
+
+@ffi.def_extern(onerror=_failed)
+def tt_fuse_watch(watched):
+    program, frame = watched.program, sys._getframe(1)
+    lines = _watch.recordings.pop(watched.recording, None)
+    with _watch.lock:
+        if _watch.hot.ran(program, lines):
+            _watch.settle()
+    for _, callback in _watch.callbacks:
+        callback(Run(watched, lines, frame))
+
+
+@ffi.def_extern(onerror=_failed)
+def tt_fuse_where(node, recording):
+    lines = _watch.recordings.get(recording)
+    if lines is None:
+        lines = Lines(threading.get_ident(), [])
+        with _watch.lock:
+            _keep(_watch.recordings, recording, lines)
+    places = lines.places
+    while len(places) < node:  # recorded before anyone asked
+        places.append(None)
+    places.append(place_of(sys._getframe(1)))
+    if _watch.hot.waiting:
+        with _watch.lock:
+            if _watch.hot.tire():
+                _watch.settle()
