@@ -31,45 +31,8 @@ typedef struct {
     int which;
 } worker;
 
-/* The n elements of an access from the logical position `at` on: where they lie, or gathered in `buffer`. */
-typedef struct {
-    int ndim, size;
-    const int64_t *shape, *strides;
-    char *data;
-} walk;
-
-static void copy_run(char *out, int64_t out_step, const char *in, int64_t in_step, int64_t n, int size) {
-    tt_move(out, out_step, in, in_step, n, size);
-}
-
-static void move_block(const walk *w, int64_t at, int64_t n, char *buffer, bool gather) {
-    int64_t index[TT_MAX_NDIM], rest = at;
-    int last = w->ndim - 1;
-    char *p = w->data;
-    for (int d = last; d >= 0; d--) {
-        index[d] = rest % w->shape[d];
-        rest /= w->shape[d];
-        p += index[d] * w->strides[d];
-    }
-    while (n > 0) {
-        int64_t run = w->shape[last] - index[last];
-        if (run > n) run = n;
-        if (gather) copy_run(buffer, w->size, p, w->strides[last], run, w->size);
-        else copy_run(p, w->strides[last], buffer, w->size, run, w->size);
-        buffer += run * w->size;
-        n -= run;
-        p += run * w->strides[last];
-        index[last] += run;
-        for (int d = last; d > 0 && index[d] == w->shape[d]; d--) {
-            p += w->strides[d - 1] - w->shape[d] * w->strides[d];
-            index[d] = 0;
-            index[d - 1]++;
-        }
-    }
-}
-
 /* Where n elements from `at` on lie together; NULL if they do not. */
-static char *in_place(const tt_access *a, const walk *w, int64_t at, int64_t n) {
+static char *in_place(const tt_access *a, const tt_walk *w, int64_t at, int64_t n) {
     if (a->flat) return w->data + at * w->size;
     int last = w->ndim - 1;
     int64_t row = w->shape[last], in_row = at % row, rest = at / row;
@@ -82,10 +45,10 @@ static char *in_place(const tt_access *a, const walk *w, int64_t at, int64_t n) 
     return p;
 }
 
-static walk walk_of(const job *j, int access) {
+static tt_walk walk_of(const job *j, int access) {
     const tt_access *a = &j->k->accesses[access];
     bool rows = a->level == 0 && j->k->walk == TT_WALK_ROWS;
-    return (walk){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
+    return (tt_walk){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
                   .strides = a->strides, .data = j->data[access]};
 }
 
@@ -134,15 +97,15 @@ static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t
 }
 
 /* Loads of a level before a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
-static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group) {
+static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group, bool compiled) {
     const tt_kernel *k = w->k;
     for (int s = 0; s < k->num_slots; s++) {
         const tt_slot *x = &k->slots[s];
         if (x->level != level || x->last < stage) continue;
         if (x->kind == TT_SLOT_LOAD) {
-            walk a = walk_of(w->j, x->index);
+            tt_walk a = walk_of(w->j, x->index);
             char *p = in_place(&k->accesses[x->index], &a, at, n);
-            if (!p) move_block(&a, at, n, p = buffer_of(w, s), true);
+            if (!p) tt_walk_move(&a, at, n, p = buffer_of(w, s), true);
             w->p[s] = p;
         } else if (x->kind == TT_SLOT_RANDOM) {
             w->p[s] = draw_block(w, x, buffer_of(w, s), at, n);
@@ -150,7 +113,12 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
             w->p[s] = buffer_of(w, s);
             if (level == 1 && x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
         } else if (x->kind == TT_SLOT_ROW && k->slots[x->from].stage < stage) {
-            /* for each row of the group its value; a row that fills blocks has one value for all of them */
+            /* for each row of the group its value; a row that fills blocks has one value for all of them, and there
+             * compiled functions look at that one */
+            if (compiled && k->block < 2 * k->row) {
+                w->p[s] = w->p[x->from];
+                continue;
+            }
             int size = tt_itemsizes[x->dtype];
             const char *value = w->p[x->from];
             char *p = buffer_of(w, s);
@@ -163,7 +131,7 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
         const tt_store *x = &k->stores[i];
         const tt_slot *s = &k->slots[x->slot];
         if (x->stage != stage || s->kind != TT_SLOT_TEMP || s->level != level || s->stage != stage || s->last > stage) continue;
-        walk a = walk_of(w->j, x->access);
+        tt_walk a = walk_of(w->j, x->access);
         char *p = in_place(&k->accesses[x->access], &a, at, n);
         if (p && w->p[x->slot] == buffer_of(w, x->slot)) w->p[x->slot] = p;
     }
@@ -174,17 +142,17 @@ static void end_block(worker *w, int stage, int level, int64_t at, int64_t n) {
     for (int i = 0; i < k->num_stores; i++) {
         const tt_store *x = &k->stores[i];
         if (x->stage != stage || k->slots[x->slot].level != level) continue;
-        walk a = walk_of(w->j, x->access);
+        tt_walk a = walk_of(w->j, x->access);
         char *p = in_place(&k->accesses[x->access], &a, at, n), *from = w->p[x->slot];
         if (p == from) continue;
         if (p) memcpy(p, from, (size_t)(n * a.size));
-        else move_block(&a, at, n, from, false);
+        else tt_walk_move(&a, at, n, from, false);
     }
 }
 
 static void work(worker *w, int stage, int64_t at, int64_t n, int64_t in_group) {
     void (*compiled)(char **, int64_t) = w->j->interpreted ? NULL : (void (*)(char **, int64_t))w->k->compiled[stage];
-    begin_block(w, stage, 1, at, n, in_group);
+    begin_block(w, stage, 1, at, n, in_group, compiled != NULL);
     if (compiled) compiled(w->p, n);
     else instructions(w, stage, 1, n);
     end_block(w, stage, 1, at, n);
@@ -254,7 +222,7 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
                 tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), parts, blocks, acc, 1);
                 memcpy(w.p[f->out], parts, (size_t)acc);
             }
-            begin_block(&w, stage, 0, first, rows, 0);
+            begin_block(&w, stage, 0, first, rows, 0, false);
             instructions(&w, stage, 0, rows);
             end_block(&w, stage, 0, first, rows);
         }
