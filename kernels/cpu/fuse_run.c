@@ -20,6 +20,7 @@ typedef struct {
     unsigned char *busy;
     char **parts;             /* FOLD, COLUMNS: of each fold, the blocks' results */
     bool direct;              /* every operand lies in place: no need for blocks */
+    bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
     bool interpreted;         /* though there may be compiled functions */
 } job;
 
@@ -64,6 +65,10 @@ static void begin_work(worker *w) {
         const tt_slot *x = &k->slots[s];
         int size = tt_itemsizes[x->dtype];
         char *p = w->p[s] = buffer_of(w, s);
+        if (w->j->repeated[s]) {
+            tt_walk a = walk_of(w->j, x->index);
+            tt_walk_move(&a, 0, k->numel < k->block ? k->numel : k->block, p, true);
+        }
         if (x->kind != TT_SLOT_CONST && x->kind != TT_SLOT_ONE) continue;
         if (x->kind == TT_SLOT_CONST) {
             const tt_number *c = &w->j->numbers[x->index];
@@ -96,12 +101,30 @@ static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t
     return tt_random_block(&draw, x->dtype, buffer, at, n);
 }
 
+#define SPREAD(T)                                                           \
+    for (int64_t at = 0; at < n; at += row, value += sizeof(T)) {           \
+        T v, *p = (T *)to + at;                                             \
+        memcpy(&v, value, sizeof v);                                        \
+        for (int64_t i = 0; i < row; i++) p[i] = v;                         \
+    }
+
+/* n elements: each value `row` times */
+static void spread(char *to, const char *value, int64_t row, int64_t n, int size) {
+    switch (size) {
+    case 1: SPREAD(uint8_t) break;
+    case 2: SPREAD(uint16_t) break;
+    case 4: SPREAD(uint32_t) break;
+    default: SPREAD(uint64_t) break;
+    }
+}
+
 /* Loads of a level before a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
 static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group, bool compiled) {
     const tt_kernel *k = w->k;
     for (int s = 0; s < k->num_slots; s++) {
         const tt_slot *x = &k->slots[s];
         if (x->level != level || x->last < stage) continue;
+        if (w->j->repeated[s]) continue;
         if (x->kind == TT_SLOT_LOAD) {
             tt_walk a = walk_of(w->j, x->index);
             char *p = in_place(&k->accesses[x->index], &a, at, n);
@@ -122,8 +145,7 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
             int size = tt_itemsizes[x->dtype];
             const char *value = w->p[x->from];
             char *p = buffer_of(w, s);
-            int64_t row = k->row < n ? k->row : n;
-            for (int64_t r = 0; r * row < n; r++) tt_move(p + r * row * size, size, value + r * size, 0, row, size);
+            spread(p, value, k->row < n ? k->row : n, n, size);
             w->p[s] = p;
         }
     }
@@ -353,12 +375,30 @@ static int threads_for(int64_t work) {
     return work <= 1 ? 1 : work < most ? (int)work : most;
 }
 
+/* Does every block see the same elements of the slot? Blocks begin at multiples of their length in these walks. */
+static bool is_repeated(const tt_kernel *k, const tt_slot *x) {
+    if (x->kind != TT_SLOT_LOAD || x->level == 0 || (k->walk != TT_WALK_FLAT && k->walk != TT_WALK_ROWS)) return false;
+    if (k->shape[k->ndim - 1] >= ROW || (k->walk == TT_WALK_ROWS && k->block < k->row)) return false;
+    const tt_access *a = &k->accesses[x->index];
+    int d = 0;
+    int64_t period = 1;
+    while (d < k->ndim && a->strides[d] == 0) d++;
+    if (d == 0) return false;
+    for (int i = d; i < k->ndim; i++) period *= k->shape[i];
+    for (int i = 0; i < k->num_stores; i++)
+        if (k->accesses[k->stores[i].access].storage == a->storage) return false;
+    return k->block % period == 0;
+}
+
 /* False: out of memory, and nothing of this kernel was written. */
 static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
     char *data[MOST_ACCESSES], *parts[TT_FUSE_KERNEL_NODES];
     job j = {.k = k, .data = data, .numbers = numbers, .parts = parts, .direct = true,
              .interpreted = tt_fuse_setting(TT_FUSE_HOT_RUNS) < 0};
     unsigned char busy[256] = {0};
+    bool repeated[MOST_SLOTS];
+    for (int s = 0; s < k->num_slots; s++) repeated[s] = is_repeated(k, &k->slots[s]);
+    j.repeated = repeated;
     j.busy = busy;
     for (int a = 0; a < k->num_accesses; a++) {
         data[a] = base[k->accesses[a].storage] + k->accesses[a].offset;

@@ -49,6 +49,12 @@ void tt_iter_coalesce(tt_iter *it) {
 }
 
 #define MOVE(T)                                                             \
+    if (step == 0 && to_step == size) { /* one element for all */           \
+        T value;                                                            \
+        memcpy(&value, q, sizeof value);                                    \
+        for (int64_t i = 0; i < n; i++) memcpy(p + i * (int64_t)sizeof value, &value, sizeof value); \
+        return;                                                             \
+    }                                                                       \
     for (int64_t i = 0; i < n; i++) {                                       \
         T value;                                                            \
         memcpy(&value, q + i * step, sizeof value);                         \
@@ -60,16 +66,6 @@ void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t 
     const char *q = from;
     if (to_step == size && step == size) {
         memcpy(p, q, (size_t)(n * size));
-        return;
-    }
-    if (step == 0 && to_step == size && n > 0) { /* one element for all: doubling */
-        memcpy(p, q, (size_t)size);
-        for (int64_t done = size, bytes = n * size; done < bytes;) {
-            int64_t more = done < bytes - done ? done : bytes - done;
-            if (more > 4096) more = 4096;
-            memcpy(p + done, p, (size_t)more);
-            done += more;
-        }
         return;
     }
     switch (size) {

@@ -45,6 +45,10 @@ typedef struct {
 const tt_reducer *tt_get_reducer(int reducer, int dtype); /* NULL where there is none */
 const tt_reduce_table *tt_get_reduce_table(void);
 
+/* nn_record.c: in fused mode; the result keeps its dimensions. NULL: not recorded. */
+tt_array *tt_record_var(tt_array *a, int64_t mask, double correction, bool root);
+tt_array *tt_record_logsumexp(tt_array *a, int64_t mask);
+
 /* Dimensions to walk, outermost first; steps in bytes. */
 typedef struct {
     int n;
