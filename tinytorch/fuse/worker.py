@@ -133,7 +133,7 @@ class Worker:
 
     def _install(self, kernel) -> tuple[str, str]:
         text, isa = source(kernel), ffi.string(self.core.tt_isa_name()).decode()
-        key, did = key_of(text, compiler.flags(isa), compiler.find()), []
+        key, did = key_of(text, isa, compiler.find()), []
 
         def compile_file(c, library):
             compiler.compile_file(c, library, isa)
