@@ -20,6 +20,7 @@ typedef struct {
     unsigned char *busy;
     char **parts;             /* FOLD, COLUMNS: of each fold, the blocks' results */
     bool direct;              /* every operand lies in place: no need for blocks */
+    bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
     bool interpreted;         /* though there may be compiled functions */
 } job;
 
@@ -31,45 +32,8 @@ typedef struct {
     int which;
 } worker;
 
-/* The n elements of an access from the logical position `at` on: where they lie, or gathered in `buffer`. */
-typedef struct {
-    int ndim, size;
-    const int64_t *shape, *strides;
-    char *data;
-} walk;
-
-static void copy_run(char *out, int64_t out_step, const char *in, int64_t in_step, int64_t n, int size) {
-    tt_move(out, out_step, in, in_step, n, size);
-}
-
-static void move_block(const walk *w, int64_t at, int64_t n, char *buffer, bool gather) {
-    int64_t index[TT_MAX_NDIM], rest = at;
-    int last = w->ndim - 1;
-    char *p = w->data;
-    for (int d = last; d >= 0; d--) {
-        index[d] = rest % w->shape[d];
-        rest /= w->shape[d];
-        p += index[d] * w->strides[d];
-    }
-    while (n > 0) {
-        int64_t run = w->shape[last] - index[last];
-        if (run > n) run = n;
-        if (gather) copy_run(buffer, w->size, p, w->strides[last], run, w->size);
-        else copy_run(p, w->strides[last], buffer, w->size, run, w->size);
-        buffer += run * w->size;
-        n -= run;
-        p += run * w->strides[last];
-        index[last] += run;
-        for (int d = last; d > 0 && index[d] == w->shape[d]; d--) {
-            p += w->strides[d - 1] - w->shape[d] * w->strides[d];
-            index[d] = 0;
-            index[d - 1]++;
-        }
-    }
-}
-
 /* Where n elements from `at` on lie together; NULL if they do not. */
-static char *in_place(const tt_access *a, const walk *w, int64_t at, int64_t n) {
+static char *in_place(const tt_access *a, const tt_walk *w, int64_t at, int64_t n) {
     if (a->flat) return w->data + at * w->size;
     int last = w->ndim - 1;
     int64_t row = w->shape[last], in_row = at % row, rest = at / row;
@@ -82,10 +46,10 @@ static char *in_place(const tt_access *a, const walk *w, int64_t at, int64_t n) 
     return p;
 }
 
-static walk walk_of(const job *j, int access) {
+static tt_walk walk_of(const job *j, int access) {
     const tt_access *a = &j->k->accesses[access];
     bool rows = a->level == 0 && j->k->walk == TT_WALK_ROWS;
-    return (walk){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
+    return (tt_walk){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
                   .strides = a->strides, .data = j->data[access]};
 }
 
@@ -101,6 +65,10 @@ static void begin_work(worker *w) {
         const tt_slot *x = &k->slots[s];
         int size = tt_itemsizes[x->dtype];
         char *p = w->p[s] = buffer_of(w, s);
+        if (w->j->repeated[s]) {
+            tt_walk a = walk_of(w->j, x->index);
+            tt_walk_move(&a, 0, k->numel < k->block ? k->numel : k->block, p, true);
+        }
         if (x->kind != TT_SLOT_CONST && x->kind != TT_SLOT_ONE) continue;
         if (x->kind == TT_SLOT_CONST) {
             const tt_number *c = &w->j->numbers[x->index];
@@ -133,16 +101,34 @@ static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t
     return tt_random_block(&draw, x->dtype, buffer, at, n);
 }
 
+#define SPREAD(T)                                                           \
+    for (int64_t at = 0; at < n; at += row, value += sizeof(T)) {           \
+        T v, *p = (T *)to + at;                                             \
+        memcpy(&v, value, sizeof v);                                        \
+        for (int64_t i = 0; i < row; i++) p[i] = v;                         \
+    }
+
+/* n elements: each value `row` times */
+static void spread(char *to, const char *value, int64_t row, int64_t n, int size) {
+    switch (size) {
+    case 1: SPREAD(uint8_t) break;
+    case 2: SPREAD(uint16_t) break;
+    case 4: SPREAD(uint32_t) break;
+    default: SPREAD(uint64_t) break;
+    }
+}
+
 /* Loads of a level before a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
-static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group) {
+static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group, bool compiled) {
     const tt_kernel *k = w->k;
     for (int s = 0; s < k->num_slots; s++) {
         const tt_slot *x = &k->slots[s];
         if (x->level != level || x->last < stage) continue;
+        if (w->j->repeated[s]) continue;
         if (x->kind == TT_SLOT_LOAD) {
-            walk a = walk_of(w->j, x->index);
+            tt_walk a = walk_of(w->j, x->index);
             char *p = in_place(&k->accesses[x->index], &a, at, n);
-            if (!p) move_block(&a, at, n, p = buffer_of(w, s), true);
+            if (!p) tt_walk_move(&a, at, n, p = buffer_of(w, s), true);
             w->p[s] = p;
         } else if (x->kind == TT_SLOT_RANDOM) {
             w->p[s] = draw_block(w, x, buffer_of(w, s), at, n);
@@ -150,12 +136,16 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
             w->p[s] = buffer_of(w, s);
             if (level == 1 && x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
         } else if (x->kind == TT_SLOT_ROW && k->slots[x->from].stage < stage) {
-            /* for each row of the group its value; a row that fills blocks has one value for all of them */
+            /* for each row of the group its value; a row that fills blocks has one value for all of them, and there
+             * compiled functions look at that one */
+            if (compiled && k->block < 2 * k->row) {
+                w->p[s] = w->p[x->from];
+                continue;
+            }
             int size = tt_itemsizes[x->dtype];
             const char *value = w->p[x->from];
             char *p = buffer_of(w, s);
-            int64_t row = k->row < n ? k->row : n;
-            for (int64_t r = 0; r * row < n; r++) tt_move(p + r * row * size, size, value + r * size, 0, row, size);
+            spread(p, value, k->row < n ? k->row : n, n, size);
             w->p[s] = p;
         }
     }
@@ -163,7 +153,7 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
         const tt_store *x = &k->stores[i];
         const tt_slot *s = &k->slots[x->slot];
         if (x->stage != stage || s->kind != TT_SLOT_TEMP || s->level != level || s->stage != stage || s->last > stage) continue;
-        walk a = walk_of(w->j, x->access);
+        tt_walk a = walk_of(w->j, x->access);
         char *p = in_place(&k->accesses[x->access], &a, at, n);
         if (p && w->p[x->slot] == buffer_of(w, x->slot)) w->p[x->slot] = p;
     }
@@ -174,17 +164,17 @@ static void end_block(worker *w, int stage, int level, int64_t at, int64_t n) {
     for (int i = 0; i < k->num_stores; i++) {
         const tt_store *x = &k->stores[i];
         if (x->stage != stage || k->slots[x->slot].level != level) continue;
-        walk a = walk_of(w->j, x->access);
+        tt_walk a = walk_of(w->j, x->access);
         char *p = in_place(&k->accesses[x->access], &a, at, n), *from = w->p[x->slot];
         if (p == from) continue;
         if (p) memcpy(p, from, (size_t)(n * a.size));
-        else move_block(&a, at, n, from, false);
+        else tt_walk_move(&a, at, n, from, false);
     }
 }
 
 static void work(worker *w, int stage, int64_t at, int64_t n, int64_t in_group) {
     void (*compiled)(char **, int64_t) = w->j->interpreted ? NULL : (void (*)(char **, int64_t))w->k->compiled[stage];
-    begin_block(w, stage, 1, at, n, in_group);
+    begin_block(w, stage, 1, at, n, in_group, compiled != NULL);
     if (compiled) compiled(w->p, n);
     else instructions(w, stage, 1, n);
     end_block(w, stage, 1, at, n);
@@ -219,6 +209,24 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
+/* Rows of fewer elements than there are lanes: their first elements side by side, then their second ones, and so on, so
+ * that all rows go through the tree together. */
+static void fold_short(const worker *w, const tt_reducer *r, int64_t rows, const char *x, int size, char *out, int acc,
+                       const char *param) {
+    int64_t row = w->k->row, live = row, pitch = rows * acc;
+    char *lanes = w->arena + w->k->arena, *column = lanes + row * pitch;
+    for (int64_t l = 0; l < row; l++) {
+        tt_move(column, size, x + l * size, row * size, rows, size);
+        r->first(lanes + l * pitch, column, rows, param);
+    }
+    for (int64_t h = TT_LANES / 2; h > 0; h /= 2)
+        if (live > h) {
+            r->join(lanes, lanes + h * pitch, (live - h) * rows);
+            live = h;
+        }
+    memcpy(out, lanes, (size_t)pitch);
+}
+
 static void rows_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const tt_kernel *k = j->k;
@@ -241,6 +249,8 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
                     int size = tt_itemsizes[f->dtype], acc = tt_itemsizes[f->acc];
                     const char *param = f->param >= 0 ? w.p[f->param] : NULL;
                     if (blocks > 1) r->fold(w.arena + (int64_t)f->partials * 64 + done / TT_BLOCK * acc, w.p[f->slot], n, param);
+                    else if (k->row < TT_LANES && rows >= 8)
+                        fold_short(&w, r, rows, w.p[f->slot], size, w.p[f->out], acc, param);
                     else
                         for (int64_t q = 0; q < rows; q++)
                             r->fold(w.p[f->out] + q * acc, w.p[f->slot] + q * k->row * size, k->row, param ? param + q * acc : NULL);
@@ -254,7 +264,7 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
                 tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), parts, blocks, acc, 1);
                 memcpy(w.p[f->out], parts, (size_t)acc);
             }
-            begin_block(&w, stage, 0, first, rows, 0);
+            begin_block(&w, stage, 0, first, rows, 0, false);
             instructions(&w, stage, 0, rows);
             end_block(&w, stage, 0, first, rows);
         }
@@ -385,12 +395,30 @@ static int threads_for(int64_t work) {
     return work <= 1 ? 1 : work < most ? (int)work : most;
 }
 
+/* Does every block see the same elements of the slot? Blocks begin at multiples of their length in these walks. */
+static bool is_repeated(const tt_kernel *k, const tt_slot *x) {
+    if (x->kind != TT_SLOT_LOAD || x->level == 0 || (k->walk != TT_WALK_FLAT && k->walk != TT_WALK_ROWS)) return false;
+    if (k->shape[k->ndim - 1] >= ROW || (k->walk == TT_WALK_ROWS && k->block < k->row)) return false;
+    const tt_access *a = &k->accesses[x->index];
+    int d = 0;
+    int64_t period = 1;
+    while (d < k->ndim && a->strides[d] == 0) d++;
+    if (d == 0) return false;
+    for (int i = d; i < k->ndim; i++) period *= k->shape[i];
+    for (int i = 0; i < k->num_stores; i++)
+        if (k->accesses[k->stores[i].access].storage == a->storage) return false;
+    return k->block % period == 0;
+}
+
 /* False: out of memory, and nothing of this kernel was written. */
 static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
     char *data[MOST_ACCESSES], *parts[TT_FUSE_KERNEL_NODES];
     job j = {.k = k, .data = data, .numbers = numbers, .parts = parts, .direct = true,
              .interpreted = tt_fuse_setting(TT_FUSE_HOT_RUNS) < 0};
     unsigned char busy[256] = {0};
+    bool repeated[MOST_SLOTS];
+    for (int s = 0; s < k->num_slots; s++) repeated[s] = is_repeated(k, &k->slots[s]);
+    j.repeated = repeated;
     j.busy = busy;
     for (int a = 0; a < k->num_accesses; a++) {
         data[a] = base[k->accesses[a].storage] + k->accesses[a].offset;
@@ -420,7 +448,9 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     }
     if (grain < 1) grain = 1;
     j.num_arenas = threads_for((units + grain - 1) / grain);
-    j.arena_size = k->arena + (k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * TILE * 8 : 0) + 64;
+    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * TILE * 8 : 0;
+    if (k->walk == TT_WALK_ROWS && k->row < TT_LANES) extra = 2 * k->block * 8; /* see fold_short */
+    j.arena_size = (k->arena + extra + 127) / 64 * 64;
     int64_t need = 0, at;
     if (k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS)
         for (int i = 0; i < k->num_folds; i++) need += (k->rows * blocks * k->inner * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;

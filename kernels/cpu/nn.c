@@ -10,6 +10,7 @@
 TT_ISA_TABLES(tt_nn_table, tt_nn)
 
 #define ELEMENTS 16384 /* of a row's work that are worth a thread */
+#define SHORT 2        /* rows shorter than this are not recorded */
 
 static const tt_nn_loops *loops_of(int dtype) {
     return dtype == TT_F64 ? &tt_nn[tt_isa_index]->f64 : &tt_nn[tt_isa_index]->f32;
@@ -80,21 +81,22 @@ static void softmax_range(void *context, int64_t begin, int64_t end) {
 }
 
 static tt_array *softmax(const char *op, tt_array *a, tt_array *y, int dim, int log) {
-    if (!tt_ready(a) || (y && !tt_ready(y))) return tt_decline();
+    if (!tt_current(a) || (y && !tt_current(y))) return tt_decline();
     int nd = a->ndim ? a->ndim : 1, dtype = tt_compute_dtype(a->dtype);
     if (dim < -nd || dim >= nd)
         return tt_fail(TT_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%d, %d], but got %d)",
                        op, -nd, nd - 1, dim);
     if (!is_float(op, a)) return NULL;
     if (y && (!tt_same_shape(a, y) || a->dtype != y->dtype)) return tt_decline();
+    dim = dim < 0 ? dim + nd : dim;
+    int64_t outer = 1, inner = 1, n = a->ndim ? a->shape[dim] : 1;
+    for (int d = 0; d < dim; d++) outer *= a->shape[d];
+    for (int d = dim + 1; d < a->ndim; d++) inner *= a->shape[d];
     plain p[2] = {{0}};
     tt_array *out = NULL;
+    if (TT_RECORDING && a->numel && inner == 1 && n >= SHORT && (out = tt_record_softmax(a, y, dim, log))) return out;
+    if (!tt_ready(a) || (y && !tt_ready(y))) return tt_decline();
     if (take(&p[0], a, dtype) && take(&p[1], y, dtype) && (out = tt_empty(dtype, a->ndim, a->shape)) && out->numel) {
-        dim = dim < 0 ? dim + nd : dim;
-        int64_t outer = 1, inner = 1;
-        for (int d = 0; d < dim; d++) outer *= a->shape[d];
-        for (int d = dim + 1; d < a->ndim; d++) inner *= a->shape[d];
-        int64_t n = a->ndim ? a->shape[dim] : 1;
         softmax_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), n, inner,
                          (inner + TT_NN_COLUMNS - 1) / TT_NN_COLUMNS, tt_itemsizes[dtype], log};
         tt_parallel(outer * j.chunks, grain_of(n * (inner < TT_NN_COLUMNS ? inner : TT_NN_COLUMNS)), softmax_range, &j);
@@ -115,24 +117,20 @@ tt_array *tt_softmax_backward(tt_array *g, tt_array *y, int dim, int log) {
 
 typedef struct {
     const tt_nn_loops *loops;
-    char *out, *mean, *rstd;
+    char *out, *mean, *rstd; /* mean: NULL for rms_norm */
     const char *g, *x, *weight, *bias;
     int64_t n;
     int size;
     double eps;
-    bool rms;
 } norm_job;
 
 static void norm_range(void *context, int64_t begin, int64_t end) {
     const norm_job *j = context;
     for (int64_t r = begin; r < end; r++) {
         int64_t at = r * j->n * j->size, of_row = r * j->size;
-        if (j->g)
-            j->loops->norm_backward(j->out + at, j->g + at, j->x + at, j->weight, j->n, j->rms, j->mean + of_row,
-                                    j->rstd + of_row);
-        else
-            j->loops->norm(j->out + at, j->x + at, j->weight, j->bias, j->n, j->eps, j->rms, j->mean + of_row,
-                           j->rstd + of_row);
+        char *mean = j->mean ? j->mean + of_row : NULL, *rstd = j->rstd + of_row;
+        if (j->g) j->loops->norm_backward(j->out + at, j->g + at, j->x + at, j->weight, j->n, mean, rstd);
+        else j->loops->norm(j->out + at, j->x + at, j->weight, j->bias, j->n, j->eps, mean, rstd);
     }
 }
 
@@ -162,9 +160,9 @@ static bool matches(const char *op, const char *name, const tt_array *w, const t
 
 tt_array *tt_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, double eps, int rms, tt_array **stats) {
     const char *op = rms ? "rms_norm" : "layer_norm";
-    int64_t rows, n;
-    *stats = NULL;
-    if (!tt_ready(x) || (weight && !tt_ready(weight)) || (bias && !tt_ready(bias))) return tt_decline();
+    int64_t rows, n, shape[TT_MAX_NDIM];
+    stats[0] = stats[1] = NULL;
+    if (!tt_current(x) || (weight && !tt_current(weight)) || (bias && !tt_current(bias))) return tt_decline();
     if (!is_float(op, x)) return NULL;
     if (!split_rows(x, dims, &rows, &n))
         return tt_fail(TT_RUNTIME_ERROR, "%s: normalized_shape has %d dimensions, input only %d", op, dims, x->ndim);
@@ -172,36 +170,40 @@ tt_array *tt_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, doubl
     int dtype = tt_compute_dtype(x->dtype);
     plain p[3] = {{0}};
     tt_array *out = NULL;
-    *stats = tt_empty(dtype, 2, (int64_t[]){2, rows});
-    if (*stats && take(&p[0], x, dtype) && take(&p[1], weight, dtype) && take(&p[2], bias, dtype) &&
+    if (TT_RECORDING && x->numel && n >= SHORT && (out = tt_record_norm(x, weight, bias, dims, eps, rms, stats))) return out;
+    if (!tt_ready(x) || (weight && !tt_ready(weight)) || (bias && !tt_ready(bias))) return tt_decline();
+    for (int d = 0; d < x->ndim; d++) shape[d] = d < x->ndim - dims ? x->shape[d] : 1;
+    if (take(&p[0], x, dtype) && take(&p[1], weight, dtype) && take(&p[2], bias, dtype) &&
+        (stats[0] = tt_empty(dtype, x->ndim, shape)) && (rms || (stats[1] = tt_empty(dtype, x->ndim, shape))) &&
         (out = tt_empty(dtype, x->ndim, x->shape)) && rows) {
-        int size = tt_itemsizes[dtype];
-        char *mean = (*stats)->data;
-        norm_job j = {loops_of(dtype), out->data, mean, mean + rows * size, NULL, data_of(&p[0]), data_of(&p[1]),
-                      data_of(&p[2]), n, size, eps, rms};
+        norm_job j = {loops_of(dtype), out->data, rms ? NULL : stats[1]->data, stats[0]->data, NULL, data_of(&p[0]),
+                      data_of(&p[1]), data_of(&p[2]), n, tt_itemsizes[dtype], eps};
         tt_parallel(rows, grain_of(n), norm_range, &j);
     }
     done(p, 3);
     out = finish(out, x->dtype);
-    if (!out && *stats) {
-        tt_free(*stats);
-        *stats = NULL;
-    }
+    for (int k = 0; !out && k < 2; k++)
+        if (stats[k]) {
+            tt_free(stats[k]);
+            stats[k] = NULL;
+        }
     return out;
 }
 
-tt_array *tt_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *stats, int dims, int rms) {
+tt_array *tt_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *rstd, tt_array *mean, int dims) {
     int64_t rows, n;
-    if (!tt_ready(g) || !tt_ready(x) || (weight && !tt_ready(weight)) || !tt_ready(stats)) return tt_decline();
+    if (!tt_current(g) || !tt_current(x) || (weight && !tt_current(weight))) return tt_decline();
     if (!tt_same_shape(g, x) || !split_rows(x, dims, &rows, &n)) return tt_decline();
-    int dtype = stats->dtype;
+    int dtype = rstd->dtype;
     plain p[3] = {{0}};
     tt_array *out = NULL;
+    if (TT_RECORDING && x->numel && n >= SHORT && (out = tt_record_norm_backward(g, x, weight, rstd, mean, dims))) return out;
+    if (!tt_ready(g) || !tt_ready(x) || (weight && !tt_ready(weight)) || !tt_ready(rstd) || (mean && !tt_ready(mean)))
+        return tt_decline();
     if (take(&p[0], g, dtype) && take(&p[1], x, dtype) && take(&p[2], weight, dtype) &&
         (out = tt_empty(dtype, x->ndim, x->shape)) && rows) {
-        int size = tt_itemsizes[dtype];
-        norm_job j = {loops_of(dtype), out->data, stats->data, stats->data + rows * size, data_of(&p[0]),
-                      data_of(&p[1]), data_of(&p[2]), NULL, n, size, 0, rms};
+        norm_job j = {loops_of(dtype), out->data, mean ? mean->data : NULL, rstd->data, data_of(&p[0]), data_of(&p[1]),
+                      data_of(&p[2]), NULL, n, tt_itemsizes[dtype], 0};
         tt_parallel(rows, grain_of(n), norm_range, &j);
     }
     done(p, 3);
@@ -227,24 +229,25 @@ static void column_range(void *context, int64_t begin, int64_t end) {
         int64_t left = u % j->tiles * TILE, block = u / j->tiles, first = block * TT_BLOCK;
         int64_t rows = j->rows - first < TT_BLOCK ? j->rows - first : TT_BLOCK, w = j->n - left < TILE ? j->n - left : TILE;
         int64_t at = (first * j->n + left) * j->size, of_row = first * j->size;
-        j->loops->norm_weight(tile, j->g + at, j->x + at, j->mean + of_row, j->rstd + of_row, rows, j->n, w);
+        j->loops->norm_weight(tile, j->g + at, j->x + at, j->mean ? j->mean + of_row : NULL, j->rstd + of_row, rows, j->n, w);
         memcpy(j->parts + (block * j->n + left) * j->size, tile, (size_t)(w * j->size));
     }
 }
 
-tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *stats, int dims) {
+tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mean, int dims) {
     int64_t rows, n;
-    if (!tt_ready(g) || !tt_ready(x) || !tt_ready(stats)) return tt_decline();
-    if (!tt_same_shape(g, x) || !split_rows(g, dims, &rows, &n)) return tt_decline();
-    int dtype = stats->dtype, size = tt_itemsizes[dtype];
+    if (!tt_current(g) || !tt_current(x) || !tt_same_shape(g, x) || !split_rows(g, dims, &rows, &n)) return tt_decline();
+    int dtype = rstd->dtype, size = tt_itemsizes[dtype];
     int64_t blocks = (rows + TT_BLOCK - 1) / TT_BLOCK;
     plain p[2] = {{0}};
     tt_array *out = NULL;
     char *parts = NULL;
+    if (TT_RECORDING && x->numel && (out = tt_record_norm_weight(g, x, rstd, mean, dims))) return out;
+    if (!tt_ready(g) || !tt_ready(x) || !tt_ready(rstd) || (mean && !tt_ready(mean))) return tt_decline();
     if (take(&p[0], g, dtype) && take(&p[1], x, dtype) && (out = tt_empty(dtype, dims, g->shape + g->ndim - dims)) &&
         out->numel) {
-        column_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), stats->data, stats->data + rows * size,
-                        rows, n, (n + TILE - 1) / TILE, size};
+        column_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), mean ? mean->data : NULL,
+                        rstd->data, rows, n, (n + TILE - 1) / TILE, size};
         if (blocks > 1 && !(j.parts = parts = tt_scratch(blocks * n * size))) {
             tt_free(out);
             out = NULL;

@@ -22,11 +22,11 @@ typedef struct {
     void (*softmax_backward)(void *out, const void *g, const void *y, int64_t n, bool log);
     void (*softmax_backward_columns)(void *out, const void *g, const void *y, int64_t n, int64_t inner, int64_t m,
                                      bool log);
-    /* layer_norm and, with rms, rms_norm of one row; weight and bias may be NULL */
-    void (*norm)(void *out, const void *x, const void *weight, const void *bias, int64_t n, double eps, bool rms,
-                 void *mean, void *rstd);
-    void (*norm_backward)(void *out, const void *g, const void *x, const void *weight, int64_t n, bool rms,
-                          const void *mean, const void *rstd);
+    /* layer_norm or, without mean, rms_norm of one row; weight and bias may be NULL */
+    void (*norm)(void *out, const void *x, const void *weight, const void *bias, int64_t n, double eps, void *mean,
+                 void *rstd);
+    void (*norm_backward)(void *out, const void *g, const void *x, const void *weight, int64_t n, const void *mean,
+                          const void *rstd);
     /* sums over up to TT_BLOCK rows of g (x - mean) rstd, of w columns out of n: the first row of `tile`, which has
      * TT_LANES of them */
     void (*norm_weight)(void *tile, const void *g, const void *x, const void *mean, const void *rstd, int64_t rows,
@@ -37,3 +37,9 @@ typedef struct {
                                 const void *log_sum);
 } tt_nn_loops;
 typedef struct { tt_nn_loops f32, f64; } tt_nn_table;
+
+/* nn_record.c: in fused mode. NULL: not recorded, the caller settles its operands and computes. */
+tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log);
+tt_array *tt_record_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, double eps, bool rms, tt_array **stats);
+tt_array *tt_record_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *rstd, tt_array *mean, int dims);
+tt_array *tt_record_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mean, int dims);

@@ -268,16 +268,26 @@ failed:
     return NULL;
 }
 
+/* A result that was recorded with sizes of 1 in the place of what was reduced, in its own shape. */
+static tt_array *shaped(tt_array *recorded, const tt_array *a, int64_t mask, int keepdim) {
+    recorded->ndim = result_shape(a, mask, keepdim, recorded->shape);
+    tt_set_contiguous(recorded);
+    return recorded;
+}
+
 tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, int root, int keepdim) {
     const char *name = root ? "std" : "var";
     int64_t mask, shape[TT_MAX_NDIM];
-    if (!tt_ready(a)) return tt_decline();
+    if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
     if (a->dtype < TT_F16)
         return tt_fail(TT_RUNTIME_ERROR, "%s: std and var only support floating point and complex dtypes, got %s", name,
                        tt_dtype_names[a->dtype]);
     int read = tt_compute_dtype(a->dtype);
-    tt_array *out = tt_empty(a->dtype, result_shape(a, mask, keepdim, shape), shape);
+    tt_array *out = TT_RECORDING && a->numel ? tt_record_var(a, mask, correction, root) : NULL;
+    if (out) return shaped(out, a, mask, keepdim);
+    if (!tt_ready(a)) return tt_decline();
+    out = tt_empty(a->dtype, result_shape(a, mask, keepdim, shape), shape);
     if (!out || !out->numel) return out;
     if (!a->numel) {
         tt_fill_now(out, TT_KIND_FLOAT, NAN, 0);
@@ -305,11 +315,14 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
 /* log sum exp(x) = m + log sum exp(x - m) with m the largest, or 0 where that is infinite. */
 tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
     int64_t mask, shape[TT_MAX_NDIM];
-    if (!tt_ready(a)) return tt_decline();
+    if (!tt_current(a)) return tt_decline();
     if (!dims_mask("logsumexp", a, how, dims, &mask)) return NULL;
     if (a->dtype < TT_F16) return want_floating("logsumexp", a->dtype);
     int read = tt_compute_dtype(a->dtype);
-    tt_array *out = tt_empty(a->dtype, result_shape(a, mask, keepdim, shape), shape);
+    tt_array *out = TT_RECORDING && a->numel ? tt_record_logsumexp(a, mask) : NULL;
+    if (out) return shaped(out, a, mask, keepdim);
+    if (!tt_ready(a)) return tt_decline();
+    out = tt_empty(a->dtype, result_shape(a, mask, keepdim, shape), shape);
     if (!out || !out->numel) return out;
     if (!a->numel) {
         tt_fill_now(out, TT_KIND_FLOAT, -INFINITY, 0);

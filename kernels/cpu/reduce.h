@@ -45,6 +45,10 @@ typedef struct {
 const tt_reducer *tt_get_reducer(int reducer, int dtype); /* NULL where there is none */
 const tt_reduce_table *tt_get_reduce_table(void);
 
+/* nn_record.c: in fused mode; the result keeps its dimensions. NULL: not recorded. */
+tt_array *tt_record_var(tt_array *a, int64_t mask, double correction, bool root);
+tt_array *tt_record_logsumexp(tt_array *a, int64_t mask);
+
 /* Dimensions to walk, outermost first; steps in bytes. */
 typedef struct {
     int n;
@@ -53,8 +57,6 @@ typedef struct {
 int64_t tt_dims_offset(const tt_dims *d, int64_t i); /* of the i-th element */
 /* n elements from the i-th on, to contiguous memory */
 void tt_dims_gather(void *to, const char *base, const tt_dims *d, int64_t i, int64_t n, int size);
-/* n elements `step` bytes apart, to elements `to_step` bytes apart */
-void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t n, int size);
 
 /* An operand's dimensions, split in those kept and those reduced. */
 typedef struct {

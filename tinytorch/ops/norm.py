@@ -18,7 +18,7 @@ NULL = ffi.NULL
 
 def _backward(g, saved, edges):
     """In differentiable operations."""
-    input, weight, _, bias_shape, dims, eps, rms = saved
+    input, weight, _, _, bias_shape, dims, eps, rms = saved
     over = list(range(-dims, 0))
     x = input if rms else input - input.mean(over, keepdim=True)
     rstd = ((x * x).mean(over, keepdim=True) + eps).rsqrt()
@@ -33,12 +33,13 @@ def _backward(g, saved, edges):
 
 
 def _fast(g, saved, edges):
-    input, weight, stats, _, dims, _, rms = saved
+    input, weight, rstd, mean, _, dims, _, _ = saved
+    stats = rstd._h, NULL if mean is None else mean._h
     grads = [None, None, None]
     if edges[0] is not None:
-        grads[0] = lib.tt_norm_backward(g._h, input._h, NULL if weight is None else weight._h, stats._h, dims, rms)
+        grads[0] = lib.tt_norm_backward(g._h, input._h, NULL if weight is None else weight._h, *stats, dims)
     if edges[1] is not None:
-        grads[1] = lib.tt_norm_weight(g._h, input._h, stats._h, dims)
+        grads[1] = lib.tt_norm_weight(g._h, input._h, *stats, dims)
     if edges[2] is not None:
         grads[2] = lib.tt_column_sums(g._h, dims)
     if NULL in grads:
@@ -49,7 +50,8 @@ def _fast(g, saved, edges):
 
 
 class NativeLayerNormBackward0(Node):
-    """``saved``: input, weight, (mean, rstd) of each row, bias's shape, dimensions of a row, eps, rms_norm?"""
+    """``saved``: input, weight; of each row 1 / standard deviation and, but for rms_norm, the mean; bias's shape,
+    dimensions of a row, eps, rms_norm?"""
 
     __slots__ = ()
     op, holds = "layer_norm", 1
@@ -65,7 +67,7 @@ class FusedRmsNormBackward0(NativeLayerNormBackward0):
 
 
 def _norm(op, cls, input, weight, bias, dims, eps, rms):
-    stats = ffi.new("tt_array *[1]")
+    stats = ffi.new("tt_array *[2]")
     try:
         handles = (input._h, NULL if weight is None else weight._h, NULL if bias is None else bias._h)
     except AttributeError:
@@ -76,9 +78,10 @@ def _norm(op, cls, input, weight, bias, dims, eps, rms):
         h = lib.tt_norm(*handles, dims, eps, rms, stats)
         if not h:
             raise error(op)
-    rows = wrap(stats[0])
+    rstd, mean = wrap(stats[0]), None if rms else wrap(stats[1])
     edges = (input._node, None if weight is None else weight._node, None if bias is None else bias._node)
-    return record(wrap(h), cls, edges, (input, weight, rows, None if bias is None else bias.shape, dims, eps, rms))
+    bias_shape = None if bias is None else bias.shape
+    return record(wrap(h), cls, edges, (input, weight, rstd, mean, bias_shape, dims, eps, rms))
 
 
 def _check_shape(op, input: Tensor, normalized_shape) -> int:

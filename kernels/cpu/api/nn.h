@@ -7,10 +7,11 @@
 tt_array *tt_softmax(tt_array *a, int dim, int log);
 tt_array *tt_softmax_backward(tt_array *g, tt_array *y, int dim, int log);
 
-/* layer_norm (rms: rms_norm) over the last `dims` dimensions; weight and bias may be NULL. *stats: (2, rows). */
+/* layer_norm (rms: rms_norm) over the last `dims` dimensions; weight and bias may be NULL. stats: of each row
+ * 1 / standard deviation, and the mean (NULL for rms_norm), of the input's shape with sizes of 1 there. */
 tt_array *tt_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, double eps, int rms, tt_array **stats);
-tt_array *tt_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *stats, int dims, int rms);
-tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *stats, int dims);
+tt_array *tt_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *rstd, tt_array *mean, int dims);
+tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mean, int dims);
 /* sums over all but the last `dims` dimensions */
 tt_array *tt_column_sums(tt_array *g, int dims);
 

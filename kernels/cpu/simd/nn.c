@@ -144,17 +144,16 @@ _Static_assert(LANES == 32, "the lanes are joined in five steps");
                 out[c] = log ? g[c] - tt_exp_##T(y[c]) * s[c] : y[c] * (g[c] - s[c]);             \
         }                                                                                         \
     }                                                                                             \
-    static void norm_##T(void *to, const void *from, const void *pw, const void *pb, int64_t n, double eps, bool rms, \
-                         void *pm, void *pr) {                                                    \
+    static void norm_##T(void *to, const void *from, const void *pw, const void *pb, int64_t n, double eps, void *pm, \
+                         void *pr) {                                                              \
         C *out = to, mean = 0, sum;                                                               \
         const C *x = from, *w = pw, *b = pb;                                                      \
-        if (!rms) {                                                                               \
+        if (pm) {                                                                                 \
             ADD_UP(T, C, sum, , x[i])                                                             \
-            mean = sum / (C)n;                                                                    \
+            *(C *)pm = mean = sum / (C)n;                                                         \
         }                                                                                         \
         ADD_UP(T, C, sum, C d = x[i] - mean, d * d)                                               \
         C rstd = 1 / tt_sqrt_##T(sum / (C)n + (C)eps);                                            \
-        *(C *)pm = mean;                                                                          \
         *(C *)pr = rstd;                                                                          \
         if (w && b) {                                                                             \
             TT_INDEPENDENT                                                                        \
@@ -171,16 +170,16 @@ _Static_assert(LANES == 32, "the lanes are joined in five steps");
         }                                                                                         \
     }                                                                                             \
     /* with h the normalised row and d = g w: (d - mean(d) - h mean(d h)) rstd */                 \
-    static void norm_backward_##T(void *to, const void *pg, const void *px, const void *pw, int64_t n, bool rms, \
-                                  const void *pm, const void *pr) {                               \
-        C *out = to, sd[LANES], sh[LANES], mean = *(const C *)pm, rstd = *(const C *)pr;          \
+    static void norm_backward_##T(void *to, const void *pg, const void *px, const void *pw, int64_t n, const void *pm, \
+                                  const void *pr) {                                               \
+        C *out = to, sd[LANES], sh[LANES], mean = pm ? *(const C *)pm : 0, rstd = *(const C *)pr; \
         const C *g = pg, *x = px, *w = pw;                                                        \
         tree_##T td, th;                                                                          \
         td.waiting = th.waiting = 0;                                                              \
         OVER_ROW(clear_##T(sd); clear_##T(sh),                                                    \
                  C d = w ? g[i] * w[i] : g[i]; sd[l] += d; sh[l] += d * ((x[i] - mean) * rstd),   \
                  block_##T(&td, sd, i0); block_##T(&th, sh, i0))                                  \
-        C md = rms ? 0 : total_##T(&td) / (C)n, mh = total_##T(&th) / (C)n;                       \
+        C md = pm ? total_##T(&td) / (C)n : 0, mh = total_##T(&th) / (C)n;                       \
         TT_INDEPENDENT                                                                            \
         for (int64_t i = 0; i < n; i++) {                                                         \
             C d = w ? g[i] * w[i] : g[i];                                                         \
@@ -209,11 +208,11 @@ _Static_assert(LANES == 32, "the lanes are joined in five steps");
             C *to = s + r * w;                                                                    \
             const C *ga = g + r * n, *gb = g + p * n, *xa = x + r * n, *xb = x + p * n;           \
             if (half && p < rows) {                                                               \
-                C ma = m[r], mb = m[p], ka = k[r], kb = k[p];                                     \
+                C ma = m ? m[r] : 0, mb = m ? m[p] : 0, ka = k[r], kb = k[p];                     \
                 TT_INDEPENDENT                                                                    \
                 for (int64_t i = 0; i < w; i++)                                                   \
                     to[i] = ga[i] * ((xa[i] - ma) * ka) + gb[i] * ((xb[i] - mb) * kb);            \
-            } else weight_row_##T(to, ga, xa, m[r], k[r], w, true);                               \
+            } else weight_row_##T(to, ga, xa, m ? m[r] : 0, k[r], w, true);                               \
         }                                                                                         \
         if (half) live = half;                                                                    \
         for (int64_t r0 = LANES; r0 < rows; r0 += 4 * LANES)                                      \
@@ -223,14 +222,15 @@ _Static_assert(LANES == 32, "the lanes are joined in five steps");
                 if (t < rows) { /* four at a time: the sums move less */                          \
                     const C *ga = g + at, *gb = g + p * n, *gc = g + q * n, *gd = g + t * n;      \
                     const C *xa = x + at, *xb = x + p * n, *xc = x + q * n, *xd = x + t * n;      \
-                    C ma = m[r], mb = m[p], mc = m[q], md = m[t], ka = k[r], kb = k[p], kc = k[q], kd = k[t]; \
+                    C ma = m ? m[r] : 0, mb = m ? m[p] : 0, mc = m ? m[q] : 0, md = m ? m[t] : 0; \
+                    C ka = k[r], kb = k[p], kc = k[q], kd = k[t];                                 \
                     TT_INDEPENDENT                                                                \
                     for (int64_t i = 0; i < w; i++)                                               \
                         to[i] = (((to[i] + ga[i] * ((xa[i] - ma) * ka)) + gb[i] * ((xb[i] - mb) * kb)) + \
                                  gc[i] * ((xc[i] - mc) * kc)) + gd[i] * ((xd[i] - md) * kd);      \
                 } else                                                                            \
-                    for (; at < rows * n; at += LANES * n)                                        \
-                        weight_row_##T(to, g + at, x + at, m[at / n], k[at / n], w, false);       \
+                    for (p = r; p < rows; p += LANES)                                             \
+                        weight_row_##T(to, g + p * n, x + p * n, m ? m[p] : 0, k[p], w, false);   \
             }                                                                                     \
         for (int64_t h = LANES / 2; h > 0; h /= 2) {                                              \
             C *other = s + h * w;                                                                 \

@@ -6,27 +6,25 @@
 _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 #define HALVE(h, JOIN) for (int l = 0; l < h; l++) lane[l] = JOIN(lane[l], lane[l + h]);
 
-/* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b). */
-#define REDUCER(name, X, A, MAP, JOIN)                                                              \
+/* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b); NONE: what changes no
+ * bit of what it is joined to (-0.0 in a sum), for the lanes that are not live. */
+#define REDUCER(name, X, A, MAP, JOIN, NONE)                                                        \
     static void name##_##X##_fold(void *acc, const void *x, int64_t n, const void *param) {         \
         const TT_C_##X *v = x;                                                                      \
         const A *p = param;                                                                         \
         A lane[TT_LANES];                                                                           \
-        int64_t i = TT_LANES, live = n < TT_LANES ? n : TT_LANES;                                   \
+        int64_t i = TT_LANES;                                                                       \
         (void)p;                                                                                    \
         if (n >= TT_LANES) {                                                                        \
             for (int l = 0; l < TT_LANES; l++) lane[l] = MAP(v[l], p[0]);                           \
             for (; i + TT_LANES <= n; i += TT_LANES)                                                \
                 for (int l = 0; l < TT_LANES; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));    \
             for (int l = 0; i + l < n; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));           \
-            HALVE(16, JOIN) HALVE(8, JOIN) HALVE(4, JOIN) HALVE(2, JOIN) HALVE(1, JOIN)             \
         } else {                                                                                    \
-            for (int l = 0; l < live; l++) lane[l] = MAP(v[l], p[0]);                               \
-            for (int64_t h = TT_LANES / 2; h > 0; h /= 2) {                                         \
-                for (int64_t l = 0; l + h < live; l++) lane[l] = JOIN(lane[l], lane[l + h]);        \
-                live = live < h ? live : h;                                                         \
-            }                                                                                       \
+            for (int l = 0; l < TT_LANES; l++) lane[l] = NONE;                                      \
+            for (int l = 0; l < n; l++) lane[l] = MAP(v[l], p[0]);                                  \
         }                                                                                           \
+        HALVE(16, JOIN) HALVE(8, JOIN) HALVE(4, JOIN) HALVE(2, JOIN) HALVE(1, JOIN)                 \
         *(A *)acc = lane[0];                                                                        \
     }                                                                                               \
     static void name##_##X##_first(void *acc, const void *x, int64_t n, const void *param) {        \
@@ -91,22 +89,38 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 #define EXP_f64(x, p) tt_exp_f64((x) - (p))
 
 #define FLOATING(X, A)                                                                              \
-    REDUCER(sum, X, A, ITSELF, PLUS) REDUCER(prod, X, A, ITSELF, TIMES)                             \
-    REDUCER(nansum, X, A, OR_ZERO, PLUS) REDUCER(abssum, X, A, ABS_##X, PLUS)                       \
-    REDUCER(sqsum, X, A, SQUARE, PLUS) REDUCER(maxabs, X, A, ABS_##X, LARGER)               \
-    REDUCER(minabs, X, A, ABS_##X, SMALLER) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS)     \
-    REDUCER(devsq, X, A, DEVIATION, PLUS) REDUCER(expsum, X, A, EXP_##X, PLUS)
+    REDUCER(sum, X, A, ITSELF, PLUS, -(A)0) REDUCER(prod, X, A, ITSELF, TIMES, 1)                             \
+    REDUCER(nansum, X, A, OR_ZERO, PLUS, -(A)0) REDUCER(abssum, X, A, ABS_##X, PLUS, -(A)0)                       \
+    REDUCER(sqsum, X, A, SQUARE, PLUS, -(A)0) REDUCER(maxabs, X, A, ABS_##X, LARGER, -(A)__builtin_inff())               \
+    REDUCER(minabs, X, A, ABS_##X, SMALLER, (A)__builtin_inff()) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS, -(A)0)     \
+    REDUCER(devsq, X, A, DEVIATION, PLUS, -(A)0) REDUCER(expsum, X, A, EXP_##X, PLUS, -(A)0)
 FLOATING(f32, float)
 FLOATING(f64, double)
-REDUCER(sum, i64, int64_t, ITSELF, PLUS_I64)
-REDUCER(prod, i64, int64_t, ITSELF, TIMES_I64)
-REDUCER(count, b8, int64_t, AS_LONG, PLUS_I64)
+REDUCER(sum, i64, int64_t, ITSELF, PLUS_I64, 0)
+REDUCER(prod, i64, int64_t, ITSELF, TIMES_I64, 1)
+REDUCER(count, b8, int64_t, AS_LONG, PLUS_I64, 0)
 
 #define SAME(a, b) ((a) == (b))
 #define SAME_OR_NAN(a, b) (((a) == (b)) | (((a) != (a)) & ((b) != (b))))
+#define LEAST_b8 0
+#define MOST_b8 1
+#define LEAST_u8 0
+#define MOST_u8 UINT8_MAX
+#define LEAST_i8 INT8_MIN
+#define MOST_i8 INT8_MAX
+#define LEAST_i16 INT16_MIN
+#define MOST_i16 INT16_MAX
+#define LEAST_i32 INT32_MIN
+#define MOST_i32 INT32_MAX
+#define LEAST_i64 INT64_MIN
+#define MOST_i64 INT64_MAX
+#define LEAST_f32 -__builtin_inff()
+#define MOST_f32 __builtin_inff()
+#define LEAST_f64 -__builtin_inf()
+#define MOST_f64 __builtin_inf()
 #define EXTREMES(X, EQUAL)                                                                          \
-    REDUCER(max, X, TT_C_##X, ITSELF, LARGER)                                                       \
-    REDUCER(min, X, TT_C_##X, ITSELF, SMALLER)                                                      \
+    REDUCER(max, X, TT_C_##X, ITSELF, LARGER, LEAST_##X)                                                       \
+    REDUCER(min, X, TT_C_##X, ITSELF, SMALLER, MOST_##X)                                                      \
     static int64_t find_##X(const void *x, int64_t n, const void *value) {                          \
         const TT_C_##X *v = x, wanted = *(const TT_C_##X *)value;                                   \
         int64_t i = 0;                                                                              \

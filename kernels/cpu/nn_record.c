@@ -1,0 +1,182 @@
+/* Fused mode: softmax, normalisation, variances and logsumexp recorded as elementwise operators and reductions.
+ *
+ * Note [Rows, recorded]
+ * What is recorded here and the loops of simd/nn.c do the same arithmetic on every row: the half types are computed in
+ * float32 and rounded once, at the end; the operators are the same, in the same order; sums are taken in the tree of
+ * Note [The tree of a reduction]. So fused mode's bits are eager mode's, and what comes before and after such an
+ * operator, over the same rows, becomes one kernel with it. Whoever changes one side must change the other;
+ * tests/fuse/test_rows.py compares them.
+ *
+ * Rows that do not lie in memory one after another (softmax down columns) are left to the eager kernels, and so are the
+ * losses of nn.c: cross_entropy reads each row's target and raises for one that is no class. Its one pass over the rows
+ * would not become less. */
+#include "fuse.h"
+#include "nn.h"
+#include "api/reduce.h"
+
+#define MOST 16
+
+/* One operator's recording under way. Its temporaries are let go of at the end: nobody can see them then, and they
+ * need no memory. What fails makes all that follows fail. */
+typedef struct {
+    int dtype; /* computed in */
+    int64_t mask, n; /* the dimensions of a row, and its elements */
+    int64_t shape[TT_MAX_NDIM]; /* of what there is one of for each row */
+    int num_made;
+    tt_array *made[MOST];
+    bool failed;
+} recipe;
+
+static recipe begin(const tt_array *a, int64_t mask) {
+    recipe r = {.dtype = tt_compute_dtype(a->dtype), .mask = mask, .n = 1};
+    for (int d = 0; d < a->ndim; d++) {
+        bool in_row = mask >> d & 1;
+        if (in_row) r.n *= a->shape[d];
+        r.shape[d] = in_row ? 1 : a->shape[d];
+    }
+    return r;
+}
+
+static tt_array *temporary(recipe *r, tt_array *a) {
+    if (a) r->made[r->num_made++] = a;
+    else r->failed = true;
+    return a;
+}
+
+/* The result, unless something failed. */
+static tt_array *end(recipe *r, tt_array *out) {
+    for (int k = 0; k < r->num_made; k++) tt_free(r->made[k]);
+    if (!r->failed) return out;
+    if (out) tt_free(out);
+    return NULL;
+}
+
+/* op(a, b) into `out` or, where that is NULL, into a temporary. The result has the shape of a; b may be NULL. */
+static tt_array *apply(recipe *r, int op, tt_array *out, tt_array *a, tt_array *b) {
+    if (!r->failed && !out) out = temporary(r, tt_empty(r->dtype, a->ndim, a->shape));
+    r->failed = r->failed || !tt_record_op(op, r->dtype, out, b ? 2 : 1, (tt_array *[]){a, b});
+    return out;
+}
+
+/* A number as an operand. */
+static tt_array number(double *value) {
+    return (tt_array){.data = (char *)value, .dtype = TT_F64, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
+}
+
+static tt_array *with_number(recipe *r, int op, tt_array *out, tt_array *a, double value) {
+    tt_array b = number(&value);
+    return apply(r, op, out, a, &b);
+}
+
+/* Every row reduced; `param`: what the reducer has to know of each, or NULL. */
+static tt_array *fold(recipe *r, int reducer, tt_array *a, tt_array *param) {
+    tt_array *out = r->failed ? NULL : temporary(r, tt_empty(r->dtype, a->ndim, r->shape));
+    r->failed = r->failed || !tt_record_reduce(reducer, r->dtype, out, a, r->mask, param);
+    return out;
+}
+
+/* `a` with its rows one after another. */
+static tt_array *rows_of(recipe *r, tt_array *a) {
+    if (r->failed || a->flags & TT_FLAG_CONTIGUOUS) return a;
+    tt_array *out = temporary(r, tt_empty(r->dtype, a->ndim, a->shape));
+    r->failed = r->failed || !tt_record_copy(out, a);
+    return out;
+}
+
+tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log) {
+    recipe r = begin(a, (int64_t)1 << dim);
+    tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
+    if (!out) return NULL;
+    if (y && log) {
+        a = rows_of(&r, a);
+        tt_array *sum = fold(&r, TT_RED_SUM, a, NULL), *e = apply(&r, TT_OP_exp, NULL, y, NULL);
+        apply(&r, TT_OP_sub, out, a, apply(&r, TT_OP_mul, NULL, e, sum));
+    } else if (y) {
+        tt_array *sum = fold(&r, TT_RED_SUM, apply(&r, TT_OP_mul, NULL, a, y), NULL);
+        apply(&r, TT_OP_mul, out, y, apply(&r, TT_OP_sub, NULL, a, sum));
+    } else {
+        a = rows_of(&r, a);
+        tt_array *d = apply(&r, TT_OP_sub, NULL, a, fold(&r, TT_RED_MAX, a, NULL)), *e = apply(&r, TT_OP_exp, NULL, d, NULL);
+        tt_array *sum = fold(&r, TT_RED_SUM, e, NULL);
+        if (log) apply(&r, TT_OP_sub, out, d, apply(&r, TT_OP_log, NULL, sum, NULL));
+        else apply(&r, TT_OP_mul, out, e, apply(&r, TT_OP_reciprocal, NULL, sum, NULL));
+    }
+    return end(&r, out);
+}
+
+/* The dimensions of a row: the last ones. */
+static int64_t last(const tt_array *x, int dims) { return ((int64_t)1 << x->ndim) - ((int64_t)1 << (x->ndim - dims)); }
+
+tt_array *tt_record_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, double eps, bool rms, tt_array **stats) {
+    recipe r = begin(x, last(x, dims));
+    tt_array *out = tt_empty(x->dtype, x->ndim, x->shape), *rstd = tt_empty(r.dtype, x->ndim, r.shape), *mean = NULL;
+    r.failed = !out || !rstd || (!rms && !(mean = tt_empty(r.dtype, x->ndim, r.shape)));
+    tt_array *d = x = rows_of(&r, x);
+    if (!rms) d = apply(&r, TT_OP_sub, NULL, x, with_number(&r, TT_OP_div, mean, fold(&r, TT_RED_SUM, x, NULL), (double)r.n));
+    tt_array *v = with_number(&r, TT_OP_div, NULL, fold(&r, TT_RED_SUM, apply(&r, TT_OP_mul, NULL, d, d), NULL), (double)r.n);
+    apply(&r, TT_OP_rsqrt, rstd, with_number(&r, TT_OP_add, NULL, v, eps), NULL);
+    tt_array *h = apply(&r, TT_OP_mul, weight || bias ? NULL : out, d, rstd);
+    if (weight) h = apply(&r, TT_OP_mul, bias ? NULL : out, h, weight);
+    if (bias) apply(&r, TT_OP_add, out, h, bias);
+    if (!(out = end(&r, out))) {
+        if (rstd) tt_free(rstd);
+        if (mean) tt_free(mean);
+        return NULL;
+    }
+    stats[0] = rstd;
+    stats[1] = mean;
+    return out;
+}
+
+/* The normalised rows. */
+static tt_array *normalised(recipe *r, tt_array *x, tt_array *rstd, tt_array *mean) {
+    return apply(r, TT_OP_mul, NULL, mean ? apply(r, TT_OP_sub, NULL, x, mean) : x, rstd);
+}
+
+tt_array *tt_record_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *rstd, tt_array *mean, int dims) {
+    recipe r = begin(x, last(x, dims));
+    tt_array *out = tt_empty(x->dtype, x->ndim, x->shape);
+    r.failed = !out;
+    tt_array *h = normalised(&r, x, rstd, mean), *d = weight ? apply(&r, TT_OP_mul, NULL, g, weight) : rows_of(&r, g);
+    tt_array *mh = with_number(&r, TT_OP_div, NULL, fold(&r, TT_RED_SUM, apply(&r, TT_OP_mul, NULL, d, h), NULL), (double)r.n);
+    if (mean)
+        d = apply(&r, TT_OP_sub, NULL, d, with_number(&r, TT_OP_div, NULL, fold(&r, TT_RED_SUM, d, NULL), (double)r.n));
+    apply(&r, TT_OP_mul, out, apply(&r, TT_OP_sub, NULL, d, apply(&r, TT_OP_mul, NULL, h, mh)), rstd);
+    return end(&r, out);
+}
+
+tt_array *tt_record_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mean, int dims) {
+    recipe r = begin(x, last(x, dims));
+    tt_array *product = apply(&r, TT_OP_mul, NULL, g, normalised(&r, x, rstd, mean));
+    int64_t leading = ((int64_t)1 << (x->ndim - dims)) - 1;
+    tt_array *out = r.failed ? NULL : tt_reduce(tt_reduce_code("sum"), product, 2, leading, 0, g->dtype);
+    return end(&r, out);
+}
+
+/* What a reducer has to know of each result lies in the order in which the reduction walks the results only where its
+ * operand is contiguous. */
+static bool suits(const tt_array *a) { return a->flags & TT_FLAG_CONTIGUOUS && tt_kind_of(a->dtype) == TT_KIND_FLOAT; }
+
+tt_array *tt_record_var(tt_array *a, int64_t mask, double correction, bool root) {
+    recipe r = begin(a, mask);
+    tt_array *out = suits(a) ? tt_empty(a->dtype, a->ndim, r.shape) : NULL;
+    double n = (double)r.n, freedom = n - correction > 0 ? n - correction : 0;
+    r.failed = !out;
+    tt_array *mean = with_number(&r, TT_OP_div, NULL, fold(&r, TT_RED_SUM, a, NULL), n);
+    tt_array *v = with_number(&r, TT_OP_div, root ? NULL : out, fold(&r, TT_RED_DEVSQ, a, mean), freedom);
+    if (root) apply(&r, TT_OP_sqrt, out, v, NULL);
+    return end(&r, out);
+}
+
+tt_array *tt_record_logsumexp(tt_array *a, int64_t mask) {
+    recipe r = begin(a, mask);
+    tt_array *out = suits(a) ? tt_empty(a->dtype, a->ndim, r.shape) : NULL, zero = number(&(double){0});
+    r.failed = !out;
+    tt_array *top = fold(&r, TT_RED_MAX, a, NULL), *infinite = temporary(&r, tt_empty(TT_BOOL, a->ndim, r.shape));
+    apply(&r, TT_OP_isinf, infinite, top, NULL);
+    tt_array *shift = temporary(&r, tt_empty(r.dtype, a->ndim, r.shape));
+    r.failed = r.failed || !tt_record_op(TT_OP_where, r.dtype, shift, 3, (tt_array *[]){infinite, &zero, top});
+    tt_array *sum = fold(&r, TT_RED_EXPSUM, a, shift);
+    apply(&r, TT_OP_add, out, apply(&r, TT_OP_log, NULL, sum, NULL), shift);
+    return end(&r, out);
+}
