@@ -6,27 +6,23 @@
 _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 #define HALVE(h, JOIN) for (int l = 0; l < h; l++) lane[l] = JOIN(lane[l], lane[l + h]);
 
-/* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b). */
-#define REDUCER(name, X, A, MAP, JOIN)                                                              \
+/* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b); NONE: what joined to
+ * anything leaves it as it is, to the bit (so -0 and not 0 for sums), in lanes without elements. */
+#define REDUCER(name, X, A, MAP, JOIN, NONE)                                                              \
     static void name##_##X##_fold(void *acc, const void *x, int64_t n, const void *param) {         \
         const TT_C_##X *v = x;                                                                      \
         const A *p = param;                                                                         \
         A lane[TT_LANES];                                                                           \
-        int64_t i = TT_LANES, live = n < TT_LANES ? n : TT_LANES;                                   \
+        int64_t i = TT_LANES;                                                                       \
         (void)p;                                                                                    \
         if (n >= TT_LANES) {                                                                        \
             for (int l = 0; l < TT_LANES; l++) lane[l] = MAP(v[l], p[0]);                           \
             for (; i + TT_LANES <= n; i += TT_LANES)                                                \
                 for (int l = 0; l < TT_LANES; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));    \
             for (int l = 0; i + l < n; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));           \
-            HALVE(16, JOIN) HALVE(8, JOIN) HALVE(4, JOIN) HALVE(2, JOIN) HALVE(1, JOIN)             \
-        } else {                                                                                    \
-            for (int l = 0; l < live; l++) lane[l] = MAP(v[l], p[0]);                               \
-            for (int64_t h = TT_LANES / 2; h > 0; h /= 2) {                                         \
-                for (int64_t l = 0; l + h < live; l++) lane[l] = JOIN(lane[l], lane[l + h]);        \
-                live = live < h ? live : h;                                                         \
-            }                                                                                       \
-        }                                                                                           \
+        } else                                                                                      \
+            for (int l = 0; l < TT_LANES; l++) lane[l] = l < n ? (A)MAP(v[l], p[0]) : (A)(NONE);    \
+        HALVE(16, JOIN) HALVE(8, JOIN) HALVE(4, JOIN) HALVE(2, JOIN) HALVE(1, JOIN)                 \
         *(A *)acc = lane[0];                                                                        \
     }                                                                                               \
     static void name##_##X##_first(void *acc, const void *x, int64_t n, const void *param) {        \
@@ -80,6 +76,22 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 /* NaN wins; of equal ones the second. */
 #define LARGER(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
 #define SMALLER(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
+#define LOWEST_b8 0
+#define HIGHEST_b8 1
+#define LOWEST_u8 0
+#define HIGHEST_u8 UINT8_MAX
+#define LOWEST_i8 INT8_MIN
+#define HIGHEST_i8 INT8_MAX
+#define LOWEST_i16 INT16_MIN
+#define HIGHEST_i16 INT16_MAX
+#define LOWEST_i32 INT32_MIN
+#define HIGHEST_i32 INT32_MAX
+#define LOWEST_i64 INT64_MIN
+#define HIGHEST_i64 INT64_MAX
+#define LOWEST_f32 -__builtin_inff()
+#define HIGHEST_f32 __builtin_inff()
+#define LOWEST_f64 -__builtin_inf()
+#define HIGHEST_f64 __builtin_inf()
 #define OR_ZERO(x, p) ((x) == (x) ? (x) : 0)
 #define SQUARE(x, p) ((x) * (x))
 #define IS_NONZERO_f32(x, p) ((x) != 0 ? 1.0f : 0.0f)
@@ -91,22 +103,22 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 #define EXP_f64(x, p) tt_exp_f64((x) - (p))
 
 #define FLOATING(X, A)                                                                              \
-    REDUCER(sum, X, A, ITSELF, PLUS) REDUCER(prod, X, A, ITSELF, TIMES)                             \
-    REDUCER(nansum, X, A, OR_ZERO, PLUS) REDUCER(abssum, X, A, ABS_##X, PLUS)                       \
-    REDUCER(sqsum, X, A, SQUARE, PLUS) REDUCER(maxabs, X, A, ABS_##X, LARGER)               \
-    REDUCER(minabs, X, A, ABS_##X, SMALLER) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS)     \
-    REDUCER(devsq, X, A, DEVIATION, PLUS) REDUCER(expsum, X, A, EXP_##X, PLUS)
+    REDUCER(sum, X, A, ITSELF, PLUS, -0.0) REDUCER(prod, X, A, ITSELF, TIMES, 1)                    \
+    REDUCER(nansum, X, A, OR_ZERO, PLUS, -0.0) REDUCER(abssum, X, A, ABS_##X, PLUS, -0.0)           \
+    REDUCER(sqsum, X, A, SQUARE, PLUS, -0.0) REDUCER(maxabs, X, A, ABS_##X, LARGER, LOWEST_##X)     \
+    REDUCER(minabs, X, A, ABS_##X, SMALLER, HIGHEST_##X) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS, -0.0) \
+    REDUCER(devsq, X, A, DEVIATION, PLUS, -0.0) REDUCER(expsum, X, A, EXP_##X, PLUS, -0.0)
 FLOATING(f32, float)
 FLOATING(f64, double)
-REDUCER(sum, i64, int64_t, ITSELF, PLUS_I64)
-REDUCER(prod, i64, int64_t, ITSELF, TIMES_I64)
-REDUCER(count, b8, int64_t, AS_LONG, PLUS_I64)
+REDUCER(sum, i64, int64_t, ITSELF, PLUS_I64, 0)
+REDUCER(prod, i64, int64_t, ITSELF, TIMES_I64, 1)
+REDUCER(count, b8, int64_t, AS_LONG, PLUS_I64, 0)
 
 #define SAME(a, b) ((a) == (b))
 #define SAME_OR_NAN(a, b) (((a) == (b)) | (((a) != (a)) & ((b) != (b))))
 #define EXTREMES(X, EQUAL)                                                                          \
-    REDUCER(max, X, TT_C_##X, ITSELF, LARGER)                                                       \
-    REDUCER(min, X, TT_C_##X, ITSELF, SMALLER)                                                      \
+    REDUCER(max, X, TT_C_##X, ITSELF, LARGER, LOWEST_##X)                                           \
+    REDUCER(min, X, TT_C_##X, ITSELF, SMALLER, HIGHEST_##X)                                         \
     static int64_t find_##X(const void *x, int64_t n, const void *value) {                          \
         const TT_C_##X *v = x, wanted = *(const TT_C_##X *)value;                                   \
         int64_t i = 0;                                                                              \
