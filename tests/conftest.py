@@ -1,5 +1,6 @@
 """Options, fixtures and pytest settings shared by every test."""
 
+import atexit
 import gc
 import os
 import shutil
@@ -24,7 +25,7 @@ def pytest_configure(config):
         os.environ["TINYTORCH_FUSE"] = "1"  # tinytorch has not been imported yet
     if not os.environ.get("TINYTORCH_CACHE_DIR"):  # the user's own kernels are left alone
         os.environ["TINYTORCH_CACHE_DIR"] = folder = tempfile.mkdtemp(prefix="tinytorch-tests-")
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after tinytorch's compiler has stopped
 
 
 def pytest_report_header(config):

@@ -282,6 +282,23 @@ static void geometry(tt_kernel *k, const tt_draft *d) {
     }
 }
 
+/* Short rows are worked on many at a time: if it can be, a multiple of those after which a broadcast operand repeats, so
+ * that it is laid out once for all blocks. */
+static void choose_rows(tt_kernel *k) {
+    if (k->walk != TT_WALK_ROWS || k->block < 2 * k->row) return;
+    int64_t together = k->block / k->row, best = together;
+    for (int a = 0; a < k->num_accesses; a++) {
+        const tt_access *x = &k->accesses[a];
+        int64_t period = 1;
+        int d = 0;
+        if (x->level == 0 || x->one) continue;
+        while (d < k->ndim && x->strides[d] == 0) d++;
+        for (int i = d; i < k->ndim; i++) period *= k->shape[i];
+        if (d > 0 && period % k->row == 0 && period / k->row <= together) best = together / (period / k->row) * (period / k->row);
+    }
+    k->block = best * k->row;
+}
+
 static int by_stage(const void *a, const void *b) {
     const tt_instr *x = a, *y = b;
     if (x->stage != y->stage) return x->stage - y->stage;
@@ -428,6 +445,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     }
     if (e.failed) return false;
     coalesce(k, d);
+    choose_rows(k);
     count_traffic(k, d);
     if (k->num_instrs) qsort(k->instrs, (size_t)k->num_instrs, sizeof *k->instrs, by_stage);
     int stages = 0, weight = k->num_accesses;

@@ -330,6 +330,7 @@ bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in) 
 }
 
 bool tt_record_copy(tt_array *out, tt_array *a) {
+    if (!out->numel || (!is_number(a) && tt_same_layout(out, a))) return true; /* the end of x[1:] += y: nothing to do */
     if (!is_number(a) && a->storage == out->storage && tt_overlaps(a, out)) return false;
     for (int d = 0; d < out->ndim; d++) /* elements written more than once, in an order of their own */
         if (out->shape[d] > 1 && out->strides[d] == 0) return false;

@@ -20,6 +20,7 @@ typedef struct {
     unsigned char *busy;
     char **parts;             /* FOLD, COLUMNS: of each fold, the blocks' results */
     bool direct;              /* every operand lies in place: no need for blocks */
+    bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
     bool compiled;            /* asked once: the compiler may bring its functions at any time */
 } job;
 
@@ -31,68 +32,27 @@ typedef struct {
     int which;
 } worker;
 
-/* The n elements of an access from the logical position `at` on: where they lie, or gathered in `buffer`. */
-typedef struct {
-    int ndim, size;
-    const int64_t *shape, *strides;
-    char *data;
-} walk;
-
-static void copy_run(char *out, int64_t out_step, const char *in, int64_t in_step, int64_t n, int size) {
-    tt_move(out, out_step, in, in_step, n, size);
-}
-
-static void move_block(const walk *w, int64_t at, int64_t n, char *buffer, bool gather) {
-    int64_t index[TT_MAX_NDIM], rest = at;
-    int last = w->ndim - 1;
-    char *p = w->data;
-    for (int d = last; d >= 0; d--) {
-        index[d] = rest % w->shape[d];
-        rest /= w->shape[d];
-        p += index[d] * w->strides[d];
-    }
-    while (n > 0) {
-        int64_t run = w->shape[last] - index[last];
-        if (run > n) run = n;
-        if (gather) copy_run(buffer, w->size, p, w->strides[last], run, w->size);
-        else copy_run(p, w->strides[last], buffer, w->size, run, w->size);
-        buffer += run * w->size;
-        n -= run;
-        p += run * w->strides[last];
-        index[last] += run;
-        for (int d = last; d > 0 && index[d] == w->shape[d]; d--) {
-            p += w->strides[d - 1] - w->shape[d] * w->strides[d];
-            index[d] = 0;
-            index[d - 1]++;
-        }
-    }
-}
-
-/* Where n elements from `at` on lie together; NULL if they do not. */
-static char *in_row(const walk *w, int64_t at, int64_t n) {
-    int last = w->ndim - 1;
-    int64_t row = w->shape[last], first = at % row, rest = at / row;
-    if (first + n > row || (w->strides[last] != w->size && n > 1)) return NULL;
-    char *p = w->data + first * w->strides[last];
-    for (int d = last - 1; d >= 0; d--) {
-        p += rest % w->shape[d] * w->strides[d];
-        rest /= w->shape[d];
-    }
-    return p;
-}
-
-static walk walk_of(const job *j, int access) {
+static tt_walk walk_of(const job *j, int access) {
     const tt_access *a = &j->k->accesses[access];
     bool rows = a->level == 0 && j->k->walk == TT_WALK_ROWS;
-    return (walk){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
+    return (tt_walk){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
                   .strides = a->strides, .data = j->data[access]};
 }
 
+/* Where n elements from `at` on lie together; NULL if they do not. */
 static char *in_place(const worker *w, int access, int64_t at, int64_t n) {
     const tt_access *a = &w->k->accesses[access];
     if (a->flat) return w->j->data[access] + at * tt_itemsizes[a->dtype];
-    walk x = walk_of(w->j, access);
-    return in_row(&x, at, n);
+    tt_walk x = walk_of(w->j, access);
+    int last = x.ndim - 1;
+    int64_t row = x.shape[last], in_row = at % row, rest = at / row;
+    if (in_row + n > row || (x.strides[last] != x.size && n > 1)) return NULL;
+    char *p = x.data + in_row * x.strides[last];
+    for (int d = last - 1; d >= 0; d--) {
+        p += rest % x.shape[d] * x.strides[d];
+        rest /= x.shape[d];
+    }
+    return p;
 }
 
 static char *buffer_of(const worker *w, int slot) {
@@ -104,8 +64,8 @@ static char *load(const worker *w, int slot, int64_t at, int64_t n) {
     int access = w->k->slots[slot].index;
     char *p = in_place(w, access, at, n);
     if (p) return p;
-    walk x = walk_of(w->j, access);
-    move_block(&x, at, n, p = buffer_of(w, slot), true);
+    tt_walk x = walk_of(w->j, access);
+    tt_walk_move(&x, at, n, p = buffer_of(w, slot), true);
     return p;
 }
 
@@ -116,6 +76,10 @@ static void begin_work(worker *w) {
         const tt_slot *x = &k->slots[s];
         int size = tt_itemsizes[x->dtype];
         char *p = w->p[s] = buffer_of(w, s);
+        if (w->j->repeated[s]) {
+            tt_walk a = walk_of(w->j, x->index);
+            tt_walk_move(&a, 0, k->numel < k->block ? k->numel : k->block, p, true);
+        }
         if (x->kind != TT_SLOT_CONST && x->kind != TT_SLOT_ONE) continue;
         if (x->kind == TT_SLOT_CONST) {
             const tt_number *c = &w->j->numbers[x->index];
@@ -149,16 +113,28 @@ static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t
     return tt_random_block(&draw, x->dtype, buffer, at, n);
 }
 
-/* For each of n elements its row's value. Rows that fill blocks have one value for the whole block, and for the blocks
- * that follow; compiled functions take it as it is. */
+#define SPREAD(T)                                                           \
+    for (int64_t at = 0; at < n; at += row, value += sizeof(T)) {           \
+        T v, *p = (T *)to + at;                                             \
+        memcpy(&v, value, sizeof v);                                        \
+        for (int64_t i = 0; i < row; i++) p[i] = v;                         \
+    }
+
+/* For each of n elements its row's value. Rows that fill blocks have one value for the whole block and for those that
+ * follow; compiled functions take it as it is. */
 static char *spread(const worker *w, int slot, int64_t n, int64_t in_group) {
     const tt_kernel *k = w->k;
-    const tt_slot *x = &k->slots[slot];
-    char *value = w->p[x->from], *p = buffer_of(w, slot);
-    int64_t row = k->row < n ? k->row : n, size = tt_itemsizes[x->dtype];
+    int size = tt_itemsizes[k->slots[slot].dtype];
+    char *value = w->p[k->slots[slot].from], *to = buffer_of(w, slot);
+    int64_t row = k->row < n ? k->row : n;
     if (w->j->compiled && k->block < 2 * k->row) return value;
-    for (int64_t r = 0; in_group == 0 && r * row < n; r++) tt_move(p + r * row * size, size, value + r * size, 0, row, (int)size);
-    return p;
+    if (in_group == 0) switch (size) {
+        case 1: SPREAD(uint8_t) break;
+        case 2: SPREAD(uint16_t) break;
+        case 4: SPREAD(uint32_t) break;
+        default: SPREAD(uint64_t) break;
+    }
+    return to;
 }
 
 /* Finds the slots for a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
@@ -168,6 +144,7 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
     for (int i = part->first_use; i < part->end_use; i++) {
         int s = k->uses[i];
         const tt_slot *x = &k->slots[s];
+        if (w->j->repeated[s]) continue;
         if (x->kind == TT_SLOT_LOAD) w->p[s] = load(w, s, at, n);
         else if (x->kind == TT_SLOT_RANDOM) w->p[s] = draw_block(w, x, buffer_of(w, s), at, n);
         else if (x->kind == TT_SLOT_ROW) w->p[s] = spread(w, s, n, in_group);
@@ -189,9 +166,9 @@ static void end_block(worker *w, int stage, int level, int64_t at, int64_t n) {
         if (x->stage != stage || k->slots[x->slot].level != level) continue;
         char *p = in_place(w, x->access, at, n), *from = w->p[x->slot];
         if (p == from) continue;
-        walk to = walk_of(w->j, x->access);
+        tt_walk to = walk_of(w->j, x->access);
         if (p) memcpy(p, from, (size_t)(n * to.size));
-        else move_block(&to, at, n, from, false);
+        else tt_walk_move(&to, at, n, from, false);
     }
 }
 
@@ -399,12 +376,30 @@ static int threads_for(int64_t work) {
     return work <= 1 ? 1 : work < most ? (int)work : most;
 }
 
+/* Does every block see the same elements of the slot? Blocks begin at multiples of their length in these walks. */
+static bool is_repeated(const tt_kernel *k, const tt_slot *x) {
+    if (x->kind != TT_SLOT_LOAD || x->level == 0 || (k->walk != TT_WALK_FLAT && k->walk != TT_WALK_ROWS)) return false;
+    if (k->shape[k->ndim - 1] >= ROW || (k->walk == TT_WALK_ROWS && k->block < k->row)) return false;
+    const tt_access *a = &k->accesses[x->index];
+    int d = 0;
+    int64_t period = 1;
+    while (d < k->ndim && a->strides[d] == 0) d++;
+    if (d == 0) return false;
+    for (int i = d; i < k->ndim; i++) period *= k->shape[i];
+    for (int i = 0; i < k->num_stores; i++)
+        if (k->accesses[k->stores[i].access].storage == a->storage) return false;
+    return k->block % period == 0;
+}
+
 /* False: out of memory, and nothing of this kernel was written. */
 static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
     char *data[MOST_ACCESSES], *parts[TT_FUSE_KERNEL_NODES];
     job j = {.k = k, .data = data, .numbers = numbers, .parts = parts, .direct = true,
              .compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0};
     unsigned char busy[256] = {0};
+    bool repeated[MOST_SLOTS];
+    for (int s = 0; s < k->num_slots; s++) repeated[s] = is_repeated(k, &k->slots[s]);
+    j.repeated = repeated;
     j.busy = busy;
     for (int a = 0; a < k->num_accesses; a++) {
         data[a] = base[k->accesses[a].storage] + k->accesses[a].offset;

@@ -48,52 +48,65 @@ void tt_iter_coalesce(tt_iter *it) {
     }
 }
 
-#define STRIDED_COPY(T)                                                                           \
-    for (int64_t i = 0; i < n; i++) {                                                             \
-        T value;                                                                                  \
-        memcpy(&value, in + i * in_step, sizeof value);                                           \
-        memcpy(out + i * out_step, &value, sizeof value);                                         \
+#define MOVE(T)                                                             \
+    if (step == 0 && to_step == size) { /* one element for all */           \
+        T value;                                                            \
+        memcpy(&value, q, sizeof value);                                    \
+        for (int64_t i = 0; i < n; i++) memcpy(p + i * (int64_t)sizeof value, &value, sizeof value); \
+        return;                                                             \
+    }                                                                       \
+    _Pragma("GCC unroll 8")                                                 \
+    for (int64_t i = 0; i < n; i++) {                                       \
+        T value;                                                            \
+        memcpy(&value, q + i * step, sizeof value);                         \
+        memcpy(p + i * to_step, &value, sizeof value);                      \
     }
 
-static void copy_run(char *out, int64_t out_step, const char *in, int64_t in_step, int64_t n, int size) {
-    if (in_step == size && out_step == size) {
-        memcpy(out, in, (size_t)(n * size));
+void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t n, int size) {
+    char *p = to;
+    const char *q = from;
+    if (to_step == size && step == size) {
+        memcpy(p, q, (size_t)(n * size));
         return;
     }
     switch (size) {
-    case 1: STRIDED_COPY(uint8_t) break;
-    case 2: STRIDED_COPY(uint16_t) break;
-    case 4: STRIDED_COPY(uint32_t) break;
-    default: STRIDED_COPY(uint64_t) break;
+    case 1: MOVE(uint8_t) break;
+    case 2: MOVE(uint16_t) break;
+    case 4: MOVE(uint32_t) break;
+    default: MOVE(uint64_t) break;
     }
 }
 
-/* n elements from flat position `at` on, between an operand and a contiguous buffer. */
-static void move_block(const tt_iter *it, int k, int64_t at, int64_t n, char *buffer, bool gather) {
-    int size = tt_itemsizes[it->dtype[k]], last = it->ndim - 1;
-    const int64_t *strides = it->strides[k];
+void tt_walk_move(const tt_walk *w, int64_t at, int64_t n, char *buffer, bool gather) {
     int64_t index[TT_MAX_NDIM], rest = at;
-    char *p = it->data[k];
+    int last = w->ndim - 1;
+    char *p = w->data;
     for (int d = last; d >= 0; d--) {
-        index[d] = rest % it->shape[d];
-        rest /= it->shape[d];
-        p += index[d] * strides[d];
+        index[d] = rest % w->shape[d];
+        rest /= w->shape[d];
+        p += index[d] * w->strides[d];
     }
     while (n > 0) {
-        int64_t run = it->shape[last] - index[last];
+        int64_t run = w->shape[last] - index[last];
         if (run > n) run = n;
-        if (gather) copy_run(buffer, size, p, strides[last], run, size);
-        else copy_run(p, strides[last], buffer, size, run, size);
-        buffer += run * size;
+        if (gather) tt_move(buffer, w->size, p, w->strides[last], run, w->size);
+        else tt_move(p, w->strides[last], buffer, w->size, run, w->size);
+        buffer += run * w->size;
         n -= run;
-        p += run * strides[last];
+        p += run * w->strides[last];
         index[last] += run;
-        for (int d = last; d > 0 && index[d] == it->shape[d]; d--) {
-            p += strides[d - 1] - it->shape[d] * strides[d];
+        for (int d = last; d > 0 && index[d] == w->shape[d]; d--) {
+            p += w->strides[d - 1] - w->shape[d] * w->strides[d];
             index[d] = 0;
             index[d - 1]++;
         }
     }
+}
+
+/* The same for operand k. */
+static void move_block(const tt_iter *it, int k, int64_t at, int64_t n, char *buffer, bool gather) {
+    tt_walk w = {it->ndim, tt_itemsizes[it->dtype[k]], it->shape, it->strides[k], it->data[k]};
+    tt_walk_move(&w, at, n, buffer, gather);
 }
 
 typedef struct {
@@ -116,7 +129,7 @@ static void run_range(void *context, int64_t begin, int64_t end) {
             int64_t n = end - begin < TT_BLOCK ? end - begin : TT_BLOCK;
             int size = tt_itemsizes[it->compute[k]];
             tt_isa->casts[it->dtype[k]][it->compute[k]](buffers[k], it->data[k], 1);
-            copy_run(buffers[k] + size, size, buffers[k], 0, n - 1, size);
+            tt_move(buffers[k] + size, size, buffers[k], 0, n - 1, size);
             p[k] = buffers[k];
         }
     for (int64_t at = begin; at < end;) {

@@ -57,8 +57,6 @@ typedef struct {
 int64_t tt_dims_offset(const tt_dims *d, int64_t i); /* of the i-th element */
 /* n elements from the i-th on, to contiguous memory */
 void tt_dims_gather(void *to, const char *base, const tt_dims *d, int64_t i, int64_t n, int size);
-/* n elements `step` bytes apart, to elements `to_step` bytes apart */
-void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t n, int size);
 
 /* An operand's dimensions, split in those kept and those reduced. */
 typedef struct {

@@ -33,50 +33,6 @@ int64_t tt_dims_offset(const tt_dims *d, int64_t i) {
     return at + i * d->step[0];
 }
 
-#define FILL(T)                                                             \
-    {                                                                       \
-        T value, *p = to;                                                   \
-        memcpy(&value, from, sizeof value);                                 \
-        for (int64_t i = 0; i < n; i++) p[i] = value;                       \
-    }
-
-/* One element to n. */
-static void fill(void *to, const void *from, int64_t n, int size) {
-    switch (size) {
-    case 1: FILL(uint8_t) break;
-    case 2: FILL(uint16_t) break;
-    case 4: FILL(uint32_t) break;
-    default: FILL(uint64_t) break;
-    }
-}
-
-#define MOVE(T)                                                             \
-    _Pragma("GCC unroll 8")                                                 \
-    for (int64_t i = 0; i < n; i++) {                                       \
-        T value;                                                            \
-        memcpy(&value, q + i * step, sizeof value);                         \
-        memcpy(p + i * to_step, &value, sizeof value);                      \
-    }
-
-void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t n, int size) {
-    char *p = to;
-    const char *q = from;
-    if (to_step == size && step == size) {
-        memcpy(p, q, (size_t)(n * size));
-        return;
-    }
-    if (to_step == size && step == 0) {
-        fill(to, from, n, size);
-        return;
-    }
-    switch (size) {
-    case 1: MOVE(uint8_t) break;
-    case 2: MOVE(uint16_t) break;
-    case 4: MOVE(uint32_t) break;
-    default: MOVE(uint64_t) break;
-    }
-}
-
 void tt_dims_gather(void *to, const char *base, const tt_dims *d, int64_t i, int64_t n, int size) {
     char *p = to;
     if (d->n == 0) {

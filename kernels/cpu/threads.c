@@ -52,7 +52,7 @@ static void *work(void *argument) {
         bool join = job.wanted > 0;
         if (join) {
             job.wanted--;
-            job.running++;
+            __atomic_add_fetch(&job.running, 1, __ATOMIC_RELAXED); /* others leave meanwhile, without the lock */
         }
         pthread_mutex_unlock(&lock);
         if (join) {

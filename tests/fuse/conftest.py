@@ -12,3 +12,10 @@ def eager():
         while lib.tt_fuse_depth():
             assert lib.tt_fuse_leave() >= 0
         yield
+
+
+@pytest.fixture
+def interpreted():
+    """No kernel is compiled, however often it runs."""
+    with tinytorch.config(fuse_hot=-1):
+        yield

@@ -263,13 +263,15 @@ def test_a_compiler_that_fails_leaves_nothing_behind(folder):
 def test_a_lock_that_is_not_given_back_is_not_waited_for_long(folder, monkeypatch):
     monkeypatch.setattr(cache_module, "LOCK_PATIENCE", 0.1)
     cache = Cache(str(folder))
-    with cache_module._lock(str(folder / "lock-a")):
-        pass
-    folder.mkdir(exist_ok=True)
-    with cache_module._lock(str(folder / "lock-a")):
+    cache.build("a1" * 32, "source", fake_compiler)
+    hold = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", hold, folder / "lock-a"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
         start = time.monotonic()
         assert cache.build(KEY, "source", fake_compiler)
         assert 0.05 < time.monotonic() - start < 5
+        holder.communicate(b"\n")
 
 
 # Processes.

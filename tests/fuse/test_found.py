@@ -22,6 +22,14 @@ FOUND = {
         v2, = torch.autograd.grad(v1.sum(), [v0], create_graph=True)
         v3, = torch.autograd.grad(v2, [v0], torch.ones_like(v2), create_graph=True)
     """,
+    "from a float to an integer and back is not truncation": """
+        v0 = leaf((64,), kind='wild')
+        v1 = leaf((5,), 'float64')
+        v2 = v0.to(torch.int32).float() + 0
+        v3 = torch.atan2(v1.to(torch.int32), 2)
+        v4 = v1.to(torch.int64).double() * 1
+        v5 = v0.half().to(torch.int32).half()
+    """,
 }
 
 

@@ -7,6 +7,8 @@ import pytest
 import tinytorch
 from fuse.helpers import pending, ramp, same
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 def both(fn):
     """fn()'s tensors eagerly and fused are equal."""

@@ -1,87 +1,88 @@
 """Every operator of the table (optable/), every sample and dtype: fused equals eager, derivatives and writes too."""
 
+import contextlib
+
 import pytest
 from compare import FLOATS, is_tensor, outputs
 from optable import OPS, make
 
 import tinytorch
-from fuse.snapshot import differences, facts
+from fuse.programs import RAISED, described
+from fuse.snapshot import differences, snapshot
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*(degrees of freedom|was resized)")
-each_dtype = [pytest.param(op, dtype, id=f"{op}-{dtype}") for op in OPS for dtype in op.dtypes]
+pytestmark = [pytest.mark.filterwarnings("ignore:.*(degrees of freedom|was resized)"),
+              pytest.mark.usefixtures("interpreted")]
 
 
-def outcome(run):
-    """The facts of what run() gives, or its exception."""
+def outcome(run, mode):
+    """What run() gives inside of a mode, or its exception."""
     tinytorch.manual_seed(0)
     try:
-        result = run()
-    except (RuntimeError, ValueError, TypeError, IndexError, ArithmeticError) as exc:
-        return {"raised": {"value": f"{type(exc).__name__}: {exc}"}}
-    return {str(k): facts(value) for k, value in enumerate(result)}
+        with mode:
+            results = run()
+    except RAISED as exc:
+        return snapshot({"raised": described(exc)})
+    return snapshot({str(k): value for k, value in enumerate(results)})
 
 
-def compare(run, message):
-    wanted = outcome(run)
-    with tinytorch.fuse():
-        tinytorch.manual_seed(0)
-        try:
-            result = run()
-        except (RuntimeError, ValueError, TypeError, IndexError, ArithmeticError) as exc:
-            got = {"raised": {"value": f"{type(exc).__name__}: {exc}"}}
-            result = None
-    if result is not None:
-        got = {str(k): facts(value) for k, value in enumerate(result)}
-    told = differences(wanted, got)
-    assert not told, "\n".join([message, *told])
+def compare(run, *what):
+    told = differences(outcome(run, contextlib.nullcontext()), outcome(run, tinytorch.fuse()))
+    assert not told, "\n".join([*map(str, what), *told])
 
 
-@pytest.mark.parametrize("op, dtype", each_dtype)
-def test_values(op, dtype):
-    for sample, arrays in op.samples_for(dtype):
-        def run(sample=sample, arrays=arrays):
+def cases(op, dtypes):
+    """(dtype, sample, arrays) of every sample in every one of these dtypes."""
+    for dtype in dtypes:
+        for sample, arrays in op.samples_for(dtype):
+            yield dtype, sample, arrays
+
+
+@pytest.mark.parametrize("op", OPS, ids=str)
+def test_values(op):
+    """Of tensors that are there, and of tensors that are recorded."""
+    for dtype, sample, arrays in cases(op, op.dtypes):
+        def run(dtype=dtype, sample=sample, arrays=arrays):
             bases, tensors = make(tinytorch, sample, arrays, dtype)
-            args, kwargs = sample.fill([t * 1 if dtype != "bool" else t & True for t in tensors])
-            first = op(tinytorch, *args, **kwargs)
+            found = []
+            for given in (tensors, [t * 1 if dtype != "bool" else t & True for t in tensors]):
+                args, kwargs = sample.fill(given)
+                found += outputs(op(tinytorch, *args, **kwargs))
+            return [*bases, *found]
+
+        compare(run, op, sample, dtype)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.grad], ids=str)
+@pytest.mark.parametrize("again", [False, True], ids=["first", "second"])
+def test_derivatives(op, again):
+    """First derivatives, by the kernels that serve them alone; first and second ones in differentiable operators."""
+    for dtype, sample, arrays in cases(op, [d for d in op.dtypes if d in FLOATS]):
+        def run(dtype=dtype, sample=sample, arrays=arrays):
+            bases, tensors = make(tinytorch, sample, arrays, dtype, requires_grad=True)
             args, kwargs = sample.fill(tensors)
-            return [*bases, *outputs(first), *outputs(op(tinytorch, *args, **kwargs))]
+            results = [r for r in outputs(op(tinytorch, *args, **kwargs)) if r.requires_grad]
+            leaves = [base for base in bases if base.requires_grad]
+            if not results or not leaves:
+                return []
+            outer = [(r * 0.5 + 1).detach() for r in results]
+            first = tinytorch.autograd.grad(results, leaves, outer, allow_unused=True, create_graph=again)
+            total = sum((g * g).sum() for g in first if g is not None)
+            if not again or not is_tensor(total) or not total.requires_grad:
+                return [*results, *first]
+            return [*results, *first, *tinytorch.autograd.grad(total, leaves, allow_unused=True)]
 
-        compare(run, f"{op}{sample} in {dtype}")
-
-
-@pytest.mark.parametrize("op, dtype", [p for p in each_dtype if p.values[0].grad and p.values[1] in FLOATS])
-def test_derivatives(op, dtype):
-    for sample, arrays in op.samples_for(dtype):
-        for again in (False, True):
-            def run(sample=sample, arrays=arrays, again=again):
-                bases, tensors = make(tinytorch, sample, arrays, dtype, requires_grad=True)
-                args, kwargs = sample.fill(tensors)
-                results = [r for r in outputs(op(tinytorch, *args, **kwargs)) if r.requires_grad]
-                leaves = [base for base in bases if base.requires_grad]
-                if not results or not leaves:
-                    return []
-                first = tinytorch.autograd.grad(results, leaves, [(r * 0.5 + 1).detach() for r in results],
-                                                allow_unused=True, create_graph=again)
-                if not again:
-                    return [*results, *first]
-                total = sum((g * g).sum() for g in first if g is not None)
-                if not is_tensor(total) or not total.requires_grad:
-                    return [*results, *first]
-                return [*results, *first, *tinytorch.autograd.grad(total, leaves, allow_unused=True)]
-
-            compare(run, f"{op}{sample} in {dtype}, again: {again}")
+        compare(run, op, sample, dtype)
 
 
-@pytest.mark.parametrize("op, dtype", [p for p in each_dtype if p.values[0].inplace])
-def test_in_place(op, dtype):
-    for sample, arrays in op.samples_for(dtype):
+@pytest.mark.parametrize("op", [op for op in OPS if op.inplace], ids=str)
+def test_in_place(op):
+    for dtype, sample, arrays in cases(op, op.dtypes):
         if not sample.specs or sample.args[0] is not sample.specs[0]:
-            continue
+            continue  # 2 ** x has no in-place form
 
-        def run(sample=sample, arrays=arrays):
+        def run(dtype=dtype, sample=sample, arrays=arrays):
             bases, tensors = make(tinytorch, sample, arrays, dtype)
             (x, *args), kwargs = sample.fill(tensors)
-            result = getattr(x, f"{op.name}_")(*args, **kwargs)
-            return [*bases, x, result]
+            return [*bases, x, getattr(x, f"{op.name}_")(*args, **kwargs)]
 
-        compare(run, f"{op}_{sample} in {dtype}")
+        compare(run, op, sample, dtype)

@@ -245,16 +245,17 @@ def _cannot_hold(folder: str) -> str:
 
 @contextlib.contextmanager
 def _lock(path: str) -> Iterator[None]:
-    """Holds a lock file, if it can be had in time. The system lets go of a dead process's locks."""
+    """Holds a lock file, if it can be had in time. The system lets go of a dead process's locks, and a forked child
+    does not inherit them."""
     file = -1
     with contextlib.suppress(OSError):  # a file system without locks
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         deadline = time.monotonic() + LOCK_PATIENCE
         while time.monotonic() < deadline:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            except BlockingIOError:
+            except (BlockingIOError, PermissionError):  # another process has it
                 time.sleep(0.01)
     try:
         yield

@@ -65,8 +65,8 @@ def ran(run: Run) -> None:
         lines.append("\n".join([f"program {p.number}:", *p.recording.listing(run.lines or Lines(0, []))]))
     if level >= 2:
         lines += [kernel_line(p, k) for k in p.kernels]
-        lines.append(f"program {p.number}: {count_text(p.operators, 'operator')}, {count_text(len(p.kernels), 'kernel')}; "
-                     f"ended{f' at {p.place}' if p.place else ''}: {p.reason}")
+        size = f"{count_text(p.operators, 'operator')}, {count_text(len(p.kernels), 'kernel')}"
+        lines.append(f"program {p.number}: {size}; ended{f' at {p.place}' if p.place else ''}: {p.reason}")
     _write(*lines)
 
 

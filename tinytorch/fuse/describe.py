@@ -71,7 +71,7 @@ def program_of(run: Run) -> Program:
     kernels = tuple(kernel_of(p.kernels[k], recorded) for k in range(p.num_kernels))
     return Program(p.number, bool(run.watched.known), text, cause, operator, place_of(run.frame), kernels, p.reads,
                    p.writes, p.eager_reads, p.eager_writes, p.temporaries, recorded,
-                   tuple(run.lines.places) if run.lines else ())
+                   run.lines.places if run.lines else ())
 
 
 def why(run: Run) -> tuple[str, str, str]:

@@ -56,8 +56,9 @@ class Explanation:
 
     def __str__(self):
         compiled = sum(k.compiled for k in self.kernels)
-        lines = [f"{count_text(self.recorded, 'operator')} recorded, run as {count_text(len(self.programs), 'program')} of "
-                 f"{count_text(len(self.kernels), 'kernel')} ({compiled} compiled)",
+        programs, kernels = count_text(len(self.programs), "program"), count_text(len(self.kernels), "kernel")
+        recorded = count_text(self.recorded, "operator")
+        lines = [f"{recorded} recorded, run as {programs} of {kernels} ({compiled} compiled)",
                  f"read {bytes_text(self.bytes_read)} and written {bytes_text(self.bytes_written)}; eagerly "
                  f"{bytes_text(self.eager_bytes_read)} and {bytes_text(self.eager_bytes_written)}; "
                  f"at most {bytes_text(self.peak_memory)} more memory than before"]

@@ -50,8 +50,8 @@ def fuse(fn=None, *, pure: bool = False, step: bool = False):
     effect but its results; tensors it reads from outside may be written, but not replaced. It is then not called any
     more once two calls in a row have shown the same program: see pure.py.
 
-    ``step``: every operator is recorded and planned as ever, but runs at once, alone, so that a debugger finds its value
-    there after the line, and what looks for NaN looks at the right place. It goes before ``pure``.
+    ``step``: every operator is recorded and planned as ever, but runs at once, alone, so that a debugger finds its
+    value there after the line, and what looks for NaN looks at the right place. It goes before ``pure``.
     """
     made = Fused(step)
     if fn is None:

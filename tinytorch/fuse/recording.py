@@ -11,6 +11,7 @@ from ..backends.cpu import ffi, lib
 
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 ITEMSIZES = (1, 1, 1, 2, 4, 8, 2, 2, 4, 8)
+BFLOAT16 = DTYPES.index("bfloat16")
 OP, COPY, REDUCE, RANDOM = range(4)  # kinds of nodes
 PLAIN, FULL, NUMBER = range(3)       # modes of operands
 _DRAW_NUMBERS = 6

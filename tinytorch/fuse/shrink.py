@@ -1,37 +1,29 @@
 """``tinytorch.fuse.minify``: the smallest program that still fails.
 
-The call is run eagerly and in both tiers of fused mode. Where they disagree, the recordings of the fused call are run one
-by one as cases of their own; one that fails is made smaller, and whatever still fails is kept: fewer results, fewer
+The call is run eagerly and in both tiers of fused mode. Where they disagree, the recordings of the fused call are run
+one by one as cases of their own; one that fails is made smaller, and whatever still fails is kept: fewer results, fewer
 operators (those before become inputs with eager mode's values), plain operands, shorter dimensions, simpler numbers. A
 case is tried as the very text that the script has in the end.
 """
 
 from __future__ import annotations
 
-import base64
 import copy
-import sys
-import zlib
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..backends.cpu import check as check_status
-from ..backends.cpu import ffi, lib
+from ..backends.cpu import ffi
 from ..config import config
-from ..generator import Generator, default_generator
-from ..interop import from_numpy
-from ..nn.module import Module
-from ..ops.elementwise import Elementwise
+from ..generator import default_generator
 from ..tensor import Tensor
-from .case import Case, View, from_recording, number_text
+from .case import Case, View, from_recording
 from .describe import count_text
 from .mode import fuse, wait
-from .recording import DTYPES, read, row_major
+from .recording import BFLOAT16, DTYPES, read, row_major
+from .script import LITERALS, array_of, bits_of, function_of, inputs_of, random_array, script_of
 from .watch import DATA, LINES, Lines, Run, subscribe
 
-_BFLOAT16 = 7
-_LITERALS = 256        # elements of an input that stand in the script as numbers
 _PATIENCE = 120.0      # seconds to wait for the compiler
 _TIERS = {"interpreted": -1, "compiled": 0}  # fuse_hot
 
@@ -71,9 +63,9 @@ def minify(fn, *args, check: Check | None = None, tries: int = 400, **kwargs) ->
     for case in recordings:
         if trial.fails(case, tier):
             case = _Reduction(case, tier, trial).run()
-            return Minified(_script(case, tier, trial.complaint), tier, len(case.steps), trial.count)
-    raise RuntimeError(f"minify: {_name(fn)} fails {tier}, but none of the {count_text(len(recordings), 'program')} that "
-                       f"it runs as fails by itself")
+            return Minified(script_of(case, _TIERS[tier], trial.complaint), tier, len(case.steps), trial.count)
+    raise RuntimeError(f"minify: {_name(fn)} fails {tier}, but none of the {count_text(len(recordings), 'program')} "
+                       "that it runs as fails by itself")
 
 
 def _name(fn) -> str:
@@ -140,26 +132,20 @@ def _tensors(value) -> list[Tensor]:
 
 
 def _copied(value):
-    """Tensors, and modules, in nested sequences and dictionaries, copied."""
+    """Tensors, and modules, in nested sequences and dictionaries, copied; other objects as they are."""
     if isinstance(value, Tensor):
         return value.detach().clone().requires_grad_(value.requires_grad)
     if isinstance(value, dict):
         return {k: _copied(v) for k, v in value.items()}
     if type(value) in (tuple, list):
         return type(value)(map(_copied, value))
-    return copy.deepcopy(value) if isinstance(value, Module) else value
-
-
-def _bits(t: Tensor) -> bytes:
-    t = t.detach().contiguous()
-    check_status(lib.tt_sync(t._h, 0), "minify")
-    return bytes(ffi.buffer(t._h.data, t.nbytes))
+    return copy.deepcopy(value) if hasattr(value, "parameters") else value
 
 
 def _differ(fused: tuple, eager: tuple) -> bool:
     """The default check."""
     return len(fused) != len(eager) or any(
-        f.dtype != e.dtype or f.shape != e.shape or _bits(f) != _bits(e) for f, e in zip(fused, eager))
+        f.dtype != e.dtype or f.shape != e.shape or bits_of(f) != bits_of(e) for f, e in zip(fused, eager))
 
 
 # Trying a case.
@@ -178,9 +164,9 @@ class _Trial:
             return False
         self.left -= 1
         self.count += 1
-        run = _function(case)
+        run = function_of(case)
         try:
-            eager = run(*_inputs(case))
+            eager = run(*inputs_of(case))
         except Exception:  # not a program at all
             return False
         try:
@@ -199,58 +185,20 @@ class _Trial:
 
 def _fused(run, case: Case, tier: str) -> tuple:
     with config(fuse_hot=_TIERS[tier]):
-        got = fuse(run)(*_inputs(case))
+        got = fuse(run)(*inputs_of(case))
         if tier == "compiled":
             wait(_PATIENCE)
-            got = fuse(run)(*_inputs(case))
+            got = fuse(run)(*inputs_of(case))
     return got
 
 
 def _complaint(fused: tuple, eager: tuple) -> str:
     for k, (f, e) in enumerate(zip(fused, eager)):
         size = e.element_size()
-        pairs = zip(_bits(f)[::1], _bits(e)[::1])
-        wrong = {at // size for at, (a, b) in enumerate(pairs) if a != b}
+        wrong = {at // size for at, (a, b) in enumerate(zip(bits_of(f), bits_of(e))) if a != b}
         if wrong:
             return f"result {k} differs in {len(wrong)} of {count_text(e.numel(), 'element')}"
-    return "the check says so"
-
-
-def kernel(name: str, *args, out=None):
-    """An elementwise operator that has no public function."""
-    info = Elementwise.TABLE[name]
-    return info.slow(args) if out is None else info.into(out, args, name)
-
-
-def stream(seed: int, draw: int) -> Generator:
-    """A generator at a place in a stream."""
-    state = np.array([seed, draw], np.uint64).view(np.uint8)
-    return Generator().set_state(from_numpy(state))
-
-
-def _namespace() -> dict:
-    return {"torch": sys.modules["tinytorch"], "kernel": kernel, "stream": stream}
-
-
-def _function(case: Case):
-    names = _namespace()
-    exec(compile(case.run_source(), "<minify>", "exec"), names)
-    return names["run"]
-
-
-def _inputs(case: Case) -> list[Tensor]:
-    """Fresh tensors."""
-    made = []
-    for v, array in case.inputs.items():
-        t = from_numpy(array.view(np.int16) if case.values[v].dtype == _BFLOAT16 else array).clone()
-        made.append(t.view(sys.modules["tinytorch"].bfloat16) if case.values[v].dtype == _BFLOAT16 else t)
-    return made
-
-
-def _array(t: Tensor, dtype: int) -> np.ndarray:
-    """The elements, as a case holds them."""
-    raw = np.frombuffer(_bits(t), np.uint8)
-    return raw.view("uint16" if dtype == _BFLOAT16 else DTYPES[dtype]).reshape(tuple(t.shape)).copy()
+    return "the check fails"
 
 
 # Reducing.
@@ -337,8 +285,8 @@ class _Reduction:
         if not wanted:
             return {}
         case = self.case._replace(steps=tuple(steps), results=tuple(sorted(wanted)))
-        return {v: _array(t, case.values[v].dtype)
-                for v, t in zip(case.results, _function(case)(*_inputs(case)))}
+        return {v: array_of(t, case.values[v].dtype)
+                for v, t in zip(case.results, function_of(case)(*inputs_of(case)))}
 
     def plainer_operands(self) -> None:
         """Inputs of their own in the place of views of inputs."""
@@ -360,7 +308,7 @@ class _Reduction:
             strides = [0 if d is None else row_major(array.shape)[d] for d in v.dims]
             shown = np.lib.stride_tricks.as_strided(array, v.shape, [s * array.itemsize for s in strides])
         else:
-            flat = array.reshape(-1).view("uint16" if dtype == _BFLOAT16 else DTYPES[dtype])[v.offset:]
+            flat = array.reshape(-1).view("uint16" if dtype == BFLOAT16 else DTYPES[dtype])[v.offset:]
             shown = np.lib.stride_tricks.as_strided(flat, v.shape, [s * flat.itemsize for s in v.strides])
         new = max(case.values) + 1
         own = View(new, v.shape, tuple(range(len(v.shape))))
@@ -404,7 +352,7 @@ def _is_simple(a: np.ndarray) -> bool:
 
 def _simpler(a: np.ndarray, dtype: int) -> Iterator[np.ndarray]:
     """Other numbers in an input's place."""
-    if dtype == _BFLOAT16:
+    if dtype == BFLOAT16:
         yield np.full_like(a, 0x3f80)
         return
     yield np.ones_like(a)
@@ -412,75 +360,5 @@ def _simpler(a: np.ndarray, dtype: int) -> Iterator[np.ndarray]:
         with np.errstate(over="ignore"):
             for digits in (0, 1, 2):
                 yield np.round(a, digits).astype(a.dtype)
-    if a.size > _LITERALS and dtype in (8, 9):
-        yield _random(a.shape, dtype)
-
-
-def _random(shape: tuple[int, ...], dtype: int) -> np.ndarray:
-    torch = sys.modules["tinytorch"]
-    t = torch.randn(*shape, dtype=getattr(torch, DTYPES[dtype]), generator=Generator().manual_seed(0))
-    return _array(t, dtype)
-
-
-# The script.
-
-_SCRIPT = '''"""Fused mode, {tier}, is not eager mode here: {complaint}."""
-{imports}import tinytorch as torch
-{helpers}
-
-def inputs():
-{inputs}    return {names},
-
-
-{run}
-
-def bits(t):
-    return t.contiguous().reshape(-1).view(torch.uint8).tolist()
-
-
-if __name__ == "__main__":
-    eager = run(*inputs())
-    torch.config(fuse_hot={hot}){comment}
-    fused = torch.fuse(run)(*inputs())
-{again}    for k, (f, e) in enumerate(zip(fused, eager)):
-        print(f"result {{k}}:", "the same" if bits(f) == bits(e) else f"fused {{f}}, eager {{e}}")
-'''
-
-
-def _script(case: Case, tier: str, complaint: str) -> str:
-    """The case as a script."""
-    run, lines, names = case.run_source(), [], []
-    for v, array in case.inputs.items():
-        names.append(f"x{v}")
-        lines.append(f"    x{v} = {_input_text(array, case.values[v].dtype)}\n")
-    text = "".join(lines)
-    needed = [name for name in ("kernel", "stream") if f"{name}(" in run]
-    return _SCRIPT.format(
-        tier=tier, complaint=complaint.replace('"', "'").replace("\\", "/"), run=run, inputs=text,
-        names=", ".join(names), imports="import base64\nimport zlib\n\n" if "zlib." in text else "",
-        helpers=f"from tinytorch.fuse.shrink import {', '.join(needed)}\n" if needed else "", hot=_TIERS[tier],
-        comment="  # every kernel is compiled after its first run" if tier == "compiled" else "  # nothing is compiled",
-        again="    torch.fuse.wait()\n    fused = torch.fuse(run)(*inputs())\n" if tier == "compiled" else "")
-
-
-def _input_text(a: np.ndarray, dtype: int) -> str:
-    """An input as an expression: its numbers, a seed, or its bytes."""
-    kind, shape = f"torch.{DTYPES[dtype]}", tuple(a.shape)
-    if a.size > 4 and dtype != _BFLOAT16 and a.tobytes() == a.reshape(-1)[:1].tobytes() * a.size:
-        return f"torch.full({shape}, {number_text(a.reshape(-1)[0].item())}, dtype={kind})"
-    if a.size <= _LITERALS and dtype != _BFLOAT16 and not (a.dtype.kind == "f" and np.isnan(a).any()):
-        return f"torch.tensor({_nested(a.tolist())}, dtype={kind})"
-    if dtype in (8, 9) and a.size > _LITERALS and a.tobytes() == _random(shape, dtype).tobytes():
-        return f"torch.randn({', '.join(map(str, shape))}, dtype={kind}, generator=torch.Generator().manual_seed(0))"
-    if a.size <= _LITERALS:
-        whole = a.reshape(-1).view(np.dtype(f"int{8 * a.itemsize}")).tolist()
-        return f"torch.tensor({whole}, dtype=torch.int{8 * a.itemsize}).view({kind}).reshape({shape})"
-    packed = base64.b64encode(zlib.compress(a.tobytes(), 9)).decode()
-    return f'torch.frombuffer(bytearray(zlib.decompress(base64.b64decode("{packed}"))), dtype={kind})' \
-           f".reshape({shape}).clone()"
-
-
-def _nested(values) -> str:
-    if isinstance(values, list):
-        return f"[{', '.join(map(_nested, values))}]"
-    return number_text(values)
+    if a.size > LITERALS and dtype in (8, 9):
+        yield random_array(a.shape, dtype)

@@ -101,12 +101,17 @@ class Lines(NamedTuple):
     """Where the nodes of a recording were recorded."""
 
     thread: int
-    places: list[Place | None]
+    noted: list[tuple[str, int] | None]  # file and line of each node
+
+    @property
+    def places(self) -> tuple[Place | None, ...]:
+        """The line of each node, where it is known."""
+        return tuple(Place(*p) if p else None for p in self.noted)
 
     def __call__(self, node: int) -> str:
         """The line of a node as text; "" where it is not known."""
-        place = self.places[node] if node < len(self.places) else None
-        return str(place) if place else ""
+        place = self.noted[node] if node < len(self.noted) else None
+        return str(Place(*place)) if place else ""
 
 
 def _keep(lines_by: dict[int, Lines], number: int, lines: Lines) -> None:
@@ -139,6 +144,7 @@ class _Watch:
         self.lock = threading.RLock()  # a finalizer may record, and so be told of, anything at any time
         self.callbacks: tuple[tuple[int, Callback], ...] = ()
         self.recordings: dict[int, Lines] = {}
+        self.telling: set[int] = set()  # threads in which a callback is at work: what it runs itself is not told
         self.hot = HotLines()
 
     def settle(self) -> None:
@@ -175,7 +181,7 @@ class HotLines:
     def ran(self, program, lines: Lines | None) -> bool:
         """After a run of a program: is something else wanted now?"""
         left = config.get("fuse_hot") - program.runs
-        if left == 0 and lines is not None:
+        if left in (0, -1) and lines is not None:  # with a setting of 0 the first run is one too late
             _keep(self.kept, program.number, lines)
         before = len(self.waiting)
         if left == 1:
@@ -187,8 +193,6 @@ class HotLines:
 
     def tire(self) -> bool:
         """After an operator whose line was taken: was it one too many?"""
-        if not self.waiting:
-            return False
         self.patience -= 1
         if self.patience > 0:
             return False
@@ -235,8 +239,14 @@ def tt_fuse_watch(watched):
     with _watch.lock:
         if _watch.hot.ran(program, lines):
             _watch.settle()
-    for _, callback in _watch.callbacks:
-        callback(Run(watched, lines, frame))
+    thread = threading.get_ident()
+    if _watch.callbacks and thread not in _watch.telling:
+        _watch.telling.add(thread)
+        try:
+            for _, callback in _watch.callbacks:
+                callback(Run(watched, lines, frame))
+        finally:
+            _watch.telling.discard(thread)
 
 
 @ffi.def_extern(onerror=_failed)
@@ -246,11 +256,12 @@ def tt_fuse_where(node, recording):
         lines = Lines(threading.get_ident(), [])
         with _watch.lock:
             _keep(_watch.recordings, recording, lines)
-    places = lines.places
-    while len(places) < node:  # recorded before anyone asked
-        places.append(None)
-    places.append(place_of(sys._getframe(1)))
-    if _watch.hot.waiting:
+    noted, frame = lines.noted, sys._getframe(1)
+    while len(noted) < node:  # recorded before anyone asked
+        noted.append(None)
+    while frame is not None and _inside[frame.f_code.co_filename]:
+        frame = frame.f_back
+    noted.append(frame and (frame.f_code.co_filename, frame.f_lineno))
+    if _watch.hot.waiting and _watch.hot.tire():
         with _watch.lock:
-            if _watch.hot.tire():
-                _watch.settle()
+            _watch.settle()

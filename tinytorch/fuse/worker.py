@@ -48,6 +48,7 @@ class Worker:
         self._changed = threading.Condition()
         self._serving = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._kernel = None  # in work
         self._asked = 0  # questions put to the C side
         self._idle = 0   # the last of them to which there was no answer
         self._failures = 0
@@ -84,7 +85,8 @@ class Worker:
             self._serving.release()
 
     def after_fork(self) -> None:
-        """In a forked child, which has none of its parent's threads: it starts its own."""
+        """In a forked child, which has none of its parent's threads: it starts its own, which begins with the kernel
+        that its parent's has in work."""
         running = self._thread is not None
         self._changed, self._serving, self._thread = threading.Condition(), threading.Lock(), None
         compiler.after_fork()
@@ -93,6 +95,8 @@ class Worker:
 
     def _run(self) -> None:
         without = 0
+        if self._kernel is not None:
+            self.serve(self._kernel)
         while not self._stopping:
             self._asked += 1
             kernel = self.core.tt_kernel_wanted(POLL if without < IDLE_AFTER else POLL_IDLE)
@@ -108,6 +112,7 @@ class Worker:
     def serve(self, kernel) -> None:
         """Installs a kernel's compiled functions, or refuses it."""
         start, what, key, reason = time.perf_counter(), "refused", "", "after other failures no more are tried"
+        self._kernel = kernel
         with self._serving:
             try:
                 if self._failures < MOST_FAILURES:
@@ -124,6 +129,7 @@ class Worker:
                     self.on_event(Event(what, kernel, key, time.perf_counter() - start, reason))
             except Exception as exc:
                 self._complain(exc)
+        self._kernel = None
 
     def _install(self, kernel) -> tuple[str, str]:
         text, isa = source(kernel), ffi.string(self.core.tt_isa_name()).decode()
