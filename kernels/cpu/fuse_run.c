@@ -208,6 +208,24 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
+/* Rows of fewer elements than there are lanes: their first elements side by side, then their second ones, and so on, so
+ * that all rows go through the tree together. */
+static void fold_short(const worker *w, const tt_reducer *r, int64_t rows, const char *x, int size, char *out, int acc,
+                       const char *param) {
+    int64_t row = w->k->row, live = row, pitch = rows * acc;
+    char *lanes = w->arena + w->k->arena, *column = lanes + row * pitch;
+    for (int64_t l = 0; l < row; l++) {
+        tt_move(column, size, x + l * size, row * size, rows, size);
+        r->first(lanes + l * pitch, column, rows, param);
+    }
+    for (int64_t h = TT_LANES / 2; h > 0; h /= 2)
+        if (live > h) {
+            r->join(lanes, lanes + h * pitch, (live - h) * rows);
+            live = h;
+        }
+    memcpy(out, lanes, (size_t)pitch);
+}
+
 static void rows_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const tt_kernel *k = j->k;
@@ -232,6 +250,8 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
                     int size = tt_itemsizes[f->dtype], acc = tt_itemsizes[f->acc];
                     const char *param = f->param >= 0 ? w.p[f->param] : NULL;
                     if (blocks > 1) r->fold(w.arena + (int64_t)f->partials * 64 + done / TT_BLOCK * acc, w.p[f->slot], n, param);
+                    else if (k->row < TT_LANES && rows >= 8)
+                        fold_short(&w, r, rows, w.p[f->slot], size, w.p[f->out], acc, param);
                     else
                         for (int64_t q = 0; q < rows; q++)
                             r->fold(w.p[f->out] + q * acc, w.p[f->slot] + q * k->row * size, k->row, param ? param + q * acc : NULL);
@@ -429,7 +449,9 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     }
     if (grain < 1) grain = 1;
     j.num_arenas = threads_for((units + grain - 1) / grain);
-    j.arena_size = k->arena + (k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * TILE * 8 : 0) + 64;
+    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * TILE * 8 : 0;
+    if (k->walk == TT_WALK_ROWS && k->row < TT_LANES) extra = 2 * k->block * 8; /* see fold_short */
+    j.arena_size = (k->arena + extra + 127) / 64 * 64;
     int64_t need = 0, at;
     if (k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS)
         for (int i = 0; i < k->num_folds; i++) need += (k->rows * blocks * k->inner * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;

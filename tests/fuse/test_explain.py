@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tinytorch
-from fuse.helpers import chain, python, ramp, same
+from fuse.helpers import ROOT, chain, python, ramp, same
 from tinytorch import fuse
 from tinytorch.backends.cpu import lib
 from tinytorch.fuse import watch
@@ -488,3 +488,15 @@ def test_stats_are_documented():
     assert {name: after[name] - before[name] for name in after} == {
         "recorded": 6, "programs": 1, "hits": 0, "misses": 1, "interpreted": 1, "compiled": 0}
     assert y.shape == (3, 7, 5) and all(f"``{name}``" in fuse.stats.__doc__ for name in after)
+
+
+def test_the_readme_s_example(tmp_path):
+    """It prints what the README says, but for the peak of memory."""
+    readme = (Path(ROOT) / "README.md").read_text()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", readme, flags=re.M | re.S)
+    (at,) = [k for k, (kind, text) in enumerate(blocks) if kind == "python" and "fuse.explain(best" in text]
+    (tmp_path / "net.py").write_text(blocks[at][1])
+    printed = python(f"import os, runpy; os.chdir({str(tmp_path)!r}); runpy.run_path('net.py')",
+                     TINYTORCH_FUSE="0", TINYTORCH_DEBUG="0").replace(f"{tmp_path}/", "")
+    peak = re.compile("at most .* more memory")
+    assert peak.sub("", printed) == peak.sub("", blocks[at + 1][1])

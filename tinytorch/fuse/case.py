@@ -284,7 +284,7 @@ def from_recording(recorded: Recording, before: dict[int, bytes], origins: list[
         values[s], starts[s], inputs[s] = Value(dtype, shape, row_major(shape)), low, array.reshape(shape).copy()
     steps, there = [], set(inputs)
     for k, node in nodes.items():
-        if steps and op_name(node.op) == "sqrt" and _is_norm(steps[-1], node):  # the public function does both
+        if steps and _is_norm(steps[-1], node):  # the public function does both
             steps[-1] = steps[-1]._replace(out=_view(node.out, values[node.out.id], starts[node.out.id]),
                                            made=steps[-1].made if node.out.id in there else node.out.id)
             continue
@@ -301,7 +301,7 @@ def from_recording(recorded: Recording, before: dict[int, bytes], origins: list[
 
 def _is_norm(step: Step, node: Node) -> bool:
     """Is the node the root of the step's sum of squares?"""
-    return step.kind == REDUCE and reducer_name(step.op) == "sqsum" and node.kind == OP \
+    return step.kind == REDUCE and reducer_name(step.op) == "sqsum" and node.kind == OP and node.name == "sqrt" \
         and node.inputs[0].id == step.out.value
 
 

@@ -156,6 +156,10 @@ class _Watch:
             bits |= self.hot.wanted()
         lib.tt_fuse_set(lib.TT_FUSE_OBSERVE, bits)
 
+    def after_fork(self) -> None:
+        """In a forked child: a thread of the parent's may have held the lock, and been telling."""
+        self.lock, self.telling = threading.RLock(), set()
+
 
 class HotLines:
     """Note [Lines in generated code]
@@ -203,6 +207,7 @@ class HotLines:
 
 _watch = _Watch()
 _watch.settle()
+os.register_at_fork(after_in_child=_watch.after_fork)
 
 
 def subscribe(bits: int, callback: Callback) -> Callable[[], None]:
