@@ -60,7 +60,7 @@ static void use(emitter *e, int slot, int stage) {
 /* The first stage in which a node at `level` can work with the slot. */
 static int ready(const emitter *e, int slot, int level) {
     const tt_slot *s = &e->k->slots[slot];
-    if (s->kind == TT_SLOT_ROW) return e->k->slots[s->from].stage + 1;
+    if (s->kind == TT_SLOT_ROW) s = &e->k->slots[s->from], level = 1;
     if (s->kind != TT_SLOT_TEMP && s->kind != TT_SLOT_RESULT) return 0;
     return s->stage + (s->level == 0 && level == 1);
 }
@@ -108,6 +108,16 @@ static int spread(emitter *e, int from) {
     return found >= 0 ? found : add_slot(e, (tt_slot){.kind = TT_SLOT_ROW, .dtype = s->dtype, .level = 1, .from = (int16_t)from});
 }
 
+/* Is there one element in memory for each row? */
+static bool one_for_row(const emitter *e, const tt_operand *o) {
+    bool moves = false;
+    for (int d = 0; d < e->d->nd; d++) {
+        if (d >= e->d->kept && o->steps[d]) return false;
+        moves |= o->steps[d] != 0;
+    }
+    return moves;
+}
+
 /* An operand of a node at `level`, in the dtype wanted. */
 static int operand(emitter *e, const tt_operand *o, int level, int want, int node) {
     if (o->mode == TT_MODE_NUMBER) {
@@ -118,12 +128,20 @@ static int operand(emitter *e, const tt_operand *o, int level, int want, int nod
         int slot = cast(e, e->nodes[o->writer].slot, want, node);
         return o->inside == 0 && level == 1 ? spread(e, slot) : slot;
     }
+    if (level == 1 && e->k->walk == TT_WALK_ROWS && one_for_row(e, o)) return spread(e, operand(e, o, 0, want, node));
     int access = add_access(e, o, level);
     if (e->failed) return 0;
     int kind = e->k->accesses[access].one ? TT_SLOT_ONE : TT_SLOT_LOAD;
     int slot = find_slot(e, kind, level, access, o->dtype, 0);
     if (slot < 0) slot = add_slot(e, (tt_slot){.kind = (int16_t)kind, .dtype = (int16_t)o->dtype, .level = (int16_t)level, .index = access});
     return e->failed ? 0 : cast(e, slot, want, node);
+}
+
+/* A copy of a slot's elements, should it be of that kind. */
+static int own(emitter *e, int slot, int level, int node, int kind) {
+    if (e->failed || e->k->slots[slot].kind != kind) return slot;
+    int dtype = e->k->slots[slot].dtype;
+    return instruction(e, TT_INSTR_MOVE, 0, dtype, 0, level, 1, &slot, dtype, node);
 }
 
 /* The last stage in which the place that `o` writes is still looked at by what came before. */
@@ -156,7 +174,7 @@ static int reduce(emitter *e, tt_node *node, int number) {
     if (k->walk == TT_WALK_CALL) {
         f.slot = (int16_t)add_access(e, &node->o[1], 1);
     } else {
-        int slot = operand(e, &node->o[1], 1, node->dtype, number);
+        int slot = own(e, operand(e, &node->o[1], 1, node->dtype, number), 1, number, TT_SLOT_ROW);
         if (e->failed) return 0;
         f.slot = (int16_t)slot;
         f.stage = (int16_t)ready(e, slot, 1);
@@ -188,12 +206,9 @@ static void compute(emitter *e, tt_node *node, int number) {
         if (!e->failed) node->slot = cast(e, slot, node->o[0].dtype, number);
     } else if (node->kind == TT_NODE_COPY) {
         int slot = operand(e, &node->o[1], level, node->o[0].dtype, number);
-        if (e->failed) return;
         /* Memory may be written over before the copy is used. */
-        int kind = e->k->slots[slot].kind;
-        node->slot = kind == TT_SLOT_LOAD || kind == TT_SLOT_ONE
-                         ? instruction(e, TT_INSTR_MOVE, 0, node->o[0].dtype, 0, level, 1, &slot, node->o[0].dtype, number)
-                         : slot;
+        slot = own(e, own(e, own(e, slot, level, number, TT_SLOT_LOAD), level, number, TT_SLOT_ONE), level, number, TT_SLOT_ROW);
+        if (!e->failed) node->slot = slot;
     } else {
         for (int j = 0; j < node->n && !e->failed; j++)
             in[j] = operand(e, &node->o[j + 1], level, tt_compute_of(node->op, j + 1, dtype), number);
@@ -364,6 +379,45 @@ static bool assign_buffers(tt_kernel *k) {
     return true;
 }
 
+static void list_use(tt_kernel *k, tt_part *part, int slot, int level) {
+    int kind = k->slots[slot].kind;
+    bool moves = kind == TT_SLOT_TEMP || (level && (kind == TT_SLOT_LOAD || kind == TT_SLOT_ROW || kind == TT_SLOT_RANDOM));
+    if (!moves) return;
+    for (int i = part->first_use; i < part->end_use; i++)
+        if (k->uses[i] == slot) return;
+    k->uses[part->end_use++] = (int16_t)slot;
+}
+
+/* What each part of the work uses. */
+static bool list_parts(tt_kernel *k) {
+    int most = 4 * k->num_instrs + k->num_stores + k->num_folds + k->num_slots, i = 0, n = 0;
+    k->parts = calloc(2 * (size_t)k->num_stages + 1, sizeof *k->parts);
+    k->uses = malloc(sizeof *k->uses * ((size_t)most + 1));
+    if (!k->parts || !k->uses) return false;
+    for (int p = 0; p < 2 * k->num_stages; p++) {
+        tt_part *part = &k->parts[p];
+        int stage = p / 2, level = 1 - p % 2;
+        part->first_instr = (int16_t)i;
+        part->first_use = part->end_use = (int16_t)n;
+        for (; i < k->num_instrs && k->instrs[i].stage == stage && k->instrs[i].level == level; i++) {
+            for (int j = 0; j < 3; j++)
+                if (k->instrs[i].in[j] >= 0) list_use(k, part, k->instrs[i].in[j], level);
+            list_use(k, part, k->instrs[i].out, level);
+        }
+        part->end_instr = (int16_t)i;
+        for (int s = 0; s < k->num_stores; s++)
+            if (k->stores[s].stage == stage && k->slots[k->stores[s].slot].level == level) list_use(k, part, k->stores[s].slot, level);
+        for (int f = 0; f < k->num_folds && level && k->walk != TT_WALK_CALL; f++)
+            if (k->folds[f].stage == stage) list_use(k, part, k->folds[f].slot, level);
+        n = part->end_use;
+    }
+    tt_part *loads = &k->parts[2 * k->num_stages];
+    loads->first_use = loads->end_use = (int16_t)n;
+    for (int s = 0; s < k->num_slots; s++)
+        if (k->slots[s].level == 0 && k->slots[s].kind == TT_SLOT_LOAD) k->uses[loads->end_use++] = (int16_t)s;
+    return true;
+}
+
 /* Bytes of memory that one run touches: each access once, however many stages look at it. */
 static void count_traffic(tt_kernel *k, const tt_draft *d) {
     int64_t results = 1;
@@ -407,7 +461,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
         if (k->stores[i].stage > stages) stages = k->stores[i].stage;
     k->num_stages = (int16_t)(stages + 1);
     k->weight = (int16_t)(weight < 30000 ? weight : 30000);
-    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled))) return false;
+    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k)) return false;
     if (!assign_buffers(k)) return false;
     while (k->walk == TT_WALK_FLAT && k->arena > 40960 && k->block > 256) {
         k->block /= 2;

@@ -125,6 +125,8 @@ static void free_plan(tt_plan *plan) {
     for (int k = 0; k < p->num_kernels; k++) {
         free(p->kernels[k].slots);
         free(p->kernels[k].instrs);
+        free(p->kernels[k].parts);
+        free(p->kernels[k].uses);
         free(p->kernels[k].accesses);
         free(p->kernels[k].stores);
         free(p->kernels[k].folds);

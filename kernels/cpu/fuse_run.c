@@ -21,7 +21,7 @@ typedef struct {
     char **parts;             /* FOLD, COLUMNS: of each fold, the blocks' results */
     bool direct;              /* every operand lies in place: no need for blocks */
     bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
-    bool interpreted;         /* though there may be compiled functions */
+    bool compiled;            /* asked once: the compiler may bring its functions at any time */
 } job;
 
 /* One thread's view of a kernel at work. */
@@ -32,20 +32,6 @@ typedef struct {
     int which;
 } worker;
 
-/* Where n elements from `at` on lie together; NULL if they do not. */
-static char *in_place(const tt_access *a, const tt_walk *w, int64_t at, int64_t n) {
-    if (a->flat) return w->data + at * w->size;
-    int last = w->ndim - 1;
-    int64_t row = w->shape[last], in_row = at % row, rest = at / row;
-    if (in_row + n > row || (w->strides[last] != w->size && n > 1)) return NULL;
-    char *p = w->data + in_row * w->strides[last];
-    for (int d = last - 1; d >= 0; d--) {
-        p += rest % w->shape[d] * w->strides[d];
-        rest /= w->shape[d];
-    }
-    return p;
-}
-
 static tt_walk walk_of(const job *j, int access) {
     const tt_access *a = &j->k->accesses[access];
     bool rows = a->level == 0 && j->k->walk == TT_WALK_ROWS;
@@ -53,9 +39,34 @@ static tt_walk walk_of(const job *j, int access) {
                   .strides = a->strides, .data = j->data[access]};
 }
 
+/* Where n elements from `at` on lie together; NULL if they do not. */
+static char *in_place(const worker *w, int access, int64_t at, int64_t n) {
+    const tt_access *a = &w->k->accesses[access];
+    if (a->flat) return w->j->data[access] + at * tt_itemsizes[a->dtype];
+    tt_walk x = walk_of(w->j, access);
+    int last = x.ndim - 1;
+    int64_t row = x.shape[last], in_row = at % row, rest = at / row;
+    if (in_row + n > row || (x.strides[last] != x.size && n > 1)) return NULL;
+    char *p = x.data + in_row * x.strides[last];
+    for (int d = last - 1; d >= 0; d--) {
+        p += rest % x.shape[d] * x.strides[d];
+        rest /= x.shape[d];
+    }
+    return p;
+}
+
 static char *buffer_of(const worker *w, int slot) {
     int at = w->k->slots[slot].buffer;
     return at < 0 ? NULL : w->arena + (int64_t)at * 64;
+}
+
+static char *load(const worker *w, int slot, int64_t at, int64_t n) {
+    int access = w->k->slots[slot].index;
+    char *p = in_place(w, access, at, n);
+    if (p) return p;
+    tt_walk x = walk_of(w->j, access);
+    tt_walk_move(&x, at, n, p = buffer_of(w, slot), true);
+    return p;
 }
 
 /* The slots whose place does not depend on the block. */
@@ -79,11 +90,12 @@ static void begin_work(worker *w) {
     }
 }
 
+static const tt_part *part_of(const tt_kernel *k, int stage, int level) { return &k->parts[2 * stage + 1 - level]; }
+
 static void instructions(const worker *w, int stage, int level, int64_t n) {
-    const tt_kernel *k = w->k;
-    for (int i = 0; i < k->num_instrs; i++) {
-        const tt_instr *x = &k->instrs[i];
-        if (x->stage != stage || x->level != level) continue;
+    const tt_part *part = part_of(w->k, stage, level);
+    for (int i = part->first_instr; i < part->end_instr; i++) {
+        const tt_instr *x = &w->k->instrs[i];
         if (x->kind == TT_INSTR_OP) {
             char *p[4] = {w->p[x->out], w->p[x->in[0]], x->in[1] >= 0 ? w->p[x->in[1]] : NULL, x->in[2] >= 0 ? w->p[x->in[2]] : NULL};
             tt_isa->ops[x->op][x->dtype](p, n);
@@ -108,53 +120,41 @@ static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t
         for (int64_t i = 0; i < row; i++) p[i] = v;                         \
     }
 
-/* n elements: each value `row` times */
-static void spread(char *to, const char *value, int64_t row, int64_t n, int size) {
-    switch (size) {
-    case 1: SPREAD(uint8_t) break;
-    case 2: SPREAD(uint16_t) break;
-    case 4: SPREAD(uint32_t) break;
-    default: SPREAD(uint64_t) break;
+/* For each of n elements its row's value. Rows that fill blocks have one value for the whole block and for those that
+ * follow; compiled functions take it as it is. */
+static char *spread(const worker *w, int slot, int64_t n, int64_t in_group) {
+    const tt_kernel *k = w->k;
+    int size = tt_itemsizes[k->slots[slot].dtype];
+    char *value = w->p[k->slots[slot].from], *to = buffer_of(w, slot);
+    int64_t row = k->row < n ? k->row : n;
+    if (w->j->compiled && k->block < 2 * k->row) return value;
+    if (in_group == 0) switch (size) {
+        case 1: SPREAD(uint8_t) break;
+        case 2: SPREAD(uint16_t) break;
+        case 4: SPREAD(uint32_t) break;
+        default: SPREAD(uint64_t) break;
     }
+    return to;
 }
 
-/* Loads of a level before a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
-static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group, bool compiled) {
+/* Finds the slots for a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
+static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group) {
     const tt_kernel *k = w->k;
-    for (int s = 0; s < k->num_slots; s++) {
+    const tt_part *part = part_of(k, stage, level);
+    for (int i = part->first_use; i < part->end_use; i++) {
+        int s = k->uses[i];
         const tt_slot *x = &k->slots[s];
-        if (x->level != level || x->last < stage) continue;
         if (w->j->repeated[s]) continue;
-        if (x->kind == TT_SLOT_LOAD) {
-            tt_walk a = walk_of(w->j, x->index);
-            char *p = in_place(&k->accesses[x->index], &a, at, n);
-            if (!p) tt_walk_move(&a, at, n, p = buffer_of(w, s), true);
-            w->p[s] = p;
-        } else if (x->kind == TT_SLOT_RANDOM) {
-            w->p[s] = draw_block(w, x, buffer_of(w, s), at, n);
-        } else if (x->kind == TT_SLOT_TEMP) {
-            w->p[s] = buffer_of(w, s);
-            if (level == 1 && x->last > x->stage) w->p[s] += in_group * tt_itemsizes[x->dtype];
-        } else if (x->kind == TT_SLOT_ROW && k->slots[x->from].stage < stage) {
-            /* for each row of the group its value; a row that fills blocks has one value for all of them, and there
-             * compiled functions look at that one */
-            if (compiled && k->block < 2 * k->row) {
-                w->p[s] = w->p[x->from];
-                continue;
-            }
-            int size = tt_itemsizes[x->dtype];
-            const char *value = w->p[x->from];
-            char *p = buffer_of(w, s);
-            spread(p, value, k->row < n ? k->row : n, n, size);
-            w->p[s] = p;
-        }
+        if (x->kind == TT_SLOT_LOAD) w->p[s] = load(w, s, at, n);
+        else if (x->kind == TT_SLOT_RANDOM) w->p[s] = draw_block(w, x, buffer_of(w, s), at, n);
+        else if (x->kind == TT_SLOT_ROW) w->p[s] = spread(w, s, n, in_group);
+        else w->p[s] = buffer_of(w, s) + (level == 1 && x->last > x->stage ? in_group * tt_itemsizes[x->dtype] : 0);
     }
     for (int i = 0; i < k->num_stores; i++) { /* a value made in this stage may be made where it belongs */
         const tt_store *x = &k->stores[i];
         const tt_slot *s = &k->slots[x->slot];
         if (x->stage != stage || s->kind != TT_SLOT_TEMP || s->level != level || s->stage != stage || s->last > stage) continue;
-        tt_walk a = walk_of(w->j, x->access);
-        char *p = in_place(&k->accesses[x->access], &a, at, n);
+        char *p = in_place(w, x->access, at, n);
         if (p && w->p[x->slot] == buffer_of(w, x->slot)) w->p[x->slot] = p;
     }
 }
@@ -164,18 +164,17 @@ static void end_block(worker *w, int stage, int level, int64_t at, int64_t n) {
     for (int i = 0; i < k->num_stores; i++) {
         const tt_store *x = &k->stores[i];
         if (x->stage != stage || k->slots[x->slot].level != level) continue;
-        tt_walk a = walk_of(w->j, x->access);
-        char *p = in_place(&k->accesses[x->access], &a, at, n), *from = w->p[x->slot];
+        char *p = in_place(w, x->access, at, n), *from = w->p[x->slot];
         if (p == from) continue;
-        if (p) memcpy(p, from, (size_t)(n * a.size));
-        else tt_walk_move(&a, at, n, from, false);
+        tt_walk to = walk_of(w->j, x->access);
+        if (p) memcpy(p, from, (size_t)(n * to.size));
+        else tt_walk_move(&to, at, n, from, false);
     }
 }
 
 static void work(worker *w, int stage, int64_t at, int64_t n, int64_t in_group) {
-    void (*compiled)(char **, int64_t) = w->j->interpreted ? NULL : (void (*)(char **, int64_t))w->k->compiled[stage];
-    begin_block(w, stage, 1, at, n, in_group, compiled != NULL);
-    if (compiled) compiled(w->p, n);
+    begin_block(w, stage, 1, at, n, in_group);
+    if (w->j->compiled) ((void (*)(char **, int64_t))w->k->compiled[stage])(w->p, n);
     else instructions(w, stage, 1, n);
     end_block(w, stage, 1, at, n);
 }
@@ -198,7 +197,7 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
     const tt_kernel *k = j->k;
     char *slots[MOST_SLOTS];
     worker w;
-    int64_t row = k->shape[k->ndim - 1], most = j->direct && k->compiled[0] && !j->interpreted ? end - begin : k->block;
+    int64_t row = k->shape[k->ndim - 1], most = j->direct && j->compiled ? end - begin : k->block;
     start(&w, j, slots);
     for (int64_t at = begin; at < end;) {
         int64_t n = end - at < most ? end - at : most, in_row = at % row;
@@ -237,6 +236,8 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
     for (int64_t g = begin; g < end; g++) {
         int64_t first = g * together, rows = k->rows - first < together ? k->rows - first : together;
         int64_t at = first * k->row, whole = rows * k->row;
+        const tt_part *loads = &k->parts[2 * k->num_stages];
+        for (int i = loads->first_use; i < loads->end_use; i++) slots[k->uses[i]] = load(&w, k->uses[i], first, rows);
         for (int stage = 0; stage < k->num_stages; stage++) {
             int64_t step = blocks > 1 ? TT_BLOCK : whole;
             for (int64_t done = 0; done < whole; done += step) {
@@ -264,7 +265,7 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
                 tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), parts, blocks, acc, 1);
                 memcpy(w.p[f->out], parts, (size_t)acc);
             }
-            begin_block(&w, stage, 0, first, rows, 0, false);
+            begin_block(&w, stage, 0, first, rows, 0);
             instructions(&w, stage, 0, rows);
             end_block(&w, stage, 0, first, rows);
         }
@@ -414,7 +415,7 @@ static bool is_repeated(const tt_kernel *k, const tt_slot *x) {
 static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
     char *data[MOST_ACCESSES], *parts[TT_FUSE_KERNEL_NODES];
     job j = {.k = k, .data = data, .numbers = numbers, .parts = parts, .direct = true,
-             .interpreted = tt_fuse_setting(TT_FUSE_HOT_RUNS) < 0};
+             .compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0};
     unsigned char busy[256] = {0};
     bool repeated[MOST_SLOTS];
     for (int s = 0; s < k->num_slots; s++) repeated[s] = is_repeated(k, &k->slots[s]);

@@ -55,6 +55,7 @@ void tt_iter_coalesce(tt_iter *it) {
         for (int64_t i = 0; i < n; i++) memcpy(p + i * (int64_t)sizeof value, &value, sizeof value); \
         return;                                                             \
     }                                                                       \
+    _Pragma("GCC unroll 8")                                                 \
     for (int64_t i = 0; i < n; i++) {                                       \
         T value;                                                            \
         memcpy(&value, q + i * step, sizeof value);                         \

@@ -51,6 +51,9 @@ typedef struct tt_slot {
     int32_t buffer;    /* its place in the interpreter's arena, in units of 64 bytes; -1: none */
 } tt_slot;
 
+/* A stage's work of one level: its instructions, and the slots it uses whose place is another for every block. */
+typedef struct tt_part { int16_t first_instr, end_instr, first_use, end_use; } tt_part;
+
 typedef struct tt_access {
     int32_t storage;   /* its number in the recording */
     int16_t dtype;
@@ -98,6 +101,8 @@ typedef struct tt_kernel {
     int64_t arena;           /* bytes the interpreter needs for a thread */
     tt_slot *slots;
     tt_instr *instrs;        /* in order of stage; within a stage level 1 first */
+    tt_part *parts;          /* of each stage two: level 1, level 0; and one that has the loads of level 0 */
+    int16_t *uses;           /* slots, as the parts have them */
     tt_access *accesses;
     tt_store *stores;
     tt_fold *folds;

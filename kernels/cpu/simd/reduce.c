@@ -6,9 +6,9 @@
 _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 #define HALVE(h, JOIN) for (int l = 0; l < h; l++) lane[l] = JOIN(lane[l], lane[l + h]);
 
-/* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b); NONE: what changes no
- * bit of what it is joined to (-0.0 in a sum), for the lanes that are not live. */
-#define REDUCER(name, X, A, MAP, JOIN, NONE)                                                        \
+/* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b); NONE: what joined to
+ * anything leaves it as it is, to the bit (so -0 and not 0 for sums), in lanes without elements. */
+#define REDUCER(name, X, A, MAP, JOIN, NONE)                                                              \
     static void name##_##X##_fold(void *acc, const void *x, int64_t n, const void *param) {         \
         const TT_C_##X *v = x;                                                                      \
         const A *p = param;                                                                         \
@@ -20,10 +20,8 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
             for (; i + TT_LANES <= n; i += TT_LANES)                                                \
                 for (int l = 0; l < TT_LANES; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));    \
             for (int l = 0; i + l < n; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));           \
-        } else {                                                                                    \
-            for (int l = 0; l < TT_LANES; l++) lane[l] = NONE;                                      \
-            for (int l = 0; l < n; l++) lane[l] = MAP(v[l], p[0]);                                  \
-        }                                                                                           \
+        } else                                                                                      \
+            for (int l = 0; l < TT_LANES; l++) lane[l] = l < n ? (A)MAP(v[l], p[0]) : (A)(NONE);    \
         HALVE(16, JOIN) HALVE(8, JOIN) HALVE(4, JOIN) HALVE(2, JOIN) HALVE(1, JOIN)                 \
         *(A *)acc = lane[0];                                                                        \
     }                                                                                               \
@@ -78,6 +76,22 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 /* NaN wins; of equal ones the second. */
 #define LARGER(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
 #define SMALLER(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
+#define LOWEST_b8 0
+#define HIGHEST_b8 1
+#define LOWEST_u8 0
+#define HIGHEST_u8 UINT8_MAX
+#define LOWEST_i8 INT8_MIN
+#define HIGHEST_i8 INT8_MAX
+#define LOWEST_i16 INT16_MIN
+#define HIGHEST_i16 INT16_MAX
+#define LOWEST_i32 INT32_MIN
+#define HIGHEST_i32 INT32_MAX
+#define LOWEST_i64 INT64_MIN
+#define HIGHEST_i64 INT64_MAX
+#define LOWEST_f32 -__builtin_inff()
+#define HIGHEST_f32 __builtin_inff()
+#define LOWEST_f64 -__builtin_inf()
+#define HIGHEST_f64 __builtin_inf()
 #define OR_ZERO(x, p) ((x) == (x) ? (x) : 0)
 #define SQUARE(x, p) ((x) * (x))
 #define IS_NONZERO_f32(x, p) ((x) != 0 ? 1.0f : 0.0f)
@@ -89,11 +103,11 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 #define EXP_f64(x, p) tt_exp_f64((x) - (p))
 
 #define FLOATING(X, A)                                                                              \
-    REDUCER(sum, X, A, ITSELF, PLUS, -(A)0) REDUCER(prod, X, A, ITSELF, TIMES, 1)                             \
-    REDUCER(nansum, X, A, OR_ZERO, PLUS, -(A)0) REDUCER(abssum, X, A, ABS_##X, PLUS, -(A)0)                       \
-    REDUCER(sqsum, X, A, SQUARE, PLUS, -(A)0) REDUCER(maxabs, X, A, ABS_##X, LARGER, -(A)__builtin_inff())               \
-    REDUCER(minabs, X, A, ABS_##X, SMALLER, (A)__builtin_inff()) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS, -(A)0)     \
-    REDUCER(devsq, X, A, DEVIATION, PLUS, -(A)0) REDUCER(expsum, X, A, EXP_##X, PLUS, -(A)0)
+    REDUCER(sum, X, A, ITSELF, PLUS, -0.0) REDUCER(prod, X, A, ITSELF, TIMES, 1)                    \
+    REDUCER(nansum, X, A, OR_ZERO, PLUS, -0.0) REDUCER(abssum, X, A, ABS_##X, PLUS, -0.0)           \
+    REDUCER(sqsum, X, A, SQUARE, PLUS, -0.0) REDUCER(maxabs, X, A, ABS_##X, LARGER, LOWEST_##X)     \
+    REDUCER(minabs, X, A, ABS_##X, SMALLER, HIGHEST_##X) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS, -0.0) \
+    REDUCER(devsq, X, A, DEVIATION, PLUS, -0.0) REDUCER(expsum, X, A, EXP_##X, PLUS, -0.0)
 FLOATING(f32, float)
 FLOATING(f64, double)
 REDUCER(sum, i64, int64_t, ITSELF, PLUS_I64, 0)
@@ -102,25 +116,9 @@ REDUCER(count, b8, int64_t, AS_LONG, PLUS_I64, 0)
 
 #define SAME(a, b) ((a) == (b))
 #define SAME_OR_NAN(a, b) (((a) == (b)) | (((a) != (a)) & ((b) != (b))))
-#define LEAST_b8 0
-#define MOST_b8 1
-#define LEAST_u8 0
-#define MOST_u8 UINT8_MAX
-#define LEAST_i8 INT8_MIN
-#define MOST_i8 INT8_MAX
-#define LEAST_i16 INT16_MIN
-#define MOST_i16 INT16_MAX
-#define LEAST_i32 INT32_MIN
-#define MOST_i32 INT32_MAX
-#define LEAST_i64 INT64_MIN
-#define MOST_i64 INT64_MAX
-#define LEAST_f32 -__builtin_inff()
-#define MOST_f32 __builtin_inff()
-#define LEAST_f64 -__builtin_inf()
-#define MOST_f64 __builtin_inf()
 #define EXTREMES(X, EQUAL)                                                                          \
-    REDUCER(max, X, TT_C_##X, ITSELF, LARGER, LEAST_##X)                                                       \
-    REDUCER(min, X, TT_C_##X, ITSELF, SMALLER, MOST_##X)                                                      \
+    REDUCER(max, X, TT_C_##X, ITSELF, LARGER, LOWEST_##X)                                           \
+    REDUCER(min, X, TT_C_##X, ITSELF, SMALLER, HIGHEST_##X)                                         \
     static int64_t find_##X(const void *x, int64_t n, const void *value) {                          \
         const TT_C_##X *v = x, wanted = *(const TT_C_##X *)value;                                   \
         int64_t i = 0;                                                                              \
