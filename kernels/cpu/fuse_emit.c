@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LONE_ROW 512 /* rows this long are worked on one at a time, so that a row's value is one number */
+#define GROUP 4096   /* elements of such rows that go through a stage together */
+
 typedef struct {
     tt_kernel *k;
     const tt_draft *d;
@@ -275,10 +278,12 @@ static void geometry(tt_kernel *k, const tt_draft *d) {
     for (int i = 0; i < d->nd; i++) *(i < d->kept ? &k->rows : i < reduced_end ? &k->row : &k->inner) *= d->space[i];
     if (d->walk == TT_WALK_CALL) k->row = d->mask;
     k->block = d->numel < TT_BLOCK ? (d->numel + 63) / 64 * 64 : TT_BLOCK;
-    if (d->walk == TT_WALK_ROWS) {
-        int64_t together = TT_BLOCK / k->row;
-        if (k->row >= TT_BLOCK / 2) k->block = k->row < TT_BLOCK ? k->row : TT_BLOCK;
-        else k->block = (together < k->rows ? together : k->rows) * k->row;
+    k->together = 1;
+    if (d->walk == TT_WALK_ROWS && k->row < TT_BLOCK) {
+        bool alone = k->row >= LONE_ROW;
+        k->together = (alone ? GROUP : TT_BLOCK) / k->row;
+        if (k->together > k->rows) k->together = k->rows;
+        k->block = alone ? k->row : k->together * k->row;
     }
 }
 
@@ -297,6 +302,18 @@ static void choose_rows(tt_kernel *k) {
         if (d > 0 && period % k->row == 0 && period / k->row <= together) best = together / (period / k->row) * (period / k->row);
     }
     k->block = best * k->row;
+    k->together = best;
+}
+
+/* Stores, in the order of instructions. */
+static void sort_stores(tt_kernel *k) {
+    for (int i = 1; i < k->num_stores; i++)
+        for (int j = i; j > 0; j--) {
+            tt_store *x = &k->stores[j - 1], *y = &k->stores[j], swap = *x;
+            if (x->stage < y->stage || (x->stage == y->stage && k->slots[x->slot].level >= k->slots[y->slot].level)) break;
+            *x = *y;
+            *y = swap;
+        }
 }
 
 static int by_stage(const void *a, const void *b) {
@@ -322,8 +339,8 @@ typedef struct {
 
 static int units(const tt_kernel *k, const tt_slot *s) {
     int64_t n = k->block;
-    if (s->level == 0) n = k->walk == TT_WALK_ROWS && k->block >= k->row ? k->block / k->row : 1;
-    else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->row > n) n = k->row;
+    if (s->level == 0) n = k->together;
+    else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->walk == TT_WALK_ROWS) n = k->together * k->row;
     if (s->kind == TT_SLOT_RANDOM) n += 128; /* whole groups of them */
     return (int)((n * tt_itemsizes[s->dtype] + 63) / 64);
 }
@@ -390,7 +407,7 @@ static void list_use(tt_kernel *k, tt_part *part, int slot, int level) {
 
 /* What each part of the work uses. */
 static bool list_parts(tt_kernel *k) {
-    int most = 4 * k->num_instrs + k->num_stores + k->num_folds + k->num_slots, i = 0, n = 0;
+    int most = 4 * k->num_instrs + k->num_stores + k->num_folds + k->num_slots, i = 0, n = 0, s = 0;
     k->parts = calloc(2 * (size_t)k->num_stages + 1, sizeof *k->parts);
     k->uses = malloc(sizeof *k->uses * ((size_t)most + 1));
     if (!k->parts || !k->uses) return false;
@@ -405,16 +422,18 @@ static bool list_parts(tt_kernel *k) {
             list_use(k, part, k->instrs[i].out, level);
         }
         part->end_instr = (int16_t)i;
-        for (int s = 0; s < k->num_stores; s++)
-            if (k->stores[s].stage == stage && k->slots[k->stores[s].slot].level == level) list_use(k, part, k->stores[s].slot, level);
+        part->first_store = (int16_t)s;
+        for (; s < k->num_stores && k->stores[s].stage == stage && k->slots[k->stores[s].slot].level == level; s++)
+            list_use(k, part, k->stores[s].slot, level);
+        part->end_store = (int16_t)s;
         for (int f = 0; f < k->num_folds && level && k->walk != TT_WALK_CALL; f++)
             if (k->folds[f].stage == stage) list_use(k, part, k->folds[f].slot, level);
         n = part->end_use;
     }
     tt_part *loads = &k->parts[2 * k->num_stages];
     loads->first_use = loads->end_use = (int16_t)n;
-    for (int s = 0; s < k->num_slots; s++)
-        if (k->slots[s].level == 0 && k->slots[s].kind == TT_SLOT_LOAD) k->uses[loads->end_use++] = (int16_t)s;
+    for (int j = 0; j < k->num_slots; j++)
+        if (k->slots[j].level == 0 && k->slots[j].kind == TT_SLOT_LOAD) k->uses[loads->end_use++] = (int16_t)j;
     return true;
 }
 
@@ -447,6 +466,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     coalesce(k, d);
     choose_rows(k);
     count_traffic(k, d);
+    sort_stores(k);
     if (k->num_instrs) qsort(k->instrs, (size_t)k->num_instrs, sizeof *k->instrs, by_stage);
     int stages = 0, weight = k->num_accesses;
     for (int i = 0; i < k->num_instrs; i++) {

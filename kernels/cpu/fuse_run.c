@@ -6,6 +6,7 @@
 #include <time.h>
 
 #define ROW 512      /* as in iterate.c: rows this long are not mixed in a block, so that most operands lie in place */
+#define SHORT 16     /* rows up to this are reduced side by side */
 #define WORK 65536   /* additions that are worth a thread */
 #define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
 #define MOST_ACCESSES (3 * TT_FUSE_KERNEL_NODES)
@@ -85,7 +86,7 @@ static void begin_work(worker *w) {
             const tt_number *c = &w->j->numbers[x->index];
             tt_isa->casts[c->dtype][x->dtype](p, &c->bits, 1);
         } else memcpy(p, w->j->data[x->index], (size_t)size);
-        int64_t n = x->level ? k->block : k->block >= k->row ? k->block / k->row : 1;
+        int64_t n = x->level ? k->block : k->together;
         if (n > 1) tt_move(p + size, size, p, 0, n - 1, size);
     }
 }
@@ -120,15 +121,15 @@ static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t
         for (int64_t i = 0; i < row; i++) p[i] = v;                         \
     }
 
-/* For each of n elements its row's value. Rows that fill blocks have one value for the whole block and for those that
- * follow; compiled functions take it as it is. */
+/* For each of n elements its row's value. Rows worked on one at a time have one value for the whole block and for those
+ * that follow; compiled functions take it as it is. */
 static char *spread(const worker *w, int slot, int64_t n, int64_t in_group) {
     const tt_kernel *k = w->k;
     int size = tt_itemsizes[k->slots[slot].dtype];
-    char *value = w->p[k->slots[slot].from], *to = buffer_of(w, slot);
+    char *value = w->p[k->slots[slot].from] + in_group / k->row * size, *to = buffer_of(w, slot);
     int64_t row = k->row < n ? k->row : n;
     if (w->j->compiled && k->block < 2 * k->row) return value;
-    if (in_group == 0) switch (size) {
+    if (in_group % k->row == 0) switch (size) {
         case 1: SPREAD(uint8_t) break;
         case 2: SPREAD(uint16_t) break;
         case 4: SPREAD(uint32_t) break;
@@ -150,20 +151,19 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
         else if (x->kind == TT_SLOT_ROW) w->p[s] = spread(w, s, n, in_group);
         else w->p[s] = buffer_of(w, s) + (level == 1 && x->last > x->stage ? in_group * tt_itemsizes[x->dtype] : 0);
     }
-    for (int i = 0; i < k->num_stores; i++) { /* a value made in this stage may be made where it belongs */
+    for (int i = part->first_store; i < part->end_store; i++) { /* a value made in this stage may be made where it belongs */
         const tt_store *x = &k->stores[i];
         const tt_slot *s = &k->slots[x->slot];
-        if (x->stage != stage || s->kind != TT_SLOT_TEMP || s->level != level || s->stage != stage || s->last > stage) continue;
+        if (s->kind != TT_SLOT_TEMP || s->stage != stage || s->last > stage) continue;
         char *p = in_place(w, x->access, at, n);
         if (p && w->p[x->slot] == buffer_of(w, x->slot)) w->p[x->slot] = p;
     }
 }
 
 static void end_block(worker *w, int stage, int level, int64_t at, int64_t n) {
-    const tt_kernel *k = w->k;
-    for (int i = 0; i < k->num_stores; i++) {
-        const tt_store *x = &k->stores[i];
-        if (x->stage != stage || k->slots[x->slot].level != level) continue;
+    const tt_part *part = part_of(w->k, stage, level);
+    for (int i = part->first_store; i < part->end_store; i++) {
+        const tt_store *x = &w->k->stores[i];
         char *p = in_place(w, x->access, at, n), *from = w->p[x->slot];
         if (p == from) continue;
         tt_walk to = walk_of(w->j, x->access);
@@ -208,7 +208,7 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
-/* Rows of fewer elements than there are lanes: their first elements side by side, then their second ones, and so on, so
+/* Rows of few elements: their first elements side by side, then their second ones, and so on, so
  * that all rows go through the tree together. */
 static void fold_short(const worker *w, const tt_reducer *r, int64_t rows, const char *x, int size, char *out, int acc,
                        const char *param) {
@@ -226,12 +226,30 @@ static void fold_short(const worker *w, const tt_reducer *r, int64_t rows, const
     memcpy(out, lanes, (size_t)pitch);
 }
 
+/* Reduces the n elements of a block: rows from number q of the group on, or part of one. */
+static void fold_block(const worker *w, const tt_fold *f, int64_t q, int64_t done, int64_t n) {
+    const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
+    int size = tt_itemsizes[f->dtype], acc = tt_itemsizes[f->acc];
+    const char *param = f->param >= 0 ? w->p[f->param] + q * acc : NULL, *x = w->p[f->slot];
+    char *out = w->p[f->out] + q * acc;
+    int64_t row = w->k->row;
+    if (row > TT_BLOCK) r->fold(w->arena + (int64_t)f->partials * 64 + done / TT_BLOCK * acc, x, n, param);
+    else if (row <= SHORT && n >= 8 * row) fold_short(w, r, n / row, x, size, out, acc, param);
+    else
+        for (; n > 0; n -= row) {
+            r->fold(out, x, row, param);
+            out += acc;
+            x += row * size;
+            if (param) param += acc;
+        }
+}
+
 static void rows_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const tt_kernel *k = j->k;
     char *slots[MOST_SLOTS];
     worker w;
-    int64_t together = k->block >= k->row ? k->block / k->row : 1, blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+    int64_t together = k->together, blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
     start(&w, j, slots);
     for (int64_t g = begin; g < end; g++) {
         int64_t first = g * together, rows = k->rows - first < together ? k->rows - first : together;
@@ -239,23 +257,11 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
         const tt_part *loads = &k->parts[2 * k->num_stages];
         for (int i = loads->first_use; i < loads->end_use; i++) slots[k->uses[i]] = load(&w, k->uses[i], first, rows);
         for (int stage = 0; stage < k->num_stages; stage++) {
-            int64_t step = blocks > 1 ? TT_BLOCK : whole;
-            for (int64_t done = 0; done < whole; done += step) {
-                int64_t n = whole - done < step ? whole - done : step;
-                work(&w, stage, at + done, n, blocks > 1 ? done : 0);
-                for (int i = 0; i < k->num_folds; i++) {
-                    const tt_fold *f = &k->folds[i];
-                    if (f->stage != stage) continue;
-                    const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
-                    int size = tt_itemsizes[f->dtype], acc = tt_itemsizes[f->acc];
-                    const char *param = f->param >= 0 ? w.p[f->param] : NULL;
-                    if (blocks > 1) r->fold(w.arena + (int64_t)f->partials * 64 + done / TT_BLOCK * acc, w.p[f->slot], n, param);
-                    else if (k->row < TT_LANES && rows >= 8)
-                        fold_short(&w, r, rows, w.p[f->slot], size, w.p[f->out], acc, param);
-                    else
-                        for (int64_t q = 0; q < rows; q++)
-                            r->fold(w.p[f->out] + q * acc, w.p[f->slot] + q * k->row * size, k->row, param ? param + q * acc : NULL);
-                }
+            for (int64_t done = 0; done < whole; done += k->block) {
+                int64_t n = whole - done < k->block ? whole - done : k->block, q = done / k->row;
+                work(&w, stage, at + done, n, done);
+                for (int i = 0; i < k->num_folds; i++)
+                    if (k->folds[i].stage == stage) fold_block(&w, &k->folds[i], q, done, n);
             }
             for (int i = 0; i < k->num_folds && blocks > 1; i++) {
                 const tt_fold *f = &k->folds[i];
@@ -399,7 +405,7 @@ static int threads_for(int64_t work) {
 /* Does every block see the same elements of the slot? Blocks begin at multiples of their length in these walks. */
 static bool is_repeated(const tt_kernel *k, const tt_slot *x) {
     if (x->kind != TT_SLOT_LOAD || x->level == 0 || (k->walk != TT_WALK_FLAT && k->walk != TT_WALK_ROWS)) return false;
-    if (k->shape[k->ndim - 1] >= ROW || (k->walk == TT_WALK_ROWS && k->block < k->row)) return false;
+    if (k->walk == TT_WALK_ROWS ? k->block < k->row : k->shape[k->ndim - 1] >= ROW) return false;
     const tt_access *a = &k->accesses[x->index];
     int d = 0;
     int64_t period = 1;
@@ -437,9 +443,8 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     if (k->walk == TT_WALK_FLAT) {
         grain = (grain + TT_BLOCK - 1) / TT_BLOCK * TT_BLOCK;
     } else if (k->walk == TT_WALK_ROWS) {
-        int64_t together = k->block >= k->row ? k->block / k->row : 1;
-        units = (k->rows + together - 1) / together;
-        grain /= together * k->row;
+        units = (k->rows + k->together - 1) / k->together;
+        grain /= k->together * k->row;
         range = rows_range;
     } else {
         bool fold = k->walk == TT_WALK_FOLD;
@@ -450,7 +455,7 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     if (grain < 1) grain = 1;
     j.num_arenas = threads_for((units + grain - 1) / grain);
     int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * TILE * 8 : 0;
-    if (k->walk == TT_WALK_ROWS && k->row < TT_LANES) extra = 2 * k->block * 8; /* see fold_short */
+    if (k->walk == TT_WALK_ROWS && k->row <= SHORT) extra = 2 * k->block * 8; /* see fold_short */
     j.arena_size = (k->arena + extra + 127) / 64 * 64;
     int64_t need = 0, at;
     if (k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS)

@@ -52,7 +52,7 @@ typedef struct tt_slot {
 } tt_slot;
 
 /* A stage's work of one level: its instructions, and the slots it uses whose place is another for every block. */
-typedef struct tt_part { int16_t first_instr, end_instr, first_use, end_use; } tt_part;
+typedef struct tt_part { int16_t first_instr, end_instr, first_use, end_use, first_store, end_store; } tt_part;
 
 typedef struct tt_access {
     int32_t storage;   /* its number in the recording */
@@ -98,6 +98,7 @@ typedef struct tt_kernel {
     int64_t rows, row;       /* ROWS, FOLD; COLUMNS: rows = outer, row = reduced, inner = kept inside */
     int64_t inner;
     int64_t block;           /* elements (ROWS: of whole rows, if shorter) that are worked on at a time, at most */
+    int64_t together;        /* ROWS: so many rows go through a stage before the next one begins */
     int64_t arena;           /* bytes the interpreter needs for a thread */
     tt_slot *slots;
     tt_instr *instrs;        /* in order of stage; within a stage level 1 first */
