@@ -94,7 +94,7 @@ static tt_array *softmax(const char *op, tt_array *a, tt_array *y, int dim, int 
     for (int d = dim + 1; d < a->ndim; d++) inner *= a->shape[d];
     plain p[2] = {{0}};
     tt_array *out = NULL;
-    if (TT_RECORDING && a->numel && inner == 1 && n >= SHORT && (out = tt_record_softmax(a, y, dim, log))) return out;
+    if (tt_worth_recording(a) && inner == 1 && n >= SHORT && (out = tt_record_softmax(a, y, dim, log))) return out;
     if (!tt_ready(a) || (y && !tt_ready(y))) return tt_decline();
     if (take(&p[0], a, dtype) && take(&p[1], y, dtype) && (out = tt_empty(dtype, a->ndim, a->shape)) && out->numel) {
         softmax_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), n, inner,
@@ -162,7 +162,7 @@ tt_array *tt_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, doubl
     const char *op = rms ? "rms_norm" : "layer_norm";
     int64_t rows, n, shape[TT_MAX_NDIM];
     stats[0] = stats[1] = NULL;
-    if (!tt_current(x) || (weight && !tt_current(weight)) || (bias && !tt_current(bias))) return tt_decline();
+    if (!tt_ready(x) || (weight && !tt_ready(weight)) || (bias && !tt_ready(bias))) return tt_decline();
     if (!is_float(op, x)) return NULL;
     if (!split_rows(x, dims, &rows, &n))
         return tt_fail(TT_RUNTIME_ERROR, "%s: normalized_shape has %d dimensions, input only %d", op, dims, x->ndim);
@@ -170,8 +170,6 @@ tt_array *tt_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, doubl
     int dtype = tt_compute_dtype(x->dtype);
     plain p[3] = {{0}};
     tt_array *out = NULL;
-    if (TT_RECORDING && x->numel && n >= SHORT && (out = tt_record_norm(x, weight, bias, dims, eps, rms, stats))) return out;
-    if (!tt_ready(x) || (weight && !tt_ready(weight)) || (bias && !tt_ready(bias))) return tt_decline();
     for (int d = 0; d < x->ndim; d++) shape[d] = d < x->ndim - dims ? x->shape[d] : 1;
     if (take(&p[0], x, dtype) && take(&p[1], weight, dtype) && take(&p[2], bias, dtype) &&
         (stats[0] = tt_empty(dtype, x->ndim, shape)) && (rms || (stats[1] = tt_empty(dtype, x->ndim, shape))) &&
@@ -192,14 +190,12 @@ tt_array *tt_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, doubl
 
 tt_array *tt_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *rstd, tt_array *mean, int dims) {
     int64_t rows, n;
-    if (!tt_current(g) || !tt_current(x) || (weight && !tt_current(weight))) return tt_decline();
+    if (!tt_ready(g) || !tt_ready(x) || (weight && !tt_ready(weight)) || !tt_ready(rstd) || (mean && !tt_ready(mean)))
+        return tt_decline();
     if (!tt_same_shape(g, x) || !split_rows(x, dims, &rows, &n)) return tt_decline();
     int dtype = rstd->dtype;
     plain p[3] = {{0}};
     tt_array *out = NULL;
-    if (TT_RECORDING && x->numel && n >= SHORT && (out = tt_record_norm_backward(g, x, weight, rstd, mean, dims))) return out;
-    if (!tt_ready(g) || !tt_ready(x) || (weight && !tt_ready(weight)) || !tt_ready(rstd) || (mean && !tt_ready(mean)))
-        return tt_decline();
     if (take(&p[0], g, dtype) && take(&p[1], x, dtype) && take(&p[2], weight, dtype) &&
         (out = tt_empty(dtype, x->ndim, x->shape)) && rows) {
         norm_job j = {loops_of(dtype), out->data, mean ? mean->data : NULL, rstd->data, data_of(&p[0]), data_of(&p[1]),
@@ -236,14 +232,14 @@ static void column_range(void *context, int64_t begin, int64_t end) {
 
 tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mean, int dims) {
     int64_t rows, n;
-    if (!tt_current(g) || !tt_current(x) || !tt_same_shape(g, x) || !split_rows(g, dims, &rows, &n)) return tt_decline();
+    if (!tt_ready(g) || !tt_ready(x) || !tt_ready(rstd) || (mean && !tt_ready(mean)) || !tt_same_shape(g, x) ||
+        !split_rows(g, dims, &rows, &n))
+        return tt_decline();
     int dtype = rstd->dtype, size = tt_itemsizes[dtype];
     int64_t blocks = (rows + TT_BLOCK - 1) / TT_BLOCK;
     plain p[2] = {{0}};
     tt_array *out = NULL;
     char *parts = NULL;
-    if (TT_RECORDING && x->numel && (out = tt_record_norm_weight(g, x, rstd, mean, dims))) return out;
-    if (!tt_ready(g) || !tt_ready(x) || !tt_ready(rstd) || (mean && !tt_ready(mean))) return tt_decline();
     if (take(&p[0], g, dtype) && take(&p[1], x, dtype) && (out = tt_empty(dtype, dims, g->shape + g->ndim - dims)) &&
         out->numel) {
         column_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), mean ? mean->data : NULL,

@@ -40,6 +40,3 @@ typedef struct { tt_nn_loops f32, f64; } tt_nn_table;
 
 /* nn_record.c: in fused mode. NULL: not recorded, the caller settles its operands and computes. */
 tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log);
-tt_array *tt_record_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, double eps, bool rms, tt_array **stats);
-tt_array *tt_record_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *rstd, tt_array *mean, int dims);
-tt_array *tt_record_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mean, int dims);

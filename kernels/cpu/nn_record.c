@@ -1,4 +1,4 @@
-/* Fused mode: softmax, normalisation, variances and logsumexp recorded as elementwise operators and reductions.
+/* Fused mode: softmax, variances and logsumexp recorded as elementwise operators and reductions.
  *
  * Note [Rows, recorded]
  * What is recorded here and the loops of simd/nn.c do the same arithmetic on every row: the half types are computed in
@@ -7,9 +7,10 @@
  * operator, over the same rows, becomes one kernel with it. Whoever changes one side must change the other;
  * tests/fuse/test_rows.py compares them.
  *
- * Rows that do not lie in memory one after another (softmax down columns) are left to the eager kernels, and so are the
- * losses of nn.c: cross_entropy reads each row's target and raises for one that is no class. Its one pass over the rows
- * would not become less. */
+ * That pays where the rows are still to be computed, and so need not be written first: see tt_worth_recording. Rows that
+ * do not lie in memory one after another (softmax down columns) are left to the eager kernels, and so are normalisation
+ * and the losses of nn.c: each is one pass over its rows that keeps them in L1, and recorded they were measured to take
+ * up to twice as long. (cross_entropy would also have to raise for a target that is no class.) */
 #include "fuse.h"
 #include "nn.h"
 #include "api/reduce.h"
@@ -26,6 +27,12 @@ typedef struct {
     tt_array *made[MOST];
     bool failed;
 } recipe;
+
+bool tt_worth_recording(const tt_array *a) {
+    if (!TT_RECORDING || !a->numel) return false;
+    const tt_pending *p = __atomic_load_n(&a->storage->pending, __ATOMIC_ACQUIRE);
+    return p && p->written;
+}
 
 static recipe begin(const tt_array *a, int64_t mask) {
     recipe r = {.dtype = tt_compute_dtype(a->dtype), .mask = mask, .n = 1};
@@ -101,55 +108,6 @@ tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log) {
         if (log) apply(&r, TT_OP_sub, out, d, apply(&r, TT_OP_log, NULL, sum, NULL));
         else apply(&r, TT_OP_mul, out, e, apply(&r, TT_OP_reciprocal, NULL, sum, NULL));
     }
-    return end(&r, out);
-}
-
-/* The dimensions of a row: the last ones. */
-static int64_t last(const tt_array *x, int dims) { return ((int64_t)1 << x->ndim) - ((int64_t)1 << (x->ndim - dims)); }
-
-tt_array *tt_record_norm(tt_array *x, tt_array *weight, tt_array *bias, int dims, double eps, bool rms, tt_array **stats) {
-    recipe r = begin(x, last(x, dims));
-    tt_array *out = tt_empty(x->dtype, x->ndim, x->shape), *rstd = tt_empty(r.dtype, x->ndim, r.shape), *mean = NULL;
-    r.failed = !out || !rstd || (!rms && !(mean = tt_empty(r.dtype, x->ndim, r.shape)));
-    tt_array *d = x = rows_of(&r, x);
-    if (!rms) d = apply(&r, TT_OP_sub, NULL, x, with_number(&r, TT_OP_div, mean, fold(&r, TT_RED_SUM, x, NULL), (double)r.n));
-    tt_array *v = with_number(&r, TT_OP_div, NULL, fold(&r, TT_RED_SUM, apply(&r, TT_OP_mul, NULL, d, d), NULL), (double)r.n);
-    apply(&r, TT_OP_rsqrt, rstd, with_number(&r, TT_OP_add, NULL, v, eps), NULL);
-    tt_array *h = apply(&r, TT_OP_mul, weight || bias ? NULL : out, d, rstd);
-    if (weight) h = apply(&r, TT_OP_mul, bias ? NULL : out, h, weight);
-    if (bias) apply(&r, TT_OP_add, out, h, bias);
-    if (!(out = end(&r, out))) {
-        if (rstd) tt_free(rstd);
-        if (mean) tt_free(mean);
-        return NULL;
-    }
-    stats[0] = rstd;
-    stats[1] = mean;
-    return out;
-}
-
-/* The normalised rows. */
-static tt_array *normalised(recipe *r, tt_array *x, tt_array *rstd, tt_array *mean) {
-    return apply(r, TT_OP_mul, NULL, mean ? apply(r, TT_OP_sub, NULL, x, mean) : x, rstd);
-}
-
-tt_array *tt_record_norm_backward(tt_array *g, tt_array *x, tt_array *weight, tt_array *rstd, tt_array *mean, int dims) {
-    recipe r = begin(x, last(x, dims));
-    tt_array *out = tt_empty(x->dtype, x->ndim, x->shape);
-    r.failed = !out;
-    tt_array *h = normalised(&r, x, rstd, mean), *d = weight ? apply(&r, TT_OP_mul, NULL, g, weight) : rows_of(&r, g);
-    tt_array *mh = with_number(&r, TT_OP_div, NULL, fold(&r, TT_RED_SUM, apply(&r, TT_OP_mul, NULL, d, h), NULL), (double)r.n);
-    if (mean)
-        d = apply(&r, TT_OP_sub, NULL, d, with_number(&r, TT_OP_div, NULL, fold(&r, TT_RED_SUM, d, NULL), (double)r.n));
-    apply(&r, TT_OP_mul, out, apply(&r, TT_OP_sub, NULL, d, apply(&r, TT_OP_mul, NULL, h, mh)), rstd);
-    return end(&r, out);
-}
-
-tt_array *tt_record_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mean, int dims) {
-    recipe r = begin(x, last(x, dims));
-    tt_array *product = apply(&r, TT_OP_mul, NULL, g, normalised(&r, x, rstd, mean));
-    int64_t leading = ((int64_t)1 << (x->ndim - dims)) - 1;
-    tt_array *out = r.failed ? NULL : tt_reduce(tt_reduce_code("sum"), product, 2, leading, 0, g->dtype);
     return end(&r, out);
 }
 

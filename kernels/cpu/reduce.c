@@ -284,7 +284,7 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
         return tt_fail(TT_RUNTIME_ERROR, "%s: std and var only support floating point and complex dtypes, got %s", name,
                        tt_dtype_names[a->dtype]);
     int read = tt_compute_dtype(a->dtype);
-    tt_array *out = TT_RECORDING && a->numel ? tt_record_var(a, mask, correction, root) : NULL;
+    tt_array *out = tt_worth_recording(a) ? tt_record_var(a, mask, correction, root) : NULL;
     if (out) return shaped(out, a, mask, keepdim);
     if (!tt_ready(a)) return tt_decline();
     out = tt_empty(a->dtype, result_shape(a, mask, keepdim, shape), shape);
@@ -319,7 +319,7 @@ tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
     if (!dims_mask("logsumexp", a, how, dims, &mask)) return NULL;
     if (a->dtype < TT_F16) return want_floating("logsumexp", a->dtype);
     int read = tt_compute_dtype(a->dtype);
-    tt_array *out = TT_RECORDING && a->numel ? tt_record_logsumexp(a, mask) : NULL;
+    tt_array *out = tt_worth_recording(a) ? tt_record_logsumexp(a, mask) : NULL;
     if (out) return shaped(out, a, mask, keepdim);
     if (!tt_ready(a)) return tt_decline();
     out = tt_empty(a->dtype, result_shape(a, mask, keepdim, shape), shape);

@@ -46,6 +46,8 @@ const tt_reducer *tt_get_reducer(int reducer, int dtype); /* NULL where there is
 const tt_reduce_table *tt_get_reduce_table(void);
 
 /* nn_record.c: in fused mode; the result keeps its dimensions. NULL: not recorded. */
+/* Are there elements, and is it this recording that has yet to compute them? */
+bool tt_worth_recording(const tt_array *a);
 tt_array *tt_record_var(tt_array *a, int64_t mask, double correction, bool root);
 tt_array *tt_record_logsumexp(tt_array *a, int64_t mask);
 
