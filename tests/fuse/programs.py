@@ -5,6 +5,7 @@ of it is text: a failing case shrinks to a short listing, which is a script. A l
 exception is a result like any other, and must have changed nothing.
 """
 
+import contextlib
 import functools
 import math
 import warnings
@@ -107,32 +108,66 @@ class Program:
                 text += [f"    {line.text}"]
         return "\n" + "\n".join(text) + "\n"
 
+    def scope(self, call=0):
+        """The names that the lines may use, leaves among them: with other values at every call."""
+        def another(shape, dtype="float32", kind="mild", layout="contiguous", grad=False, seed=0):
+            return leaf(shape, dtype, kind, layout, grad, seed + 100 * call)
+
+        found = dict(NAMES, leaf=another)
+        for line in self.leaves:
+            exec(line.code, found)
+        return found
+
+    def do(self, scope, mode):
+        """Runs the lines inside the context manager ``mode``; the exceptions, as {line number: text}."""
+        raised, number = {}, -1
+        try:
+            with mode:
+                for number, line in enumerate(self.lines):  # noqa: B007 (read after an exception)
+                    try:
+                        exec(line.code, scope)
+                    except (*RAISED, NameError) as exc:
+                        if self.stops:
+                            raise
+                        raised[number] = described(exc)
+        except (*RAISED, NameError) as exc:
+            raised[number] = described(exc)
+        return raised
+
     def run(self, mode):
         """Runs the lines inside the context manager ``mode``. Gives every name that is left, and under ``raised`` the
-        exceptions, as {line number: text}."""
+        exceptions."""
         tinytorch.manual_seed(0)
-        scope = dict(NAMES, leaf=leaf)
-        raised = {}
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            for line in self.leaves:
-                exec(line.code, scope)
-            if self.stops:
-                number = -1
-                try:
-                    with mode:
-                        for number, line in enumerate(self.lines):  # noqa: B007 (read after an exception)
-                            exec(line.code, scope)
-                except (*RAISED, NameError) as exc:
-                    raised[number] = described(exc)
-            else:
-                with mode:
-                    for number, line in enumerate(self.lines):
-                        try:
-                            exec(line.code, scope)
-                        except (*RAISED, NameError) as exc:
-                            raised[number] = described(exc)
+        with quiet():
+            scope = self.scope()
+            raised = self.do(scope, mode)
         return {name: value for name, value in scope.items() if name[0] == "v"} | {"raised": raised}
+
+    def calls(self, wrap, count):
+        """The lines as a function of the leaves, made by ``wrap`` into another, and called ``count`` times. For every
+        call the tensors that are left and its arguments, as they are after it."""
+        names = [line.text.split()[0] for line in self.leaves]
+
+        def function(*leaves):
+            scope = dict(NAMES, **dict(zip(names, leaves)))
+            self.do(scope, contextlib.nullcontext())
+            return tuple(v for n, v in scope.items() if isinstance(v, tinytorch.Tensor) and n not in names)
+
+        called, found = wrap(function), []
+        with quiet():
+            for call in range(count):
+                tinytorch.manual_seed(call)
+                scope = self.scope(call)
+                leaves = [scope[name] for name in names]
+                found.append({f"call {call}, {k}": t for k, t in enumerate((*called(*leaves), *leaves))})
+        return found
+
+
+@contextlib.contextmanager
+def quiet():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def described(exc):
@@ -354,18 +389,17 @@ LARGE = ((2, 151, 251), (70001,), (40, 3, 601), (30011, 3))
 
 
 @st.composite
-def programs(draw, families=SMALL, derivatives=False, kinds=("mild", "wild", "positive"), steps=24):
-    """Programs on leaves whose shapes come from one of ``families``."""
+def programs(draw, families=SMALL, derivatives=False, kinds=("mild", "wild", "positive"), steps=24, without=()):
+    """Programs on leaves whose shapes come from one of ``families``, of steps of every kind but ``without``."""
     author = Author(draw)
     family = author.one_of(families)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quiet():
         tinytorch.manual_seed(0)
         for _ in range(draw(st.integers(1, 5))):
             author.leaf(family, kinds, derivatives)
         leaves, author.lines = author.lines, []
         weights = DERIVATIVES if derivatives else FORWARD
-        bag = [name for name, weight in weights.items() for _ in range(weight)]
+        bag = [name for name, weight in weights.items() if name not in without for _ in range(weight)]
         for _ in range(draw(st.integers(1, steps))):
             getattr(author, author.one_of(bag))()
         if derivatives:

@@ -24,6 +24,7 @@ class Way:
     threads: int = 2
     isa: str = NATIVE
     compiled: bool = False
+    step: bool = False  # every operator at once, by itself
 
     @contextlib.contextmanager
     def settings(self):
@@ -46,7 +47,7 @@ def available():
 
 
 ISAS = available()
-INTERPRETED = [Way(threads, isa) for isa in ISAS for threads in (1, 2, 7)]
+INTERPRETED = [*(Way(threads, isa) for isa in ISAS for threads in (1, 2, 7)), Way(step=True)]
 
 
 def compiled(isa=NATIVE):
@@ -59,7 +60,7 @@ def check(program, ways):
     wanted = snapshot(program.run(contextlib.nullcontext()))
     for way in ways:
         with way.settings():
-            found = [program.run(tinytorch.fuse())]
+            found = [program.run(tinytorch.fuse(step=way.step))]
             if way.compiled:
                 fuse.wait()
                 found.append(program.run(tinytorch.fuse()))
@@ -118,6 +119,17 @@ def test_derivatives_beyond_a_block(program):
 @given(programs(LARGE, derivatives=True))
 def test_several_threads_at_work(program):
     check(program, INTERPRETED)
+
+
+@drawing(100)
+@given(programs(SMALL + BLOCKS, without=("share",)))
+def test_pure_functions(program):
+    """Calls of the program as a pure function are replayed where they can be, and run where they cannot."""
+    wanted = [snapshot(found) for found in program.calls(lambda fn: fn, 5)]
+    with tinytorch.config(fuse_hot=-1):
+        got = [snapshot(found) for found in program.calls(lambda fn: tinytorch.fuse(fn, pure=True), 5)]
+    told = [line for w, g in zip(wanted, got) for line in differences(w, g)]
+    assert not told, "\n".join(told)
 
 
 # ---- Compiled.
