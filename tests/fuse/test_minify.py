@@ -21,14 +21,14 @@ from tinytorch.fuse.case import Case, from_recording
 FAULT = """
     import json, tinytorch as torch
     from tinytorch.fuse import codegen
-    right = codegen.Plan._expression
+    right = codegen.Stage.expression
 
     def put(name, wrong, needs=()):
         '''Generated code computes `wrong`, of the right expression, for an operator, beside those of `needs`.'''
         def expression(self, instr):
-            text, names = right(self, instr), {i.name for i in self.stage.instrs}
+            text, names = right(self, instr), {i.name for i in self.instrs}
             return wrong.format(text) if instr.name == name and names >= set(needs) else text
-        codegen.Plan._expression = expression
+        codegen.Stage.expression = expression
 
     def tell(found):
         print(json.dumps({"script": found.script, "tier": found.tier, "operators": found.operators,

@@ -136,14 +136,18 @@ class Stage:
         what = f"{instr.dtype} as {instr.to}" if instr.name == "cast" else instr.dtype
         return f"{self.names[instr.out]} = {instr.name}({arguments})  {what}"
 
-    def value(self, instr: Instr) -> str:
-        """The statement that computes an instruction."""
-        value = ", ".join(self.names[s] for s in instr.inputs)
-        if instr.name == "cast" and instr.dtype != instr.to:
-            value = f"tt_cast_{instr.dtype}_{instr.to}({value})"
-        elif instr.name not in ("cast", "move"):
-            value = f"tt_{instr.name}_{instr.dtype}({value})"
-        return f"const {self.c_type(instr.out)} {self.names[instr.out]} = {value};"
+    def expression(self, instr: Instr) -> str:
+        """What an instruction computes."""
+        arguments = ", ".join(self.names[s] for s in instr.inputs)
+        if instr.name == "move" or (instr.name == "cast" and instr.dtype == instr.to):
+            return arguments
+        if instr.name == "cast":
+            return f"tt_cast_{instr.dtype}_{instr.to}({arguments})"
+        return f"tt_{instr.name}_{instr.dtype}({arguments})"
+
+    def statement(self, instr: Instr) -> str:
+        """The variable that an instruction makes."""
+        return f"const {self.c_type(instr.out)} {self.names[instr.out]} = {self.expression(instr)};"
 
     def function(self) -> list[str]:
         """The lines of the stage's function."""
@@ -156,7 +160,7 @@ class Stage:
             head.append(f"    {self.c_type(s)} *out_{s} = ({self.c_type(s)} *)slot[{s}];")
         for s in self.ones:
             head.append(f"    const {self.c_type(s)} {self.names[s]} = *(const {self.c_type(s)} *)slot[{s}];")
-        head += [f"    {self.value(instr)}" for instr in self.first]
+        head += [f"    {self.statement(instr)}" for instr in self.first]
         plan = Plan(self, cut((i for i in self.instrs if i.out not in self.scalars), frozenset(self.outputs)))
         if len(plan.loops) == 1 and not plan.loops[0].alone:
             return [*head, *plan.loop(0, "    ", "n"), "}"]
@@ -240,7 +244,7 @@ class Plan:
         late = [s for s, w in self.write.items() if w == at and s not in here]
         reads = {s for i in loop.instrs for s in i.inputs}.union(late) - here - stage.scalars
         body = [f"const {stage.c_type(s)} {stage.names[s]} = {self._from(s)}[i];" for s in sorted(reads)]
-        body += [stage.value(instr) for instr in loop.instrs]
+        body += [stage.statement(instr) for instr in loop.instrs]
         for s in (*late, *(i.out for i in loop.instrs)):
             if self.write.get(s) == at:
                 body.append(f"out_{s}[i] = {stage.names[s]};")
