@@ -9,6 +9,7 @@
 #define QUEUE 1024
 static tt_kernel *queue[QUEUE];
 static int first, count;
+static bool woken; /* see tt_kernel_wake */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 
@@ -43,17 +44,22 @@ tt_kernel *tt_kernel_wanted(int milliseconds) {
     }
     tt_kernel *k = NULL;
     pthread_mutex_lock(&lock);
-    while (count == 0 && milliseconds > 0 && pthread_cond_timedwait(&more, &lock, &until) != ETIMEDOUT) {}
+    while (count == 0 && !woken && milliseconds > 0 && pthread_cond_timedwait(&more, &lock, &until) != ETIMEDOUT) {}
     if (count) {
         k = queue[first];
         first = (first + 1) % QUEUE;
         count--;
-    }
+    } else woken = false;
     pthread_mutex_unlock(&lock);
     return k;
 }
 
-int tt_kernels_wanted(void) { return count; }
+void tt_kernel_wake(void) {
+    pthread_mutex_lock(&lock);
+    woken = true;
+    pthread_cond_signal(&more);
+    pthread_mutex_unlock(&lock);
+}
 
 static void lock_queue(void) { pthread_mutex_lock(&lock); }
 static void unlock_queue(void) { pthread_mutex_unlock(&lock); }

@@ -348,5 +348,7 @@ bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype) {
 }
 
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param) {
+    /* What NumPy may write is copied, row-major; elements that lie in another order are added up in that order. */
+    if (a->storage->shared && !(a->flags & TT_FLAG_CONTIGUOUS)) return false;
     return record(TT_NODE_REDUCE, reducer, read, out, param ? 2 : 1, (tt_array *[]){a, param}, a->ndim, a->shape, mask);
 }

@@ -15,8 +15,11 @@ TT_FN int32_t tt_int_of_f64(double x) { return tt_abs_f64(x) < 0x1p31 ? (int32_t
 TT_FN int64_t tt_long_of_f32(float x) { return tt_abs_f32(x) < 0x1p63f ? (int64_t)x : -9223372036854775807 - 1; }
 TT_FN int64_t tt_long_of_f64(double x) { return tt_abs_f64(x) < 0x1p63 ? (int64_t)x : -9223372036854775807 - 1; }
 
+/* A bool as 1 or 0: said in this way, a loop that also makes the bool, by a comparison, is vectorised. */
+#define TT_INT_OF_BOOL(T, x) ((x) ? (TT_C_##T)1 : (TT_C_##T)0)
+
 /* A stored element as a value to convert from ... */
-#define TT_VALUE_b8(x) (x)
+#define TT_VALUE_b8(x) ((x) ? 1.0f : 0.0f)
 #define TT_VALUE_u8(x) (x)
 #define TT_VALUE_i8(x) (x)
 #define TT_VALUE_i16(x) (x)
@@ -46,7 +49,8 @@ TT_FN int64_t tt_long_of_f64(double x) { return tt_abs_f64(x) < 0x1p63 ? (int64_
 #define TT_CASTS_OF_INT(F) TT_CASTS(F, TT_INT_OF_INT, TT_INT_OF_INT)
 #define TT_CASTS_OF_FLOAT(F) TT_CASTS(F, TT_INT_OF_FLOAT, TT_LONG_OF_FLOAT)
 
-TT_CASTS_OF_INT(b8) TT_CASTS_OF_INT(u8) TT_CASTS_OF_INT(i8) TT_CASTS_OF_INT(i16) TT_CASTS_OF_INT(i32)
+TT_CASTS(b8, TT_INT_OF_BOOL, TT_INT_OF_BOOL)
+TT_CASTS_OF_INT(u8) TT_CASTS_OF_INT(i8) TT_CASTS_OF_INT(i16) TT_CASTS_OF_INT(i32)
 TT_CASTS_OF_INT(i64)
 TT_CASTS_OF_FLOAT(f16) TT_CASTS_OF_FLOAT(bf16) TT_CASTS_OF_FLOAT(f32)
 TT_CASTS(f64, TT_INT_OF_DOUBLE, TT_LONG_OF_DOUBLE)

@@ -29,3 +29,21 @@ TT_FN uint16_t tt_f32_to_f16(float x) {
     r = a > 0x7f800000u ? 0x7e00u : r;
     return (uint16_t)(r | sign);
 }
+
+/* There and back: what a half type makes of a float32, for values that stay in registers. In fewer steps than the two
+ * conversions, as nothing is moved to 16 bits. */
+TT_FN float tt_round_bf16_f32(float x) {
+    uint32_t u = tt_bits_f32(x);
+    uint32_t rounded = u + 0x7fffu + ((u >> 16) & 1u);
+    return tt_float_bits(((u & 0x7fffffffu) > 0x7f800000u ? u | 0x400000u : rounded) & 0xffff0000u);
+}
+
+TT_FN float tt_round_f16_f32(float x) {
+    uint32_t u = tt_bits_f32(x), sign = u & 0x80000000u, a = u & 0x7fffffffu;
+    uint32_t r = (a + 0xfffu + ((a >> 13) & 1u)) & 0xffffe000u;
+    r = r > 0x477fe000u ? 0x7f800000u : r; /* beyond the largest */
+    /* Below 2^-14: adding 0.5 aligns float32's last bit with the last kept bit. */
+    r = a < 0x38800000u ? tt_bits_f32(tt_float_bits(a) + 0.5f - 0.5f) : r;
+    r = a > 0x7f800000u ? 0x7fc00000u : r;
+    return tt_float_bits(r | sign);
+}

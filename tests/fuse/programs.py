@@ -51,22 +51,28 @@ def values(shape, dtype, kind, seed):
 
 
 def leaf(shape, dtype="float32", kind="mild", layout="contiguous", grad=False, seed=0):
-    """A new tensor, the same at every call, computed at once."""
+    """A new tensor, the same at every call, computed at once. layout "numpy": on memory that NumPy has too."""
     array = values(tuple(shape), dtype, kind, seed)
     with np.errstate(over="ignore"):
         array = array.astype("float64" if dtype == "bfloat16" else dtype)
-    if layout == "transposed":
-        t = tinytorch.from_numpy(array.T.copy()).t_() if array.ndim == 2 else \
-            tinytorch.from_numpy(array.T.copy()).permute(*reversed(range(array.ndim)))
+
+    def own(array):
+        return tinytorch.tensor(array).to(getattr(tinytorch, dtype))
+
+    if layout == "numpy":
+        t = tinytorch.from_numpy(array.copy()).to(getattr(tinytorch, dtype))
+    elif array.ndim == 0 or layout == "contiguous":
+        t = own(array)
+    elif layout == "transposed":
+        t = own(array.T).permute(*reversed(range(array.ndim)))
     elif layout == "strided":
-        t = tinytorch.from_numpy(np.repeat(array, 2, -1))[..., ::2] if array.ndim else tinytorch.from_numpy(array)
+        t = own(np.repeat(array, 2, -1))[..., ::2]
     elif layout == "offset":
-        t = tinytorch.from_numpy(np.stack([array, array]))[1]
+        t = own(np.stack([array, array]))[1]
     elif layout == "expanded":
-        t = tinytorch.from_numpy(array[:1].copy()).expand(array.shape) if array.ndim else tinytorch.from_numpy(array)
+        t = own(array[:1]).expand(array.shape)
     else:
-        t = tinytorch.from_numpy(array.copy())
-    t = t.to(getattr(tinytorch, dtype)) if dtype == "bfloat16" else t
+        raise ValueError(f"leaf: there is no layout {layout!r}")
     return t.requires_grad_() if grad else t
 
 
@@ -298,7 +304,7 @@ class Author:
         shape = family[self.draw(st.integers(0, len(family))) if self.chance(3) else 0:]
         shape = tuple(1 if self.chance(6) else n for n in shape)
         dtype = self.one_of(catalog.DTYPES if self.chance(2) else catalog.FLOATS[:1 if not self.chance(2) else 4])
-        layout = self.one_of(["contiguous", "contiguous", "transposed", "strided", "offset", "expanded"])
+        layout = self.one_of(["contiguous", "contiguous", "transposed", "strided", "offset", "expanded", "numpy"])
         grad = grad and dtype in catalog.FLOATS and not self.chance(4)
         seed = self.count
         self.say(f"leaf({shape}, {dtype!r}, {self.one_of(kinds)!r}, {layout!r}, {grad}, {seed})")

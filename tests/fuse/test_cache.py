@@ -103,9 +103,9 @@ def test_a_file_of_another_user_is_not_loaded(folder, monkeypatch):
 
 def test_the_key_tells_apart_all_that_decides_the_code():
     gcc = Compiler(("cc",), "gcc 12")
-    keys = {key_of("a", ["-O3"], gcc), key_of("b", ["-O3"], gcc), key_of("a", ["-O2"], gcc),
-            key_of("a", ["-O3"], Compiler(("cc",), "gcc 13"))}
-    assert len(keys) == 4 and key_of("a", ["-O3"], gcc) in keys
+    keys = {key_of("a", "avx2", gcc), key_of("b", "avx2", gcc), key_of("a", "baseline", gcc),
+            key_of("a", "avx2", Compiler(("cc",), "gcc 13"))}
+    assert len(keys) == 4 and key_of("a", "avx2", gcc) in keys
 
 
 def test_the_least_recently_used_kernels_go(folder):

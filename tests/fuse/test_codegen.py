@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tinytorch as tt
 from fuse.kernels import DTYPES, NUMPY, Kernel, Loaded, array, bits, operators, tensor, values
 from tinytorch.backends.cpu import ffi, lib
 from tinytorch.fuse import codegen, loops
@@ -255,7 +256,7 @@ def test_a_kernel_that_makes_no_sense_is_refused(wrong):
 
 def test_periodic_operators_are_those_of_the_list():
     assert {name for name, _, _, rule in operators() if rule == "PERIODIC"} == loops.PERIODIC
-    assert loops.WEIGHTS.keys() <= {name for name, *_ in operators()}
+    assert loops.WEIGHTS.keys() - {"round_f16", "round_bf16"} <= {name for name, *_ in operators()}
 
 
 def test_a_loop_has_one_costly_function_and_its_neighbours():
@@ -279,3 +280,53 @@ def test_a_cheap_instruction_moves_to_its_user():
     kernel.store(kernel.op("mul", "f32", kernel.op("tanh", "f32", first), doubled))
     bodies = codegen.source(kernel.struct()).split("TT_INDEPENDENT")[1:]
     assert "tt_add" in bodies[1] and "tt_add" not in bodies[0]
+
+
+def test_what_is_the_same_for_all_elements_is_computed_once(tmp_path):
+    kernel = Kernel()
+    x, c = kernel.slot("load", "f32"), kernel.slot("const", "f32")
+    scale = kernel.op("sin", "f32", kernel.op("exp", "f32", c))
+    out = kernel.op("mul", "f32", x, scale)
+    whole = kernel.op("trunc", "f32", kernel.cast(kernel.cast(scale, "i32"), "f32"))  # in C's eyes: of scale
+    kernel.store(out)
+    kernel.store(scale)
+    kernel.store(whole)
+    loaded = Loaded(kernel, tmp_path)
+    before, _, inside = loaded.source.partition("for (")
+    assert "tt_exp_f32" in before and "tt_sin_f32" in before and "tt_exp_f32" not in inside
+    data, number = values("f32", N, 5), np.array([1.55], np.float32)
+    want = evaluate(kernel, {x: data, c: number}, 0)
+    memory = {s: np.zeros(N, np.float32) for s in (out, scale, whole)}
+    loaded({x: data, c: number, **memory}, N)
+    for s in memory:
+        assert bits(memory[s]) == bits(want[s].expand(N).contiguous().numpy())
+    assert np.signbit(memory[scale][0]) and not np.signbit(memory[whole][0])
+
+
+def test_a_stage_of_nothing_but_numbers(tmp_path):
+    kernel = Kernel()
+    c = kernel.slot("const", "f32")
+    out = kernel.op("exp", "f32", c)
+    kernel.store(out)
+    got = Loaded(kernel, tmp_path).result(out, {c: np.float32([2])}, N)
+    assert (got == tt.tensor(2.0).exp().item()).all()
+
+
+@pytest.mark.parametrize("half", ["f16", "bf16"])
+def test_a_half_that_becomes_a_float_again_is_rounded_in_place(half, tmp_path):
+    kernel = Kernel()
+    x = kernel.slot("load", "f32")
+    there = kernel.cast(x, half)
+    back = kernel.cast(there, "f32")
+    kernel.store(back)
+    loaded = Loaded(kernel, tmp_path)
+    assert f"tt_round_{half}_f32(" in loaded.source and "tt_cast" not in loaded.source
+    every = tt.arange(-(2**15), 2**15, dtype=tt.int16).view(DTYPES[half]).float().numpy().view(np.int32)
+    middles = every + (1 << (15 if half == "bf16" else 12))  # half way to the next
+    random = np.random.default_rng(0).integers(-(2**31), 2**31, 1 << 20, dtype=np.int32)
+    data = np.concatenate([random, *(part + d for part in (every, middles) for d in range(-2, 3))])
+    data = data.astype(np.int32).view(np.float32)
+    want = tensor(data, "f32").to(DTYPES[half]).float().numpy()
+    assert bits(loaded.result(back, {x: data}, len(data))) == bits(want)
+    kernel.store(there)
+    assert f"tt_cast_f32_{half}(" in Loaded(kernel, tmp_path).source  # wanted itself, too

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import sampled_from
 
 import tinytorch
 from fuse.programs import BLOCKS, LARGE, SMALL, Line, Program, programs
@@ -44,8 +45,13 @@ def available():
     return names
 
 
-INTERPRETED = [Way(threads, isa) for isa in available() for threads in (1, 2, 7)]
-COMPILED = [Way(threads, compiled=True) for threads in (1, 2, 7)]
+ISAS = available()
+INTERPRETED = [Way(threads, isa) for isa in ISAS for threads in (1, 2, 7)]
+
+
+def compiled(isa=NATIVE):
+    """A kernel is compiled for the instructions in use when it is first wanted."""
+    return [Way(threads, isa, compiled=True) for threads in (1, 2, 7)]
 
 
 def check(program, ways):
@@ -81,7 +87,7 @@ def counting(*names):
 
 
 def test_values():
-    @drawing(150)
+    @drawing(400)
     @given(programs(SMALL))
     def run(program):
         check(program, INTERPRETED)
@@ -90,25 +96,25 @@ def test_values():
         run()
 
 
-@drawing(100)
+@drawing(200)
 @given(programs(BLOCKS))
 def test_values_beyond_a_block(program):
     check(program, INTERPRETED)
 
 
-@drawing(100)
+@drawing(250)
 @given(programs(SMALL, derivatives=True))
 def test_derivatives(program):
     check(program, INTERPRETED)
 
 
-@drawing(60)
+@drawing(150)
 @given(programs(BLOCKS, derivatives=True, kinds=("mild", "positive")))
 def test_derivatives_beyond_a_block(program):
     check(program, INTERPRETED)
 
 
-@drawing(15)
+@drawing(25)
 @given(programs(LARGE, derivatives=True))
 def test_several_threads_at_work(program):
     check(program, INTERPRETED)
@@ -119,24 +125,24 @@ def test_several_threads_at_work(program):
 
 def test_compiled():
     @drawing(12)
-    @given(programs(SMALL + BLOCKS, steps=12))
-    def run(program):
-        check(program, COMPILED)
+    @given(programs(SMALL + BLOCKS, steps=12), sampled_from(ISAS))
+    def run(program, isa):
+        check(program, compiled(isa))
 
     with counting("compiled"):
         run()
 
 
 @drawing(5)
-@given(programs(SMALL + BLOCKS, derivatives=True, steps=12))
-def test_compiled_derivatives(program):
-    check(program, COMPILED)
+@given(programs(SMALL + BLOCKS, derivatives=True, steps=12), sampled_from(ISAS))
+def test_compiled_derivatives(program, isa):
+    check(program, compiled(isa))
 
 
 @drawing(2)
 @given(programs(LARGE, steps=8))
 def test_compiled_on_several_threads(program):
-    check(program, COMPILED)
+    check(program, compiled())
 
 
 # ---- The same at length, other programs at every run.
@@ -158,9 +164,9 @@ def test_thousands(families, derivatives):
 @pytest.mark.parametrize("derivatives", [False, True], ids=["values", "derivatives"])
 def test_hundreds_compiled(derivatives):
     @drawing(300, derandomize=False)
-    @given(programs(SMALL + BLOCKS, derivatives=derivatives))
-    def run(program):
-        check(program, [*COMPILED, *(Way(2, isa, compiled=True) for isa in available())])
+    @given(programs(SMALL + BLOCKS, derivatives=derivatives), sampled_from(ISAS))
+    def run(program, isa):
+        check(program, compiled(isa))
 
     run()
 

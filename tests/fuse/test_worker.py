@@ -44,6 +44,9 @@ class Core:
         time.sleep(min(milliseconds, 20) / 1000)
         return ffi.NULL
 
+    def tt_kernel_wake(self):
+        pass
+
     def tt_kernel_install(self, kernel, path, prefix):
         status = self.load(os.fsdecode(path))
         if status == 0:

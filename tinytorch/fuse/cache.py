@@ -36,10 +36,10 @@ _TRAILER = len(_MAGIC) + 32
 _KERNEL = re.compile(r"[0-9a-f]{64}\.(so|c)")
 
 
-def key_of(source: str, flags: list[str], compiler: Compiler) -> str:
+def key_of(source: str, isa: str, compiler: Compiler) -> str:
     """The name of a kernel: a hash of its source and of all that turns it into machine code."""
     libc = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else ""
-    parts = (source, " ".join(flags), compiler.identity, headers_digest(), platform.machine(), libc or "")
+    parts = (source, " ".join(compiler.flags(isa)), compiler.identity, headers_digest(), platform.machine(), libc or "")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

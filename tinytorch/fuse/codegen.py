@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..backends.cpu import ffi, lib
-from .loops import Instr, Loop, cut, periodic
+from .loops import Instr, Loop, cut, periodic, truncates
 
 PREFIX = "fused_"
 BLOCK = 1024          # elements that several loops work on in turn
@@ -75,16 +75,40 @@ class Stage:
         wanted = {s.slot for s in kernel.stores[0:kernel.num_stores]}
         wanted |= {f.slot for f in kernel.folds[0:kernel.num_folds]}
         self.outputs = [i.out for i in self.instrs if i.out in wanted or self.slots[i.out].last > number]
+        self._round_halves()
         self._drop_unused()
         used = sorted({s for instr in self.instrs for s in instr.inputs} - made)
-        self.scalars = [s for s in used if self._is_one(s)]
-        self.arrays = [s for s in used if s not in self.scalars]
+        self.ones = [s for s in used if self._is_one(s)]
+        self.arrays = [s for s in used if s not in self.ones]
         self.names = {instr.out: f"{instr.name}_{instr.out}" for instr in self.instrs}
         for s in used:
             kind = _KINDS.get(self.slots[s].kind)
             if kind is None or (kind == "temp" and self.slots[s].stage >= number):
                 raise ValueError(f"codegen: stage {number} reads slot {s} before it is made")
             self.names[s] = f"{kind}_{s}"
+        self.scalars = set(self.ones)  # what is there before the loops
+        self.first = [instr for instr in self.instrs if self._is_scalar(instr)]
+
+    def _round_halves(self) -> None:
+        """A cast to a half type and back becomes one operator; the half is only made if it is wanted itself."""
+        halves = {}
+        for at, instr in enumerate(self.instrs):
+            if instr.name != "cast":
+                continue
+            if instr.dtype == "f32" and instr.to in ("f16", "bf16"):
+                halves[instr.out] = instr
+            elif instr.to == "f32" and instr.inputs[0] in halves:
+                half = halves[instr.inputs[0]]
+                self.instrs[at] = Instr(f"round_{half.to}", "f32", "", instr.out, half.inputs, half.node)
+
+    def _is_scalar(self, instr: Instr) -> bool:
+        """Is the result the same for all elements, and to be computed once? Not so a float64, of which a compiler might
+        see that it is one of two constants, and compute what a function of the library makes of them by itself; nor an
+        integer that was a float (see truncates)."""
+        if truncates(instr) or self.c_type(instr.out) == "double" or not self.scalars.issuperset(instr.inputs):
+            return False
+        self.scalars.add(instr.out)
+        return True
 
     def _drop_unused(self) -> None:
         needed, kept = set(self.outputs), []
@@ -112,20 +136,29 @@ class Stage:
         what = f"{instr.dtype} as {instr.to}" if instr.name == "cast" else instr.dtype
         return f"{self.names[instr.out]} = {instr.name}({arguments})  {what}"
 
+    def value(self, instr: Instr) -> str:
+        """The statement that computes an instruction."""
+        value = ", ".join(self.names[s] for s in instr.inputs)
+        if instr.name == "cast" and instr.dtype != instr.to:
+            value = f"tt_cast_{instr.dtype}_{instr.to}({value})"
+        elif instr.name not in ("cast", "move"):
+            value = f"tt_{instr.name}_{instr.dtype}({value})"
+        return f"const {self.c_type(instr.out)} {self.names[instr.out]} = {value};"
+
     def function(self) -> list[str]:
         """The lines of the stage's function."""
         head = [f"void {PREFIX}{self.number}(char **slot, int64_t n) {{"]
         if not self.instrs:
             return [*head, "    (void)slot, (void)n;", "}"]
-        loops = cut(self.instrs, frozenset(self.outputs))
         for s in self.arrays:
             head.append(f"    const {self.c_type(s)} *in_{s} = (const {self.c_type(s)} *)slot[{s}];")
-        for s in self.scalars:
-            head.append(f"    const {self.c_type(s)} {self.names[s]} = *(const {self.c_type(s)} *)slot[{s}];")
         for s in self.outputs:
             head.append(f"    {self.c_type(s)} *out_{s} = ({self.c_type(s)} *)slot[{s}];")
-        plan = Plan(self, loops)
-        if len(loops) == 1 and not any(map(self.is_block, self.instrs)):
+        for s in self.ones:
+            head.append(f"    const {self.c_type(s)} {self.names[s]} = *(const {self.c_type(s)} *)slot[{s}];")
+        head += [f"    {self.value(instr)}" for instr in self.first]
+        plan = Plan(self, cut((i for i in self.instrs if i.out not in self.scalars), frozenset(self.outputs)))
+        if len(plan.loops) == 1 and not plan.loops[0].alone:
             return [*head, *plan.loop(0, "    ", "n"), "}"]
         head += plan.declarations()
         steps = "".join(f", in_{s} += m" for s in self.arrays) + "".join(f", out_{s} += m" for s in self.outputs)
@@ -139,26 +172,25 @@ class Plan:
     """Where the values of a stage wait between its loops, and the text of each loop."""
 
     def __init__(self, stage: Stage, loops: list[Loop]):
-        self.stage, self.loops = stage, list(loops)
+        self.stage, self.loops = stage, loops or [Loop()]
         self.place = {instr.out: at for at, loop in enumerate(loops) for instr in loop.instrs}
         reads = {at: {s for i in loop.instrs for s in i.inputs} for at, loop in enumerate(loops)}
         last_read = max((at for at, used in reads.items() if used & set(stage.arrays)), default=0)
         # An output may lie where an array lies: it is written when no later loop reads one.
         self.write: dict[int, int] = {}
         for s in stage.outputs:
-            at = max(self.place[s], last_read)
-            if at > self.place[s] and self.loops[at].alone:
-                at = len(loops)
-                if len(self.loops) == at:
+            at = max(self.place.get(s, 0), last_read)
+            if at != self.place.get(s) and self.loops[at].alone:
+                if self.loops[-1].alone:
                     self.loops.append(Loop())
+                at = len(self.loops) - 1
             self.write[s] = at
         self.until = dict(self.place)  # the last loop that reads a value from its block
         for at, used in reads.items():
             for s in used & self.place.keys():
                 self.until[s] = max(self.until[s], at)
-        for s, at in self.write.items():
-            if at > self.place[s]:
-                self.until[s] = max(self.until[s], at)
+        for s in self.place.keys() & self.write.keys():
+            self.until[s] = max(self.until[s], self.write[s])
         self._share()
 
     def _share(self) -> None:
@@ -206,10 +238,9 @@ class Plan:
             return [f"{indent}{instr.name}_block({to}, {self._from(instr.inputs[0])}, {count});"]
         here = {instr.out for instr in loop.instrs}
         late = [s for s, w in self.write.items() if w == at and s not in here]
-        reads = {s for i in loop.instrs for s in i.inputs} - here - set(stage.scalars)
-        body = [f"const {stage.c_type(s)} {stage.names[s]} = {self._from(s)}[i];" for s in sorted(reads.union(late))]
-        for instr in loop.instrs:
-            body.append(f"const {stage.c_type(instr.out)} {stage.names[instr.out]} = {self._expression(instr)};")
+        reads = {s for i in loop.instrs for s in i.inputs}.union(late) - here - stage.scalars
+        body = [f"const {stage.c_type(s)} {stage.names[s]} = {self._from(s)}[i];" for s in sorted(reads)]
+        body += [stage.value(instr) for instr in loop.instrs]
         for s in (*late, *(i.out for i in loop.instrs)):
             if self.write.get(s) == at:
                 body.append(f"out_{s}[i] = {stage.names[s]};")
@@ -217,11 +248,3 @@ class Plan:
                 body.append(f"at_{s}[i] = {stage.names[s]};")
         head = [f"{indent}TT_INDEPENDENT", f"{indent}for (int64_t i = 0; i < {count}; i++) {{"]
         return [*head, *(f"{indent}    {line}" for line in body), f"{indent}}}"]
-
-    def _expression(self, instr: Instr) -> str:
-        arguments = ", ".join(self.stage.names[s] for s in instr.inputs)
-        if instr.name == "move" or (instr.name == "cast" and instr.dtype == instr.to):
-            return arguments
-        if instr.name == "cast":
-            return f"tt_cast_{instr.dtype}_{instr.to}({arguments})"
-        return f"tt_{instr.name}_{instr.dtype}({arguments})"

@@ -21,6 +21,8 @@ TIMEOUT = 60.0  # seconds, for one kernel
 NICENESS = 5    # the program's own threads come first
 # sin and cos of one argument must stay two calls, as they are in eager mode, not become one of sincos.
 _FLAGS = [*BITS, "-shared", "-fPIC", "-s", "-w", "-fno-builtin-sin", "-fno-builtin-cos"]
+# gcc 12 does not vectorise a loop for which it has computed conditions in advance; vectorised, they are moved out later.
+_GCC_FLAGS = ["-fno-tree-loop-im"]
 
 
 class CompileError(Exception):
@@ -33,10 +35,9 @@ class Compiler(NamedTuple):
     command: tuple[str, ...]
     identity: str
 
-
-def flags(isa: str) -> list[str]:
-    """For generated code that is to run beside the kernels of that instruction set."""
-    return [*_FLAGS, *ISAS[isa]]
+    def flags(self, isa: str) -> list[str]:
+        """For generated code that is to run beside the kernels of that instruction set."""
+        return [*_FLAGS, *([] if "clang" in self.identity.lower() else _GCC_FLAGS), *ISAS[isa]]
 
 
 @functools.cache
@@ -83,7 +84,9 @@ def find() -> Compiler:
 
 def compile_file(source: str, library: str, isa: str) -> None:
     """Compiles the C file to a shared library beside it. CompileError when that cannot be done."""
-    run([*find().command, *flags(isa), "-I", headers(), "-o", library, source, "-lm"], TIMEOUT, os.path.dirname(source))
+    found = find()
+    command = [*found.command, *found.flags(isa), "-I", headers(), "-o", library, source, "-lm"]
+    run(command, TIMEOUT, os.path.dirname(source))
     if not os.path.exists(library):
         raise CompileError("the C compiler wrote no library")
 

@@ -18,9 +18,11 @@ WEIGHTS = {
     "logsigmoid": 131, "softplus": 130, "sinh": 103, "atanh": 98, "asinh": 97, "atan2": 94, "acosh": 93, "gelu": 82,
     "gelu_backward": 79, "cosh": 77, "acos": 73, "gelu_tanh": 67, "asin": 66, "atan": 64, "gelu_tanh_backward": 53,
     "silu_backward": 43, "silu": 43, "log1p": 42, "erf": 40, "xlogy": 39, "sigmoid": 38, "tanh": 37, "log10": 34,
-    "log2": 33, "log": 32, "exp": 30, "expm1": 27, "exp2": 27, "hypot": 25, "nextafter": 15,
+    "log2": 33, "log": 32, "exp": 30, "expm1": 27, "exp2": 27, "hypot": 25, "nextafter": 15, "round_f16": 14,
+    "round_bf16": 8,
 }
 CHEAP = 2
+HALF = 20   # a cast from or to float16
 HEAVY = 40  # is heavy enough to be the only such function of its loop
 MOST = 64   # of all instructions of a loop
 
@@ -47,6 +49,8 @@ class Instr(NamedTuple):
 
 def weight(instr: Instr) -> int:
     """About how many vector instructions it takes, as far as that matters here."""
+    if instr.name == "cast":
+        return HALF if "f16" in (instr.dtype, instr.to) else CHEAP
     return min(HEAVY, WEIGHTS.get(instr.name, CHEAP)) if instr.dtype == "f32" else CHEAP
 
 

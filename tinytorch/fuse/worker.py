@@ -23,9 +23,8 @@ from .compiler import CompileError
 from .notice import warn_once
 from .watch import lines_of
 
-POLL, POLL_IDLE = 50, 500  # milliseconds for which the thread waits in C: while there is work, and when there was none
-IDLE_AFTER = 40            # questions without an answer
-MOST_FAILURES = 3          # of the compiler in a row, before it is asked no more
+POLL = 1000        # milliseconds for which the thread waits in C
+MOST_FAILURES = 3  # of the compiler in a row, before it is asked no more
 
 
 class Event(NamedTuple):
@@ -46,11 +45,11 @@ class Worker:
         self.hits = self.compiled = self.refused = 0
         self.on_event: Callable[[Event], None] | None = None
         self._changed = threading.Condition()
-        self._serving = threading.Lock()
         self._thread: threading.Thread | None = None
         self._kernel = None  # in work
         self._asked = 0  # questions put to the C side
         self._idle = 0   # the last of them to which there was no answer
+        self._waiting = 0  # threads in wait()
         self._failures = 0
         self._stopping = False
 
@@ -75,36 +74,40 @@ class Worker:
         self.start()
         with self._changed:
             question = self._asked + 1  # one that is put after this call
-            return self._changed.wait_for(lambda: self._idle >= question or self._stopping or not self._thread, timeout)
+            self._waiting += 1
+            self.core.tt_kernel_wake()
+            try:
+                return self._changed.wait_for(
+                    lambda: self._idle >= question or self._stopping or not self._thread, timeout)
+            finally:
+                self._waiting -= 1
 
     def stop(self) -> None:
         """At the interpreter's exit: a compilation in progress is ended, and none follows."""
         self._stopping = True
         compiler.stop()
-        if self._serving.acquire(timeout=1.0):  # it cleans up behind itself
-            self._serving.release()
+        self.core.tt_kernel_wake()
+        if self._thread is not None:
+            self._thread.join(1.0)  # it cleans up behind itself
 
     def after_fork(self) -> None:
         """In a forked child, which has none of its parent's threads: it starts its own, which begins with the kernel
         that its parent's has in work."""
         running = self._thread is not None
-        self._changed, self._serving, self._thread = threading.Condition(), threading.Lock(), None
+        self._changed, self._thread, self._waiting = threading.Condition(), None, 0
         compiler.after_fork()
         if running:
             self.start()
 
     def _run(self) -> None:
-        without = 0
         if self._kernel is not None:
             self.serve(self._kernel)
         while not self._stopping:
             self._asked += 1
-            kernel = self.core.tt_kernel_wanted(POLL if without < IDLE_AFTER else POLL_IDLE)
+            kernel = self.core.tt_kernel_wanted(0 if self._waiting else POLL)
             if kernel != ffi.NULL:
-                without = 0
                 self.serve(kernel)
             else:
-                without += 1
                 with self._changed:
                     self._idle = self._asked
                     self._changed.notify_all()
@@ -113,27 +116,26 @@ class Worker:
         """Installs a kernel's compiled functions, or refuses it."""
         start, what, key, reason = time.perf_counter(), "refused", "", "after other failures no more are tried"
         self._kernel = kernel
-        with self._serving:
-            try:
-                if self._failures < MOST_FAILURES:
-                    what, key = self._install(kernel)
-                    self._failures, reason = 0, ""
-            except Exception as exc:
-                reason = str(exc)
-                self._complain(exc)
-            if what == "refused":
-                self.refused += 1
-                self.core.tt_kernel_refuse(kernel)
-            try:
-                if self.on_event:
-                    self.on_event(Event(what, kernel, key, time.perf_counter() - start, reason))
-            except Exception as exc:
-                self._complain(exc)
+        try:
+            if self._failures < MOST_FAILURES:
+                what, key = self._install(kernel)
+                self._failures, reason = 0, ""
+        except Exception as exc:
+            reason = str(exc)
+            self._complain(exc)
+        if what == "refused":
+            self.refused += 1
+            self.core.tt_kernel_refuse(kernel)
+        try:
+            if self.on_event:
+                self.on_event(Event(what, kernel, key, time.perf_counter() - start, reason))
+        except Exception as exc:
+            self._complain(exc)
         self._kernel = None
 
     def _install(self, kernel) -> tuple[str, str]:
         text, isa = source(kernel), ffi.string(self.core.tt_isa_name()).decode()
-        key, did = key_of(text, compiler.flags(isa), compiler.find()), []
+        key, did = key_of(text, isa, compiler.find()), []
 
         def compile_file(c, library):
             compiler.compile_file(c, library, isa)

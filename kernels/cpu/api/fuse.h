@@ -132,7 +132,7 @@ typedef struct tt_program {
 
 /* The compiled tier asks for work (it waits up to `milliseconds`), and brings it back. */
 tt_kernel *tt_kernel_wanted(int milliseconds);
-int tt_kernels_wanted(void); /* how many wait */
+void tt_kernel_wake(void);   /* tt_kernel_wanted returns at once, the present call or the next */
 int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix); /* functions <prefix>0, <prefix>1, ... */
 void tt_kernel_refuse(tt_kernel *k);
 const char *tt_op_name(int op);
