@@ -1,5 +1,5 @@
-"""Softmax, normalisation, variances and logsumexp, which fused mode records as elementwise operators and reductions: the
-same bits as their eager kernels, and as few programs and kernels as they need."""
+"""Softmax, normalisation, variances and logsumexp, which fused mode records as elementwise operators and reductions:
+the same bits as their eager kernels, and as few programs and kernels as they need."""
 
 import itertools
 import math
@@ -106,6 +106,7 @@ def test_few_elements_or_none(shape, dtype):
     agree(run)
 
 
+SHAPES = [(37, 64), (5, 7), (1025, 3), (3, 4, 33), (2, 3, 1030), (4, 1, 6), (2, 3, 4, 5)]
 LAYOUTS = {
     "contiguous": lambda t: t.contiguous(),
     "transposed": lambda t: t.permute(*reversed(range(t.ndim))).contiguous().permute(*reversed(range(t.ndim))),
@@ -116,11 +117,11 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("shape", [(37, 64), (5, 7), (1025, 3), (3, 4, 33), (2, 3, 1030), (4, 1, 6), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_dimensions_and_layouts(dtype, shape, layout):
-    """Over every dimension and set of last dimensions; of an operand in memory and of one that is still recorded; with a
-    gradient of the same layout."""
+    """Over every dimension and set of last dimensions; of an operand in memory and of one that is still recorded; with
+    a gradient of the same layout."""
     x, g = (LAYOUTS[layout](normal(shape, dtype, k)) for k in range(2))
     assert layout != "transposed" or not x.is_contiguous()
     sets = [None, *range(len(shape)), *itertools.combinations(range(len(shape)), 2)]
@@ -162,6 +163,18 @@ def test_any_number_of_threads(threads):
     finally:
         tinytorch.set_num_threads(before)
     assert [bits(t) for ts in wanted for t in ts] == [bits(t) for ts in got for t in ts]
+
+
+@pytest.mark.parametrize("n", [40, 700])
+def test_compiled(n):
+    x, w, b = normal((50, n), "float32", 0), normal((n,), "float32", 1), normal((n,), "float32", 2)
+    some = [OPERATORS[name] for name in ("softmax", "log_softmax", "layer_norm both", "rms_norm weight", "std")]
+    wanted = [derivatives(f, x * 2, w, b, 1) for f in some]
+    for _ in range(5):
+        with tinytorch.fuse():
+            got = [derivatives(f, x * 2, w, b, 1) for f in some]
+        assert [bits(t) for ts in wanted for t in ts] == [bits(t) for ts in got for t in ts]
+        assert tinytorch.fuse.wait(60)
 
 
 # ---- What is recorded.
