@@ -27,7 +27,8 @@ def ulp(tmp_path_factory):
 
 
 def sweep(program, *options):
-    done = subprocess.run([str(program), "--threads", str(os.cpu_count() or 1), *options], capture_output=True, text=True)
+    command = [str(program), "--threads", str(os.cpu_count() or 1), *options]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tanh" in done.stdout
 

@@ -21,7 +21,7 @@ TIMEOUT = 60.0  # seconds, for one kernel
 NICENESS = 5    # the program's own threads come first
 # sin and cos of one argument must stay two calls, as they are in eager mode, not become one of sincos.
 _FLAGS = [*BITS, "-shared", "-fPIC", "-s", "-w", "-fno-builtin-sin", "-fno-builtin-cos"]
-# gcc 12 does not vectorise a loop for which it has computed conditions in advance; vectorised, they are moved out later.
+# gcc 12 does not vectorise a loop for which it has computed conditions in advance; vectorised, they move out later.
 _GCC_FLAGS = ["-fno-tree-loop-im"]
 
 
