@@ -2,20 +2,24 @@
 
 import pytest
 
-import tinytorch
-from tinytorch.backends.cpu import lib
+
+@pytest.fixture(scope="session")
+def library():
+    """tinytorch, which this file must not import while pytest has not read --fuse yet."""
+    return pytest.importorskip("tinytorch")
 
 
 @pytest.fixture(autouse=True)
-def eager():
-    with tinytorch.config(fuse=0):
+def eager(library):
+    lib = library.backends.cpu.lib
+    with library.config(fuse=0):
         while lib.tt_fuse_depth():
             assert lib.tt_fuse_leave() >= 0
         yield
 
 
 @pytest.fixture
-def interpreted():
+def interpreted(library):
     """No kernel is compiled, however often it runs."""
-    with tinytorch.config(fuse_hot=-1):
+    with library.config(fuse_hot=-1):
         yield

