@@ -7,7 +7,7 @@
 
 #define MOST 16 /* arguments, and results */
 
-typedef struct { int storage; tt_array like; int64_t offset; } place;
+typedef struct { int storage; tt_array like; int64_t offset, version; } place;
 
 struct tt_replay {
     tt_program *program;
@@ -34,6 +34,7 @@ static int locate(place *p, const tt_trace *t, const tt_array *a) {
     *p = (place){.storage = pending && pending->trace == t ? pending->id : -1, .offset = a->data - a->storage->data};
     if (p->storage >= 0) p->offset -= pending->origin;
     memcpy(&p->like, a, sizeof p->like);
+    p->version = a->storage->version;
     return a->storage->shared ? -1 : p->storage;
 }
 
@@ -139,6 +140,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     for (; made < r->num_out; made++) {
         tt_array *like = &r->out[made].like;
         if (!(out[made] = tt_empty_strided(like->dtype, like->ndim, like->shape, like->strides))) break;
+        out[made]->storage->version = r->out[made].version; /* as after the writes in place that made it */
         base[r->out[made].storage] = out[made]->data;
     }
     if (made == r->num_out && tt_program_run_on(r->program, base, r->numbers)) {
