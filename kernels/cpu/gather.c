@@ -354,22 +354,53 @@ done:
     return status;
 }
 
+/* Is every element of such a view another one? Dimensions by stride: each steps over all that the smaller ones reach. */
+static bool distinct(int ndim, const int64_t *shape, const int64_t *strides) {
+    int64_t reach = 0;
+    for (int64_t least = 0;;) {
+        int next = -1;
+        for (int d = 0; d < ndim; d++)
+            if (shape[d] > 1 && strides[d] > least && (next < 0 || strides[d] < strides[next])) next = d;
+        if (next < 0) break;
+        if (strides[next] <= reach) return false;
+        least = strides[next];
+        reach += (shape[next] - 1) * least;
+        for (int d = 0; d < ndim; d++) /* of one stride there can be one */
+            if (d != next && shape[d] > 1 && strides[d] == least) return false;
+    }
+    for (int d = 0; d < ndim; d++)
+        if (shape[d] > 1 && strides[d] == 0) return false;
+    return true;
+}
+
 /* A copy of a, with its strides, and in it src in place of the view of that shape, strides and start (in elements from
  * the first). Where the view shows an element several times, it gets the sum: so this is also how the gradient of a
  * strided view is formed. */
 tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shape, int64_t *strides, int64_t start) {
     char have[TT_SHAPE_TEXT], want[TT_SHAPE_TEXT];
-    if (!tt_ready(a) || !tt_ready(src)) return tt_decline();
+    if (!tt_current(a) || !tt_current(src)) return tt_decline();
     if (src->ndim != ndim || memcmp(src->shape, shape, sizeof(int64_t) * (size_t)ndim) != 0)
         return tt_fail(TT_RUNTIME_ERROR, "as_strided_scatter: expected src to have a size equal to the slice of self. "
                        "src size = %s, slice size = %s", tt_shape_text(have, src->ndim, src->shape),
                        tt_shape_text(want, ndim, shape));
     tt_array *out = tt_empty_strided(a->dtype, a->ndim, a->shape, a->strides), *part = NULL, *copy = NULL;
     if (!out) return NULL;
-    if (out->storage->nbytes) memcpy(out->data, a->data, (size_t)out->storage->nbytes);
+    bool plain = distinct(ndim, shape, strides);
     int64_t *offsets = NULL, item = tt_itemsizes[a->dtype], step, counter[TT_MAX_NDIM] = {0}, at = 0, zero = 0;
     if (!(part = tt_view(out, ndim, shape, strides, start))) goto failed;
-    if (part->numel) {
+    if (TT_RECORDING && plain && out->numel * item == out->storage->nbytes && tt_record_copy(out, a) &&
+        (!part->numel || tt_record_copy(part, src))) {
+        tt_free(part);
+        return out;
+    }
+    if (!tt_ready(a) || !tt_ready(src) || !tt_settled(out)) {
+        tt_decline();
+        goto failed;
+    }
+    if (out->storage->nbytes) memcpy(out->data, a->data, (size_t)out->storage->nbytes);
+    if (part->numel && plain) {
+        if (tt_copy_now(part, src) < 0) goto failed;
+    } else if (part->numel) {
         if (!(offsets = tt_scratch(part->numel * (int64_t)sizeof(int64_t)))) goto failed;
         for (int64_t i = 0; i < part->numel; i++) {
             offsets[i] = at;

@@ -1,5 +1,5 @@
 /* The same elements in other places: flip, roll; and matrices with a triangle zeroed. */
-#include "tt.h"
+#include "fuse.h"
 #include "api/index.h"
 #include <string.h>
 
@@ -137,6 +137,24 @@ static void zero_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
+static void zero_triangle(tt_array *a, int64_t diagonal, int below) {
+    triangle t = {a, diagonal, below};
+    int64_t columns = a->shape[a->ndim - 1];
+    if (a->numel) tt_parallel(a->numel / columns, columns > 32768 ? 1 : 32768 / columns, zero_rows, &t);
+}
+
+/* Fused mode: where(mask, a, 0), the mask one matrix of bools. */
+static bool record_triangle(tt_array *a, int64_t diagonal, int below) {
+    double zero = 0;
+    tt_array nothing = {.data = (char *)&zero, .dtype = TT_F64, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
+    tt_array *mask = a->numel ? tt_full_now(TT_BOOL, 2, a->shape + a->ndim - 2, TT_KIND_BOOL, 0, 1) : NULL;
+    if (!mask) return false;
+    zero_triangle(mask, diagonal, below);
+    bool ok = tt_record_op(TT_OP_where, a->dtype, a, 3, (tt_array *[]){mask, a, &nothing});
+    tt_free(mask);
+    return ok;
+}
+
 /* Zeroes what lies below the diagonal (below: triu), or above it (tril), in every matrix of a. */
 int tt_zero_triangle(tt_array *a, int64_t diagonal, int below, int writer) {
     const char *name = below ? "triu" : "tril";
@@ -148,12 +166,14 @@ int tt_zero_triangle(tt_array *a, int64_t diagonal, int below, int writer) {
         tt_fail(TT_RUNTIME_ERROR, "%s: input tensor must have at least 2 dimensions, got %d", name, a->ndim);
         return -1;
     }
-    if (!tt_writable(name, a)) return -1;
+    if (!tt_may_write(name, a)) return -1;
     int64_t columns = a->shape[a->ndim - 1], most = columns > a->shape[a->ndim - 2] ? columns : a->shape[a->ndim - 2];
     if (diagonal > most) diagonal = most;
     if (diagonal < -most - 1) diagonal = -most - 1;
-    triangle t = {a, diagonal, below};
-    if (a->numel) tt_parallel(a->numel / columns, columns > 32768 ? 1 : 32768 / columns, zero_rows, &t);
+    if (!TT_RECORDING || !record_triangle(a, diagonal, below)) {
+        if (!tt_writable(name, a)) return -1;
+        zero_triangle(a, diagonal, below);
+    }
     if (writer >= 0) tt_bump_version(a, writer);
     return 0;
 }
