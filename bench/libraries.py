@@ -48,6 +48,10 @@ class Library:
         ``asynchronous``: it may return before its result is there, if that is being computed.
         """
 
+    def pure(self, function):
+        """``function`` of arrays, fused, with the promise that it has no effects and need not be called again."""
+        return self.fused(function, asynchronous=True)
+
     def warm(self, call):
         """Make ``WARM_UP`` calls, and wait for what they set going in the background."""
         for _ in range(WARM_UP):
@@ -145,6 +149,9 @@ class Interpreted(Eager):
 
     def fused(self, function, donated=(), asynchronous=False):
         return self.xp.fuse(function)
+
+    def pure(self, function):
+        return self.xp.fuse(function, pure=True)
 
     def recording(self):
         return self.xp.fuse()
