@@ -119,6 +119,7 @@ RANDOM = (
 
 # ---- Writes.
 
+RANDOM_WRITES = ("{x}.uniform_()", "{x}.normal_()", "{x}.bernoulli_(0.25)", "{x}.exponential_()")
 WRITES = (
     *(f"{{x}}.{name}_()" for name in sorted(_IN_PLACE)),
     *(
@@ -149,8 +150,6 @@ WRITES = (
     "torch.add({x}, {y}, out={x})",
     "torch.exp({y}, out={x})",
     "torch.mul({y}, {z}, out={x})",
-    "{x}.uniform_()",
-    "{x}.normal_()",
 )
 # Through views: {i} is a valid first index.
 PARTS = (

@@ -134,14 +134,14 @@ class Program:
             raised[number] = described(exc)
         return raised
 
-    def run(self, mode):
+    def run(self, mode, call=0):
         """Runs the lines inside the context manager ``mode``. Gives every name that is left, and under ``raised`` the
         exceptions."""
-        tinytorch.manual_seed(0)
+        tinytorch.manual_seed(call)
         with quiet():
-            scope = self.scope()
+            scope = self.scope(call)
             raised = self.do(scope, mode)
-        return {name: value for name, value in scope.items() if name[0] == "v"} | {"raised": raised}
+        return left(scope, raised)
 
     def calls(self, wrap, count):
         """The lines as a function of the leaves, made by ``wrap`` into another, and called ``count`` times. For every
@@ -162,6 +162,11 @@ class Program:
                 found.append({f"call {call}, result {k}": t for k, t in enumerate(called(*leaves))}
                              | {f"call {call}, argument {name}": t for name, t in zip(names, leaves)})
         return found
+
+
+def left(scope, raised):
+    """A program's names in a scope, and its exceptions."""
+    return {name: value for name, value in scope.items() if name[0] == "v"} | {"raised": raised}
 
 
 @contextlib.contextmanager
@@ -284,7 +289,11 @@ class Author:
         self.compute(catalog.FRESH)
 
     def random(self):
-        self.compute(catalog.RANDOM)
+        x = self.pick(lambda t: t.is_floating_point() and not t.requires_grad) if self.chance(3) else None
+        if x:
+            self.say(self.one_of(catalog.RANDOM_WRITES).format(x=x), assign=False)
+        else:
+            self.compute(catalog.RANDOM)
 
     def view(self):
         x = self.pick()

@@ -104,6 +104,7 @@ def test_an_overwritten_saved_value_is_noticed(write):
     assert_same(*fused(run))
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_anomaly_mode_names_the_user_s_lines():
     x = ramp(5).requires_grad_()
     with tinytorch.fuse(), tinytorch.autograd.detect_anomaly(check_nan=False):
@@ -115,6 +116,7 @@ def test_anomaly_mode_names_the_user_s_lines():
     assert __file__ in str(error.value)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_anomaly_mode_finds_nan():
     x = tinytorch.zeros(3, requires_grad=True)
     with tinytorch.fuse(), tinytorch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="(?i)nan"):

@@ -37,7 +37,8 @@ def test_the_catalog_has_every_operator():
     assert named | catalog.BACKWARD == set(Elementwise.TABLE) and not named & catalog.BACKWARD
 
 
-TABLES = {name: getattr(catalog, name) for name in ("MORE_UNARY", "CASTS", "FRESH", "RANDOM", "WRITES", "PARTS",
+TABLES = {name: getattr(catalog, name) for name in ("MORE_UNARY", "CASTS", "FRESH", "RANDOM",
+                                                    "RANDOM_WRITES", "WRITES", "PARTS",
                                                     "VIEWS", "VIEWS_OF_DIMENSIONS", "REDUCTIONS", "ROWS", "BARRIERS",
                                                     "READS")}
 
@@ -48,7 +49,7 @@ def test_every_template_says_something(table):
     for template in TABLES.get(table, ALL):
         for dtype in ("float32", "int32", "bool"):
             text = template.format(x="vx", y="vy", z="vz", k=1, i=0, d=0)
-            text = text if table in ("WRITES", "PARTS") else f"v0 = {text}"
+            text = text if table in ("RANDOM_WRITES", "WRITES", "PARTS") else f"v0 = {text}"
             script = program(dict.fromkeys("xyz", f"(3, 3), {dtype!r}, 'positive'"), [])
             script.lines = [Line(text)]
             if not script.run(tinytorch.no_grad())["raised"]:

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import sampled_from
 
 import tinytorch
-from fuse.programs import BLOCKS, LARGE, SMALL, Line, Program, programs
+from fuse.helpers import in_threads
+from fuse.programs import BLOCKS, LARGE, SMALL, Line, Program, left, programs, quiet
 from fuse.snapshot import differences, snapshot
 from tinytorch import fuse
 from tinytorch.backends.cpu import ffi, lib
@@ -135,6 +136,29 @@ def test_pure_functions(program):
     assert not told, "\n".join(told)
 
 
+def check_threads(program, hot):
+    """Four threads run the program on values of their own, twice."""
+    wanted = [snapshot(program.run(contextlib.nullcontext(), call)) for call in range(4)]
+    got = {}
+
+    def work(call):
+        for again in range(2):
+            scope = program.scope(call)
+            raised = program.do(scope, tinytorch.fuse())
+            got[call, again] = snapshot(left(scope, raised))
+
+    with quiet(), tinytorch.config(fuse_hot=hot):
+        in_threads(4, work)
+    told = [f"thread {call}: {line}" for (call, _), found in got.items() for line in differences(wanted[call], found)]
+    assert not told, "\n".join(told)
+
+
+@drawing(40)
+@given(programs(SMALL + BLOCKS, derivatives=True, without=("random",)))
+def test_threads_at_once(program):
+    check_threads(program, -1)
+
+
 # ---- Compiled.
 
 
@@ -173,6 +197,18 @@ def test_thousands(families, derivatives):
         check(program, INTERPRETED)
 
     run()
+
+
+@pytest.mark.slow
+def test_hundreds_in_threads():
+    """Kernels are compiled meanwhile."""
+    @drawing(500, derandomize=False)
+    @given(programs(SMALL + BLOCKS, derivatives=True, without=("random",)))
+    def run(program):
+        check_threads(program, 1)
+
+    run()
+    fuse.wait()
 
 
 @pytest.mark.slow
