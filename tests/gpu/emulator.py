@@ -1,5 +1,5 @@
 """A CUDA device on the CPU: kernels are compiled by g++ (emulator.h) and run at once, and "device" memory cannot be
-touched outside of kernels and copies. With it the whole path from an operator to a kernel is tested where there is no GPU."""
+touched outside of kernels and copies. With it the whole path from an operator to a kernel is tested without a GPU."""
 
 import ctypes
 import functools
