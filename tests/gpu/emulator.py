@@ -1,5 +1,5 @@
-"""A CUDA device on the CPU: kernels are compiled by g++ (emulator.h) and run at once, and "device" memory cannot be touched
-outside of kernels and copies. With it the whole path from an operator to a kernel is tested where there is no GPU."""
+"""A CUDA device on the CPU: kernels are compiled by g++ (emulator.h) and run at once, and "device" memory cannot be
+touched outside of kernels and copies. With it the whole path from an operator to a kernel is tested without a GPU."""
 
 import ctypes
 import functools
@@ -118,7 +118,8 @@ class Emulator:
         return 9, 0
 
     def properties(self, device: int) -> dict:
-        return {"name": "Emulator", "major": 9, "minor": 0, "total_memory": ARENA, "multi_processor_count": 1, "warp_size": 32}
+        return {"name": "Emulator", "major": 9, "minor": 0, "total_memory": ARENA, "multi_processor_count": 1,
+                "warp_size": 32}
 
     def build(self, source: str, name: str, arch: str) -> tuple[str, str]:
         return source, name
@@ -133,9 +134,6 @@ class Emulator:
                 library.tt_run(_ffi.from_buffer(arguments), grid[0], grid[1], block[0])
 
         return launch
-
-    def launcher(self, function):
-        return function
 
     def allow_shared(self, function, nbytes: int) -> None:
         assert nbytes <= 232448
@@ -217,8 +215,8 @@ def compile_kernel(source: str, folder: str) -> str:
     own = f"{path}.{os.getpid()}.{threading.get_ident()}"
     with open(own + ".cpp", "w") as f:
         f.write(f'#include "{HERE / "emulator.h"}"\n{source}\nTT_EMULATED_ENTRY({waits})\n')
-    done = subprocess.run(["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv",
-                           "-Wno-attributes", "-w", "-fPIC", "-shared", "-I", kernels_folder(), own + ".cpp", "-o", own],
+    done = subprocess.run(["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing",
+                           "-fwrapv", "-w", "-fPIC", "-shared", "-I", kernels_folder(), own + ".cpp", "-o", own],
                           capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the kernel does not compile:\n{source}\n{done.stderr[:4000]}")

@@ -1,5 +1,5 @@
-"""What tinytorch asks of CUDA's driver, through PyCUDA: contexts, memory, modules, launches, copies, streams. Another object
-of this interface can take its place (tests have one that needs no GPU).
+"""What tinytorch asks of CUDA's driver, through PyCUDA: contexts, memory, modules, launches, copies, streams. Another
+object of this interface can take its place (tests have one that needs no GPU).
 
 A stream is PyCUDA's object, None the default stream; an event is a handle of the driver's (see libcuda).
 """
@@ -32,12 +32,13 @@ class PyCuda:
         try:
             import pycuda.driver as cuda  # an optional package
         except ImportError as exc:
-            raise RuntimeError(f"tinytorch needs PyCUDA for CUDA tensors ({exc}): pip install 'tinytorch[cuda]'") from None
+            raise RuntimeError(f"CUDA tensors need PyCUDA ({exc}): pip install 'tinytorch[cuda]'") from None
         try:
             cuda.init()
             self.count = cuda.Device.count()
         except cuda.Error as exc:
-            raise RuntimeError(f"no NVIDIA driver works here: {exc}. CUDA tensors need an NVIDIA GPU and its driver") from None
+            raise RuntimeError(f"no NVIDIA driver works here ({exc}): CUDA tensors need an NVIDIA GPU and its "
+                               "driver") from None
         self.cuda = cuda
         self.library = libcuda.library()
         self.failures = (cuda.Error,)  # what becomes a RuntimeError
@@ -63,8 +64,8 @@ class PyCuda:
         found = self._contexts.get(device)
         if found is None:
             if self._pid != os.getpid():
-                raise RuntimeError("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you "
-                                   "must use the 'spawn' start method")
+                raise RuntimeError("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, "
+                                   "you must use the 'spawn' start method")
             with self._lock:
                 if device not in self._contexts:
                     context = self.cuda.Device(device).retain_primary_context()
@@ -95,7 +96,7 @@ class PyCuda:
 
     def arch(self, device: int) -> str:
         """As NVRTC names it: "sm_90"."""
-        return "sm_%d%d" % self.capability(device)
+        return "sm_{}{}".format(*self.capability(device))
 
     def capability(self, device: int) -> tuple[int, int]:
         return self.cuda.Device(device).compute_capability()
@@ -145,6 +146,14 @@ class PyCuda:
     def free_host(self, address: int) -> None:
         check(self.library.cuMemFreeHost(libcuda.ffi.cast("void *", address)), "giving page-locked memory back")
 
+    def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
+        """Memory of the CPU's that kernels see, for as long as the process runs: its address here and there."""
+        out, there = libcuda.ffi.new("void **"), libcuda.ffi.new("uint64_t *")
+        check(self.library.cuMemHostAlloc(out, nbytes, libcuda.PORTABLE | libcuda.DEVICE_MAP), "allocating shared memory")
+        check(self.library.cuMemHostGetDevicePointer_v2(there, out[0], 0), "asking for an address")
+        libcuda.ffi.memmove(out[0], bytes(nbytes), nbytes)
+        return int(libcuda.ffi.cast("intptr_t", out[0])), there[0]
+
     def memory_info(self, device: int) -> tuple[int, int]:
         """Free and total bytes."""
         free, total = libcuda.ffi.new("size_t *"), libcuda.ffi.new("size_t *")
@@ -158,17 +167,13 @@ class PyCuda:
         return nvrtc.compile_cubin(source, name, arch, kernels_folder())
 
     def load(self, device: int, image: bytes, name: str):
-        """A function of the module: launch() takes it."""
+        """What launches a kernel: ``f(grid, block, arguments, shared_bytes, stream)``."""
         with self._entered(device):
-            return self.cuda.module_from_buffer(image).get_function(name)
+            return self.cuda.module_from_buffer(image).get_function(name)._launch_kernel
 
-    def launcher(self, function):
-        """``f(grid, block, arguments, shared_bytes, stream)``."""
-        return function._launch_kernel
-
-    def allow_shared(self, function, nbytes: int) -> None:
-        """Lets the function be launched with so much dynamic shared memory."""
-        function.set_attribute(self.cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
+    def allow_shared(self, launch, nbytes: int) -> None:
+        """Lets the kernel be launched with so much dynamic shared memory."""
+        launch.__self__.set_attribute(self.cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
 
     # Copies. From pageable memory they are done with it when they return.
 

@@ -1,5 +1,5 @@
-"""CUDA's driver library, for what PyCUDA does not offer: events by their handles (PyCUDA does not tell them, and streams of
-other libraries and the default stream need them), contexts made current in threads that end (PyCUDA aborts a process
+"""CUDA's driver library, for what PyCUDA does not offer: events by their handles (PyCUDA does not tell them, and streams
+of other libraries and the default stream need them), contexts made current in threads that end (PyCUDA aborts a process
 whose thread ends with a context on its stack), memory that outlives Python's objects, and graphs."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import functools
 from cffi import FFI
 
 ffi = FFI()
-ffi.cdef("""
+_DECLARATIONS = """
     int cuGetErrorName(int, const char **);
     int cuGetErrorString(int, const char **);
     int cuDriverGetVersion(int *);
@@ -23,6 +23,7 @@ ffi.cdef("""
     int cuMemGetInfo_v2(size_t *free, size_t *total);
     int cuMemHostAlloc(void **, size_t, unsigned flags);
     int cuMemFreeHost(void *);
+    int cuMemHostGetDevicePointer_v2(uint64_t *, void *, unsigned flags);
 
     int cuStreamSynchronize(void *stream);
     int cuStreamQuery(void *stream);
@@ -43,17 +44,18 @@ ffi.cdef("""
     int cuGraphExecDestroy(void *executable);
     int cuGraphDestroy(void *graph);
     int cuGraphDebugDotPrint(void *graph, const char *path, unsigned flags);
-""")
+"""
 
 OUT_OF_MEMORY, NOT_READY = 2, 600
 BLOCKING_SYNC, DISABLE_TIMING = 1, 2  # events
-PORTABLE = 1                          # page-locked memory: for all contexts
+PORTABLE, DEVICE_MAP = 1, 2           # page-locked memory: for all contexts; at an address of the device's too
 RELAXED = 2                           # capture: the thread may go on allocating
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def library():
     """The driver's functions; RuntimeError where it is not installed."""
+    ffi.cdef(_DECLARATIONS)  # parsed when first needed: that takes some milliseconds
     for name in ("libcuda.so.1", "libcuda.so"):
         try:
             return ffi.dlopen(name)
@@ -79,8 +81,8 @@ def check(status: int, what: str) -> None:
 
 
 # Kernels run later than the line that launched them, and so their faults are found elsewhere.
-LATER = (" A kernel that was launched earlier may be the cause: with CUDA_LAUNCH_BLOCKING=1 in the environment, each launch "
-         "waits for its kernel, and the error is raised at the line that is wrong.")
+LATER = (" A kernel that was launched earlier may be the cause: with CUDA_LAUNCH_BLOCKING=1 in the environment, each "
+         "launch waits for its kernel, and the error is raised at the line that is wrong.")
 
 
 def made(function, what: str, *args):

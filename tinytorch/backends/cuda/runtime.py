@@ -37,7 +37,6 @@ class Device:
     def __init__(self, index: int):
         self.index = index
         self.functions = {}  # by key: what launches it
-        self.kernels = {}    # by key: the function itself
         self.shared = {}     # by key: the most dynamic shared memory it was allowed
         self.streams = [None]  # by number; None: the default one
         self.turn = 0        # which stream new_stream() gives next
@@ -137,10 +136,9 @@ def tt_cuda_launch(index, stream, key, x, y, threads, shared, args, nbytes):
     device = _devices[index]
     launch = device.functions.get(key)
     if launch is None:
-        device.kernels[key] = kernel = kernels.load(_driver, device, key)
-        launch = device.functions[key] = _driver.launcher(kernel)
+        launch = device.functions[key] = kernels.load(_driver, device, key)
     if shared > _LARGE and device.shared.get(key, 0) < shared:
-        _driver.allow_shared(device.kernels[key], shared)
+        _driver.allow_shared(launch, shared)
         device.shared[key] = shared
     launch((x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, device.streams[stream])
     if _launch_blocking:
