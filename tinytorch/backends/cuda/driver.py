@@ -105,8 +105,8 @@ class PyCuda:
         """By the names of ``torch.cuda.get_device_properties``."""
         d = self.cuda.Device(device)
         major, minor = d.compute_capability()
-        ask = {"multi_processor_count": "MULTIPROCESSOR_COUNT", "warp_size": "WARP_SIZE", "L2_cache_size": "L2_CACHE_SIZE",
-               "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
+        ask = {"multi_processor_count": "MULTIPROCESSOR_COUNT", "warp_size": "WARP_SIZE",
+               "L2_cache_size": "L2_CACHE_SIZE", "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
                "max_threads_per_multi_processor": "MAX_THREADS_PER_MULTIPROCESSOR",
                "regs_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
                "shared_memory_per_block": "MAX_SHARED_MEMORY_PER_BLOCK",
@@ -149,7 +149,8 @@ class PyCuda:
     def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
         """Memory of the CPU's that kernels see, for as long as the process runs: its address here and there."""
         out, there = libcuda.ffi.new("void **"), libcuda.ffi.new("uint64_t *")
-        check(self.library.cuMemHostAlloc(out, nbytes, libcuda.PORTABLE | libcuda.DEVICE_MAP), "allocating shared memory")
+        flags = libcuda.PORTABLE | libcuda.DEVICE_MAP
+        check(self.library.cuMemHostAlloc(out, nbytes, flags), "allocating memory for both sides")
         check(self.library.cuMemHostGetDevicePointer_v2(there, out[0], 0), "asking for an address")
         libcuda.ffi.memmove(out[0], bytes(nbytes), nbytes)
         return int(libcuda.ffi.cast("intptr_t", out[0])), there[0]

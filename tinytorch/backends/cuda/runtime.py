@@ -85,8 +85,8 @@ def open_device(index: int) -> Device:
     """The device, its context current in this thread. RuntimeError for a wrong index."""
     available = driver().count
     if not 0 <= index < available:
-        raise RuntimeError(f"CUDA error: invalid device ordinal {index}: there are {available} devices" if available else
-                           "no CUDA GPUs are available")
+        raise RuntimeError(f"CUDA error: invalid device ordinal {index}: there are {available} devices" if available
+                           else "no CUDA GPUs are available")
     driver().open(index)
     device = _devices.get(index)
     if device is None:
@@ -110,7 +110,7 @@ def set_current_device(index: int) -> int:
 
 
 def current_stream(index: int):
-    """This thread's current stream of the device, as the driver has it: PyCUDA's object, or None for the default one."""
+    """This thread's current stream of the device, as the driver has it: PyCUDA's object, None for the default one."""
     return _devices[index].streams[lib.tt_cuda_stream(index)]
 
 
