@@ -121,6 +121,9 @@ class Emulator:
         return {"name": "Emulator", "major": 9, "minor": 0, "total_memory": ARENA, "multi_processor_count": 1,
                 "warp_size": 32}
 
+    def can_access(self, device: int, other: int) -> bool:
+        return False
+
     def build(self, source: str, name: str, arch: str) -> tuple[str, str]:
         return source, name
 
@@ -186,6 +189,9 @@ class Emulator:
 
     def milliseconds(self, start, end) -> float:
         return (end["time"] - start["time"]) * 1e3
+
+    def event_handle(self, event) -> int:
+        return id(event)
 
     def drop_event(self, event) -> None:
         pass

@@ -31,8 +31,11 @@ class PyCuda:
     def __init__(self):
         try:
             import pycuda.driver as cuda  # an optional package
-        except ImportError as exc:
+        except ModuleNotFoundError as exc:
             raise RuntimeError(f"CUDA tensors need PyCUDA ({exc}): pip install 'tinytorch[cuda]'") from None
+        except ImportError as exc:
+            raise RuntimeError(f"PyCUDA cannot be loaded ({exc}): CUDA tensors need an NVIDIA GPU and its "
+                               "driver") from None
         try:
             cuda.init()
             self.count = cuda.Device.count()
@@ -119,6 +122,10 @@ class PyCuda:
         found = {name: d.get_attribute(getattr(known, attribute)) for name, attribute in ask.items()
                  if hasattr(known, attribute)}
         return {"name": d.name(), "major": major, "minor": minor, "total_memory": d.total_memory(), **found}
+
+    def can_access(self, device: int, other: int) -> bool:
+        """Can the one device read the other's memory?"""
+        return self.cuda.Device(device).can_access_peer(self.cuda.Device(other))
 
     # Memory.
 
@@ -234,6 +241,9 @@ class PyCuda:
         out = libcuda.ffi.new("float *")
         check(self.library.cuEventElapsedTime(out, start, end), "comparing the times of two events")
         return out[0]
+
+    def event_handle(self, event) -> int:
+        return int(libcuda.ffi.cast("intptr_t", event))
 
     def drop_event(self, event) -> None:
         self.library.cuEventDestroy_v2(event)

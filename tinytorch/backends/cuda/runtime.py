@@ -109,6 +109,18 @@ def set_current_device(index: int) -> int:
     return before
 
 
+def synchronize(index: int) -> None:
+    """Waits for all that the device has to do."""
+    open_device(index)
+    _driver.synchronize(index)
+
+
+def wait_for_stream(index: int, stream) -> None:
+    """Waits for what a stream of the device has to do."""
+    _driver.open(index)
+    _driver.wait_for_stream(stream)
+
+
 def current_stream(index: int):
     """This thread's current stream of the device, as the driver has it: PyCUDA's object, None for the default one."""
     return _devices[index].streams[lib.tt_cuda_stream(index)]
