@@ -60,6 +60,7 @@ typedef struct tt_trace {
     tt_pending storages[TT_FUSE_STORAGES];
     tt_number numbers[TT_FUSE_CONSTANTS];
     int64_t recording;      /* its number in this process */
+    struct tt_trace *next;  /* of all there are */
 } tt_trace;
 
 /* Note [Words of a recording]

@@ -1,4 +1,5 @@
 /* Fused mode's planner: from a recording to kernels. And the table of programs. See Note [Planning] in fuse_place.c. */
+#include "fork.h"
 #include "fuse_plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -234,6 +235,8 @@ static tt_plan *make_plan(const tt_trace *t) {
 static tt_plan *table[BUCKETS];
 static int num_plans;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void tt_fork_plans(int phase) { tt_fork_lock(&lock, phase); }
 
 static uint64_t hash_of(const int64_t *words, int64_t n) {
     uint64_t h = 0x9e3779b97f4a7c15u ^ (uint64_t)n;
