@@ -273,7 +273,9 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
     t->storages[ids[0]].written = true;
     bool again = t->ndim == ndim && memcmp(t->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
     int64_t *w = t->words + t->num_words;
-    *w++ = kind | op << 8 | dtype << 16 | n << 24 | ((again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9) << 32;
+    int64_t flags = (again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9 | (t->recipe == 2 ? TT_WORD_RECIPE : 0);
+    *w++ = kind | op << 8 | dtype << 16 | n << 24 | flags << 32;
+    if (t->recipe) t->recipe = 2;
     int64_t operands = ids[0];
     for (int k = 1; k <= n; k++) operands |= ids[k] << (16 * k);
     *w++ = operands;
