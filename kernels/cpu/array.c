@@ -485,18 +485,6 @@ tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64
     return a;
 }
 
-/* The value of a one-element array: its kind, or -1. */
-int tt_item(tt_array *a, double *f, int64_t *i) {
-    if (a->flags & TT_SLOW || (a->storage->pending && !tt_settle(a, false))) {
-        tt_decline();
-        return -1;
-    }
-    int kind = tt_kind_of(a->dtype);
-    if (kind == TT_KIND_FLOAT) tt_isa->casts[a->dtype][TT_F64](f, a->data, 1);
-    else tt_isa->casts[a->dtype][TT_I64](i, a->data, 1);
-    return kind;
-}
-
 int tt_bump(tt_array *a, int writer) {
     tt_bump_version(a, writer);
     return 0;
