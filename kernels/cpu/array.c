@@ -210,7 +210,7 @@ tt_array *tt_alias(tt_array *a) {
     memcpy(b, a, offsetof(tt_array, shape));
     memcpy(b->shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
     memcpy(b->strides, a->strides, sizeof(int64_t) * (size_t)a->ndim);
-    b->flags &= (uint16_t)~(TT_FLAG_VIEW | TT_FLAG_WEAK);
+    b->flags &= (uint16_t)~(TT_FLAG_VIEW | TT_FLAG_CREATION | TT_FLAG_WEAK);
     b->stamp = 0;
     tt_storage_ref(b->storage);
     return b;

@@ -1,17 +1,17 @@
 /* Note [Forks]
- * A forked child has one thread, and every lock as it was. A lock that another thread holds at that moment would stay held
- * for ever in the child, over data that are half changed. So the forking thread takes all locks before, and both processes
- * let go of them after: a fork waits for programs that run under a recording's lock, and the child finds what the other
- * threads have recorded as it was after their last operator. (A child of DataLoader runs a pending program as readily as
- * its parent does.)
+ * A forked child has one thread, and every lock as it was. A lock that another thread holds at that moment would stay
+ * held for ever in the child, over data that are half changed. So the forking thread takes all locks before, and both
+ * processes let go of them after: a fork waits for programs that run under a recording's lock, and the child finds what
+ * the other threads have recorded as it was after their last operator, and can run it.
  *
  * The order is the one in which a thread takes them: who runs a recording holds its lock, and looks for a plan, asks
- * for compiled kernels, and allocates meanwhile. Nobody waits for Python's interpreter with one of them held, so that the
- * forking thread may hold that. */
+ * for compiled kernels, and allocates meanwhile. Nobody waits for Python's interpreter with one of them held, so that
+ * the forking thread may hold that. */
 #include "fork.h"
 
 typedef void (*on_fork)(int phase);
-static const on_fork all[] = {tt_fork_records, tt_fork_plans, tt_fork_compiled, tt_fork_blas, tt_fork_storages, tt_fork_threads};
+static const on_fork all[] = {tt_fork_records, tt_fork_plans,    tt_fork_compiled,
+                              tt_fork_blas,    tt_fork_storages, tt_fork_threads};
 #define COUNT (int)(sizeof all / sizeof *all)
 
 static void before(void) {
