@@ -19,6 +19,7 @@
  * Same bits as eager mode: the same loops (or, compiled, the same scalar functions) over the same values; a half type
  * is rounded after every operator; reductions keep the tree of Note [The tree of a reduction]. */
 #pragma once
+#include "api/cuda.h"
 #include "api/fuse.h"
 #include "random.h"
 #include "reduce.h"
@@ -93,7 +94,6 @@ tt_program *tt_program_of(tt_trace *t, int *hit); /* found or made; NULL and an 
 void tt_program_done(tt_program *p);
 
 /* elementwise.c */
-int tt_compute_of(int op, int operand, int dtype); /* what the loop of `op` wants: operand 0 is the result */
 int tt_op_weight(int op);                          /* its cost, in additions */
 
 /* random.c: n numbers from element `at` on; `buffer` has room for 2 groups of 64 more. Where they begin in it. */

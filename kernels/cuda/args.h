@@ -1,0 +1,33 @@
+/* What the host hands to kernels: plain structures that the C compiler and NVRTC lay out alike. */
+#pragma once
+#ifndef __CUDACC_RTC__
+#include <stdint.h>
+#endif
+
+#define TT_CUDA_THREADS 256 /* of a block, where nothing else is said */
+#define TT_CUDA_DIMS 16
+
+/* Division by a number of up to 31 bits that is known before: x / size = (x * magic >> 32) + x >> shift, for x < 2^31
+ * (Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994). */
+typedef struct { uint32_t size, magic, shift; } tt_divider;
+
+/* elementwise, all operands one after the other. An input that is one element for all may be given by its value: its
+ * bits, in the dtype computed in. */
+typedef struct {
+    int64_t numel;
+    char *out;
+    const char *in[3];
+    int64_t value[3];
+} tt_flat_args;
+
+/* elementwise, any layout; dimensions innermost first, steps in bytes, of the output and three inputs */
+typedef struct {
+    int64_t numel;
+    char *out;
+    const char *in[3];
+    int64_t value[3];
+    int32_t ndim, unused;
+    int64_t size[TT_CUDA_DIMS];
+    tt_divider by[TT_CUDA_DIMS];
+    int64_t step[4][TT_CUDA_DIMS];
+} tt_strided_args;

@@ -1,0 +1,51 @@
+/* The host side of the CUDA kernels: what the C files of this folder offer to those of kernels/cpu. Not seen by Python.
+ *
+ * Note [Launching]
+ * The C side plans: it checks operands, allocates results, chooses the kernel and its grid, and packs the kernel's
+ * arguments into one structure (args.h). Python launches: tt_launch calls tt_cuda_launch in tinytorch/backends/cuda, which
+ * finds the kernel by its key, compiling it with NVRTC if it is new, and hands the packed structure to PyCUDA. So there is
+ * one path from an operator to a kernel for the CPU and for CUDA, and everything above the loop (promotion, broadcasting,
+ * views, errors, version counters) is the same code.
+ *
+ * A kernel's key is its family (the file kernels/cuda/<family>.cuh), an operator, up to five dtypes, and a variant whose
+ * bits the family defines. A file has one kernel, tt_kernel, of one argument, TT_ARGS; what is chosen by the key reaches it
+ * as macros (tinytorch/backends/cuda/source.py). No lock is held around a launch: Python may run anything meanwhile.
+ *
+ * The results of every kernel but matrix products have the bits of the CPU's: the same scalar functions, the same
+ * reduction trees (Note [The tree of a reduction]; a block of TT_BLOCK elements is a warp's work, a lane is a thread), the
+ * same Philox streams. NaNs are NaNs, but the device does not keep their payloads. */
+#pragma once
+#include "../cpu/tt.h"
+#include "../cpu/api/cuda.h"
+#include "args.h"
+
+/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer. */
+#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0)
+
+#define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
+enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
+
+static inline int64_t tt_key(int family, int op, int variant, int d0, int d1, int d2, int d3, int d4) {
+    return (int64_t)family | (int64_t)op << 8 | (int64_t)d0 << 16 | (int64_t)d1 << 20 | (int64_t)d2 << 24 |
+           (int64_t)d3 << 28 | (int64_t)d4 << 32 | (int64_t)variant << 36;
+}
+
+/* Runs the kernel on this thread's device and current stream: `x` by `y` blocks of `threads`, with `shared` bytes of
+ * dynamic shared memory. False and an error when it could not be launched. */
+bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes);
+#define TT_LAUNCH(key, x, y, threads, shared, args) tt_launch(key, x, y, threads, shared, &(args), (int)sizeof(args))
+
+/* memory.c: a storage on tt_device. */
+tt_storage *tt_cuda_storage(int64_t nbytes);
+/* A contiguous array on tt_device for a function's own use; tt_free ends it. */
+tt_array *tt_cuda_temporary(int dtype, int64_t n);
+
+tt_divider tt_divider_of(int64_t size);
+
+/* elementwise.c. False and an error when a kernel could not be launched. */
+bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+/* copy.c: out[...] = a with broadcasting and casting; either may be on the CPU. Operands are checked already. */
+bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
+/* nbytes to host memory, all work of the stream before it done. */
+bool tt_device_read(void *to, const void *from, int64_t nbytes);
+bool tt_device_write(void *to, const void *from, int64_t nbytes);

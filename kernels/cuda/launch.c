@@ -1,0 +1,79 @@
+/* Devices and launches. Note [Devices] in ../cpu/tt.h, Note [Launching] in cuda.h. */
+#include "cuda.h"
+#include "../cpu/simd.h"
+#include "../cpu/reduce.h"
+#include "../cpu/api/fuse.h"
+#include <stdio.h>
+
+/* Python's part, defined in tinytorch/backends/cuda. -1: an exception, which Python keeps. */
+extern int tt_cuda_launch(int, int64_t, int64_t, int64_t, int, int64_t, void *, int);
+extern int tt_cuda_copy(int, int, void *, void *, int64_t);
+
+int tt_device_set(int device) {
+    int before = tt_device;
+    tt_device = device;
+    return before;
+}
+
+static const char *name_of(char *text, size_t size, int device) {
+    if (device) snprintf(text, size, "cuda:%d", device - 1);
+    else snprintf(text, size, "cpu");
+    return text;
+}
+
+bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in) {
+    int device = -1;
+    for (int k = 0; k < n; k++) {
+        if (!in[k] || (numbers && in[k]->ndim == 0 && !in[k]->storage->device)) continue;
+        int own = in[k]->storage->device;
+        if (device >= 0 && own != device) {
+            char a[24], b[24];
+            tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, "
+                    "%s and %s!", op, name_of(a, sizeof a, device), name_of(b, sizeof b, own));
+            return false;
+        }
+        device = own;
+    }
+    tt_device = device < 0 ? 0 : device;
+    return true;
+}
+
+void tt_key_parts(int64_t key, int32_t *out) {
+    out[0] = (int32_t)(key & 255);
+    out[1] = (int32_t)(key >> 8 & 255);
+    for (int k = 0; k < 5; k++) out[2 + k] = (int32_t)(key >> (16 + 4 * k) & 15);
+    out[7] = (int32_t)(key >> 36);
+}
+
+static const struct { const char *name; int kind; } families[TT_NUM_FAMILIES] = {
+#define INFO(name, kind) {#name, kind},
+    TT_FAMILIES(INFO)
+};
+const char *tt_family_name(int family) {
+    return family >= 0 && family < TT_NUM_FAMILIES ? families[family].name : NULL;
+}
+const char *tt_operator_name(int family, int op) {
+    int kind = families[family].kind;
+    return kind == 1 ? tt_op_name(op) : kind == 2 ? tt_reducer_name(op) : "";
+}
+
+bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes) {
+    if (tt_cuda_launch(tt_device - 1, key, x, y, threads, shared, (void *)args, nbytes) == 0) return true;
+    tt_fail(TT_PYTHON_ERROR, "the kernel could not be launched");
+    return false;
+}
+
+static bool copy(int kind, void *to, const void *from, int64_t nbytes) {
+    if (!nbytes || tt_cuda_copy(kind, tt_device - 1, to, (void *)from, nbytes) == 0) return true;
+    tt_fail(TT_PYTHON_ERROR, "memory could not be copied");
+    return false;
+}
+bool tt_device_read(void *to, const void *from, int64_t nbytes) { return copy(TT_COPY_TO_HOST, to, from, nbytes); }
+bool tt_device_write(void *to, const void *from, int64_t nbytes) { return copy(TT_COPY_TO_DEVICE, to, from, nbytes); }
+
+tt_divider tt_divider_of(int64_t size) {
+    uint32_t shift = 0;
+    while (shift < 31 && ((uint32_t)1 << shift) < (uint32_t)size) shift++;
+    uint64_t magic = (((uint64_t)1 << 32) * (((uint64_t)1 << shift) - (uint64_t)size)) / (uint64_t)size + 1;
+    return (tt_divider){(uint32_t)size, (uint32_t)magic, shift};
+}
