@@ -76,7 +76,6 @@ tt_array *tt_contiguous(tt_array *a);
 tt_array *tt_clone(tt_array *a);
 int tt_copy(tt_array *out, tt_array *a);
 int tt_fill(tt_array *out, int kind, double f, int64_t i);
-int tt_item(tt_array *a, double *f, int64_t *i);
 int64_t tt_offset(tt_array *a);
 int tt_is_contiguous(tt_array *a);
 int tt_same_shape(tt_array *a, tt_array *b);
