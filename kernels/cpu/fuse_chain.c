@@ -4,33 +4,37 @@
 #include <stdlib.h>
 
 enum { NONE, OPERATOR, TO_FLOAT, COPY };
+enum { NEVER = 32767 };
 
-#define IS(op) case TT_OP_##op:
-static int arity_of(int op) {
-    switch (op) {
-    TT_CHAIN_1(IS) return 1;
-    TT_CHAIN_2(IS) return 2;
-    TT_CHAIN_3(IS) IS(where) return 3;
-    default: return 0;
-    }
+/* Of an operator that has steps, how many operands it takes, and the first step's code; else 0. */
+#define IS(op, arity) case TT_OP_##op: *code = TT_STEP_##op; return arity;
+#define IS_1(op) IS(op, 1)
+#define IS_2(op) IS(op, 2)
+#define IS_3(op) IS(op, 3)
+static int steps_of(int op, int *code) {
+    switch (op) { TT_CHAIN_1(IS_1) TT_CHAIN_2(IS_2) TT_CHAIN_3(IS_3) IS_3(where) }
+    return 0;
 }
 
 /* What an instruction is to a chain. */
 static int kind_of(const tt_instr *x) {
+    int code;
     if (x->level == 0) return NONE;
-    if (x->kind == TT_INSTR_OP) return x->dtype == TT_F32 && arity_of(x->op) ? OPERATOR : NONE;
+    if (x->kind == TT_INSTR_OP) return x->dtype == TT_F32 && steps_of(x->op, &code) ? OPERATOR : NONE;
     if (x->kind == TT_INSTR_CAST) return x->dtype == TT_BOOL && x->to == TT_F32 ? TO_FLOAT : NONE;
     return x->dtype == TT_F32 ? COPY : NONE;
 }
 
 typedef struct {
     tt_kernel *k;
-    const bool *wanted; /* of each slot: its value has to be in memory when the chain is done */
-    int acc;            /* the slot whose value the accumulator holds; -1 */
+    tt_step *steps;    /* `run` is a code, for now */
+    bool *wanted;      /* of each slot: something after the chain looks at it in memory */
+    bool *there;       /* of each slot: its value is in memory */
+    int a, b;          /* the slots whose values are in A and in B; -1 */
 } maker;
 
 static void step(maker *m, int code, int slot, int more) {
-    m->k->steps[m->k->num_steps++] = (tt_step){.code = (int16_t)code, .slot = (int16_t)slot, .more = (int16_t)more};
+    m->steps[m->k->num_steps++] = (tt_step){.run = (void *)(intptr_t)code, .slot = slot, .more = more};
 }
 
 /* Is it the same for all elements of a block? */
@@ -39,62 +43,93 @@ static bool is_number(const maker *m, int slot) {
     return kind == TT_SLOT_CONST || kind == TT_SLOT_ONE || (kind == TT_SLOT_ROW && m->k->block < 2 * m->k->row);
 }
 
-/* Which operand the accumulator is to hold: what it holds already, or else what comes from memory. */
-static int choose(const maker *m, const tt_instr *x, int n) {
-    for (int j = 0; j < n; j++)
-        if (x->in[j] == m->acc) return j;
-    for (int j = 0; j < n; j++)
-        if (!is_number(m, x->in[j])) return j;
-    return 0;
+static bool reads(const tt_instr *x, int slot) { return x->in[0] == slot || x->in[1] == slot || x->in[2] == slot; }
+
+/* The first instruction that reads the slot, from number i on. */
+static int next_use(const maker *m, int slot, int i, int end) {
+    while (i < end && !reads(&m->k->instrs[i], slot)) i++;
+    return slot < 0 || i == end ? NEVER : i;
 }
 
-static void fetch(maker *m, int slot) {
-    if (slot == m->acc) return;
-    bool is_bool = m->k->slots[slot].dtype == TT_BOOL;
-    step(m, is_bool ? TT_STEP_LOAD_BOOL : is_number(m, slot) ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, slot, 0);
-    m->acc = slot;
+/* Brings one of n operands to A, unless one is there. */
+static void fetch(maker *m, const tt_instr *x, int n) {
+    int from = -1;
+    for (int j = 0; j < n; j++)
+        if (x->in[j] == m->a) return;
+    for (int j = 0; j < n; j++)
+        if (x->in[j] == m->b) {
+            step(m, TT_STEP_RECALL, 0, 0);
+            m->a = m->b;
+            return;
+        }
+    for (int j = n - 1; j >= 0; j--)
+        if (!is_number(m, x->in[j])) from = x->in[j];
+    bool number = from < 0;
+    if (number) from = x->in[0];
+    step(m, m->k->slots[from].dtype == TT_BOOL ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, from, 0);
+    m->a = from;
 }
 
 static void operate(maker *m, const tt_instr *x) {
-    int n = arity_of(x->op), j = choose(m, x, n), form = j, b = -1, c = -1;
-    fetch(m, x->in[j]);
-    if (n == 2) {
-        b = x->in[1 - j];
-        form = b == m->acc ? TT_FORM_AA : is_number(m, b) ? (j == 0 ? TT_FORM_AC : TT_FORM_CA) : (j == 0 ? TT_FORM_AM : TT_FORM_MA);
-    } else if (n == 3) {
-        b = x->in[j == 0];
-        c = x->in[j == 2 ? 1 : 2];
-        if (j == 0 && is_number(m, b) && is_number(m, c)) form = TT_FORM_ACC;
+    int code = 0, n = steps_of(x->op, &code), in_memory[3] = {0, 0, 0}, count = 0, form = 0;
+    fetch(m, x, n);
+    for (int j = 0; j < n; j++) {
+        bool a = x->in[j] == m->a, b = !a && x->in[j] == m->b;
+        form = 3 * form + (a ? 0 : b ? 1 : 2);
+        if (!a && !b) in_memory[count++] = x->in[j];
     }
-    step(m, TT_STEP_OP + x->op * TT_FORMS + form, b, c);
+    if (n == 2) { /* A: 0, B: 1, M: 2; the first operand's times 3 */
+        static const int8_t forms[] = {TT_FORM_AA, TT_FORM_AB, TT_FORM_AM, TT_FORM_BA, 0, 0, TT_FORM_MA};
+        form = forms[form];
+        if (count && is_number(m, in_memory[0])) form = form == TT_FORM_AM ? TT_FORM_AC : TT_FORM_CA;
+    }
+    if (n == 3 && form == TT_FORM_AMM && is_number(m, in_memory[0]) && is_number(m, in_memory[1])) form = TT_FORM_ACC;
+    step(m, code + form, in_memory[0], in_memory[1]);
 }
 
-/* Does the instruction need the slot anywhere but in the accumulator, given that it is there? */
-static bool from_memory(const tt_instr *x, int slot) {
-    int uses = 0;
-    for (int j = 0; j < 3; j++) uses += x->in[j] == slot;
-    return uses > 1 && arity_of(x->op) == 3;
+static void store(maker *m, int slot, bool kept) {
+    bool is_bool = m->k->slots[slot].dtype == TT_BOOL;
+    step(m, kept ? (is_bool ? TT_STEP_STORE_KEPT_BOOL : TT_STEP_STORE_KEPT) : is_bool ? TT_STEP_STORE_BOOL : TT_STEP_STORE, slot, 0);
+    m->there[slot] = true;
+}
+
+/* Instruction i has left its result in A, where the next one finds it. For those that come later it is kept in B, or in
+ * memory. */
+static void keep(maker *m, int i, int end) {
+    int slot = m->a, use = next_use(m, slot, i + 2, end), other = next_use(m, m->b, i + 1, end);
+    if (m->wanted[slot]) store(m, slot, false);
+    if (use == NEVER) return;
+    if (other != NEVER && !m->there[m->b] && !m->there[slot]) {
+        if (other < use) {
+            store(m, slot, false);
+            return;
+        }
+        store(m, m->b, true);
+    }
+    if (other == NEVER || (m->there[m->b] && (use < other || !m->there[slot]))) {
+        step(m, TT_STEP_KEEP, 0, 0);
+        m->b = slot;
+    }
 }
 
 static void make_chain(maker *m, int first, int end) {
     tt_kernel *k = m->k;
     k->chains[k->num_chains++] = (tt_chain){(int16_t)first, (int16_t)end, k->num_steps};
-    m->acc = -1;
+    m->a = m->b = -1;
+    for (int s = 0; s < k->num_slots; s++) m->there[s] = true;
+    for (int i = first; i < end; i++) m->there[k->instrs[i].out] = false;
     for (int i = first; i < end; i++) {
         const tt_instr *x = &k->instrs[i];
         int kind = kind_of(x);
         if (kind == OPERATOR) operate(m, x);
         else {
-            fetch(m, x->in[0]);
-            if (kind == TO_FLOAT) step(m, TT_STEP_BOOL_TO_FLOAT, -1, -1);
+            fetch(m, x, 1);
+            if (kind == TO_FLOAT) step(m, TT_STEP_BOOL_TO_FLOAT, 0, 0);
         }
-        m->acc = x->out;
-        bool keep = m->wanted[x->out] || (i + 1 < end && from_memory(&k->instrs[i + 1], x->out));
-        for (int l = i + 2; l < end; l++)
-            for (int j = 0; j < 3; j++) keep |= k->instrs[l].in[j] == x->out;
-        if (keep) step(m, k->slots[x->out].dtype == TT_BOOL ? TT_STEP_STORE_BOOL : TT_STEP_STORE, x->out, -1);
+        m->a = x->out;
+        keep(m, i, end);
     }
-    step(m, TT_STEP_END, -1, -1);
+    step(m, TT_STEP_END, 0, 0);
 }
 
 /* Which slots are looked at by anything else than the instructions before `end`? */
@@ -123,27 +158,38 @@ static void find_late_stores(tt_kernel *k) {
     }
 }
 
+/* The steps, with the functions of each instruction set. */
+static bool link_steps(tt_kernel *k, const tt_step *steps) {
+    int n = k->num_steps;
+    if (!(k->steps = calloc(TT_ISAS * (size_t)n + 1, sizeof *k->steps))) return false;
+    for (int isa = 0; tt_get_isa(isa); isa++)
+        for (int i = 0; i < n; i++) {
+            k->steps[isa * n + i] = steps[i];
+            k->steps[isa * n + i].run = tt_get_isa(isa)->steps[(intptr_t)steps[i].run];
+        }
+    return true;
+}
+
 bool tt_make_chains(tt_kernel *k) {
     find_late_stores(k);
-    bool *wanted = malloc((size_t)k->num_slots + 1);
-    k->chains = malloc(sizeof *k->chains * ((size_t)k->num_instrs + 1));
-    k->steps = malloc(sizeof *k->steps * (4 * (size_t)k->num_instrs + 1)); /* for each: fetch, work, store, end */
-    if (!wanted || !k->chains || !k->steps) {
-        free(wanted);
-        return false;
-    }
-    maker m = {.k = k, .wanted = wanted};
-    for (int p = 0; p < 2 * k->num_stages; p++) {
+    size_t slots = (size_t)k->num_slots, instrs = (size_t)k->num_instrs;
+    maker m = {.k = k, .wanted = malloc(2 * slots + 1), .steps = malloc(sizeof *m.steps * (6 * instrs + 1))};
+    m.there = m.wanted + slots;
+    k->chains = malloc(sizeof *k->chains * (instrs + 1));
+    bool ok = m.wanted && m.steps && k->chains;
+    for (int p = 0; ok && p < 2 * k->num_stages; p++) {
         tt_part *part = &k->parts[p];
         part->first_chain = k->num_chains;
         for (int i = part->first_instr, end; i < part->end_instr; i = end + 1) {
             for (end = i; end < part->end_instr && kind_of(&k->instrs[end]) != NONE;) end++;
             if (end - i < 2) continue;
-            find_wanted(k, end, wanted);
+            find_wanted(k, end, m.wanted);
             make_chain(&m, i, end);
         }
         part->end_chain = k->num_chains;
     }
-    free(wanted);
-    return true;
+    ok = ok && link_steps(k, m.steps);
+    free(m.wanted);
+    free(m.steps);
+    return ok;
 }

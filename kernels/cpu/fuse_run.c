@@ -113,7 +113,7 @@ static void instructions(const worker *w, int stage, int level, int64_t n) {
         const tt_chain *chain = &k->chains[c];
         if (c == part->end_chain || chain->first_instr != i) instruction(w, &k->instrs[i++], 0, n);
         else {
-            int64_t done = tt_isa->chain(k->steps + chain->first_step, w->p, n);
+            int64_t done = tt_isa->chain(k->steps + tt_isa_index * k->num_steps + chain->first_step, w->p, n);
             for (; i < chain->end_instr; i++)
                 if (done < n) instruction(w, &k->instrs[i], done, n - done);
             c++;

@@ -17,12 +17,17 @@ typedef tt_loop tt_op_loops[TT_NUM_DTYPES];       /* by the dtype computed in; N
 typedef tt_cast_loop tt_cast_loops[TT_NUM_DTYPES]; /* [from][to] */
 typedef int64_t tt_chain_fn(const struct tt_step *s, char **p, int64_t n); /* how many of n elements it did: see chain.h */
 
+#define TT_ISAS 3 /* at most */
+
 struct tt_isa {
     const char *name;
     const tt_op_loops *ops;
     const tt_cast_loops *casts;
     tt_chain_fn *chain;
+    void *const *steps;
 };
+
+const struct tt_isa *tt_get_isa(int index); /* NULL: there is none of that number */
 
 #define TT_ENUM_b8 TT_BOOL
 #define TT_ENUM_u8 TT_U8

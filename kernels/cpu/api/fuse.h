@@ -31,7 +31,7 @@ typedef struct tt_instr {
 } tt_instr;
 
 /* What the interpreter does in the place of some instructions: Note [Chains] in kernels/cpu/chain.h. */
-typedef struct tt_step { int16_t code, slot, more, unused; } tt_step;
+typedef struct tt_step { void *run; int32_t slot, more; } tt_step;
 typedef struct tt_chain { int16_t first_instr, end_instr; int32_t first_step; } tt_chain;
 
 /* Where a value stands while a block is worked on. */
@@ -116,7 +116,7 @@ typedef struct tt_kernel {
     tt_fold *folds;
     int16_t num_chains, num_steps;
     tt_chain *chains;        /* the interpreter's */
-    tt_step *steps;
+    tt_step *steps;          /* num_steps of them for each instruction set */
     /* The compiled tier: for each stage a function of (slot pointers, number of elements) in the place of its level-1
      * instructions; all of them or none. Set once, by tt_kernel_install. */
     void **compiled;
