@@ -12,7 +12,7 @@ enum { NEVER = 32767 };
 #define IS_2(op) IS(op, 2)
 #define IS_3(op) IS(op, 3)
 static int steps_of(int op, int *code) {
-    switch (op) { TT_CHAIN_1(IS_1) TT_CHAIN_2(IS_2) TT_CHAIN_3(IS_3) IS_3(where) }
+    switch (op) { TT_CHAIN_1(IS_1) TT_CHAIN_2(IS_2) TT_CHAIN_2_BOOL(IS_2) TT_CHAIN_3(IS_3) IS_3(where) }
     return 0;
 }
 
@@ -31,10 +31,21 @@ typedef struct {
     bool *wanted;      /* of each slot: something after the chain looks at it in memory */
     bool *there;       /* of each slot: its value is in memory */
     int a, b;          /* the slots whose values are in A and in B; -1 */
+    tt_step *open;     /* an operator's step, whose ending is not settled; NULL */
 } maker;
 
-static void step(maker *m, int code, int slot, int more) {
-    m->steps[m->k->num_steps++] = (tt_step){.run = (void *)(intptr_t)code, .slot = slot, .more = more};
+static tt_step *step(maker *m, int code, int slot) {
+    tt_step *s = &m->steps[m->k->num_steps++];
+    *s = (tt_step){.run = (void *)(intptr_t)code, .slot = (int16_t)slot};
+    m->open = NULL;
+    return s;
+}
+
+static bool end_with(maker *m, int ending) {
+    if (!m->open) return false;
+    m->open->run = (char *)m->open->run + ending;
+    m->open = NULL;
+    return true;
 }
 
 /* Is it the same for all elements of a block? */
@@ -58,7 +69,7 @@ static void fetch(maker *m, const tt_instr *x, int n) {
         if (x->in[j] == m->a) return;
     for (int j = 0; j < n; j++)
         if (x->in[j] == m->b) {
-            step(m, TT_STEP_RECALL, 0, 0);
+            step(m, TT_STEP_RECALL, 0);
             m->a = m->b;
             return;
         }
@@ -66,30 +77,30 @@ static void fetch(maker *m, const tt_instr *x, int n) {
         if (!is_number(m, x->in[j])) from = x->in[j];
     bool number = from < 0;
     if (number) from = x->in[0];
-    step(m, m->k->slots[from].dtype == TT_BOOL ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, from, 0);
+    step(m, m->k->slots[from].dtype == TT_BOOL ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, from);
     m->a = from;
 }
 
 static void operate(maker *m, const tt_instr *x) {
-    int code = 0, n = steps_of(x->op, &code), in_memory[3] = {0, 0, 0}, count = 0, form = 0;
-    fetch(m, x, n);
-    for (int j = 0; j < n; j++) {
-        bool a = x->in[j] == m->a, b = !a && x->in[j] == m->b;
-        form = 3 * form + (a ? 0 : b ? 1 : 2);
-        if (!a && !b) in_memory[count++] = x->in[j];
-    }
-    if (n == 2) { /* A: 0, B: 1, M: 2; the first operand's times 3 */
-        static const int8_t forms[] = {TT_FORM_AA, TT_FORM_AB, TT_FORM_AM, TT_FORM_BA, 0, 0, TT_FORM_MA};
-        form = forms[form];
-        if (count && is_number(m, in_memory[0])) form = form == TT_FORM_AM ? TT_FORM_AC : TT_FORM_CA;
-    }
-    if (n == 3 && form == TT_FORM_AMM && is_number(m, in_memory[0]) && is_number(m, in_memory[1])) form = TT_FORM_ACC;
-    step(m, code + form, in_memory[0], in_memory[1]);
+    int code = 0, n = steps_of(x->op, &code), places[3] = {0, 0, 0};
+    if (n == 3) fetch(m, x, n);
+    for (int j = 0; j < n; j++)
+        places[j] = x->in[j] == m->a ? TT_IN_A : x->in[j] == m->b ? TT_IN_B : is_number(m, x->in[j]) && n > 1 ? TT_IN_C : TT_IN_M;
+    bool numbers = n == 3 && places[0] == TT_IN_A && places[1] == TT_IN_C && places[2] == TT_IN_C;
+    int form = 0;
+    for (int j = 0; j < n; j++) /* a slot of numbers has room for a block of them: it may be read as memory too */
+        form = form * TT_NUM_PLACES + (n == 3 && places[j] == TT_IN_C && !numbers ? TT_IN_M : places[j]);
+    tt_step *s = step(m, code + form * TT_ENDINGS, x->in[0]);
+    s->more = x->in[1];
+    s->third = x->in[2];
+    s->to = x->out;
+    m->open = s;
 }
 
 static void store(maker *m, int slot, bool kept) {
     bool is_bool = m->k->slots[slot].dtype == TT_BOOL;
-    step(m, kept ? (is_bool ? TT_STEP_STORE_KEPT_BOOL : TT_STEP_STORE_KEPT) : is_bool ? TT_STEP_STORE_BOOL : TT_STEP_STORE, slot, 0);
+    if (kept) step(m, is_bool ? TT_STEP_STORE_KEPT_BOOL : TT_STEP_STORE_KEPT, slot);
+    else if (!end_with(m, TT_STORED)) step(m, is_bool ? TT_STEP_STORE_BOOL : TT_STEP_STORE, slot);
     m->there[slot] = true;
 }
 
@@ -100,14 +111,14 @@ static void keep(maker *m, int i, int end) {
     if (m->wanted[slot]) store(m, slot, false);
     if (use == NEVER) return;
     if (other != NEVER && !m->there[m->b] && !m->there[slot]) {
-        if (other < use) {
+        if (other <= use) {
             store(m, slot, false);
             return;
         }
         store(m, m->b, true);
     }
     if (other == NEVER || (m->there[m->b] && (use < other || !m->there[slot]))) {
-        step(m, TT_STEP_KEEP, 0, 0);
+        if (!end_with(m, TT_KEPT)) step(m, TT_STEP_KEEP, 0);
         m->b = slot;
     }
 }
@@ -116,6 +127,7 @@ static void make_chain(maker *m, int first, int end) {
     tt_kernel *k = m->k;
     k->chains[k->num_chains++] = (tt_chain){(int16_t)first, (int16_t)end, k->num_steps};
     m->a = m->b = -1;
+    m->open = NULL;
     for (int s = 0; s < k->num_slots; s++) m->there[s] = true;
     for (int i = first; i < end; i++) m->there[k->instrs[i].out] = false;
     for (int i = first; i < end; i++) {
@@ -124,12 +136,12 @@ static void make_chain(maker *m, int first, int end) {
         if (kind == OPERATOR) operate(m, x);
         else {
             fetch(m, x, 1);
-            if (kind == TO_FLOAT) step(m, TT_STEP_BOOL_TO_FLOAT, 0, 0);
+            if (kind == TO_FLOAT) step(m, TT_STEP_BOOL_TO_FLOAT, 0);
         }
         m->a = x->out;
         keep(m, i, end);
     }
-    step(m, TT_STEP_END, 0, 0);
+    step(m, TT_STEP_END, k->num_steps - k->chains[k->num_chains - 1].first_step);
 }
 
 /* Which slots are looked at by anything else than the instructions before `end`? */

@@ -31,7 +31,7 @@ typedef struct tt_instr {
 } tt_instr;
 
 /* What the interpreter does in the place of some instructions: Note [Chains] in kernels/cpu/chain.h. */
-typedef struct tt_step { void *run; int32_t slot, more; } tt_step;
+typedef struct tt_step { void *run; int16_t slot, more, third, to; } tt_step;
 typedef struct tt_chain { int16_t first_instr, end_instr; int32_t first_step; } tt_chain;
 
 /* Where a value stands while a block is worked on. */

@@ -20,13 +20,14 @@ typedef int32_t mask __attribute__((vector_size(WIDTH)));
 typedef float loose __attribute__((vector_size(WIDTH), aligned(4), may_alias));         /* in memory */
 typedef uint8_t bools __attribute__((vector_size(LANES), aligned(1), may_alias));
 
-#define EACH(X, op) X(0, op) X(1, op) X(2, op) X(3, op)
+#define EACH(X, ...) X(0, __VA_ARGS__) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__)
 #define REGISTERS vec a0, vec a1, vec a2, vec a3, vec b0, vec b1, vec b2, vec b3
 
-/* s: the step; p: the slots' places; at: the chunk's first element. */
-typedef void step_fn(const tt_step *s, char **p, int64_t at, REGISTERS);
-#define STEP(name) static void name(const tt_step *s, char **p, int64_t at, REGISTERS)
-#define NEXT ((step_fn *)s[1].run)(s + 1, p, at, a0, a1, a2, a3, b0, b1, b2, b3)
+/* s: the step; p: the slots' places; at: the chunk's first element, of n. */
+typedef void step_fn(const tt_step *s, char **p, int64_t at, int64_t n, REGISTERS);
+#define STEP(name) static void name(const tt_step *s, char **p, int64_t at, int64_t n, REGISTERS)
+#define GO_TO(step) ((step_fn *)(step)->run)(step, p, at, n, a0, a1, a2, a3, b0, b1, b2, b3)
+#define NEXT GO_TO(s + 1)
 
 #define FLOATS(slot) (loose *)(p[slot] + at * 4)
 #define BOOLS(slot) (bools *)(p[slot] + at)
@@ -119,28 +120,28 @@ static inline vec do_lerp(vec a, vec b, vec w) {
 static inline vec do_addcmul(vec a, vec b, vec c) { return a + b * c; }
 static inline vec do_addcdiv(vec a, vec b, vec c) { return a + b / c; }
 
+/* The last step goes to the next chunk. */
 STEP(end) {
-    (void)s, (void)p, (void)at;
-#define IGNORE(i, op) (void)a##i, (void)b##i;
-    EACH(IGNORE, )
+    at += CHUNK;
+    if (at + CHUNK <= n) GO_TO(s - s->slot);
 }
 
 #define SIMPLE(name, prepare, work)                       \
     STEP(name) {                                          \
         prepare;                                          \
-        EACH(work, )                                      \
+        EACH(work, _)                                     \
         NEXT;                                             \
     }
-#define LOAD(i, op) a##i = m[i];
-#define LOAD_BOOL(i, op) a##i = vec_of(cond_of_bools(m + i));
-#define SAME(i, op) a##i = c;
-#define STORE(i, op) m[i] = a##i;
-#define STORE_KEPT(i, op) m[i] = b##i;
-#define STORE_BOOL(i, op) m[i] = __builtin_convertvector((mask)a##i & 1, bools);
-#define STORE_KEPT_BOOL(i, op) m[i] = __builtin_convertvector((mask)b##i & 1, bools);
-#define KEEP(i, op) b##i = a##i;
-#define RECALL(i, op) a##i = b##i;
-#define ONE_OR_ZERO(i, op) a##i = (vec)((mask)a##i & (mask)c);
+#define LOAD(i, _) a##i = m[i];
+#define LOAD_BOOL(i, _) a##i = vec_of(cond_of_bools(m + i));
+#define SAME(i, _) a##i = c;
+#define STORE(i, _) m[i] = a##i;
+#define STORE_KEPT(i, _) m[i] = b##i;
+#define STORE_BOOL(i, _) m[i] = __builtin_convertvector((mask)a##i & 1, bools);
+#define STORE_KEPT_BOOL(i, _) m[i] = __builtin_convertvector((mask)b##i & 1, bools);
+#define KEEP(i, _) b##i = a##i;
+#define RECALL(i, _) a##i = b##i;
+#define ONE_OR_ZERO(i, _) a##i = (vec)((mask)a##i & (mask)c);
 SIMPLE(load, loose *m = FLOATS(s->slot), LOAD)
 SIMPLE(load_bool, bools *m = BOOLS(s->slot), LOAD_BOOL)
 SIMPLE(load_number, vec c = number(p, s->slot), SAME)
@@ -152,89 +153,102 @@ SIMPLE(keep, , KEEP)
 SIMPLE(recall, , RECALL)
 SIMPLE(bool_to_float, vec c = zero + 1.0f, ONE_OR_ZERO)
 
-#define OP_A(i, op) a##i = do_##op(a##i);
-#define OP_AM(i, op) a##i = do_##op(a##i, m[i]);
-#define OP_MA(i, op) { vec x = m[i]; IN_REGISTER(x); a##i = do_##op(x, a##i); }
-#define OP_AC(i, op) a##i = do_##op(a##i, c);
-#define OP_CA(i, op) a##i = do_##op(c, a##i);
-#define OP_AA(i, op) a##i = do_##op(a##i, a##i);
-#define OP_AB(i, op) a##i = do_##op(a##i, b##i);
-#define OP_BA(i, op) a##i = do_##op(b##i, a##i);
-#define STEP_OF(op, form, prepare, work)                  \
-    STEP(op##_##form) {                                   \
-        prepare;                                          \
-        EACH(work, op)                                    \
-        NEXT;                                             \
+/* An operator's step in each of its endings: the result stays in A; also in B; also goes to memory. */
+#define ENDINGS(name, prepare, work, op, x, y, z, STORED, PLACE)                     \
+    STEP(name##_only) {                                                              \
+        prepare                                                                      \
+        EACH(work, op, x, y, z)                                                      \
+        NEXT;                                                                        \
+    }                                                                                \
+    STEP(name##_kept) {                                                              \
+        prepare                                                                      \
+        EACH(work, op, x, y, z)                                                      \
+        EACH(KEEP, _)                                                                \
+        NEXT;                                                                        \
+    }                                                                                \
+    STEP(name##_stored) {                                                            \
+        prepare                                                                      \
+        EACH(work, op, x, y, z)                                                      \
+        PLACE(s->to);                                                                \
+        EACH(STORED, _)                                                              \
+        NEXT;                                                                        \
     }
-#define STEPS_1(op) STEP_OF(op, A, , OP_A)
-#define STEPS_2(op)                                       \
-    STEP_OF(op, AM, loose *m = FLOATS(s->slot), OP_AM)    \
-    STEP_OF(op, MA, loose *m = FLOATS(s->slot), OP_MA)    \
-    STEP_OF(op, AC, vec c = number(p, s->slot), OP_AC)    \
-    STEP_OF(op, CA, vec c = number(p, s->slot), OP_CA)    \
-    STEP_OF(op, AA, , OP_AA)                              \
-    STEP_OF(op, AB, , OP_AB)                              \
-    STEP_OF(op, BA, , OP_BA)
+#define TO_FLOATS(slot) loose *m = FLOATS(slot)
+#define TO_BOOLS(slot) bools *m = BOOLS(slot)
+#define FLOAT_ENDINGS(name, prepare, work, op, x, y, z) ENDINGS(name, prepare, work, op, x, y, z, STORE, TO_FLOATS)
+#define BOOL_ENDINGS(name, prepare, work, op, x, y, z) ENDINGS(name, prepare, work, op, x, y, z, STORE_BOOL, TO_BOOLS)
 
-/* Of three operands the first one that is in memory stands in s->slot, the second in s->more. */
-#define IN_A(i) a##i
-#define IN_B(i) b##i
-#define IN_M(i) m[i]
-#define IN_N(i) n[i]
-#define IN_C(i) c
-#define IN_D(i) d
-#define IF_A(i) cond_of(a##i)
-#define IF_B(i) cond_of(b##i)
-#define IF_M(i) cond_of_bools(m + i)
-#define STEP_3(op, form, prepare, x, y, z)                \
-    STEP(op##_##form) {                                   \
-        prepare;                                          \
-        a0 = do_##op(x(0), y(0), z(0));                   \
-        a1 = do_##op(x(1), y(1), z(1));                   \
-        a2 = do_##op(x(2), y(2), z(2));                   \
-        a3 = do_##op(x(3), y(3), z(3));                   \
-        NEXT;                                             \
+/* Where operands stand, as the names of forms have it. IF: the first of `where`. */
+#define PREPARE_A(x, slot)
+#define PREPARE_B(x, slot)
+#define PREPARE_M(x, slot) const loose *x = FLOATS(slot);
+#define PREPARE_C(x, slot) const vec x = number(p, slot);
+#define GET_A(x, i) a##i
+#define GET_B(x, i) b##i
+#define GET_M(x, i) x[i]
+#define GET_C(x, i) x
+#define PREPARE_IF_A(x, slot)
+#define PREPARE_IF_B(x, slot)
+#define PREPARE_IF_M(x, slot) const bools *x = BOOLS(slot);
+#define GET_IF_A(x, i) cond_of(a##i)
+#define GET_IF_B(x, i) cond_of(b##i)
+#define GET_IF_M(x, i) cond_of_bools(x + i)
+
+#define WORK_1(i, op, X, Y, Z) a##i = do_##op(GET_##X(x, i));
+#define WORK_2(i, op, X, Y, Z) {                          \
+        vec u = GET_##X(x, i);                            \
+        IN_REGISTER(u);                                   \
+        a##i = do_##op(u, GET_##Y(y, i));                 \
     }
-#define NOTHING
-#define ONE loose *m = FLOATS(s->slot)
-#define TWO loose *m = FLOATS(s->slot); loose *n = FLOATS(s->more)
-#define BOOL_ONE bools *m = BOOLS(s->slot)
-#define BOOL_TWO bools *m = BOOLS(s->slot); loose *n = FLOATS(s->more)
-#define NUMBERS vec c = number(p, s->slot); vec d = number(p, s->more)
-#define FORMS_3(op, A, B, M, first, first_two)                                                                 \
-    STEP_3(op, AAA, NOTHING, A, IN_A, IN_A) STEP_3(op, AAB, NOTHING, A, IN_A, IN_B)                            \
-    STEP_3(op, AAM, ONE, A, IN_A, IN_M) STEP_3(op, ABA, NOTHING, A, IN_B, IN_A)                                \
-    STEP_3(op, ABB, NOTHING, A, IN_B, IN_B) STEP_3(op, ABM, ONE, A, IN_B, IN_M)                                \
-    STEP_3(op, AMA, ONE, A, IN_M, IN_A) STEP_3(op, AMB, ONE, A, IN_M, IN_B)                                    \
-    STEP_3(op, AMM, TWO, A, IN_M, IN_N) STEP_3(op, ACC, NUMBERS, A, IN_C, IN_D)                                \
-    STEP_3(op, BAA, NOTHING, B, IN_A, IN_A) STEP_3(op, BAB, NOTHING, B, IN_A, IN_B)                            \
-    STEP_3(op, BAM, ONE, B, IN_A, IN_M) STEP_3(op, BBA, NOTHING, B, IN_B, IN_A)                                \
-    STEP_3(op, BMA, ONE, B, IN_M, IN_A) STEP_3(op, MAA, first, M, IN_A, IN_A)                                  \
-    STEP_3(op, MAB, first, M, IN_A, IN_B) STEP_3(op, MAM, first_two, M, IN_A, IN_N)                            \
-    STEP_3(op, MBA, first, M, IN_B, IN_A) STEP_3(op, MMA, first_two, M, IN_N, IN_A)
-#define STEPS_3(op) FORMS_3(op, IN_A, IN_B, IN_M, ONE, TWO)
+#define WORK_3(i, op, X, Y, Z) a##i = do_##op(GET_##X(x, i), GET_##Y(y, i), GET_##Z(z, i));
+
+#define STEP_1(op, X) FLOAT_ENDINGS(op##_##X, PREPARE_##X(x, s->slot), WORK_1, op, X, _, _)
+#define STEPS_1(op) STEP_1(op, A) STEP_1(op, B) STEP_1(op, M)
+#define STEP_2(op, X, Y, TO) TO(op##_##X##Y, PREPARE_##X(x, s->slot) PREPARE_##Y(y, s->more), WORK_2, op, X, Y, _)
+#define FORMS_2(op, TO)                                                                              \
+    STEP_2(op, A, A, TO) STEP_2(op, A, B, TO) STEP_2(op, A, M, TO) STEP_2(op, A, C, TO)              \
+    STEP_2(op, B, A, TO) STEP_2(op, B, B, TO) STEP_2(op, B, M, TO) STEP_2(op, B, C, TO)              \
+    STEP_2(op, M, A, TO) STEP_2(op, M, B, TO) STEP_2(op, M, M, TO) STEP_2(op, M, C, TO)              \
+    STEP_2(op, C, A, TO) STEP_2(op, C, B, TO) STEP_2(op, C, M, TO) STEP_2(op, C, C, TO)
+#define STEPS_2(op) FORMS_2(op, FLOAT_ENDINGS)
+#define STEPS_2_BOOL(op) FORMS_2(op, BOOL_ENDINGS)
+#define STEP_3(op, X, Y, Z, I)                                                                                \
+    FLOAT_ENDINGS(op##_##X##Y##Z, PREPARE_##I##X(x, s->slot) PREPARE_##Y(y, s->more) PREPARE_##Z(z, s->third), \
+                  WORK_3, op, I##X, Y, Z)
+#define FORMS_3(op, I)                                                                               \
+    STEP_3(op, A, A, A, I) STEP_3(op, A, A, B, I) STEP_3(op, A, A, M, I) STEP_3(op, A, B, A, I)      \
+    STEP_3(op, A, B, B, I) STEP_3(op, A, B, M, I) STEP_3(op, A, M, A, I) STEP_3(op, A, M, B, I)      \
+    STEP_3(op, A, M, M, I) STEP_3(op, A, C, C, I) STEP_3(op, B, A, A, I) STEP_3(op, B, A, B, I)      \
+    STEP_3(op, B, A, M, I) STEP_3(op, B, B, A, I) STEP_3(op, B, M, A, I) STEP_3(op, M, A, A, I)      \
+    STEP_3(op, M, A, B, I) STEP_3(op, M, A, M, I) STEP_3(op, M, B, A, I) STEP_3(op, M, M, A, I)
+#define STEPS_3(op) FORMS_3(op, )
 
 TT_CHAIN_1(STEPS_1)
 TT_CHAIN_2(STEPS_2)
+TT_CHAIN_2_BOOL(STEPS_2_BOOL)
 TT_CHAIN_3(STEPS_3)
-FORMS_3(where, IF_A, IF_B, IF_M, BOOL_ONE, BOOL_TWO)
+FORMS_3(where, IF_)
 
-#define ENTRY(op, form) [TT_STEP_##op + TT_FORM_##form] = op##_##form,
-#define ENTRIES_1(op) ENTRY(op, A)
-#define ENTRIES_2(op) ENTRY(op, AM) ENTRY(op, MA) ENTRY(op, AC) ENTRY(op, CA) ENTRY(op, AA) ENTRY(op, AB) ENTRY(op, BA)
-#define ENTRIES_3(op)                                                                                           \
-    ENTRY(op, AAA) ENTRY(op, AAB) ENTRY(op, AAM) ENTRY(op, ABA) ENTRY(op, ABB) ENTRY(op, ABM) ENTRY(op, AMA)    \
-    ENTRY(op, AMB) ENTRY(op, AMM) ENTRY(op, ACC) ENTRY(op, BAA) ENTRY(op, BAB) ENTRY(op, BAM) ENTRY(op, BBA)    \
+#define ENTRY(op, form) [TT_STEP_##op + TT_FORM_##form] = op##_##form##_only, \
+    [TT_STEP_##op + TT_FORM_##form + TT_KEPT] = op##_##form##_kept, [TT_STEP_##op + TT_FORM_##form + TT_STORED] = op##_##form##_stored,
+#define ENTRIES_1(op) ENTRY(op, A) ENTRY(op, B) ENTRY(op, M)
+#define ENTRIES_2(op)                                                                                \
+    ENTRY(op, AA) ENTRY(op, AB) ENTRY(op, AM) ENTRY(op, AC) ENTRY(op, BA) ENTRY(op, BB) ENTRY(op, BM) ENTRY(op, BC) \
+    ENTRY(op, MA) ENTRY(op, MB) ENTRY(op, MM) ENTRY(op, MC) ENTRY(op, CA) ENTRY(op, CB) ENTRY(op, CM) ENTRY(op, CC)
+#define ENTRIES_3(op)                                                                                               \
+    ENTRY(op, AAA) ENTRY(op, AAB) ENTRY(op, AAM) ENTRY(op, ABA) ENTRY(op, ABB) ENTRY(op, ABM) ENTRY(op, AMA)        \
+    ENTRY(op, AMB) ENTRY(op, AMM) ENTRY(op, ACC) ENTRY(op, BAA) ENTRY(op, BAB) ENTRY(op, BAM) ENTRY(op, BBA)        \
     ENTRY(op, BMA) ENTRY(op, MAA) ENTRY(op, MAB) ENTRY(op, MAM) ENTRY(op, MBA) ENTRY(op, MMA)
 void *const TT_LOCAL(tt_step_table)[TT_NUM_STEPS] = {
     [TT_STEP_END] = end, [TT_STEP_LOAD] = load, [TT_STEP_LOAD_BOOL] = load_bool, [TT_STEP_LOAD_NUMBER] = load_number,
     [TT_STEP_STORE] = store, [TT_STEP_STORE_BOOL] = store_bool, [TT_STEP_STORE_KEPT] = store_kept,
     [TT_STEP_STORE_KEPT_BOOL] = store_kept_bool, [TT_STEP_KEEP] = keep, [TT_STEP_RECALL] = recall,
-    [TT_STEP_BOOL_TO_FLOAT] = bool_to_float, TT_CHAIN_1(ENTRIES_1) TT_CHAIN_2(ENTRIES_2) TT_CHAIN_3(ENTRIES_3) ENTRIES_3(where)
+    [TT_STEP_BOOL_TO_FLOAT] = bool_to_float, TT_CHAIN_1(ENTRIES_1) TT_CHAIN_2(ENTRIES_2) TT_CHAIN_2_BOOL(ENTRIES_2)
+    TT_CHAIN_3(ENTRIES_3) ENTRIES_3(where)
 };
 
 int64_t TT_LOCAL(tt_chain_run)(const tt_step *s, char **p, int64_t n) {
-    int64_t at = 0;
-    for (vec x = {0}; at + CHUNK <= n; at += CHUNK) ((step_fn *)s->run)(s, p, at, x, x, x, x, x, x, x, x);
-    return at;
+    vec x = {0};
+    if (n >= CHUNK) ((step_fn *)s->run)(s, p, 0, n, x, x, x, x, x, x, x, x);
+    return n / CHUNK * CHUNK;
 }
