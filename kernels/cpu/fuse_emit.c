@@ -4,6 +4,8 @@
 #include <string.h>
 
 #define LONE_ROW 512 /* rows this long are worked on one at a time, so that a row's value is one number */
+#define FLAT_BLOCK 4096 /* elements of a FLAT walk, if its values need not much memory */
+#define STAGGER 8 /* between buffers, in units of 64 bytes: at distances of 4096 bytes CPUs take them for each other */
 #define GROUP 4096   /* elements of such rows that go through a stage together */
 
 typedef struct {
@@ -277,7 +279,8 @@ static void geometry(tt_kernel *k, const tt_draft *d) {
     k->rows = k->row = k->inner = 1;
     for (int i = 0; i < d->nd; i++) *(i < d->kept ? &k->rows : i < reduced_end ? &k->row : &k->inner) *= d->space[i];
     if (d->walk == TT_WALK_CALL) k->row = d->mask;
-    k->block = d->numel < TT_BLOCK ? (d->numel + 63) / 64 * 64 : TT_BLOCK;
+    k->block = d->walk == TT_WALK_FLAT ? FLAT_BLOCK : TT_BLOCK;
+    if (d->numel < k->block) k->block = (d->numel + 63) / 64 * 64;
     k->together = 1;
     if (d->walk == TT_WALK_ROWS && k->row < TT_BLOCK) {
         bool alone = k->row >= LONE_ROW;
@@ -349,7 +352,7 @@ static int take_buffer(arena *m, const tt_kernel *k, const tt_slot *s, bool reus
     int c = __builtin_ctz((unsigned)tt_itemsizes[s->dtype]);
     if (reusable && m->num_free[c]) return m->free[c][--m->num_free[c]];
     int at = (int)m->next;
-    m->next += units(k, s);
+    m->next += units(k, s) + STAGGER;
     return at;
 }
 
@@ -481,7 +484,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
         if (k->stores[i].stage > stages) stages = k->stores[i].stage;
     k->num_stages = (int16_t)(stages + 1);
     k->weight = (int16_t)(weight < 30000 ? weight : 30000);
-    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k)) return false;
+    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k) || !tt_make_chains(k)) return false;
     if (!assign_buffers(k)) return false;
     while (k->walk == TT_WALK_FLAT && k->arena > 40960 && k->block > 256) {
         k->block /= 2;

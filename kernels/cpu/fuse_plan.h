@@ -54,6 +54,10 @@ int tt_place_nodes(tt_draft *drafts, tt_node *nodes, int num_nodes, int num_stor
 
 /* fuse_emit.c: the kernel of a draft's nodes. False: out of memory. */
 bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes);
+
+/* fuse_chain.c: the chains of a kernel that has its parts. False: out of memory. */
+bool tt_make_chains(tt_kernel *k);
+
 static inline int64_t tt_last_size(int nd, const int64_t *space, int from) {
     int64_t n = 1;
     for (int d = from; d < nd; d++) n *= space[d];

@@ -93,15 +93,31 @@ static void begin_work(worker *w) {
 
 static const tt_part *part_of(const tt_kernel *k, int stage, int level) { return &k->parts[2 * stage + 1 - level]; }
 
+/* One instruction, on n elements from number `from` of the block on. */
+static void instruction(const worker *w, const tt_instr *x, int64_t from, int64_t n) {
+    char *p[4] = {w->p[x->out]};
+    for (int j = 0; j < 3 && x->in[j] >= 0; j++) p[j + 1] = w->p[x->in[j]];
+    if (from) {
+        p[0] += from * tt_itemsizes[w->k->slots[x->out].dtype];
+        for (int j = 0; j < 3 && x->in[j] >= 0; j++) p[j + 1] += from * tt_itemsizes[w->k->slots[x->in[j]].dtype];
+    }
+    if (x->kind == TT_INSTR_OP) tt_isa->ops[x->op][x->dtype](p, n);
+    else if (x->kind == TT_INSTR_CAST) tt_isa->casts[x->dtype][x->to](p[0], p[1], n);
+    else memcpy(p[0], p[1], (size_t)(n * tt_itemsizes[x->dtype]));
+}
+
 static void instructions(const worker *w, int stage, int level, int64_t n) {
-    const tt_part *part = part_of(w->k, stage, level);
-    for (int i = part->first_instr; i < part->end_instr; i++) {
-        const tt_instr *x = &w->k->instrs[i];
-        if (x->kind == TT_INSTR_OP) {
-            char *p[4] = {w->p[x->out], w->p[x->in[0]], x->in[1] >= 0 ? w->p[x->in[1]] : NULL, x->in[2] >= 0 ? w->p[x->in[2]] : NULL};
-            tt_isa->ops[x->op][x->dtype](p, n);
-        } else if (x->kind == TT_INSTR_CAST) tt_isa->casts[x->dtype][x->to](w->p[x->out], w->p[x->in[0]], n);
-        else memcpy(w->p[x->out], w->p[x->in[0]], (size_t)(n * tt_itemsizes[x->dtype]));
+    const tt_kernel *k = w->k;
+    const tt_part *part = part_of(k, stage, level);
+    for (int i = part->first_instr, c = part->first_chain; i < part->end_instr;) {
+        const tt_chain *chain = &k->chains[c];
+        if (c == part->end_chain || chain->first_instr != i) instruction(w, &k->instrs[i++], 0, n);
+        else {
+            int64_t done = tt_isa->chain(k->steps + tt_isa_index * k->num_steps + chain->first_step, w->p, n);
+            for (; i < chain->end_instr; i++)
+                if (done < n) instruction(w, &k->instrs[i], done, n - done);
+            c++;
+        }
     }
 }
 
@@ -154,7 +170,7 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
     for (int i = part->first_store; i < part->end_store; i++) { /* a value made in this stage may be made where it belongs */
         const tt_store *x = &k->stores[i];
         const tt_slot *s = &k->slots[x->slot];
-        if (s->kind != TT_SLOT_TEMP || s->stage != stage || s->last > stage) continue;
+        if (s->kind != TT_SLOT_TEMP || s->stage != stage || s->last > stage || (x->late && !w->j->compiled)) continue;
         char *p = in_place(w, x->access, at, n);
         if (p && w->p[x->slot] == buffer_of(w, x->slot)) w->p[x->slot] = p;
     }

@@ -30,6 +30,10 @@ typedef struct tt_instr {
     int32_t node;      /* the recorded operator it came from */
 } tt_instr;
 
+/* What the interpreter does in the place of some instructions: Note [Chains] in kernels/cpu/chain.h. */
+typedef struct tt_step { void *run; int16_t slot, more, third, to; } tt_step;
+typedef struct tt_chain { int16_t first_instr, end_instr; int32_t first_step; } tt_chain;
+
 /* Where a value stands while a block is worked on. */
 enum {
     TT_SLOT_TEMP,   /* an instruction's result */
@@ -52,7 +56,9 @@ typedef struct tt_slot {
 } tt_slot;
 
 /* A stage's work of one level: its instructions, and the slots it uses whose place is another for every block. */
-typedef struct tt_part { int16_t first_instr, end_instr, first_use, end_use, first_store, end_store; } tt_part;
+typedef struct tt_part {
+    int16_t first_instr, end_instr, first_use, end_use, first_store, end_store, first_chain, end_chain;
+} tt_part;
 
 typedef struct tt_access {
     int32_t storage;   /* its number in the recording */
@@ -66,6 +72,7 @@ typedef struct tt_access {
 typedef struct tt_store {
     int16_t slot, stage;
     int32_t access;
+    int32_t late;      /* an instruction after the one that makes its value reads what it writes over */
 } tt_store;
 
 typedef struct tt_fold {
@@ -107,6 +114,9 @@ typedef struct tt_kernel {
     tt_access *accesses;
     tt_store *stores;
     tt_fold *folds;
+    int16_t num_chains, num_steps;
+    tt_chain *chains;        /* the interpreter's */
+    tt_step *steps;          /* num_steps of them for each instruction set */
     /* The compiled tier: for each stage a function of (slot pointers, number of elements) in the place of its level-1
      * instructions; all of them or none. Set once, by tt_kernel_install. */
     void **compiled;
