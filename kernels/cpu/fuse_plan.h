@@ -30,6 +30,7 @@ typedef struct {
     int walk, kept;              /* as in tt_kernel */
     int64_t mask;
     int num_nodes, num_operands;
+    int family;                  /* a storage of the family that its first node is of: see fuse_place.c */
 } tt_draft;
 
 typedef struct {
