@@ -20,6 +20,7 @@ typedef struct {
     int num_arenas;
     unsigned char *busy;
     char **parts;             /* FOLD, COLUMNS: of each fold, the blocks' results */
+    int64_t tile;             /* COLUMNS: how many of them are worked on side by side */
     bool direct;              /* every operand lies in place: no need for blocks */
     bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
     bool compiled;            /* asked once: the compiler may bring its functions at any time */
@@ -299,32 +300,46 @@ static void fold_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
-#define TILE 256 /* elements of a row that are worked on side by side */
+/* How many columns are worked on side by side: as many as a block holds, but for each thread some. */
+static int64_t tile_width(const tt_kernel *k, int64_t blocks) {
+    int64_t tiles = (k->inner + TT_BLOCK - 1) / TT_BLOCK;
+    while (k->rows * blocks * tiles < tt_get_num_threads() && k->inner / tiles > 256) tiles *= 2;
+    return tiles == 1 ? k->inner : ((k->inner + tiles - 1) / tiles + 63) / 64 * 64;
+}
 
-/* One block of up to TT_BLOCK rows, one tile of columns: TT_LANES rows of accumulators, as in reduce_run.c. */
+/* Adds a row of `wide` elements, the n-th of its block, to its lane in each fold's accumulators. */
+static void add_row(const worker *w, int64_t n, int64_t column, int64_t wide, int64_t in_slot, char *acc) {
+    for (int i = 0; i < w->k->num_folds; i++) {
+        const tt_fold *f = &w->k->folds[i];
+        const tt_reducer *red = tt_get_reducer(f->reducer, f->dtype);
+        int size = tt_itemsizes[f->dtype], asize = tt_itemsizes[f->acc];
+        const char *param = f->param >= 0 ? w->j->data[f->param] + column * asize : NULL;
+        (n < TT_LANES ? red->first : red->next)(acc + n % TT_LANES * wide * asize, w->p[f->slot] + in_slot * size, wide, param);
+        acc += TT_LANES * w->j->tile * 8;
+    }
+}
+
+/* One block of up to TT_BLOCK rows, one tile of columns: TT_LANES rows of accumulators, as in reduce_run.c. Wide tiles go
+ * lane by lane, so that the accumulators stay in L1. */
 static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, char *tile) {
     const job *j = w->j;
     const tt_kernel *k = w->k;
-    int64_t left = u % tiles * TILE, block = u / tiles % blocks, outer = u / tiles / blocks;
-    int64_t wide = k->inner - left < TILE ? k->inner - left : TILE;
+    int64_t left = u % tiles * j->tile, block = u / tiles % blocks, outer = u / tiles / blocks;
+    int64_t wide = k->inner - left < j->tile ? k->inner - left : j->tile, column = outer * k->inner + left;
     int64_t row0 = block * TT_BLOCK, n = k->row - row0 < TT_BLOCK ? k->row - row0 : TT_BLOCK;
-    int64_t together = tiles == 1 ? TT_BLOCK / wide : 1;
-    if (k->block < together * wide) together = k->block / wide ? k->block / wide : 1;
-    for (int64_t r = 0; r < n; r += together) {
-        int64_t rows = n - r < together ? n - r : together;
-        work(w, 0, (outer * k->row + row0 + r) * k->inner + left, rows * wide, 0);
-        char *acc = tile;
-        for (int i = 0; i < k->num_folds; i++) {
-            const tt_fold *f = &k->folds[i];
-            const tt_reducer *red = tt_get_reducer(f->reducer, f->dtype);
-            int size = tt_itemsizes[f->dtype], asize = tt_itemsizes[f->acc];
-            const char *param = f->param >= 0 ? j->data[f->param] + (outer * k->inner + left) * asize : NULL;
-            for (int64_t q = 0; q < rows; q++)
-                (r + q < TT_LANES ? red->first : red->next)(acc + (r + q) % TT_LANES * wide * asize,
-                                                            w->p[f->slot] + q * wide * size, wide, param);
-            acc += TT_LANES * TILE * 8;
+    int64_t at = (outer * k->row + row0) * k->inner + left, together = tiles == 1 ? k->block / wide : 1;
+    if (together > 1)
+        for (int64_t r = 0; r < n; r += together) {
+            int64_t rows = n - r < together ? n - r : together;
+            work(w, 0, at + r * k->inner, rows * wide, 0);
+            for (int64_t q = 0; q < rows; q++) add_row(w, r + q, column, wide, q * wide, tile);
         }
-    }
+    else
+        for (int64_t lane = 0; lane < TT_LANES; lane++)
+            for (int64_t r = lane; r < n; r += TT_LANES) {
+                work(w, 0, at + r * k->inner, wide, 0);
+                add_row(w, r, column, wide, 0, tile);
+            }
     char *acc = tile;
     for (int i = 0; i < k->num_folds; i++) {
         const tt_fold *f = &k->folds[i];
@@ -336,7 +351,7 @@ static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, ch
                 live = h;
             }
         memcpy(j->parts[i] + ((outer * blocks + block) * k->inner + left) * asize, acc, (size_t)pitch);
-        acc += TT_LANES * TILE * 8;
+        acc += TT_LANES * w->j->tile * 8;
     }
 }
 
@@ -345,7 +360,7 @@ static void columns_range(void *context, int64_t begin, int64_t end) {
     const tt_kernel *k = j->k;
     char *slots[MOST_SLOTS];
     worker w;
-    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
+    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + j->tile - 1) / j->tile;
     start(&w, j, slots);
     for (int64_t u = begin; u < end; u++) columns_unit(&w, u, tiles, blocks, w.arena + k->arena);
     stop(&w);
@@ -437,7 +452,8 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     }
     for (int s = 0; s < k->num_slots; s++) j.direct &= k->slots[s].kind != TT_SLOT_RANDOM;
     if (k->walk == TT_WALK_CALL) return call(&j);
-    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
+    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+    if (k->walk == TT_WALK_COLUMNS) j.tile = tile_width(k, blocks);
     int64_t units = k->numel, grain = WORK / k->weight;
     tt_range_fn range = flat_range;
     if (k->walk == TT_WALK_FLAT) {
@@ -448,13 +464,13 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
         range = rows_range;
     } else {
         bool fold = k->walk == TT_WALK_FOLD;
-        units = k->rows * blocks * (fold ? 1 : tiles);
-        grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * (fold ? 1 : k->inner < TILE ? k->inner : TILE);
+        units = k->rows * blocks * (fold ? 1 : (k->inner + j.tile - 1) / j.tile);
+        grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * (fold ? 1 : j.tile);
         range = fold ? fold_range : columns_range;
     }
     if (grain < 1) grain = 1;
     j.num_arenas = threads_for((units + grain - 1) / grain);
-    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * TILE * 8 : 0;
+    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * j.tile * 8 : 0;
     if (k->walk == TT_WALK_ROWS && k->row <= SHORT) extra = 2 * k->block * 8; /* see fold_short */
     j.arena_size = (k->arena + extra + 127) / 64 * 64;
     int64_t need = 0, at;
