@@ -20,7 +20,7 @@
 #include "args.h"
 
 /* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer. */
-#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0)
+#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -49,3 +49,9 @@ bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
 /* nbytes to host memory, all work of the stream before it done. */
 bool tt_device_read(void *to, const void *from, int64_t nbytes);
 bool tt_device_write(void *to, const void *from, int64_t nbytes);
+
+/* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where the
+ * first such is, or NULL. then: TT_RED_ALONE ... of reduce_args.h; acc: the accumulators' dtype, `param` likewise. */
+struct tt_reduction;
+bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
+                       char *out, int64_t *index);
