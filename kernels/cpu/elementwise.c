@@ -172,7 +172,7 @@ static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
     int64_t bits = 0;
     for (int k = 0; k < n; k++) {
         const tt_array *a = in[k];
-        if (a->dtype != out->dtype || a->ndim != out->ndim ||
+        if (a->dtype != out->dtype || a->ndim != out->ndim || a->storage->device != out->storage->device ||
             memcmp(a->shape, out->shape, sizeof(int64_t) * (size_t)out->ndim) != 0)
             bits |= (int64_t)1 << k;
         /* An inference tensor may not be saved: recording must look at it. */

@@ -118,6 +118,7 @@ tt_array *tt_clone_now(tt_array *a);
 tt_array *tt_contiguous_now(tt_array *a);
 int tt_fill_now(tt_array *out, int kind, double f, int64_t i);
 tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
+tt_array *tt_like(tt_array *a, int dtype); /* tt_empty_like, on tt_device */
 bool tt_overlaps(const tt_array *a, const tt_array *b);
 bool tt_same_layout(const tt_array *a, const tt_array *b);
 

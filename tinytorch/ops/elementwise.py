@@ -54,7 +54,7 @@ class Elementwise:
     def adjust(self, node, args, bits) -> None:
         """Notes the inputs whose gradients must be summed or cast back: those of the lowest bits of a stamp."""
         need_extra(node).adjust = tuple(
-            (args[i].shape, args[i].dtype) if bits >> i & 1 and isinstance(args[i], Tensor) else None
+            (args[i].shape, args[i].dtype, args[i].device) if bits >> i & 1 and isinstance(args[i], Tensor) else None
             for i in self.diff)
 
     def slow(self, args: tuple):
@@ -93,7 +93,7 @@ class Elementwise:
             now = out._h.storage.version
             node = link(self.node, edges, saved,
                         tuple(now if n == "out" else v for v, (_, n, _) in zip(versions, self.node.tensors)))
-            if any(t._h.dtype != out._h.dtype or t.shape != out.shape for t in tensors):
+            if any(t._h.dtype != out._h.dtype or t.shape != out.shape or t.device is not out.device for t in tensors):
                 self.adjust(node, args, 7)
             rebase(out, node)
         return out

@@ -1,5 +1,5 @@
-"""What tinytorch asks of CUDA's driver, through PyCUDA: contexts, memory, modules, launches, copies. Another object of this
-interface can take its place (tests have one that needs no GPU)."""
+"""What tinytorch asks of CUDA's driver, through PyCUDA: contexts, memory, modules, launches, copies. Another object of
+this interface can take its place (tests have one that needs no GPU)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PyCuda:
         try:
             import pycuda.driver as cuda  # an optional package
         except ImportError as exc:
-            raise RuntimeError(f"tinytorch needs PyCUDA for CUDA tensors ({exc}): pip install 'tinytorch[cuda]'") from None
+            raise RuntimeError(f"CUDA tensors need PyCUDA ({exc}): pip install 'tinytorch[cuda]'") from None
         try:
             cuda.init()
         except cuda.Error as exc:
@@ -41,7 +41,7 @@ class PyCuda:
 
     def arch(self, device: int) -> str:
         """As NVRTC names it: "sm_90"."""
-        return "sm_%d%d" % self.cuda.Device(device).compute_capability()
+        return "sm_{}{}".format(*self.cuda.Device(device).compute_capability())
 
     def allocate(self, device: int, nbytes: int) -> int:
         """The address, or 0 when there is no memory."""
