@@ -4,13 +4,15 @@
 
 /* The variant of family reduce. Bits 0-1: the form; 2-3: how the elements of one result lie; 4: indices of the extremes
  * come with the values; 5-7: what is left to do with an accumulator; from 8 on what the form needs. */
-enum { TT_RED_FOLD, TT_RED_ROWS, TT_RED_JOIN };            /* form */
-enum { TT_RED_FLAT, TT_RED_STEP, TT_RED_DIMS, TT_RED_FAR }; /* one after another; evenly; by dimensions; with 64 bits */
+#define TT_RED_FOLD 0
+#define TT_RED_ROWS 1
+#define TT_RED_JOIN 2
+enum { TT_RED_FLAT, TT_RED_STEP, TT_RED_DIMS, TT_RED_FAR }; /* one after another; evenly; by dimensions; far apart */
 enum { TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT, TT_RED_DIVIDE_ROOT, TT_RED_FINITE, TT_RED_LOG_ADD };
 #define TT_RED_INDEXED 16
 #define TT_RED_THEN 5
 #define TT_RED_OWN 8
-/* FOLD: 3 bits: log of the lanes that a result of one block has; 3 bits: log of a lane's elements; ROWS and JOIN: 4 bits:
+/* FOLD: 3 bits: log of the lanes that a result of one block has; 3 bits: log of a lane's elements. ROWS, JOIN: 4 bits:
  * log of the columns of a thread block */
 
 typedef struct {
