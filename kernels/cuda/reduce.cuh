@@ -5,8 +5,8 @@
  * work on neighbouring results (ROWS). What the blocks gave is joined within the thread block as far as it has them, and
  * by a second kernel beyond that (JOIN). */
 #pragma once
-#include "cuda/reduce_args.h"
 #include "cuda/prelude.cuh"
+#include "cuda/reduce_args.h"
 #include "scalar/reducers.h"
 
 #define TT_ARGS tt_reduce_args
