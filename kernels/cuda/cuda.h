@@ -20,7 +20,7 @@
 #include "args.h"
 
 /* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer. */
-#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0)
+#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -57,3 +57,14 @@ bool tt_device_write(void *to, const void *from, int64_t nbytes);
 bool tt_upload(void *to, const tt_array *from);
 bool tt_download(const tt_array *to, const void *from);
 bool tt_is_non_blocking(void);
+
+/* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where the
+ * first such is, or NULL. then: TT_RED_ALONE ... of reduce_args.h; acc: the accumulators' dtype, `param` likewise. */
+struct tt_reduction;
+bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
+                       char *out, int64_t *index);
+
+/* rows.c: contiguous rows of n elements; out is of their dtype. Rows that do not fit are for reductions. */
+bool tt_cuda_rows_fit(int64_t rows, int64_t n);
+bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log);
+bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log);
