@@ -18,9 +18,10 @@
 #include "../cpu/tt.h"
 #include "../cpu/api/cuda.h"
 #include "args.h"
+#include "fault.h"
 
 /* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer. */
-#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0)
+#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(index, 0) X(segments, 0) X(radix, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -49,3 +50,19 @@ bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
 /* nbytes to host memory, all work of the stream before it done. */
 bool tt_device_read(void *to, const void *from, int64_t nbytes);
 bool tt_device_write(void *to, const void *from, int64_t nbytes);
+
+/* fault.c: where the kernels of tt_device write what they find wrong */
+tt_fault *tt_cuda_fault(void);
+
+/* index.c: the moves `j` (without offsets) on tt_device. n index tensors, on it or on the CPU, whose values count through
+ * the dimensions of the TT_INDEX parts of `view`; their common shape, of j->m positions; `steps` (or NULL): of the table
+ * along that shape, in elements. */
+struct tt_indexed;
+struct tt_moves;
+typedef struct {
+    int rule, n, ndim;
+    const int64_t *shape, *steps;
+    tt_array *const *indices;
+    const struct tt_indexed *view;
+} tt_index_where;
+bool tt_cuda_move_indexed(struct tt_moves *j, const tt_index_where *w, int dtype, int rows_dtype, int how);

@@ -43,6 +43,7 @@ class Emulator:
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self._free = [(0, ARENA)]  # offset and size, sorted
         self._sizes = {}
+        self._mapped = {}
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._protect(False)
         self._folder = os.environ.get("TINYTORCH_EMULATOR_DIR") or tempfile.mkdtemp(prefix="tinytorch-emulator-")
@@ -94,6 +95,11 @@ class Emulator:
                 else:
                     merged.append((at, room))
             self._free = merged
+
+    def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
+        memory = self._mapped[device] = ctypes.create_string_buffer(nbytes + 16)
+        address = -(-ctypes.addressof(memory) // 16) * 16
+        return address, address
 
     def build(self, source: str, name: str, arch: str) -> tuple[str, str]:
         return source, name

@@ -22,3 +22,10 @@ tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_
 /* What tt_cuda_copy moves. */
 enum { TT_COPY_TO_DEVICE = 1, TT_COPY_TO_HOST, TT_COPY_ON_DEVICE };
 
+
+/* Where the kernels of a device, when it is opened, are to write what they find wrong (Note [Faults] in kernels/cuda):
+ * so many bytes, by their address here and there. tt_device_check: an error, once, if a kernel found something; to be
+ * asked after every wait for the device. */
+int64_t tt_fault_bytes(void);
+int tt_fault_record(int device, int64_t here, int64_t there);
+int tt_device_check(int device);

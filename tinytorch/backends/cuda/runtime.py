@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from ..cpu import ffi, keep_exception, lib
+from ..cpu import check, ffi, keep_exception, lib
 from . import kernels
 from .driver import PyCuda
 
@@ -22,6 +22,7 @@ class Device:
         self.functions = {}  # by key: what launches it
         self.shared = {}     # by key: the most dynamic shared memory it was allowed
         self.arch = driver().arch(index)
+        check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
 
 
 def driver():
