@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .backends.cpu import check, error, ffi, lib
-from .dtypes import device as _device
+from .devices import device as _device
 from .tensor import Tensor, wrap
 
 _START = 67280421310721  # PyTorch's seed before any is set

@@ -41,7 +41,8 @@ ffibuilder.cdef(declarations())
 ffibuilder.cdef('extern "Python" void tt_release_python(void *);')  # lets go of memory that Python owns
 # tinytorch/backends/cuda: see Note [Launching] in kernels/cuda/cuda.h
 ffibuilder.cdef("""extern "Python+C" {
-    int tt_cuda_launch(int device, int64_t key, int64_t x, int64_t y, int threads, int64_t shared, void *args, int nbytes);
+    int tt_cuda_launch(int device, int64_t key, int64_t x, int64_t y, int threads, int64_t shared, void *args,
+                       int nbytes);
     int tt_cuda_copy(int kind, int device, void *to, void *from, int64_t nbytes);
     int64_t tt_cuda_segment(int device, int64_t nbytes);
     int tt_cuda_segment_free(int device, int64_t address);

@@ -1,5 +1,5 @@
-"""A CUDA device on the CPU: kernels are compiled by g++ (emulator.h) and run at once, and "device" memory cannot be touched
-outside of kernels and copies. With it the whole path from an operator to a kernel is tested where there is no GPU."""
+"""A CUDA device on the CPU: kernels are compiled by g++ (emulator.h) and run at once, and "device" memory cannot be
+touched outside of kernels and copies. With it the whole path from an operator to a kernel is tested without a GPU."""
 
 import ctypes
 import functools
@@ -158,8 +158,8 @@ def compile_kernel(source: str, folder: str) -> str:
     own = f"{path}.{os.getpid()}.{threading.get_ident()}"
     with open(own + ".cpp", "w") as f:
         f.write(f'#include "{HERE / "emulator.h"}"\n{source}\nTT_EMULATED_ENTRY({waits})\n')
-    done = subprocess.run(["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv",
-                           "-Wno-attributes", "-w", "-fPIC", "-shared", "-I", kernels_folder(), own + ".cpp", "-o", own],
+    done = subprocess.run(["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing",
+                           "-fwrapv", "-w", "-fPIC", "-shared", "-I", kernels_folder(), own + ".cpp", "-o", own],
                           capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the kernel does not compile:\n{source}\n{done.stderr[:4000]}")

@@ -15,6 +15,7 @@
 
 /* views, without any TT_INDEX; the first two are marked as tracked */
 tt_array *tt_index_int(tt_array *a, int64_t i);
+tt_array *tt_index_slice(tt_array *a, int64_t start, int64_t stop); /* INT64_MIN: left out */
 tt_array *tt_index_view(tt_array *a, int n, int64_t *code);
 tt_array *tt_index_view_scatter(tt_array *a, tt_array *src, int n, int64_t *code);
 tt_array *tt_index_view_backward(tt_array *g, int ndim, int64_t *shape, int n, int64_t *code);

@@ -1,8 +1,9 @@
-"""What tinytorch asks of CUDA's driver, through PyCUDA: contexts, memory, modules, launches, copies. Another object of this
-interface can take its place (tests have one that needs no GPU)."""
+"""What tinytorch asks of CUDA's driver, through PyCUDA: contexts, memory, modules, launches, copies. Another object of
+this interface can take its place (tests have one that needs no GPU)."""
 
 from __future__ import annotations
 
+import atexit
 from _thread import get_ident
 
 from ..cpu import ffi
@@ -17,7 +18,7 @@ class PyCuda:
         try:
             import pycuda.driver as cuda  # an optional package
         except ImportError as exc:
-            raise RuntimeError(f"tinytorch needs PyCUDA for CUDA tensors ({exc}): pip install 'tinytorch[cuda]'") from None
+            raise RuntimeError(f"CUDA tensors need PyCUDA ({exc}): pip install 'tinytorch[cuda]'") from None
         try:
             cuda.init()
         except cuda.Error as exc:
@@ -28,6 +29,12 @@ class PyCuda:
         self._segments = {}  # by device and address: what PyCUDA allocated
         self._mapped = {}    # by device: memory that both sides see
         self._current = {}   # by thread: the device whose context is current
+        atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        """At exit: PyCUDA wants its stack of contexts empty."""
+        if self._current.pop(get_ident(), None) is not None:
+            self.cuda.Context.pop()
 
     def open(self, device: int) -> None:
         """Makes the device's primary context the thread's."""
@@ -42,7 +49,7 @@ class PyCuda:
 
     def arch(self, device: int) -> str:
         """As NVRTC names it: "sm_90"."""
-        return "sm_%d%d" % self.cuda.Device(device).compute_capability()
+        return "sm_{}{}".format(*self.cuda.Device(device).compute_capability())
 
     def allocate(self, device: int, nbytes: int) -> int:
         """The address, or 0 when there is no memory."""
@@ -67,14 +74,12 @@ class PyCuda:
         return nvrtc.compile_cubin(source, name, arch, kernels_folder())
 
     def load(self, device: int, image: bytes, name: str):
-        """A function to be launched: ``f(grid, block, arguments, shared_bytes, stream)``."""
-        module = self.cuda.module_from_buffer(image)
-        function = module.get_function(name)
-        return function
+        """What launches a kernel: ``f(grid, block, arguments, shared_bytes, stream)``."""
+        return self.cuda.module_from_buffer(image).get_function(name)._launch_kernel
 
-    def allow_shared(self, function, nbytes: int) -> None:
-        """Lets the function be launched with so much dynamic shared memory."""
-        function.set_attribute(self.cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
+    def allow_shared(self, launch, nbytes: int) -> None:
+        """Lets the kernel be launched with so much dynamic shared memory."""
+        launch.__self__.set_attribute(self.cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
 
     def to_device(self, address: int, memory, nbytes: int, stream) -> None:
         """From pageable memory: done with it when this returns."""

@@ -11,6 +11,7 @@ from .driver import PyCuda
 
 _driver = None   # of this process
 _devices = {}    # by index: what is open
+_current = {}    # by thread: the current device, where it is not the first
 streams = {}     # by thread and device: the current stream, where it is not the default one
 
 
@@ -39,6 +40,18 @@ def use_driver(other) -> None:
     if _devices:
         raise RuntimeError("a driver can only be chosen before a device is used")
     _driver = other
+
+
+def current_device() -> int:
+    """The index of this thread's current device: what "cuda" means."""
+    return _current.get(get_ident(), 0)
+
+
+def set_current_device(index: int) -> int:
+    """Makes a device this thread's current one; the one before."""
+    before = current_device()
+    _current[get_ident()] = open_device(index).index
+    return before
 
 
 def device_count() -> int:
