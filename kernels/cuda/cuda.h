@@ -18,9 +18,11 @@
 #include "../cpu/tt.h"
 #include "../cpu/api/cuda.h"
 #include "args.h"
+#include "fault.h"
 
 /* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer. */
-#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0)
+#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
+    X(segments, 0) X(radix, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -68,3 +70,19 @@ bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, d
 bool tt_cuda_rows_fit(int64_t rows, int64_t n);
 bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log);
 bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log);
+
+/* fault.c: where the kernels of tt_device write what they find wrong */
+tt_fault *tt_cuda_fault(void);
+
+/* index.c: the moves `j` (without offsets) on tt_device. n index tensors, on it or on the CPU, whose values count through
+ * the dimensions of the TT_INDEX parts of `view`; their common shape, of j->m positions; `steps` (or NULL): of the table
+ * along that shape, in elements. */
+struct tt_indexed;
+struct tt_moves;
+typedef struct {
+    int rule, n, ndim;
+    const int64_t *shape, *steps;
+    tt_array *const *indices;
+    const struct tt_indexed *view;
+} tt_index_where;
+bool tt_cuda_move_indexed(struct tt_moves *j, const tt_index_where *w, int dtype, int rows_dtype, int how);

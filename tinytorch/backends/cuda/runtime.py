@@ -9,7 +9,7 @@ import os
 import threading
 from itertools import count
 
-from ..cpu import ffi, keep_exception, lib
+from ..cpu import check, ffi, keep_exception, lib
 from . import kernels
 from .driver import PyCuda
 from .libcuda import LATER
@@ -41,6 +41,7 @@ class Device:
         self.streams = [None]  # by number; None: the default one
         self.turn = 0        # which stream new_stream() gives next
         self.arch = driver().arch(index)
+        check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
 
     def new_stream(self) -> int:
         """The number of a stream that others may have got before, if there are many."""
