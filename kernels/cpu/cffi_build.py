@@ -45,6 +45,7 @@ ffibuilder.cdef("""extern "Python+C" {
     int tt_cuda_copy(int kind, int device, void *to, void *from, int64_t nbytes);
     int64_t tt_cuda_segment(int device, int64_t nbytes);
     int tt_cuda_segment_free(int device, int64_t address);
+    int tt_cuda_gemm(int device, tt_gemm *problem, void *a, void *b, void *c, void *out, void *bias, void *alpha, void *beta);
 }""")
 ffibuilder.cdef('extern "Python+C" { void tt_fuse_watch(tt_watched *); void tt_fuse_where(int, int64_t); }')
 ffibuilder.set_source(
