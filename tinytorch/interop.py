@@ -61,8 +61,8 @@ def numpy(self, *, force: bool = False) -> np.ndarray:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._h.flags & _ELSEWHERE:
         if not force:
-            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
-                            "host memory first.")
+            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
+                            "tensor to host memory first.")
         return share(here(self))
     return share(self)
 

@@ -37,6 +37,8 @@ bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, c
 
 /* memory.c: a storage on tt_device. */
 tt_storage *tt_cuda_storage(int64_t nbytes);
+/* This thread's stream of the device has been told to read or write `a`; false: what it does cannot be awaited. */
+bool tt_pinned_used(const tt_array *a, int device);
 /* A contiguous array on tt_device for a function's own use; tt_free ends it. */
 tt_array *tt_cuda_temporary(int dtype, int64_t n);
 
@@ -50,4 +52,10 @@ bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
 bool tt_cuda_product(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta);
 /* nbytes to host memory, all work of the stream before it done. */
 bool tt_device_read(void *to, const void *from, int64_t nbytes);
+/* From memory of the CPU's own caches or the stack, which may be overwritten at once. */
 bool tt_device_write(void *to, const void *from, int64_t nbytes);
+/* All of a contiguous array of the CPU's. These wait for the copy, unless the memory is page-locked and the thread wants
+ * it so (tt_cuda_non_blocking). */
+bool tt_upload(void *to, const tt_array *from);
+bool tt_download(const tt_array *to, const void *from);
+bool tt_is_non_blocking(void);

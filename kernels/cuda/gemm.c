@@ -1,7 +1,7 @@
 /* Products of matrices on a device: floating ones by cuBLASLt (tinytorch/backends/cuda/cublas.py), integers by a kernel. */
 #include "cuda.h"
 
-extern int tt_cuda_gemm(int, tt_gemm *, void *, void *, void *, void *, void *, void *, void *);
+extern int tt_cuda_gemm(int, int, tt_gemm *, void *, void *, void *, void *, void *, void *, void *);
 
 #define MAX_Y 65535 /* of a grid */
 
@@ -28,8 +28,8 @@ static int call(tt_gemm *g, const char *a, const char *b, const char *c, tt_arra
     int c_align = alignment(c), out_align = alignment(out->data);
     g->align = alignment(a) | alignment(b) << 4 | (c_align < out_align ? c_align : out_align) << 8 |
                (bias ? alignment(bias) : 0) << 12;
-    int status = tt_cuda_gemm(tt_device - 1, g, (void *)a, (void *)b, (void *)c, out->data, (void *)bias, &factor[0],
-                              &factor[1]);
+    int status = tt_cuda_gemm(tt_device - 1, tt_cuda_stream(tt_device - 1), g, (void *)a, (void *)b, (void *)c, out->data,
+                              (void *)bias, &factor[0], &factor[1]);
     if (status < 0) tt_fail(TT_PYTHON_ERROR, "the matrices could not be multiplied");
     return status;
 }

@@ -283,7 +283,8 @@ def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None =
 
     A formula is a function whose first parameter is the output's gradient ``g``. Its others name what it needs, and so
     what is saved: a parameter of the operator, ``out``, or ``<parameter>_shape``, ``<parameter>_dtype`` and
-    ``<parameter>_device``, for which the tensor itself is not kept. ``fast`` holds formulas for when no higher derivative is asked.
+    ``<parameter>_device``, for which the tensor itself is not kept. ``fast`` holds formulas for when no higher
+    derivative is asked.
     """
     inputs = list(vjps)
     uses: dict[str, set[int]] = {}
