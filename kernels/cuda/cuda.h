@@ -18,11 +18,8 @@
 #include "../cpu/tt.h"
 #include "../cpu/api/cuda.h"
 #include "args.h"
-#include "fault.h"
-
-/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer. */
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0)
+    X(segments, 0) X(radix, 0) X(matmul_int, 0) X(optim, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -50,6 +47,10 @@ tt_divider tt_divider_of(int64_t size);
 bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in);
 /* copy.c: out[...] = a with broadcasting and casting; either may be on the CPU. Operands are checked already. */
 bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
+/* gemm.c: out = alpha a b + beta bias, where bias (NULL: none) broadcasts to out; out is contiguous. */
+bool tt_cuda_product(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta);
+/* optim.c: those of the items that are on devices, by a rule of kernels/scalar/optim.h. */
+bool tt_cuda_update(int rule, int n, const tt_update_item *items);
 /* nbytes to host memory, all work of the stream before it done. */
 bool tt_device_read(void *to, const void *from, int64_t nbytes);
 /* From memory of the CPU's own caches or the stack, which may be overwritten at once. */

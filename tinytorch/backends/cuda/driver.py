@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 
 from ..cpu import ffi
-from . import libcuda, nvrtc
+from . import cublas, libcuda, nvrtc
 from .libcuda import check
 from .source import kernels_folder
 
@@ -194,6 +194,10 @@ class PyCuda:
     def allow_shared(self, launch, nbytes: int) -> None:
         """Lets the kernel be launched with so much dynamic shared memory."""
         launch.__self__.set_attribute(self.cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
+
+    def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
+        """A product of matrices: see tt_gemm in kernels/cpu/api/cuda.h. 1: not with a bias."""
+        return cublas.multiply(device, problem, a, b, c, out, bias, alpha, beta, self.handle(stream))
 
     # Copies. From pageable memory they are done with it when they return.
 

@@ -175,6 +175,16 @@ def tt_cuda_copy(kind, index, stream, to, source, nbytes, wait):
 
 
 @ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_gemm(index, stream, problem, a, b, c, out, bias, alpha, beta):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.multiply(index, problem, a, b, c, out, bias, alpha, beta, stream)
+    if _launch_blocking:
+        _driver.wait_for_stream(stream)
+    return status
+
+
+@ffi.def_extern(error=-1, onerror=_keep)
 def tt_cuda_segment(index, nbytes):
     if index == lib.TT_HOST_MEMORY:
         open_device(_thread.device)
