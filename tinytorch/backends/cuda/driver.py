@@ -49,12 +49,6 @@ class PyCuda:
         self._lock = threading.Lock()
         self._thread = _Thread()
         self._pid = os.getpid()
-        self.count = cuda.Device.count()
-        self._contexts = {}  # by device: the primary context, shared with other libraries of this process
-        self._segments = {}  # by device and address: what PyCUDA allocated
-        self._mapped = {}    # by device: memory that both sides see
-        self._current = {}   # by thread: the device whose context is current
-        atexit.register(self._leave)
 
     # Contexts.
 
@@ -175,12 +169,6 @@ class PyCuda:
         return free[0], total[0]
 
     # Kernels.
-
-    def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
-        """Memory of the CPU's that kernels see, for as long as the process runs: its address here and there."""
-        memory = self.cuda.pagelocked_zeros(nbytes, "uint8", mem_flags=self.cuda.host_alloc_flags.DEVICEMAP)
-        self._mapped[device] = memory
-        return memory.ctypes.data, int(memory.base.get_device_pointer())
 
     def build(self, source: str, name: str, arch: str) -> bytes:
         """What load() takes, from a kernel's source."""
