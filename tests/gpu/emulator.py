@@ -19,6 +19,8 @@ from cffi import FFI
 from tinytorch.backends.cpu import ffi
 from tinytorch.backends.cuda.source import kernels_folder
 
+from . import products
+
 HERE = pathlib.Path(__file__).resolve().parent
 WAITS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync")
 ARENA = 1 << 30
@@ -50,6 +52,7 @@ class Emulator:
         self.waits = 0       # for events
         self.order = []      # which stream was told to wait for which
         self._streams = 0
+        self._mapped = {}
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._protect(False)
         self._folder = os.environ.get("TINYTORCH_EMULATOR_DIR") or tempfile.mkdtemp(prefix="tinytorch-emulator-")
@@ -123,6 +126,10 @@ class Emulator:
 
     def can_access(self, device: int, other: int) -> bool:
         return False
+    def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
+        memory = self._mapped[device] = ctypes.create_string_buffer(nbytes + 16)
+        address = -(-ctypes.addressof(memory) // 16) * 16
+        return address, address
 
     def build(self, source: str, name: str, arch: str) -> tuple[str, str]:
         return source, name
@@ -137,6 +144,12 @@ class Emulator:
                 library.tt_run(_ffi.from_buffer(arguments), grid[0], grid[1], block[0])
 
         return launch
+
+    def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
+        with self:
+            self.launches.append("gemm")
+            products.multiply(problem, a, b, c, out, bias, alpha, beta)
+        return 0
 
     def allow_shared(self, function, nbytes: int) -> None:
         assert nbytes <= 232448

@@ -19,6 +19,17 @@ tt_array *tt_to_device(tt_array *a, int device);
 tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
                          void *owner, void (*release)(void *));
 
+/* A product of matrices, c = alpha a b + beta c: all that the choice of an algorithm depends on, without gaps between the
+ * fields. Matrices are row-major; one that is transposed lies as its transpose. */
+typedef struct tt_gemm {
+    int64_t m, n, k;
+    int64_t lda, ldb;               /* from row to row as stored, in elements; of the result it is n */
+    int64_t count, step_a, step_b;  /* of a stack: how many, and from one to the next (0: the same); of the result m n */
+    int32_t dtype, trans;           /* trans: 1 for a, 2 for b */
+    int32_t bias;                   /* n numbers are added to each row */
+    int32_t align;                  /* binary logarithms of the alignment of a, b, c, bias in bytes, 4 bits each */
+} tt_gemm;
+
 /* What tt_cuda_copy moves. */
 enum { TT_COPY_TO_DEVICE = 1, TT_COPY_TO_HOST, TT_COPY_ON_DEVICE };
 
@@ -48,3 +59,9 @@ int tt_cuda_non_blocking(int on);  /* this thread's copies from and to page-lock
 
 /* What tt_cuda_event does. */
 enum { TT_EVENT_RECORD = 1, TT_EVENT_QUERY, TT_EVENT_WAIT };
+/* Where the kernels of a device, when it is opened, are to write what they find wrong (Note [Faults] in kernels/cuda):
+ * so many bytes, by their address here and there. tt_device_check: an error, once, if a kernel found something; to be
+ * asked after every wait for the device. */
+int64_t tt_fault_bytes(void);
+int tt_fault_record(int device, int64_t here, int64_t there);
+int tt_device_check(int device);

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 
 from ..cpu import ffi
-from . import kernels, libcuda
+from . import cublas, kernels, libcuda
 from .libcuda import check
 
 NON_BLOCKING = 1  # of streams: they do not wait for the default one, nor it for them
@@ -48,6 +48,12 @@ class PyCuda:
         self._lock = threading.Lock()
         self._thread = _Thread()
         self._pid = os.getpid()
+        self.count = cuda.Device.count()
+        self._contexts = {}  # by device: the primary context, shared with other libraries of this process
+        self._segments = {}  # by device and address: what PyCUDA allocated
+        self._mapped = {}    # by device: memory that both sides see
+        self._current = {}   # by thread: the device whose context is current
+        atexit.register(self._leave)
 
     # Contexts.
 
@@ -181,6 +187,10 @@ class PyCuda:
     def allow_shared(self, launch, nbytes: int) -> None:
         """Lets the kernel be launched with so much dynamic shared memory."""
         launch.__self__.set_attribute(self.cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
+
+    def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
+        """A product of matrices: see tt_gemm in kernels/cpu/api/cuda.h. 1: not with a bias."""
+        return cublas.multiply(device, problem, a, b, c, out, bias, alpha, beta, self.handle(stream))
 
     # Copies. From pageable memory they are done with it when they return.
 

@@ -9,7 +9,7 @@ import os
 import threading
 from itertools import count
 
-from ..cpu import ffi, keep_exception, lib
+from ..cpu import check, ffi, keep_exception, lib
 from . import kernels
 from .driver import PyCuda
 from .libcuda import LATER
@@ -41,6 +41,7 @@ class Device:
         self.streams = [None]  # by number; None: the default one
         self.turn = 0        # which stream new_stream() gives next
         self.arch = driver().arch(index)
+        check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
 
     def new_stream(self) -> int:
         """The number of a stream that others may have got before, if there are many."""
@@ -171,6 +172,16 @@ def tt_cuda_copy(kind, index, stream, to, source, nbytes, wait):
     if wait or _launch_blocking:
         _driver.wait_for_stream(stream)
     return 0
+
+
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_gemm(index, stream, problem, a, b, c, out, bias, alpha, beta):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.multiply(index, problem, a, b, c, out, bias, alpha, beta, stream)
+    if _launch_blocking:
+        _driver.wait_for_stream(stream)
+    return status
 
 
 @ffi.def_extern(error=-1, onerror=_keep)
