@@ -17,7 +17,11 @@
 #pragma once
 #include "../cpu/tt.h"
 #include "../cpu/api/cuda.h"
+#include "../cpu/optim.h"
 #include "args.h"
+#include "fault.h"
+
+/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer. */
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
     X(segments, 0) X(radix, 0) X(matmul_int, 0) X(optim, 0)
 

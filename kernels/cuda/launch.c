@@ -90,7 +90,9 @@ static bool copy(int kind, void *to, const void *from, int64_t nbytes, bool wait
     tt_fail(TT_PYTHON_ERROR, "memory could not be copied");
     return false;
 }
-bool tt_device_read(void *to, const void *from, int64_t nbytes) { return copy(TT_COPY_TO_HOST, to, from, nbytes, true); }
+bool tt_device_read(void *to, const void *from, int64_t nbytes) {
+    return copy(TT_COPY_TO_HOST, to, from, nbytes, true) && tt_device_check(tt_device - 1) == 0;
+}
 bool tt_device_write(void *to, const void *from, int64_t nbytes) {
     return copy(TT_COPY_TO_DEVICE, to, from, nbytes, false);
 }
@@ -104,14 +106,10 @@ bool tt_upload(void *to, const tt_array *from) {
 }
 bool tt_download(const tt_array *to, const void *from) {
     bool wait = !non_blocking || !tt_is_pinned((tt_array *)to);
-    return copy(TT_COPY_TO_HOST, to->data, from, to->numel * tt_itemsizes[to->dtype], wait) &&
-           (wait || tt_pinned_used(to, tt_device - 1));
+    if (!copy(TT_COPY_TO_HOST, to->data, from, to->numel * tt_itemsizes[to->dtype], wait)) return false;
+    return wait ? tt_device_check(tt_device - 1) == 0 : tt_pinned_used(to, tt_device - 1);
 }
 bool tt_is_non_blocking(void) { return non_blocking; }
-bool tt_device_read(void *to, const void *from, int64_t nbytes) {
-    return copy(TT_COPY_TO_HOST, to, from, nbytes) && tt_device_check(tt_device - 1) == 0;
-}
-bool tt_device_write(void *to, const void *from, int64_t nbytes) { return copy(TT_COPY_TO_DEVICE, to, from, nbytes); }
 
 tt_divider tt_divider_of(int64_t size) {
     uint32_t shift = 0;

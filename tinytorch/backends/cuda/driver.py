@@ -48,12 +48,6 @@ class PyCuda:
         self._lock = threading.Lock()
         self._thread = _Thread()
         self._pid = os.getpid()
-        self.count = cuda.Device.count()
-        self._contexts = {}  # by device: the primary context, shared with other libraries of this process
-        self._segments = {}  # by device and address: what PyCUDA allocated
-        self._mapped = {}    # by device: memory that both sides see
-        self._current = {}   # by thread: the device whose context is current
-        atexit.register(self._leave)
 
     # Contexts.
 
