@@ -17,13 +17,9 @@
 #pragma once
 #include "../cpu/tt.h"
 #include "../cpu/api/cuda.h"
-#include "../cpu/optim.h"
-#include "args.h"
-#include "fault.h"
-
-/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer. */
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0) X(matmul_int, 0) X(optim, 0) X(join, 0) X(rearrange, 0) X(triangle, 0)
+    X(segments, 0) X(radix, 0) X(matmul_int, 0) X(optim, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(optim, 3) \
+    X(random, 4) X(range, 0) X(multinomial, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -53,6 +49,14 @@ bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *cons
 bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
 /* gemm.c: out = alpha a b + beta bias, where bias (NULL: none) broadcasts to out; out is contiguous. */
 bool tt_cuda_product(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta);
+const char *tt_rule_name(int rule);
+const char *tt_random_name(int op);
+/* random.c: whole arrays, contiguous, from their first element on. chance: NULL, or of each element. */
+bool tt_cuda_random(const tt_draw *draw, tt_array *out, int compute, const double *chance);
+/* The samples of each row, int64; false and an error where a row has no distribution. */
+bool tt_cuda_multinomial(const tt_draw *draw, const tt_array *weights, tt_array *out, int64_t rows, int replacement);
+/* range: TT_RANGE_...; what is not filled in is 0. */
+bool tt_cuda_range(int range, tt_array *out, tt_range_args *p);
 /* optim.c: those of the items that are on devices, by a rule of kernels/scalar/optim.h. */
 bool tt_cuda_update(int rule, int n, const tt_update_item *items);
 /* nbytes to host memory, all work of the stream before it done. */
