@@ -6,8 +6,8 @@ import pytest
 import tinytorch
 
 X = [[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]]
-REDUCTIONS = ["sum", "mean", "nansum", "nanmean", "prod", "amax", "amin", "argmax", "argmin", "any", "all", "max", "min",
-              "median", "nanmedian", "mode", "var", "std", "logsumexp"]
+REDUCTIONS = ["sum", "mean", "nansum", "nanmean", "prod", "amax", "amin", "argmax", "argmin", "any", "all", "max",
+              "min", "median", "nanmedian", "mode", "var", "std", "logsumexp"]
 OTHERS = ["softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "sort", "argsort", "diff",
           "count_nonzero", "unbind"]
 
