@@ -130,8 +130,15 @@ tt_array *tt_empty_strided(int dtype, int ndim, int64_t *shape, int64_t *strides
     return with_storage(a, reach * tt_itemsizes[dtype]);
 }
 
-/* Same shape; the same order of dimensions in memory where `a` is dense, else row-major (torch.preserve_format). */
+/* Same shape and device; the same order of dimensions in memory where `a` is dense, else row-major
+ * (torch.preserve_format). */
 tt_array *tt_empty_like(tt_array *a, int dtype) {
+    TT_ON_DEVICE(NULL, "empty_like", 1, &a);
+    return tt_like(a, dtype);
+}
+
+/* The same, on this thread's device. */
+tt_array *tt_like(tt_array *a, int dtype) {
     int64_t strides[TT_MAX_NDIM], n = 1;
     int order[TT_MAX_NDIM];
     if (a->flags & TT_FLAG_CONTIGUOUS) return tt_empty(dtype, a->ndim, a->shape);

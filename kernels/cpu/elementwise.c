@@ -172,7 +172,7 @@ static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
     int64_t bits = 0;
     for (int k = 0; k < n; k++) {
         const tt_array *a = in[k];
-        if (a->dtype != out->dtype || a->ndim != out->ndim ||
+        if (a->dtype != out->dtype || a->ndim != out->ndim || a->storage->device != out->storage->device ||
             memcmp(a->shape, out->shape, sizeof(int64_t) * (size_t)out->ndim) != 0)
             bits |= (int64_t)1 << k;
         /* An inference tensor may not be saved: recording must look at it. */
@@ -373,4 +373,11 @@ done:
     for (int k = 0; k < n; k++)
         if (copies[k]) tt_free(copies[k]);
     return status;
+}
+
+int tt_binary_scalar_out(int op, tt_array *out, tt_array *a, int kind, double f, int64_t i, int writer) {
+    tt_array number;
+    tt_storage storage;
+    int64_t element;
+    return tt_elementwise_out(op, out, a, weak(&number, &storage, &element, kind, &f, &i), NULL, writer);
 }

@@ -132,6 +132,8 @@ static void free_plan(tt_plan *plan) {
         free(p->kernels[k].accesses);
         free(p->kernels[k].stores);
         free(p->kernels[k].folds);
+        free(p->kernels[k].chains);
+        free(p->kernels[k].steps);
         free(p->kernels[k].compiled);
     }
     free(p->kernels);

@@ -134,12 +134,20 @@ static tt_array *with_part(tt_array *whole, tt_array *src, int n, const int64_t 
 
 /* A copy of a with src in place of one of its views. */
 tt_array *tt_index_view_scatter(tt_array *a, tt_array *src, int n, int64_t *code) {
+    TT_ON_DEVICE(NULL, "slice_scatter", 2, ((tt_array *[]){a, src}));
     if (!tt_current(a) || !tt_current(src)) return tt_decline();
     return with_part(tt_clone(a), src, n, code);
 }
 
 /* Zeros of a shape with g in one of their views. */
 tt_array *tt_index_view_backward(tt_array *g, int ndim, int64_t *shape, int n, int64_t *code) {
+    TT_ON_DEVICE(NULL, "slice_backward", 1, &g);
     if (!tt_current(g)) return tt_decline();
     return with_part(tt_full(g->dtype, ndim, shape, TT_KIND_INT, 0, 0), g, n, code);
+}
+
+/* Zeros of a's dtype, where a is. */
+tt_array *tt_nought(tt_array *a, int ndim, int64_t *shape) {
+    TT_ON_DEVICE(NULL, "zeros", 1, &a);
+    return tt_full(a->dtype, ndim, shape, TT_KIND_INT, 0, 0);
 }

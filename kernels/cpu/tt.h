@@ -74,7 +74,11 @@ bool tt_settle(const tt_array *a, bool write);
 static inline bool tt_ready(const tt_array *a) {
     return tt_current(a) && (!a->storage->pending || tt_settle(a, false));
 }
-/* The same for an array about to be written: what has still to read it is run first. */
+/* The same for an array on the CPU, while this thread's device is another. */
+bool tt_ready_here(const tt_array *a);
+/* Is it on tt_device? If not, an error. */
+bool tt_same_device(const char *op, const tt_array *a);
+/* tt_ready for an array about to be written: what has still to read it is run first. */
 static inline bool tt_settled(const tt_array *a) { return !a->storage->pending || tt_settle(a, true); }
 /* Of this thread, in fused mode; NULL otherwise. The record functions give false where they leave the work to the
  * caller, who settles the operands first. `out` is allocated already; its version is the caller's affair. */
@@ -121,6 +125,7 @@ tt_array *tt_clone_now(tt_array *a);
 tt_array *tt_contiguous_now(tt_array *a);
 int tt_fill_now(tt_array *out, int kind, double f, int64_t i);
 tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
+tt_array *tt_like(tt_array *a, int dtype); /* tt_empty_like, on tt_device */
 bool tt_overlaps(const tt_array *a, const tt_array *b);
 bool tt_same_layout(const tt_array *a, const tt_array *b);
 

@@ -26,8 +26,8 @@ _kept: dict[int, BaseException] = {}  # by thread: what a callback of the C side
 
 
 def keep_exception(kind, exception, traceback) -> None:
-    """For callbacks of the C side, as cffi's ``onerror``: the exception waits until the C call has returned, and is raised
-    by whoever looks at that call's error."""
+    """For callbacks of the C side, as cffi's ``onerror``: the exception waits until the C call has returned, and is
+    raised by whoever looks at that call's error."""
     _kept[get_ident()] = exception
 
 

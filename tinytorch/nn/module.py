@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..autograd.modes import no_grad
-from ..dtypes import bfloat16, device, dtype, float16, float32, float64
+from ..devices import device
+from ..dtypes import bfloat16, dtype, float16, float32, float64
 from ..tensor import Tensor
 from .hooks import GLOBAL_POST, GLOBAL_PRE, HookMethods
 from .parameter import Buffer, Parameter
@@ -374,6 +375,10 @@ class Module(HookMethods, StateMethods):
     def cpu(self):
         """On the CPU. Returns this module."""
         return self.to("cpu")
+
+    def cuda(self, device=None):
+        """On a CUDA device (the current one). Returns this module."""
+        return self.to("cuda" if device is None else device)
 
     # As text.
 

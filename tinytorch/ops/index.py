@@ -211,8 +211,8 @@ def view_scatter(input, src, code):
 
 
 def _nought(g: Tensor, shape) -> Tensor:
-    """Zeros of g's dtype."""
-    return wrap(lib.tt_full(g._h.dtype, len(shape), shape, 1, 0.0, 0))
+    """Zeros of g's dtype, where g is."""
+    return wrap(lib.tt_nought(g._h, len(shape), shape))
 
 
 # Index tensors. The operators for n of them are made when first needed: each index tensor is a parameter of its own,

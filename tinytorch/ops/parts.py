@@ -27,7 +27,7 @@ def _picks(op: str, title: str, geometry):
 
     @primitive(name=op + "_backward", g=lambda g, args: pick(g, args))
     def embed(g, shape, args):
-        zeros = wrap(lib.tt_full(g._h.dtype, len(shape), shape, 1, 0.0, 0))
+        zeros = wrap(lib.tt_nought(g._h, len(shape), shape))
         part = show(zeros, *geometry(list(shape), list(contiguous_strides(shape)), *args))
         if lib.tt_copy(part._h, g._h) < 0:
             raise RuntimeError(f"{op}: the gradient of shape {tuple(g.shape)} does not fit")

@@ -94,3 +94,4 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b);
 tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, int reflected);
 tt_array *tt_ternary(int op, tt_array *a, tt_array *b, tt_array *c);
 int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array *c, int writer);
+int tt_binary_scalar_out(int op, tt_array *out, tt_array *a, int kind, double f, int64_t i, int writer);

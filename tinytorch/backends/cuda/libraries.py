@@ -1,4 +1,5 @@
-"""Where NVIDIA's libraries are: the wheels of the ``nvidia`` namespace package, then CUDA_HOME, then the loader's path."""
+"""Where NVIDIA's libraries are: the wheels of the ``nvidia`` namespace package, then CUDA_HOME, then the loader's
+path."""
 
 from __future__ import annotations
 
@@ -33,5 +34,5 @@ def open_library(ffi, name: str):
             return ffi.dlopen(candidate)
         except OSError as exc:
             tried.append(f"{candidate}: {exc}")
-    raise OSError(f"NVIDIA's library lib{name}.so was not found. Install its wheel (pip install 'tinytorch[cuda]') or set "
-                  "CUDA_HOME. Tried:\n  " + "\n  ".join(tried))
+    raise OSError(f"NVIDIA's library lib{name}.so was not found. Install its wheel (pip install 'tinytorch[cuda]') or "
+                  "set CUDA_HOME. Tried:\n  " + "\n  ".join(tried))

@@ -9,7 +9,7 @@ from cffi import FFI
 from .libraries import open_library
 
 _ffi = FFI()
-_ffi.cdef("""
+_DECLARATIONS = """
     typedef struct _nvrtcProgram *nvrtcProgram;
     int nvrtcVersion(int *major, int *minor);
     const char *nvrtcGetErrorString(int result);
@@ -21,7 +21,7 @@ _ffi.cdef("""
     int nvrtcGetCUBIN(nvrtcProgram, char *);
     int nvrtcGetProgramLogSize(nvrtcProgram, size_t *);
     int nvrtcGetProgramLog(nvrtcProgram, char *);
-""")
+"""
 
 # Every operation is rounded as IEEE 754 has it, as on the CPU: kernels/scalar/bits.h.
 OPTIONS = ("--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
@@ -31,13 +31,14 @@ class CompileError(RuntimeError):
     """A kernel did not compile; the message has NVRTC's log."""
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def library():
     """NVRTC's functions; OSError when it is not installed."""
+    _ffi.cdef(_DECLARATIONS)  # parsed when first needed: that takes some milliseconds
     return open_library(_ffi, "nvrtc")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def version() -> str:
     """As in "13.0"."""
     major, minor = _ffi.new("int *"), _ffi.new("int *")

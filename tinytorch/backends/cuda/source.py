@@ -10,7 +10,7 @@ from ..cpu import ffi, lib
 SUFFIXES = ("b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")  # by dtype code: kernels/scalar
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def kernels_folder() -> str:
     """The folder ``kernels`` with the headers and the families' files: in the package, or in the source tree."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -32,7 +32,7 @@ def name_of(key: int) -> str:
     return "_".join(filter(None, (operator or family, *(SUFFIXES[d] for d in dict.fromkeys(dtypes) if d))))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def source_of(key: int) -> str:
     """What NVRTC compiles: the key's choices as macros, and the family's file."""
     family, op, dtypes, variant = parts_of(key)
