@@ -17,8 +17,16 @@
 #pragma once
 #include "../cpu/tt.h"
 #include "../cpu/api/cuda.h"
+#include "../cpu/optim.h"
+#include "../cpu/random.h"
+#include "args.h"
+#include "fault.h"
+#include "random_args.h"
+
+/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer,
+ * of the third an optimiser's rule, of the fourth a kind of random numbers; 0 is no name. */
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0) X(matmul_int, 0) X(optim, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(optim, 3) \
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
     X(random, 4) X(range, 0) X(multinomial, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
