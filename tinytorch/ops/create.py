@@ -29,12 +29,25 @@ def sizes(values, op: str) -> list[int]:
                         f"{type(bad).__name__} in {tuple(values)!r}") from None
 
 
-def finish(h, op: str, requires_grad=False) -> Tensor:
-    """The new tensor on the descriptor ``h``: a leaf if asked; raises what the C side refused."""
+def finish(h, op: str, requires_grad=False, pin_memory=False) -> Tensor:
+    """The new tensor on the descriptor ``h``: a leaf, and in page-locked memory, if asked; raises what the C side
+    refused."""
     if not h:
         raise error(op)
     t = wrap(h)
+    if pin_memory:
+        t = pinned(t, op)
     return make_leaf(t) if requires_grad else t
+
+
+def pinned(t: Tensor, op: str) -> Tensor:
+    """A copy of ``t`` in page-locked memory. RuntimeError where it is not on the CPU, or there is no CUDA device."""
+    if t._h.flags & 16:
+        raise RuntimeError(f"{op}: cannot pin a tensor on {t.device}: only dense CPU tensors can be pinned")
+    h = lib.tt_to_pinned(t._h)
+    if not h:
+        raise error(op)
+    return wrap(h)
 
 
 def code_of(dtype, op: str) -> int:
@@ -62,7 +75,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         h = lib.tt_contiguous(data._h) if code is None or code == data._h.dtype else lib.tt_cast(data._h, code)
     else:
         h = pack(data, code)
-    return finish(placed(h, device), "tensor", requires_grad)
+    return finish(placed(h, device), "tensor", requires_grad, pin_memory)
 
 
 @function
@@ -139,7 +152,8 @@ def _filled(op: str, value: int):
         if out is not None:
             return into(out, shape, op).fill_(value)
         code = get_default_dtype().code if dtype is None else dtype_code(dtype, op)
-        return finish(made(device, lib.tt_full, code, len(shape), shape, 1, 0.0, value), op, requires_grad)
+        return finish(made(device, lib.tt_full, code, len(shape), shape, 1, 0.0, value), op, requires_grad,
+                      pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"A tensor of shape ``size`` filled with {value}. Follows ``torch.{op}``."
@@ -178,7 +192,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
         return into(out, shape, "full").fill_(fill_value)
     kind = scalar_kind(fill_value)
     code = (0, 5, get_default_dtype().code)[kind] if dtype is None else dtype_code(dtype, "full")
-    return finish(full_handle(code, shape, kind, fill_value, device), "full", requires_grad)
+    return finish(full_handle(code, shape, kind, fill_value, device), "full", requires_grad, pin_memory)
 
 
 _BOUNDS = ((0, 1), (-255, 255), (-128, 127), (-32768, 32767), (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1))
@@ -209,4 +223,5 @@ def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_
     shape = sizes(size, "empty")
     if out is not None:
         return into(out, shape, "empty")
-    return finish(made(device, lib.tt_empty, code_of(dtype, "empty"), len(shape), shape), "empty", requires_grad)
+    h = made(device, lib.tt_empty, code_of(dtype, "empty"), len(shape), shape)
+    return finish(h, "empty", requires_grad, pin_memory)

@@ -111,15 +111,17 @@ def set_current_device(index: int) -> int:
 
 
 def synchronize(index: int) -> None:
-    """Waits for all that the device has to do."""
+    """Waits for all that the device has to do; raises what a kernel found."""
     open_device(index)
     _driver.synchronize(index)
+    check(lib.tt_device_check(index))
 
 
 def wait_for_stream(index: int, stream) -> None:
-    """Waits for what a stream of the device has to do."""
+    """Waits for what a stream of the device has to do; raises what a kernel found."""
     _driver.open(index)
     _driver.wait_for_stream(stream)
+    check(lib.tt_device_check(index))
 
 
 def current_stream(index: int):
