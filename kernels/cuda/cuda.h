@@ -18,12 +18,16 @@
 #include "../cpu/tt.h"
 #include "../cpu/api/cuda.h"
 #include "../cpu/optim.h"
+#include "../cpu/random.h"
 #include "args.h"
 #include "fault.h"
+#include "random_args.h"
 
-/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer. */
+/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer,
+ * of the third an optimiser's rule, of the fourth a kind of random numbers; 0 is no name. */
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0) X(matmul_int, 0) X(optim, 0)
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
+    X(random, 4) X(range, 0) X(multinomial, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -56,6 +60,14 @@ bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *cons
 bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
 /* gemm.c: out = alpha a b + beta bias, where bias (NULL: none) broadcasts to out; out is contiguous. */
 bool tt_cuda_product(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta);
+const char *tt_rule_name(int rule);
+const char *tt_random_name(int op);
+/* random.c: whole arrays, contiguous, from their first element on. chance: NULL, or of each element. */
+bool tt_cuda_random(const tt_draw *draw, tt_array *out, int compute, const double *chance);
+/* The samples of each row, int64; false and an error where a row has no distribution. */
+bool tt_cuda_multinomial(const tt_draw *draw, const tt_array *weights, tt_array *out, int64_t rows, int replacement);
+/* range: TT_RANGE_...; what is not filled in is 0. */
+bool tt_cuda_range(int range, tt_array *out, tt_range_args *p);
 /* optim.c: those of the items that are on devices, by a rule of kernels/scalar/optim.h. */
 bool tt_cuda_update(int rule, int n, const tt_update_item *items);
 /* nbytes to host memory, all work of the stream before it done. */
@@ -94,3 +106,10 @@ typedef struct {
     const struct tt_indexed *view;
 } tt_index_where;
 bool tt_cuda_move_indexed(struct tt_moves *j, const tt_index_where *w, int dtype, int rows_dtype, int how);
+
+/* arrange.c. Do the arrays go into `out` by one kernel? Then it does that. */
+bool tt_cuda_joins(const tt_array *out, int n, tt_array *const *in);
+bool tt_cuda_join(tt_array *out, int n, tt_array *const *in, int dim, bool stack);
+/* `out`, dense in any order: a with dimensions flipped, and rolled by `shift` (0 <= shift < size); either may be NULL */
+bool tt_cuda_rearrange(tt_array *out, const tt_array *a, const bool *flipped, const int64_t *shift);
+bool tt_cuda_zero_triangle(tt_array *a, int64_t diagonal, bool below);

@@ -67,8 +67,13 @@ const char *tt_family_name(int family) {
     return family >= 0 && family < TT_NUM_FAMILIES ? families[family].name : NULL;
 }
 const char *tt_operator_name(int family, int op) {
-    int kind = families[family].kind;
-    return kind == 1 ? tt_op_name(op) : kind == 2 ? tt_reducer_name(op) : "";
+    switch (families[family].kind) {
+    case 1: return tt_op_name(op);
+    case 2: return tt_reducer_name(op);
+    case 3: return tt_rule_name(op);
+    case 4: return tt_random_name(op);
+    default: return "";
+    }
 }
 
 bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes) {

@@ -7,6 +7,12 @@
 /* The variant: bits 0-3 the flags but TT_FRESH, bit 4: the elements are taken in whole vectors. */
 #define VECTORS 16
 
+const char *tt_rule_name(int rule) {
+#define RULE_NAME(name) #name,
+    static const char *const names[] = {TT_UPDATE_RULES(RULE_NAME)};
+    return names[rule];
+}
+
 static bool together(const tt_update_item *a, const tt_update_item *b) {
     return a->device == b->device && a->dtype == b->dtype && a->update.flags == b->update.flags &&
            a->update.rate == b->update.rate && a->update.root == b->update.root;

@@ -12,17 +12,15 @@ typedef TT_TYPE(TT_D0) stored;
 typedef TT_TYPE(TT_D1) number;
 typedef TT_JOIN2(tt_rates_, TT_D1) rates;
 
+#define TT_RULE TT_JOIN4(tt_, TT_NAME, _, TT_D1)
+/* Has the rule this state? */
 #if TT_OP == 0
-#define TT_RULE TT_JOIN2(tt_sgd_, TT_D1)
 #define TT_USES(state) ((state) == 0 && TT_FLAGS & TT_MOMENTUM)
 #elif TT_OP == 1
-#define TT_RULE TT_JOIN2(tt_adam_, TT_D1)
 #define TT_USES(state) ((state) < 2 || TT_FLAGS & TT_AMSGRAD)
 #elif TT_OP == 2
-#define TT_RULE TT_JOIN2(tt_rmsprop_, TT_D1)
 #define TT_USES(state) ((state) == 0 || (TT_FLAGS & ((state) == 1 ? TT_CENTERED : TT_MOMENTUM)) != 0)
 #else
-#define TT_RULE TT_JOIN2(tt_adagrad_, TT_D1)
 #define TT_USES(state) ((state) == 0)
 #endif
 
