@@ -12,6 +12,7 @@ from ..dtypes import ALL, get_default_dtype
 from ..devices import get_default_device, made, number_of
 from ..tensor import Tensor, address_of, wrap
 from .declare import function, scalar_kind
+from .foreign import share_device
 from .values import dtype_code, pack, share_numpy
 
 
@@ -73,6 +74,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     code = None if dtype is None else dtype_code(dtype, "tensor")
     if isinstance(data, Tensor):
         h = lib.tt_contiguous(data._h) if code is None or code == data._h.dtype else lib.tt_cast(data._h, code)
+    elif hasattr(data, "__cuda_array_interface__"):
+        shared = wrap(share_device(data))
+        h = lib.tt_clone(shared._h) if code is None or code == shared._h.dtype else lib.tt_cast(shared._h, code)
     else:
         h = pack(data, code)
     return finish(placed(h, device), "tensor", requires_grad, pin_memory)
@@ -80,13 +84,24 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 @function
 def as_tensor(data, dtype=None, device=None) -> Tensor:
-    """``data`` as a tensor, without a copy where possible: tensors and ndarrays of the right dtype share memory.
-    Follows ``torch.as_tensor``."""
+    """``data`` as a tensor, without a copy where possible: tensors, ndarrays and what has ``__cuda_array_interface__``
+    share memory, if of the right dtype and on the right device. Follows ``torch.as_tensor``."""
     if isinstance(data, Tensor):
         return data.to(device, dtype)
     if isinstance(data, np.ndarray):
         return wrap(share_numpy(data)).to(get_default_device() if device is None else device, dtype)
+    if hasattr(data, "__cuda_array_interface__"):
+        return wrap(share_device(data)).to(device, dtype)
     return tensor(data, dtype=dtype, device=device)
+
+
+def _address(obj) -> int:
+    """Where the elements of a tensor or another library's array are; -1 for what has none."""
+    if isinstance(obj, Tensor):
+        return address_of(obj)
+    if isinstance(obj, np.ndarray):
+        return obj.__array_interface__["data"][0]
+    return obj.__cuda_array_interface__["data"][0] if hasattr(obj, "__cuda_array_interface__") else -1
 
 
 @function
@@ -94,8 +109,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
     """``obj`` as a tensor: a copy if ``copy`` or if it must be one. ValueError if it must be one and ``copy`` is False.
     Follows ``torch.asarray``."""
     shares = as_tensor(obj, dtype, device)
-    source = obj if isinstance(obj, Tensor) else from_numpy(obj) if isinstance(obj, np.ndarray) else None
-    same = source is not None and address_of(source) == address_of(shares)
+    same = _address(obj) == address_of(shares)
     if copy is False and not same:
         raise ValueError(f"asarray: can't alias {type(obj).__name__} of another dtype, or without memory of its own")
     if copy and same:
