@@ -44,6 +44,9 @@ bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, c
 
 /* memory.c: a storage on tt_device. */
 tt_storage *tt_cuda_storage(int64_t nbytes);
+/* Page-locked memory, which tt_pinning asks for where the device is the CPU. */
+extern __thread bool tt_pinning;
+tt_storage *tt_pinned_storage(int64_t nbytes);
 /* This thread's stream of the device has been told to read or write `a`; false: what it does cannot be awaited. */
 bool tt_pinned_used(const tt_array *a, int device);
 /* A contiguous array on tt_device for a function's own use; tt_free ends it. */
