@@ -1,6 +1,6 @@
 /* Losses of classifications, one for each contiguous row, their derivative, and the weights of their terms, as TT_OP says:
  * the steps of kernels/cpu/simd/nn.c. TT_D0: the rows' dtype, TT_D1: that computed in, which class weights have. A target
- * that is no class makes the row's loss NaN, and so its gradient. */
+ * that is no class is reported (Note [Faults]), and makes the row's loss NaN, and its gradient. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/rows_args.h"
@@ -54,6 +54,9 @@ extern "C" __global__ void __launch_bounds__(TT_FORM == TT_ROW_WARP ? TT_CUDA_TH
     const int64_t t = p.target[r.at];
     const bool ignored = t == p.ignore, good = t >= 0 && t < r.n;
     const number *w = (const number *)p.weight;
+#if !(TT_OP & TT_CLASS_BACKWARD)
+    if (!ignored && !good && r.start == 0) tt_report(p.fault, TT_FAULT_TARGET, t, r.n, TT_OP != 0);
+#endif
     const double share = p.smoothing / (double)r.n;
 #if TT_OP & TT_CLASS_TARGETS
     over_elements(p, r, held, [&](values &, int, int i) {

@@ -83,6 +83,7 @@ bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
     split s = split_rows(p->rows, p->n, 1, tt_itemsizes[dtype]);
     if (what & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)) s.shared = 0; /* one pass */
     p->cached = s.shared > 0;
+    p->fault = tt_cuda_fault();
     return TT_LAUNCH(tt_key(TT_FAMILY_class_loss, what, s.variant, dtype, compute, 0, 0, 0), s.blocks, 1, s.threads, s.shared,
                      *p);
 }

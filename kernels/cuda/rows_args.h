@@ -1,6 +1,7 @@
 /* The arguments of the kernels over rows (softmax, normalisation, losses), and what their hosts and they agree on. */
 #pragma once
 #include "args.h"
+#include "fault.h"
 
 /* The variant's lowest bits: who has a row. */
 #define TT_ROW_WARP 0  /* a warp, which keeps it in registers */
@@ -69,6 +70,7 @@ typedef struct {
     int64_t ignore;
     double smoothing;
     int32_t each_row, unused;
+    tt_fault *fault;
 } tt_class_args;
 
 typedef struct {
