@@ -86,7 +86,7 @@ bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, d
                        char *out, int64_t *index);
 
 /* the tree over `count` accumulators of blocks, for each of `inner` neighbours */
-bool tt_cuda_join(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out);
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out);
 /* log of the columns that a thread block takes, of `inner` of elements of that size */
 int tt_cuda_columns(int64_t inner, int size, int64_t others);
 
@@ -94,6 +94,14 @@ int tt_cuda_columns(int64_t inner, int size, int64_t others);
 bool tt_cuda_rows_fit(int64_t rows, int64_t n);
 bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log);
 bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log);
+/* Normalisation (g: its derivative); weight, bias and mean may be NULL. */
+bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
+                  const tt_array *mean, const tt_array *rstd, int64_t n, double eps);
+bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
+                         int64_t n);
+/* what: TT_CLASS_ ... of rows_args.h */
+bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute);
+bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean);
 
 /* fault.c: where the kernels of tt_device write what they find wrong */
 tt_fault *tt_cuda_fault(void);
