@@ -22,7 +22,7 @@ class Tensor:
     ``_h``     the C descriptor (``tt_array *``), owned: freed with this object, at once
     ``_node``  the Node whose gradient this tensor's is: None where none is wanted, an AccumulateGrad for a leaf
     ``_grad``  a leaf's gradient, or that of a tensor with ``retain_grad()``; unset means None
-    ``_view``  of a differentiable view: its base and how it was made (autograd/views.py); unset otherwise
+    ``_view``  of a differentiable view: its base (autograd/views.py); unset otherwise
     """
 
     __slots__ = ("_h", "_node", "_grad", "_view", "__weakref__", "__dict__")

@@ -225,7 +225,7 @@ tt_array *tt_alias(tt_array *a) {
     memcpy(b, a, offsetof(tt_array, shape));
     memcpy(b->shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
     memcpy(b->strides, a->strides, sizeof(int64_t) * (size_t)a->ndim);
-    b->flags &= (uint16_t)~(TT_FLAG_VIEW | TT_FLAG_WEAK);
+    b->flags &= (uint16_t)~(TT_FLAG_VIEW | TT_FLAG_CREATION | TT_FLAG_WEAK);
     b->stamp = 0;
     tt_storage_ref(b->storage);
     return b;
@@ -515,18 +515,6 @@ tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64
     if (!a || !a->numel || tt_record_copy(a, element(&one, &bits, dtype, kind, f, i))) return a;
     run_copy(a, &one);
     return a;
-}
-
-/* The value of a one-element array: its kind, or -1. */
-int tt_item(tt_array *a, double *f, int64_t *i) {
-    if (a->flags & TT_SLOW || (a->storage->pending && !tt_settle(a, false))) {
-        tt_decline();
-        return -1;
-    }
-    int kind = tt_kind_of(a->dtype);
-    if (kind == TT_KIND_FLOAT) tt_isa->casts[a->dtype][TT_F64](f, a->data, 1);
-    else tt_isa->casts[a->dtype][TT_I64](i, a->data, 1);
-    return kind;
 }
 
 int tt_bump(tt_array *a, int writer) {

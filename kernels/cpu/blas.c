@@ -4,13 +4,13 @@
  * The library is opened at the first product, and told to use one thread: we cut the result into tiles and give each
  * to one call, on our own pool. The tiles depend on the shape alone, so the bits do not depend on the number of
  * threads, and OpenBLAS's threads do not compete with ours. A transposed operand is passed as it lies. */
+#include "fork.h"
 #include "tt.h"
 #include "simd.h"
 #include "api/blas.h"
 #include "../cuda/cuda.h"
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +33,8 @@ static struct {
 static char library[4096];
 static bool opened;
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+
+void tt_fork_blas(int phase) { tt_fork_lock(&opening, phase); }
 
 int tt_blas_library(const char *path) {
     if (strlen(path) >= sizeof library) {

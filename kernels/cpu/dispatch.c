@@ -5,8 +5,10 @@
 
 #define DECLARE(isa)                                                  \
     extern const tt_op_loops tt_op_table_##isa[];                     \
-    extern const tt_cast_loops tt_cast_table_##isa[];
-#define TABLES(isa) {#isa, tt_op_table_##isa, tt_cast_table_##isa}
+    extern const tt_cast_loops tt_cast_table_##isa[];                 \
+    extern tt_chain_fn tt_chain_run_##isa;                            \
+    extern void *const tt_step_table_##isa[];
+#define TABLES(isa) {#isa, tt_op_table_##isa, tt_cast_table_##isa, tt_chain_run_##isa, tt_step_table_##isa}
 
 DECLARE(baseline)
 #ifdef TT_X86
@@ -34,6 +36,8 @@ static bool has(int k) {
 #endif
     return k == 0;
 }
+
+const struct tt_isa *tt_get_isa(int index) { return index < (int)(sizeof isas / sizeof *isas) ? &isas[index] : NULL; }
 
 const char *tt_isa_name(void) { return tt_isa->name; }
 

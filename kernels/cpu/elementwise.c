@@ -374,3 +374,10 @@ done:
         if (copies[k]) tt_free(copies[k]);
     return status;
 }
+
+int tt_binary_scalar_out(int op, tt_array *out, tt_array *a, int kind, double f, int64_t i, int writer) {
+    tt_array number;
+    tt_storage storage;
+    int64_t element;
+    return tt_elementwise_out(op, out, a, weak(&number, &storage, &element, kind, &f, &i), NULL, writer);
+}

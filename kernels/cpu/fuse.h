@@ -60,7 +60,9 @@ typedef struct tt_trace {
     int64_t shape[TT_MAX_NDIM];
     tt_pending storages[TT_FUSE_STORAGES];
     tt_number numbers[TT_FUSE_CONSTANTS];
+    int recipe;             /* 1: the nodes that follow are one operator's; 2: and the first of them is there */
     int64_t recording;      /* its number in this process */
+    struct tt_trace *next;  /* of all there are */
 } tt_trace;
 
 /* Note [Words of a recording]
@@ -73,10 +75,11 @@ typedef struct tt_trace {
  *   for out and every operand whose mode is TT_MODE_FULL: offset in bytes from the storage's
  *     origin, ndim, sizes, strides in elements
  * flags: bit 0 TT_WORD_SHAPE; from bit 1 two bits of mode for out and each operand; from bit 9 four bits of dtype for
- * each. */
+ * each; bit 25 TT_WORD_RECIPE: part of the same operator as the node before it (nn_record.c). */
 enum { TT_MODE_PLAIN, /* contiguous from the storage's origin on, of the node's shape */
        TT_MODE_FULL, TT_MODE_NUMBER };
 #define TT_WORD_SHAPE 1
+#define TT_WORD_RECIPE (1 << 25)
 
 /* fuse_record.c */
 int64_t tt_fuse_setting(int setting);

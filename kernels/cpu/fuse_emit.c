@@ -4,6 +4,8 @@
 #include <string.h>
 
 #define LONE_ROW 512 /* rows this long are worked on one at a time, so that a row's value is one number */
+#define FLAT_BLOCK 4096 /* elements of a FLAT walk, if its values need not much memory */
+#define STAGGER 8 /* between buffers, in units of 64 bytes: at distances of 4096 bytes CPUs take them for each other */
 #define GROUP 4096   /* elements of such rows that go through a stage together */
 
 typedef struct {
@@ -172,6 +174,7 @@ static int store(emitter *e, int slot, const tt_operand *o, int level) {
 
 static int reduce(emitter *e, tt_node *node, int number) {
     tt_kernel *k = e->k;
+    bool rows = k->walk == TT_WALK_ROWS && node->mask == e->d->mask; /* or it is a total */
     tt_fold f = {.reducer = (int16_t)node->op, .dtype = (int16_t)node->dtype, .acc = (int16_t)node->o[0].dtype, .param = -1,
                  .out = -1, .access = -1, .node = number};
     if (k->walk == TT_WALK_CALL) {
@@ -181,7 +184,7 @@ static int reduce(emitter *e, tt_node *node, int number) {
         if (e->failed) return 0;
         f.slot = (int16_t)slot;
         f.stage = (int16_t)ready(e, slot, 1);
-        if (node->n == 2 && k->walk == TT_WALK_ROWS) {
+        if (node->n == 2 && rows) {
             f.param = (int16_t)operand(e, &node->o[2], 0, node->o[0].dtype, number);
             if (e->failed) return 0;
             const tt_slot *p = &k->slots[f.param];
@@ -191,13 +194,13 @@ static int reduce(emitter *e, tt_node *node, int number) {
         }
         use(e, slot, f.stage);
     }
-    if (node->n == 2 && k->walk != TT_WALK_ROWS) f.param = (int16_t)add_access(e, &node->o[2], 0);
-    if (k->walk == TT_WALK_ROWS)
+    if (node->n == 2 && !rows) f.param = (int16_t)add_access(e, &node->o[2], 0);
+    if (rows)
         f.out = (int16_t)(node->slot = add_slot(e, (tt_slot){.kind = TT_SLOT_RESULT, .dtype = node->o[0].dtype, .level = 0, .stage = f.stage}));
     else f.access = add_access(e, &node->o[0], 0);
     MORE(e, folds, num_folds, room_folds);
     k->folds[k->num_folds++] = f;
-    if (k->walk == TT_WALK_ROWS && node->stored) store(e, node->slot, &node->o[0], 0);
+    if (rows && node->stored) store(e, node->slot, &node->o[0], 0);
     return 0;
 }
 
@@ -277,7 +280,8 @@ static void geometry(tt_kernel *k, const tt_draft *d) {
     k->rows = k->row = k->inner = 1;
     for (int i = 0; i < d->nd; i++) *(i < d->kept ? &k->rows : i < reduced_end ? &k->row : &k->inner) *= d->space[i];
     if (d->walk == TT_WALK_CALL) k->row = d->mask;
-    k->block = d->numel < TT_BLOCK ? (d->numel + 63) / 64 * 64 : TT_BLOCK;
+    k->block = d->walk == TT_WALK_FLAT ? FLAT_BLOCK : TT_BLOCK;
+    if (d->numel < k->block) k->block = (d->numel + 63) / 64 * 64;
     k->together = 1;
     if (d->walk == TT_WALK_ROWS && k->row < TT_BLOCK) {
         bool alone = k->row >= LONE_ROW;
@@ -303,6 +307,18 @@ static void choose_rows(tt_kernel *k) {
     }
     k->block = best * k->row;
     k->together = best;
+}
+
+/* The rows that are one thread's: with totals, both they and the groups that go through the stages are powers of two. */
+static void choose_unit(tt_kernel *k) {
+    bool totals = false;
+    for (int i = 0; i < k->num_folds; i++) totals |= k->folds[i].out < 0;
+    k->unit = k->together;
+    if (k->walk != TT_WALK_ROWS || !totals) return;
+    while (k->together & (k->together - 1)) k->together &= k->together - 1;
+    if (k->block > k->together * k->row) k->block = k->together * k->row;
+    int64_t whole = tt_whole_blocks(k->row);
+    k->unit = whole > k->together ? whole : k->together;
 }
 
 /* Stores, in the order of instructions. */
@@ -349,7 +365,7 @@ static int take_buffer(arena *m, const tt_kernel *k, const tt_slot *s, bool reus
     int c = __builtin_ctz((unsigned)tt_itemsizes[s->dtype]);
     if (reusable && m->num_free[c]) return m->free[c][--m->num_free[c]];
     int at = (int)m->next;
-    m->next += units(k, s);
+    m->next += units(k, s) + STAGGER;
     return at;
 }
 
@@ -367,9 +383,9 @@ static bool assign_buffers(tt_kernel *k) {
     }
     for (int f = 0; f < k->num_folds; f++)
         if (k->walk == TT_WALK_ROWS) {
-            int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+            int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, parts = blocks * tt_itemsizes[k->folds[f].acc];
             k->folds[f].partials = (int32_t)m.next;
-            m.next += (blocks * tt_itemsizes[k->folds[f].acc] + 63) / 64;
+            m.next += k->folds[f].out < 0 ? TT_BLOCK * tt_itemsizes[k->folds[f].dtype] / 64 : (parts + 63) / 64;
         }
     for (int i = 0; i < k->num_instrs; i++)
         for (int j = 0; j < 3; j++)
@@ -449,7 +465,8 @@ static void count_traffic(tt_kernel *k, const tt_draft *d) {
         const tt_fold *f = &k->folds[i];
         if (k->walk == TT_WALK_CALL) k->reads += bytes_of(k, f->slot, d->kept);
         if (f->access < 0) continue;
-        k->writes += results * tt_itemsizes[f->acc];
+        if (k->walk == TT_WALK_ROWS) k->writes += tt_itemsizes[f->acc]; /* a total */
+        else k->writes += results * tt_itemsizes[f->acc];
         if (f->param >= 0) k->reads += results * tt_itemsizes[f->acc];
     }
 }
@@ -465,6 +482,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     if (e.failed) return false;
     coalesce(k, d);
     choose_rows(k);
+    choose_unit(k);
     count_traffic(k, d);
     sort_stores(k);
     if (k->num_instrs) qsort(k->instrs, (size_t)k->num_instrs, sizeof *k->instrs, by_stage);
@@ -481,7 +499,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
         if (k->stores[i].stage > stages) stages = k->stores[i].stage;
     k->num_stages = (int16_t)(stages + 1);
     k->weight = (int16_t)(weight < 30000 ? weight : 30000);
-    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k)) return false;
+    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k) || !tt_make_chains(k)) return false;
     if (!assign_buffers(k)) return false;
     while (k->walk == TT_WALK_FLAT && k->arena > 40960 && k->block > 256) {
         k->block /= 2;

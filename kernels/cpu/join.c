@@ -6,6 +6,7 @@
 tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
     const char *op = stack ? "stack" : "cat";
     char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
+    TT_ON_DEVICE(NULL, op, n, in);
     if (n < 1) return tt_fail(TT_RUNTIME_ERROR, "%s: expected a non-empty list of Tensors", op);
     int64_t shape[TT_MAX_NDIM], start = 0;
     int ndim = in[0]->ndim + (stack ? 1 : 0);

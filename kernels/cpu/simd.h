@@ -12,14 +12,22 @@ enum { TT_OPS(TT_OP_ENUM) TT_NUM_OPS };
 #define TT_PASTE(a, b) TT_PASTE_(a, b)
 #define TT_LOCAL(name) TT_PASTE(name, TT_ISA)
 
+struct tt_step;
 typedef tt_loop tt_op_loops[TT_NUM_DTYPES];       /* by the dtype computed in; NULL where there is none */
 typedef tt_cast_loop tt_cast_loops[TT_NUM_DTYPES]; /* [from][to] */
+typedef int64_t tt_chain_fn(const struct tt_step *s, char **p, int64_t n); /* how many of n elements it did: see chain.h */
+
+#define TT_ISAS 3 /* at most */
 
 struct tt_isa {
     const char *name;
     const tt_op_loops *ops;
     const tt_cast_loops *casts;
+    tt_chain_fn *chain;
+    void *const *steps;
 };
+
+const struct tt_isa *tt_get_isa(int index); /* NULL: there is none of that number */
 
 #define TT_ENUM_b8 TT_BOOL
 #define TT_ENUM_u8 TT_U8

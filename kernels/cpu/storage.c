@@ -5,7 +5,7 @@
  * lock in the hot path), the others one list each behind a lock. Blocks of large classes keep their pages: on Linux
  * touching fresh pages costs several times the arithmetic (16M floats: 18 ms against 4). */
 #include "../cuda/cuda.h"
-#include <pthread.h>
+#include "fork.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,9 +118,7 @@ static void register_thread(void) {
     registered = true;
 }
 
-static void lock_all(void) { pthread_mutex_lock(&lock); }
-static void unlock_all(void) { pthread_mutex_unlock(&lock); }
-__attribute__((constructor)) static void survive_fork(void) { pthread_atfork(lock_all, unlock_all, unlock_all); }
+void tt_fork_storages(int phase) { tt_fork_lock(&lock, phase); }
 
 static tt_storage *host_storage(int64_t nbytes) {
     if (nbytes > (int64_t)1 << 46) goto none;

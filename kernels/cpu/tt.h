@@ -20,6 +20,7 @@ enum {
     TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's: Note [Devices] */
     TT_FLAG_READONLY = 32,
     TT_FLAG_INFERENCE = 64, /* made in inference mode */
+    TT_FLAG_CREATION = 7 << 8, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
     TT_SLOW = TT_FLAG_DEVICE, /* flags that the CPU's kernels cannot work with */
 };
 
@@ -73,7 +74,11 @@ bool tt_settle(const tt_array *a, bool write);
 static inline bool tt_ready(const tt_array *a) {
     return tt_current(a) && (!a->storage->pending || tt_settle(a, false));
 }
-/* The same for an array about to be written: what has still to read it is run first. */
+/* The same for an array on the CPU, while this thread's device is another. */
+bool tt_ready_here(const tt_array *a);
+/* Is it on tt_device? If not, an error. */
+bool tt_same_device(const char *op, const tt_array *a);
+/* tt_ready for an array about to be written: what has still to read it is run first. */
 static inline bool tt_settled(const tt_array *a) { return !a->storage->pending || tt_settle(a, true); }
 /* Of this thread, in fused mode; NULL otherwise. The record functions give false where they leave the work to the
  * caller, who settles the operands first. `out` is allocated already; its version is the caller's affair. */
@@ -109,6 +114,8 @@ static inline void tt_bump_version(tt_array *a, int writer) {
     __atomic_fetch_add(&a->storage->version, 1, __ATOMIC_RELAXED);
     a->storage->writer = writer;
 }
+tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides, int64_t start); /* views.c */
+tt_array *tt_track(const tt_array *a, tt_array *view);
 bool tt_may_write(const char *op, const tt_array *out); /* no internal overlap, not read-only */
 bool tt_writable(const char *op, const tt_array *out);  /* that, and what has still to read it was run */
 /* At once, and from operands that are ready. */

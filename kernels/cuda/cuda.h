@@ -17,14 +17,16 @@
 #pragma once
 #include "../cpu/tt.h"
 #include "../cpu/api/cuda.h"
-#include "args.h"
-#include "random_args.h"
 #include "../cpu/optim.h"
 #include "../cpu/random.h"
+#include "args.h"
+#include "fault.h"
+#include "random_args.h"
 
 /* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer,
  * of the third an optimiser's rule, of the fourth a kind of random numbers. */
-#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(matmul_int, 0) X(optim, 3) X(random, 4) X(range, 0) X(multinomial, 0)
+#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
+    X(segments, 0) X(radix, 0) X(matmul_int, 0) X(optim, 3) X(random, 4) X(range, 0) X(multinomial, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -73,3 +75,30 @@ bool tt_device_write(void *to, const void *from, int64_t nbytes);
 bool tt_upload(void *to, const tt_array *from);
 bool tt_download(const tt_array *to, const void *from);
 bool tt_is_non_blocking(void);
+
+/* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where the
+ * first such is, or NULL. then: TT_RED_ALONE ... of reduce_args.h; acc: the accumulators' dtype, `param` likewise. */
+struct tt_reduction;
+bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
+                       char *out, int64_t *index);
+
+/* rows.c: contiguous rows of n elements; out is of their dtype. Rows that do not fit are for reductions. */
+bool tt_cuda_rows_fit(int64_t rows, int64_t n);
+bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log);
+bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log);
+
+/* fault.c: where the kernels of tt_device write what they find wrong */
+tt_fault *tt_cuda_fault(void);
+
+/* index.c: the moves `j` (without offsets) on tt_device. n index tensors, on it or on the CPU, whose values count through
+ * the dimensions of the TT_INDEX parts of `view`; their common shape, of j->m positions; `steps` (or NULL): of the table
+ * along that shape, in elements. */
+struct tt_indexed;
+struct tt_moves;
+typedef struct {
+    int rule, n, ndim;
+    const int64_t *shape, *steps;
+    tt_array *const *indices;
+    const struct tt_indexed *view;
+} tt_index_where;
+bool tt_cuda_move_indexed(struct tt_moves *j, const tt_index_where *w, int dtype, int rows_dtype, int how);

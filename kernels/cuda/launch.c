@@ -38,6 +38,20 @@ bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in) {
     return true;
 }
 
+bool tt_ready_here(const tt_array *a) {
+    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    tt_device = 0;
+    return tt_ready(a);
+}
+
+bool tt_same_device(const char *op, const tt_array *a) {
+    char own[24], other[24];
+    if (a->storage->device == tt_device) return true;
+    tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
+            op, name_of(own, sizeof own, tt_device), name_of(other, sizeof other, a->storage->device));
+    return false;
+}
+
 void tt_key_parts(int64_t key, int32_t *out) {
     out[0] = (int32_t)(key & 255);
     out[1] = (int32_t)(key >> 8 & 255);
@@ -81,7 +95,9 @@ static bool copy(int kind, void *to, const void *from, int64_t nbytes, bool wait
     tt_fail(TT_PYTHON_ERROR, "memory could not be copied");
     return false;
 }
-bool tt_device_read(void *to, const void *from, int64_t nbytes) { return copy(TT_COPY_TO_HOST, to, from, nbytes, true); }
+bool tt_device_read(void *to, const void *from, int64_t nbytes) {
+    return copy(TT_COPY_TO_HOST, to, from, nbytes, true) && tt_device_check(tt_device - 1) == 0;
+}
 bool tt_device_write(void *to, const void *from, int64_t nbytes) {
     return copy(TT_COPY_TO_DEVICE, to, from, nbytes, false);
 }
@@ -95,8 +111,8 @@ bool tt_upload(void *to, const tt_array *from) {
 }
 bool tt_download(const tt_array *to, const void *from) {
     bool wait = !non_blocking || !tt_is_pinned((tt_array *)to);
-    return copy(TT_COPY_TO_HOST, to->data, from, to->numel * tt_itemsizes[to->dtype], wait) &&
-           (wait || tt_pinned_used(to, tt_device - 1));
+    if (!copy(TT_COPY_TO_HOST, to->data, from, to->numel * tt_itemsizes[to->dtype], wait)) return false;
+    return wait ? tt_device_check(tt_device - 1) == 0 : tt_pinned_used(to, tt_device - 1);
 }
 bool tt_is_non_blocking(void) { return non_blocking; }
 

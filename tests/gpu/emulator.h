@@ -16,6 +16,7 @@
 #define __global__
 #define __device__
 #define __host__
+#define __noinline__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __grid_constant__
 #define __launch_bounds__(...)
@@ -72,6 +73,7 @@ static inline void __syncthreads() { tt_emulated::wait(tt_emulated::AT_BARRIER);
 static inline void __syncwarp(unsigned = ~0u) { tt_emulated::wait(tt_emulated::AT_WARP); }
 static inline void __threadfence() {}
 static inline void __threadfence_block() {}
+static inline void __threadfence_system() {}
 template <typename T> static inline T __shfl_sync(unsigned, T v, int lane, int = 32) { return tt_emulated::exchange(v, lane & 31); }
 template <typename T> static inline T __shfl_down_sync(unsigned, T v, unsigned by, int = 32) {
     int lane = (int)(threadIdx.x & 31) + (int)by;

@@ -52,6 +52,7 @@ class Emulator:
         self.waits = 0       # for events
         self.order = []      # which stream was told to wait for which
         self._streams = 0
+        self._mapped = {}
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._protect(False)
         self._folder = os.environ.get("TINYTORCH_EMULATOR_DIR") or tempfile.mkdtemp(prefix="tinytorch-emulator-")
@@ -122,6 +123,13 @@ class Emulator:
     def properties(self, device: int) -> dict:
         return {"name": "Emulator", "major": 9, "minor": 0, "total_memory": ARENA, "multi_processor_count": 1,
                 "warp_size": 32}
+
+    def can_access(self, device: int, other: int) -> bool:
+        return False
+    def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
+        memory = self._mapped[device] = ctypes.create_string_buffer(nbytes + 16)
+        address = -(-ctypes.addressof(memory) // 16) * 16
+        return address, address
 
     def build(self, source: str, name: str, arch: str) -> tuple[str, str]:
         return source, name
@@ -194,6 +202,9 @@ class Emulator:
 
     def milliseconds(self, start, end) -> float:
         return (end["time"] - start["time"]) * 1e3
+
+    def event_handle(self, event) -> int:
+        return id(event)
 
     def drop_event(self, event) -> None:
         pass

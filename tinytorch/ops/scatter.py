@@ -29,7 +29,7 @@ def _as_runtime(exc):
 
 @primitive(g=lambda g, dim, index: _gather(g, dim, index))
 def _gather_backward(g, shape, dim, index):
-    out = wrap(lib.tt_full(g._h.dtype, len(shape), shape, 1, 0.0, 0))
+    out = wrap(lib.tt_nought(g._h, len(shape), shape))
     check(lib.tt_scatter(out._h, dim, index._h, g._h, ADD, -1))
     return out
 

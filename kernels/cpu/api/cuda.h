@@ -59,3 +59,9 @@ int tt_cuda_non_blocking(int on);  /* this thread's copies from and to page-lock
 
 /* What tt_cuda_event does. */
 enum { TT_EVENT_RECORD = 1, TT_EVENT_QUERY, TT_EVENT_WAIT };
+/* Where the kernels of a device, when it is opened, are to write what they find wrong (Note [Faults] in kernels/cuda):
+ * so many bytes, by their address here and there. tt_device_check: an error, once, if a kernel found something; to be
+ * asked after every wait for the device. */
+int64_t tt_fault_bytes(void);
+int tt_fault_record(int device, int64_t here, int64_t there);
+int tt_device_check(int device);

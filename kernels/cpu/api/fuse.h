@@ -30,6 +30,10 @@ typedef struct tt_instr {
     int32_t node;      /* the recorded operator it came from */
 } tt_instr;
 
+/* What the interpreter does in the place of some instructions: Note [Chains] in kernels/cpu/chain.h. */
+typedef struct tt_step { void *run; int16_t slot, more, third, to; } tt_step;
+typedef struct tt_chain { int16_t first_instr, end_instr; int32_t first_step; } tt_chain;
+
 /* Where a value stands while a block is worked on. */
 enum {
     TT_SLOT_TEMP,   /* an instruction's result */
@@ -52,7 +56,9 @@ typedef struct tt_slot {
 } tt_slot;
 
 /* A stage's work of one level: its instructions, and the slots it uses whose place is another for every block. */
-typedef struct tt_part { int16_t first_instr, end_instr, first_use, end_use, first_store, end_store; } tt_part;
+typedef struct tt_part {
+    int16_t first_instr, end_instr, first_use, end_use, first_store, end_store, first_chain, end_chain;
+} tt_part;
 
 typedef struct tt_access {
     int32_t storage;   /* its number in the recording */
@@ -66,6 +72,7 @@ typedef struct tt_access {
 typedef struct tt_store {
     int16_t slot, stage;
     int32_t access;
+    int32_t late;      /* an instruction after the one that makes its value reads what it writes over */
 } tt_store;
 
 typedef struct tt_fold {
@@ -73,10 +80,11 @@ typedef struct tt_fold {
     int16_t acc;            /* the accumulator's dtype */
     int16_t slot, param;    /* what is reduced (CALL: an access), and what the reducer wants of each row: a level-0 slot
                                (FOLD, COLUMNS, CALL: an access), or -1 */
-    int16_t out;            /* ROWS: a RESULT slot; -1 otherwise */
+    int16_t out;            /* ROWS: a RESULT slot; -1 otherwise, and for a reduction of all rows (a total) */
     int16_t stage;
-    int32_t partials;       /* ROWS: where the blocks' results stand in the arena, in units of 64 bytes */
-    int32_t access;         /* FOLD, COLUMNS, CALL: where the results go; -1 otherwise */
+    int32_t partials;       /* ROWS: where the blocks' results stand in the arena, in units of 64 bytes; a total's
+                               elements, until they are a block */
+    int32_t access;         /* FOLD, COLUMNS, CALL, totals: where the results go; -1 otherwise */
     int32_t node;
 } tt_fold;
 
@@ -99,6 +107,7 @@ typedef struct tt_kernel {
     int64_t inner;
     int64_t block;           /* elements (ROWS: of whole rows, if shorter) that are worked on at a time, at most */
     int64_t together;        /* ROWS: so many rows go through a stage before the next one begins */
+    int64_t unit;            /* ROWS: so many rows are one thread's, of whole blocks where there are totals */
     int64_t arena;           /* bytes the interpreter needs for a thread */
     tt_slot *slots;
     tt_instr *instrs;        /* in order of stage; within a stage level 1 first */
@@ -107,6 +116,9 @@ typedef struct tt_kernel {
     tt_access *accesses;
     tt_store *stores;
     tt_fold *folds;
+    int16_t num_chains, num_steps;
+    tt_chain *chains;        /* the interpreter's */
+    tt_step *steps;          /* num_steps of them for each instruction set */
     /* The compiled tier: for each stage a function of (slot pointers, number of elements) in the place of its level-1
      * instructions; all of them or none. Set once, by tt_kernel_install. */
     void **compiled;

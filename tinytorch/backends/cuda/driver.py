@@ -31,8 +31,11 @@ class PyCuda:
     def __init__(self):
         try:
             import pycuda.driver as cuda  # an optional package
-        except ImportError as exc:
+        except ModuleNotFoundError as exc:
             raise RuntimeError(f"CUDA tensors need PyCUDA ({exc}): pip install 'tinytorch[cuda]'") from None
+        except ImportError as exc:
+            raise RuntimeError(f"PyCUDA cannot be loaded ({exc}): CUDA tensors need an NVIDIA GPU and its "
+                               "driver") from None
         try:
             cuda.init()
             self.count = cuda.Device.count()
@@ -105,8 +108,8 @@ class PyCuda:
         """By the names of ``torch.cuda.get_device_properties``."""
         d = self.cuda.Device(device)
         major, minor = d.compute_capability()
-        ask = {"multi_processor_count": "MULTIPROCESSOR_COUNT", "warp_size": "WARP_SIZE", "L2_cache_size": "L2_CACHE_SIZE",
-               "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
+        ask = {"multi_processor_count": "MULTIPROCESSOR_COUNT", "warp_size": "WARP_SIZE",
+               "L2_cache_size": "L2_CACHE_SIZE", "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
                "max_threads_per_multi_processor": "MAX_THREADS_PER_MULTIPROCESSOR",
                "regs_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
                "shared_memory_per_block": "MAX_SHARED_MEMORY_PER_BLOCK",
@@ -119,6 +122,10 @@ class PyCuda:
         found = {name: d.get_attribute(getattr(known, attribute)) for name, attribute in ask.items()
                  if hasattr(known, attribute)}
         return {"name": d.name(), "major": major, "minor": minor, "total_memory": d.total_memory(), **found}
+
+    def can_access(self, device: int, other: int) -> bool:
+        """Can the one device read the other's memory?"""
+        return self.cuda.Device(device).can_access_peer(self.cuda.Device(other))
 
     # Memory.
 
@@ -149,7 +156,8 @@ class PyCuda:
     def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
         """Memory of the CPU's that kernels see, for as long as the process runs: its address here and there."""
         out, there = libcuda.ffi.new("void **"), libcuda.ffi.new("uint64_t *")
-        check(self.library.cuMemHostAlloc(out, nbytes, libcuda.PORTABLE | libcuda.DEVICE_MAP), "allocating shared memory")
+        flags = libcuda.PORTABLE | libcuda.DEVICE_MAP
+        check(self.library.cuMemHostAlloc(out, nbytes, flags), "allocating memory for both sides")
         check(self.library.cuMemHostGetDevicePointer_v2(there, out[0], 0), "asking for an address")
         libcuda.ffi.memmove(out[0], bytes(nbytes), nbytes)
         return int(libcuda.ffi.cast("intptr_t", out[0])), there[0]
@@ -237,6 +245,9 @@ class PyCuda:
         out = libcuda.ffi.new("float *")
         check(self.library.cuEventElapsedTime(out, start, end), "comparing the times of two events")
         return out[0]
+
+    def event_handle(self, event) -> int:
+        return int(libcuda.ffi.cast("intptr_t", event))
 
     def drop_event(self, event) -> None:
         self.library.cuEventDestroy_v2(event)

@@ -1,6 +1,6 @@
-"""CUDA's driver library, for what PyCUDA does not offer: events by their handles (PyCUDA does not tell them, and streams
-of other libraries and the default stream need them), contexts made current in threads that end (PyCUDA aborts a process
-whose thread ends with a context on its stack), memory that outlives Python's objects, and graphs."""
+"""CUDA's driver library, for what PyCUDA does not offer: events by their handles (PyCUDA does not tell them, and the
+streams of other libraries and the default stream need them), contexts made current in threads that end (PyCUDA aborts a
+process whose thread ends with a context on its stack), memory that outlives Python's objects, and graphs."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import os
 import threading
 from itertools import count
 
-from ..cpu import ffi, keep_exception, lib
+from ..cpu import check, ffi, keep_exception, lib
 from . import kernels
 from .driver import PyCuda
 from .libcuda import LATER
@@ -41,6 +41,7 @@ class Device:
         self.streams = [None]  # by number; None: the default one
         self.turn = 0        # which stream new_stream() gives next
         self.arch = driver().arch(index)
+        check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
 
     def new_stream(self) -> int:
         """The number of a stream that others may have got before, if there are many."""
@@ -85,8 +86,8 @@ def open_device(index: int) -> Device:
     """The device, its context current in this thread. RuntimeError for a wrong index."""
     available = driver().count
     if not 0 <= index < available:
-        raise RuntimeError(f"CUDA error: invalid device ordinal {index}: there are {available} devices" if available else
-                           "no CUDA GPUs are available")
+        raise RuntimeError(f"CUDA error: invalid device ordinal {index}: there are {available} devices" if available
+                           else "no CUDA GPUs are available")
     driver().open(index)
     device = _devices.get(index)
     if device is None:
@@ -109,8 +110,20 @@ def set_current_device(index: int) -> int:
     return before
 
 
+def synchronize(index: int) -> None:
+    """Waits for all that the device has to do."""
+    open_device(index)
+    _driver.synchronize(index)
+
+
+def wait_for_stream(index: int, stream) -> None:
+    """Waits for what a stream of the device has to do."""
+    _driver.open(index)
+    _driver.wait_for_stream(stream)
+
+
 def current_stream(index: int):
-    """This thread's current stream of the device, as the driver has it: PyCUDA's object, or None for the default one."""
+    """This thread's current stream of the device, as the driver has it: PyCUDA's object, None for the default one."""
     return _devices[index].streams[lib.tt_cuda_stream(index)]
 
 

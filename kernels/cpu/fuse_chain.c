@@ -1,0 +1,207 @@
+/* Fused mode's planner, third part: chains of cheap operators for the interpreter. Note [Chains] in chain.h. */
+#include "chain.h"
+#include "fuse_plan.h"
+#include <stdlib.h>
+
+enum { NONE, OPERATOR, TO_FLOAT, COPY };
+enum { NEVER = 32767 };
+
+/* Of an operator that has steps, how many operands it takes, and the first step's code; else 0. */
+#define IS(op, arity) case TT_OP_##op: *code = TT_STEP_##op; return arity;
+#define IS_1(op) IS(op, 1)
+#define IS_2(op) IS(op, 2)
+#define IS_3(op) IS(op, 3)
+static int steps_of(int op, int *code) {
+    switch (op) { TT_CHAIN_1(IS_1) TT_CHAIN_2(IS_2) TT_CHAIN_2_BOOL(IS_2) TT_CHAIN_3(IS_3) IS_3(where) }
+    return 0;
+}
+
+/* What an instruction is to a chain. */
+static int kind_of(const tt_instr *x) {
+    int code;
+    if (x->level == 0) return NONE;
+    if (x->kind == TT_INSTR_OP) return x->dtype == TT_F32 && steps_of(x->op, &code) ? OPERATOR : NONE;
+    if (x->kind == TT_INSTR_CAST) return x->dtype == TT_BOOL && x->to == TT_F32 ? TO_FLOAT : NONE;
+    return x->dtype == TT_F32 ? COPY : NONE;
+}
+
+typedef struct {
+    tt_kernel *k;
+    tt_step *steps;    /* `run` is a code, for now */
+    bool *wanted;      /* of each slot: something after the chain looks at it in memory */
+    bool *there;       /* of each slot: its value is in memory */
+    int a, b;          /* the slots whose values are in A and in B; -1 */
+    tt_step *open;     /* an operator's step, whose ending is not settled; NULL */
+} maker;
+
+static tt_step *step(maker *m, int code, int slot) {
+    tt_step *s = &m->steps[m->k->num_steps++];
+    *s = (tt_step){.run = (void *)(intptr_t)code, .slot = (int16_t)slot};
+    m->open = NULL;
+    return s;
+}
+
+static bool end_with(maker *m, int ending) {
+    if (!m->open) return false;
+    m->open->run = (char *)m->open->run + ending;
+    m->open = NULL;
+    return true;
+}
+
+/* Is it the same for all elements of a block? */
+static bool is_number(const maker *m, int slot) {
+    int kind = m->k->slots[slot].kind;
+    return kind == TT_SLOT_CONST || kind == TT_SLOT_ONE || (kind == TT_SLOT_ROW && m->k->block < 2 * m->k->row);
+}
+
+static bool reads(const tt_instr *x, int slot) { return x->in[0] == slot || x->in[1] == slot || x->in[2] == slot; }
+
+/* The first instruction that reads the slot, from number i on. */
+static int next_use(const maker *m, int slot, int i, int end) {
+    while (i < end && !reads(&m->k->instrs[i], slot)) i++;
+    return slot < 0 || i == end ? NEVER : i;
+}
+
+/* Brings one of n operands to A, unless one is there. */
+static void fetch(maker *m, const tt_instr *x, int n) {
+    int from = -1;
+    for (int j = 0; j < n; j++)
+        if (x->in[j] == m->a) return;
+    for (int j = 0; j < n; j++)
+        if (x->in[j] == m->b) {
+            step(m, TT_STEP_RECALL, 0);
+            m->a = m->b;
+            return;
+        }
+    for (int j = n - 1; j >= 0; j--)
+        if (!is_number(m, x->in[j])) from = x->in[j];
+    bool number = from < 0;
+    if (number) from = x->in[0];
+    step(m, m->k->slots[from].dtype == TT_BOOL ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, from);
+    m->a = from;
+}
+
+static void operate(maker *m, const tt_instr *x) {
+    int code = 0, n = steps_of(x->op, &code), places[3] = {0, 0, 0};
+    if (n == 3) fetch(m, x, n);
+    for (int j = 0; j < n; j++)
+        places[j] = x->in[j] == m->a ? TT_IN_A : x->in[j] == m->b ? TT_IN_B : is_number(m, x->in[j]) && n > 1 ? TT_IN_C : TT_IN_M;
+    bool numbers = n == 3 && places[0] == TT_IN_A && places[1] == TT_IN_C && places[2] == TT_IN_C;
+    int form = 0;
+    for (int j = 0; j < n; j++) /* a slot of numbers has room for a block of them: it may be read as memory too */
+        form = form * TT_NUM_PLACES + (n == 3 && places[j] == TT_IN_C && !numbers ? TT_IN_M : places[j]);
+    tt_step *s = step(m, code + form * TT_ENDINGS, x->in[0]);
+    s->more = x->in[1];
+    s->third = x->in[2];
+    s->to = x->out;
+    m->open = s;
+}
+
+static void store(maker *m, int slot, bool kept) {
+    bool is_bool = m->k->slots[slot].dtype == TT_BOOL;
+    if (kept) step(m, is_bool ? TT_STEP_STORE_KEPT_BOOL : TT_STEP_STORE_KEPT, slot);
+    else if (!end_with(m, TT_STORED)) step(m, is_bool ? TT_STEP_STORE_BOOL : TT_STEP_STORE, slot);
+    m->there[slot] = true;
+}
+
+/* Instruction i has left its result in A, where the next one finds it. For those that come later it is kept in B, or in
+ * memory. */
+static void keep(maker *m, int i, int end) {
+    int slot = m->a, use = next_use(m, slot, i + 2, end), other = next_use(m, m->b, i + 1, end);
+    if (m->wanted[slot]) store(m, slot, false);
+    if (use == NEVER) return;
+    if (other != NEVER && !m->there[m->b] && !m->there[slot]) {
+        if (other <= use) {
+            store(m, slot, false);
+            return;
+        }
+        store(m, m->b, true);
+    }
+    if (other == NEVER || (m->there[m->b] && (use < other || !m->there[slot]))) {
+        if (!end_with(m, TT_KEPT)) step(m, TT_STEP_KEEP, 0);
+        m->b = slot;
+    }
+}
+
+static void make_chain(maker *m, int first, int end) {
+    tt_kernel *k = m->k;
+    k->chains[k->num_chains++] = (tt_chain){(int16_t)first, (int16_t)end, k->num_steps};
+    m->a = m->b = -1;
+    m->open = NULL;
+    for (int s = 0; s < k->num_slots; s++) m->there[s] = true;
+    for (int i = first; i < end; i++) m->there[k->instrs[i].out] = false;
+    for (int i = first; i < end; i++) {
+        const tt_instr *x = &k->instrs[i];
+        int kind = kind_of(x);
+        if (kind == OPERATOR) operate(m, x);
+        else {
+            fetch(m, x, 1);
+            if (kind == TO_FLOAT) step(m, TT_STEP_BOOL_TO_FLOAT, 0);
+        }
+        m->a = x->out;
+        keep(m, i, end);
+    }
+    step(m, TT_STEP_END, k->num_steps - k->chains[k->num_chains - 1].first_step);
+}
+
+/* Which slots are looked at by anything else than the instructions before `end`? */
+static void find_wanted(const tt_kernel *k, int end, bool *wanted) {
+    for (int s = 0; s < k->num_slots; s++) wanted[s] = k->slots[s].last > k->slots[s].stage;
+    for (int i = 0; i < k->num_stores; i++) wanted[k->stores[i].slot] = true;
+    for (int i = 0; i < k->num_folds && k->walk != TT_WALK_CALL; i++) wanted[k->folds[i].slot] = true;
+    for (int i = end; i < k->num_instrs; i++)
+        for (int j = 0; j < 3; j++)
+            if (k->instrs[i].in[j] >= 0) wanted[k->instrs[i].in[j]] = true;
+}
+
+/* A store whose place is read by an instruction after the one that makes its value is not made in place. */
+static void find_late_stores(tt_kernel *k) {
+    for (int s = 0; s < k->num_stores; s++) {
+        tt_store *x = &k->stores[s];
+        bool made = false;
+        for (int i = 0; i < k->num_instrs; i++) {
+            const tt_instr *y = &k->instrs[i];
+            for (int j = 0; made && j < 3; j++) {
+                const tt_slot *in = y->in[j] >= 0 ? &k->slots[y->in[j]] : NULL;
+                x->late |= in && in->kind == TT_SLOT_LOAD && k->accesses[in->index].storage == k->accesses[x->access].storage;
+            }
+            made |= y->out == x->slot;
+        }
+    }
+}
+
+/* The steps, with the functions of each instruction set. */
+static bool link_steps(tt_kernel *k, const tt_step *steps) {
+    int n = k->num_steps;
+    if (!(k->steps = calloc(TT_ISAS * (size_t)n + 1, sizeof *k->steps))) return false;
+    for (int isa = 0; tt_get_isa(isa); isa++)
+        for (int i = 0; i < n; i++) {
+            k->steps[isa * n + i] = steps[i];
+            k->steps[isa * n + i].run = tt_get_isa(isa)->steps[(intptr_t)steps[i].run];
+        }
+    return true;
+}
+
+bool tt_make_chains(tt_kernel *k) {
+    find_late_stores(k);
+    size_t slots = (size_t)k->num_slots, instrs = (size_t)k->num_instrs;
+    maker m = {.k = k, .wanted = malloc(2 * slots + 1), .steps = malloc(sizeof *m.steps * (6 * instrs + 1))};
+    m.there = m.wanted + slots;
+    k->chains = malloc(sizeof *k->chains * (instrs + 1));
+    bool ok = m.wanted && m.steps && k->chains;
+    for (int p = 0; ok && p < 2 * k->num_stages; p++) {
+        tt_part *part = &k->parts[p];
+        part->first_chain = k->num_chains;
+        for (int i = part->first_instr, end; i < part->end_instr; i = end + 1) {
+            for (end = i; end < part->end_instr && kind_of(&k->instrs[end]) != NONE;) end++;
+            if (end - i < 2) continue;
+            find_wanted(k, end, m.wanted);
+            make_chain(&m, i, end);
+        }
+        part->end_chain = k->num_chains;
+    }
+    ok = ok && link_steps(k, m.steps);
+    free(m.wanted);
+    free(m.steps);
+    return ok;
+}
