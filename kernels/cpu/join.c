@@ -1,6 +1,6 @@
 /* Joining arrays: one allocation, then a copy into the view where each of them goes. */
+#include "../cuda/cuda.h"
 #include "api/join.h"
-#include "tt.h"
 #include <string.h>
 
 tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
@@ -31,6 +31,11 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
     }
     tt_array *out = tt_empty(dtype, ndim, shape);
     if (!out) return NULL;
+    if (tt_device && tt_cuda_joins(out, n, in)) {
+        if (tt_cuda_join(out, n, in, dim, stack)) return out;
+        tt_free(out);
+        return NULL;
+    }
     tt_array part = *out;
     for (int k = 0; k < n; k++) {
         part.shape[dim] = stack ? 1 : in[k]->shape[dim];

@@ -24,9 +24,10 @@
 #include "random_args.h"
 
 /* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer,
- * of the third an optimiser's rule, of the fourth a kind of random numbers. */
+ * of the third an optimiser's rule, of the fourth a kind of random numbers; 0 is no name. */
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0) X(matmul_int, 0) X(optim, 3) X(random, 4) X(range, 0) X(multinomial, 0)
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
+    X(random, 4) X(range, 0) X(multinomial, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -102,3 +103,10 @@ typedef struct {
     const struct tt_indexed *view;
 } tt_index_where;
 bool tt_cuda_move_indexed(struct tt_moves *j, const tt_index_where *w, int dtype, int rows_dtype, int how);
+
+/* arrange.c. Do the arrays go into `out` by one kernel? Then it does that. */
+bool tt_cuda_joins(const tt_array *out, int n, tt_array *const *in);
+bool tt_cuda_join(tt_array *out, int n, tt_array *const *in, int dim, bool stack);
+/* `out`, dense in any order: a with dimensions flipped, and rolled by `shift` (0 <= shift < size); either may be NULL */
+bool tt_cuda_rearrange(tt_array *out, const tt_array *a, const bool *flipped, const int64_t *shift);
+bool tt_cuda_zero_triangle(tt_array *a, int64_t diagonal, bool below);

@@ -5,15 +5,11 @@
 #pragma once
 #define TT_WIDE (TT_VARIANT & 8)
 #include "cuda/positions.cuh"
+#include "cuda/unit.cuh"
 #define TT_ARGS tt_index_args
 
 enum { TT_GET, TT_PUT, TT_CLAIM, TT_PUT_LAST, TT_KEYS };
 
-template <int bytes> struct tt_unit_of { typedef struct alignas(16) { uint64_t at[2]; } type; };
-template <> struct tt_unit_of<1> { typedef uint8_t type; };
-template <> struct tt_unit_of<2> { typedef uint16_t type; };
-template <> struct tt_unit_of<4> { typedef uint32_t type; };
-template <> struct tt_unit_of<8> { typedef uint64_t type; };
 typedef tt_unit_of<1 << (TT_VARIANT & 7)>::type unit;
 
 static TT_DEVICE uint64_t tt_first_slot(const tt_claims &c, uint64_t key) {

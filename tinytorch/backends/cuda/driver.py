@@ -12,9 +12,8 @@ import threading
 from collections.abc import Iterator
 
 from ..cpu import ffi
-from . import cublas, libcuda, nvrtc
+from . import cublas, kernels, libcuda
 from .libcuda import check
-from .source import kernels_folder
 
 NON_BLOCKING = 1  # of streams: they do not wait for the default one, nor it for them
 
@@ -172,7 +171,7 @@ class PyCuda:
 
     def build(self, source: str, name: str, arch: str) -> bytes:
         """What load() takes, from a kernel's source."""
-        return nvrtc.compile_cubin(source, name, arch, kernels_folder())
+        return kernels.cubin(source, name, arch)
 
     def load(self, device: int, image: bytes, name: str):
         """What launches a kernel: ``f(grid, block, arguments, shared_bytes, stream)``."""

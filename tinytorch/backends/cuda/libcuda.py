@@ -4,9 +4,9 @@ process whose thread ends with a context on its stack), memory that outlives Pyt
 
 from __future__ import annotations
 
-import functools
-
 from cffi import FFI
+
+from .libraries import once
 
 ffi = FFI()
 _DECLARATIONS = """
@@ -52,15 +52,17 @@ PORTABLE, DEVICE_MAP = 1, 2           # page-locked memory: for all contexts; at
 RELAXED = 2                           # capture: the thread may go on allocating
 
 
-@functools.cache
+@once
 def library():
     """The driver's functions; RuntimeError where it is not installed."""
-    ffi.cdef(_DECLARATIONS)  # parsed when first needed: that takes some milliseconds
     for name in ("libcuda.so.1", "libcuda.so"):
         try:
-            return ffi.dlopen(name)
+            found = ffi.dlopen(name)
         except OSError as exc:
             reason = exc
+        else:
+            ffi.cdef(_DECLARATIONS)  # parsed when first needed: that takes some milliseconds
+            return found
     raise RuntimeError(f"no NVIDIA driver was found ({reason})")
 
 
