@@ -170,6 +170,22 @@ static void find_late_stores(tt_kernel *k) {
     }
 }
 
+/* A bool is best made right before it is wanted, when it is still in A: a comparison moves down to the first instruction
+ * that reads it. */
+void tt_delay_bools(tt_kernel *k) {
+    for (int i = k->num_instrs - 2; i >= 0; i--) {
+        const tt_instr x = k->instrs[i];
+        if (kind_of(&x) != OPERATOR || k->slots[x.out].dtype != TT_BOOL) continue;
+        int to = i;
+        for (; to + 1 < k->num_instrs; to++) {
+            const tt_instr *y = &k->instrs[to + 1];
+            if (y->stage != x.stage || y->level != x.level || reads(y, x.out)) break;
+            k->instrs[to] = *y;
+        }
+        k->instrs[to] = x;
+    }
+}
+
 /* The steps, with the functions of each instruction set. */
 static bool link_steps(tt_kernel *k, const tt_step *steps) {
     int n = k->num_steps;
