@@ -59,7 +59,7 @@ static bool reads(const tt_instr *x, int slot) { return x->in[0] == slot || x->i
 /* The first instruction that reads the slot, from number i on. */
 static int next_use(const maker *m, int slot, int i, int end) {
     while (i < end && !reads(&m->k->instrs[i], slot)) i++;
-    return slot < 0 || i == end ? NEVER : i;
+    return slot < 0 || i >= end ? NEVER : i;
 }
 
 /* Brings one of n operands to A, unless one is there. */

@@ -33,16 +33,6 @@ typedef void step_fn(const tt_step *s, char **p, int64_t at, int64_t n, REGISTER
 #define BOOLS(slot) (bools *)(p[slot] + at)
 static inline vec number(char **p, int slot) { return *(const float *)p[slot] - (vec){0}; } /* - 0 keeps -0 */
 
-/* Operands in registers, in this order: of two NaNs x86 gives the first, and where one of the two comes from memory a
- * compiler likes to have that one second. */
-#if defined __x86_64__ && defined __AVX512F__
-#define IN_REGISTER(x) __asm__("" : "+v"(x))
-#elif defined __x86_64__
-#define IN_REGISTER(x) __asm__("" : "+x"(x))
-#else
-#define IN_REGISTER(x) (void)0
-#endif
-
 /* What a comparison gives, a choice by it, and the two kinds of bools: in the accumulator (a mask of lanes) and in memory. */
 #if defined __AVX512F__
 typedef __mmask16 cond;
@@ -101,7 +91,6 @@ static inline vec do_maximum(vec a, vec b) { return either(NE(a, a), a, greater(
 static inline vec do_minimum(vec a, vec b) { return either(NE(a, a), a, less(a, b)); }
 static inline vec do_fmax(vec a, vec b) { return either(NE(a, a), b, either(NE(b, b), a, greater(a, b))); }
 static inline vec do_fmin(vec a, vec b) { return either(NE(a, a), b, either(NE(b, b), a, less(a, b))); }
-static inline vec do_copysign(vec a, vec b) { return (vec)(((mask)a & 0x7fffffff) | ((mask)b & ~0x7fffffff)); }
 static inline vec do_relu_backward(vec g, vec out) { return either(LE(out, zero), zero, g); }
 static inline vec do_sigmoid_backward(vec g, vec out) { return g * (1.0f - out) * out; }
 static inline vec do_tanh_backward(vec g, vec out) { return g * (1.0f - out * out); }
@@ -195,11 +184,7 @@ SIMPLE(bool_to_float, vec c = zero + 1.0f, ONE_OR_ZERO)
 #define GET_IF_M(x, i) cond_of_bools(x + i)
 
 #define WORK_1(i, op, X, Y, Z) a##i = do_##op(GET_##X(x, i));
-#define WORK_2(i, op, X, Y, Z) {                          \
-        vec u = GET_##X(x, i);                            \
-        IN_REGISTER(u);                                   \
-        a##i = do_##op(u, GET_##Y(y, i));                 \
-    }
+#define WORK_2(i, op, X, Y, Z) a##i = do_##op(GET_##X(x, i), GET_##Y(y, i));
 #define WORK_3(i, op, X, Y, Z) a##i = do_##op(GET_##X(x, i), GET_##Y(y, i), GET_##Z(z, i));
 
 #define STEP_1(op, X) FLOAT_ENDINGS(op##_##X, PREPARE_##X(x, s->slot), WORK_1, op, X, _, _)
