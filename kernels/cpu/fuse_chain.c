@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum { NONE, OPERATOR, TO_FLOAT, COPY };
-enum { NEVER = 32767 };
+enum { NEVER = 32767, FAR = 8 };
 
 /* Of an operator that has steps, how many operands it takes, and the first step's code; else 0. */
 #define IS(op, arity) case TT_OP_##op: *code = TT_STEP_##op; return arity;
@@ -111,7 +111,7 @@ static void keep(maker *m, int i, int end) {
     if (m->wanted[slot]) store(m, slot, false);
     if (use == NEVER) return;
     if (other != NEVER && !m->there[m->b] && !m->there[slot]) {
-        if (other <= use) {
+        if (other <= use + FAR) { /* storing it costs no step of its own */
             store(m, slot, false);
             return;
         }

@@ -30,7 +30,8 @@ def backward(f):
     return run
 
 
-UNARY = {name: getattr(tinytorch, name) for name in ("neg", "abs", "sign", "square", "relu", "positive", "reciprocal")}
+UNARY = {name: getattr(tinytorch, name) for name in (
+    "neg", "abs", "sign", "square", "relu", "positive", "reciprocal", "sqrt", "rsqrt")}
 BINARY = {name: getattr(tinytorch, name) for name in (
     "add", "sub", "mul", "div", "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge")}
 BINARY |= {f"{name}_backward": backward(getattr(tinytorch, name)) for name in ("relu", "sigmoid", "tanh")}
