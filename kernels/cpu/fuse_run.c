@@ -501,7 +501,7 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     int64_t units = k->numel, grain = WORK / k->weight;
     tt_range_fn range = flat_range;
     if (k->walk == TT_WALK_FLAT) {
-        grain = (grain + TT_BLOCK - 1) / TT_BLOCK * TT_BLOCK;
+        grain = (grain + k->block - 1) / k->block * k->block; /* see is_repeated */
     } else if (k->walk == TT_WALK_ROWS) {
         units = (k->rows + k->unit - 1) / k->unit;
         grain /= k->unit * k->row;
