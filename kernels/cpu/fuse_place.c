@@ -20,6 +20,7 @@
 #define MAX_OPERANDS 40  /* of a kernel, in memory */
 #define FEW_OPERANDS 10  /* so far nodes may join a kernel that have nothing in common with it */
 #define SMALL 16384      /* elements: so little work that strangers had better share a kernel */
+#define UNIT 32768       /* elements that a thread may well take at a time */
 #define SHORT_ROW 8      /* shorter rows are left to the reduction's own walk */
 
 typedef struct {
@@ -157,6 +158,15 @@ static bool takes(planner *p, int k, tt_node *node, int level, int *ties) {
     return level != 0 || row_value;
 }
 
+/* A reduction of everything (blocks of TT_BLOCK elements in order) may go along with one over rows, where so few rows
+ * make whole blocks that they can be one thread's work, and leave some for the others. */
+static bool is_total(const tt_node *node) { return node->mask + 1 == (int64_t)1 << node->nd && node->n == 1; }
+
+static bool goes_along(const tt_draft *d, const tt_node *node, int walk) {
+    int64_t row = tt_last_size(d->nd, d->space, d->kept), unit = tt_whole_blocks(row) * row;
+    return walk == TT_WALK_FOLD && d->walk == TT_WALK_ROWS && is_total(node) && (unit <= UNIT || unit <= d->numel / 16);
+}
+
 /* Kernel k, if it may take the node: its level there; -1 if not. */
 static int suits(planner *p, int k, tt_node *node, int walk, int kept, int *ties) {
     const tt_draft *d = &p->drafts[k];
@@ -164,7 +174,7 @@ static int suits(planner *p, int k, tt_node *node, int walk, int kept, int *ties
     if (walk == TT_WALK_CALL || d->walk == TT_WALK_CALL) return -1;
     if (d->num_nodes >= TT_FUSE_KERNEL_NODES || d->num_operands + 4 > MAX_OPERANDS) return -1;
     if (same_space(d->nd, d->space, node->nd, node->space)) {
-        if (walk != TT_WALK_FLAT && d->walk != TT_WALK_FLAT &&
+        if (walk != TT_WALK_FLAT && d->walk != TT_WALK_FLAT && !goes_along(d, node, walk) &&
             (d->walk != walk || d->kept != kept || d->mask != node->mask)) return -1;
     } else if (walk == TT_WALK_FLAT && d->walk == TT_WALK_ROWS && same_space(d->kept, d->space, node->nd, node->space))
         level = 0;
@@ -209,7 +219,7 @@ static void place(planner *p, int i) {
     }
     note_order(p, found);
     tt_draft *d = &p->drafts[found];
-    if (walk != TT_WALK_FLAT) {
+    if (walk != TT_WALK_FLAT && d->walk == TT_WALK_FLAT) {
         d->walk = walk;
         d->kept = kept;
         d->mask = node->mask;

@@ -54,6 +54,13 @@ int tt_place_nodes(tt_draft *drafts, tt_node *nodes, int num_nodes, int num_stor
 
 /* fuse_emit.c: the kernel of a draft's nodes. False: out of memory. */
 bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes);
+
+/* Of rows that follow one another: how many of them make whole blocks of TT_BLOCK elements. */
+static inline int64_t tt_whole_blocks(int64_t row) {
+    int64_t power = row & -row;
+    return power < TT_BLOCK ? TT_BLOCK / power : 1;
+}
+
 static inline int64_t tt_last_size(int nd, const int64_t *space, int from) {
     int64_t n = 1;
     for (int d = from; d < nd; d++) n *= space[d];

@@ -19,7 +19,7 @@ typedef struct {
     int64_t arena_size;
     int num_arenas;
     unsigned char *busy;
-    char **parts;             /* FOLD, COLUMNS: of each fold, the blocks' results */
+    char **parts;             /* FOLD, COLUMNS, totals: of each fold, the blocks' results */
     int64_t tile;             /* COLUMNS: how many of them are worked on side by side */
     bool direct;              /* every operand lies in place: no need for blocks */
     bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
@@ -245,15 +245,33 @@ static void fold_block(const worker *w, const tt_fold *f, int64_t q, int64_t don
         }
 }
 
+static bool is_total(const tt_kernel *k, const tt_fold *f) { return k->walk == TT_WALK_ROWS && f->out < 0; }
+
+/* n more elements of all rows, the first of them number `at`: whatever makes a block of TT_BLOCK is reduced. */
+static void add_to_total(const worker *w, int i, int64_t at, int64_t n) {
+    const tt_fold *f = &w->k->folds[i];
+    const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
+    int64_t size = tt_itemsizes[f->dtype], left = w->k->numel - at / TT_BLOCK * TT_BLOCK;
+    char *x = w->p[f->slot], *waiting = w->arena + (int64_t)f->partials * 64;
+    for (int64_t m; n > 0; n -= m, at += m, x += m * size, left -= TT_BLOCK) {
+        int64_t in_block = at % TT_BLOCK, whole = left < TT_BLOCK ? left : TT_BLOCK;
+        m = whole - in_block < n ? whole - in_block : n;
+        if (m < whole) memcpy(waiting + in_block * size, x, (size_t)(m * size));
+        if (in_block + m == whole)
+            r->fold(w->j->parts[i] + at / TT_BLOCK * tt_itemsizes[f->acc], m < whole ? waiting : x, whole, NULL);
+    }
+}
+
 static void rows_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const tt_kernel *k = j->k;
     char *slots[MOST_SLOTS];
     worker w;
     int64_t together = k->together, blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+    int64_t last = end * k->unit < k->rows ? end * k->unit : k->rows;
     start(&w, j, slots);
-    for (int64_t g = begin; g < end; g++) {
-        int64_t first = g * together, rows = k->rows - first < together ? k->rows - first : together;
+    for (int64_t first = begin * k->unit; first < last; first += together) {
+        int64_t rows = last - first < together ? last - first : together;
         int64_t at = first * k->row, whole = rows * k->row;
         const tt_part *loads = &k->parts[2 * k->num_stages];
         for (int i = loads->first_use; i < loads->end_use; i++) slots[k->uses[i]] = load(&w, k->uses[i], first, rows);
@@ -261,12 +279,15 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
             for (int64_t done = 0; done < whole; done += k->block) {
                 int64_t n = whole - done < k->block ? whole - done : k->block, q = done / k->row;
                 work(&w, stage, at + done, n, done);
-                for (int i = 0; i < k->num_folds; i++)
-                    if (k->folds[i].stage == stage) fold_block(&w, &k->folds[i], q, done, n);
+                for (int i = 0; i < k->num_folds; i++) {
+                    if (k->folds[i].stage != stage) continue;
+                    if (k->folds[i].out < 0) add_to_total(&w, i, at + done, n);
+                    else fold_block(&w, &k->folds[i], q, done, n);
+                }
             }
             for (int i = 0; i < k->num_folds && blocks > 1; i++) {
                 const tt_fold *f = &k->folds[i];
-                if (f->stage != stage) continue;
+                if (f->stage != stage || f->out < 0) continue;
                 int acc = tt_itemsizes[f->acc];
                 char *parts = w.arena + (int64_t)f->partials * 64;
                 tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), parts, blocks, acc, 1);
@@ -366,16 +387,23 @@ static void columns_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
+/* How many accumulators a fold leaves: its blocks' results. */
+static int64_t num_parts(const tt_kernel *k, const tt_fold *f) {
+    if (is_total(k, f)) return (k->numel + TT_BLOCK - 1) / TT_BLOCK;
+    return k->walk == TT_WALK_ROWS ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * k->inner;
+}
+
 /* From the blocks' results to the results. */
 static void deliver(const job *j) {
     const tt_kernel *k = j->k;
-    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
     for (int i = 0; i < k->num_folds; i++) {
         const tt_fold *f = &k->folds[i];
-        int64_t bytes = k->inner * tt_itemsizes[f->acc];
-        for (int64_t u = 0; u < k->rows; u++) {
+        bool total = is_total(k, f);
+        int64_t parts = num_parts(k, f), rows = total ? 1 : k->rows, n = total ? 1 : k->inner;
+        int64_t blocks = parts / (rows * n), bytes = n * tt_itemsizes[f->acc];
+        for (int64_t u = 0; u < rows && parts; u++) {
             char *p = j->parts[i] + u * blocks * bytes;
-            tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), p, blocks, bytes, k->inner);
+            tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), p, blocks, bytes, n);
             memcpy(j->data[f->access] + u * bytes, p, (size_t)bytes);
         }
     }
@@ -459,8 +487,8 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     if (k->walk == TT_WALK_FLAT) {
         grain = (grain + TT_BLOCK - 1) / TT_BLOCK * TT_BLOCK;
     } else if (k->walk == TT_WALK_ROWS) {
-        units = (k->rows + k->together - 1) / k->together;
-        grain /= k->together * k->row;
+        units = (k->rows + k->unit - 1) / k->unit;
+        grain /= k->unit * k->row;
         range = rows_range;
     } else {
         bool fold = k->walk == TT_WALK_FOLD;
@@ -473,18 +501,15 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * j.tile * 8 : 0;
     if (k->walk == TT_WALK_ROWS && k->row <= SHORT) extra = 2 * k->block * 8; /* see fold_short */
     j.arena_size = (k->arena + extra + 127) / 64 * 64;
-    int64_t need = 0, at;
-    if (k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS)
-        for (int i = 0; i < k->num_folds; i++) need += (k->rows * blocks * k->inner * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
-    if (!(j.arenas = tt_scratch(need + j.num_arenas * j.arena_size))) return false;
-    at = j.num_arenas * j.arena_size;
-    if (need)
-        for (int i = 0; i < k->num_folds; i++) {
-            parts[i] = j.arenas + at;
-            at += (k->rows * blocks * k->inner * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
-        }
+    int64_t need = j.num_arenas * j.arena_size, at[TT_FUSE_KERNEL_NODES];
+    for (int i = 0; i < k->num_folds; i++) {
+        at[i] = need;
+        need += (num_parts(k, &k->folds[i]) * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
+    }
+    if (!(j.arenas = tt_scratch(need))) return false;
+    for (int i = 0; i < k->num_folds; i++) parts[i] = j.arenas + at[i];
     tt_parallel(units, grain, range, &j);
-    if (need) deliver(&j);
+    deliver(&j);
     tt_scratch_free(j.arenas);
     return true;
 }
