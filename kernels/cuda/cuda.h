@@ -27,7 +27,7 @@
 
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
     X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(random, 4) \
-    X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(rowsort, 0) \
+    X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(fused, 0) X(rowsort, 0) \
     X(sorted, 0) X(select, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
@@ -130,3 +130,8 @@ bool tt_cuda_zero_triangle(tt_array *a, int64_t diagonal, bool below);
 
 /* sort.c: rows sorted or selected from, as the arguments say (all but the keys, `order`, `first` and `padded`). */
 bool tt_cuda_sort_along(int what, int dtype, bool descending, tt_sort_args *p);
+
+/* fuse.c: a kernel of fused mode, on tt_device. base: of each storage. */
+struct tt_kernel;
+struct tt_number;
+bool tt_cuda_run_kernel(const struct tt_kernel *k, char *const *base, const struct tt_number *numbers);

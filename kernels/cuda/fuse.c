@@ -1,0 +1,232 @@
+/* Fused mode's kernels on a device: launched where Python has compiled them, bridged until then.
+ *
+ * Bridging runs a kernel's instructions one by one, each as the eager kernel of its operator over the whole space, so the
+ * first runs of a program wait for no compiler. Values that the interpreter would keep in a block are temporaries here,
+ * each freed after its last use (the stream's order makes that safe). */
+#include "cuda.h"
+#include "reduce_args.h"
+#include "../cpu/fuse.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
+
+typedef struct {
+    const tt_kernel *k;
+    char *const *base;
+    const tt_number *numbers;
+    tt_storage here, host;      /* what descriptors point to: only the device matters */
+    tt_array *value;            /* of each slot: its descriptor; ndim < 0: not there yet */
+    tt_array **made;            /* of each slot: the temporary that holds it, or NULL */
+    int *uses;                  /* of each slot: how many are still to come */
+    int64_t *bits;              /* of each slot: a number's */
+} bridge;
+
+/* How many of the space's first dimensions a value of level 0 has. */
+static int rows_of(const tt_kernel *k) { return k->walk == TT_WALK_ROWS ? k->kept : k->ndim; }
+
+static void lay_out(bridge *b, tt_array *a, int dtype, int level, char *data) {
+    const tt_kernel *k = b->k;
+    *a = (tt_array){.storage = &b->here, .data = data, .dtype = (int16_t)dtype, .ndim = k->ndim, .numel = 1,
+                    .flags = TT_FLAG_DEVICE};
+    for (int d = 0; d < k->ndim; d++) {
+        a->shape[d] = level == 1 || d < rows_of(k) ? k->shape[d] : 1;
+        a->numel *= a->shape[d];
+    }
+    tt_set_contiguous(a);
+}
+
+static void describe_access(bridge *b, tt_array *a, const tt_access *x) {
+    lay_out(b, a, x->dtype, x->level, b->base[x->storage] + x->offset);
+    for (int d = 0; d < a->ndim; d++)
+        a->strides[d] = a->shape[d] == 1 ? 0 : x->strides[d] / tt_itemsizes[x->dtype];
+    tt_update_flags(a);
+}
+
+/* Room for a slot's value. */
+static bool make(bridge *b, int s) {
+    const tt_slot *x = &b->k->slots[s];
+    tt_array *a = &b->value[s];
+    if (b->made[s]) return true;
+    lay_out(b, a, x->dtype, x->level, NULL);
+    if (!(b->made[s] = tt_cuda_temporary(x->dtype, a->numel))) return false;
+    a->data = b->made[s]->data;
+    return true;
+}
+
+/* The value of a slot to be read. */
+static tt_array *find(bridge *b, int s) {
+    const tt_slot *x = &b->k->slots[s];
+    tt_array *a = &b->value[s];
+    if (a->ndim >= 0) return a;
+    if (x->kind == TT_SLOT_LOAD || x->kind == TT_SLOT_ONE) {
+        describe_access(b, a, &b->k->accesses[x->index]);
+    } else if (x->kind == TT_SLOT_CONST) {
+        const tt_number *c = &b->numbers[x->index];
+        tt_isa->casts[c->dtype][x->dtype](&b->bits[s], &c->bits, 1);
+        *a = (tt_array){.storage = &b->host, .data = (char *)&b->bits[s], .dtype = x->dtype, .numel = 1,
+                        .flags = TT_FLAG_CONTIGUOUS};
+    } else if (x->kind == TT_SLOT_ROW) {
+        *a = *find(b, x->from); /* of size 1 along its row: it broadcasts */
+    } else if (x->kind == TT_SLOT_RANDOM) {
+        const tt_number *c = b->numbers + x->index;
+        tt_draw draw = {.seed = (uint64_t)c[0].bits, .draw = (uint64_t)c[1].bits, .kind = x->from & 7,
+                        .digits = x->from >> 3, .low = c[4].bits, .range = (uint64_t)c[5].bits};
+        memcpy(&draw.a, &c[2].bits, 8);
+        memcpy(&draw.b, &c[3].bits, 8);
+        if (!make(b, s) || !tt_cuda_random(&draw, a, x->dtype, NULL)) return NULL;
+    }
+    return a;
+}
+
+static void done_with(bridge *b, int s) {
+    if (s < 0 || --b->uses[s] > 0) return;
+    const tt_slot *x = &b->k->slots[s];
+    if (b->made[s]) tt_free(b->made[s]);
+    b->made[s] = NULL;
+    if (x->kind == TT_SLOT_ROW) done_with(b, x->from);
+}
+
+static bool instruction(bridge *b, const tt_instr *i) {
+    tt_array *in[3];
+    int n = 0;
+    for (; n < 3 && i->in[n] >= 0; n++)
+        if (!(in[n] = find(b, i->in[n]))) return false;
+    if (!make(b, i->out)) return false;
+    tt_array *out = &b->value[i->out];
+    bool ok = i->kind == TT_INSTR_OP ? tt_cuda_elementwise(i->op, i->dtype, out, n, in) : tt_cuda_copy_array(out, in[0]);
+    for (int k = 0; k < n; k++) done_with(b, i->in[k]);
+    return ok;
+}
+
+/* A fold's dimensions: those of its row. */
+static int64_t mask_of(const tt_kernel *k) {
+    int64_t mask = 0, row = 1;
+    if (k->walk == TT_WALK_CALL) return k->row;
+    int last = k->kept;
+    if (k->walk == TT_WALK_COLUMNS)
+        while (last < k->ndim && row < k->row) row *= k->shape[last++];
+    else last = k->ndim;
+    for (int d = k->kept; d < last; d++) mask |= (int64_t)1 << d;
+    return mask;
+}
+
+static bool fold(bridge *b, const tt_fold *f) {
+    const tt_kernel *k = b->k;
+    bool rows = k->walk == TT_WALK_ROWS, call = k->walk == TT_WALK_CALL, total = rows && f->out < 0;
+    tt_array accessed, param, out, *a = &accessed, *p = NULL;
+    if (call) describe_access(b, a, &k->accesses[f->slot]);
+    else if (!(a = find(b, f->slot))) return false;
+    if (f->param >= 0 && rows) p = find(b, f->param);
+    else if (f->param >= 0) {
+        const tt_access *x = &k->accesses[f->param];
+        param = (tt_array){.storage = &b->here, .data = b->base[x->storage] + x->offset, .dtype = x->dtype};
+        p = &param;
+    }
+    tt_array wide; /* a value of fewer elements than the space has is reduced as often as they are repeated */
+    if (a->ndim != k->ndim || memcmp(a->shape, k->shape, sizeof(int64_t) * (size_t)k->ndim) != 0) {
+        tt_array *whole = tt_cuda_temporary(f->dtype, k->numel);
+        if (!whole) return false;
+        lay_out(b, &wide, f->dtype, 1, whole->data);
+        bool ok = tt_cuda_copy_array(&wide, a);
+        tt_free(whole); /* its memory waits for the stream */
+        if (!ok) return false;
+        a = &wide;
+    }
+    char *results;
+    if (rows && !total) {
+        if (!make(b, f->out)) return false;
+        results = b->value[f->out].data;
+    } else {
+        const tt_access *x = &k->accesses[f->access];
+        results = b->base[x->storage] + x->offset;
+    }
+    int64_t mask = total ? ((int64_t)1 << k->ndim) - 1 : mask_of(k);
+    tt_reduction g;
+    tt_reduction_plan(&g, a, mask, f->dtype, tt_itemsizes[f->acc], !call);
+    bool ok;
+    if (g.in_order) ok = tt_cuda_reduction(&g, f->reducer, f->acc, TT_RED_ALONE, 1, p, f->acc, results, NULL);
+    else {
+        tt_array *apart = tt_cuda_temporary(f->acc, g.kept), there;
+        if (!apart) return false;
+        ok = tt_cuda_reduction(&g, f->reducer, f->acc, TT_RED_ALONE, 1, p, f->acc, apart->data, NULL);
+        there = out = (tt_array){.storage = &b->here, .dtype = f->acc, .numel = g.kept, .flags = TT_FLAG_DEVICE};
+        there.data = apart->data;
+        out.data = results;
+        for (int d = 0; d < k->ndim; d++) {
+            if (mask >> d & 1) continue;
+            there.shape[there.ndim] = out.shape[there.ndim] = k->shape[d];
+            there.strides[there.ndim++] = g.result_strides[d];
+        }
+        out.ndim = there.ndim;
+        tt_set_contiguous(&out);
+        tt_update_flags(&there);
+        ok = ok && tt_cuda_copy_array(&out, &there);
+        tt_free(apart);
+    }
+    if (!call) done_with(b, f->slot);
+    if (rows && f->param >= 0) done_with(b, f->param);
+    return ok;
+}
+
+static void count_uses(bridge *b) {
+    const tt_kernel *k = b->k;
+    for (int i = 0; i < k->num_instrs; i++)
+        for (int n = 0; n < 3; n++)
+            if (k->instrs[i].in[n] >= 0) b->uses[k->instrs[i].in[n]]++;
+    for (int i = 0; i < k->num_folds && k->walk != TT_WALK_CALL; i++) {
+        b->uses[k->folds[i].slot]++;
+        if (k->walk == TT_WALK_ROWS && k->folds[i].param >= 0) b->uses[k->folds[i].param]++;
+    }
+    for (int i = 0; i < k->num_stores; i++) b->uses[k->stores[i].slot]++;
+    for (int s = 0; s < k->num_slots; s++)
+        if (k->slots[s].kind == TT_SLOT_ROW && b->uses[s]) b->uses[k->slots[s].from]++;
+}
+
+/* Stores come last: what is loaded is what was there before the kernel. */
+static bool run_bridge(bridge *b) {
+    const tt_kernel *k = b->k;
+    bool ok = true;
+    count_uses(b);
+    for (int stage = 0; ok && stage < (k->num_stages ? k->num_stages : 1); stage++) {
+        for (int i = 0; ok && i < k->num_instrs; i++)
+            if (k->instrs[i].stage == stage && k->instrs[i].level == 1) ok = instruction(b, &k->instrs[i]);
+        for (int i = 0; ok && i < k->num_folds; i++)
+            if (k->walk != TT_WALK_ROWS || k->folds[i].stage == stage) ok = fold(b, &k->folds[i]);
+        for (int i = 0; ok && i < k->num_instrs; i++)
+            if (k->instrs[i].stage == stage && k->instrs[i].level == 0) ok = instruction(b, &k->instrs[i]);
+    }
+    for (int i = 0; ok && i < k->num_stores; i++) {
+        tt_array to, *from = find(b, k->stores[i].slot);
+        describe_access(b, &to, &k->accesses[k->stores[i].access]);
+        ok = from && tt_cuda_copy_array(&to, from);
+        done_with(b, k->stores[i].slot);
+    }
+    for (int s = 0; s < k->num_slots; s++)
+        if (b->made[s]) tt_free(b->made[s]);
+    return ok;
+}
+
+static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numbers) {
+    size_t n = (size_t)k->num_slots + 1;
+    bridge b = {.k = k, .base = base, .numbers = numbers, .here = {.device = (int16_t)tt_device, .refs = 1}, .host = {.refs = 1}};
+    b.value = malloc(n * sizeof *b.value);
+    b.made = calloc(n, sizeof *b.made);
+    b.uses = calloc(n, sizeof *b.uses);
+    b.bits = calloc(n, sizeof *b.bits);
+    bool ok = b.value && b.made && b.uses && b.bits;
+    for (int s = 0; ok && s < k->num_slots; s++) b.value[s].ndim = -1;
+    if (!ok) tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room to run a kernel");
+    else ok = run_bridge(&b);
+    free(b.value);
+    free(b.made);
+    free(b.uses);
+    free(b.bits);
+    return ok;
+}
+
+bool tt_cuda_run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
+    return bridged(k, base, numbers);
+}
+
+int64_t tt_fused_key(int64_t number) { return tt_key(TT_FAMILY_fused, 0, 0, 0, 0, 0, 0, 0) | number << 8; }
