@@ -323,6 +323,8 @@ int tt_cuda_use_pool(int pool) {
     return -1;
 }
 
+bool tt_is_capturing(void) { return private_pool != 0; }
+
 int tt_cuda_retire_pool(int pool) {
     pthread_mutex_lock(&tt_pool_lock);
     if (pool > 0 && pool < num_pools) retired[pool] = true;

@@ -228,6 +228,27 @@ class PyCuda:
             check(status, what)
         return status == 0
 
+    # Graphs.
+
+    def begin_capture(self, stream) -> None:
+        """What the stream is told from now on is recorded, not done. The thread may go on allocating memory."""
+        check(self.library.cuStreamBeginCapture_v2(self._pointer(stream), libcuda.RELAXED), "starting a graph")
+
+    def end_capture(self, stream):
+        """The graph of what was recorded, ready to be run."""
+        graph = libcuda.ffi.new("void **")
+        check(self.library.cuStreamEndCapture(self._pointer(stream), graph), "recording a graph")
+        try:
+            return libcuda.made(self.library.cuGraphInstantiateWithFlags, "building a graph", graph[0], 0)
+        finally:
+            self.library.cuGraphDestroy(graph[0])
+
+    def run_graph(self, graph, stream) -> None:
+        check(self.library.cuGraphLaunch(graph, self._pointer(stream)), "running a graph")
+
+    def drop_graph(self, graph) -> None:
+        self.library.cuGraphExecDestroy(graph)
+
     # Events. A stream may be given as an object or by its handle.
 
     def new_event(self, timing: bool = False, blocking: bool = False):
