@@ -233,8 +233,8 @@ def _with_hooks(step):
 
 
 def _adopted(value, p: Tensor, name: str):
-    """A loaded value of the state of ``p``: tensors are copied. Step counts go to the CPU, all else to the device of ``p``,
-    in its dtype."""
+    """A loaded value of the state of ``p``: tensors are copied. Step counts go to the CPU, all else to the device of
+    ``p``, in its dtype."""
     if not isinstance(value, Tensor):
         return deepcopy(value)
     value = value.detach()
