@@ -135,7 +135,8 @@ def multiply(a, b, *, trans=0, bias=None, alpha=1.0, beta=0.0, c=None):
     p = ffi.new("tt_gemm *", {
         "m": m, "n": n, "k": k, "lda": a.shape[2], "ldb": b.shape[2], "count": count, "trans": trans,
         "bias": bias is not None, "step_a": a[0].size if a.shape[0] > 1 else 0,
-        "step_b": b[0].size if b.shape[0] > 1 else 0, "dtype": 9 if kind == "double" else 8, "align": 4 | 3 << 4 | 2 << 8})
+        "step_b": b[0].size if b.shape[0] > 1 else 0, "dtype": 9 if kind == "double" else 8,
+        "align": 4 | 3 << 4 | 2 << 8})
     out = np.full((count, m, n), np.nan, a.dtype)
     memory = (a, b, out if c is None else c, out, bias)
     at = [ffi.NULL if x is None else ffi.cast("void *", x.ctypes.data) for x in memory]

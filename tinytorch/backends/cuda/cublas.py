@@ -157,7 +157,8 @@ def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int)
         return 1
     size = plan.workspace
     space = _workspace(device, stream) if size else 0
-    args = (handle, plan.desc, alpha, b, plan.a, a, plan.b, beta, c, plan.c, out, plan.c, plan.algo, space, size, stream)
+    args = (handle, plan.desc, alpha, b, plan.a, a, plan.b, beta, c, plan.c, out, plan.c, plan.algo, space, size,
+            stream)
     if plan.bias is None:
         status = _blas.lib.cublasLtMatmul(*args)
     else:
