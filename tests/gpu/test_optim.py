@@ -126,3 +126,18 @@ def test_steps_are_counted_on_the_cpu_and_states_follow_their_parameters(gpu):
     saved.step()
     loaded.step()
     assert p.tolist() == q.tolist()
+
+
+@pytest.mark.parametrize("rule", [optim.AdamW, optim.RMSprop])
+def test_steps_counted_on_the_device(gpu, rule):
+    rng = np.random.default_rng(0)
+    shapes = [(2049,), (0,), (3, 4)] + [(5,)] * 120
+    arrays = [rng.standard_normal(s) for s in shapes]
+    grads = [[rng.standard_normal(s) for s in shapes] for _ in range(3)]
+    here, there = [train(lambda p, c=c: rule(p, capturable=c), arrays, grads, tt.float32, "cuda") for c in (False, True)]
+    for p, q in zip(here[0], there[0]):
+        np.testing.assert_allclose(p.detach().cpu(), q.detach().cpu(), rtol=1e-6)
+        assert there[1].state[q]["step"].device.type == "cuda" and there[1].state[q]["step"].item() == 3
+    again = rule(there[0])
+    again.load_state_dict(there[1].state_dict())
+    assert again.state[there[0][0]]["step"].device.type == "cuda"  # the loaded groups are capturable
