@@ -134,7 +134,8 @@ def test_steps_counted_on_the_device(gpu, rule):
     shapes = [(2049,), (0,), (3, 4)] + [(5,)] * 120
     arrays = [rng.standard_normal(s) for s in shapes]
     grads = [[rng.standard_normal(s) for s in shapes] for _ in range(3)]
-    here, there = [train(lambda p, c=c: rule(p, capturable=c), arrays, grads, tt.float32, "cuda") for c in (False, True)]
+    here, there = [train(lambda p, on=on: rule(p, capturable=on), arrays, grads, tt.float32, "cuda")
+                   for on in (False, True)]
     for p, q in zip(here[0], there[0]):
         np.testing.assert_allclose(p.detach().cpu(), q.detach().cpu(), rtol=1e-6)
         assert there[1].state[q]["step"].device.type == "cuda" and there[1].state[q]["step"].item() == 3

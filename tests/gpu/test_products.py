@@ -220,6 +220,7 @@ def test_flags(fake, monkeypatch):
     a, b = np.ones((1, 2, 3), np.float32), np.ones((1, 3, 4), np.float32)
     multiply(a, b)
     assert fake.fake_compute == 68
+    assert tt.backends.cuda.matmul is flags.matmul
     monkeypatch.setattr(flags.matmul, "allow_tf32", True)
     multiply(a, b)
     assert fake.fake_compute == 77 and fake.fake_heuristics == 2
