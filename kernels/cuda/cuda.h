@@ -26,7 +26,7 @@
 #include "rows_args.h"
 
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(random, 4) \
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(optim_count, 3) X(random, 4) \
     X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(rowsort, 0) \
     X(sorted, 0) X(select, 0)
 
@@ -70,7 +70,7 @@ bool tt_cuda_multinomial(const tt_draw *draw, const tt_array *weights, tt_array 
 /* range: TT_RANGE_...; what is not filled in is 0. */
 bool tt_cuda_range(int range, tt_array *out, tt_range_args *p);
 /* optim.c: those of the items that are on devices, by a rule of kernels/scalar/optim.h. */
-bool tt_cuda_update(int rule, int n, const tt_update_item *items);
+bool tt_cuda_update(int rule, const tt_schedule *schedule, int n, const tt_update_item *items);
 /* nbytes to host memory, all work of the stream before it done. */
 bool tt_device_read(void *to, const void *from, int64_t nbytes);
 /* From memory of the CPU's own caches or the stack, which may be overwritten at once. */
