@@ -111,6 +111,30 @@ def view(torch):
     return lambda: x.view(16)
 
 
+@SUITE.row("x.view(16), recording")
+def view_recording(torch):
+    x = torch.randn(4, 4, requires_grad=True)
+    return lambda: x.view(16)
+
+
+@SUITE.row("x.t()", numpy=_numpy(lambda x: x.T))
+def transpose(torch):
+    x = torch.randn(4, 4)
+    return lambda: x.t()
+
+
+@SUITE.row("x[1:3]", numpy=_numpy(lambda x: x[1:3]))
+def slices(torch):
+    x = torch.randn(4, 4)
+    return lambda: x[1:3]
+
+
+@SUITE.row("x.unsqueeze(0).expand(3, 4, 4).permute(1, 2, 0), each", per=3)
+def views(torch):
+    x = torch.randn(4, 4)
+    return lambda: x.unsqueeze(0).expand(3, 4, 4).permute(1, 2, 0)
+
+
 @SUITE.row("x.sum()", numpy=_numpy(lambda x: x.sum()))
 def sum_all(torch):
     x = torch.randn(4, 4)

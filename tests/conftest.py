@@ -12,6 +12,8 @@ import pytest
 # Helpers (compare.py, optable/) are imported by their plain names from every folder below.
 sys.path.insert(0, os.path.dirname(__file__))
 
+EMULATED = pytest.StashKey[bool]()
+
 
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", help="the device that runs the operator table (default: cpu)")
@@ -23,13 +25,28 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than ten seconds; runs only with --slow")
     if config.getoption("--fuse"):
         os.environ["TINYTORCH_FUSE"] = "1"  # tinytorch has not been imported yet
+    if config.getoption("--device").startswith("cuda"):
+        config.stash[EMULATED] = emulate_without_gpu()
     if not os.environ.get("TINYTORCH_CACHE_DIR"):  # the user's own kernels are left alone
         os.environ["TINYTORCH_CACHE_DIR"] = folder = tempfile.mkdtemp(prefix="tinytorch-tests-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after tinytorch's compiler has stopped
 
 
+def emulate_without_gpu() -> bool:
+    """Puts the emulated device in the place of a GPU where there is none."""
+    from gpu.emulator import Emulator
+    from tinytorch.backends.cuda import runtime
+
+    if runtime.device_count():
+        return False
+    runtime.use_driver(Emulator())
+    return True
+
+
 def pytest_report_header(config):
-    return "fused mode: on" if os.environ.get("TINYTORCH_FUSE", "0") not in ("", "0") else None
+    device = config.getoption("--device")
+    return [f"device: {device}" + (", emulated" if config.stash.get(EMULATED, False) else ""),
+            "fused mode: " + ("off" if os.environ.get("TINYTORCH_FUSE", "0") in ("", "0") else "on")]
 
 
 def pytest_collection_modifyitems(config, items):

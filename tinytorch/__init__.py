@@ -1,10 +1,11 @@
 """tinytorch: eager tensors with a dynamic tape, C kernels, and PyTorch's names."""
 
-from . import autograd, dlpack, fuse, interop, nn, ops, optim, pickling, random, utils
+from . import autograd, cuda, dlpack, fuse, interop, nn, ops, optim, pickling, random, utils
 from .backends import cpu
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .config import config
-from .dtypes import (Size, bfloat16, bool, device, double, dtype, finfo, float16, float32, float64,  # noqa: A004
+from .devices import device, get_default_device, set_default_device
+from .dtypes import (Size, bfloat16, bool, double, dtype, finfo, float16, float32, float64,  # noqa: A004
                      get_default_dtype, half, iinfo, int8, int16, int32, int64, long, set_default_dtype, short, uint8)
 from .autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.modes import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,

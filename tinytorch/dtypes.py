@@ -61,42 +61,6 @@ def set_default_dtype(d: dtype) -> None:
     lib.tt_set_default_dtype(d.code)
 
 
-class device:
-    """Where a tensor's memory is: ``device("cpu")``. Follows ``torch.device``. RuntimeError for an unknown one."""
-
-    __slots__ = ("type", "index")
-
-    def __init__(self, kind="cpu", index: int | None = None):
-        if isinstance(kind, device):
-            kind, index = kind.type, kind.index
-        if ":" in kind:
-            kind, number = kind.split(":", 1)
-            if not number.isdigit():
-                raise RuntimeError(f"Invalid device string: '{kind}:{number}'")
-            index = int(number)
-        if kind != "cpu":
-            raise RuntimeError(f"device: expected 'cpu', got '{kind}'; no other device is available yet")
-        self.type, self.index = kind, index
-
-    def __eq__(self, other):
-        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
-
-    def __hash__(self):
-        return hash((self.type, self.index))
-
-    def __repr__(self):
-        return f"device(type='{self.type}'" + (f", index={self.index})" if self.index is not None else ")")
-
-    def __str__(self):
-        return self.type if self.index is None else f"{self.type}:{self.index}"
-
-    def __reduce__(self):
-        return device, (self.type, self.index)
-
-
-CPU = device("cpu")
-
-
 class Size(tuple):
     """A shape: a tuple that prints as ``tinytorch.Size([2, 3])`` and knows its number of elements."""
 

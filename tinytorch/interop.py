@@ -35,6 +35,11 @@ class _Memory:
             "data": (int(ffi.cast("intptr_t", h.data)), h.flags & _READONLY != 0)}
 
 
+def here(t: Tensor) -> Tensor:
+    """``t``, or a copy of its values on the CPU."""
+    return wrap(lib.tt_to_device(t._h, 0)) if t._h.flags & _ELSEWHERE else t
+
+
 def computed(h, stays: bool = False) -> None:
     """Sees to it that the elements are there. ``stays``: someone outside keeps looking at them, and may write."""
     if (h.storage.pending or stays) and lib.tt_sync(h, stays) < 0:
@@ -54,6 +59,11 @@ def numpy(self, *, force: bool = False) -> np.ndarray:
     bfloat16. Follows ``torch.Tensor.numpy``."""
     if not force and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self._h.flags & _ELSEWHERE:
+        if not force:
+            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
+                            "tensor to host memory first.")
+        return share(here(self))
     return share(self)
 
 
@@ -77,7 +87,7 @@ def item(self):
     if h.numel != 1:
         raise RuntimeError(f"a Tensor with {h.numel} elements cannot be converted to Scalar")
     if h.flags & _ELSEWHERE:
-        raise error("item")
+        return item(here(self))
     if h.storage.pending:
         computed(h)
     code = h.dtype
@@ -88,6 +98,7 @@ def item(self):
 
 def flat_values(t: Tensor) -> list:
     """All elements as Python numbers, in row-major order."""
+    t = here(t)
     h = t._h
     if h.numel == 0:
         return []
@@ -122,9 +133,9 @@ def tolist(self):
 
 
 def __repr__(self, *, tensor_contents=None) -> str:
-    shown = self
+    shown = here(self)
     if self._h.dtype == _BFLOAT16:
-        shown = wrap(lib.tt_alias(self._h))
+        shown = wrap(lib.tt_alias(shown._h))
         shown = wrap(lib.tt_cast(shown._h, 8))
     return tensor_text(self, share(shown, False), tensor_contents)
 

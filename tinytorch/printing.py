@@ -132,6 +132,8 @@ def tensor_text(t, values: np.ndarray, contents: str | None = None) -> str:
         body = contents
         if contents is None:
             body = _body(values, indent, summary, _Format(_ends(values) if summary else values))
+    if t.is_cuda:
+        notes.insert(0, f"device='{t.device}'")
     node = t.grad_fn
     if node is not None:
         notes.append(f"grad_fn=<{type(node).__name__}>")

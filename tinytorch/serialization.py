@@ -11,7 +11,8 @@ import zipfile
 from collections import Counter, OrderedDict, defaultdict
 
 from .backends.cpu import check, ffi, lib
-from .dtypes import Size, _by_name, device, dtype
+from .devices import device
+from .dtypes import Size, _by_name, dtype
 from .nn.parameter import Buffer, Parameter, _rebuild, _rebuild_buffer
 from .nn.state import StateDict
 from .tensor import Tensor, wrap

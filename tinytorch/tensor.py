@@ -6,7 +6,8 @@ from __future__ import annotations
 import sys
 
 from .backends.cpu import error, ffi, lib
-from .dtypes import ALL, CPU, Size
+from .devices import device_of
+from .dtypes import ALL, Size
 
 _free = lib.tt_free
 _unpack = ffi.unpack
@@ -21,7 +22,7 @@ class Tensor:
     ``_h``     the C descriptor (``tt_array *``), owned: freed with this object, at once
     ``_node``  the Node whose gradient this tensor's is: None where none is wanted, an AccumulateGrad for a leaf
     ``_grad``  a leaf's gradient, or that of a tensor with ``retain_grad()``; unset means None
-    ``_view``  of a differentiable view: its base and how it was made (autograd/views.py); unset otherwise
+    ``_view``  of a differentiable view: its base (autograd/views.py); unset otherwise
     """
 
     __slots__ = ("_h", "_node", "_grad", "_view", "__weakref__", "__dict__")
@@ -84,7 +85,7 @@ class Tensor:
     @property
     def device(self):
         """Where the memory is."""
-        return CPU
+        return device_of(self._h.storage.device)
 
     @property
     def itemsize(self) -> int:
@@ -123,7 +124,17 @@ class Tensor:
 
     @property
     def is_cuda(self) -> bool:
-        return False
+        """Is the memory a CUDA device's?"""
+        return self._h.flags & 16 != 0
+
+    @property
+    def is_cpu(self) -> bool:
+        """Is the memory the CPU's?"""
+        return self._h.flags & 16 == 0
+
+    def get_device(self) -> int:
+        """The index of the CUDA device, -1 for the CPU."""
+        return self._h.storage.device - 1
 
     @property
     def _version(self) -> int:

@@ -1,5 +1,5 @@
 /* Descriptors: creation, views, copies. */
-#include "tt.h"
+#include "../cuda/cuda.h"
 #include "simd.h"
 #include <string.h>
 
@@ -69,6 +69,7 @@ static tt_array *with_storage(tt_array *a, int64_t nbytes) {
     }
     a->storage = s;
     a->data = s->data;
+    if (s->device) a->flags |= TT_FLAG_DEVICE;
     return a;
 }
 
@@ -129,8 +130,15 @@ tt_array *tt_empty_strided(int dtype, int ndim, int64_t *shape, int64_t *strides
     return with_storage(a, reach * tt_itemsizes[dtype]);
 }
 
-/* Same shape; the same order of dimensions in memory where `a` is dense, else row-major (torch.preserve_format). */
+/* Same shape and device; the same order of dimensions in memory where `a` is dense, else row-major
+ * (torch.preserve_format). */
 tt_array *tt_empty_like(tt_array *a, int dtype) {
+    TT_ON_DEVICE(NULL, "empty_like", 1, &a);
+    return tt_like(a, dtype);
+}
+
+/* The same, on this thread's device. */
+tt_array *tt_like(tt_array *a, int dtype) {
     int64_t strides[TT_MAX_NDIM], n = 1;
     int order[TT_MAX_NDIM];
     if (a->flags & TT_FLAG_CONTIGUOUS) return tt_empty(dtype, a->ndim, a->shape);
@@ -159,6 +167,7 @@ static void set_element(char *p, int dtype, int kind, double f, int64_t i) {
 
 tt_array *tt_scalar(int kind, double f, int64_t i) {
     int dtype = kind == TT_KIND_BOOL ? TT_BOOL : kind == TT_KIND_INT ? TT_I64 : TT_F64;
+    TT_ON_DEVICE(NULL, "scalar", 0, NULL); /* on the CPU, whose numbers go with any device's arrays */
     tt_array *a = tt_empty(dtype, 0, NULL);
     if (!a) return NULL;
     set_element(a->data, dtype, kind, f, i);
@@ -182,6 +191,11 @@ static void fill_range(void *context, int64_t begin, int64_t end) {
 
 tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
                          void *owner, void (*release)(void *)) {
+    return tt_from_device(0, dtype, ndim, shape, strides, data, nbytes, owner, release);
+}
+
+tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
+                         void *owner, void (*release)(void *)) {
     int64_t n = tt_numel(ndim, shape);
     if (n < 0 || !check_strides(ndim, strides)) return NULL;
     tt_array *a = tt_array_new();
@@ -192,7 +206,7 @@ tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, 
         return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a storage's header");
     }
     *s = (tt_storage){.data = data, .nbytes = nbytes, .refs = 1, .writer = -1, .size_class = -1, .shared = 1,
-                      .owner = owner, .release = release};
+                      .device = (int16_t)device, .owner = owner, .release = release};
     a->storage = s;
     a->data = data;
     a->dtype = (int16_t)dtype;
@@ -200,6 +214,7 @@ tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, 
     a->numel = n;
     set_layout(a, ndim, shape, strides);
     tt_update_flags(a);
+    if (device) a->flags |= TT_FLAG_DEVICE;
     return a;
 }
 
@@ -210,7 +225,7 @@ tt_array *tt_alias(tt_array *a) {
     memcpy(b, a, offsetof(tt_array, shape));
     memcpy(b->shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
     memcpy(b->strides, a->strides, sizeof(int64_t) * (size_t)a->ndim);
-    b->flags &= (uint16_t)~(TT_FLAG_VIEW | TT_FLAG_WEAK);
+    b->flags &= (uint16_t)~(TT_FLAG_VIEW | TT_FLAG_CREATION | TT_FLAG_WEAK);
     b->stamp = 0;
     tt_storage_ref(b->storage);
     return b;
@@ -357,6 +372,7 @@ bool tt_may_write(const char *op, const tt_array *out) {
 }
 
 static int run_copy(tt_array *out, tt_array *a) {
+    if ((out->flags | a->flags) & TT_FLAG_DEVICE) return tt_cuda_copy_array(out, a) - 1;
     tt_iter it = {.nops = 2, .ndim = out->ndim, .numel = out->numel};
     int so = tt_itemsizes[out->dtype], sa = tt_itemsizes[a->dtype], lead = out->ndim - a->ndim;
     for (int d = 0; d < out->ndim; d++) {
@@ -392,19 +408,22 @@ int tt_copy_now(tt_array *out, tt_array *a) {
     if (tt_overlaps(out, a)) { /* read all before the first write */
         tt_array *whole = tt_clone_now(a);
         if (!whole) return -1;
-        run_copy(out, whole);
+        int status = run_copy(out, whole);
         tt_free(whole);
-        return 0;
+        return status;
     }
     return run_copy(out, a);
 }
 
-/* out[...] = a, with broadcasting and casting; the caller bumps the version. */
+/* out[...] = a, with broadcasting and casting, from any device to any; the caller bumps the version. */
 int tt_copy(tt_array *out, tt_array *a) {
-    if ((out->flags | a->flags) & TT_SLOW) {
+    TT_ON_DEVICE(-1, "copy_", 1, &out);
+    if ((out->flags | a->flags) & TT_FLAG_DEVICE && (out->storage->pending || a->storage->pending) &&
+        !(tt_settled(out) && tt_settle(a, false))) {
         tt_decline();
         return -1;
     }
+    if ((out->flags | a->flags) & TT_FLAG_DEVICE) return tt_copy_now(out, a);
     if (TT_RECORDING && fits(out, a) && tt_may_write("copy_", out) && tt_record_copy(out, a)) return 0;
     if (!tt_settled(out) || (a->storage->pending && !tt_settle(a, false))) {
         tt_decline();
@@ -415,7 +434,10 @@ int tt_copy(tt_array *out, tt_array *a) {
 
 /* `out`, filled from `a`; freed where that failed. */
 static tt_array *filled(tt_array *out, tt_array *a) {
-    if (out && a->numel) run_copy(out, a);
+    if (out && a->numel && run_copy(out, a) < 0) {
+        tt_free(out);
+        return NULL;
+    }
     return out;
 }
 static tt_array *recorded(tt_array *out, tt_array *a) {
@@ -428,16 +450,24 @@ static tt_array *recorded(tt_array *out, tt_array *a) {
 tt_array *tt_cast_now(tt_array *a, int dtype) { return filled(tt_empty_like(a, dtype), a); }
 tt_array *tt_clone_now(tt_array *a) { return filled(tt_empty_like(a, a->dtype), a); }
 tt_array *tt_contiguous_now(tt_array *a) { return filled(tt_empty(a->dtype, a->ndim, a->shape), a); }
-tt_array *tt_cast(tt_array *a, int dtype) { return tt_current(a) ? recorded(tt_empty_like(a, dtype), a) : tt_decline(); }
-tt_array *tt_clone(tt_array *a) { return tt_current(a) ? recorded(tt_empty_like(a, a->dtype), a) : tt_decline(); }
+tt_array *tt_cast(tt_array *a, int dtype) {
+    TT_ON_DEVICE(NULL, "to", 1, &a);
+    return tt_current(a) ? recorded(tt_empty_like(a, dtype), a) : tt_decline();
+}
+tt_array *tt_clone(tt_array *a) {
+    TT_ON_DEVICE(NULL, "clone", 1, &a);
+    return tt_current(a) ? recorded(tt_empty_like(a, a->dtype), a) : tt_decline();
+}
 tt_array *tt_contiguous(tt_array *a) {
+    TT_ON_DEVICE(NULL, "contiguous", 1, &a);
     return tt_current(a) ? recorded(tt_empty(a->dtype, a->ndim, a->shape), a) : tt_decline();
 }
 
 /* A number as an array of `dtype`: a descriptor on the stack. */
 static tt_array *element(tt_array *one, int64_t *bits, int dtype, int kind, double f, int64_t i) {
+    static tt_storage nowhere; /* the CPU's */
     *bits = 0;
-    *one = (tt_array){.dtype = (int16_t)dtype, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
+    *one = (tt_array){.storage = &nowhere, .dtype = (int16_t)dtype, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
     one->data = (char *)bits;
     set_element(one->data, dtype, kind, f, i);
     return one;
@@ -452,10 +482,7 @@ int tt_fill_now(tt_array *out, int kind, double f, int64_t i) {
 int tt_fill(tt_array *out, int kind, double f, int64_t i) {
     tt_array one;
     int64_t bits;
-    if (out->flags & TT_SLOW) {
-        tt_decline();
-        return -1;
-    }
+    TT_ON_DEVICE(-1, "fill_", 1, &out);
     if (out->flags & TT_FLAG_READONLY) return tt_may_write("fill_", out) - 1;
     if (!out->numel) return 0; /* elements that share memory are no harm here */
     element(&one, &bits, out->dtype, kind, f, i);
@@ -470,6 +497,11 @@ int tt_fill(tt_array *out, int kind, double f, int64_t i) {
 tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i) {
     tt_array *a = tt_empty(dtype, ndim, shape);
     if (!a || !a->numel) return a;
+    if (tt_device) {
+        if (tt_fill_now(a, kind, f, i) == 0) return a;
+        tt_free(a);
+        return NULL;
+    }
     set_element(a->data, dtype, kind, f, i);
     tt_parallel(a->numel, 1 << 16, fill_range, a);
     return a;
@@ -483,18 +515,6 @@ tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64
     if (!a || !a->numel || tt_record_copy(a, element(&one, &bits, dtype, kind, f, i))) return a;
     run_copy(a, &one);
     return a;
-}
-
-/* The value of a one-element array: its kind, or -1. */
-int tt_item(tt_array *a, double *f, int64_t *i) {
-    if (a->flags & TT_SLOW || (a->storage->pending && !tt_settle(a, false))) {
-        tt_decline();
-        return -1;
-    }
-    int kind = tt_kind_of(a->dtype);
-    if (kind == TT_KIND_FLOAT) tt_isa->casts[a->dtype][TT_F64](f, a->data, 1);
-    else tt_isa->casts[a->dtype][TT_I64](i, a->data, 1);
-    return kind;
 }
 
 int tt_bump(tt_array *a, int writer) {

@@ -1,4 +1,5 @@
 /* Elementwise operators: promotion, broadcasting, allocation and the loop in one call. */
+#include "../cuda/cuda.h"
 #include "fuse.h"
 #include "simd.h"
 #include <string.h>
@@ -61,7 +62,7 @@ static int common_dtype(int op, int n, tt_array *const *in) {
             if (!(in[k]->flags & TT_FLAG_WEAK)) tensors[count++] = in[k];
         if (count && result_type(count, tensors) < TT_F16) dtype = result_type(count, tensors);
     }
-    if (n > 1 && op == TT_OP_pow && dtype < TT_F16 && in[1]->ndim == 0 && tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
+    if (n > 1 && op == TT_OP_pow && dtype < TT_F16 && in[1]->ndim == 0 && !in[1]->storage->device && tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
         int64_t exponent;
         tt_isa->casts[in[1]->dtype][TT_I64](&exponent, in[1]->data, 1);
         if (exponent < 0) {
@@ -124,7 +125,7 @@ int tt_broadcast(int n, tt_array **in, int64_t *shape) {
 
 /* Integer division by zero is an error that must be found before anything is written. */
 static bool divides_by_zero(int op, int dtype, tt_array *b) {
-    if (tt_kind_of(dtype) == TT_KIND_FLOAT) return false;
+    if (tt_kind_of(dtype) == TT_KIND_FLOAT || b->storage->device) return false; /* a device's elements are not waited for */
     if (op != TT_OP_floor_divide && op != TT_OP_trunc_divide && op != TT_OP_remainder && op != TT_OP_fmod) return false;
     int64_t index[TT_MAX_NDIM] = {0};
     int size = tt_itemsizes[b->dtype];
@@ -147,7 +148,8 @@ int tt_compute_of(int op, int operand, int dtype) {
     return tt_compute_dtype(dtype);
 }
 
-static void run(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
+static bool run(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
+    if (tt_device) return tt_cuda_elementwise(op, dtype, out, n, in);
     tt_iter it = {.nops = n + 1, .ndim = out->ndim, .numel = out->numel};
     memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
     for (int k = 0; k <= n; k++) {
@@ -161,6 +163,7 @@ static void run(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
     }
     tt_iter_coalesce(&it);
     tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], ops[op].domain <= REAL ? GRAIN_COSTLY : GRAIN);
+    return true;
 }
 
 /* Which inputs differ from the result in shape or dtype (their gradients must be brought back to them), and the
@@ -169,7 +172,7 @@ static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
     int64_t bits = 0;
     for (int k = 0; k < n; k++) {
         const tt_array *a = in[k];
-        if (a->dtype != out->dtype || a->ndim != out->ndim ||
+        if (a->dtype != out->dtype || a->ndim != out->ndim || a->storage->device != out->storage->device ||
             memcmp(a->shape, out->shape, sizeof(int64_t) * (size_t)out->ndim) != 0)
             bits |= (int64_t)1 << k;
         /* An inference tensor may not be saved: recording must look at it. */
@@ -195,6 +198,7 @@ static int recording(int op, int n, tt_array *const *in) {
 
 static tt_array *apply(int op, int n, tt_array **in) {
     int64_t shape[TT_MAX_NDIM];
+    TT_ON_DEVICE_IF(NULL, ops[op].name, true, n, in);
     int ndim, record = recording(op, n, in);
     if (record < 0) return tt_decline();
     int dtype = common_dtype(op, n, in);
@@ -219,7 +223,10 @@ static tt_array *apply(int op, int n, tt_array **in) {
                 tt_free(out);
                 return tt_decline();
             }
-        run(op, dtype, out, n, in);
+        if (!run(op, dtype, out, n, in)) {
+            tt_free(out);
+            return NULL;
+        }
     }
     out->stamp = stamp(out, n, in);
     return out;
@@ -317,8 +324,14 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
     tt_array *in[3] = {a, b, c}, *copies[3] = {NULL, NULL, NULL};
     int64_t shape[TT_MAX_NDIM];
     int ndim, n = ops[op].arity, status = -1;
+    tt_array *all[4] = {out, a, n > 1 ? b : NULL, n > 2 ? c : NULL};
+    TT_ON_DEVICE_IF(-1, ops[op].name, true, 4, all);
+    if (tt_device && !out->storage->device) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: the output is on the CPU, an input on cuda:%d", ops[op].name, tt_device - 1);
+        return -1;
+    }
     int record = recording(op, n, in);
-    if (record < 0 || out->flags & TT_SLOW) {
+    if (record < 0) {
         tt_decline();
         return -1;
     }
@@ -352,7 +365,7 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
                 if (!(copies[k] = tt_empty_like(in[k], in[k]->dtype)) || tt_copy_now(copies[k], in[k]) < 0) goto done;
                 in[k] = copies[k];
             }
-        run(op, dtype, out, n, in);
+        if (!run(op, dtype, out, n, in)) goto done;
     }
     tt_bump_version(out, writer);
     status = 0;
@@ -360,4 +373,11 @@ done:
     for (int k = 0; k < n; k++)
         if (copies[k]) tt_free(copies[k]);
     return status;
+}
+
+int tt_binary_scalar_out(int op, tt_array *out, tt_array *a, int kind, double f, int64_t i, int writer) {
+    tt_array number;
+    tt_storage storage;
+    int64_t element;
+    return tt_elementwise_out(op, out, a, weak(&number, &storage, &element, kind, &f, &i), NULL, writer);
 }

@@ -19,6 +19,7 @@
  * Same bits as eager mode: the same loops (or, compiled, the same scalar functions) over the same values; a half type
  * is rounded after every operator; reductions keep the tree of Note [The tree of a reduction]. */
 #pragma once
+#include "api/cuda.h"
 #include "api/fuse.h"
 #include "random.h"
 #include "reduce.h"
@@ -59,7 +60,9 @@ typedef struct tt_trace {
     int64_t shape[TT_MAX_NDIM];
     tt_pending storages[TT_FUSE_STORAGES];
     tt_number numbers[TT_FUSE_CONSTANTS];
+    int recipe;             /* 1: the nodes that follow are one operator's; 2: and the first of them is there */
     int64_t recording;      /* its number in this process */
+    struct tt_trace *next;  /* of all there are */
 } tt_trace;
 
 /* Note [Words of a recording]
@@ -72,10 +75,11 @@ typedef struct tt_trace {
  *   for out and every operand whose mode is TT_MODE_FULL: offset in bytes from the storage's
  *     origin, ndim, sizes, strides in elements
  * flags: bit 0 TT_WORD_SHAPE; from bit 1 two bits of mode for out and each operand; from bit 9 four bits of dtype for
- * each. */
+ * each; bit 25 TT_WORD_RECIPE: part of the same operator as the node before it (nn_record.c). */
 enum { TT_MODE_PLAIN, /* contiguous from the storage's origin on, of the node's shape */
        TT_MODE_FULL, TT_MODE_NUMBER };
 #define TT_WORD_SHAPE 1
+#define TT_WORD_RECIPE (1 << 25)
 
 /* fuse_record.c */
 void tt_trace_wait(tt_trace *t);
@@ -98,7 +102,6 @@ tt_program *tt_program_of(tt_trace *t, int *hit); /* found or made; NULL and an 
 void tt_program_done(tt_program *p);
 
 /* elementwise.c */
-int tt_compute_of(int op, int operand, int dtype); /* what the loop of `op` wants: operand 0 is the result */
 int tt_op_weight(int op);                          /* its cost, in additions */
 
 /* random.c: n numbers from element `at` on; `buffer` has room for 2 groups of 64 more. Where they begin in it. */

@@ -1,4 +1,5 @@
 /* Fused mode's compiled tier, C side: kernels that wait for the compiler, and functions that come back from it. */
+#include "fork.h"
 #include "fuse.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,6 +13,7 @@ static int first, count;
 static bool woken; /* see tt_kernel_wake */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* a fork halfway through dlopen would leave the loader in disorder */
 
 static void want(tt_kernel *k) {
     int64_t none = 0;
@@ -61,19 +63,18 @@ void tt_kernel_wake(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static void lock_queue(void) { pthread_mutex_lock(&lock); }
-static void unlock_queue(void) { pthread_mutex_unlock(&lock); }
-static void after_fork_in_child(void) { /* the thread that waits here did not come along, but `more` would wait for it */
-    pthread_cond_init(&more, NULL);
-    pthread_mutex_unlock(&lock);
-}
-__attribute__((constructor)) static void survive_fork(void) {
-    pthread_atfork(lock_queue, unlock_queue, after_fork_in_child);
+void tt_fork_compiled(int phase) {
+    if (phase == TT_FORK_CHILD) pthread_cond_init(&more, NULL); /* who waited here did not come along, but it would wait for him */
+    tt_fork_lock(&lock, phase);
+    tt_fork_lock(&loading, phase);
 }
 
 int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix) {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL), *functions[64];
+    void *functions[64];
     char name[256];
+    pthread_mutex_lock(&loading);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    pthread_mutex_unlock(&loading);
     if (!handle) {
         tt_fail(TT_RUNTIME_ERROR, "fuse: cannot load a compiled kernel: %s", dlerror());
         return -1;

@@ -174,6 +174,7 @@ static int store(emitter *e, int slot, const tt_operand *o, int level) {
 
 static int reduce(emitter *e, tt_node *node, int number) {
     tt_kernel *k = e->k;
+    bool rows = k->walk == TT_WALK_ROWS && node->mask == e->d->mask; /* or it is a total */
     tt_fold f = {.reducer = (int16_t)node->op, .dtype = (int16_t)node->dtype, .acc = (int16_t)node->o[0].dtype, .param = -1,
                  .out = -1, .access = -1, .node = number};
     if (k->walk == TT_WALK_CALL) {
@@ -183,7 +184,7 @@ static int reduce(emitter *e, tt_node *node, int number) {
         if (e->failed) return 0;
         f.slot = (int16_t)slot;
         f.stage = (int16_t)ready(e, slot, 1);
-        if (node->n == 2 && k->walk == TT_WALK_ROWS) {
+        if (node->n == 2 && rows) {
             f.param = (int16_t)operand(e, &node->o[2], 0, node->o[0].dtype, number);
             if (e->failed) return 0;
             const tt_slot *p = &k->slots[f.param];
@@ -193,13 +194,13 @@ static int reduce(emitter *e, tt_node *node, int number) {
         }
         use(e, slot, f.stage);
     }
-    if (node->n == 2 && k->walk != TT_WALK_ROWS) f.param = (int16_t)add_access(e, &node->o[2], 0);
-    if (k->walk == TT_WALK_ROWS)
+    if (node->n == 2 && !rows) f.param = (int16_t)add_access(e, &node->o[2], 0);
+    if (rows)
         f.out = (int16_t)(node->slot = add_slot(e, (tt_slot){.kind = TT_SLOT_RESULT, .dtype = node->o[0].dtype, .level = 0, .stage = f.stage}));
     else f.access = add_access(e, &node->o[0], 0);
     MORE(e, folds, num_folds, room_folds);
     k->folds[k->num_folds++] = f;
-    if (k->walk == TT_WALK_ROWS && node->stored) store(e, node->slot, &node->o[0], 0);
+    if (rows && node->stored) store(e, node->slot, &node->o[0], 0);
     return 0;
 }
 
@@ -308,6 +309,18 @@ static void choose_rows(tt_kernel *k) {
     k->together = best;
 }
 
+/* The rows that are one thread's: with totals, both they and the groups that go through the stages are powers of two. */
+static void choose_unit(tt_kernel *k) {
+    bool totals = false;
+    for (int i = 0; i < k->num_folds; i++) totals |= k->folds[i].out < 0;
+    k->unit = k->together;
+    if (k->walk != TT_WALK_ROWS || !totals) return;
+    while (k->together & (k->together - 1)) k->together &= k->together - 1;
+    if (k->block > k->together * k->row) k->block = k->together * k->row;
+    int64_t whole = tt_whole_blocks(k->row);
+    k->unit = whole > k->together ? whole : k->together;
+}
+
 /* Stores, in the order of instructions. */
 static void sort_stores(tt_kernel *k) {
     for (int i = 1; i < k->num_stores; i++)
@@ -370,9 +383,9 @@ static bool assign_buffers(tt_kernel *k) {
     }
     for (int f = 0; f < k->num_folds; f++)
         if (k->walk == TT_WALK_ROWS) {
-            int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+            int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, parts = blocks * tt_itemsizes[k->folds[f].acc];
             k->folds[f].partials = (int32_t)m.next;
-            m.next += (blocks * tt_itemsizes[k->folds[f].acc] + 63) / 64;
+            m.next += k->folds[f].out < 0 ? TT_BLOCK * tt_itemsizes[k->folds[f].dtype] / 64 : (parts + 63) / 64;
         }
     for (int i = 0; i < k->num_instrs; i++)
         for (int j = 0; j < 3; j++)
@@ -452,7 +465,8 @@ static void count_traffic(tt_kernel *k, const tt_draft *d) {
         const tt_fold *f = &k->folds[i];
         if (k->walk == TT_WALK_CALL) k->reads += bytes_of(k, f->slot, d->kept);
         if (f->access < 0) continue;
-        k->writes += results * tt_itemsizes[f->acc];
+        if (k->walk == TT_WALK_ROWS) k->writes += tt_itemsizes[f->acc]; /* a total */
+        else k->writes += results * tt_itemsizes[f->acc];
         if (f->param >= 0) k->reads += results * tt_itemsizes[f->acc];
     }
 }
@@ -468,6 +482,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     if (e.failed) return false;
     coalesce(k, d);
     choose_rows(k);
+    choose_unit(k);
     count_traffic(k, d);
     sort_stores(k);
     if (k->num_instrs) qsort(k->instrs, (size_t)k->num_instrs, sizeof *k->instrs, by_stage);

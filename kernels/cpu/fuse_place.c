@@ -18,12 +18,15 @@
 #include <string.h>
 
 #define MAX_OPERANDS 40  /* of a kernel, in memory */
-#define FEW_OPERANDS 10  /* so far strangers may join a kernel */
+#define FEW_OPERANDS 10  /* so far nodes may join a kernel that have nothing in common with it */
+#define SMALL 16384      /* elements: so little work that strangers had better share a kernel */
+#define MOST_TOGETHER 262144 /* elements */
 #define SHORT_ROW 8      /* shorter rows are left to the reduction's own walk */
 
 typedef struct {
     int writer;  /* the last node that wrote it; -1 */
     int reader;  /* the last operand (4 * node + its place) that read it through memory since then; -1 */
+    int family;  /* another storage that some node works on together with it, or itself: see family_of */
 } state;
 
 typedef struct {
@@ -84,6 +87,41 @@ static bool after(planner *p, int k, int a) {
     return true;
 }
 
+/* Storages that nodes work on together, element for element, are of one family: what happens to one parameter of a
+ * model, say. A kernel of several families would only have more streams of memory to follow. */
+static int family_of(planner *p, int storage) {
+    while (p->states[storage].family != storage)
+        storage = p->states[storage].family = p->states[p->states[storage].family].family;
+    return storage;
+}
+
+/* Is there an element for each of the node's? */
+static bool is_full(const tt_node *node, const tt_operand *o) {
+    for (int d = 0; d < node->nd; d++)
+        if (o->steps[d] == 0) return false;
+    return o->mode != TT_MODE_NUMBER;
+}
+
+/* The operand whose family a node belongs to. */
+static const tt_operand *lead(const tt_node *node) { return &node->o[node->kind == TT_NODE_REDUCE]; }
+
+static void find_families(planner *p, int num_nodes, int num_storages) {
+    for (int s = 0; s < num_storages; s++) p->states[s].family = s;
+    for (int i = 0; i < num_nodes; i++) {
+        const tt_node *node = &p->nodes[i];
+        if (node->dead || node->kind == TT_NODE_REDUCE) continue;
+        for (int j = 1; j <= node->n; j++)
+            if (is_full(node, &node->o[j])) p->states[family_of(p, node->o[j].id)].family = family_of(p, node->o[0].id);
+    }
+}
+
+/* Would the node, in kernel k, wait for what it need not wait for, or make the kernel wait? p->more: for what it must. */
+static bool delays(const planner *p, int k) {
+    uint64_t differ = 0;
+    for (int w = 0; w < p->words; w++) differ |= p->more[w] ^ p->before[(size_t)k * (size_t)p->words + (size_t)w];
+    return differ != 0;
+}
+
 /* Can kernel k take the node at this level? Fills in how its operands would come, and which kernels must run before.
  * `ties`: the values it would get in registers, and the memory it would share. */
 static bool takes(planner *p, int k, tt_node *node, int level, int *ties) {
@@ -103,7 +141,7 @@ static bool takes(planner *p, int k, tt_node *node, int level, int *ties) {
             if (w->kernel == k ? o->inside < 0 : !after(p, k, w->kernel)) return false;
             row_value |= o->inside == 0;
         }
-        *ties += o->inside >= 0 || (s->reader >= 0 && p->nodes[s->reader / 4].kernel == k);
+        *ties += o->inside >= 0 || (s->reader >= 0 && p->nodes[s->reader / 4].kernel == k && is_full(node, o));
     }
     const tt_operand *out = &node->o[0];
     const state *s = &p->states[out->id];
@@ -120,6 +158,16 @@ static bool takes(planner *p, int k, tt_node *node, int level, int *ties) {
     return level != 0 || row_value;
 }
 
+/* A reduction of everything (blocks of TT_BLOCK elements in order) may go along with one over rows, where so few rows
+ * make whole blocks that they can be one thread's work. */
+static bool is_total(const tt_node *node) { return node->mask + 1 == (int64_t)1 << node->nd && node->n == 1; }
+
+static bool goes_along(const tt_draft *d, const tt_node *node, int walk) {
+    int64_t row = tt_last_size(d->nd, d->space, d->kept);
+    return walk == TT_WALK_FOLD && d->walk == TT_WALK_ROWS && is_total(node) &&
+           tt_whole_blocks(row) * row <= MOST_TOGETHER;
+}
+
 /* Kernel k, if it may take the node: its level there; -1 if not. */
 static int suits(planner *p, int k, tt_node *node, int walk, int kept, int *ties) {
     const tt_draft *d = &p->drafts[k];
@@ -127,12 +175,16 @@ static int suits(planner *p, int k, tt_node *node, int walk, int kept, int *ties
     if (walk == TT_WALK_CALL || d->walk == TT_WALK_CALL) return -1;
     if (d->num_nodes >= TT_FUSE_KERNEL_NODES || d->num_operands + 4 > MAX_OPERANDS) return -1;
     if (same_space(d->nd, d->space, node->nd, node->space)) {
-        if (walk != TT_WALK_FLAT && d->walk != TT_WALK_FLAT &&
+        if (walk != TT_WALK_FLAT && d->walk != TT_WALK_FLAT && !goes_along(d, node, walk) &&
             (d->walk != walk || d->kept != kept || d->mask != node->mask)) return -1;
     } else if (walk == TT_WALK_FLAT && d->walk == TT_WALK_ROWS && same_space(d->kept, d->space, node->nd, node->space))
         level = 0;
     else return -1;
-    return takes(p, k, node, level, ties) && (*ties || d->num_operands <= FEW_OPERANDS) ? level : -1;
+    if (!takes(p, k, node, level, ties)) return -1;
+    if (*ties) return level;
+    if (d->num_operands > FEW_OPERANDS) return -1;
+    if (family_of(p, lead(node)->id) == family_of(p, d->family)) return level;
+    return node->numel <= SMALL && !delays(p, k) ? level : -1;
 }
 
 static void note_order(planner *p, int k) {
@@ -162,13 +214,13 @@ static void place(planner *p, int i) {
     if (found >= 0) level = suits(p, found, node, walk, kept, &ties);
     else {
         tt_draft *d = &p->drafts[found = p->num_drafts++];
-        *d = (tt_draft){.nd = node->nd, .numel = node->numel, .walk = TT_WALK_FLAT};
+        *d = (tt_draft){.nd = node->nd, .numel = node->numel, .walk = TT_WALK_FLAT, .family = lead(node)->id};
         memcpy(d->space, node->space, sizeof d->space);
         takes(p, found, node, level, &ties); /* all through memory */
     }
     note_order(p, found);
     tt_draft *d = &p->drafts[found];
-    if (walk != TT_WALK_FLAT) {
+    if (walk != TT_WALK_FLAT && d->walk == TT_WALK_FLAT) {
         d->walk = walk;
         d->kept = kept;
         d->mask = node->mask;
@@ -197,7 +249,8 @@ static void place(planner *p, int i) {
                                    node->level != 2 && same_place(&w->o[0], &node->o[0], node->nd)))
             w->covered = true;
     }
-    *s = (state){.writer = i, .reader = -1};
+    s->writer = i;
+    s->reader = -1;
 }
 
 /* The kernels in an order in which they can run; `rank` has room for a number of each. */
@@ -232,6 +285,7 @@ int tt_place_nodes(tt_draft *drafts, tt_node *nodes, int num_nodes, int num_stor
     if (!p.states || !p.before || !p.more || !rank) p.num_drafts = -1;
     else {
         for (int s = 0; s < num_storages; s++) p.states[s] = (state){.writer = -1, .reader = -1};
+        find_families(&p, num_nodes, num_storages);
         for (int i = 0; i < num_nodes; i++)
             if (!nodes[i].dead) place(&p, i);
         put_in_line(&p, num_nodes, rank);

@@ -1,4 +1,5 @@
 /* Fused mode's planner: from a recording to kernels. And the table of programs. See Note [Planning] in fuse_place.c. */
+#include "fork.h"
 #include "fuse_plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,7 @@ static tt_node *read_nodes(const tt_trace *t) {
         node->op = head >> 8 & 255;
         node->dtype = head >> 16 & 255;
         node->n = head >> 24 & 255;
+        node->recipe = flags & TT_WORD_RECIPE;
         if (flags & TT_WORD_SHAPE) {
             ndim = (int)*w++;
             shape = w;
@@ -180,18 +182,32 @@ static bool plan_temporaries(tt_plan *plan, const tt_trace *t) {
     return true;
 }
 
-/* Bytes of memory that operators run one by one would touch. */
-static void count_eager(tt_program *p, const tt_node *nodes, int num_nodes) {
-    for (int i = 0; i < num_nodes; i++) {
-        const tt_node *node = &nodes[i];
-        for (int k = 0; k <= node->n; k++) {
-            if (node->o[k].mode == TT_MODE_NUMBER) continue;
-            int64_t bytes = tt_itemsizes[node->o[k].dtype];
-            for (int d = 0; d < node->nd; d++)
-                if (node->kind == TT_NODE_REDUCE && k == 0 ? !(node->mask >> d & 1) : node->o[k].steps[d] != 0) bytes *= node->space[d];
-            *(k ? &p->eager_reads : &p->eager_writes) += bytes;
+/* Bytes of memory that operators run one by one would touch. One that is recorded as several nodes reads what it did
+ * not make itself, once, and writes what the last of them does. */
+static bool count_eager(tt_program *p, const tt_node *nodes, int num_nodes) {
+    int *known = calloc((size_t)p->num_storages + 1, sizeof *known), operator= 1; /* by which operator last */
+    if (!known) return false;
+    for (int i = 0; i < num_nodes; i++, operator++) {
+        bool several = i + 1 < num_nodes && nodes[i + 1].recipe;
+        for (;; i++) {
+            const tt_node *node = &nodes[i];
+            bool last = i + 1 == num_nodes || !nodes[i + 1].recipe;
+            for (int k = node->n; k >= 0; k--) {
+                const tt_operand *o = &node->o[k];
+                if (o->mode == TT_MODE_NUMBER || (k == 0 && !last)) continue;
+                if (k && several && known[o->id] == operator) continue;
+                int64_t bytes = tt_itemsizes[o->dtype];
+                for (int d = 0; d < node->nd; d++)
+                    if (node->kind == TT_NODE_REDUCE && k == 0 ? !(node->mask >> d & 1) : o->steps[d] != 0) bytes *= node->space[d];
+                *(k ? &p->eager_reads : &p->eager_writes) += bytes;
+                known[o->id] = operator;
+            }
+            known[node->o[0].id] = operator;
+            if (last) break;
         }
     }
+    free(known);
+    return true;
 }
 
 static tt_plan *make_plan(const tt_trace *t) {
@@ -221,7 +237,7 @@ static tt_plan *make_plan(const tt_trace *t) {
             program->writes += program->kernels[k].writes;
         }
         ok = ok && plan_temporaries(plan, t);
-        if (ok) count_eager(program, nodes, t->num_nodes);
+        ok = ok && count_eager(program, nodes, t->num_nodes);
     }
     free(nodes);
     free(drafts);
@@ -236,6 +252,8 @@ static tt_plan *make_plan(const tt_trace *t) {
 static tt_plan *table[BUCKETS];
 static int num_plans;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void tt_fork_plans(int phase) { tt_fork_lock(&lock, phase); }
 
 static uint64_t hash_of(const int64_t *words, int64_t n) {
     uint64_t h = 0x9e3779b97f4a7c15u ^ (uint64_t)n;

@@ -19,6 +19,7 @@ typedef struct {
     tt_operand o[4];             /* 0: the result */
     bool whole;                  /* it writes all of its storage */
     bool ordered;                /* a reduction's operand lies row-major */
+    bool recipe;                 /* part of the same operator as the node before */
     bool dead, stored, covered;  /* nobody wants it; its value goes to memory; a later node writes the same place */
     int kernel, level;           /* level 2: the result of a reduction that is there after the kernel */
     int slot;
@@ -30,6 +31,7 @@ typedef struct {
     int walk, kept;              /* as in tt_kernel */
     int64_t mask;
     int num_nodes, num_operands;
+    int family;                  /* a storage of the family that its first node is of: see fuse_place.c */
 } tt_draft;
 
 typedef struct {
@@ -57,6 +59,12 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
 /* fuse_chain.c: puts a kernel's instructions into a better order; the chains of one that has its parts. False: out of memory. */
 void tt_delay_bools(tt_kernel *k);
 bool tt_make_chains(tt_kernel *k);
+
+/* Of rows that follow one another: how many of them make whole blocks of TT_BLOCK elements. */
+static inline int64_t tt_whole_blocks(int64_t row) {
+    int64_t power = row & -row;
+    return power < TT_BLOCK ? TT_BLOCK / power : 1;
+}
 
 static inline int64_t tt_last_size(int nd, const int64_t *space, int from) {
     int64_t n = 1;

@@ -1,4 +1,5 @@
 /* Fused mode's recorder: Note [Fused mode] in fuse.h. */
+#include "fork.h"
 #include "fuse.h"
 #include <sched.h>
 #include <stdlib.h>
@@ -123,15 +124,16 @@ void tt_forget(tt_storage *s) {
     }
 }
 
-/* Traces of threads that ended, for others: a trace is never freed, see settle. */
+/* All traces; and those of threads that ended, for others: a trace is never freed, see settle. */
+static tt_trace *traces;
 static tt_trace *spare[64];
 static int num_spare;
-static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t trace_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void keep(tt_trace *t) {
-    pthread_mutex_lock(&spare_lock);
+    pthread_mutex_lock(&trace_lock);
     if (num_spare < 64) spare[num_spare++] = t;
-    pthread_mutex_unlock(&spare_lock);
+    pthread_mutex_unlock(&trace_lock);
 }
 
 /* A thread that ends inside of the mode: what it recorded is run. */
@@ -147,15 +149,26 @@ static void thread_ends(void *trace) {
 
 static void make_exit_key(void) { pthread_key_create(&exit_key, thread_ends); }
 
+void tt_fork_records(int phase) {
+    if (phase == TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase); /* before a trace's own, here alone */
+    for (tt_trace *t = traces; t; t = t->next) {
+        if (phase == TT_FORK_BEFORE) tt_trace_lock(t);
+        else tt_trace_unlock(t);
+    }
+    if (phase != TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase);
+}
+
 static tt_trace *trace_of_thread(void) {
     if (mine) return mine;
-    pthread_mutex_lock(&spare_lock);
+    pthread_mutex_lock(&trace_lock);
     if (num_spare) mine = spare[--num_spare];
-    pthread_mutex_unlock(&spare_lock);
-    if (!mine) {
-        if (!(mine = calloc(1, sizeof *mine))) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
+    else if ((mine = calloc(1, sizeof *mine))) {
         clear(mine);
+        mine->next = traces;
+        traces = mine;
     }
+    pthread_mutex_unlock(&trace_lock);
+    if (!mine) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
     pthread_once(&exit_once, make_exit_key);
     pthread_setspecific(exit_key, mine);
     return mine;
@@ -270,7 +283,9 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
     t->storages[ids[0]].written = true;
     bool again = t->ndim == ndim && memcmp(t->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
     int64_t *w = t->words + t->num_words;
-    *w++ = kind | op << 8 | dtype << 16 | n << 24 | ((again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9) << 32;
+    int64_t flags = (again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9 | (t->recipe == 2 ? TT_WORD_RECIPE : 0);
+    *w++ = kind | op << 8 | dtype << 16 | n << 24 | flags << 32;
+    if (t->recipe) t->recipe = 2;
     int64_t operands = ids[0];
     for (int k = 1; k <= n; k++) operands |= ids[k] << (16 * k);
     *w++ = operands;

@@ -19,7 +19,8 @@ typedef struct {
     int64_t arena_size;
     int num_arenas;
     unsigned char *busy;
-    char **parts;             /* FOLD, COLUMNS: of each fold, the blocks' results */
+    char **parts;             /* FOLD, COLUMNS, totals: of each fold, the blocks' results */
+    int64_t tile;             /* COLUMNS: how many of them are worked on side by side */
     bool direct;              /* every operand lies in place: no need for blocks */
     bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
     bool compiled;            /* asked once: the compiler may bring its functions at any time */
@@ -260,15 +261,33 @@ static void fold_block(const worker *w, const tt_fold *f, int64_t q, int64_t don
         }
 }
 
+static bool is_total(const tt_kernel *k, const tt_fold *f) { return k->walk == TT_WALK_ROWS && f->out < 0; }
+
+/* n more elements of all rows, the first of them number `at`: whatever makes a block of TT_BLOCK is reduced. */
+static void add_to_total(const worker *w, int i, int64_t at, int64_t n) {
+    const tt_fold *f = &w->k->folds[i];
+    const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
+    int64_t size = tt_itemsizes[f->dtype], left = w->k->numel - at / TT_BLOCK * TT_BLOCK;
+    char *x = w->p[f->slot], *waiting = w->arena + (int64_t)f->partials * 64;
+    for (int64_t m; n > 0; n -= m, at += m, x += m * size, left -= TT_BLOCK) {
+        int64_t in_block = at % TT_BLOCK, whole = left < TT_BLOCK ? left : TT_BLOCK;
+        m = whole - in_block < n ? whole - in_block : n;
+        if (m < whole) memcpy(waiting + in_block * size, x, (size_t)(m * size));
+        if (in_block + m == whole)
+            r->fold(w->j->parts[i] + at / TT_BLOCK * tt_itemsizes[f->acc], m < whole ? waiting : x, whole, NULL);
+    }
+}
+
 static void rows_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const tt_kernel *k = j->k;
     char *slots[MOST_SLOTS];
     worker w;
     int64_t together = k->together, blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+    int64_t last = end * k->unit < k->rows ? end * k->unit : k->rows;
     start(&w, j, slots);
-    for (int64_t g = begin; g < end; g++) {
-        int64_t first = g * together, rows = k->rows - first < together ? k->rows - first : together;
+    for (int64_t first = begin * k->unit; first < last; first += together) {
+        int64_t rows = last - first < together ? last - first : together;
         int64_t at = first * k->row, whole = rows * k->row;
         const tt_part *loads = &k->parts[2 * k->num_stages];
         for (int i = loads->first_use; i < loads->end_use; i++) slots[k->uses[i]] = load(&w, k->uses[i], first, rows);
@@ -276,12 +295,15 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
             for (int64_t done = 0; done < whole; done += k->block) {
                 int64_t n = whole - done < k->block ? whole - done : k->block, q = done / k->row;
                 work(&w, stage, at + done, n, done);
-                for (int i = 0; i < k->num_folds; i++)
-                    if (k->folds[i].stage == stage) fold_block(&w, &k->folds[i], q, done, n);
+                for (int i = 0; i < k->num_folds; i++) {
+                    if (k->folds[i].stage != stage) continue;
+                    if (k->folds[i].out < 0) add_to_total(&w, i, at + done, n);
+                    else fold_block(&w, &k->folds[i], q, done, n);
+                }
             }
             for (int i = 0; i < k->num_folds && blocks > 1; i++) {
                 const tt_fold *f = &k->folds[i];
-                if (f->stage != stage) continue;
+                if (f->stage != stage || f->out < 0) continue;
                 int acc = tt_itemsizes[f->acc];
                 char *parts = w.arena + (int64_t)f->partials * 64;
                 tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), parts, blocks, acc, 1);
@@ -315,32 +337,46 @@ static void fold_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
-#define TILE 256 /* elements of a row that are worked on side by side */
+/* How many columns are worked on side by side: as many as a block holds, but for each thread some. */
+static int64_t tile_width(const tt_kernel *k, int64_t blocks) {
+    int64_t tiles = (k->inner + TT_BLOCK - 1) / TT_BLOCK;
+    while (k->rows * blocks * tiles < tt_get_num_threads() && k->inner / tiles > 256) tiles *= 2;
+    return tiles == 1 ? k->inner : ((k->inner + tiles - 1) / tiles + 63) / 64 * 64;
+}
 
-/* One block of up to TT_BLOCK rows, one tile of columns: TT_LANES rows of accumulators, as in reduce_run.c. */
+/* Adds a row of `wide` elements, the n-th of its block, to its lane in each fold's accumulators. */
+static void add_row(const worker *w, int64_t n, int64_t column, int64_t wide, int64_t in_slot, char *acc) {
+    for (int i = 0; i < w->k->num_folds; i++) {
+        const tt_fold *f = &w->k->folds[i];
+        const tt_reducer *red = tt_get_reducer(f->reducer, f->dtype);
+        int size = tt_itemsizes[f->dtype], asize = tt_itemsizes[f->acc];
+        const char *param = f->param >= 0 ? w->j->data[f->param] + column * asize : NULL;
+        (n < TT_LANES ? red->first : red->next)(acc + n % TT_LANES * wide * asize, w->p[f->slot] + in_slot * size, wide, param);
+        acc += TT_LANES * w->j->tile * 8;
+    }
+}
+
+/* One block of up to TT_BLOCK rows, one tile of columns: TT_LANES rows of accumulators, as in reduce_run.c. Wide tiles go
+ * lane by lane, so that the accumulators stay in L1. */
 static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, char *tile) {
     const job *j = w->j;
     const tt_kernel *k = w->k;
-    int64_t left = u % tiles * TILE, block = u / tiles % blocks, outer = u / tiles / blocks;
-    int64_t wide = k->inner - left < TILE ? k->inner - left : TILE;
+    int64_t left = u % tiles * j->tile, block = u / tiles % blocks, outer = u / tiles / blocks;
+    int64_t wide = k->inner - left < j->tile ? k->inner - left : j->tile, column = outer * k->inner + left;
     int64_t row0 = block * TT_BLOCK, n = k->row - row0 < TT_BLOCK ? k->row - row0 : TT_BLOCK;
-    int64_t together = tiles == 1 ? TT_BLOCK / wide : 1;
-    if (k->block < together * wide) together = k->block / wide ? k->block / wide : 1;
-    for (int64_t r = 0; r < n; r += together) {
-        int64_t rows = n - r < together ? n - r : together;
-        work(w, 0, (outer * k->row + row0 + r) * k->inner + left, rows * wide, 0);
-        char *acc = tile;
-        for (int i = 0; i < k->num_folds; i++) {
-            const tt_fold *f = &k->folds[i];
-            const tt_reducer *red = tt_get_reducer(f->reducer, f->dtype);
-            int size = tt_itemsizes[f->dtype], asize = tt_itemsizes[f->acc];
-            const char *param = f->param >= 0 ? j->data[f->param] + (outer * k->inner + left) * asize : NULL;
-            for (int64_t q = 0; q < rows; q++)
-                (r + q < TT_LANES ? red->first : red->next)(acc + (r + q) % TT_LANES * wide * asize,
-                                                            w->p[f->slot] + q * wide * size, wide, param);
-            acc += TT_LANES * TILE * 8;
+    int64_t at = (outer * k->row + row0) * k->inner + left, together = tiles == 1 ? k->block / wide : 1;
+    if (together > 1)
+        for (int64_t r = 0; r < n; r += together) {
+            int64_t rows = n - r < together ? n - r : together;
+            work(w, 0, at + r * k->inner, rows * wide, 0);
+            for (int64_t q = 0; q < rows; q++) add_row(w, r + q, column, wide, q * wide, tile);
         }
-    }
+    else
+        for (int64_t lane = 0; lane < TT_LANES; lane++)
+            for (int64_t r = lane; r < n; r += TT_LANES) {
+                work(w, 0, at + r * k->inner, wide, 0);
+                add_row(w, r, column, wide, 0, tile);
+            }
     char *acc = tile;
     for (int i = 0; i < k->num_folds; i++) {
         const tt_fold *f = &k->folds[i];
@@ -352,7 +388,7 @@ static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, ch
                 live = h;
             }
         memcpy(j->parts[i] + ((outer * blocks + block) * k->inner + left) * asize, acc, (size_t)pitch);
-        acc += TT_LANES * TILE * 8;
+        acc += TT_LANES * w->j->tile * 8;
     }
 }
 
@@ -361,22 +397,29 @@ static void columns_range(void *context, int64_t begin, int64_t end) {
     const tt_kernel *k = j->k;
     char *slots[MOST_SLOTS];
     worker w;
-    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
+    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + j->tile - 1) / j->tile;
     start(&w, j, slots);
     for (int64_t u = begin; u < end; u++) columns_unit(&w, u, tiles, blocks, w.arena + k->arena);
     stop(&w);
 }
 
+/* How many accumulators a fold leaves: its blocks' results. */
+static int64_t num_parts(const tt_kernel *k, const tt_fold *f) {
+    if (is_total(k, f)) return (k->numel + TT_BLOCK - 1) / TT_BLOCK;
+    return k->walk == TT_WALK_ROWS ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * k->inner;
+}
+
 /* From the blocks' results to the results. */
 static void deliver(const job *j) {
     const tt_kernel *k = j->k;
-    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
     for (int i = 0; i < k->num_folds; i++) {
         const tt_fold *f = &k->folds[i];
-        int64_t bytes = k->inner * tt_itemsizes[f->acc];
-        for (int64_t u = 0; u < k->rows; u++) {
+        bool total = is_total(k, f);
+        int64_t parts = num_parts(k, f), rows = total ? 1 : k->rows, n = total ? 1 : k->inner;
+        int64_t blocks = parts / (rows * n), bytes = n * tt_itemsizes[f->acc];
+        for (int64_t u = 0; u < rows && parts; u++) {
             char *p = j->parts[i] + u * blocks * bytes;
-            tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), p, blocks, bytes, k->inner);
+            tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), p, blocks, bytes, n);
             memcpy(j->data[f->access] + u * bytes, p, (size_t)bytes);
         }
     }
@@ -453,38 +496,36 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     }
     for (int s = 0; s < k->num_slots; s++) j.direct &= k->slots[s].kind != TT_SLOT_RANDOM;
     if (k->walk == TT_WALK_CALL) return call(&j);
-    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + TILE - 1) / TILE;
+    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+    if (k->walk == TT_WALK_COLUMNS) j.tile = tile_width(k, blocks);
     int64_t units = k->numel, grain = WORK / k->weight;
     tt_range_fn range = flat_range;
     if (k->walk == TT_WALK_FLAT) {
         grain = (grain + k->block - 1) / k->block * k->block; /* see is_repeated */
     } else if (k->walk == TT_WALK_ROWS) {
-        units = (k->rows + k->together - 1) / k->together;
-        grain /= k->together * k->row;
+        units = (k->rows + k->unit - 1) / k->unit;
+        grain /= k->unit * k->row;
         range = rows_range;
     } else {
         bool fold = k->walk == TT_WALK_FOLD;
-        units = k->rows * blocks * (fold ? 1 : tiles);
-        grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * (fold ? 1 : k->inner < TILE ? k->inner : TILE);
+        units = k->rows * blocks * (fold ? 1 : (k->inner + j.tile - 1) / j.tile);
+        grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * (fold ? 1 : j.tile);
         range = fold ? fold_range : columns_range;
     }
     if (grain < 1) grain = 1;
     j.num_arenas = threads_for((units + grain - 1) / grain);
-    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * TILE * 8 : 0;
+    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * j.tile * 8 : 0;
     if (k->walk == TT_WALK_ROWS && k->row <= SHORT) extra = 2 * k->block * 8; /* see fold_short */
     j.arena_size = (k->arena + extra + 127) / 64 * 64;
-    int64_t need = 0, at;
-    if (k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS)
-        for (int i = 0; i < k->num_folds; i++) need += (k->rows * blocks * k->inner * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
-    if (!(j.arenas = tt_scratch(need + j.num_arenas * j.arena_size))) return false;
-    at = j.num_arenas * j.arena_size;
-    if (need)
-        for (int i = 0; i < k->num_folds; i++) {
-            parts[i] = j.arenas + at;
-            at += (k->rows * blocks * k->inner * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
-        }
+    int64_t need = j.num_arenas * j.arena_size, at[TT_FUSE_KERNEL_NODES];
+    for (int i = 0; i < k->num_folds; i++) {
+        at[i] = need;
+        need += (num_parts(k, &k->folds[i]) * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
+    }
+    if (!(j.arenas = tt_scratch(need))) return false;
+    for (int i = 0; i < k->num_folds; i++) parts[i] = j.arenas + at[i];
     tt_parallel(units, grain, range, &j);
-    if (need) deliver(&j);
+    deliver(&j);
     tt_scratch_free(j.arenas);
     return true;
 }

@@ -3,6 +3,7 @@
  * Whatever the form (x[i, :, mask], gather, index_add, ...), it comes to this: a table of elements with strides, a list
  * of byte offsets into it, and dense rows (tt_moves). All offsets are computed and checked before the first element
  * moves. */
+#include "../cuda/cuda.h"
 #include "index.h"
 #include "api/index.h"
 #include <string.h>
@@ -18,8 +19,10 @@ enum rule {
 typedef struct {
     int ndim;
     int64_t shape[TT_MAX_NDIM];
-    int64_t *offsets; /* scratch, to be freed */
+    int64_t *offsets; /* scratch, to be freed; NULL on a device, whose kernels compute them from `where` */
     tt_moves moves;
+    tt_indexed view;
+    tt_index_where where;
 } plan;
 
 /* The index tensors' common shape into plan->shape from `ndim` on; its numel, or -1. */
@@ -110,77 +113,106 @@ static const int64_t *index_values(tt_array *index, int ndim, int64_t *shape, tt
     return (const int64_t *)(*copy)->data;
 }
 
+/* An index tensor is on the device of what it indexes, or on the CPU. */
+static bool ready_index(tt_array *index) {
+    if (index->storage->device == tt_device) return tt_ready(index) || tt_decline();
+    if (index->storage->device) {
+        tt_fail(TT_RUNTIME_ERROR, "indices should be either on cpu or on the same device as the indexed tensor, got an index "
+                "on cuda:%d for a tensor on %s", index->storage->device - 1, tt_device ? "another device" : "cpu");
+        return false;
+    }
+    return tt_ready_here(index) || tt_decline();
+}
+
 static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_array *const *indices, int rule) {
-    tt_indexed v;
-    if (!tt_resolve_index(&v, a, n, code)) return false;
-    for (int k = 0; k < v.n; k++)
-        if (!tt_ready(indices[k])) return tt_decline();
-    int first = v.dim[0], from, count;
+    tt_indexed *v = &pl->view;
+    if (!tt_resolve_index(v, a, n, code)) return false;
+    for (int k = 0; k < v->n; k++)
+        if (!ready_index(indices[k])) return false;
+    int first = v->dim[0], from, count;
     bool adjoin = true;
-    for (int k = 1; k < v.n; k++) adjoin &= v.dim[k] == v.dim[k - 1] + v.span[k - 1];
+    for (int k = 1; k < v->n; k++) adjoin &= v->dim[k] == v->dim[k - 1] + v->span[k - 1];
     if (!adjoin) first = 0;
     bool taken[TT_MAX_NDIM] = {false};
-    for (int k = 0; k < v.n; k++)
-        for (int d = 0; d < v.span[k]; d++) taken[v.dim[k] + d] = true;
+    for (int k = 0; k < v->n; k++)
+        for (int d = 0; d < v->span[k]; d++) taken[v->dim[k] + d] = true;
     int64_t size = tt_itemsizes[a->dtype];
     tt_moves *j = &pl->moves;
-    *j = (tt_moves){.table = a->data + v.start * size, .npre = 1, .npost = 1};
+    *j = (tt_moves){.table = a->data + v->start * size, .npre = 1, .npost = 1};
     pl->ndim = 0;
     pl->offsets = NULL;
     for (int d = 0; d < first; d++) {
-        pl->shape[pl->ndim++] = v.shape[d];
-        j->npre *= v.shape[d];
-        tt_merge_dim(&j->pre, j->pre_shape, j->pre_strides, v.shape[d], v.strides[d] * size);
+        pl->shape[pl->ndim++] = v->shape[d];
+        j->npre *= v->shape[d];
+        tt_merge_dim(&j->pre, j->pre_shape, j->pre_strides, v->shape[d], v->strides[d] * size);
     }
     from = pl->ndim;
-    if ((j->m = broadcast(pl, v.n, indices)) < 0) return false;
+    if ((j->m = broadcast(pl, v->n, indices)) < 0) return false;
     count = pl->ndim - from;
-    for (int d = first; d < v.ndim; d++) {
+    for (int d = first; d < v->ndim; d++) {
         if (taken[d]) continue;
         if (pl->ndim == TT_MAX_NDIM)
             return tt_fail(TT_RUNTIME_ERROR, "an array has at most %d dimensions, and this index makes more", TT_MAX_NDIM);
-        pl->shape[pl->ndim++] = v.shape[d];
-        j->npost *= v.shape[d];
-        tt_merge_dim(&j->post, j->post_shape, j->post_strides, v.shape[d], v.strides[d] * size);
+        pl->shape[pl->ndim++] = v->shape[d];
+        j->npost *= v->shape[d];
+        tt_merge_dim(&j->post, j->post_shape, j->post_strides, v->shape[d], v->strides[d] * size);
     }
     if (tt_numel(pl->ndim, pl->shape) < 0) return false;
+    if (tt_device) {
+        pl->where = (tt_index_where){.rule = rule, .n = v->n, .ndim = count, .shape = pl->shape + from, .indices = indices,
+                                     .view = v};
+        return true;
+    }
     if (!(pl->offsets = tt_scratch((j->m ? j->m : 1) * (int64_t)sizeof(int64_t)))) return false;
     memset(pl->offsets, 0, (size_t)j->m * sizeof(int64_t));
     j->offsets = pl->offsets;
     bool good = true;
-    for (int k = 0; good && k < v.n; k++) {
+    for (int k = 0; good && k < v->n; k++) {
         tt_array *copy;
         const int64_t *values = index_values(indices[k], count, pl->shape + from, &copy);
-        good = values && add_offsets(pl->offsets, values, j->m, &v, k, size, rule);
+        good = values && add_offsets(pl->offsets, values, j->m, v, k, size, rule);
         if (copy && values) tt_free(copy);
     }
     if (!good) tt_scratch_free(pl->offsets);
     return good;
 }
 
+/* The moves of a plan, on whichever device. */
+static bool run_moves(tt_moves *j, const tt_index_where *where, int dtype, int rows_dtype, int how) {
+    if (tt_device) return tt_cuda_move_indexed(j, where, dtype, rows_dtype, how);
+    tt_run_moves(j, dtype, how);
+    return true;
+}
+
 tt_array *tt_index_get(tt_array *a, int n, int64_t *code, tt_array **indices, int rule) {
     plan pl;
+    TT_ON_DEVICE(NULL, "index", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!make_plan(&pl, a, n, code, indices, rule)) return NULL;
     tt_array *out = tt_empty(a->dtype, pl.ndim, pl.shape);
     if (out) {
         pl.moves.rows = out->data;
         pl.moves.row_step = tt_itemsizes[a->dtype];
-        tt_run_moves(&pl.moves, a->dtype, TT_MOVE_GET);
+        if (!run_moves(&pl.moves, &pl.where, a->dtype, a->dtype, TT_MOVE_GET)) {
+            tt_free(out);
+            out = NULL;
+        }
     }
     tt_scratch_free(pl.offsets);
     return out;
 }
 
 /* `values` as dense rows of a shape and dtype: itself, a copy in *copy, or one element (*step = 0). NULL on failure. */
-static char *dense_rows(tt_array *values, const tt_array *a, int ndim, int64_t *shape, tt_array **copy, int64_t *step) {
+static char *dense_rows(tt_array *values, const tt_array *a, int dtype, int ndim, int64_t *shape, tt_array **copy,
+                        int64_t *step) {
     bool one = values->numel == 1, same = values->ndim == ndim &&
                memcmp(values->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
     *copy = NULL;
-    *step = one ? 0 : tt_itemsizes[a->dtype];
-    if (values->dtype == a->dtype && (one || (same && values->flags & TT_FLAG_CONTIGUOUS)) && !tt_overlaps(values, a))
+    *step = one ? 0 : tt_itemsizes[dtype];
+    if (values->dtype == dtype && (one || (same && values->flags & TT_FLAG_CONTIGUOUS)) && !tt_overlaps(values, a) &&
+        values->storage->device == tt_device)
         return values->data;
-    *copy = one ? tt_empty(a->dtype, values->ndim, values->shape) : tt_empty(a->dtype, ndim, shape);
+    *copy = one ? tt_empty(dtype, values->ndim, values->shape) : tt_empty(dtype, ndim, shape);
     if (*copy && tt_copy_now(*copy, values) == 0) return (*copy)->data;
     if (*copy) tt_free(*copy);
     *copy = NULL;
@@ -200,7 +232,19 @@ static bool broadcasts(const tt_array *values, int ndim, const int64_t *shape) {
     return fits;
 }
 
-/* A half type's updates are made in a float32 copy of the table, so that sums are rounded once. */
+/* What is written: of the device, or one element of the CPU's. */
+static bool ready_values(const char *op, tt_array *values) {
+    bool number = tt_device && values->ndim == 0 && !values->storage->device;
+    if (number) return tt_ready_here(values) || tt_decline();
+    return tt_same_device(op, values) && (tt_ready(values) || tt_decline());
+}
+
+/* A half type's updates are made in a float32 copy of the table, so that sums are rounded once. On a device that is done
+ * in registers; values of another dtype come as float32 too. */
+static int rows_dtype(const tt_array *a, const tt_array *values, int mode) {
+    return mode != TT_MOVE_PUT && tt_is_half(a->dtype) && values->dtype != a->dtype ? TT_F32 : a->dtype;
+}
+
 static tt_array *widened(tt_array *a) {
     tt_array *wide = tt_empty(TT_F32, a->ndim, a->shape);
     if (wide && tt_copy_now(wide, a) < 0) {
@@ -221,13 +265,10 @@ static int narrow(tt_array *a, tt_array *wide, int status, int writer) {
 int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array *values, int mode, int rule,
                  int writer) {
     plan pl;
-    int status = -1;
-    if ((a->flags & TT_SLOW) || !tt_ready(values)) {
-        tt_decline();
-        return -1;
-    }
-    if (!tt_writable("index_put_", a)) return -1;
-    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype)) {
+    int status = -1, given;
+    TT_ON_DEVICE(-1, "index_put_", 1, &a);
+    if (!ready_values("index_put_", values) || !tt_writable("index_put_", a)) return -1;
+    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype) && !tt_device) {
         tt_array *wide = widened(a);
         return wide ? narrow(a, wide, tt_index_put(wide, n, code, indices, values, mode, rule, -1), writer) : -1;
     }
@@ -240,8 +281,10 @@ int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array
         memmove(flat.strides, flat.strides + extra, sizeof(int64_t) * (size_t)pl.ndim);
         flat.ndim = pl.ndim;
     }
-    if (!(pl.moves.rows = dense_rows(&flat, a, pl.ndim, pl.shape, &copy, &pl.moves.row_step))) goto done;
-    tt_run_moves(&pl.moves, a->dtype, mode);
+    given = rows_dtype(a, values, mode);
+    if (!(pl.moves.rows = dense_rows(&flat, a, given, pl.ndim, pl.shape, &copy, &pl.moves.row_step)) ||
+        !run_moves(&pl.moves, &pl.where, a->dtype, given, mode))
+        goto done;
     if (writer >= 0) tt_bump_version(a, writer);
     status = 0;
 done:
@@ -301,56 +344,79 @@ static bool index_fits(const char *op, const tt_array *index, const tt_array *a,
     return true;
 }
 
+/* The same for a device: one index tensor along `dim`, and the steps of the other dimensions. */
+static void own_positions(plan *pl, const tt_array *a, int dim, tt_array **index) {
+    pl->view = (tt_indexed){.n = 1, .span = {1}, .source = {dim}, .shape = {a->ndim ? a->shape[dim] : 1},
+                            .strides = {a->ndim ? a->strides[dim] : 0}};
+    for (int d = 0; d < (*index)->ndim; d++) pl->shape[d] = d == dim || d >= a->ndim ? 0 : a->strides[d];
+    pl->where = (tt_index_where){.rule = RULE_STRICT, .n = 1, .ndim = (*index)->ndim, .shape = (*index)->shape,
+                                 .steps = pl->shape, .indices = index, .view = &pl->view};
+}
+
+/* The plan of a gather or scatter. False: an error. */
+static bool own_plan(plan *pl, const tt_array *a, int dim, tt_array **index) {
+    pl->moves = (tt_moves){.table = a->data, .m = (*index)->numel, .npre = 1, .npost = 1};
+    pl->offsets = NULL;
+    if (tt_device) own_positions(pl, a, dim, index);
+    else if (!(pl->offsets = own_offsets(a, dim, *index))) return false;
+    pl->moves.offsets = pl->offsets;
+    return true;
+}
+
 tt_array *tt_gather(tt_array *a, int dim, tt_array *index) {
+    plan pl;
+    TT_ON_DEVICE(NULL, "gather", 2, ((tt_array *[]){a, index}));
     if (!tt_ready(a) || !tt_ready(index)) return tt_decline();
-    if (index->numel && !index_fits("gather()", index, a, dim, "input")) return NULL;
-    tt_moves moves = {.table = a->data, .m = index->numel, .npre = 1, .npost = 1,
-                      .row_step = tt_itemsizes[a->dtype]};
-    int64_t *offsets = index->numel ? own_offsets(a, dim, index) : NULL;
-    if (index->numel && !offsets) return NULL;
+    if (!index->numel) return tt_empty(a->dtype, index->ndim, index->shape);
+    if (!index_fits("gather()", index, a, dim, "input") || !own_plan(&pl, a, dim, &index)) return NULL;
     tt_array *out = tt_empty(a->dtype, index->ndim, index->shape);
     if (out) {
-        moves.offsets = offsets;
-        moves.rows = out->data;
-        tt_run_moves(&moves, a->dtype, TT_MOVE_GET);
+        pl.moves.rows = out->data;
+        pl.moves.row_step = tt_itemsizes[a->dtype];
+        if (!run_moves(&pl.moves, &pl.where, a->dtype, a->dtype, TT_MOVE_GET)) {
+            tt_free(out);
+            out = NULL;
+        }
     }
-    tt_scratch_free(offsets);
+    tt_scratch_free(pl.offsets);
     return out;
 }
 
 int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, int writer) {
-    int status = -1;
+    plan pl;
+    int status = -1, given = rows_dtype(a, src, mode);
     tt_array *copy = NULL;
-    int64_t *offsets = NULL;
-    if ((a->flags & TT_SLOW) || !tt_ready(index) || !tt_ready(src)) {
+    TT_ON_DEVICE(-1, "scatter", 2, ((tt_array *[]){a, index}));
+    if ((a->flags & TT_SLOW && !tt_device) || !tt_ready(index)) {
         tt_decline();
         return -1;
     }
     bool number = src->flags & TT_FLAG_WEAK;
-    if (!tt_writable("scatter", a)) return -1;
-    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype)) {
+    if (!ready_values("scatter", src) || !tt_writable("scatter", a)) return -1;
+    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype) && !tt_device) {
         tt_array *wide = widened(a);
         return wide ? narrow(a, wide, tt_scatter(wide, dim, index, src, mode, -1), writer) : -1;
     }
+    pl.offsets = NULL;
     if (index->numel) {
         if (!index_fits("scatter()", index, a, dim, "self") ||
-            (!number && !index_fits("scatter()", index, src, -1, "src")) || !(offsets = own_offsets(a, dim, index)))
+            (!number && !index_fits("scatter()", index, src, -1, "src")) || !own_plan(&pl, a, dim, &index))
             return -1;
-        tt_moves moves = {.table = a->data, .offsets = offsets, .m = index->numel, .npre = 1, .npost = 1};
         tt_array part = *src; /* of src, what stands under index */
         if (!number && part.ndim) {
             part.numel = index->numel;
             memcpy(part.shape, index->shape, sizeof(int64_t) * (size_t)index->ndim);
             tt_update_flags(&part);
         }
-        if (!(moves.rows = dense_rows(&part, a, index->ndim, index->shape, &copy, &moves.row_step))) goto done;
-        tt_run_moves(&moves, a->dtype, mode);
+        if (!(pl.moves.rows = dense_rows(&part, a, given, index->ndim, index->shape, &copy, &pl.moves.row_step)) ||
+            !run_moves(&pl.moves, &pl.where, a->dtype, given, mode))
+            goto done;
     }
     if (writer >= 0) tt_bump_version(a, writer);
     status = 0;
 done:
     if (copy) tt_free(copy);
-    tt_scratch_free(offsets);
+    tt_scratch_free(pl.offsets);
     return status;
 }
 
@@ -373,11 +439,27 @@ static bool distinct(int ndim, const int64_t *shape, const int64_t *strides) {
     return true;
 }
 
+/* All that a's strides reach, between too. */
+static bool copy_storage(tt_array *out, tt_array *a) {
+    int64_t n = out->storage->nbytes / tt_itemsizes[a->dtype];
+    if (!n) return true;
+    if (!tt_device) {
+        memcpy(out->data, a->data, (size_t)out->storage->nbytes);
+        return true;
+    }
+    tt_array to = {.storage = out->storage, .data = out->data, .numel = n, .ndim = 1, .dtype = a->dtype, .shape = {n},
+                   .strides = {1}, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_DEVICE}, from = to;
+    from.storage = a->storage;
+    from.data = a->data;
+    return tt_copy_now(&to, &from) == 0;
+}
+
 /* A copy of a, with its strides, and in it src in place of the view of that shape, strides and start (in elements from
  * the first). Where the view shows an element several times, it gets the sum: so this is also how the gradient of a
  * strided view is formed. */
 tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shape, int64_t *strides, int64_t start) {
     char have[TT_SHAPE_TEXT], want[TT_SHAPE_TEXT];
+    TT_ON_DEVICE(NULL, "as_strided_scatter", 2, ((tt_array *[]){a, src}));
     if (!tt_current(a) || !tt_current(src)) return tt_decline();
     if (src->ndim != ndim || memcmp(src->shape, shape, sizeof(int64_t) * (size_t)ndim) != 0)
         return tt_fail(TT_RUNTIME_ERROR, "as_strided_scatter: expected src to have a size equal to the slice of self. "
@@ -386,7 +468,7 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
     tt_array *out = tt_empty_strided(a->dtype, a->ndim, a->shape, a->strides), *part = NULL, *copy = NULL;
     if (!out) return NULL;
     bool plain = distinct(ndim, shape, strides);
-    int64_t *offsets = NULL, item = tt_itemsizes[a->dtype], step, counter[TT_MAX_NDIM] = {0}, at = 0, zero = 0;
+    int64_t *offsets = NULL, item = tt_itemsizes[a->dtype], step, counter[TT_MAX_NDIM] = {0}, at = 0;
     if (!(part = tt_view(out, ndim, shape, strides, start))) goto failed;
     if (TT_RECORDING && plain && out->numel * item == out->storage->nbytes && tt_record_copy(out, a) &&
         (!part->numel || tt_record_copy(part, src))) {
@@ -397,12 +479,12 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
         tt_decline();
         goto failed;
     }
-    if (out->storage->nbytes) memcpy(out->data, a->data, (size_t)out->storage->nbytes);
+    if (!copy_storage(out, a)) goto failed;
     if (part->numel && plain) {
         if (tt_copy_now(part, src) < 0) goto failed;
     } else if (part->numel) {
-        if (!(offsets = tt_scratch(part->numel * (int64_t)sizeof(int64_t)))) goto failed;
-        for (int64_t i = 0; i < part->numel; i++) {
+        if (!tt_device && !(offsets = tt_scratch(part->numel * (int64_t)sizeof(int64_t)))) goto failed;
+        for (int64_t i = 0; offsets && i < part->numel; i++) {
             offsets[i] = at;
             for (int d = ndim - 1; d >= 0; d--) {
                 at += strides[d] * item;
@@ -411,12 +493,16 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
                 counter[d] = 0;
             }
         }
-        tt_moves moves = {.table = part->data, .offsets = offsets, .m = part->numel, .npre = 1, .npost = 1,
-                          .rows = (char *)&zero};
-        tt_run_moves(&moves, a->dtype, TT_MOVE_PUT);
-        if (!(moves.rows = dense_rows(src, out, ndim, shape, &copy, &step))) goto failed;
+        tt_moves moves = {.table = part->data, .offsets = offsets, .m = part->numel, .npre = 1, .npost = 1};
+        tt_index_where where = {.ndim = ndim, .shape = shape, .steps = strides};
+        tt_array *nought = tt_full_now(a->dtype, 0, NULL, TT_KIND_INT, 0, 0);
+        if (!nought) goto failed;
+        moves.rows = nought->data;
+        bool good = run_moves(&moves, &where, a->dtype, a->dtype, TT_MOVE_PUT);
+        tt_free(nought);
+        if (!good || !(moves.rows = dense_rows(src, out, a->dtype, ndim, shape, &copy, &step))) goto failed;
         moves.row_step = step;
-        tt_run_moves(&moves, a->dtype, TT_MOVE_ADD);
+        if (!run_moves(&moves, &where, a->dtype, a->dtype, TT_MOVE_ADD)) goto failed;
     }
     tt_scratch_free(offsets);
     if (copy) tt_free(copy);
@@ -424,6 +510,7 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
     return out;
 failed:
     tt_scratch_free(offsets);
+    if (copy) tt_free(copy);
     if (part) tt_free(part);
     tt_free(out);
     return NULL;

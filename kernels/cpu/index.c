@@ -85,30 +85,7 @@ bool tt_resolve_index(tt_indexed *v, const tt_array *a, int n, const int64_t *co
     return true;
 }
 
-static tt_array *show(tt_array *a, const tt_indexed *v) {
-    tt_array *b = tt_array_new();
-    if (!b) return NULL;
-    b->storage = a->storage;
-    b->data = a->data + v->start * tt_itemsizes[a->dtype];
-    b->ndim = v->ndim;
-    b->dtype = a->dtype;
-    b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY | TT_FLAG_INFERENCE);
-    b->numel = 1;
-    for (int d = 0; d < v->ndim; d++) b->numel *= v->shape[d];
-    memcpy(b->shape, v->shape, sizeof(int64_t) * (size_t)v->ndim);
-    memcpy(b->strides, v->strides, sizeof(int64_t) * (size_t)v->ndim);
-    tt_update_flags(b);
-    tt_storage_ref(b->storage);
-    return b;
-}
-
-/* A view that Python tracks: up to date with its storage (autograd/views.py). */
-static tt_array *tracked(tt_array *view) {
-    if (!view) return NULL;
-    view->flags |= TT_FLAG_VIEW;
-    view->seen_version = view->storage->version;
-    return view;
-}
+static tt_array *show(tt_array *a, const tt_indexed *v) { return tt_show(a, v->ndim, v->shape, v->strides, v->start); }
 
 /* a[i], without the parsing. */
 tt_array *tt_index_int(tt_array *a, int64_t i) {
@@ -121,12 +98,17 @@ tt_array *tt_index_int(tt_array *a, int64_t i) {
     v.ndim = a->ndim - 1;
     memcpy(v.shape, a->shape + 1, sizeof(int64_t) * (size_t)v.ndim);
     memcpy(v.strides, a->strides + 1, sizeof(int64_t) * (size_t)v.ndim);
-    return tracked(show(a, &v));
+    return tt_track(a, show(a, &v));
+}
+
+/* a[start:stop], likewise. */
+tt_array *tt_index_slice(tt_array *a, int64_t start, int64_t stop) {
+    return tt_index_view(a, 1, (int64_t[]){TT_SLICE, start, stop, NO_END});
 }
 
 tt_array *tt_index_view(tt_array *a, int n, int64_t *code) {
     tt_indexed v;
-    return tt_resolve_index(&v, a, n, code) ? tracked(show(a, &v)) : NULL;
+    return tt_resolve_index(&v, a, n, code) ? tt_track(a, show(a, &v)) : NULL;
 }
 
 /* Writes src into the view of the fresh array `whole`, which it gives back, or frees. */
@@ -152,12 +134,20 @@ static tt_array *with_part(tt_array *whole, tt_array *src, int n, const int64_t 
 
 /* A copy of a with src in place of one of its views. */
 tt_array *tt_index_view_scatter(tt_array *a, tt_array *src, int n, int64_t *code) {
+    TT_ON_DEVICE(NULL, "slice_scatter", 2, ((tt_array *[]){a, src}));
     if (!tt_current(a) || !tt_current(src)) return tt_decline();
     return with_part(tt_clone(a), src, n, code);
 }
 
 /* Zeros of a shape with g in one of their views. */
 tt_array *tt_index_view_backward(tt_array *g, int ndim, int64_t *shape, int n, int64_t *code) {
+    TT_ON_DEVICE(NULL, "slice_backward", 1, &g);
     if (!tt_current(g)) return tt_decline();
     return with_part(tt_full(g->dtype, ndim, shape, TT_KIND_INT, 0, 0), g, n, code);
+}
+
+/* Zeros of a's dtype, where a is. */
+tt_array *tt_nought(tt_array *a, int ndim, int64_t *shape) {
+    TT_ON_DEVICE(NULL, "zeros", 1, &a);
+    return tt_full(a->dtype, ndim, shape, TT_KIND_INT, 0, 0);
 }

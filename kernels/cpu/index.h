@@ -5,7 +5,7 @@
 enum { TT_AT, TT_SLICE, TT_NEW, TT_REST, TT_INDEX, TT_KEEP };
 
 /* An index applied as far as it makes a view; what is left are its TT_INDEX parts. */
-typedef struct {
+typedef struct tt_indexed {
     int ndim, n;
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
     int64_t start;                                      /* in elements, from the first of the array */
@@ -23,7 +23,7 @@ enum { TT_MOVE_PUT, TT_MOVE_ADD, TT_MOVE_MUL, TT_MOVE_MAX, TT_MOVE_MIN, TT_MOVE_
 
 /* For each leading position p (a dimension before the indexed ones), each of m offsets and each trailing position q,
  * one element moves between table[p, offset, q] and rows[p, m, q]. */
-typedef struct {
+typedef struct tt_moves {
     char *table, *rows;
     const int64_t *offsets; /* m of them, in bytes */
     int64_t m, npre, npost;

@@ -1,11 +1,12 @@
 /* Joining arrays: one allocation, then a copy into the view where each of them goes. */
+#include "../cuda/cuda.h"
 #include "api/join.h"
-#include "tt.h"
 #include <string.h>
 
 tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
     const char *op = stack ? "stack" : "cat";
     char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
+    TT_ON_DEVICE(NULL, op, n, in);
     if (n < 1) return tt_fail(TT_RUNTIME_ERROR, "%s: expected a non-empty list of Tensors", op);
     int64_t shape[TT_MAX_NDIM], start = 0;
     int ndim = in[0]->ndim + (stack ? 1 : 0);
@@ -30,6 +31,11 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
     }
     tt_array *out = tt_empty(dtype, ndim, shape);
     if (!out) return NULL;
+    if (tt_device && tt_cuda_joins(out, n, in)) {
+        if (tt_cuda_join(out, n, in, dim, stack)) return out;
+        tt_free(out);
+        return NULL;
+    }
     tt_array part = *out;
     for (int k = 0; k < n; k++) {
         part.shape[dim] = stack ? 1 : in[k]->shape[dim];

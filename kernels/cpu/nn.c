@@ -1,5 +1,6 @@
 /* softmax, normalisation and classification losses: one call each, rows shared out over the threads. Operands that are
  * not contiguous, or of a half type, are copied (as float32) first. */
+#include "../cuda/cuda.h"
 #include "nn.h"
 #include "reduce.h"
 #include "simd.h"
@@ -80,7 +81,52 @@ static void softmax_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
+static tt_array *step(tt_array *made, tt_array **all, int *n) {
+    if (made) all[(*n)++] = made;
+    return made;
+}
+
+static tt_array *as_dtype(tt_array *a, int dtype) { return a->dtype == dtype ? tt_alias(a) : tt_cast(a, dtype); }
+
+/* The same as elementwise operators and reductions, for a few rows that are too long for a thread block. */
+static tt_array *softmax_by_parts(tt_array *a, tt_array *y, int dim, bool log) {
+    int dtype = tt_compute_dtype(a->dtype), n = 0, sum = tt_reduce_code("sum");
+    tt_array *made[8], *out = NULL, *x = step(as_dtype(a, dtype), made, &n);
+    if (x && y) {
+        tt_array *z = step(as_dtype(y, dtype), made, &n);
+        tt_array *e = z ? step(log ? tt_unary(TT_OP_exp, z) : tt_binary(TT_OP_mul, x, z), made, &n) : NULL;
+        tt_array *s = e ? step(tt_reduce(sum, log ? x : e, 1, dim, 1, -1), made, &n) : NULL;
+        tt_array *d = s ? step(log ? tt_binary(TT_OP_mul, e, s) : tt_binary(TT_OP_sub, x, s), made, &n) : NULL;
+        if (d) out = log ? tt_binary(TT_OP_sub, x, d) : tt_binary(TT_OP_mul, z, d);
+    } else if (x) {
+        tt_array *top = step(tt_reduce(tt_reduce_code("amax"), x, 1, dim, 1, -1), made, &n);
+        tt_array *d = top ? step(tt_binary(TT_OP_sub, x, top), made, &n) : NULL;
+        tt_array *e = d ? step(tt_unary(TT_OP_exp, d), made, &n) : NULL;
+        tt_array *s = e ? step(tt_reduce(sum, e, 1, dim, 1, -1), made, &n) : NULL;
+        tt_array *last = s ? step(tt_unary(log ? TT_OP_log : TT_OP_reciprocal, s), made, &n) : NULL;
+        if (last) out = log ? tt_binary(TT_OP_sub, d, last) : tt_binary(TT_OP_mul, e, last);
+    }
+    while (n) tt_free(made[--n]);
+    return finish(out, a->dtype);
+}
+
+/* On a device half types need no copy: kernels read and write them. */
+static tt_array *softmax_on_device(tt_array *a, tt_array *y, int64_t n, int64_t inner, int dim, bool log) {
+    plain p[2] = {{0}};
+    tt_array *out = NULL;
+    if (inner == 1 && a->numel && !tt_cuda_rows_fit(a->numel / n, n)) return softmax_by_parts(a, y, dim, log);
+    if (take(&p[0], a, a->dtype) && take(&p[1], y, a->dtype) && (out = tt_empty(a->dtype, a->ndim, a->shape)) && out->numel &&
+        !(inner == 1 ? tt_cuda_softmax(out, p[0].array, p[1].array, n, log)
+                     : tt_cuda_softmax_columns(out, p[0].array, p[1].array, n, inner, log))) {
+        tt_free(out);
+        out = NULL;
+    }
+    done(p, 2);
+    return out;
+}
+
 static tt_array *softmax(const char *op, tt_array *a, tt_array *y, int dim, int log) {
+    TT_ON_DEVICE(NULL, op, 2, ((tt_array *[]){a, y}));
     if (!tt_current(a) || (y && !tt_current(y))) return tt_decline();
     int nd = a->ndim ? a->ndim : 1, dtype = tt_compute_dtype(a->dtype);
     if (dim < -nd || dim >= nd)
@@ -96,6 +142,7 @@ static tt_array *softmax(const char *op, tt_array *a, tt_array *y, int dim, int 
     tt_array *out = NULL;
     if (tt_worth_recording(a) && inner == 1 && n >= SHORT && (out = tt_record_softmax(a, y, dim, log))) return out;
     if (!tt_ready(a) || (y && !tt_ready(y))) return tt_decline();
+    if (tt_device) return softmax_on_device(a, y, n, inner, dim, log);
     if (take(&p[0], a, dtype) && take(&p[1], y, dtype) && (out = tt_empty(dtype, a->ndim, a->shape)) && out->numel) {
         softmax_job j = {loops_of(dtype), out->data, data_of(&p[0]), data_of(&p[1]), n, inner,
                          (inner + TT_NN_COLUMNS - 1) / TT_NN_COLUMNS, tt_itemsizes[dtype], log};

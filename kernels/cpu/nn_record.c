@@ -20,6 +20,7 @@
 /* One operator's recording under way. Its temporaries are let go of at the end: nobody can see them then, and they
  * need no memory. What fails makes all that follows fail. */
 typedef struct {
+    tt_trace *trace;
     int dtype; /* computed in */
     int64_t mask, n; /* the dimensions of a row, and its elements */
     int64_t shape[TT_MAX_NDIM]; /* of what there is one of for each row */
@@ -35,12 +36,13 @@ bool tt_worth_recording(const tt_array *a) {
 }
 
 static recipe begin(const tt_array *a, int64_t mask) {
-    recipe r = {.dtype = tt_compute_dtype(a->dtype), .mask = mask, .n = 1};
+    recipe r = {.trace = tt_recorder, .dtype = tt_compute_dtype(a->dtype), .mask = mask, .n = 1};
     for (int d = 0; d < a->ndim; d++) {
         bool in_row = mask >> d & 1;
         if (in_row) r.n *= a->shape[d];
         r.shape[d] = in_row ? 1 : a->shape[d];
     }
+    r.trace->recipe = 1;
     return r;
 }
 
@@ -52,6 +54,7 @@ static tt_array *temporary(recipe *r, tt_array *a) {
 
 /* The result, unless something failed. */
 static tt_array *end(recipe *r, tt_array *out) {
+    r->trace->recipe = 0;
     for (int k = 0; k < r->num_made; k++) tt_free(r->made[k]);
     if (!r->failed) return out;
     if (out) tt_free(out);
@@ -93,7 +96,7 @@ static tt_array *rows_of(recipe *r, tt_array *a) {
 tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log) {
     recipe r = begin(a, (int64_t)1 << dim);
     tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
-    if (!out) return NULL;
+    r.failed = !out;
     if (y && log) {
         a = rows_of(&r, a);
         tt_array *sum = fold(&r, TT_RED_SUM, a, NULL), *e = apply(&r, TT_OP_exp, NULL, y, NULL);

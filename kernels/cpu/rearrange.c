@@ -1,4 +1,5 @@
 /* The same elements in other places: flip, roll; and matrices with a triangle zeroed. */
+#include "../cuda/cuda.h"
 #include "fuse.h"
 #include "api/index.h"
 #include <string.h>
@@ -57,11 +58,24 @@ static void reverse_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* `out`, or where it could not be filled, NULL. */
+static tt_array *arranged(tt_array *out, bool done) {
+    if (done) return out;
+    tt_free(out);
+    return NULL;
+}
+
 /* `dims` are distinct and in range. */
 tt_array *tt_flip(tt_array *a, int n, int64_t *dims) {
+    TT_ON_DEVICE(NULL, "flip", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     tt_array *out = tt_empty_like(a, a->dtype);
     if (!out || !a->numel) return out;
+    if (tt_device) {
+        bool flipped[TT_MAX_NDIM] = {false};
+        for (int k = 0; k < n; k++) flipped[dims[k]] = true;
+        return arranged(out, tt_cuda_rearrange(out, a, flipped, NULL));
+    }
     flip f = {.ndim = a->ndim, .size = tt_itemsizes[a->dtype], .start = a->data, .out = out->data};
     memcpy(f.shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
     byte_strides(a, f.from);
@@ -82,6 +96,7 @@ tt_array *tt_flip(tt_array *a, int n, int64_t *dims) {
 tt_array *tt_roll(tt_array *a, int n, int64_t *shifts, int64_t *dims) {
     int64_t from[TT_MAX_NDIM], to[TT_MAX_NDIM], shift[TT_MAX_NDIM] = {0};
     int rolling[TT_MAX_NDIM], m = 0;
+    TT_ON_DEVICE(NULL, "roll", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
     if (!out || !a->numel) return out;
@@ -89,6 +104,7 @@ tt_array *tt_roll(tt_array *a, int n, int64_t *shifts, int64_t *dims) {
         int64_t size = a->shape[dims[k]], s = (shifts[k] % size + size) % size;
         shift[dims[k]] = (shift[dims[k]] + s) % size;
     }
+    if (tt_device) return arranged(out, tt_cuda_rearrange(out, a, NULL, shift));
     for (int d = 0; d < a->ndim; d++)
         if (shift[d]) rolling[m++] = d;
     byte_strides(a, from);
@@ -137,10 +153,12 @@ static void zero_rows(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static void zero_triangle(tt_array *a, int64_t diagonal, int below) {
+static bool zero_triangle(tt_array *a, int64_t diagonal, int below) {
     triangle t = {a, diagonal, below};
     int64_t columns = a->shape[a->ndim - 1];
+    if (tt_device) return !a->numel || tt_cuda_zero_triangle(a, diagonal, below);
     if (a->numel) tt_parallel(a->numel / columns, columns > 32768 ? 1 : 32768 / columns, zero_rows, &t);
+    return true;
 }
 
 /* Fused mode: where(mask, a, 0), the mask one matrix of bools. */
@@ -158,10 +176,7 @@ static bool record_triangle(tt_array *a, int64_t diagonal, int below) {
 /* Zeroes what lies below the diagonal (below: triu), or above it (tril), in every matrix of a. */
 int tt_zero_triangle(tt_array *a, int64_t diagonal, int below, int writer) {
     const char *name = below ? "triu" : "tril";
-    if (a->flags & TT_SLOW) {
-        tt_decline();
-        return -1;
-    }
+    TT_ON_DEVICE(-1, name, 1, &a);
     if (a->ndim < 2) {
         tt_fail(TT_RUNTIME_ERROR, "%s: input tensor must have at least 2 dimensions, got %d", name, a->ndim);
         return -1;
@@ -171,8 +186,7 @@ int tt_zero_triangle(tt_array *a, int64_t diagonal, int below, int writer) {
     if (diagonal > most) diagonal = most;
     if (diagonal < -most - 1) diagonal = -most - 1;
     if (!TT_RECORDING || !record_triangle(a, diagonal, below)) {
-        if (!tt_writable(name, a)) return -1;
-        zero_triangle(a, diagonal, below);
+        if (!tt_writable(name, a) || !zero_triangle(a, diagonal, below)) return -1;
     }
     if (writer >= 0) tt_bump_version(a, writer);
     return 0;

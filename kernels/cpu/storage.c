@@ -4,8 +4,8 @@
  * 1 KiB, then four steps per power of two, so at most a fifth is lost. Small classes have a free list per thread (no
  * lock in the hot path), the others one list each behind a lock. Blocks of large classes keep their pages: on Linux
  * touching fresh pages costs several times the arithmetic (16M floats: 18 ms against 4). */
-#include "tt.h"
-#include <pthread.h>
+#include "../cuda/cuda.h"
+#include "fork.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -40,6 +40,7 @@ typedef struct {
 static __thread thread_cache cache;
 static __thread bool registered;
 __thread uint16_t tt_thread_flags;
+__thread int tt_device;
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
@@ -117,11 +118,9 @@ static void register_thread(void) {
     registered = true;
 }
 
-static void lock_all(void) { pthread_mutex_lock(&lock); }
-static void unlock_all(void) { pthread_mutex_unlock(&lock); }
-__attribute__((constructor)) static void survive_fork(void) { pthread_atfork(lock_all, unlock_all, unlock_all); }
+void tt_fork_storages(int phase) { tt_fork_lock(&lock, phase); }
 
-tt_storage *tt_storage_new(int64_t nbytes) {
+static tt_storage *host_storage(int64_t nbytes) {
     if (nbytes > (int64_t)1 << 46) goto none;
     int c = class_of(nbytes);
     int64_t bytes = class_bytes(c);
@@ -153,7 +152,8 @@ tt_storage *tt_storage_new(int64_t nbytes) {
     s->version = 0;
     s->refs = 1;
     s->writer = -1;
-    s->size_class = c;
+    s->size_class = (int16_t)c;
+    s->device = 0;
     s->shared = 0;
     s->pending = NULL;
     return s;
@@ -162,6 +162,8 @@ none:
     return tt_fail(TT_OUT_OF_MEMORY, "out of memory: tried to allocate %lld bytes (%lld allocated, %lld reserved)",
                    (long long)nbytes, (long long)stats.allocated, (long long)stats.reserved);
 }
+
+tt_storage *tt_storage_new(int64_t nbytes) { return tt_device ? tt_cuda_storage(nbytes) : host_storage(nbytes); }
 
 void tt_storage_unref(tt_storage *s) {
     /* The usual case, one descriptor on its storage, needs no atomic subtraction: nobody else can take a reference. */
@@ -221,7 +223,7 @@ void tt_free(tt_array *a) {
 }
 
 void *tt_scratch(int64_t nbytes) {
-    tt_storage *s = tt_storage_new(nbytes);
+    tt_storage *s = host_storage(nbytes);
     return s ? s->data : NULL;
 }
 

@@ -3,8 +3,8 @@
  * Work is handed out in chunks by an atomic counter, so that a slow core does not hold up the others; results never
  * depend on who did what. A second thread that wants the pool while it is busy works alone. */
 #define _GNU_SOURCE
+#include "fork.h"
 #include "tt.h"
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -63,7 +63,9 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static void after_fork_in_child(void) { /* the workers did not come along */
+void tt_fork_threads(int phase) {
+    if (phase != TT_FORK_CHILD) return;
+    /* The workers did not come along, nor did whoever has the pool: nothing of the job is needed any more. */
     pthread_mutex_init(&owner, NULL);
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&wake, NULL);
@@ -76,7 +78,6 @@ __attribute__((constructor)) static void start(void) {
     num_threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
     if (num_threads < 1) num_threads = 1;
     if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
-    pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
 int tt_get_num_threads(void) { return num_threads; }

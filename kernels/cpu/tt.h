@@ -17,14 +17,15 @@ enum {
     TT_FLAG_CONTIGUOUS = 1, /* row-major, no gaps */
     TT_FLAG_WEAK = 2,       /* a Python scalar: takes no part in promotion within its category */
     TT_FLAG_VIEW = 4,       /* a tracked view: stale when seen_version != storage->version */
-    TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's */
+    TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's: Note [Devices] */
     TT_FLAG_READONLY = 32,
     TT_FLAG_INFERENCE = 64, /* made in inference mode */
-    TT_SLOW = TT_FLAG_DEVICE,
+    TT_FLAG_CREATION = 7 << 8, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
+    TT_SLOW = TT_FLAG_DEVICE, /* flags that the CPU's kernels cannot work with */
 };
 
 enum { TT_DECLINED, TT_VALUE_ERROR, TT_RUNTIME_ERROR, TT_TYPE_ERROR, TT_INDEX_ERROR, TT_OUT_OF_MEMORY,
-       TT_ZERO_DIVISION };
+       TT_ZERO_DIVISION, TT_PYTHON_ERROR /* an exception of a callback, kept by Python */, TT_NOT_IMPLEMENTED };
 
 typedef struct { uint16_t bits; } tt_f16;
 typedef struct { uint16_t bits; } tt_bf16;
@@ -39,25 +40,52 @@ static inline int tt_kind_of(int dtype) {
 static inline bool tt_is_half(int dtype) { return dtype == TT_F16 || dtype == TT_BF16; }
 /* Half types are computed in float32. */
 static inline int tt_compute_dtype(int dtype) { return tt_is_half(dtype) ? TT_F32 : dtype; }
-/* May the array's elements be looked at, or is that the slow path's affair? Note [Declining] */
+/* Note [Devices]
+ * A storage is on one device: 0 is the CPU, k + 1 is cuda:k. tt_device is where this thread allocates and works; it is
+ * the CPU outside of calls. A function that knows other devices begins with TT_ON_DEVICE, which makes its operands'
+ * device that of the thread until the function returns; its descriptors, shapes, views and allocations are then those of
+ * any device, and where the CPU would run its loops it calls the function of kernels/cuda that launches a kernel
+ * instead. For a function without TT_ON_DEVICE an array of another device is never current: it declines, and no code
+ * that would look at the elements is reached. Memory of a device is never looked at from C, except through
+ * tt_device_read. */
+extern __thread int tt_device;
+/* May the array's elements be used, or is that the slow path's affair? Note [Declining] */
 static inline bool tt_current(const tt_array *a) {
-    return !(a->flags & TT_SLOW) &&
+    return (!(a->flags & TT_SLOW) || a->storage->device == tt_device) &&
            (!(a->flags & TT_FLAG_VIEW) || a->seen_version == a->storage->version);
 }
+static inline void tt_leave_device(int *before) { tt_device = *before; }
+static inline bool tt_elsewhere(int n, tt_array *const *in) {
+    int flags = 0;
+    for (int k = 0; k < n; k++)
+        if (in[k]) flags |= in[k]->flags;
+    return (flags & TT_FLAG_DEVICE) || tt_device;
+}
+/* False and an error where the operands are on several devices; `numbers`: arrays without dimensions on the CPU do not
+ * count. NULL operands are skipped. */
+bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in);
+#define TT_ON_DEVICE_IF(fails, op, numbers, n, in)                                         \
+    __attribute__((cleanup(tt_leave_device), unused)) int tt_device_before = tt_device;    \
+    if (tt_elsewhere(n, in) && !tt_enter_device(op, numbers, n, in)) return fails
+#define TT_ON_DEVICE(fails, op, n, in) TT_ON_DEVICE_IF(fails, op, false, n, in)
 /* ... and are they computed? What is pending is run: Note [Fused mode] in fuse.h. */
 extern __thread bool tt_settle_failed; /* tt_decline then keeps the error that tt_settle left */
 bool tt_settle(const tt_array *a, bool write);
 static inline bool tt_ready(const tt_array *a) {
     return tt_current(a) && (!a->storage->pending || tt_settle(a, false));
 }
-/* The same for an array about to be written: what has still to read it is run first. */
+/* The same for an array on the CPU, while this thread's device is another. */
+bool tt_ready_here(const tt_array *a);
+/* Is it on tt_device? If not, an error. */
+bool tt_same_device(const char *op, const tt_array *a);
+/* tt_ready for an array about to be written: what has still to read it is run first. */
 static inline bool tt_settled(const tt_array *a) { return !a->storage->pending || tt_settle(a, true); }
 /* Of this thread, in fused mode; NULL otherwise. The record functions give false where they leave the work to the
  * caller, who settles the operands first. `out` is allocated already; its version is the caller's affair. */
 extern __thread struct tt_trace *tt_recorder;
 extern int tt_fuse_everywhere; /* TINYTORCH_FUSE=1: every thread is */
 int tt_fuse_join(void);
-#define TT_RECORDING (tt_recorder || (tt_fuse_everywhere && tt_fuse_join()))
+#define TT_RECORDING ((tt_recorder || (tt_fuse_everywhere && tt_fuse_join())) && !tt_device)
 bool tt_record_copy(tt_array *out, tt_array *a);
 void tt_forget(tt_storage *s); /* a storage with pending operators is about to be freed */
 
@@ -75,7 +103,7 @@ void tt_storage_unref(tt_storage *s);
 tt_array *tt_array_new(void); /* an uninitialised descriptor */
 void tt_array_recycle(tt_array *a);
 static inline void tt_storage_ref(tt_storage *s) { __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED); }
-void *tt_scratch(int64_t nbytes); /* temporary memory from the same caches; NULL and an error when there is none */
+void *tt_scratch(int64_t nbytes); /* temporary memory of the CPU's, from the same caches; NULL and an error when there is none */
 void tt_scratch_free(void *p);
 
 /* array.c */
@@ -86,6 +114,8 @@ static inline void tt_bump_version(tt_array *a, int writer) {
     __atomic_fetch_add(&a->storage->version, 1, __ATOMIC_RELAXED);
     a->storage->writer = writer;
 }
+tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides, int64_t start); /* views.c */
+tt_array *tt_track(const tt_array *a, tt_array *view);
 bool tt_may_write(const char *op, const tt_array *out); /* no internal overlap, not read-only */
 bool tt_writable(const char *op, const tt_array *out);  /* that, and what has still to read it was run */
 /* At once, and from operands that are ready. */
@@ -95,6 +125,7 @@ tt_array *tt_clone_now(tt_array *a);
 tt_array *tt_contiguous_now(tt_array *a);
 int tt_fill_now(tt_array *out, int kind, double f, int64_t i);
 tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
+tt_array *tt_like(tt_array *a, int dtype); /* tt_empty_like, on tt_device */
 bool tt_overlaps(const tt_array *a, const tt_array *b);
 bool tt_same_layout(const tt_array *a, const tt_array *b);
 

@@ -112,7 +112,7 @@ TT_FN uint8_t tt_sign_b8(uint8_t a) { return a; }
 TT_FN uint8_t tt_signbit_b8(uint8_t a) { (void)a; return 0; }
 TT_FN uint8_t tt_bitwise_not_b8(uint8_t a) { return !a; }
 
-/* maximum and minimum pass NaN on, fmax and fmin drop it. gelu's derivative is Phi(x) + x phi(x); its tanh form's
+/* maximum and minimum pass NaN on, fmax and fmin drop it. The derivative of gelu's tanh form
  * follows from t = tanh(sqrt(2/pi) (x + 0.044715 x^3)) (Hendrycks and Gimpel 2016, arXiv:1606.08415). */
 #define TT_FLOATING(T, C, S)                                                                  \
     TT_COMMON(T, C)                                                                           \
@@ -154,11 +154,7 @@ TT_FN uint8_t tt_bitwise_not_b8(uint8_t a) { return !a; }
         C s = tt_sigmoid_##T(x);                                                              \
         return g * (s * ((C)1 + x * ((C)1 - s)));                                             \
     }                                                                                         \
-    TT_FN C tt_gelu_backward_##T(C g, C x) {                                                  \
-        C cdf = (C)0.5 * ((C)1 + tt_erf_##T(x * (C)0.70710678118654752440));                  \
-        C pdf = (C)0.39894228040143267794 * tt_exp_##T((C)-0.5 * x * x);                      \
-        return g * (cdf + x * pdf);                                                           \
-    }                                                                                         \
+    TT_FN C tt_gelu_backward_##T(C g, C x) { return g * tt_gelu_slope_##T(x); }               \
     TT_FN C tt_gelu_tanh_backward_##T(C g, C x) {                                             \
         C k = (C)0.79788456080286535588, c = (C)0.044715;                                     \
         C t = tt_tanh_##T(k * (x + c * x * x * x));                                           \

@@ -63,6 +63,11 @@ TT_FN double tt_gelu_f64(double x) {
   return 0.5 * x * (erfc(z) - d);
 }
 
+/* Phi(x) + x phi(x) */
+TT_FN double tt_gelu_slope_f64(double x) {
+  return 0.5 * (1.0 + erf(x * 0.70710678118654752440)) + x * (0.39894228040143267794 * exp(-0.5 * x * x));
+}
+
 /* x sigmoid(z), z = x (A + B x^2), A = 2 sqrt(2/pi), B = 0.044715 A, which is the usual
    x/2 (1 + tanh(z/2)) without its cancellation on the left.  z is carried in two doubles
    because exp(z) turns its absolute error into a relative one. */

@@ -303,3 +303,91 @@ def test_second_derivative_through_copy_slices(torch):
         (gg,) = m.autograd.grad((g * g).sum(), x)
         values.append(g.tolist() + gg.tolist())
     assert values[0] == pytest.approx(values[1], rel=1e-10)
+
+
+# ---- Views that are one call: the hot path, and what it leaves to the general one.
+
+VIEWS = {
+    "view": lambda x: x.view(2, 12), "view, one inferred": lambda x: x.view((-1, 4)),
+    "view of a view": lambda x: x[1:].view(-1), "reshape that copies": lambda x: x.transpose(0, 2).reshape(6, 4),
+    "view_as": lambda x: x.view_as(x.reshape(6, 4)),
+    "expand": lambda x: x.unsqueeze(-4).expand(2, -1, 3, 4), "expand_as": lambda x: x[:1].expand_as(x),
+    "permute": lambda x: x.permute(-1, 0, 1), "permute by a tuple": lambda x: x.permute((2, 0, 1)),
+    "transpose": lambda x: x.transpose(-1, 0), "t": lambda x: x[1].t(), "T": lambda x: x[0].T, "mT": lambda x: x.mT,
+    "squeeze": lambda x: x[:, :1, :1].squeeze(), "squeeze some": lambda x: x[:, :1, :1].squeeze(-1),
+    "squeeze none": lambda x: x.squeeze(1), "unsqueeze": lambda x: x.unsqueeze(-2),
+    "select": lambda x: x.select(-1, -2),
+    "narrow": lambda x: x.narrow(-1, -3, 2), "slice": lambda x: x[-1:], "slice beyond": lambda x: x[-99:1 << 70],
+    "flatten": lambda x: x.flatten(), "split": lambda x: x.split(3, -1)[1], "unbind": lambda x: x.unbind(-1)[2],
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("how", ["read", "written", "of a view", "second derivative"])
+def test_each_view(torch, name, how):
+    def program(m, x):
+        y = x * x
+        if how == "written" and name not in ("reshape that copies", "expand", "expand_as", "split", "unbind"):
+            VIEWS[name](y).mul_(3)
+            return y
+        if how == "of a view":
+            whole = m.cat([x, x]) * 2
+            y = whole[2:]
+            whole.mul_(x.detach()[0, 0, 0])  # y's history is made anew
+        if how == "second derivative":
+            (g,) = m.autograd.grad((VIEWS[name](y) ** 3).sum(), x, create_graph=True)
+            return VIEWS[name](g)
+        return VIEWS[name](y)
+
+    both(torch, program, (2, 3, 4))
+
+
+def test_views_made_under_no_grad_stay_refused():
+    x = tinytorch.ones(2, 3, requires_grad=True) * 1
+    with tinytorch.no_grad():
+        v = x.view(6)
+    w = v.reshape(3, 2)  # inherits it
+    for view in (v, w):
+        with pytest.raises(RuntimeError, match="created in no_grad mode"):
+            view.mul_(2)
+    assert not v.requires_grad and v._base is x and w._base is x
+    with tinytorch.no_grad():
+        w = x.view(3, 2)
+        w.t_()
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):
+        w.mul_(2)
+
+
+def test_an_input_that_a_function_returns_is_a_view_of_its_own(torch):
+    def program(m):
+        class Same(m.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2
+
+        x = m.ones(3, requires_grad=True) * 1
+        y = Same.apply(x)
+        y.mul_(2)
+
+    for m in (tinytorch, torch):
+        with pytest.raises(RuntimeError, match="inside a custom Function"):
+            program(m)
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda x: x.view(5), lambda x: x.view(-1, -1), lambda x: x.view(-2, 3), lambda x: x.view(2.0, 12),
+    lambda x: x.transpose(0, 2).view(24), lambda x: x.reshape(7, -1), lambda x: x.expand(2, 3, 5),
+    lambda x: x.expand(3, 4), lambda x: x.expand(-1, 2, 3, 4), lambda x: x.permute(0, 1), lambda x: x.permute(0, 1, 1),
+    lambda x: x.permute(0, 1, 3), lambda x: x.transpose(0, 3), lambda x: x.t(), lambda x: x.squeeze(3),
+    lambda x: x.unsqueeze(-5), lambda x: x.select(0, 2), lambda x: x.select(-4, 0), lambda x: x.narrow(2, 3, 2),
+    lambda x: x.narrow(0, -3, 1), lambda x: x.view("a"), lambda x: x.view_as(x[0])])
+def test_what_the_hot_path_leaves_alone_is_refused_as_before(torch, wrong):
+    with pytest.raises(Exception) as theirs:  # noqa: B017
+        wrong(torch.zeros(2, 3, 4))
+    with pytest.raises(theirs.type) as ours:
+        wrong(tinytorch.zeros(2, 3, 4))
+    assert len(str(ours.value)) > 10

@@ -86,6 +86,20 @@ def test_attributes():
     assert program.cause == "leave" and not program.operator
 
 
+def test_what_eager_mode_does_in_one_pass_is_counted_as_one():
+    x = ramp(64, 500)
+    n, rows = x.nbytes, 64 * 4
+    for operator, written in ((lambda y: y.softmax(1), n), (lambda y: y.log_softmax(1), n), (lambda y: y.var(1), rows),
+                              (lambda y: y.std(1), rows), (lambda y: y.logsumexp(1), rows)):
+        told = fuse.explain(lambda operator=operator: operator(x + 1) * 2)
+        assert len(told.programs) == 1 and told.recorded > 4, "recorded as several"
+        assert (told.eager_bytes_read, told.eager_bytes_written) == (2 * n + written, n + 2 * written)
+    y = (x + 1).requires_grad_()
+    z = y.log_softmax(1)
+    told = fuse.explain(lambda: tinytorch.autograd.grad(z, y, x * 2)[0])
+    assert (told.eager_bytes_read, told.eager_bytes_written) == (3 * n, 2 * n)
+
+
 def test_operands_and_layouts_are_counted():
     x, column, total = ramp(64, 32), ramp(64, 1), ramp(32)
 

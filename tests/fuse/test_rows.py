@@ -250,3 +250,54 @@ def test_memory_is_touched_once():
     for run in (lambda y: F.softmax(y * 3, -1), lambda y: F.log_softmax(y * 2, -1)):
         explained = tinytorch.fuse.explain(run, x)
         assert (explained.bytes_read, explained.bytes_written) == (size, size)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [8, 33, 48, 600, 1000, 1024, 1536, 3000])
+def test_a_total_goes_along_with_rows(n, dtype):
+    """Blocks of a sum over everything do not begin where rows do, and the last one is shorter."""
+    before = tinytorch.get_num_threads()
+    try:
+        for rows, threads in itertools.product((3, 70001 // n), (1, 2, 7)):
+            tinytorch.set_num_threads(threads)
+            x = normal((rows, n), dtype, n)
+
+            def run(x=x):
+                e = (x - x.amax(1, keepdim=True)).exp()
+                p = e / e.sum(1, keepdim=True)
+                return [p, (p * x).sum(), p.max(), (p * 3).mean()]
+
+            if rows > 3:
+                assert kernels(run) == (1, 2)  # the other divides a sum
+            agree(run, f"{rows} rows of {n}, {threads} threads")
+    finally:
+        tinytorch.set_num_threads(before)
+
+
+def test_a_loss_and_its_gradient_are_one_walk():
+    """By hand, with labels that are compared: what depends on the total alone stands apart."""
+    x, labels = normal((256, 1000), "float32", 0).requires_grad_(), tinytorch.arange(256)[:, None]
+    classes = tinytorch.arange(1000)
+
+    def run():
+        shifted = x - x.detach().amax(1, keepdim=True)
+        total = shifted.exp().sum(1, keepdim=True)
+        loss = tinytorch.where(classes == labels, total.log() - shifted, 0.0).sum() / 256
+        return [loss, *tinytorch.autograd.grad(loss, x)]
+
+    agree(run)
+    explained = tinytorch.fuse.explain(run)
+    assert explained.bytes_written < 4 * 256 * 1000 + 100  # the gradient
+
+
+def test_what_has_nothing_in_common_is_not_joined():
+    """Large tensors, that is: their kernels would only have more streams of memory to follow."""
+    for size, expected in ((100_000, 3), (100, 1)):
+        tensors = [normal((size,), "float32", k) for k in range(6)]
+
+        def run(tensors=tensors):
+            for m, g in zip(tensors[:3], tensors[3:]):
+                m.mul_(0.9).add_(g * 0.1)
+            return tensors[0]
+
+        assert kernels(run)[1] == expected

@@ -178,7 +178,7 @@ def check_replacement(node, g, changed):
 
 
 def after(node: Node, extra: Extra, grads, g):
-    """Brings gradients back to the inputs' shapes and dtypes; NaN checks; hooks on the Node."""
+    """Brings gradients back to the inputs' shapes, dtypes and devices; NaN checks; hooks on the Node."""
     if extra.adjust is not None:
         grads = [gi if gi is None or meta is None else bring_back(gi, *meta)
                  for gi, meta in zip(grads, extra.adjust)]
@@ -194,11 +194,11 @@ def after(node: Node, extra: Extra, grads, g):
     return grads
 
 
-def bring_back(g: Tensor, shape, dtype) -> Tensor:
-    """The gradient of a broadcast, cast input: summed to its shape, in its dtype."""
+def bring_back(g: Tensor, shape, dtype, device) -> Tensor:
+    """The gradient of a broadcast, cast input: summed to its shape, in its dtype, where it is."""
     if g.shape != shape:
         g = g.sum_to_size(shape)
-    return g if g.dtype is dtype else g.to(dtype)
+    return g if g.dtype is dtype and g.device is device else g.to(device, dtype)
 
 
 def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:

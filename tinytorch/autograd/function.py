@@ -8,7 +8,7 @@ from ..tensor import Tensor, new
 from .engine import bring_back
 from .modes import current, is_grad_enabled, no_grad
 from .node import FREED, Node, Packed, alias, count, make_ports, need_extra
-from .views import CUSTOM, FLAG_VIEW, View, check_inplace, rebase, refresh, wrote
+from .views import CUSTOM, FLAG_VIEW, check_inplace, rebase, refresh, track, wrote
 
 
 class FunctionCtx(Node):
@@ -197,11 +197,10 @@ def _record(ctx: FunctionCtx, tensors: list, outputs: list) -> None:
             wrote(t)
             written.append(t)
         elif any(t is i for i in tensors):
-            outputs[k] = t = alias(t)
-            t._view = View(tensors[0], CUSTOM)
-            t._h.seen_version = t._h.storage.version
+            outputs[k] = track(t, alias(t), CUSTOM)
+            t = outputs[k]
         elif t._h.flags & FLAG_VIEW and any(i is not None and i._h.storage == t._h.storage for i in tensors):
-            t._view = View(t._view.base, CUSTOM)
+            track(t, t, CUSTOM)
     ctx.keep(outputs)
     ctx.outputs = [(t.shape, t.new_empty(())) if isinstance(t, Tensor) and t.dtype.is_floating_point else None
                    for t in outputs]

@@ -8,7 +8,7 @@ from ..backends.cpu import lib
 from ..tensor import FUNCTIONS, Tensor, wrap
 from .engine import retain
 from .node import AccumulateGrad, Port, describe
-from .views import FLAG_INFERENCE, FLAG_VIEW, refresh
+from .views import FLAG_INFERENCE, FLAG_VIEW, base_of, refresh
 
 
 def make_leaf(t: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ def _set_data(self, value) -> None:
 
 
 def _get_base(self):
-    return self._view.base if self._h.flags & FLAG_VIEW else None
+    return base_of(self)
 
 
 def _is_view(self) -> bool:

@@ -37,7 +37,7 @@ class Extra:
                  "metadata")
 
     def __init__(self):
-        self.adjust = None  # per input: None, or the (shape, dtype) its gradient must be brought back to
+        self.adjust = None  # per input: None, or the (shape, dtype, device) its gradient must be brought back to
         self.tensor_hooks = self.pre_hooks = self.post_hooks = None
         self.retains = None  # weak references to the tensors that keep this gradient
         self.trace = None  # anomaly mode: the forward stack
@@ -282,8 +282,9 @@ def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None =
     what to save; ``saves`` is the same as an expression.
 
     A formula is a function whose first parameter is the output's gradient ``g``. Its others name what it needs, and so
-    what is saved: a parameter of the operator, ``out``, or ``<parameter>_shape`` and ``<parameter>_dtype``, for which
-    the tensor itself is not kept. ``fast`` holds formulas for when no higher derivative is asked.
+    what is saved: a parameter of the operator, ``out``, or ``<parameter>_shape``, ``<parameter>_dtype`` and
+    ``<parameter>_device``, for which the tensor itself is not kept. ``fast`` holds formulas for when no higher
+    derivative is asked.
     """
     inputs = list(vjps)
     uses: dict[str, set[int]] = {}
@@ -300,7 +301,7 @@ def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None =
         elif arg in params:
             value = arg
             tensors.append((position, arg, inputs.index(arg) if arg in inputs else None))
-        elif suffix in ("shape", "dtype") and base in params:
+        elif suffix in ("shape", "dtype", "device") and base in params:
             value = f"{base}.{suffix}"
         else:
             raise TypeError(f"{op}: a formula names '{arg}', which is no parameter of {op}{params}")

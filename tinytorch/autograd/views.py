@@ -1,7 +1,8 @@
 """Views and writes in place.
 
 Note [Views in the graph]
-A view knows its base (never a view itself) and how it was made. A write in place through any of them
+A view knows its base (``_view``, never a view itself) and, in its descriptor's flags, how it was made. A write in place
+through any of them
 
 - bumps the storage's version, so every other view of the base is *stale*: the C kernels decline it, and ``refresh``
   gives it a new history, the base's followed by ``as_strided``;
@@ -18,7 +19,9 @@ from .node import AccumulateGrad, Node, address, count, describe, last_write, li
 
 FLAG_VIEW = 4
 FLAG_INFERENCE = 64
-DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)
+DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)  # how a view was made
+CREATION = 8  # where that stands in its flags
+CREATION_BITS = 7 << CREATION
 
 _REFUSALS = {
     NO_GRAD: "A view was created in no_grad mode and is being modified inplace with grad mode enabled.",
@@ -31,35 +34,28 @@ _REFUSALS = {
 }
 
 
-class View:
-    """How a view came to be."""
-
-    __slots__ = ("base", "creation")
-
-    def __init__(self, base: Tensor, creation: int):
-        self.base, self.creation = base, creation
-
-
-def view_of(t: Tensor) -> View | None:
-    """The View of ``t``, or None if it is not a differentiable view."""
+def base_of(t: Tensor) -> Tensor | None:
+    """The base of ``t``, or None if it is not a differentiable view."""
     return t._view if t._h.flags & FLAG_VIEW else None
+
+
+def creation_of(t: Tensor) -> int:
+    """How a view was made."""
+    return t._h.flags >> CREATION & 7
 
 
 def track(source: Tensor, out: Tensor, creation: int = DEFAULT) -> Tensor:
     """Makes ``out``, which shows elements of ``source``, a differentiable view."""
-    h = source._h
-    if h.flags & FLAG_VIEW:
-        made = source._view
-        base, creation = made.base, creation or made.creation
+    if source._h.flags & FLAG_VIEW:
+        out._view, creation = source._view, creation or creation_of(source)
     else:
-        base = source
+        out._view = source
     if modes and not creation:
         mode = current()
         creation = DEFAULT if mode.grad else INFERENCE if mode.inference else NO_GRAD
-    out._view = View(base, creation)
     h = out._h
     h.seen_version = h.storage.version
-    h.flags |= FLAG_VIEW
+    h.flags = h.flags & ~CREATION_BITS | FLAG_VIEW | creation << CREATION
     return out
 
 
@@ -72,9 +68,8 @@ def refresh(t: Tensor) -> None:
     if h.seen_version == version:
         return
     h.seen_version = version
-    made = t._view
-    base = made.base
-    if base._node is None or made.creation in (NO_GRAD, INFERENCE):
+    base = t._view
+    if base._node is None or creation_of(t) in (NO_GRAD, INFERENCE):
         return
     if isinstance(base._node, AccumulateGrad) and t._node is not None:
         return  # written under no_grad: the history is as it was
@@ -141,19 +136,20 @@ def check_inplace(t: Tensor, name: str, recording: bool = False) -> None:
     if modes and not current().grad:
         return
     refresh(t)
-    made = view_of(t)
-    if made is None:
+    base = base_of(t)
+    if base is None:
         if isinstance(t._node, AccumulateGrad):
             raise RuntimeError(f"{name}: a leaf Variable that requires grad is being used in an in-place operation "
                                f"({describe(t)}).")
         return
-    history = made.base._node
+    history = base._node
     if isinstance(history, AccumulateGrad) or (history is None and t._node is not None):
         raise RuntimeError(f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
                            f"operation ({describe(t)}).")
-    if made.creation != DEFAULT and (recording or history is not None):
+    creation = creation_of(t)
+    if creation != DEFAULT and (recording or history is not None):
         raise RuntimeError(f"{name}: Output of {t._node.name() if t._node else 'a view'} "
-                           f"{_REFUSALS[made.creation]}")
+                           f"{_REFUSALS[creation]}")
 
 
 def wrote(t: Tensor) -> None:
@@ -167,14 +163,13 @@ def wrote(t: Tensor) -> None:
 
 def rebase(t: Tensor, node: Node) -> None:
     """Makes ``node`` the history of ``t``, which was just written in place, and of its base if it is a view."""
-    made = view_of(t)
+    base = base_of(t)
     old = t._node
-    if made is None:
+    if base is None:
         t._node = node
         if old is not None and old.extra is not None and old.extra.retains:
             retain(t)  # a retained gradient is that of the tensor's present value
         return
-    base = made.base
     base._node = link(CopySlices, (base._node, *node.edges[1:]), (node, geometry(base, t)), ())
     t._h.seen_version = t._h.storage.version
     t._node = strided_history(t, base)

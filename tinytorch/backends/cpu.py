@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
+
 try:
     from ._cpu import ffi, lib
 except ImportError as exc:
     raise ImportError(f"tinytorch's C kernels are not built here ({exc}): run 'pip install -e .' in its source tree, "
                       "or start Python outside of it to use the installed package") from None
 
-__all__ = ["ffi", "lib", "OutOfMemoryError", "error", "check", "memory_stats", "memory_allocated",
+__all__ = ["ffi", "lib", "OutOfMemoryError", "error", "keep_exception", "check", "memory_stats", "memory_allocated",
            "max_memory_allocated", "memory_reserved", "reset_peak_memory_stats", "empty_cache",
            "get_num_threads", "set_num_threads"]
 
@@ -17,16 +19,26 @@ class OutOfMemoryError(RuntimeError):
     """No memory for an array; the message names the bytes that were asked for. Follows ``torch.OutOfMemoryError``."""
 
 
-_EXCEPTIONS = (RuntimeError, ValueError, RuntimeError, TypeError, IndexError, OutOfMemoryError, RuntimeError)
-_DECLINED = 0
+_EXCEPTIONS = (NotImplementedError, ValueError, RuntimeError, TypeError, IndexError, OutOfMemoryError, RuntimeError,
+               RuntimeError, NotImplementedError)
+_DECLINED, _PYTHON = 0, 7
+_kept: dict[int, BaseException] = {}  # by thread: what a callback of the C side raised
+
+
+def keep_exception(kind, exception, traceback) -> None:
+    """For callbacks of the C side, as cffi's ``onerror``: the exception waits until the C call has returned, and is
+    raised by whoever looks at that call's error."""
+    _kept[get_ident()] = exception
 
 
 def error(op: str | None = None) -> Exception:
     """The exception for what the last C call of this thread refused; ``op`` is put in front where the text lacks it."""
     kind = lib.tt_error_kind()
+    if kind == _PYTHON and get_ident() in _kept:
+        return _kept.pop(get_ident())
     text = ffi.string(lib.tt_error_text()).decode()
     if kind == _DECLINED:
-        text = "an operand is not ready for the CPU's kernels"
+        text = "not implemented for tensors of this device"
     if op and not text.startswith(op):
         text = f"{op}: {text}"
     return _EXCEPTIONS[kind](text)

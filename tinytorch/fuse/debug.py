@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -44,8 +45,13 @@ class _Debug:
                 self.end()
                 self.end = worker.on_event = None
 
+    def after_fork(self) -> None:
+        """In a forked child: a thread of the parent's may have held the lock."""
+        self.lock = threading.Lock()
+
 
 _debug = _Debug()
+os.register_at_fork(after_in_child=_debug.after_fork)
 
 
 def _write(*lines: str) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 WEIGHTS = {
     "lgamma": 368, "digamma": 326, "tan": 198, "pow": 193, "erfinv": 176, "erfc": 142, "logaddexp": 140,
     "logsigmoid": 131, "softplus": 130, "sinh": 103, "atanh": 98, "asinh": 97, "atan2": 94, "acosh": 93, "gelu": 82,
-    "gelu_backward": 79, "cosh": 77, "acos": 73, "gelu_tanh": 67, "asin": 66, "atan": 64, "gelu_tanh_backward": 53,
+    "cosh": 77, "acos": 73, "gelu_backward": 70, "gelu_tanh": 67, "asin": 66, "atan": 64, "gelu_tanh_backward": 53,
     "silu_backward": 43, "silu": 43, "log1p": 42, "erf": 40, "xlogy": 39, "sigmoid": 38, "tanh": 37, "log10": 34,
     "log2": 33, "log": 32, "exp": 30, "expm1": 27, "exp2": 27, "hypot": 25, "nextafter": 15, "round_f16": 14,
     "round_bf16": 8,
@@ -27,6 +27,9 @@ HEAVY = 40  # is heavy enough to be the only such function of its loop
 MOST = 64   # of all instructions of a loop
 
 PERIODIC = frozenset({"sin", "cos"})  # of float32: they look at a whole block of arguments first
+# Operators that begin alike: a compiler does that part once for those of the same x (their last operand) in one loop.
+_ALIKE = {"gelu": "normal_tail", "gelu_backward": "normal_tail"}
+REST = 12   # what such an operator takes that is not the first
 _DIVISIONS = frozenset({"fmod", "remainder", "floor_divide"})
 _SCALAR = {
     "f32": _DIVISIONS | {"zeta"},
@@ -85,6 +88,17 @@ class Loop:
         """May an instruction of that weight join?"""
         return not self.alone and (self.weight == 0 or self.weight + cost <= MOST)
 
+    def begins_like(self, instr: Instr) -> bool:
+        """Does another instruction here compute part of what this one does?"""
+        part = _ALIKE.get(instr.name)
+        return part is not None and any(other is not instr and _ALIKE.get(other.name) == part and
+                                        (other.dtype, other.inputs[-1]) == (instr.dtype, instr.inputs[-1])
+                                        for other in self.instrs)
+
+    def cost(self, instr: Instr) -> int:
+        """What an instruction would add to the weight."""
+        return min(REST, weight(instr)) if self.begins_like(instr) else weight(instr)
+
 
 def cut(instrs: Iterable[Instr], outputs: frozenset[int]) -> list[Loop]:
     """The loops that do ``instrs``, in the order in which they run; ``outputs`` are the slots to be left in memory."""
@@ -92,16 +106,16 @@ def cut(instrs: Iterable[Instr], outputs: frozenset[int]) -> list[Loop]:
     place: dict[int, int] = {}
     first: dict[int, int] = {}  # the loop from which on a value can be used
     for instr in instrs:
-        cost, single = weight(instr), alone(instr)
+        single = alone(instr)
         at = max((first[s] for s in instr.inputs if s in first), default=0)
         if single:
             at = len(loops)
-        while at < len(loops) and not loops[at].has_room(cost):
+        while at < len(loops) and not loops[at].has_room(loops[at].cost(instr)):
             at += 1
         if at == len(loops):
             loops.append(Loop(single))
+        loops[at].weight += loops[at].cost(instr)
         loops[at].instrs.append(instr)
-        loops[at].weight += cost
         place[instr.out] = at
         first[instr.out] = at + (single or truncates(instr))
     if len(loops) > 1:
@@ -116,7 +130,7 @@ def _sink(loops: list[Loop], place: dict[int, int], outputs: frozenset[int]) -> 
         kept = []
         for instr in reversed(loops[at].instrs):
             to = at
-            free = not loops[at].alone and not truncates(instr) and instr.out not in outputs
+            free = not (loops[at].alone or truncates(instr) or instr.out in outputs or loops[at].begins_like(instr))
             if free and len(readers.get(instr.out, ())) == 1:
                 to = max(readers[instr.out])
                 # Its result need not wait any more, but operands made in this loop must, if they did not anyway.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ..backends.cpu import check, error, lib
-from ..dtypes import (ALL, CPU, bfloat16, dtype, float16, float32, float64, int8, int16, int32, int64, uint8)
+from ..devices import CPU, made, number_of
+from ..devices import device as _device
+from ..dtypes import (ALL, bfloat16, dtype, float16, float32, float64, int8, int16, int32, int64, uint8)
 from ..dtypes import bool as _bool
-from ..dtypes import device as _device
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..tensor import Tensor, wrap
-from .create import check_device
 from .declare import both, function, method, operand, primitive
 from .values import dtype_code
 
@@ -33,13 +33,18 @@ def _to_copy(input, code):
     return wrap(lib.tt_cast(input._h, code))
 
 
+@primitive(input=lambda g, input_device: _to_device(g, number_of(input_device)))
+def _to_device(input, number):
+    return wrap(lib.tt_to_device(input._h, number))
+
+
 def _sum_back(g, input_shape):
     return g if g.shape == input_shape else g.sum_to_size(input_shape)
 
 
 @primitive(input=_sum_back, title="CloneBackward0")
 def _with_layout(input, shape, stride):
-    h = lib.tt_empty_strided(input._h.dtype, len(shape), shape, stride)
+    h = made(input.device, lib.tt_empty_strided, input._h.dtype, len(shape), shape, stride)
     if not h:
         raise error("with_layout")
     out = wrap(h)
@@ -108,7 +113,7 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
             dtype = first
         elif isinstance(first, Tensor):
             dtype, device = first.dtype, first.device
-        elif first is None or isinstance(first, (str, _device)):
+        elif first is None or isinstance(first, (str, _device)) or type(first) is int:
             device = first
             if rest:
                 dtype, rest = (rest[0] if rest[0] is not None else dtype), rest[1:]
@@ -119,9 +124,15 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
                             "dtype, a device or a Tensor")
         if rest:
             copy = rest[1] if len(rest) > 1 else copy
-    check_device(device)
     code = self._h.dtype if dtype is None else dtype_code(dtype, "to")
-    out = cast(self, code)
+    number = self._h.storage.device if device is None else number_of(device)
+    out = self
+    if number == self._h.storage.device:
+        out = cast(out, code)
+    elif ALL[code].itemsize > self.itemsize:  # the fewer bytes travel
+        out = cast(_to_device(out, number), code)
+    else:
+        out = _to_device(cast(out, code), number)
     if memory_format is not preserve_format and memory_format is not None:
         same = out.contiguous(memory_format=memory_format)
         return same.clone() if copy and same is self else same
@@ -175,6 +186,12 @@ def type_as(self, other):
 def cpu(self, memory_format=preserve_format):
     """This tensor in the CPU's memory. Follows ``torch.Tensor.cpu``."""
     return to(self, CPU, memory_format=memory_format)
+
+
+@method
+def cuda(self, device=None, non_blocking=False, memory_format=preserve_format):
+    """This tensor in a CUDA device's memory (the current device's). Follows ``torch.Tensor.cuda``."""
+    return to(self, "cuda" if device is None else _device(device), memory_format=memory_format)
 
 
 # Promotion.

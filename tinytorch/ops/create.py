@@ -9,16 +9,10 @@ import numpy as np
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..dtypes import ALL, get_default_dtype
-from ..dtypes import device as _device
+from ..devices import get_default_device, made, number_of
 from ..tensor import Tensor, address_of, wrap
 from .declare import function, scalar_kind
 from .values import dtype_code, pack, share_numpy
-
-
-def check_device(device) -> None:
-    """RuntimeError unless ``device`` is one that exists."""
-    if device is not None and device != "cpu":
-        _device(device)
 
 
 def sizes(values, op: str) -> list[int]:
@@ -35,19 +29,28 @@ def sizes(values, op: str) -> list[int]:
                         f"{type(bad).__name__} in {tuple(values)!r}") from None
 
 
-def finish(h, op: str, device=None, requires_grad=False) -> Tensor:
+def finish(h, op: str, requires_grad=False) -> Tensor:
     """The new tensor on the descriptor ``h``: a leaf if asked; raises what the C side refused."""
     if not h:
         raise error(op)
     t = wrap(h)
-    if device is not None and device != "cpu":
-        check_device(device)
     return make_leaf(t) if requires_grad else t
 
 
 def code_of(dtype, op: str) -> int:
     """The number of ``dtype``, or the default's."""
     return get_default_dtype().code if dtype is None else dtype_code(dtype, op)
+
+
+def placed(h, device):
+    """The new descriptor ``h`` on ``device``; None: where it is, but on the default device rather than on the CPU."""
+    if device is None and (not h or h.flags & 16):
+        return h
+    number = number_of(get_default_device() if device is None else device)
+    if not h or h.storage.device == number:
+        return h
+    source = wrap(h)  # ends when this returns
+    return lib.tt_to_device(source._h, number)
 
 
 @function
@@ -59,20 +62,18 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         h = lib.tt_contiguous(data._h) if code is None or code == data._h.dtype else lib.tt_cast(data._h, code)
     else:
         h = pack(data, code)
-    return finish(h, "tensor", device, requires_grad)
+    return finish(placed(h, device), "tensor", requires_grad)
 
 
 @function
 def as_tensor(data, dtype=None, device=None) -> Tensor:
     """``data`` as a tensor, without a copy where possible: tensors and ndarrays of the right dtype share memory.
     Follows ``torch.as_tensor``."""
-    check_device(device)
     if isinstance(data, Tensor):
-        return data if dtype is None or dtype is data.dtype else data.to(dtype)
+        return data.to(device, dtype)
     if isinstance(data, np.ndarray):
-        shared = wrap(share_numpy(data))
-        return shared if dtype is None or dtype is shared.dtype else shared.to(dtype)
-    return tensor(data, dtype=dtype)
+        return wrap(share_numpy(data)).to(get_default_device() if device is None else device, dtype)
+    return tensor(data, dtype=dtype, device=device)
 
 
 @function
@@ -112,7 +113,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
         raise ValueError(f"frombuffer: requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) "
                          f"must not be 0 or greater than actual buffer length ({data.size} bytes)")
     elements = data[offset:offset + count * size].view(f"u{size}")
-    return finish(share_numpy(elements, code), "frombuffer", None, requires_grad)
+    return finish(share_numpy(elements, code), "frombuffer", requires_grad)
 
 
 @function
@@ -138,7 +139,7 @@ def _filled(op: str, value: int):
         if out is not None:
             return into(out, shape, op).fill_(value)
         code = get_default_dtype().code if dtype is None else dtype_code(dtype, op)
-        return finish(lib.tt_full(code, len(shape), shape, 1, 0.0, value), op, device, requires_grad)
+        return finish(made(device, lib.tt_full, code, len(shape), shape, 1, 0.0, value), op, requires_grad)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"A tensor of shape ``size`` filled with {value}. Follows ``torch.{op}``."
@@ -177,7 +178,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
         return into(out, shape, "full").fill_(fill_value)
     kind = scalar_kind(fill_value)
     code = (0, 5, get_default_dtype().code)[kind] if dtype is None else dtype_code(dtype, "full")
-    return finish(full_handle(code, shape, kind, fill_value), "full", device, requires_grad)
+    return finish(full_handle(code, shape, kind, fill_value, device), "full", requires_grad)
 
 
 _BOUNDS = ((0, 1), (-255, 255), (-128, 127), (-32768, 32767), (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1))
@@ -191,12 +192,12 @@ def check_fits(code: int, kind: int, value) -> None:
             raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow: {value}")
 
 
-def full_handle(code: int, shape, kind: int, value):
+def full_handle(code: int, shape, kind: int, value, device):
     """A descriptor filled with a number; RuntimeError if the dtype cannot hold it."""
     check_fits(code, kind, value)
     if kind == 2:
-        return lib.tt_full(code, len(shape), shape, 2, float(value), 0)
-    return lib.tt_full(code, len(shape), shape, kind, 0.0, int(value))
+        return made(device, lib.tt_full, code, len(shape), shape, 2, float(value), 0)
+    return made(device, lib.tt_full, code, len(shape), shape, kind, 0.0, int(value))
 
 
 @function
@@ -208,4 +209,4 @@ def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_
     shape = sizes(size, "empty")
     if out is not None:
         return into(out, shape, "empty")
-    return finish(lib.tt_empty(code_of(dtype, "empty"), len(shape), shape), "empty", device, requires_grad)
+    return finish(made(device, lib.tt_empty, code_of(dtype, "empty"), len(shape), shape), "empty", requires_grad)

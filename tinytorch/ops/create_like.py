@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from ..backends.cpu import lib
+from ..backends.cpu import check, lib
+from ..devices import made
 from ..layouts import preserve_format, strides_of
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from .create import check_fits, code_of, finish, full_handle, size_argument, sizes, tensor
 from .declare import both, function, method, scalar_kind
 from .values import dtype_code
 
 
-def empty_handle(input: Tensor, dtype, memory_format, op: str):
-    """A descriptor with the shape of ``input``, its strides if it is dense, and its dtype unless another is given."""
+def empty_handle(input: Tensor, dtype, memory_format, device, op: str):
+    """A descriptor with the shape of ``input``, its strides if it is dense, and its dtype and device unless others are
+    given."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     code = input._h.dtype if dtype is None else dtype_code(dtype, op)
-    if memory_format is preserve_format or memory_format is None:
+    plain = memory_format is preserve_format or memory_format is None
+    if plain and device is None:
         return lib.tt_empty_like(input._h, code)
     shape = input.shape
-    return lib.tt_empty_strided(code, len(shape), shape, strides_of(shape, memory_format, op))
+    strides = like_strides(input) if plain else strides_of(shape, memory_format, op)
+    return made(input.device if device is None else device, lib.tt_empty_strided, code, len(shape), shape, strides)
+
+
+def like_strides(input: Tensor) -> tuple[int, ...]:
+    """The strides of ``empty_like``: in the order of the input's where it is dense, else row-major."""
+    return wrap(lib.tt_empty_like(input._h, 0)).stride()
 
 
 @function
 def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=preserve_format) -> Tensor:
     """A tensor like ``input`` whose values are whatever the memory held. Follows ``torch.empty_like``."""
-    return finish(empty_handle(input, dtype, memory_format, "empty_like"), "empty_like", device, requires_grad)
+    return finish(empty_handle(input, dtype, memory_format, device, "empty_like"), "empty_like", requires_grad)
 
 
 @function
@@ -38,12 +47,12 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requir
 
 
 def _filled_like(input, value, dtype, device, requires_grad, memory_format, op: str) -> Tensor:
-    h = empty_handle(input, dtype, memory_format, op)
+    h = empty_handle(input, dtype, memory_format, device, op)
     if h:
         kind = scalar_kind(value)
-        out = finish(h, op, device)
+        out = finish(h, op)
         check_fits(h.dtype, kind, value)
-        lib.tt_fill(h, kind, float(value) if kind == 2 else 0.0, 0 if kind == 2 else int(value))
+        check(lib.tt_fill(h, kind, float(value) if kind == 2 else 0.0, 0 if kind == 2 else int(value)), op)
         return out.requires_grad_() if requires_grad else out
     return finish(h, op)
 
@@ -65,7 +74,8 @@ def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fals
 @method
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False) -> Tensor:
     """A copy of ``data`` in this tensor's dtype. Follows ``torch.Tensor.new_tensor``."""
-    return tensor(data, dtype=self.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    return tensor(data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
+                  requires_grad=requires_grad)
 
 
 @method
@@ -74,7 +84,8 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     """A tensor of shape ``size`` in this tensor's dtype, values undefined. Follows ``torch.Tensor.new_empty``."""
     shape = sizes(size_argument("new_empty", size, named) if named else size, "new_empty")
     code = self._h.dtype if dtype is None else dtype_code(dtype, "new_empty")
-    return finish(lib.tt_empty(code, len(shape), shape), "new_empty", device, requires_grad)
+    where = self.device if device is None else device
+    return finish(made(where, lib.tt_empty, code, len(shape), shape), "new_empty", requires_grad)
 
 
 @method
@@ -86,14 +97,16 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
     shape = sizes((size,), "new_full")
     code = self._h.dtype if dtype is None else dtype_code(dtype, "new_full")
     kind = scalar_kind(fill_value)
-    return finish(full_handle(code, shape, kind, fill_value), "new_full", device, requires_grad)
+    where = self.device if device is None else device
+    return finish(full_handle(code, shape, kind, fill_value, where), "new_full", requires_grad)
 
 
 def _new_filled(op: str, value: int):
     def create(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
         shape = sizes(size_argument(op, size, named) if named else size, op)
         code = self._h.dtype if dtype is None else dtype_code(dtype, op)
-        return finish(lib.tt_full(code, len(shape), shape, 1, 0.0, value), op, device, requires_grad)
+        where = self.device if device is None else device
+        return finish(made(where, lib.tt_full, code, len(shape), shape, 1, 0.0, value), op, requires_grad)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = (f"A tensor of shape ``size`` filled with {value}, in this tensor's dtype. Follows "
@@ -113,16 +126,16 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
     if len(shape) != len(steps):
         raise RuntimeError(f"empty_strided: dimensionality of sizes ({len(shape)}) must match dimensionality of "
                            f"strides ({len(steps)})")
-    h = lib.tt_empty_strided(code_of(dtype, "empty_strided"), len(shape), shape, steps)
-    return finish(h, "empty_strided", device, requires_grad)
+    h = made(device, lib.tt_empty_strided, code_of(dtype, "empty_strided"), len(shape), shape, steps)
+    return finish(h, "empty_strided", requires_grad)
 
 
 @method
 def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None,
                       pin_memory=False) -> Tensor:
     """``empty_strided`` in this tensor's dtype. Follows ``torch.Tensor.new_empty_strided``."""
-    return empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype, device=device,
-                         requires_grad=requires_grad)
+    return empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype,
+                         device=self.device if device is None else device, requires_grad=requires_grad)
 
 
 @both

@@ -12,8 +12,8 @@ from __future__ import annotations
 from _thread import get_ident
 
 from ..autograd.modes import DEFAULT, modes
-from ..autograd.node import alias, code_of, count, link, need_extra, node_class, saved_versions
-from ..autograd.views import check_inplace, rebase, writer_number, wrote
+from ..autograd.node import alias, code_of, count, last_write, link, need_extra, node_class, saved_versions
+from ..autograd.views import FLAG_VIEW, check_inplace, rebase, writer_number, wrote
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, new, wrap
 from .declare import broadcast_shape, deliver, function, is_number, operand, requires
@@ -54,7 +54,7 @@ class Elementwise:
     def adjust(self, node, args, bits) -> None:
         """Notes the inputs whose gradients must be summed or cast back: those of the lowest bits of a stamp."""
         need_extra(node).adjust = tuple(
-            (args[i].shape, args[i].dtype) if bits >> i & 1 and isinstance(args[i], Tensor) else None
+            (args[i].shape, args[i].dtype, args[i].device) if bits >> i & 1 and isinstance(args[i], Tensor) else None
             for i in self.diff)
 
     def slow(self, args: tuple):
@@ -93,9 +93,29 @@ class Elementwise:
             now = out._h.storage.version
             node = link(self.node, edges, saved,
                         tuple(now if n == "out" else v for v, (_, n, _) in zip(versions, self.node.tensors)))
-            if any(t._h.dtype != out._h.dtype or t.shape != out.shape for t in tensors):
+            if any(t._h.dtype != out._h.dtype or t.shape != out.shape or t.device is not out.device for t in tensors):
                 self.adjust(node, args, 7)
             rebase(out, node)
+        return out
+
+    def update(self, out: Tensor, other, name: str):
+        """``into(out, (out, other), name)``, quicker where neither has a history to look after."""
+        mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
+        h = out._h
+        if h.flags & FLAG_VIEW or mode.anomaly or (mode.grad and out._node is not None):
+            return self.into(out, (out, other), name)
+        if isinstance(other, Tensor):
+            b = other._h
+            if b.flags & FLAG_VIEW or (mode.grad and other._node is not None):
+                return self.into(out, (out, other), name)
+            status = lib.tt_elementwise_out(self.code, h, h, b, ffi.NULL, self.writer)
+        elif type(other) is float:
+            status = lib.tt_binary_scalar_out(self.code, h, h, 2, other, 0, self.writer)
+        else:
+            return self.into(out, (out, other), name)
+        if status < 0:
+            raise error(name)
+        last_write[0] = count()
         return out
 
     def before_writing(self, out: Tensor, edges: tuple, args: tuple) -> tuple[tuple, tuple]:
@@ -289,11 +309,14 @@ def ternary(name: str, *formulas, params, title=None, doc: str):
 
 def attach_inplace(info: Elementwise, name: str, doc: str) -> None:
     """``Tensor.<name>_``."""
+    written = name + "_"
 
     def inplace(self, *others):
+        if len(others) == 1 and len(info.params) == 2:
+            return info.update(self, others[0], written)
         if len(others) + 1 != len(info.params):
             raise TypeError(f"{name}_() takes {len(info.params) - 1} arguments, got {len(others)}")
-        return info.into(self, (self, *others), name + "_")
+        return info.into(self, (self, *others), written)
 
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In place: {doc}"
@@ -311,11 +334,12 @@ def attach_operators(info: Elementwise, apply, dunder: str, inplace: bool) -> No
         return
 
     reflected = _hot(_REFLECTED, info, call_scalar=lib.tt_binary_scalar)
+    written = f"{info.name}_"
 
     def update(self, other):
-        if not isinstance(other, Tensor) and not is_number(other):
+        if not isinstance(other, (Tensor, float)) and not is_number(other):
             return NotImplemented
-        return info.into(self, (self, other), f"{info.name}_")
+        return info.update(self, other, written)
 
     for prefix, fn in (("", apply), ("r", reflected)) + ((("i", update),) if inplace else ()):
         fn.__name__ = fn.__qualname__ = f"__{prefix}{dunder}__"

@@ -13,7 +13,7 @@ import functools
 from ..autograd.engine import bring_back
 from ..autograd.modes import current, modes
 from ..autograd.node import count, link, node_class
-from ..autograd.views import DEFAULT, FLAG_VIEW, View, refresh, track
+from ..autograd.views import FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, new, wrap
@@ -23,6 +23,7 @@ from .update import updating
 
 unpack = ffi.unpack
 LEFT_OUT = -(1 << 63)
+_FAR = 1 << 62
 AT, SLICE, NEW, REST, INDEX, KEEP = range(6)
 SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: enum rule in kernels/cpu/gather.c
 REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)  # what a write does
@@ -178,12 +179,7 @@ def _picked(x: Tensor, viewed, h, code) -> Tensor:
         if x._node is not None and current().grad:
             out._node = link(_node_class(code), (x._node,), (unpack(x._h.shape, x._h.ndim), code), ())
         return out
-    out._view = view = new(View)
-    if viewed:
-        made = x._view
-        view.base, view.creation = made.base, made.creation
-    else:
-        view.base, view.creation = x, DEFAULT
+    out._view = x._view if viewed else x
     edge = x._node
     if edge is None:
         return out
@@ -215,8 +211,8 @@ def view_scatter(input, src, code):
 
 
 def _nought(g: Tensor, shape) -> Tensor:
-    """Zeros of g's dtype."""
-    return wrap(lib.tt_full(g._h.dtype, len(shape), shape, 1, 0.0, 0))
+    """Zeros of g's dtype, where g is."""
+    return wrap(lib.tt_nought(g._h, len(shape), shape))
 
 
 # Index tensors. The operators for n of them are made when first needed: each index tensor is a parameter of its own,
@@ -277,17 +273,17 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
     def kept(g, code, mode, *indices):
         return g if mode == ADD else putter("index_put", n)[0](g, code, number(0), REPLACE, *indices)
 
-    def put(g, values_shape, values_dtype, code, *indices):
-        return bring_back(reader("index", n)(g, code, *indices), values_shape, values_dtype)
+    def put(g, values_shape, values_dtype, values_device, code, *indices):
+        return bring_back(reader("index", n)(g, code, *indices), values_shape, values_dtype, values_device)
 
     return updating(name, input=with_parameters(kept, "g", "code", "mode", *names),
-                    values=with_parameters(put, "g", "values_shape", "values_dtype", "code", *names))(
+                    values=with_parameters(put, "g", "values_shape", "values_dtype", "values_device", "code", *names))(
         with_parameters(write, "h", "writer", "code", "values", "mode", *names))
 
 
 # The subscript operators.
 
-_index_int = lib.tt_index_int
+_index_int, _index_slice = lib.tt_index_int, lib.tt_index_slice
 _ROWS = (INDEX, 1, 0, 0)
 _by_one = reader("index")
 
@@ -304,7 +300,18 @@ def getitem(self, key):
             raise error()
         return _picked(self, viewed, h, (AT, key, 0, 0))
     if type(key) is slice:
-        step = key.step
+        start, stop, step = key.start, key.stop, key.step
+        if step is None and (start is None or type(start) is int and -_FAR < start < _FAR) \
+                and (stop is None or type(stop) is int and -_FAR < stop < _FAR):
+            h = self._h
+            viewed = h.flags & FLAG_VIEW
+            if viewed:
+                refresh(self)
+            code = (SLICE, LEFT_OUT if start is None else start, LEFT_OUT if stop is None else stop, LEFT_OUT)
+            h = _index_slice(h, code[1], code[2])
+            if not h:
+                raise error()
+            return _picked(self, viewed, h, code)
         return pick(self, (SLICE, _end(key.start), _end(key.stop), LEFT_OUT if step is None else _step(step)))
     if type(key) is Tensor and key._h.dtype == 5 and key._h.ndim:
         return _by_one(self, _ROWS, key)

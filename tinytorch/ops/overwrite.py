@@ -44,8 +44,9 @@ class Overwrite:
         wrote(out)
         if recording:
             node = link(self.node, edges, (), ())
-            if source is not None and (source.shape != out.shape or source._h.dtype != out._h.dtype):
-                need_extra(node).adjust = (None, (source.shape, source.dtype))
+            if source is not None and (source.shape != out.shape or source._h.dtype != out._h.dtype or
+                                       source.device is not out.device):
+                need_extra(node).adjust = (None, (source.shape, source.dtype, source.device))
             rebase(out, node)
         return out
 

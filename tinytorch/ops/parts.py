@@ -7,10 +7,13 @@ geometry; and embed's derivative is the view again.
 
 from __future__ import annotations
 
+import itertools
+
 from ..backends.cpu import ffi, lib
 from ..tensor import Tensor, wrap
 from .declare import FUNCTIONS, both, ints, method, primitive
 from .shape import contiguous_strides, show
+from .viewing import viewing
 
 
 def _picks(op: str, title: str, geometry):
@@ -24,7 +27,7 @@ def _picks(op: str, title: str, geometry):
 
     @primitive(name=op + "_backward", g=lambda g, args: pick(g, args))
     def embed(g, shape, args):
-        zeros = wrap(lib.tt_full(g._h.dtype, len(shape), shape, 1, 0.0, 0))
+        zeros = wrap(lib.tt_nought(g._h, len(shape), shape))
         part = show(zeros, *geometry(list(shape), list(contiguous_strides(shape)), *args))
         if lib.tt_copy(part._h, g._h) < 0:
             raise RuntimeError(f"{op}: the gradient of shape {tuple(g.shape)} does not fit")
@@ -34,13 +37,13 @@ def _picks(op: str, title: str, geometry):
 
 
 def _select_geometry(shape, strides, dim, index):
-    offset = index * strides[dim]
+    offset = index % shape[dim] * strides[dim]
     del shape[dim], strides[dim]
     return shape, strides, offset
 
 
 def _slice_geometry(shape, strides, dim, start, length, step):
-    offset = start * strides[dim]
+    offset = (start + shape[dim] if start < 0 else start) * strides[dim]
     shape[dim] = length
     strides[dim] *= step
     return shape, strides, offset
@@ -61,6 +64,8 @@ _diagonal = _picks("diagonal", "DiagonalBackward0", _diagonal_geometry)
 
 
 @both
+@viewing(lib.tt_view_selected, _select.node, params="input, dim, index", arguments="dim, index",
+         saves="(unpack(x.shape, x.ndim), (dim, index))")
 def select(input, dim, index):
     """Entry ``index`` along ``dim``, without that dimension. IndexError out of range. Follows ``torch.select``."""
     if input._h.ndim == 0:
@@ -74,6 +79,8 @@ def select(input, dim, index):
 
 
 @both
+@viewing(lib.tt_view_narrowed, _slice.node, params="input, dim, start, length", arguments="dim, start, length",
+         saves="(unpack(x.shape, x.ndim), (dim, start, length, 1))")
 def narrow(input, dim, start, length):
     """``length`` entries along ``dim`` from ``start`` on. Follows ``torch.narrow``."""
     if input._h.ndim == 0:
@@ -190,23 +197,15 @@ def _joined(g, sizes, shape, dim, stacked=False):
 @primitive(view=True, title="SplitBackward0",
            input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
 def _split(input, sizes, dim):
-    h = input._h
-    shape, strides, offset = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim), lib.tt_offset(h)
-    parts = []
-    for n in sizes:
-        shape[dim] = n
-        parts.append(show(input, shape, strides, offset))
-        offset += n * strides[dim]
-    return tuple(parts)
+    starts = itertools.accumulate(sizes, initial=0)
+    return tuple([wrap(lib.tt_view_narrowed(input._h, dim, start, n)) for start, n in zip(starts, sizes)])
 
 
 @primitive(view=True, title="UnbindBackward0",
            input=lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True))
 def _unbind(input, dim):
     h = input._h
-    shape, strides, offset = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim), lib.tt_offset(h)
-    n, step = shape.pop(dim), strides.pop(dim)
-    return tuple([show(input, shape, strides, offset + k * step) for k in range(n)])
+    return tuple([wrap(lib.tt_view_selected(h, dim, k)) for k in range(h.shape[dim])])
 
 
 @both

@@ -371,8 +371,10 @@ def _with_alpha(name, plain, doc):
     def public(input, other, *, alpha=1, out=None):
         return plain(input, _scaled(name, input, other, alpha), out=out)
 
+    written = name + "_"
+
     def inplace(self, other, *, alpha=1):
-        return plain.info.into(self, (self, _scaled(name, self, other, alpha)), name + "_")
+        return plain.info.update(self, other if alpha == 1 else _scaled(name, self, other, alpha), written)
 
     public.__name__ = public.__qualname__ = name
     inplace.__name__ = inplace.__qualname__ = name + "_"
@@ -412,7 +414,7 @@ def div(input, other, *, rounding_mode=None, out=None):
 @method
 def div_(self, other, *, rounding_mode=None):
     """``div`` in place."""
-    return _rounding("div_", rounding_mode).info.into(self, (self, other), "div_")
+    return _rounding("div_", rounding_mode).info.update(self, other, "div_")
 
 
 @both

@@ -6,6 +6,7 @@ import operator
 
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
+from ..devices import get_default_device, made, number_of
 from ..dtypes import ALL, float64
 from ..generator import (default_generator, get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
 from ..layouts import preserve_format
@@ -28,18 +29,23 @@ _LIMITS = {0: (0, 1), 1: (0, 255), 2: (-128, 127), 3: (-(1 << 15), (1 << 15) - 1
            5: (-(1 << 63), (1 << 63) - 1)}
 
 
+def _own(generator, op: str, t: Tensor):
+    """The C side of ``generator``, or of the default one of the tensor's device."""
+    return pointer(generator, op, t._h.storage.device)
+
+
 def _check_floating(code: int, op: str) -> None:
     if code < 6:
         raise NotImplementedError(f"{op}: random numbers of this kind are not implemented for {ALL[code]!r}: a "
                                   "floating dtype is needed")
 
 
-def _draw(h, kind: int, op: str, generator, a: float, b: float, device=None, requires_grad=False) -> Tensor:
+def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=False) -> Tensor:
     """A new tensor on the descriptor ``h``, filled."""
-    t = finish(h, op, device)
+    t = finish(h, op)
     if kind != _MASK:
         _check_floating(h.dtype, op)
-    if lib.tt_random(h, kind, pointer(generator, op), a, b) < 0:
+    if lib.tt_random(h, kind, _own(generator, op, t), a, b) < 0:
         raise error(op)
     return make_leaf(t) if requires_grad else t
 
@@ -51,10 +57,10 @@ def _fresh(op: str, kind: int, a: float, b: float, what: str):
             size = size_argument(op, size, named)
         shape = sizes(size, op)
         if out is not None:
-            made = into(out, shape, op)
-            return made.uniform_(generator=generator) if kind == _UNIFORM else made.normal_(generator=generator)
-        h = lib.tt_empty(code_of(dtype, op), len(shape), shape)
-        return _draw(h, kind, op, generator, a, b, device, requires_grad)
+            into(out, shape, op)
+            return out.uniform_(generator=generator) if kind == _UNIFORM else out.normal_(generator=generator)
+        h = made(device, lib.tt_empty, code_of(dtype, op), len(shape), shape)
+        return _draw(h, kind, op, generator, a, b, requires_grad)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"A tensor of shape ``size`` of {what}. RuntimeError for integer dtypes. Follows ``torch.{op}``."
@@ -68,7 +74,7 @@ randn = _fresh("randn", _NORMAL, 0.0, 1.0, "normal numbers of mean 0 and varianc
 def _fresh_like(op: str, kind: int, a: float, b: float, what: str):
     def create(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=preserve_format, generator=None):
-        return _draw(empty_handle(input, dtype, memory_format, op), kind, op, generator, a, b, device, requires_grad)
+        return _draw(empty_handle(input, dtype, memory_format, device, op), kind, op, generator, a, b, requires_grad)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"A tensor like ``input`` of {what}. Follows ``torch.{op}``."
@@ -97,9 +103,9 @@ def _range(op: str, code: int, low: int, high: int) -> int:
     return high - low & (1 << 64) - 1
 
 
-def _integers(h, op: str, generator, low: int, count: int, device, requires_grad) -> Tensor:
-    t = finish(h, op, device)
-    if lib.tt_random_integers(h, pointer(generator, op), low, count) < 0:
+def _integers(h, op: str, generator, low: int, count: int, requires_grad) -> Tensor:
+    t = finish(h, op)
+    if lib.tt_random_integers(h, _own(generator, op, t), low, count) < 0:
         raise error(op)
     return make_leaf(t) if requires_grad else t
 
@@ -132,7 +138,8 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
         return into(out, shape, "randint").random_(low, high, generator=generator)
     code = 5 if dtype is None else dtype_code(dtype, "randint")
     count = _range("randint", code, low, high)
-    return _integers(lib.tt_empty(code, len(shape), shape), "randint", generator, low, count, device, requires_grad)
+    h = made(device, lib.tt_empty, code, len(shape), shape)
+    return _integers(h, "randint", generator, low, count, requires_grad)
 
 
 @function
@@ -141,9 +148,9 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
     """``randint_like(input, high)``, ``randint_like(input, low, high)``: integers, in the shape and dtype of ``input``.
     Follows ``torch.randint_like``."""
     low, high = _bounds("randint_like", 0 if low is None else low, high)
-    h = empty_handle(input, dtype, memory_format, "randint_like")
+    h = empty_handle(input, dtype, memory_format, device, "randint_like")
     count = _range("randint_like", input._h.dtype if dtype is None else dtype.code, low, high)
-    return _integers(h, "randint_like", generator, low, count, device, requires_grad)
+    return _integers(h, "randint_like", generator, low, count, requires_grad)
 
 
 @function
@@ -153,10 +160,11 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     code = 5 if dtype is None else dtype_code(dtype, "randperm")
     if code < 5 and n - 1 > _LIMITS[code][1] or code > 5 and n > 1 << _DIGITS[code]:
         raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
-    made = finish(lib.tt_randperm(code, n, pointer(generator, "randperm")), "randperm", device)
+    g = pointer(generator, "randperm", number_of(get_default_device() if device is None else device))
+    order = finish(made(device, lib.tt_randperm, code, n, g), "randperm")
     if out is not None:
-        return into(out, made.shape, "randperm").copy_(made)
-    return made.requires_grad_() if requires_grad else made
+        return into(out, order.shape, "randperm").copy_(order)
+    return order.requires_grad_() if requires_grad else order
 
 
 # In place.
@@ -170,7 +178,7 @@ _writers = {name: Overwrite(name + "_", title) for name, title in (
 def _fill(self, name: str, generator, a: float, b: float) -> Tensor:
     if name != "geometric":
         _check_floating(self._h.dtype, name + "_")
-    return _writers[name](self, lib.tt_random, _KINDS[name], pointer(generator, name + "_"), a, b)
+    return _writers[name](self, lib.tt_random, _KINDS[name], _own(generator, name + "_", self), a, b)
 
 
 @method
@@ -239,7 +247,7 @@ def random_(self, from_=None, to=None, *, generator=None, **named):
         from_, to = 0, from_
     low, high = (0, most + 1) if to is None else _bounds("random_", 0 if from_ is None else from_, to)
     count = _range("random_", code, low, high)
-    return _writers["random"](self, lib.tt_random_integers, pointer(generator, "random_"), low, count)
+    return _writers["random"](self, lib.tt_random_integers, _own(generator, "random_", self), low, count)
 
 
 def _probability(p, op: str) -> float:
@@ -252,7 +260,7 @@ def _probability(p, op: str) -> float:
 def bernoulli_(self, p=0.5, *, generator=None):
     """1 with probability ``p``, a number or a tensor of probabilities, else 0; in place. Follows
     ``torch.Tensor.bernoulli_``."""
-    g = pointer(generator, "bernoulli_")
+    g = _own(generator, "bernoulli_", self)
     if not isinstance(p, Tensor):
         return _writers["bernoulli"](self, lib.tt_random, _MASK, g, _probability(p, "bernoulli_"), 1.0)
     chances = p.detach().expand(self.shape).to(float64).contiguous()
@@ -279,7 +287,7 @@ def _bernoulli(input, g):
 def bernoulli(input, p=None, *, generator=None, out=None):
     """1 with the probability that stands in ``input``, else 0, in its dtype; with ``p``, that probability for all.
     RuntimeError outside of [0, 1]. Follows ``torch.bernoulli``."""
-    g = pointer(generator, "bernoulli")
+    g = _own(generator, "bernoulli", input)
     if p is not None:
         made = _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "bernoulli", generator,
                      _probability(p, "bernoulli"), 1.0)
@@ -314,15 +322,15 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         shape = sizes((size,), "normal")
         if out is not None:
             return into(out, shape, "normal").normal_(mean, std, generator=generator)
-        h = lib.tt_empty(code_of(dtype, "normal"), len(shape), shape)
-        return _draw(h, _NORMAL, "normal", generator, mean, std, device, requires_grad)
+        h = made(device, lib.tt_empty, code_of(dtype, "normal"), len(shape), shape)
+        return _draw(h, _NORMAL, "normal", generator, mean, std, requires_grad)
     for x in (mean, std):
         if isinstance(x, Tensor) and x._h.dtype < 6:
             raise NotImplementedError(f"normal: mean and std must be floating, got {x.dtype!r}")
     if isinstance(std, Tensor) and bool(std.detach().lt(0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
-    made = _normal(mean, std, pointer(generator, "normal"))
-    return made if out is None else into(out, made.shape, "normal").copy_(made)
+    drawn = _normal(mean, std, _own(generator, "normal", mean if isinstance(mean, Tensor) else std))
+    return drawn if out is None else into(out, drawn.shape, "normal").copy_(drawn)
 
 
 @both
@@ -332,9 +340,9 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     if input._h.dtype < 6:
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype!r}")
     weights = input.detach().to(float64).contiguous()
-    made = finish(lib.tt_multinomial(weights._h, num_samples, replacement, pointer(generator, "multinomial")),
-                  "multinomial")
-    return made if out is None else into(out, made.shape, "multinomial").copy_(made)
+    g = _own(generator, "multinomial", input)
+    drawn = finish(lib.tt_multinomial(weights._h, num_samples, replacement, g), "multinomial")
+    return drawn if out is None else into(out, drawn.shape, "multinomial").copy_(drawn)
 
 
 def dropout_mask(input: Tensor, p: float) -> Tensor:

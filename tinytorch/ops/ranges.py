@@ -8,10 +8,11 @@ import math
 import warnings
 from array import array
 
-from ..backends.cpu import error, ffi, lib
+from ..backends.cpu import check, error, ffi, lib
+from ..devices import made
 from ..dtypes import ALL, Size, get_default_dtype
 from ..tensor import Tensor, new, wrap
-from .create import check_device, code_of, finish, into, sizes, tensor
+from .create import code_of, finish, into, placed, sizes, tensor
 from .declare import FUNCTIONS, function, scalar_kind
 from .values import dtype_code, pack
 
@@ -25,12 +26,12 @@ def _numbers(op: str, *values):
         raise TypeError(f"{op}(): every bound must be a number, not {exc}") from None
 
 
-def _deliver(h, op: str, out, device, requires_grad) -> Tensor:
+def _deliver(h, op: str, out, requires_grad) -> Tensor:
     """The new tensor, or its values in ``out``."""
-    made = finish(h, op, device)
+    fresh = finish(h, op)
     if out is not None:
-        return into(out, made.shape, op).copy_(made)
-    return made.requires_grad_() if requires_grad else made
+        return into(out, fresh.shape, op).copy_(fresh)
+    return fresh.requires_grad_() if requires_grad else fresh
 
 
 @function
@@ -57,11 +58,11 @@ def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
     if code < 6:
         n = max(0, -((start - end) // step))
-        h = lib.tt_arange(code, n, 0.0, 0.0, start, step)
+        h = made(device, lib.tt_arange, code, n, 0.0, 0.0, start, step)
     else:
         n = math.ceil((end - start) / step)
-        h = lib.tt_arange(code, n, start, step, 0, 0)
-    return _deliver(h, "arange", out, device, requires_grad)
+        h = made(device, lib.tt_arange, code, n, start, step, 0, 0)
+    return _deliver(h, "arange", out, requires_grad)
 
 
 @function
@@ -80,8 +81,8 @@ def range(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=
         raise RuntimeError(f"range: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
     n = math.floor((end - start) / step) + 1
     code = code_of(dtype, "range")
-    h = lib.tt_arange(code, n, start, step, int(start), int(step))
-    return _deliver(h, "range", out, device, requires_grad)
+    h = made(device, lib.tt_arange, code, n, start, step, int(start), int(step))
+    return _deliver(h, "range", out, requires_grad)
 
 
 def _steps(op: str, start, end, steps):
@@ -96,8 +97,8 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
              pin_memory=False) -> Tensor:
     """``steps`` numbers at equal distances from ``start`` to ``end``. Follows ``torch.linspace``."""
     start, end, steps = _steps("linspace", start, end, steps)
-    h = lib.tt_linspace(code_of(dtype, "linspace"), steps, start, end)
-    return _deliver(h, "linspace", out, device, requires_grad)
+    h = made(device, lib.tt_linspace, code_of(dtype, "linspace"), steps, start, end)
+    return _deliver(h, "linspace", out, requires_grad)
 
 
 @function
@@ -105,8 +106,8 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
              pin_memory=False) -> Tensor:
     """``base`` to the powers ``linspace(start, end, steps)``. Follows ``torch.logspace``."""
     start, end, steps = _steps("logspace", start, end, steps)
-    h = lib.tt_logspace(code_of(dtype, "logspace"), steps, start, end, base)
-    return _deliver(h, "logspace", out, device, requires_grad)
+    h = made(device, lib.tt_logspace, code_of(dtype, "logspace"), steps, start, end, base)
+    return _deliver(h, "logspace", out, requires_grad)
 
 
 @function
@@ -116,14 +117,13 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     for name, size in (("n", n), ("m", m)):
         if size < 0:
             raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {size}")
-    made = finish(lib.tt_full(code_of(dtype, "eye"), 2, (n, m), 1, 0.0, 0), "eye")
+    ones = finish(made(device, lib.tt_full, code_of(dtype, "eye"), 2, (n, m), 1, 0.0, 0), "eye")
     if min(n, m):
-        diagonal = wrap(lib.tt_view(made._h, 1, (min(n, m),), (m + 1,), 0))
-        lib.tt_fill(diagonal._h, 1, 0.0, 1)
-    check_device(device)
+        diagonal = wrap(lib.tt_view(ones._h, 1, (min(n, m),), (m + 1,), 0))
+        check(lib.tt_fill(diagonal._h, 1, 0.0, 1), "eye")
     if out is not None:
-        return into(out, made.shape, "eye").copy_(made)
-    return made.requires_grad_() if requires_grad else made
+        return into(out, ones.shape, "eye").copy_(ones)
+    return ones.requires_grad_() if requires_grad else ones
 
 
 @function
@@ -136,7 +136,7 @@ def _triangle(op: str, row, col, offset, dtype, device) -> Tensor:
     code = 5 if dtype is None else dtype_code(dtype, op)
     if code not in (3, 4, 5):
         raise NotImplementedError(f'"{op}" not implemented for {ALL[code]!r}; it gives int64, int32 or int16')
-    return finish(lib.tt_triangle(code, row, col, offset, op == "triu_indices"), op, device)
+    return finish(made(device, lib.tt_triangle, code, row, col, offset, op == "triu_indices"), op)
 
 
 @function
@@ -208,6 +208,7 @@ def combinations(input, r=2, with_replacement=False) -> Tensor:
     index = finish(lib.tt_empty(5, 1, (len(flat),)), "combinations")
     if flat:
         ffi.memmove(index._h.data, flat, 8 * len(flat))
+    index = index.to(input.device)
     return input.index_select(0, index).reshape(len(flat) // r, r)
 
 
@@ -217,20 +218,19 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
     if dtype is not None or kwargs:
         raise TypeError(f"new() received an invalid combination of arguments: {cls.__name__}(...) takes no keyword but "
                         "device; use tinytorch.tensor")
-    check_device(device)
     code = get_default_dtype().code
     first = args[0] if args else None
     if isinstance(first, Tensor):
         h = lib.tt_alias(first._h)
     elif not args:
-        h = lib.tt_empty(code, 1, (0,))
+        h = made(device, lib.tt_empty, code, 1, (0,))
     elif len(args) == 1 and not hasattr(first, "__index__") and type(first) is not Size:
         if not hasattr(first, "__len__"):
             raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
-        h = pack(first, code)
+        h = placed(pack(first, code), device)
     else:
         shape = sizes(args, cls.__name__)
-        h = lib.tt_empty(code, len(shape), shape)
+        h = made(device, lib.tt_empty, code, len(shape), shape)
     if not h:
         raise error(cls.__name__)
     t = new(cls)
@@ -240,8 +240,8 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
 
 def _construct_like(self, *args, device=None):
     """``x.new(2, 3)``, ``x.new([1., 2.])``: as the constructor, in the dtype of ``x``. Follows ``torch.Tensor.new``."""
-    made = _construct(Tensor, *args, device=device)
-    return made if args and isinstance(args[0], Tensor) else made.to(self.dtype)
+    fresh = _construct(Tensor, *args, device=self.device if device is None else device)
+    return fresh if args and isinstance(args[0], Tensor) else fresh.to(self.dtype)
 
 
 Tensor.__new__, Tensor.new = _construct, _construct_like

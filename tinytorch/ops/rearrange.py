@@ -148,7 +148,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     n = input._h.shape[input._h.ndim - 1] + abs(offset)
     for d in sorted((a, b)):
         shape.insert(d, n)
-    whole = wrap(lib.tt_full(input._h.dtype, len(shape), shape, 1, 0.0, 0))
+    whole = wrap(lib.tt_nought(input._h, len(shape), shape))
     return _diagonal_scatter(whole, input, offset, a, b)
 
 

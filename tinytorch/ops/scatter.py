@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import check, error, lib
+from ..devices import made
 from ..dtypes import iinfo
 from ..tensor import Tensor, wrap
 from .declare import both, deliver, number, primitive
@@ -29,7 +30,7 @@ def _as_runtime(exc):
 
 @primitive(g=lambda g, dim, index: _gather(g, dim, index))
 def _gather_backward(g, shape, dim, index):
-    out = wrap(lib.tt_full(g._h.dtype, len(shape), shape, 1, 0.0, 0))
+    out = wrap(lib.tt_nought(g._h, len(shape), shape))
     check(lib.tt_scatter(out._h, dim, index._h, g._h, ADD, -1))
     return out
 
@@ -221,8 +222,9 @@ def _reduced(op, input, dim, index, src, reduce, include_self):
     total = _scatter_add(start, dim, index, src)
     if reduce == "sum":
         return total
-    ones = wrap(lib.tt_full(input._h.dtype, index._h.ndim, list(index.shape), 1, 0.0, 1))
-    base = wrap(lib.tt_full(input._h.dtype, input._h.ndim, list(input.shape), 1, 0.0, int(include_self)))
+    ones = wrap(made(input.device, lib.tt_full, input._h.dtype, index._h.ndim, list(index.shape), 1, 0.0, 1))
+    base = wrap(made(input.device, lib.tt_full, input._h.dtype, input._h.ndim, list(input.shape), 1, 0.0,
+                     int(include_self)))
     counts = _scatter_add(base, dim, index, ones)
     if not include_self:
         counts = counts.masked_fill(counts == 0, 1)

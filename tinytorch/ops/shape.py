@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ..autograd.views import FLAG_VIEW, check_inplace, writer_number, wrote
+from ..autograd.views import CREATION_BITS, FLAG_VIEW, check_inplace, writer_number, wrote
 from ..backends.cpu import ffi, lib
+from ..devices import made
 from ..dtypes import Size, dtype
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
 from .declare import both, function, ints, method, primitive
+from .viewing import viewing
 
 
 def contiguous_strides(shape) -> tuple[int, ...]:
@@ -56,6 +58,7 @@ def _view_dtype(input, to):
 
 
 @method
+@viewing(lib.tt_view_shaped, _view.node, params="input, *shape", arguments="len(sizes), sizes")
 def view(self, *shape):
     """The same elements as another ``shape`` (one -1 is inferred). RuntimeError when the strides do not allow a view:
     use ``reshape``. With a dtype instead, the same bytes as that dtype. Follows ``torch.Tensor.view``."""
@@ -73,6 +76,7 @@ def view(self, *shape):
 
 
 @method
+@viewing(lib.tt_view_shaped, _view.node, params="input, *shape", arguments="len(sizes), sizes")
 def reshape(self, *shape):
     """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``."""
     return _reshape(self, ints(shape))
@@ -97,12 +101,14 @@ def _reshape(input, shape):
 
 
 @both
+@viewing(lib.tt_view_shaped, _view.node, params="input, other", arguments="other._h.ndim, other._h.shape")
 def view_as(input, other):
     """``input.view(other.shape)``."""
     return input.view(other.shape)
 
 
 @both
+@viewing(lib.tt_view_shaped, _view.node, params="input, other", arguments="other._h.ndim, other._h.shape")
 def reshape_as(input, other):
     """``input.reshape(other.shape)``."""
     return _reshape(input, tuple(other.shape))
@@ -111,6 +117,8 @@ def reshape_as(input, other):
 @both
 def flatten(input, start_dim=0, end_dim=-1):
     """Dimensions ``start_dim`` to ``end_dim`` as one. Follows ``torch.flatten``."""
+    if start_dim == 0 and end_dim == -1 and input._h.ndim > 1:
+        return input.reshape(-1)
     start, end = input._dim(start_dim), input._dim(end_dim)
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim "
@@ -153,6 +161,7 @@ def _expand(input, shape):
 
 
 @method
+@viewing(lib.tt_view_expanded, _expand.node, params="input, *sizes", arguments="len(sizes), sizes")
 def expand(self, *sizes):
     """Dimensions of size 1 shown as larger ones without a copy; -1 keeps a size. Follows ``torch.Tensor.expand``."""
     sizes = ints(sizes)
@@ -178,9 +187,10 @@ def expand(self, *sizes):
 
 
 @method
-def expand_as(self, other):
-    """``self.expand(other.shape)``."""
-    return self.expand(other.shape)
+@viewing(lib.tt_view_expanded, _expand.node, params="input, other", arguments="other._h.ndim, other._h.shape")
+def expand_as(input, other):
+    """``input.expand(other.shape)``."""
+    return input.expand(other.shape)
 
 
 @both
@@ -216,19 +226,20 @@ def broadcast_tensors(*tensors):
 
 
 def _inverse(dims):
+    dims = ints(dims)
     inverse = [0] * len(dims)
     for k, d in enumerate(dims):
         inverse[d] = k
     return tuple(inverse)
 
 
-@primitive(view=True, title="PermuteBackward0", input=lambda g, dims: _permute(g, _inverse(dims)))
+@primitive(view=True, title="PermuteBackward0", input=lambda g, dims: permute(g, _inverse(dims)))
 def _permute(input, dims):
     h = input._h
     return show(input, [h.shape[d] for d in dims], [h.strides[d] for d in dims], lib.tt_offset(h))
 
 
-@primitive(view=True, title="TransposeBackward0", input=lambda g, a, b: _transpose(g, a, b))
+@primitive(view=True, title="TransposeBackward0", input=lambda g, a, b: transpose(g, a, b))
 def _transpose(input, a, b):
     h = input._h
     shape, strides = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim)
@@ -238,6 +249,8 @@ def _transpose(input, a, b):
     return show(input, shape, strides, lib.tt_offset(h))
 
 
+@both
+@viewing(lib.tt_view_permuted, _permute.node, params="input, *dims", arguments="len(sizes), sizes", saves="(dims,)")
 def permute(input, *dims):
     """The dimensions in the order ``dims``. Follows ``torch.permute``."""
     dims = ints(dims)
@@ -251,22 +264,22 @@ def permute(input, *dims):
     return _permute(input, dims)
 
 
-both(permute)
-
-
 @both
+@viewing(lib.tt_view_transposed, _transpose.node, params="input, dim0, dim1", arguments="dim0, dim1",
+         saves="(dim0, dim1)")
 def transpose(input, dim0, dim1):
     """Two dimensions exchanged."""
     return _transpose(input, input._dim(dim0), input._dim(dim1))
 
 
-@primitive(view=True, title="TBackward0", input=lambda g: _t(g))
+@primitive(view=True, title="TBackward0", input=lambda g: t(g))
 def _t(input):
     h = input._h
     return show(input, [h.shape[1], h.shape[0]], [h.strides[1], h.strides[0]], lib.tt_offset(h))
 
 
 @both
+@viewing(lib.tt_view_t, _t.node, params="input", arguments="", saves="()")
 def t(input):
     """A matrix transposed; fewer dimensions as they are. RuntimeError beyond two."""
     n = input._h.ndim
@@ -290,15 +303,17 @@ def movedim(input, source, destination):
     return _permute(input, tuple(place[d] if d in place else next(rest) for d in range(input._h.ndim)))
 
 
-def _reversed(self):
-    return _permute(self, tuple(reversed(range(self._h.ndim))))
+@viewing(lib.tt_view_reversed, _permute.node, params="input", arguments="",
+         saves="(tuple(range(x.ndim - 1, -1, -1)),)")
+def _reversed(input):
+    return _permute(input, tuple(range(input._h.ndim - 1, -1, -1)))
 
 
 def _matrix_transposed(self):
     if self._h.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._h.ndim}-D "
                            f"tensor.")
-    return _transpose(self, self._h.ndim - 2, self._h.ndim - 1)
+    return transpose(self, -2, -1)
 
 
 Tensor.T = property(_reversed, doc="The dimensions in reverse order.")
@@ -314,16 +329,15 @@ def _squeeze(input, dims):
     return show(input, [h.shape[d] for d in keep], [h.strides[d] for d in keep], lib.tt_offset(h))
 
 
+@both
+@viewing(lib.tt_view_squeezed, _squeeze.node, params="input, *dim", arguments="len(sizes) if dim else -1, sizes")
 def squeeze(input, *dim):
     """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.squeeze``."""
     dims = [input._dim(d) for d in ints(dim)] if dim else range(input._h.ndim)
     return _squeeze(input, tuple(dims))
 
 
-both(squeeze)
-
-
-@primitive(view=True, title="UnsqueezeBackward0", input=lambda g, dim: _squeeze(g, (dim,)))
+@primitive(view=True, title="UnsqueezeBackward0", input=lambda g, dim: squeeze(g, dim))
 def _unsqueeze(input, dim):
     h = input._h
     shape, strides = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim)
@@ -333,6 +347,7 @@ def _unsqueeze(input, dim):
 
 
 @both
+@viewing(lib.tt_view_unsqueezed, _unsqueeze.node, params="input, dim", arguments="dim", saves="(dim,)")
 def unsqueeze(input, dim):
     """With a dimension of size 1 put before ``dim``. Follows ``torch.unsqueeze``."""
     return _unsqueeze(input, input._dim(dim, 1))
@@ -350,8 +365,8 @@ def _restrides(fn):
         check_inplace(self, name)
         seen = fn(self, *args)
         self._h, seen._h = seen._h, self._h
-        if not seen._h.flags & FLAG_VIEW:
-            self._h.flags &= ~FLAG_VIEW  # not a view of itself
+        bits = FLAG_VIEW | CREATION_BITS
+        self._h.flags = self._h.flags & ~bits | seen._h.flags & bits  # not a view of itself
         lib.tt_bump(self._h, writer)
         wrote(self)
         self._h.seen_version = self._h.storage.version
@@ -375,7 +390,7 @@ def resize_(self, *sizes):
     sizes = ints(sizes)
     if self._node is not None:
         raise RuntimeError("cannot resize variables that require grad")
-    h = wrap(lib.tt_empty(self._h.dtype, len(sizes), sizes))
+    h = wrap(made(self.device, lib.tt_empty, self._h.dtype, len(sizes), sizes))
     n = min(self._h.numel, h._h.numel)
     if n:
         old = show(self, [n], [1], self.storage_offset()) if self.is_contiguous() else self.reshape(-1)[:n]

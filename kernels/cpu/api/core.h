@@ -19,7 +19,8 @@ typedef struct tt_storage {
     int64_t version;       /* one more for every write in place; shared by all views. Note [Version counters] */
     int32_t refs;          /* descriptors on this storage; atomic */
     int32_t writer;        /* Python's number of the operator that wrote last, for messages */
-    int32_t size_class;    /* which free list it goes back to; < 0: foreign memory, see owner */
+    int16_t size_class;    /* which free list it goes back to; < 0: foreign memory, see owner */
+    int16_t device;        /* 0: the CPU; k + 1: cuda:k. Note [Devices] in tt.h */
     int32_t shared;        /* others (NumPy, another library) may read and write it at any time */
     void *owner;           /* foreign memory: handed to release; in a free list: the next */
     void (*release)(void *);
@@ -75,7 +76,6 @@ tt_array *tt_contiguous(tt_array *a);
 tt_array *tt_clone(tt_array *a);
 int tt_copy(tt_array *out, tt_array *a);
 int tt_fill(tt_array *out, int kind, double f, int64_t i);
-int tt_item(tt_array *a, double *f, int64_t *i);
 int64_t tt_offset(tt_array *a);
 int tt_is_contiguous(tt_array *a);
 int tt_same_shape(tt_array *a, tt_array *b);
@@ -94,3 +94,4 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b);
 tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, int reflected);
 tt_array *tt_ternary(int op, tt_array *a, tt_array *b, tt_array *c);
 int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array *c, int writer);
+int tt_binary_scalar_out(int op, tt_array *out, tt_array *a, int kind, double f, int64_t i, int writer);

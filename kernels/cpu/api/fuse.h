@@ -80,10 +80,11 @@ typedef struct tt_fold {
     int16_t acc;            /* the accumulator's dtype */
     int16_t slot, param;    /* what is reduced (CALL: an access), and what the reducer wants of each row: a level-0 slot
                                (FOLD, COLUMNS, CALL: an access), or -1 */
-    int16_t out;            /* ROWS: a RESULT slot; -1 otherwise */
+    int16_t out;            /* ROWS: a RESULT slot; -1 otherwise, and for a reduction of all rows (a total) */
     int16_t stage;
-    int32_t partials;       /* ROWS: where the blocks' results stand in the arena, in units of 64 bytes */
-    int32_t access;         /* FOLD, COLUMNS, CALL: where the results go; -1 otherwise */
+    int32_t partials;       /* ROWS: where the blocks' results stand in the arena, in units of 64 bytes; a total's
+                               elements, until they are a block */
+    int32_t access;         /* FOLD, COLUMNS, CALL, totals: where the results go; -1 otherwise */
     int32_t node;
 } tt_fold;
 
@@ -106,6 +107,7 @@ typedef struct tt_kernel {
     int64_t inner;
     int64_t block;           /* elements (ROWS: of whole rows, if shorter) that are worked on at a time, at most */
     int64_t together;        /* ROWS: so many rows go through a stage before the next one begins */
+    int64_t unit;            /* ROWS: so many rows are one thread's, of whole blocks where there are totals */
     int64_t arena;           /* bytes the interpreter needs for a thread */
     tt_slot *slots;
     tt_instr *instrs;        /* in order of stage; within a stage level 1 first */

@@ -15,10 +15,13 @@
 
 /* views, without any TT_INDEX; the first two are marked as tracked */
 tt_array *tt_index_int(tt_array *a, int64_t i);
+tt_array *tt_index_slice(tt_array *a, int64_t start, int64_t stop); /* INT64_MIN: left out */
 tt_array *tt_index_view(tt_array *a, int n, int64_t *code);
 tt_array *tt_index_view_scatter(tt_array *a, tt_array *src, int n, int64_t *code);
 tt_array *tt_index_view_backward(tt_array *g, int ndim, int64_t *shape, int n, int64_t *code);
 tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shape, int64_t *strides, int64_t start);
+
+tt_array *tt_nought(tt_array *a, int ndim, int64_t *shape); /* zeros of a's dtype, where a is */
 
 /* `rule`: which integers are valid, and how a bad one is reported; see enum rule in index.c.
  * `mode` of a write: 0 replaces, 1 adds, 2 multiplies, 3 takes the larger, 4 the smaller. Writes to one element happen

@@ -1,0 +1,112 @@
+/* The host side of the CUDA kernels: what the C files of this folder offer to those of kernels/cpu. Not seen by Python.
+ *
+ * Note [Launching]
+ * The C side plans: it checks operands, allocates results, chooses the kernel and its grid, and packs the kernel's
+ * arguments into one structure (args.h). Python launches: tt_launch calls tt_cuda_launch in tinytorch/backends/cuda, which
+ * finds the kernel by its key, compiling it with NVRTC if it is new, and hands the packed structure to PyCUDA. So there is
+ * one path from an operator to a kernel for the CPU and for CUDA, and everything above the loop (promotion, broadcasting,
+ * views, errors, version counters) is the same code.
+ *
+ * A kernel's key is its family (the file kernels/cuda/<family>.cuh), an operator, up to five dtypes, and a variant whose
+ * bits the family defines. A file has one kernel, tt_kernel, of one argument, TT_ARGS; what is chosen by the key reaches it
+ * as macros (tinytorch/backends/cuda/source.py). No lock is held around a launch: Python may run anything meanwhile.
+ *
+ * The results of every kernel but matrix products have the bits of the CPU's: the same scalar functions, the same
+ * reduction trees (Note [The tree of a reduction]; a block of TT_BLOCK elements is a warp's work, a lane is a thread), the
+ * same Philox streams. NaNs are NaNs, but the device does not keep their payloads. */
+#pragma once
+#include "../cpu/tt.h"
+#include "../cpu/api/cuda.h"
+#include "../cpu/optim.h"
+#include "../cpu/random.h"
+#include "args.h"
+#include "fault.h"
+#include "random_args.h"
+
+/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer,
+ * of the third an optimiser's rule, of the fourth a kind of random numbers; 0 is no name. */
+#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
+    X(random, 4) X(range, 0) X(multinomial, 0)
+
+#define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
+enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
+
+static inline int64_t tt_key(int family, int op, int variant, int d0, int d1, int d2, int d3, int d4) {
+    return (int64_t)family | (int64_t)op << 8 | (int64_t)d0 << 16 | (int64_t)d1 << 20 | (int64_t)d2 << 24 |
+           (int64_t)d3 << 28 | (int64_t)d4 << 32 | (int64_t)variant << 36;
+}
+
+/* Runs the kernel on this thread's device and current stream: `x` by `y` blocks of `threads`, with `shared` bytes of
+ * dynamic shared memory. False and an error when it could not be launched. */
+bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes);
+#define TT_LAUNCH(key, x, y, threads, shared, args) tt_launch(key, x, y, threads, shared, &(args), (int)sizeof(args))
+
+/* memory.c: a storage on tt_device. */
+tt_storage *tt_cuda_storage(int64_t nbytes);
+/* This thread's stream of the device has been told to read or write `a`; false: what it does cannot be awaited. */
+bool tt_pinned_used(const tt_array *a, int device);
+/* A contiguous array on tt_device for a function's own use; tt_free ends it. */
+tt_array *tt_cuda_temporary(int dtype, int64_t n);
+
+tt_divider tt_divider_of(int64_t size);
+
+/* elementwise.c. False and an error when a kernel could not be launched. */
+bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+/* copy.c: out[...] = a with broadcasting and casting; either may be on the CPU. Operands are checked already. */
+bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
+/* gemm.c: out = alpha a b + beta bias, where bias (NULL: none) broadcasts to out; out is contiguous. */
+bool tt_cuda_product(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta);
+const char *tt_rule_name(int rule);
+const char *tt_random_name(int op);
+/* random.c: whole arrays, contiguous, from their first element on. chance: NULL, or of each element. */
+bool tt_cuda_random(const tt_draw *draw, tt_array *out, int compute, const double *chance);
+/* The samples of each row, int64; false and an error where a row has no distribution. */
+bool tt_cuda_multinomial(const tt_draw *draw, const tt_array *weights, tt_array *out, int64_t rows, int replacement);
+/* range: TT_RANGE_...; what is not filled in is 0. */
+bool tt_cuda_range(int range, tt_array *out, tt_range_args *p);
+/* optim.c: those of the items that are on devices, by a rule of kernels/scalar/optim.h. */
+bool tt_cuda_update(int rule, int n, const tt_update_item *items);
+/* nbytes to host memory, all work of the stream before it done. */
+bool tt_device_read(void *to, const void *from, int64_t nbytes);
+/* From memory of the CPU's own caches or the stack, which may be overwritten at once. */
+bool tt_device_write(void *to, const void *from, int64_t nbytes);
+/* All of a contiguous array of the CPU's. These wait for the copy, unless the memory is page-locked and the thread wants
+ * it so (tt_cuda_non_blocking). */
+bool tt_upload(void *to, const tt_array *from);
+bool tt_download(const tt_array *to, const void *from);
+bool tt_is_non_blocking(void);
+
+/* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where the
+ * first such is, or NULL. then: TT_RED_ALONE ... of reduce_args.h; acc: the accumulators' dtype, `param` likewise. */
+struct tt_reduction;
+bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
+                       char *out, int64_t *index);
+
+/* rows.c: contiguous rows of n elements; out is of their dtype. Rows that do not fit are for reductions. */
+bool tt_cuda_rows_fit(int64_t rows, int64_t n);
+bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log);
+bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log);
+
+/* fault.c: where the kernels of tt_device write what they find wrong */
+tt_fault *tt_cuda_fault(void);
+
+/* index.c: the moves `j` (without offsets) on tt_device. n index tensors, on it or on the CPU, whose values count through
+ * the dimensions of the TT_INDEX parts of `view`; their common shape, of j->m positions; `steps` (or NULL): of the table
+ * along that shape, in elements. */
+struct tt_indexed;
+struct tt_moves;
+typedef struct {
+    int rule, n, ndim;
+    const int64_t *shape, *steps;
+    tt_array *const *indices;
+    const struct tt_indexed *view;
+} tt_index_where;
+bool tt_cuda_move_indexed(struct tt_moves *j, const tt_index_where *w, int dtype, int rows_dtype, int how);
+
+/* arrange.c. Do the arrays go into `out` by one kernel? Then it does that. */
+bool tt_cuda_joins(const tt_array *out, int n, tt_array *const *in);
+bool tt_cuda_join(tt_array *out, int n, tt_array *const *in, int dim, bool stack);
+/* `out`, dense in any order: a with dimensions flipped, and rolled by `shift` (0 <= shift < size); either may be NULL */
+bool tt_cuda_rearrange(tt_array *out, const tt_array *a, const bool *flipped, const int64_t *shift);
+bool tt_cuda_zero_triangle(tt_array *a, int64_t diagonal, bool below);

@@ -1,0 +1,184 @@
+/* Elementwise operators and copies on a device: the kernel's variant, its grid and its arguments.
+ *
+ * Where all operands lie one after the other (or are one element for all), each thread takes a few elements by accesses
+ * of up to 16 bytes. Any other layout is walked element by element, its dimensions sorted and merged as on the CPU, with
+ * 32-bit arithmetic where that suffices. */
+#include "cuda.h"
+#include "../cpu/simd.h"
+#include <string.h>
+
+/* The variant: bits 0-2 the logarithm of a thread's elements at a time, 3 strided, 4 of 64-bit indices, from 5 on two bits
+ * for each input: how it is given. */
+enum { MANY, ONE, VALUE };
+#define STRIDED 8
+#define WIDE 16
+#define UNROLL 2 /* TT_UNROLL in elementwise.cuh */
+
+static bool launch_flat(int64_t key, int variant, const tt_iter *it, const int64_t *value, const int *given) {
+    tt_flat_args p = {.numel = it->numel, .out = it->data[0]};
+    int log = 4, largest = 1;
+    for (int k = 0; k < it->nops; k++) {
+        if (k && given[k - 1] == VALUE) continue;
+        int size = tt_itemsizes[it->dtype[k]];
+        largest = size > largest ? size : largest;
+    }
+    while (log > 0 && (1 << log) * largest > 16) log--;
+    for (int k = 0; k < it->nops; k++) { /* whole accesses must be aligned */
+        if (k) {
+            p.in[k - 1] = it->data[k];
+            p.value[k - 1] = value[k - 1];
+            if (given[k - 1] != MANY) continue;
+        }
+        while (log > 0 && ((intptr_t)it->data[k] & ((tt_itemsizes[it->dtype[k]] << log) - 1))) log--;
+    }
+    int64_t tile = (int64_t)TT_CUDA_THREADS * UNROLL << log;
+    return TT_LAUNCH(key | (int64_t)(variant | log) << 36, (it->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, p);
+}
+
+static bool launch_strided(int64_t key, int variant, const tt_iter *it, const int64_t *value, const int *given) {
+    tt_strided_args p = {.numel = it->numel, .out = it->data[0], .ndim = it->ndim};
+    int64_t reach = it->numel;
+    for (int d = 0; d < it->ndim; d++) {
+        int from = it->ndim - 1 - d;
+        p.size[d] = it->shape[from];
+        for (int k = 0; k < it->nops; k++) p.step[k][d] = k && given[k - 1] == VALUE ? 0 : it->strides[k][from];
+    }
+    for (int k = 0; k < it->nops; k++) {
+        int64_t last = 0;
+        for (int d = 0; d < it->ndim; d++) last += (p.size[d] - 1) * p.step[k][d];
+        reach = last > reach ? last : reach;
+        if (k) {
+            p.in[k - 1] = it->data[k];
+            p.value[k - 1] = value[k - 1];
+        }
+    }
+    if (reach >= (int64_t)1 << 31) variant |= WIDE;
+    else
+        for (int d = 0; d < p.ndim; d++) p.by[d] = tt_divider_of(p.size[d]);
+    return TT_LAUNCH(key | (int64_t)(variant | STRIDED) << 36, (it->numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1,
+                     TT_CUDA_THREADS, 0, p);
+}
+
+/* `it` as on the CPU; inputs of the CPU's, one element each, go as values. */
+static bool launch(int64_t key, tt_iter *it, tt_array *const *in) {
+    int64_t value[3] = {0};
+    int given[3] = {MANY, MANY, MANY}, variant = 0;
+    if (!it->numel) return true;
+    for (int k = 1; k < it->nops; k++) {
+        if (in[k - 1]->storage->device) continue;
+        tt_isa->casts[it->dtype[k]][it->compute[k]](&value[k - 1], it->data[k], 1);
+        it->dtype[k] = it->compute[k];
+        given[k - 1] = VALUE;
+    }
+    tt_iter_coalesce(it);
+    bool flat = it->ndim == 1;
+    for (int k = 0; flat && k < it->nops; k++) {
+        int size = tt_itemsizes[it->dtype[k]];
+        if (k && given[k - 1] == MANY && it->strides[k][0] == 0 && it->numel > 1) given[k - 1] = ONE;
+        flat = (k && given[k - 1] != MANY) || it->strides[k][0] == size || it->numel == 1;
+    }
+    for (int k = 1; k < it->nops; k++) {
+        if (!flat && given[k - 1] == ONE) given[k - 1] = MANY;
+        variant |= given[k - 1] << (3 + 2 * k);
+    }
+    return flat ? launch_flat(key, variant, it, value, given) : launch_strided(key, variant, it, value, given);
+}
+
+static void describe(tt_iter *it, int k, const tt_array *out, const tt_array *a, int compute) {
+    int lead = out->ndim - a->ndim, size = tt_itemsizes[a->dtype];
+    for (int d = 0; d < out->ndim; d++)
+        it->strides[k][d] = d < lead || a->shape[d - lead] == 1 ? 0 : a->strides[d - lead] * size;
+    it->data[k] = a->data;
+    it->dtype[k] = a->dtype;
+    it->compute[k] = (int16_t)compute;
+}
+
+bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
+    tt_iter it = {.nops = n + 1, .ndim = out->ndim, .numel = out->numel};
+    memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
+    describe(&it, 0, out, out, dtype);
+    int d[3] = {0};
+    for (int k = 0; k < n; k++) {
+        describe(&it, k + 1, out, in[k], tt_compute_of(op, k + 1, dtype));
+        d[k] = in[k]->storage->device ? in[k]->dtype : it.compute[k + 1];
+    }
+    return launch(tt_key(TT_FAMILY_elementwise, op, 0, tt_compute_dtype(dtype), out->dtype, d[0], d[1], d[2]), &it, in);
+}
+
+/* On one device, or from one element on the CPU. */
+static bool move(tt_array *out, tt_array *a) {
+    tt_iter it = {.nops = 2, .ndim = out->ndim, .numel = out->numel};
+    memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
+    describe(&it, 0, out, out, out->dtype);
+    describe(&it, 1, out, a, out->dtype);
+    int from = a->storage->device ? a->dtype : out->dtype;
+    return launch(tt_key(TT_FAMILY_copy, 0, 0, out->dtype, out->dtype, from, 0, 0), &it, &a);
+}
+
+/* Between the CPU and a device contiguous bytes are moved; the rest is done by whoever has the elements. */
+static bool upload(tt_array *out, const tt_array *a) {
+    if (a->numel == 1) return move(out, (tt_array *)a);
+    tt_device = 0;
+    tt_array *whole = a->flags & TT_FLAG_CONTIGUOUS ? tt_alias((tt_array *)a) : tt_contiguous_now((tt_array *)a);
+    tt_device = out->storage->device;
+    if (!whole) return false;
+    bool direct = out->flags & TT_FLAG_CONTIGUOUS && out->dtype == a->dtype && out->numel == a->numel;
+    tt_array *there = direct ? tt_alias(out) : tt_empty(a->dtype, whole->ndim, whole->shape);
+    bool done = there && tt_upload(there->data, whole) && (direct || move(out, there));
+    if (there) tt_free(there);
+    tt_free(whole);
+    return done;
+}
+
+static bool download(tt_array *out, const tt_array *a) {
+    tt_device = a->storage->device;
+    tt_array *whole = a->flags & TT_FLAG_CONTIGUOUS ? tt_alias((tt_array *)a) : tt_empty(a->dtype, a->ndim, (int64_t *)a->shape);
+    if (!whole) return false;
+    bool done = a->flags & TT_FLAG_CONTIGUOUS || move(whole, (tt_array *)a);
+    bool direct = out->flags & TT_FLAG_CONTIGUOUS && out->dtype == a->dtype && out->numel == a->numel;
+    tt_device = 0;
+    tt_array *here = direct ? tt_alias(out) : tt_empty(a->dtype, whole->ndim, whole->shape);
+    tt_device = a->storage->device;
+    done = done && here && tt_download(here, whole->data);
+    tt_device = 0;
+    done = done && (direct || tt_copy_now(out, here) == 0);
+    if (here) tt_free(here);
+    tt_free(whole);
+    return done;
+}
+
+bool tt_cuda_copy_array(tt_array *out, const tt_array *a) {
+    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    int to = out->storage->device, from = a->storage->device;
+    if (!out->numel) return true;
+    if (to && from == to) {
+        tt_device = to;
+        return move(out, (tt_array *)a);
+    }
+    if (!from) {
+        tt_device = to;
+        return upload(out, a);
+    }
+    if (!to) return download(out, a);
+    tt_device = 0; /* between two devices, by way of the CPU */
+    tt_array *here = tt_empty(a->dtype, a->ndim, (int64_t *)a->shape);
+    if (!here) return false;
+    bool done = download(here, a);
+    tt_device = to;
+    done = done && upload(out, here);
+    tt_free(here);
+    return done;
+}
+
+tt_array *tt_to_device(tt_array *a, int device) {
+    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    if (!a->storage->device && !tt_ready(a)) return tt_decline();
+    if (a->flags & TT_FLAG_VIEW && a->seen_version != a->storage->version) return tt_decline();
+    tt_device = device;
+    tt_array *out = tt_like(a, a->dtype);
+    if (out && !tt_cuda_copy_array(out, a)) {
+        tt_free(out);
+        return NULL;
+    }
+    return out;
+}

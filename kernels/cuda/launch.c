@@ -1,0 +1,124 @@
+/* Devices and launches. Note [Devices] in ../cpu/tt.h, Note [Launching] in cuda.h. */
+#include "cuda.h"
+#include "../cpu/simd.h"
+#include "../cpu/reduce.h"
+#include "../cpu/api/fuse.h"
+#include <stdio.h>
+
+/* Python's part, defined in tinytorch/backends/cuda. -1: an exception, which Python keeps. */
+extern int tt_cuda_launch(int, int, int64_t, int64_t, int64_t, int, int64_t, void *, int);
+extern int tt_cuda_copy(int, int, int, void *, void *, int64_t, int);
+
+int tt_device_set(int device) {
+    int before = tt_device;
+    tt_device = device;
+    return before;
+}
+
+static const char *name_of(char *text, size_t size, int device) {
+    if (device) snprintf(text, size, "cuda:%d", device - 1);
+    else snprintf(text, size, "cpu");
+    return text;
+}
+
+bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in) {
+    int device = -1;
+    for (int k = 0; k < n; k++) {
+        if (!in[k] || (numbers && in[k]->ndim == 0 && !in[k]->storage->device)) continue;
+        int own = in[k]->storage->device;
+        if (device >= 0 && own != device) {
+            char a[24], b[24];
+            tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, "
+                    "%s and %s!", op, name_of(a, sizeof a, device), name_of(b, sizeof b, own));
+            return false;
+        }
+        device = own;
+    }
+    tt_device = device < 0 ? 0 : device;
+    return true;
+}
+
+bool tt_ready_here(const tt_array *a) {
+    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    tt_device = 0;
+    return tt_ready(a);
+}
+
+bool tt_same_device(const char *op, const tt_array *a) {
+    char own[24], other[24];
+    if (a->storage->device == tt_device) return true;
+    tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
+            op, name_of(own, sizeof own, tt_device), name_of(other, sizeof other, a->storage->device));
+    return false;
+}
+
+void tt_key_parts(int64_t key, int32_t *out) {
+    out[0] = (int32_t)(key & 255);
+    out[1] = (int32_t)(key >> 8 & 255);
+    for (int k = 0; k < 5; k++) out[2 + k] = (int32_t)(key >> (16 + 4 * k) & 15);
+    out[7] = (int32_t)(key >> 36);
+}
+
+static const struct { const char *name; int kind; } families[TT_NUM_FAMILIES] = {
+#define INFO(name, kind) {#name, kind},
+    TT_FAMILIES(INFO)
+};
+const char *tt_family_name(int family) {
+    return family >= 0 && family < TT_NUM_FAMILIES ? families[family].name : NULL;
+}
+const char *tt_operator_name(int family, int op) {
+    switch (families[family].kind) {
+    case 1: return tt_op_name(op);
+    case 2: return tt_reducer_name(op);
+    case 3: return tt_rule_name(op);
+    case 4: return tt_random_name(op);
+    default: return "";
+    }
+}
+
+bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes) {
+    if (tt_cuda_launch(tt_device - 1, tt_cuda_stream(tt_device - 1), key, x, y, threads, shared, (void *)args, nbytes) == 0) return true;
+    tt_fail(TT_PYTHON_ERROR, "the kernel could not be launched");
+    return false;
+}
+
+static __thread bool non_blocking;
+int tt_cuda_non_blocking(int on) {
+    int before = non_blocking;
+    non_blocking = on;
+    return before;
+}
+
+static bool copy(int kind, void *to, const void *from, int64_t nbytes, bool wait) {
+    int device = tt_device - 1;
+    if (!nbytes || tt_cuda_copy(kind, device, tt_cuda_stream(device), to, (void *)from, nbytes, wait) == 0) return true;
+    tt_fail(TT_PYTHON_ERROR, "memory could not be copied");
+    return false;
+}
+bool tt_device_read(void *to, const void *from, int64_t nbytes) {
+    return copy(TT_COPY_TO_HOST, to, from, nbytes, true) && tt_device_check(tt_device - 1) == 0;
+}
+bool tt_device_write(void *to, const void *from, int64_t nbytes) {
+    return copy(TT_COPY_TO_DEVICE, to, from, nbytes, false);
+}
+
+/* The driver has copied pageable memory when its call returns; of memory that others made we do not know what it is. */
+bool tt_upload(void *to, const tt_array *from) {
+    bool foreign = from->storage->size_class < 0, pinned = foreign && tt_is_pinned((tt_array *)from);
+    bool wait = foreign && !(non_blocking && pinned);
+    return copy(TT_COPY_TO_DEVICE, to, from->data, from->numel * tt_itemsizes[from->dtype], wait) &&
+           (wait || !pinned || tt_pinned_used(from, tt_device - 1));
+}
+bool tt_download(const tt_array *to, const void *from) {
+    bool wait = !non_blocking || !tt_is_pinned((tt_array *)to);
+    if (!copy(TT_COPY_TO_HOST, to->data, from, to->numel * tt_itemsizes[to->dtype], wait)) return false;
+    return wait ? tt_device_check(tt_device - 1) == 0 : tt_pinned_used(to, tt_device - 1);
+}
+bool tt_is_non_blocking(void) { return non_blocking; }
+
+tt_divider tt_divider_of(int64_t size) {
+    uint32_t shift = 0;
+    while (shift < 31 && ((uint32_t)1 << shift) < (uint32_t)size) shift++;
+    uint64_t magic = (((uint64_t)1 << 32) * (((uint64_t)1 << shift) - (uint64_t)size)) / (uint64_t)size + 1;
+    return (tt_divider){(uint32_t)size, (uint32_t)magic, shift};
+}

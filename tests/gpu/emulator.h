@@ -1,0 +1,219 @@
+// CUDA's language on the CPU, for tests: a kernel's file is compiled by g++ after this header, and run block by block.
+//
+// The threads of a block are fibers, switched where they wait for each other: at a barrier or a warp's exchange. So they
+// run in turns, each up to its next wait, and races between two waits show as wrong results only where the order matters.
+#pragma once
+#include <cassert>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __noinline__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __shared__ static
+#define __align__(n) __attribute__((aligned(n)))
+#define TT_DEVICE inline __attribute__((always_inline))
+#define TT_DYNAMIC_SHARED(name) unsigned char *const name = tt_emulated::shared
+#define TT_EMULATED 1
+
+struct uint3 { unsigned x, y, z; };
+struct dim3 { unsigned x, y, z; };
+struct int2 { int x, y; };
+struct float4 { float x, y, z, w; };
+
+static uint3 threadIdx, blockIdx;
+static dim3 blockDim, gridDim;
+static const int warpSize = 32;
+
+namespace tt_emulated {
+alignas(16) static unsigned char shared[232448];
+enum { RUNS, AT_BARRIER, AT_WARP, ENDED };
+struct fiber { ucontext_t context; int state; int64_t slot; int predicate; std::vector<char> stack; };
+static std::vector<fiber> fibers;
+static ucontext_t scheduler;
+static unsigned self;
+static bool has_fibers;
+
+static void wait(int state) {
+    if (!has_fibers) {
+        fprintf(stderr, "a kernel waits, but its file was not taken for one that does\n");
+        abort();
+    }
+    unsigned me = self;
+    fibers[me].state = state;
+    swapcontext(&fibers[me].context, &scheduler);
+    threadIdx.x = me;
+    self = me;
+}
+// What a lane offers, and then what another offered. Two waits: nobody overwrites before all have read.
+template <typename T> static T exchange(T value, int lane) {
+    static_assert(sizeof(T) <= 8, "");
+    unsigned warp = self / 32 * 32;
+    fibers[self].slot = 0;
+    memcpy(&fibers[self].slot, &value, sizeof value);
+    wait(AT_WARP);
+    T got = value;
+    if (lane >= 0 && lane < 32 && warp + (unsigned)lane < fibers.size()) memcpy(&got, &fibers[warp + (unsigned)lane].slot, sizeof got);
+    wait(AT_WARP);
+    return got;
+}
+} // namespace tt_emulated
+
+static inline void __syncthreads() { tt_emulated::wait(tt_emulated::AT_BARRIER); }
+static inline void __syncwarp(unsigned = ~0u) { tt_emulated::wait(tt_emulated::AT_WARP); }
+static inline void __threadfence() {}
+static inline void __threadfence_block() {}
+static inline void __threadfence_system() {}
+template <typename T> static inline T __shfl_sync(unsigned, T v, int lane, int = 32) { return tt_emulated::exchange(v, lane & 31); }
+template <typename T> static inline T __shfl_down_sync(unsigned, T v, unsigned by, int = 32) {
+    int lane = (int)(threadIdx.x & 31) + (int)by;
+    return tt_emulated::exchange(v, lane < 32 ? lane : (int)(threadIdx.x & 31));
+}
+template <typename T> static inline T __shfl_up_sync(unsigned, T v, unsigned by, int = 32) {
+    int lane = (int)(threadIdx.x & 31) - (int)by;
+    return tt_emulated::exchange(v, lane >= 0 ? lane : (int)(threadIdx.x & 31));
+}
+template <typename T> static inline T __shfl_xor_sync(unsigned, T v, int by, int = 32) {
+    return tt_emulated::exchange(v, (int)(threadIdx.x & 31) ^ by);
+}
+static inline unsigned __ballot_sync(unsigned, int p) {
+    unsigned bits = 0, warp = threadIdx.x / 32 * 32, me = threadIdx.x;
+    tt_emulated::fibers[me].predicate = p != 0;
+    tt_emulated::wait(tt_emulated::AT_WARP);
+    for (unsigned k = 0; k < 32 && warp + k < tt_emulated::fibers.size(); k++)
+        if (tt_emulated::fibers[warp + k].state != tt_emulated::ENDED && tt_emulated::fibers[warp + k].predicate) bits |= 1u << k;
+    tt_emulated::wait(tt_emulated::AT_WARP);
+    return bits;
+}
+static inline int __any_sync(unsigned m, int p) { return __ballot_sync(m, p) != 0; }
+static inline int __all_sync(unsigned m, int p) { return __ballot_sync(m, !p) == 0; }
+static inline int __syncthreads_count(int p) {
+    tt_emulated::fibers[threadIdx.x].predicate = p != 0;
+    __syncthreads();
+    int n = 0;
+    for (auto &f : tt_emulated::fibers) n += f.state != tt_emulated::ENDED && f.predicate;
+    __syncthreads();
+    return n;
+}
+static inline int __syncthreads_or(int p) { return __syncthreads_count(p) != 0; }
+static inline int __syncthreads_and(int p) { return __syncthreads_count(!p) == 0; }
+
+#define TT_ATOMIC(name, expression)                                                    \
+    template <typename T, typename U> static inline T name(T *at, U value) {           \
+        T old = *at, v = (T)value;                                                     \
+        *at = (expression);                                                            \
+        return old;                                                                    \
+    }
+TT_ATOMIC(atomicAdd, (T)(old + v)) TT_ATOMIC(atomicMax, old > v ? old : v) TT_ATOMIC(atomicMin, old < v ? old : v)
+TT_ATOMIC(atomicExch, v) TT_ATOMIC(atomicOr, (T)(old | v)) TT_ATOMIC(atomicAnd, (T)(old & v))
+template <typename T> static inline T atomicCAS(T *at, T compare, T value) {
+    T old = *at;
+    if (old == compare) *at = value;
+    return old;
+}
+template <typename T> static inline T __ldg(const T *p) { return *p; }
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
+static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
+static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+static inline unsigned __activemask() { return ~0u; }
+template <typename T> static inline T min(T a, T b) { return a < b ? a : b; }
+template <typename T> static inline T max(T a, T b) { return a > b ? a : b; }
+
+namespace tt_emulated {
+static void (*body)(const void *);
+static const void *arguments;
+
+static void run_fiber() {
+    body(arguments);
+    fibers[self].state = ENDED;
+    swapcontext(&fibers[self].context, &scheduler);
+}
+
+static void run_block() {
+    unsigned n = blockDim.x;
+    for (unsigned t = 0; t < n; t++) {
+        fiber &f = fibers[t];
+        getcontext(&f.context);
+        f.stack.resize(65536);
+        f.context.uc_stack.ss_sp = f.stack.data();
+        f.context.uc_stack.ss_size = f.stack.size();
+        f.context.uc_link = nullptr;
+        f.state = RUNS;
+        makecontext(&f.context, run_fiber, 0);
+    }
+    for (;;) {
+        unsigned ended = 0, at_barrier = 0;
+        bool ran = false;
+        for (unsigned t = 0; t < n; t++) {
+            if (fibers[t].state != RUNS) continue;
+            self = t;
+            threadIdx = {t, 0, 0};
+            ran = true;
+            swapcontext(&scheduler, &fibers[t].context);
+        }
+        for (unsigned w = 0; w < n; w += 32) { // a warp goes on when all of it waits
+            unsigned waiting = 0, live = 0;
+            for (unsigned t = w; t < n && t < w + 32; t++) {
+                waiting += fibers[t].state == AT_WARP;
+                live += fibers[t].state != ENDED;
+            }
+            if (waiting && waiting == live)
+                for (unsigned t = w; t < n && t < w + 32; t++)
+                    if (fibers[t].state == AT_WARP) fibers[t].state = RUNS, ran = true;
+        }
+        for (unsigned t = 0; t < n; t++) {
+            ended += fibers[t].state == ENDED;
+            at_barrier += fibers[t].state == AT_BARRIER;
+        }
+        if (ended == n) return;
+        if (at_barrier && at_barrier + ended == n) {
+            for (unsigned t = 0; t < n; t++)
+                if (fibers[t].state == AT_BARRIER) fibers[t].state = RUNS;
+        } else if (!ran) {
+            fprintf(stderr, "a block is stuck: its threads wait at different places\n");
+            abort();
+        }
+    }
+}
+
+static int run(void (*kernel)(const void *), const void *args, bool waits, unsigned x, unsigned y, unsigned threads) {
+    body = kernel;
+    arguments = args;
+    has_fibers = waits;
+    blockDim = {threads, 1, 1};
+    gridDim = {x, y, 1};
+    if (waits && fibers.size() != threads) fibers = std::vector<fiber>(threads);
+    for (unsigned j = 0; j < y; j++)
+        for (unsigned i = 0; i < x; i++) {
+            blockIdx = {i, j, 0};
+            if (waits) run_block();
+            else
+                for (unsigned t = 0; t < threads; t++) {
+                    threadIdx = {t, 0, 0};
+                    self = t;
+                    kernel(args);
+                }
+        }
+    return 0;
+}
+} // namespace tt_emulated
+
+#define TT_EMULATED_ENTRY(waits)                                                                             \
+    static void tt_call(const void *args) { tt_kernel(*(const TT_ARGS *)args); }                             \
+    extern "C" int tt_run(const void *args, unsigned x, unsigned y, unsigned threads) {                      \
+        return tt_emulated::run(tt_call, args, waits, x, y, threads);                                        \
+    }

@@ -1,0 +1,244 @@
+"""A CUDA device on the CPU: kernels are compiled by g++ (emulator.h) and run at once, and "device" memory cannot be
+touched outside of kernels and copies. With it the whole path from an operator to a kernel is tested without a GPU."""
+
+import ctypes
+import functools
+import hashlib
+import mmap
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+
+from cffi import FFI
+
+from tinytorch.backends.cpu import ffi
+from tinytorch.backends.cuda.source import kernels_folder
+
+from . import products
+
+HERE = pathlib.Path(__file__).resolve().parent
+WAITS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync")
+ARENA = 1 << 30
+
+_ffi = FFI()
+_ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads);")
+
+
+def available() -> bool:
+    """Is there a C++ compiler?"""
+    return shutil.which("g++") is not None
+
+
+class Emulator:
+    """The interface of tinytorch.backends.cuda.driver.PyCuda."""
+
+    def __init__(self, count: int = 2):
+        self.count = count
+        self.launches = []  # names of the kernels run, in order
+        self._lock = threading.RLock()
+        self._inside = 0
+        self._map = mmap.mmap(-1, ARENA, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        self._free = [(0, ARENA)]  # offset and size, sorted
+        self._sizes = {}
+        self._host = {}      # page-locked memory, by address
+        self.held = set()    # streams that get nothing done: their events do not come
+        self.failures = ()
+        self.waits = 0       # for events
+        self.order = []      # which stream was told to wait for which
+        self._streams = 0
+        self._mapped = {}
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._protect(False)
+        self._folder = os.environ.get("TINYTORCH_EMULATOR_DIR") or tempfile.mkdtemp(prefix="tinytorch-emulator-")
+
+    def _protect(self, open_: bool) -> None:
+        flags = mmap.PROT_READ | mmap.PROT_WRITE if open_ else 0
+        if self._libc.mprotect(ctypes.c_void_p(self._base), ctypes.c_size_t(ARENA), flags):
+            raise OSError(ctypes.get_errno(), "mprotect")
+
+    def __enter__(self):
+        self._lock.acquire()
+        if not self._inside:
+            self._protect(True)
+        self._inside += 1
+
+    def __exit__(self, *_):
+        self._inside -= 1
+        if not self._inside:
+            self._protect(False)
+        self._lock.release()
+
+    def open(self, device: int) -> None:
+        assert 0 <= device < self.count
+
+    def arch(self, device: int) -> str:
+        return "sm_90"
+
+    def allocate(self, device: int, nbytes: int) -> int:
+        size = -(-nbytes // 512) * 512
+        with self._lock:
+            for k, (at, room) in enumerate(self._free):
+                if room >= size:
+                    self._free[k:k + 1] = [(at + size, room - size)] if room > size else []
+                    self._sizes[self._base + at] = size
+                    break
+            else:
+                return 0
+        with self:
+            ctypes.memset(self._base + at, 0xAB, size)  # fresh memory holds nothing useful
+        return self._base + at
+
+    def free(self, device: int, address: int) -> None:
+        with self._lock:
+            self._free.append((address - self._base, self._sizes.pop(address)))
+            merged = []
+            for at, room in sorted(self._free):
+                if merged and sum(merged[-1]) == at:
+                    merged[-1] = (merged[-1][0], merged[-1][1] + room)
+                else:
+                    merged.append((at, room))
+            self._free = merged
+
+    def allocate_host(self, nbytes: int) -> int:
+        memory = ctypes.create_string_buffer(nbytes + 64)
+        address = -(-ctypes.addressof(memory) // 64) * 64
+        self._host[address] = memory
+        return address
+
+    def free_host(self, address: int) -> None:
+        del self._host[address]
+
+    def memory_info(self, device: int) -> tuple[int, int]:
+        return sum(room for _, room in self._free), ARENA
+
+    def capability(self, device: int) -> tuple[int, int]:
+        return 9, 0
+
+    def properties(self, device: int) -> dict:
+        return {"name": "Emulator", "major": 9, "minor": 0, "total_memory": ARENA, "multi_processor_count": 1,
+                "warp_size": 32}
+
+    def can_access(self, device: int, other: int) -> bool:
+        return False
+    def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
+        memory = self._mapped[device] = ctypes.create_string_buffer(nbytes + 16)
+        address = -(-ctypes.addressof(memory) // 16) * 16
+        return address, address
+
+    def build(self, source: str, name: str, arch: str) -> tuple[str, str]:
+        return source, name
+
+    def load(self, device: int, image: tuple[str, str], entry: str):
+        source, name = image
+        library = _ffi.dlopen(compile_kernel(source, self._folder))
+
+        def launch(grid, block, arguments, shared, stream):
+            with self:
+                self.launches.append(name)
+                library.tt_run(_ffi.from_buffer(arguments), grid[0], grid[1], block[0])
+
+        return launch
+
+    def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
+        with self:
+            self.launches.append("gemm")
+            products.multiply(problem, a, b, c, out, bias, alpha, beta)
+        return 0
+
+    def allow_shared(self, function, nbytes: int) -> None:
+        assert nbytes <= 232448
+
+    def to_device(self, address: int, memory, nbytes: int, stream) -> None:
+        with self:
+            ctypes.memmove(address, int(ffi.cast("intptr_t", memory)), nbytes)
+
+    def to_host(self, memory, address: int, nbytes: int, stream) -> None:
+        with self:
+            ctypes.memmove(int(ffi.cast("intptr_t", memory)), address, nbytes)
+
+    def on_device(self, to: int, address: int, nbytes: int, stream) -> None:
+        with self:
+            ctypes.memmove(to, address, nbytes)
+
+    def synchronize(self, device: int) -> None:
+        self.held.clear()
+
+    # Streams are numbers. What a stream is told is done at once; a held stream's events come when it is waited for.
+
+    def new_stream(self, device: int) -> int:
+        self._streams += 1
+        return self._streams
+
+    def handle(self, stream) -> int:
+        return stream or 0
+
+    def wait_for_stream(self, stream) -> None:
+        self.held.discard(stream)
+
+    def is_done(self, stream) -> bool:
+        return stream not in self.held
+
+    def new_event(self, timing: bool = False, blocking: bool = False) -> dict:
+        return {"stream": None, "time": None}
+
+    def record(self, event, stream) -> None:
+        event.update(stream=stream, time=time.perf_counter())
+
+    def has_come(self, event) -> bool:
+        return event["stream"] not in self.held
+
+    def wait_for_event(self, event) -> None:
+        self.held.discard(event["stream"])
+        self.waits += 1
+
+    def let_wait(self, stream, event) -> None:
+        self.order.append((stream, event["stream"]))
+
+    def milliseconds(self, start, end) -> float:
+        return (end["time"] - start["time"]) * 1e3
+
+    def event_handle(self, event) -> int:
+        return id(event)
+
+    def drop_event(self, event) -> None:
+        pass
+
+
+@functools.cache
+def headers_digest() -> str:
+    digest = hashlib.sha256()
+    root = pathlib.Path(kernels_folder())
+    for path in (*sorted((root / "scalar").glob("*.h")), *sorted((root / "cuda").glob("*.*h")), HERE / "emulator.h"):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def compile_kernel(source: str, folder: str) -> str:
+    """The shared library of a kernel, compiled where it is not there yet."""
+    key = hashlib.sha256((source + headers_digest()).encode()).hexdigest()[:32]
+    path = os.path.join(folder, key + ".so")
+    if os.path.exists(path):
+        return path
+    os.makedirs(folder, exist_ok=True)
+    families = re.findall(r'#include "cuda/(\w+\.cuh)"', source)
+    text = source if not families else (pathlib.Path(kernels_folder()) / "cuda" / families[-1]).read_text()
+    for inner in re.findall(r'#include "cuda/(\w+\.cuh)"', text):
+        text += (pathlib.Path(kernels_folder()) / "cuda" / inner).read_text()
+    waits = "true" if WAITS.search(text) else "false"
+    own = f"{path}.{os.getpid()}.{threading.get_ident()}"
+    with open(own + ".cpp", "w") as f:
+        f.write(f'#include "{HERE / "emulator.h"}"\n{source}\nTT_EMULATED_ENTRY({waits})\n')
+    done = subprocess.run(["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing",
+                           "-fwrapv", "-w", "-fPIC", "-shared", "-I", kernels_folder(), own + ".cpp", "-o", own],
+                          capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the kernel does not compile:\n{source}\n{done.stderr[:4000]}")
+    os.rename(own, path)
+    os.unlink(own + ".cpp")
+    return path

@@ -1,0 +1,1 @@
+"""CUDA devices, through PyCUDA. Importing this touches no GPU and needs none of NVIDIA's packages."""

@@ -1,0 +1,55 @@
+"""Where NVIDIA's libraries are: the wheels of the ``nvidia`` namespace package, then CUDA_HOME, then the loader's
+path."""
+
+from __future__ import annotations
+
+import functools
+import glob
+import importlib.util
+import os
+import threading
+
+
+def once(fn):
+    """``fn()``, called by the thread that comes first; the others wait for its result. What it raises is not kept."""
+    lock, results = threading.Lock(), []
+
+    @functools.wraps(fn)
+    def result():
+        if not results:
+            with lock:
+                if not results:
+                    results.append(fn())
+        return results[0]
+
+    return result
+
+
+def candidates(name: str) -> list[str]:
+    """Paths and names under which ``lib<name>.so`` may be opened, best first."""
+    found = []
+    spec = importlib.util.find_spec("nvidia")
+    for root in (spec.submodule_search_locations or ()) if spec else ():
+        for pattern in (f"*/lib/lib{name}.so*", f"*/lib64/lib{name}.so*"):
+            found += sorted(glob.glob(os.path.join(root, pattern)), key=_newest, reverse=True)
+    for home in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
+        for folder in ("lib64", "lib", "targets/x86_64-linux/lib") if home else ():
+            found += sorted(glob.glob(os.path.join(home, folder, f"lib{name}.so*")), key=_newest, reverse=True)
+    return [*found, f"lib{name}.so", *(f"lib{name}.so.{major}" for major in (13, 12))]
+
+
+def _newest(path: str) -> list[int]:
+    """The numbers after ``.so``; of several versions the newest goes first."""
+    return [int(part) for part in path.rsplit(".so", 1)[1].split(".") if part.isdigit()]
+
+
+def open_library(ffi, name: str):
+    """``lib<name>.so``, opened through ``ffi``; OSError naming where it was looked for."""
+    tried = []
+    for candidate in candidates(name):
+        try:
+            return ffi.dlopen(candidate)
+        except OSError as exc:
+            tried.append(f"{candidate}: {exc}")
+    raise OSError(f"NVIDIA's library lib{name}.so was not found. Install its wheel (pip install 'tinytorch[cuda]') or "
+                  "set CUDA_HOME. Tried:\n  " + "\n  ".join(tried))

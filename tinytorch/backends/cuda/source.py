@@ -1,0 +1,48 @@
+"""The CUDA source of a kernel, from its key. See Note [Launching] in kernels/cuda/cuda.h."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from ..cpu import ffi, lib
+
+SUFFIXES = ("b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")  # by dtype code: kernels/scalar
+
+
+@functools.cache
+def kernels_folder() -> str:
+    """The folder ``kernels`` with the headers and the families' files: in the package, or in the source tree."""
+    package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    inside = os.path.join(package, "kernels")
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "kernels")
+
+
+def parts_of(key: int) -> tuple[str, int, list[int], int]:
+    """A key's family, operator, dtypes and variant."""
+    out = ffi.new("int32_t[8]")
+    lib.tt_key_parts(key, out)
+    return ffi.string(lib.tt_family_name(out[0])).decode(), out[1], list(out[2:7]), out[7]
+
+
+def name_of(key: int) -> str:
+    """What people call the kernel: its family, the operator, and the dtypes."""
+    family, op, dtypes, _ = parts_of(key)
+    operator = ffi.string(lib.tt_operator_name(key & 255, op)).decode()
+    return "_".join(filter(None, (operator or family, *(SUFFIXES[d] for d in dict.fromkeys(dtypes) if d))))
+
+
+@functools.cache
+def source_of(key: int) -> str:
+    """What NVRTC compiles: the key's choices as macros, and the family's file."""
+    family, op, dtypes, variant = parts_of(key)
+    operator = ffi.string(lib.tt_operator_name(key & 255, op)).decode()
+    macros = {"TT_OP": op, "TT_VARIANT": variant, **{f"TT_D{k}": SUFFIXES[d] for k, d in enumerate(dtypes)}}
+    if operator:
+        macros["TT_NAME"] = operator
+    if family == "elementwise":
+        macros["TT_ARITY"] = lib.tt_op_arity(op)
+        macros.update({f"TT_K{k}": SUFFIXES[lib.tt_compute_of(op, k, dtypes[0])] for k in range(4)})
+    elif family == "copy":
+        macros.update({f"TT_K{k}": SUFFIXES[dtypes[0]] for k in range(4)})
+    return "".join(f"#define {name} {value}\n" for name, value in macros.items()) + f'#include "cuda/{family}.cuh"\n'

@@ -1,0 +1,108 @@
+"""Devices: where a tensor's memory is. See Note [Devices] in kernels/cpu/tt.h."""
+
+from __future__ import annotations
+
+from .backends.cpu import lib
+from .backends.cuda import runtime
+
+
+class device:
+    """Where a tensor's memory is: ``device("cpu")``, ``device("cuda")``, ``device("cuda", 1)``, ``device("cuda:1")``,
+    ``device(1)``. As a context, where functions that create tensors put them unless told otherwise. Follows
+    ``torch.device``. RuntimeError for an unknown one."""
+
+    __slots__ = ("type", "index", "_before")
+
+    def __init__(self, kind="cpu", index: int | None = None):
+        if isinstance(kind, device):
+            kind, index = kind.type, kind.index
+        elif isinstance(kind, int) and not isinstance(kind, bool):
+            kind, index = "cuda", kind
+        if ":" in kind:
+            kind, number = kind.split(":", 1)
+            if not number.isdigit() or index is not None:
+                raise RuntimeError(f"Invalid device string: '{kind}:{number}'")
+            index = int(number)
+        if kind not in ("cpu", "cuda"):
+            raise RuntimeError(f"Expected one of cpu, cuda device type at start of device string: {kind}")
+        self.type, self.index = kind, index
+
+    def __eq__(self, other):
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self):
+        return hash((self.type, self.index))
+
+    def __repr__(self):
+        return f"device(type='{self.type}'" + (f", index={self.index})" if self.index is not None else ")")
+
+    def __str__(self):
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self):
+        return device, (self.type, self.index)
+
+    def __enter__(self):
+        self._before = set_default_device(self)
+        return self
+
+    def __exit__(self, *_):
+        set_default_device(self._before)
+
+
+CPU = device("cpu")
+_KNOWN = [CPU]  # by number
+_default = None  # where tensors are created; None: on the CPU
+
+
+def set_default_device(where) -> device | None:
+    """Where functions that create tensors put them unless told otherwise; None: on the CPU. Gives the one before.
+    Follows ``torch.set_default_device``."""
+    global _default
+    before = _default
+    chosen = None if where is None else device(where)
+    if chosen is not None:
+        number_of(chosen)
+    _default = None if chosen == CPU else chosen
+    return before
+
+
+def get_default_device() -> device:
+    """Where functions that create tensors put them. Follows ``torch.get_default_device``."""
+    return CPU if _default is None else _default
+
+
+def number_of(where) -> int:
+    """A device as the C side numbers it: 0 for the CPU, k + 1 for cuda:k, which is opened. RuntimeError when it is not
+    there."""
+    if where is None or where == "cpu":
+        return 0
+    if not isinstance(where, device):
+        where = device(where)
+    if where.type == "cpu":
+        return 0
+    index = runtime.current_device() if where.index is None else where.index
+    runtime.open_device(index)
+    return index + 1
+
+
+def device_of(number: int) -> device:
+    """The device that the C side numbers so."""
+    while number >= len(_KNOWN):
+        _KNOWN.append(device("cuda", len(_KNOWN) - 1))
+    return _KNOWN[number]
+
+
+def made(where, make, *args):
+    """What the C function ``make`` gives with ``where`` (None: the default) as the device on which it allocates."""
+    if where is None:
+        if _default is None:
+            return make(*args)
+        where = _default
+    elif where == "cpu":
+        return make(*args)
+    before = lib.tt_device_set(number_of(where))
+    try:
+        return make(*args)
+    finally:
+        lib.tt_device_set(before)
