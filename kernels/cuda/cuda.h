@@ -20,14 +20,15 @@
 #include "../cpu/optim.h"
 #include "../cpu/random.h"
 #include "args.h"
+#include "sort_args.h"
 #include "fault.h"
 #include "random_args.h"
+#include "rows_args.h"
 
-/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer,
- * of the third an optimiser's rule, of the fourth a kind of random numbers; 0 is no name. */
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
-    X(random, 4) X(range, 0) X(multinomial, 0)
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(random, 4) \
+    X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(rowsort, 0) \
+    X(sorted, 0) X(select, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -44,6 +45,9 @@ bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, c
 
 /* memory.c: a storage on tt_device. */
 tt_storage *tt_cuda_storage(int64_t nbytes);
+/* Page-locked memory, which tt_pinning asks for where the device is the CPU. */
+extern __thread bool tt_pinning;
+tt_storage *tt_pinned_storage(int64_t nbytes);
 /* This thread's stream of the device has been told to read or write `a`; false: what it does cannot be awaited. */
 bool tt_pinned_used(const tt_array *a, int device);
 /* A contiguous array on tt_device for a function's own use; tt_free ends it. */
@@ -83,10 +87,23 @@ struct tt_reduction;
 bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
                        char *out, int64_t *index);
 
+/* the tree over `count` accumulators of blocks, for each of `inner` neighbours */
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out);
+/* log of the columns that a thread block takes, of `inner` of elements of that size */
+int tt_cuda_columns(int64_t inner, int size, int64_t others);
+
 /* rows.c: contiguous rows of n elements; out is of their dtype. Rows that do not fit are for reductions. */
 bool tt_cuda_rows_fit(int64_t rows, int64_t n);
 bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log);
 bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log);
+/* Normalisation (g: its derivative); weight, bias and mean may be NULL. */
+bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
+                  const tt_array *mean, const tt_array *rstd, int64_t n, double eps);
+bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
+                         int64_t n);
+/* what: TT_CLASS_ ... of rows_args.h */
+bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute);
+bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean);
 
 /* fault.c: where the kernels of tt_device write what they find wrong */
 tt_fault *tt_cuda_fault(void);
@@ -110,3 +127,6 @@ bool tt_cuda_join(tt_array *out, int n, tt_array *const *in, int dim, bool stack
 /* `out`, dense in any order: a with dimensions flipped, and rolled by `shift` (0 <= shift < size); either may be NULL */
 bool tt_cuda_rearrange(tt_array *out, const tt_array *a, const bool *flipped, const int64_t *shift);
 bool tt_cuda_zero_triangle(tt_array *a, int64_t diagonal, bool below);
+
+/* sort.c: rows sorted or selected from, as the arguments say (all but the keys, `order`, `first` and `padded`). */
+bool tt_cuda_sort_along(int what, int dtype, bool descending, tt_sort_args *p);

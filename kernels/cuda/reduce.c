@@ -55,6 +55,11 @@ static bool join_parts(int64_t key, int variant, const tt_reduce_args *p, tt_arr
     return TT_LAUNCH(key | (int64_t)variant << 36, p->kept / p->inner * j.tiles, 1, TT_CUDA_THREADS, 0, j);
 }
 
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out) {
+    tt_reduce_args p = {.out = out, .kept = inner, .inner = inner, .count = count, .reduced = count * TT_BLOCK};
+    return join_parts(tt_key(TT_FAMILY_reduce, reducer, 0, acc, acc, acc, dtype, 0), 0, &p, parts, NULL);
+}
+
 /* A result's blocks are shared out among the warps of a thread block, and further blocks of threads. */
 static int split_fold(tt_reduce_args *p, int64_t *x) {
     if (p->blocks == 1) {
@@ -72,10 +77,16 @@ static int split_fold(tt_reduce_args *p, int64_t *x) {
     return 5 | 5 << 3;
 }
 
+/* Few thread blocks are made more by fewer columns for each, while those still fill a sector of memory. */
+int tt_cuda_columns(int64_t inner, int size, int64_t others) {
+    int columns = inner >= 32 ? 5 : log_of(inner);
+    while (columns > 3 && (size << columns) > 32 && others * divided(inner, 1 << columns) < ENOUGH) columns--;
+    return columns;
+}
+
 static int split_rows(tt_reduce_args *p, int size, int64_t *x) {
-    int columns = p->inner >= 32 ? 5 : log_of(p->inner);
     int64_t outer = p->kept / p->inner;
-    while (columns > 3 && (size << columns) > 32 && outer * p->blocks * divided(p->inner, 1 << columns) < ENOUGH) columns--;
+    int columns = tt_cuda_columns(p->inner, size, outer * p->blocks);
     int64_t threads = TT_CUDA_THREADS >> columns, at_once = threads > TT_LANES ? threads / TT_LANES : 1;
     p->count = p->blocks;
     p->tiles = divided(p->inner, 1 << columns);
