@@ -151,10 +151,7 @@ static void make_exit_key(void) { pthread_key_create(&exit_key, thread_ends); }
 
 void tt_fork_records(int phase) {
     if (phase == TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase); /* before a trace's own, here alone */
-    for (tt_trace *t = traces; t; t = t->next) {
-        if (phase == TT_FORK_BEFORE) tt_trace_lock(t);
-        else tt_trace_unlock(t);
-    }
+    for (tt_trace *t = traces; t; t = t->next) phase == TT_FORK_BEFORE ? tt_trace_lock(t) : tt_trace_unlock(t);
     if (phase != TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase);
 }
 
