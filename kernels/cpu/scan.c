@@ -2,10 +2,10 @@
  * it; other dimensions are shared out among threads and, for inner > 1, vectorised. float32 accumulates in double.
  *
  * Note [The order of a scan]
- * Sums and products are taken so that a device need not do it one element after another: in chunks of CHUNK elements, each
- * on its own from its first element on, and blocks of TT_BLOCK. What came before a chunk is the block totals, joined in
- * order, and then the totals of the block's chunks before it, joined in order; that is joined with each of the chunk's own
- * results. (On the CPU chunks are then independent chains of additions, which overlap.) */
+ * Sums and products are taken so that a device need not do it one element after another: in chunks of CHUNK elements,
+ * each on its own from its first element on, and blocks of TT_BLOCK. What came before a chunk is the totals of the
+ * blocks before its own, joined in order, and then the totals of the chunks before it in its block, joined in order; that is
+ * joined with each of the chunk's own results. A device finds the blocks' totals first. */
 #include "../cuda/cuda.h"
 #include "simd.h"
 #include "../scalar/scans.h"
@@ -48,19 +48,43 @@ typedef void (*strip_fn)(const walk *w, int64_t at, int64_t width); /* elements 
             }                                                                                   \
             if (width == 1) { /* in registers */                                                \
                 A one = x[i], earlier = before[0];                                              \
-                out[i] = (T)(j0 ? JOIN(earlier, one) : one);                                    \
+                int64_t here = i;                                                               \
+                out[here] = (T)(j0 ? JOIN(earlier, one) : one);                                 \
                 for (int64_t j = 1; j < n; j++) {                                               \
-                    one = JOIN(one, x[i + j * step]);                                           \
-                    out[i + j * step] = (T)(j0 ? JOIN(earlier, one) : one);                     \
+                    one = JOIN(one, x[here += step]);                                           \
+                    out[here] = (T)(j0 ? JOIN(earlier, one) : one);                             \
                 }                                                                               \
                 acc[0] = one;                                                                   \
-            } else                                                                              \
-                for (int64_t j = 0; j < n; j++) {                                               \
-                    const T *from = x + i + j * step;                                           \
-                    T *to = out + i + j * step;                                                 \
-                    for (int64_t k = 0; k < width; k++) acc[k] = j ? JOIN(acc[k], from[k]) : (A)from[k]; \
-                    for (int64_t k = 0; k < width; k++) to[k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]); \
+            } else {                                                                            \
+                for (int64_t k = 0; k < width; k++) {                                           \
+                    acc[k] = x[i + k];                                                          \
+                    out[i + k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]);                    \
                 }                                                                               \
+                for (int64_t j = 1; j < n; j += 2) { /* two at a time: the sums move less */    \
+                    int64_t more = j + 1 < n ? step : 0;                                        \
+                    const T *from = x + i + j * step, *from2 = from + more;                     \
+                    T *to = out + i + j * step, *to2 = to + more;                               \
+                    if (j0 && more) {                                                           \
+                        TT_INDEPENDENT                                                          \
+                        for (int64_t k = 0; k < width; k++) {                                   \
+                            A one = JOIN(acc[k], from[k]), two = JOIN(one, from2[k]), earlier = before[k]; \
+                            to[k] = (T)JOIN(earlier, one);                                      \
+                            to2[k] = (T)JOIN(earlier, two);                                     \
+                            acc[k] = two;                                                       \
+                        }                                                                       \
+                    } else {                                                                    \
+                        TT_INDEPENDENT                                                          \
+                        for (int64_t k = 0; k < width; k++) {                                   \
+                            acc[k] = JOIN(acc[k], from[k]);                                     \
+                            to[k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]);                 \
+                            if (more) {                                                         \
+                                acc[k] = JOIN(acc[k], from2[k]);                                \
+                                to2[k] = (T)acc[k];                                             \
+                            }                                                                   \
+                        }                                                                       \
+                    }                                                                           \
+                }                                                                               \
+            }                                                                                   \
             for (int64_t k = 0; k < width; k++) chunks[k] = in_block ? JOIN(chunks[k], acc[k]) : acc[k]; \
             i += n * step;                                                                      \
         }                                                                                       \
@@ -165,7 +189,8 @@ static bool run(job *j, int op, const tt_array *like, int64_t dim) {
     if (tt_device) {
         tt_scan_args p = {.outer = w->outer, .n = w->n, .inner = w->inner, .a = w->a, .b = w->b, .out = w->out,
                           .index = w->index};
-        return tt_cuda_scan(op, like->dtype, op < TT_SCAN_RECUR && like->dtype == TT_F32 ? TT_F64 : like->dtype, w->reverse, &p);
+        int acc = op < TT_SCAN_RECUR && like->dtype == TT_F32 ? TT_F64 : like->dtype;
+        return tt_cuda_scan(op, like->dtype, acc, w->reverse, &p);
     }
     w->strips = (w->inner + STRIP - 1) / STRIP;
     int64_t cost = w->n * (w->inner < STRIP ? w->inner : STRIP);

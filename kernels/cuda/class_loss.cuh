@@ -1,6 +1,6 @@
-/* Losses of classifications, one for each contiguous row, their derivative, and the weights of their terms, as TT_OP says:
- * the steps of kernels/cpu/simd/nn.c. TT_D0: the rows' dtype, TT_D1: that computed in, which class weights have. A target
- * that is no class is reported (Note [Faults]), and makes the row's loss NaN, and its gradient. */
+/* Losses of classifications, one for each contiguous row, their derivative, and the weights of their terms, as TT_OP
+ * says: the steps of kernels/cpu/simd/nn.c. TT_D0: the rows' dtype, TT_D1: that computed in, which class weights have.
+ * A target that is no class is reported (Note [Faults]), and makes the row's loss NaN, and its gradient. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/rows_args.h"

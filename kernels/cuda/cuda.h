@@ -100,8 +100,8 @@ bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p);
 /* Normalisation (g: its derivative); weight, bias and mean may be NULL. */
 bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
                   const tt_array *mean, const tt_array *rstd, int64_t n, double eps);
-bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
-                         int64_t n);
+bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean,
+                         const tt_array *rstd, int64_t n);
 /* what: TT_CLASS_ ... of rows_args.h */
 bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute);
 bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean);

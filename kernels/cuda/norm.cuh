@@ -78,7 +78,8 @@ extern "C" __global__ void __launch_bounds__(TT_FORM == TT_ROW_WARP ? TT_CUDA_TH
     });
 #else
     if (!TT_HAS(TT_NORM_RMS)) {
-        mean = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) { return v.x[e]; }) / (number)r.n;
+        mean = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) { return v.x[e]; });
+        mean = mean / (number)r.n;
         if (r.start == 0) ((number *)p.mean)[r.at] = mean;
     }
     const number sum = reduced<1, number>(p, r, held, !TT_HAS(TT_NORM_RMS), plus(), [&](values &v, int e, int) {

@@ -1,5 +1,5 @@
-/* What the kernels over rows share. Sums are taken in the tree of Note [The tree of a reduction]: a block of elements is
- * a warp's, and a warp that has one in registers has lane l's elements in its lane l.
+/* What the kernels over rows share. Sums are taken in the tree of Note [The tree of a reduction]: a block of elements
+ * is a warp's, and a warp that has one in registers has lane l's elements in its lane l.
  *
  * A kernel defines TT_ARGS, the type `number` that it computes in, and then
  *   struct values    what of TT_E elements it keeps in registers

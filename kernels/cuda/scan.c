@@ -5,7 +5,8 @@
 #define SHORT 32 /* scans of fewer neighbouring elements are left to a thread each */
 
 static bool launch(int64_t key, int step, int64_t units, tt_scan_args *p) {
-    return TT_LAUNCH(key | (int64_t)step << 36, (units + TT_SCAN_THREADS - 1) / TT_SCAN_THREADS, 1, TT_SCAN_THREADS, 0, *p);
+    int64_t blocks = (units + TT_SCAN_THREADS - 1) / TT_SCAN_THREADS;
+    return TT_LAUNCH(key | (int64_t)step << 36, blocks, 1, TT_SCAN_THREADS, 0, *p);
 }
 
 bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {

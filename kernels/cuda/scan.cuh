@@ -1,5 +1,5 @@
-/* Scans: Note [The order of a scan] in kernels/cpu/scan.c, the variants in scan_args.h. TT_D0: the elements' dtype, TT_D1:
- * that accumulated in. */
+/* Scans: Note [The order of a scan] in kernels/cpu/scan.c, the variants in scan_args.h. TT_D0: the elements' dtype,
+ * TT_D1: that accumulated in. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/scan_args.h"

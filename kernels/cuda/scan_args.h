@@ -9,8 +9,8 @@
 #define TT_SCAN_RECUR 3
 #define TT_SCAN_MIN 4
 #define TT_SCAN_MAX 5
-/* The variant: bits 0-1: what is done; 2: a warp has TT_BLOCK elements that follow each other in memory, and not a thread
- * those of a column; 3: from the end */
+/* The variant: bits 0-1: what is done; 2: a warp has TT_BLOCK elements that follow each other in memory, and not a
+ * thread those of a column; 3: from the end */
 #define TT_SCAN_TOTALS 0
 #define TT_SCAN_CARRIES 1
 #define TT_SCAN_RESULTS 2

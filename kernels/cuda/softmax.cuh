@@ -1,5 +1,5 @@
-/* softmax, its logarithm and their derivatives, of contiguous rows: the steps of kernels/cpu/simd/nn.c. TT_OP: bit 0 the
- * logarithm, bit 1 the derivative. TT_D0: the rows' dtype, TT_D1: that computed in. */
+/* softmax, its logarithm and their derivatives, of contiguous rows: the steps of kernels/cpu/simd/nn.c. TT_OP: bit 0
+ * the logarithm, bit 1 the derivative. TT_D0: the rows' dtype, TT_D1: that computed in. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/rows_args.h"

@@ -10,5 +10,5 @@ TT_FN double tt_log_add_f64(double x, double y) {
 }
 
 /* Does x take the place of the best so far? A NaN, once met, stays; equal values move the index on. */
-#define TT_AT_LEAST(x, best) (((((x) >= (best)) | ((x) != (x))) & ((best) == (best))) | (((x) != (x)) & ((best) != (best))))
-#define TT_AT_MOST(x, best) (((((x) <= (best)) | ((x) != (x))) & ((best) == (best))) | (((x) != (x)) & ((best) != (best))))
+#define TT_AT_LEAST(x, best) (((x) != (x)) | (((x) >= (best)) & ((best) == (best))))
+#define TT_AT_MOST(x, best) (((x) != (x)) | (((x) <= (best)) & ((best) == (best))))
