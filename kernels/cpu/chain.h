@@ -15,9 +15,9 @@
 #include "fuse.h"
 
 /* The operators that have steps, all on float32, by number of operands. */
-#define TT_CHAIN_1(X) X(neg) X(abs) X(sign) X(square) X(relu) X(positive) X(reciprocal)
+#define TT_CHAIN_1(X) X(neg) X(abs) X(sign) X(square) X(relu) X(positive) X(reciprocal) X(sqrt) X(rsqrt)
 #define TT_CHAIN_2(X)                                                                            \
-    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(fmax) X(fmin) X(copysign)                \
+    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(fmax) X(fmin)                            \
     X(relu_backward) X(sigmoid_backward) X(tanh_backward)
 #define TT_CHAIN_2_BOOL(X) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
 #define TT_CHAIN_3(X) X(clamp) X(lerp) X(addcmul) X(addcdiv) /* and where, whose first operand is a bool */

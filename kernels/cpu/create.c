@@ -120,25 +120,14 @@ tt_array *tt_triangle(int dtype, int64_t rows, int64_t cols, int64_t offset, int
     return out;
 }
 
-/* The element's bytes; of a device's memory a copy, made when all before is done. */
-static const void *first_element(const tt_array *a, int64_t *room) {
-    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
-    if (!a->storage->device) return a->data;
-    tt_device = a->storage->device;
-    *room = 0;
-    tt_device_read(room, a->data, tt_itemsizes[a->dtype]);
-    return room;
-}
-
 int64_t tt_read_int(tt_array *a) {
-    int64_t value, room;
-    tt_isa->casts[a->dtype][TT_I64](&value, first_element(a, &room), 1);
+    int64_t value;
+    tt_isa->casts[a->dtype][TT_I64](&value, a->data, 1);
     return value;
 }
 
 double tt_read_float(tt_array *a) {
     double value;
-    int64_t room;
-    tt_isa->casts[a->dtype][TT_F64](&value, first_element(a, &room), 1);
+    tt_isa->casts[a->dtype][TT_F64](&value, a->data, 1);
     return value;
 }

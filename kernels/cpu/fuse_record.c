@@ -1,8 +1,10 @@
 /* Fused mode's recorder: Note [Fused mode] in fuse.h. */
 #include "fork.h"
 #include "fuse.h"
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 __thread tt_trace *tt_recorder;
 int tt_fuse_everywhere;
@@ -16,6 +18,12 @@ int64_t tt_fuse_set(int setting, int64_t value) { return __atomic_exchange_n(&se
 int64_t tt_fuse_setting(int setting) { return __atomic_load_n(&settings[setting], __ATOMIC_RELAXED); }
 void tt_fuse_count(int what, int64_t by) { __atomic_fetch_add(&stats[what], by, __ATOMIC_RELAXED); }
 void tt_fuse_stats(int64_t *out) { memcpy(out, stats, sizeof stats); }
+
+void tt_trace_wait(tt_trace *t) {
+    for (int tries = 0; __atomic_exchange_n(&t->locked, 1, __ATOMIC_ACQUIRE); tries++)
+        if (tries < 64) sched_yield();
+        else nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
 
 /* Forgets what was recorded; the storages are as they are. The lock is held. */
 static void clear(tt_trace *t) {
@@ -58,9 +66,9 @@ static bool run(tt_trace *t, int reason) {
 }
 
 static bool run_locked(tt_trace *t, int reason) {
-    pthread_mutex_lock(&t->lock);
+    tt_trace_lock(t);
     bool ok = run(t, reason);
-    pthread_mutex_unlock(&t->lock);
+    tt_trace_unlock(t);
     tt_watch_tell();
     return ok;
 }
@@ -72,15 +80,15 @@ static bool settle(tt_storage *s, bool write, int reason) {
         tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
         if (!p) return true;
         tt_trace *t = p->trace;
-        pthread_mutex_lock(&t->lock);
+        tt_trace_lock(t);
         bool ok = true;
         if (s->pending && s->pending->trace == t && (write || s->pending->written))
             ok = run(t, t == tt_recorder ? reason : TT_FLUSH_THREAD);
         else if (s->pending && s->pending->trace == t) { /* only read: its elements are there */
-            pthread_mutex_unlock(&t->lock);
+            tt_trace_unlock(t);
             return true;
         }
-        pthread_mutex_unlock(&t->lock);
+        tt_trace_unlock(t);
         tt_watch_tell();
         if (!ok) {
             tt_settle_failed = true;
@@ -107,12 +115,12 @@ void tt_forget(tt_storage *s) {
         tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
         if (!p) return;
         tt_trace *t = p->trace;
-        pthread_mutex_lock(&t->lock);
+        tt_trace_lock(t);
         if (s->pending == p && p->storage == s) {
             p->storage = NULL;
             s->pending = NULL;
         }
-        pthread_mutex_unlock(&t->lock);
+        tt_trace_unlock(t);
     }
 }
 
@@ -131,11 +139,11 @@ static void keep(tt_trace *t) {
 /* A thread that ends inside of the mode: what it recorded is run. */
 static void thread_ends(void *trace) {
     tt_trace *t = trace;
-    pthread_mutex_lock(&t->lock);
+    tt_trace_lock(t);
     if (!run(t, TT_FLUSH_LEAVE)) clear(t);
     tt_watch_forget();
     t->depth = t->step = 0;
-    pthread_mutex_unlock(&t->lock);
+    tt_trace_unlock(t);
     keep(t);
 }
 
@@ -153,6 +161,9 @@ static tt_trace *trace_of_thread(void) {
     if (num_spare) mine = spare[--num_spare];
     else if ((mine = calloc(1, sizeof *mine))) {
         pthread_mutex_init(&mine->lock, NULL);
+    pthread_mutex_unlock(&spare_lock);
+    if (!mine) {
+        if (!(mine = calloc(1, sizeof *mine))) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
         clear(mine);
         mine->next = traces;
         traces = mine;
@@ -320,13 +331,13 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
         ok = take(&in[k], &copies[k]);
     }
     if (ok) {
-        pthread_mutex_lock(&t->lock);
+        tt_trace_lock(t);
         bool full = t->num_nodes >= TT_FUSE_NODES || t->num_storages + 4 > TT_FUSE_STORAGES ||
                     t->num_numbers + TT_DRAW_NUMBERS > TT_FUSE_CONSTANTS;
         ok = (!full || run(t, TT_FLUSH_LIMIT)) && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
         int node = t->num_nodes - 1;
         int64_t recording = t->recording;
-        pthread_mutex_unlock(&t->lock);
+        tt_trace_unlock(t);
         tt_watch_tell();
         if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES) tt_fuse_where(node, recording);
         if (ok && t->step) run_locked(t, TT_FLUSH_STEP); /* if that fails it stays pending, and whoever looks is told */

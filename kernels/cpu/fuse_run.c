@@ -278,6 +278,20 @@ static void add_to_total(const worker *w, int i, int64_t at, int64_t n) {
     }
 }
 
+/* Asks for the memory that the next group of rows will read and write, while this one is worked on: the processor's own
+ * prefetchers lose the thread where stages go over rows in cache. */
+static void ask_for(const worker *w, int64_t at, int64_t n) {
+    const tt_kernel *k = w->k;
+    if (at + n > k->numel) n = k->numel - at;
+    for (int a = 0; a < k->num_accesses; a++) {
+        const tt_access *x = &k->accesses[a];
+        if (!x->level || !x->flat) continue;
+        int size = tt_itemsizes[x->dtype];
+        const char *p = w->j->data[a] + at * size;
+        for (int64_t b = 0; b < n * size; b += 64) __builtin_prefetch(p + b, 1, 2);
+    }
+}
+
 static void rows_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const tt_kernel *k = j->k;
@@ -294,6 +308,7 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
         for (int stage = 0; stage < k->num_stages; stage++) {
             for (int64_t done = 0; done < whole; done += k->block) {
                 int64_t n = whole - done < k->block ? whole - done : k->block, q = done / k->row;
+                if (stage == k->num_stages - 2) ask_for(&w, at + whole + done, n);
                 work(&w, stage, at + done, n, done);
                 for (int i = 0; i < k->num_folds; i++) {
                     if (k->folds[i].stage != stage) continue;
@@ -501,7 +516,7 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     int64_t units = k->numel, grain = WORK / k->weight;
     tt_range_fn range = flat_range;
     if (k->walk == TT_WALK_FLAT) {
-        grain = (grain + TT_BLOCK - 1) / TT_BLOCK * TT_BLOCK;
+        grain = (grain + k->block - 1) / k->block * k->block; /* see is_repeated */
     } else if (k->walk == TT_WALK_ROWS) {
         units = (k->rows + k->unit - 1) / k->unit;
         grain /= k->unit * k->row;

@@ -1,4 +1,5 @@
 /* Sorting and selection along one dimension: rows as keys with indices, sorted, and gathered by them. */
+#include "../cuda/cuda.h"
 #include "simd.h"
 #include "reduce.h"
 #include "sort.h"
@@ -8,7 +9,7 @@
 #define GRAIN 4096
 #define LONG (1 << 16) /* rows from here on are shared out, not the rows among threads */
 
-enum { KTH, MEDIAN, NANMEDIAN, MODE, SORT, TOPK };
+enum { KTH, MEDIAN, NANMEDIAN, MODE, SORT, TOPK }; /* as in ../cuda/sort_args.h */
 
 typedef struct {
     const tt_array *a;
@@ -110,6 +111,23 @@ static void run_rows(void *context, int64_t begin, int64_t end) {
     tt_scratch_free(room);
 }
 
+static bool run_on_device(const job *j, int64_t rows) {
+    tt_sort_args p = {.in = j->a->data, .values = j->values->data, .indices = j->indices, .rows = rows, .n = j->n, .k = j->k,
+                      .out_n = j->out_n, .step = j->step, .out_step = j->out_step};
+    for (int d = j->rows.n - 1; d >= 0; d--) {
+        int64_t size = j->rows.size[d], in = j->rows.step[d], out = j->out_rows.step[d], last = p.dims - 1;
+        if (size == 1) continue;
+        if (last >= 0 && in == p.row_step[last] * p.size[last] && out == p.out_row_step[last] * p.size[last]) {
+            p.size[last] *= size;
+            continue;
+        }
+        p.size[p.dims] = size;
+        p.row_step[p.dims] = in;
+        p.out_row_step[p.dims++] = out;
+    }
+    return tt_cuda_sort_along(j->what, j->a->dtype, j->descending, &p);
+}
+
 static tt_array *run(job *j, const char *op, tt_array *a, int64_t out_n, bool keepdim, tt_array **indices) {
     int64_t shape[TT_MAX_NDIM], rows = 1;
     int ndim = 0, size = tt_itemsizes[a->dtype];
@@ -149,6 +167,12 @@ static tt_array *run(job *j, const char *op, tt_array *a, int64_t out_n, bool ke
     j->out_rows.n = j->rows.n;
     j->values = values;
     j->indices = (int64_t *)(*indices)->data;
+    if (tt_device) {
+        if (run_on_device(j, rows)) return values;
+        tt_free(values);
+        tt_free(*indices);
+        return NULL;
+    }
     int64_t grain = j->n >= LONG ? rows : GRAIN / j->n;
     tt_parallel(rows, grain < 1 ? 1 : grain, run_rows, j);
     if (!j->failed) return values;
@@ -169,6 +193,7 @@ static bool good_dim(const char *op, const tt_array *a, int64_t *dim) {
 }
 
 tt_array *tt_sort(tt_array *a, int64_t dim, int descending, tt_array **indices) {
+    TT_ON_DEVICE(NULL, "sort", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!good_dim("sort", a, &dim)) return NULL;
     job j = {.what = SORT, .descending = descending, .dim = dim};
@@ -176,6 +201,7 @@ tt_array *tt_sort(tt_array *a, int64_t dim, int descending, tt_array **indices) 
 }
 
 tt_array *tt_topk(tt_array *a, int64_t k, int64_t dim, int largest, tt_array **indices) {
+    TT_ON_DEVICE(NULL, "topk", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!good_dim("topk", a, &dim)) return NULL;
     if (a->dtype == TT_BOOL) return tt_fail(TT_RUNTIME_ERROR, "topk: not implemented for 'bool'");
@@ -191,6 +217,7 @@ tt_array *tt_topk(tt_array *a, int64_t k, int64_t dim, int largest, tt_array **i
 tt_array *tt_pick(int what, tt_array *a, int64_t k, int64_t dim, int keepdim, tt_array **indices) {
     static const char *const names[] = {"kthvalue", "median", "nanmedian", "mode"};
     const char *op = names[what];
+    TT_ON_DEVICE(NULL, op, 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!good_dim(op, a, &dim)) return NULL;
     if (a->dtype == TT_BOOL && what != MODE) return tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for 'bool'", op);

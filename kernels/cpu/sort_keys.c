@@ -194,6 +194,14 @@ typedef struct {
             x[j] = e;                                                                                       \
         }                                                                                                   \
     }                                                                                                       \
+    /* The k elements up to `last`, sorted; where a radix sort will leave equal ones alone, from where they stood. */ \
+    static E *finish_##S(E *x, E *spare, int64_t n, int64_t k, E last, int bits) {                          \
+        int64_t many = 0;                                                                                   \
+        if (k <= SOME) return tt_sort_##S(spare, x, k, bits);                                               \
+        for (int64_t i = 0; i < n; i++)                                                                     \
+            if (!LESS(last, x[i])) spare[many++] = x[i];                                                    \
+        return tt_sort_##S(spare, x, k, bits);                                                              \
+    }                                                                                                       \
     E *tt_select_##S(E *x, E *spare, int64_t n, int64_t k, int bits) {                                      \
         if (k == 0) return x;                                                                               \
         if (k <= 2 * FEW && n >= 4 * k) { /* most elements are no better than the worst of the best */      \
@@ -220,11 +228,12 @@ typedef struct {
                 }                                                                                           \
             }                                                                                               \
             if (many > k) tt_nth_##S(spare, many, k - 1);                                                   \
-            return tt_sort_##S(spare, x, k, bits);                                                          \
+            return finish_##S(x, spare, n, k, spare[k - 1], bits);                                          \
         }                                                                                                   \
         if (k > n / 2) return tt_sort_##S(x, spare, n, bits);                                               \
-        tt_nth_##S(x, n, k - 1);                                                                            \
-        return tt_sort_##S(x, spare, k, bits);                                                              \
+        memcpy(spare, x, (size_t)n * sizeof(E));                                                            \
+        tt_nth_##S(spare, n, k - 1);                                                                        \
+        return finish_##S(x, spare, n, k, spare[k - 1], bits);                                              \
     }
 
 #define PACKED_LESS(a, b) ((a) < (b))

@@ -20,17 +20,16 @@
 #include "../cpu/optim.h"
 #include "../cpu/random.h"
 #include "args.h"
+#include "sort_args.h"
 #include "fault.h"
 #include "random_args.h"
 #include "rows_args.h"
 #include "scan_args.h"
 
-/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer,
- * of the third an optimiser's rule, of the fourth a kind of random numbers; 0 is no name. */
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
-    X(random, 4) X(range, 0) X(multinomial, 0) \
-    X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(scan, 0)
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(random, 4) \
+    X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(rowsort, 0) \
+    X(sorted, 0) X(select, 0) X(scan, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -47,6 +46,9 @@ bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, c
 
 /* memory.c: a storage on tt_device. */
 tt_storage *tt_cuda_storage(int64_t nbytes);
+/* Page-locked memory, which tt_pinning asks for where the device is the CPU. */
+extern __thread bool tt_pinning;
+tt_storage *tt_pinned_storage(int64_t nbytes);
 /* This thread's stream of the device has been told to read or write `a`; false: what it does cannot be awaited. */
 bool tt_pinned_used(const tt_array *a, int device);
 /* A contiguous array on tt_device for a function's own use; tt_free ends it. */
@@ -128,3 +130,6 @@ bool tt_cuda_join(tt_array *out, int n, tt_array *const *in, int dim, bool stack
 /* `out`, dense in any order: a with dimensions flipped, and rolled by `shift` (0 <= shift < size); either may be NULL */
 bool tt_cuda_rearrange(tt_array *out, const tt_array *a, const bool *flipped, const int64_t *shift);
 bool tt_cuda_zero_triangle(tt_array *a, int64_t diagonal, bool below);
+
+/* sort.c: rows sorted or selected from, as the arguments say (all but the keys, `order`, `first` and `padded`). */
+bool tt_cuda_sort_along(int what, int dtype, bool descending, tt_sort_args *p);

@@ -175,7 +175,9 @@ tt_array *tt_to_device(tt_array *a, int device) {
     if (!a->storage->device && !tt_ready(a)) return tt_decline();
     if (a->flags & TT_FLAG_VIEW && a->seen_version != a->storage->version) return tt_decline();
     tt_device = device;
+    tt_pinning = !device && tt_is_non_blocking(); /* a copy that nobody waits for needs page-locked memory */
     tt_array *out = tt_like(a, a->dtype);
+    tt_pinning = false;
     if (out && !tt_cuda_copy_array(out, a)) {
         tt_free(out);
         return NULL;

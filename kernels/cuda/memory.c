@@ -258,8 +258,8 @@ static tt_block *allocate(int device, int64_t asked) {
 static tt_storage *storage_on(int device, int64_t nbytes) {
     tt_storage *s = calloc(1, sizeof *s);
     if (!s) return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a storage's header");
-    tt_block *b = nbytes ? allocate(device, nbytes) : NULL;
-    if (nbytes && !b) {
+    tt_block *b = nbytes || device == TT_HOST ? allocate(device, nbytes ? nbytes : 1) : NULL;
+    if (!b && (nbytes || device == TT_HOST)) {
         free(s);
         return NULL;
     }
@@ -274,20 +274,20 @@ tt_array *tt_cuda_temporary(int dtype, int64_t n) { return tt_empty(dtype, 1, &n
 
 /* Page-locked memory. */
 
-tt_array *tt_empty_pinned(int dtype, int ndim, int64_t *shape) {
-    int64_t n = tt_numel(ndim, shape), step = 1, strides[TT_MAX_NDIM];
-    if (n < 0) return NULL;
-    for (int d = ndim - 1; d >= 0; d--) {
-        strides[d] = step;
-        step *= shape[d] ? shape[d] : 1;
+__thread bool tt_pinning;
+
+tt_storage *tt_pinned_storage(int64_t nbytes) { return storage_on(TT_HOST, nbytes); }
+
+tt_array *tt_to_pinned(tt_array *a) {
+    if (!tt_ready(a) || tt_device) return tt_decline();
+    tt_pinning = true;
+    tt_array *out = tt_like(a, a->dtype);
+    tt_pinning = false;
+    if (out && tt_copy_now(out, a) < 0) {
+        tt_free(out);
+        return NULL;
     }
-    int64_t nbytes = n * tt_itemsizes[dtype];
-    tt_block *b = allocate(TT_HOST, nbytes ? nbytes : 1);
-    if (!b) return NULL;
-    tt_array *a = tt_from_memory(dtype, ndim, shape, strides, b->data, nbytes, b, release);
-    if (!a) release(b);
-    else a->storage->shared = 0;
-    return a;
+    return out;
 }
 
 int tt_is_pinned(tt_array *a) { return !a->storage->device && a->storage->release == release; }

@@ -4,8 +4,14 @@
 #include "../cpu/nn.h"
 #include "../cpu/reduce.h"
 
-#define WARPS 32       /* of the largest thread block */
-#define CACHE 190000   /* bytes of shared memory that a row may take */
+#define WARPS 32 /* of the largest thread block */
+
+static int64_t shared_limits[TT_CUDA_DEVICES];
+
+int tt_cuda_shared_limit(int device, int64_t bytes) {
+    if (device >= 0 && device < TT_CUDA_DEVICES) shared_limits[device] = bytes;
+    return 0;
+}
 
 /* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. */
 typedef struct { int variant, threads; int64_t blocks, shared; } split;
@@ -23,7 +29,8 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
     s.blocks = rows;
     s.variant = rounds == 1 ? TT_ROW_HELD : TT_ROW_LONG;
     s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
-    if (s.variant == TT_ROW_LONG && n * size <= CACHE) s.shared = (n * size + 15) / 16 * 16;
+    int64_t parts = TT_ROW_MOST / TT_BLOCK * (size == 8 ? 8 : 4), bytes = (n * size + 15) / 16 * 16;
+    if (s.variant == TT_ROW_LONG && bytes + parts <= shared_limits[tt_device - 1]) s.shared = bytes;
     return s;
 }
 

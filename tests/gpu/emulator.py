@@ -46,6 +46,7 @@ class Emulator:
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self._free = [(0, ARENA)]  # offset and size, sorted
         self._sizes = {}
+        self._owners = []    # device, address and size of all that was ever allocated
         self._host = {}      # page-locked memory, by address
         self.held = set()    # streams that get nothing done: their events do not come
         self.failures = ()
@@ -92,6 +93,7 @@ class Emulator:
                 return 0
         with self:
             ctypes.memset(self._base + at, 0xAB, size)  # fresh memory holds nothing useful
+        self._owners.append((device, self._base + at, size))
         return self._base + at
 
     def free(self, device: int, address: int) -> None:
@@ -122,7 +124,13 @@ class Emulator:
 
     def properties(self, device: int) -> dict:
         return {"name": "Emulator", "major": 9, "minor": 0, "total_memory": ARENA, "multi_processor_count": 1,
-                "warp_size": 32}
+                "warp_size": 32, "shared_memory_per_block_optin": 232448}
+
+    def device_of(self, address: int) -> int:
+        found = [d for d, at, size in self._owners if at <= address < at + size]
+        if not found:
+            raise RuntimeError("CUDA error: invalid argument, found when looking for an address")
+        return found[-1]
 
     def can_access(self, device: int, other: int) -> bool:
         return False
@@ -173,7 +181,7 @@ class Emulator:
 
     def new_stream(self, device: int) -> int:
         self._streams += 1
-        return self._streams
+        return 0x1000 + self._streams
 
     def handle(self, stream) -> int:
         return stream or 0

@@ -183,6 +183,7 @@ class Event:
         """Waits until it has come."""
         if self._event is not None:
             runtime.driver().wait_for_event(self._event)
+            check(lib.tt_device_check(self._index))
 
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds from this event to ``end_event``. RuntimeError unless both measure time, and have come."""

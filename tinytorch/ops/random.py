@@ -11,7 +11,7 @@ from ..dtypes import ALL, float64
 from ..generator import (default_generator, get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
 from ..layouts import preserve_format
 from ..tensor import Tensor, wrap
-from .create import code_of, finish, into, size_argument, sizes
+from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
 from .declare import FUNCTIONS, both, function, method, primitive
 from .overwrite import Overwrite
@@ -40,13 +40,15 @@ def _check_floating(code: int, op: str) -> None:
                                   "floating dtype is needed")
 
 
-def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=False) -> Tensor:
+def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=False,
+          pin_memory=False) -> Tensor:
     """A new tensor on the descriptor ``h``, filled."""
     t = finish(h, op)
     if kind != _MASK:
         _check_floating(h.dtype, op)
     if lib.tt_random(h, kind, _own(generator, op, t), a, b) < 0:
         raise error(op)
+    t = pinned(t, op) if pin_memory else t
     return make_leaf(t) if requires_grad else t
 
 
@@ -60,7 +62,7 @@ def _fresh(op: str, kind: int, a: float, b: float, what: str):
             into(out, shape, op)
             return out.uniform_(generator=generator) if kind == _UNIFORM else out.normal_(generator=generator)
         h = made(device, lib.tt_empty, code_of(dtype, op), len(shape), shape)
-        return _draw(h, kind, op, generator, a, b, requires_grad)
+        return _draw(h, kind, op, generator, a, b, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"A tensor of shape ``size`` of {what}. RuntimeError for integer dtypes. Follows ``torch.{op}``."
@@ -74,7 +76,8 @@ randn = _fresh("randn", _NORMAL, 0.0, 1.0, "normal numbers of mean 0 and varianc
 def _fresh_like(op: str, kind: int, a: float, b: float, what: str):
     def create(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=preserve_format, generator=None):
-        return _draw(empty_handle(input, dtype, memory_format, device, op), kind, op, generator, a, b, requires_grad)
+        h = empty_handle(input, dtype, memory_format, device, op)
+        return _draw(h, kind, op, generator, a, b, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"A tensor like ``input`` of {what}. Follows ``torch.{op}``."
@@ -103,10 +106,11 @@ def _range(op: str, code: int, low: int, high: int) -> int:
     return high - low & (1 << 64) - 1
 
 
-def _integers(h, op: str, generator, low: int, count: int, requires_grad) -> Tensor:
+def _integers(h, op: str, generator, low: int, count: int, requires_grad, pin_memory) -> Tensor:
     t = finish(h, op)
     if lib.tt_random_integers(h, _own(generator, op, t), low, count) < 0:
         raise error(op)
+    t = pinned(t, op) if pin_memory else t
     return make_leaf(t) if requires_grad else t
 
 
@@ -139,7 +143,7 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     code = 5 if dtype is None else dtype_code(dtype, "randint")
     count = _range("randint", code, low, high)
     h = made(device, lib.tt_empty, code, len(shape), shape)
-    return _integers(h, "randint", generator, low, count, requires_grad)
+    return _integers(h, "randint", generator, low, count, requires_grad, pin_memory)
 
 
 @function
@@ -150,7 +154,7 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
     low, high = _bounds("randint_like", 0 if low is None else low, high)
     h = empty_handle(input, dtype, memory_format, device, "randint_like")
     count = _range("randint_like", input._h.dtype if dtype is None else dtype.code, low, high)
-    return _integers(h, "randint_like", generator, low, count, requires_grad)
+    return _integers(h, "randint_like", generator, low, count, requires_grad, pin_memory)
 
 
 @function
@@ -161,7 +165,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     if code < 5 and n - 1 > _LIMITS[code][1] or code > 5 and n > 1 << _DIGITS[code]:
         raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
     g = pointer(generator, "randperm", number_of(get_default_device() if device is None else device))
-    order = finish(made(device, lib.tt_randperm, code, n, g), "randperm")
+    order = finish(made(device, lib.tt_randperm, code, n, g), "randperm", pin_memory=pin_memory)
     if out is not None:
         return into(out, order.shape, "randperm").copy_(order)
     return order.requires_grad_() if requires_grad else order
@@ -323,7 +327,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         if out is not None:
             return into(out, shape, "normal").normal_(mean, std, generator=generator)
         h = made(device, lib.tt_empty, code_of(dtype, "normal"), len(shape), shape)
-        return _draw(h, _NORMAL, "normal", generator, mean, std, requires_grad)
+        return _draw(h, _NORMAL, "normal", generator, mean, std, requires_grad, pin_memory)
     for x in (mean, std):
         if isinstance(x, Tensor) and x._h.dtype < 6:
             raise NotImplementedError(f"normal: mean and std must be floating, got {x.dtype!r}")

@@ -14,6 +14,7 @@ from ..autograd.node import count as tick
 from ..autograd.node import link, node_class, saved_versions
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
+from ..devices import made
 from ..dtypes import ALL
 from ..tensor import Tensor, new, wrap
 from .declare import both, deliver, dim_or_axis, method, primitive
@@ -217,7 +218,7 @@ def shifted(x, dim, at_end, value):
     """``x`` with ``value`` put before its elements along ``dim``, or after them."""
     shape = list(x.shape)
     shape[dim] = 1
-    one = wrap(lib.tt_full(x._h.dtype, len(shape), shape, 2, value, 0))
+    one = wrap(made(x.device, lib.tt_full, x._h.dtype, len(shape), shape, 2, value, 0))
     return cat([x, one] if at_end else [one, x], dim)
 
 
@@ -283,7 +284,8 @@ def put_back(g, shape, indices, dim, keepdim=True):
         return g.reshape(())
     if not keepdim:
         g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
-    return wrap(lib.tt_full(g._h.dtype, len(shape), shape, 2, 0.0, 0)).scatter_add(dim, indices, g)
+    zeros = wrap(made(g.device, lib.tt_full, g._h.dtype, len(shape), shape, 2, 0.0, 0))
+    return zeros.scatter_add(dim, indices, g)
 
 
 def selection(title: str):

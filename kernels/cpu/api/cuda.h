@@ -13,6 +13,9 @@ const char *tt_family_name(int family); /* NULL: no such */
 const char *tt_operator_name(int family, int op); /* of families over elementwise operators or reducers; "" else */
 int tt_compute_of(int op, int operand, int dtype); /* what the loop of `op` wants: operand 0 is the result */
 
+/* What a kernel may have of shared memory, on a device counted from 0. */
+int tt_cuda_shared_limit(int device, int64_t bytes);
+
 /* `a` on another device, at once for the CPU's readers; itself is never returned. */
 tt_array *tt_to_device(tt_array *a, int device);
 /* Memory of a device that somebody else owns. */
@@ -40,7 +43,7 @@ enum { TT_CUDA_DEVICES = 64, TT_CUDA_STREAMS = 64, TT_HOST_MEMORY = -1 };
 void tt_cuda_set_stream(int device, int stream); /* this thread's current one */
 int tt_cuda_stream(int device);
 int tt_record_stream(tt_array *a, int stream);   /* another stream uses `a`, a tensor of the same device */
-tt_array *tt_empty_pinned(int dtype, int ndim, int64_t *shape); /* on the CPU, in page-locked memory */
+tt_array *tt_to_pinned(tt_array *a);             /* a copy in page-locked memory of the CPU's */
 int tt_is_pinned(tt_array *a);
 int tt_cuda_empty_cache(int device);             /* -1 and an error when memory could not be given back */
 int tt_cuda_memory_limit(int device, int64_t bytes); /* of what is reserved; 0: none */

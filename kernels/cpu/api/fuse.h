@@ -27,6 +27,8 @@ typedef struct tt_instr {
     int16_t stage;     /* which of the kernel's passes over a row; 0 where there is one */
     int16_t level;     /* 1: on elements, 0: on rows (one value each) */
     int16_t out, in[3]; /* slots; -1: none */
+    int16_t again;     /* not 0: compiled functions compute it anew in every stage that uses it, not to keep it in
+                          memory; how many instructions that takes */
     int32_t node;      /* the recorded operator it came from */
 } tt_instr;
 

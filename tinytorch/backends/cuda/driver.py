@@ -167,6 +167,13 @@ class PyCuda:
         check(self.library.cuMemGetInfo_v2(free, total), f"asking for the memory of cuda:{device}")
         return free[0], total[0]
 
+    def device_of(self, address: int) -> int:
+        """The device whose memory that is."""
+        out = libcuda.ffi.new("int *")
+        status = self.library.cuPointerGetAttribute(out, libcuda.DEVICE_ORDINAL, address)
+        check(status, f"looking for the device of address {address:#x}")
+        return out[0]
+
     # Kernels.
 
     def build(self, source: str, name: str, arch: str) -> bytes:

@@ -25,6 +25,8 @@ _DECLARATIONS = """
     int cuMemFreeHost(void *);
     int cuMemHostGetDevicePointer_v2(uint64_t *, void *, unsigned flags);
 
+    int cuPointerGetAttribute(void *, int attribute, uint64_t address);
+
     int cuStreamSynchronize(void *stream);
     int cuStreamQuery(void *stream);
     int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
@@ -47,6 +49,7 @@ _DECLARATIONS = """
 """
 
 OUT_OF_MEMORY, NOT_READY = 2, 600
+DEVICE_ORDINAL = 9                    # of an address
 BLOCKING_SYNC, DISABLE_TIMING = 1, 2  # events
 PORTABLE, DEVICE_MAP = 1, 2           # page-locked memory: for all contexts; at an address of the device's too
 RELAXED = 2                           # capture: the thread may go on allocating

@@ -14,6 +14,7 @@ from . import kernels
 from .driver import PyCuda
 from .libcuda import LATER
 
+_LEGACY = 1  # CU_STREAM_LEGACY: another handle of the default stream
 MAX_STREAMS = 33  # of a device: the default one and 32 that are handed out in turn. At most lib.TT_CUDA_STREAMS
 
 _driver = None   # of this process
@@ -41,6 +42,7 @@ class Device:
         self.streams = [None]  # by number; None: the default one
         self.turn = 0        # which stream new_stream() gives next
         self.arch = driver().arch(index)
+        lib.tt_cuda_shared_limit(index, driver().properties(index)["shared_memory_per_block_optin"])
         check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
 
     def new_stream(self) -> int:
@@ -111,15 +113,17 @@ def set_current_device(index: int) -> int:
 
 
 def synchronize(index: int) -> None:
-    """Waits for all that the device has to do."""
+    """Waits for all that the device has to do; raises what a kernel found."""
     open_device(index)
     _driver.synchronize(index)
+    check(lib.tt_device_check(index))
 
 
 def wait_for_stream(index: int, stream) -> None:
-    """Waits for what a stream of the device has to do."""
+    """Waits for what a stream of the device has to do; raises what a kernel found."""
     _driver.open(index)
     _driver.wait_for_stream(stream)
+    check(lib.tt_device_check(index))
 
 
 def current_stream(index: int):
@@ -130,6 +134,17 @@ def current_stream(index: int):
 def current_handle(index: int) -> int:
     """The CUstream of this thread's current stream, as libraries take it."""
     return _driver.handle(current_stream(index))
+
+
+def let_wait(index: int, stream: int, other: int) -> None:
+    """What the one stream of the device is told from now on waits for what the other has to do by now; both by their
+    handles, which may be another library's."""
+    if (stream or _LEGACY) != (other or _LEGACY):
+        open_device(index)
+        event = _driver.new_event()
+        _driver.record(event, other)
+        _driver.let_wait(stream, event)
+        _driver.drop_event(event)
 
 
 def _keep(kind, exception, traceback) -> None:
