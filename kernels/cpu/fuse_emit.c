@@ -543,9 +543,8 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
         if (k->stores[i].stage > stages) stages = k->stores[i].stage;
     k->num_stages = (int16_t)(stages + 1);
     k->weight = (int16_t)(weight < 30000 ? weight : 30000);
-    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k) || !tt_make_chains(k)) return false;
     choose_again(k);
-    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k)) return false;
+    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k) || !tt_make_chains(k)) return false;
     if (!assign_buffers(k)) return false;
     while (k->walk == TT_WALK_FLAT && k->arena > 40960 && k->block > 256) {
         k->block /= 2;

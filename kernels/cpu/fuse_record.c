@@ -151,7 +151,7 @@ static void make_exit_key(void) { pthread_key_create(&exit_key, thread_ends); }
 
 void tt_fork_records(int phase) {
     if (phase == TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase); /* before a trace's own, here alone */
-    for (tt_trace *t = traces; t; t = t->next) tt_fork_lock(&t->lock, phase);
+    for (tt_trace *t = traces; t; t = t->next) phase == TT_FORK_BEFORE ? tt_trace_lock(t) : tt_trace_unlock(t);
     if (phase != TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase);
 }
 
@@ -160,10 +160,6 @@ static tt_trace *trace_of_thread(void) {
     pthread_mutex_lock(&trace_lock);
     if (num_spare) mine = spare[--num_spare];
     else if ((mine = calloc(1, sizeof *mine))) {
-        pthread_mutex_init(&mine->lock, NULL);
-    pthread_mutex_unlock(&spare_lock);
-    if (!mine) {
-        if (!(mine = calloc(1, sizeof *mine))) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
         clear(mine);
         mine->next = traces;
         traces = mine;
