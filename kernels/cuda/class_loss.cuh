@@ -46,7 +46,7 @@ static TT_DEVICE void put(const TT_ARGS &p, const row &r, int i, number x) {
     ((stored_type *)p.out)[r.at * r.n + i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, x);
 }
 
-extern "C" __global__ void __launch_bounds__(TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : 1024)
+extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1))
     tt_kernel(const __grid_constant__ TT_ARGS p) {
     row r;
     if (!find_row(r, p.rows, p.n)) return;

@@ -13,6 +13,10 @@
 #define TT_FORM (TT_VARIANT & TT_ROW_FORM)
 #define TT_E (TT_FORM == TT_ROW_WARP ? 1 << (TT_VARIANT >> TT_ROW_EACH & 7) : 32)
 
+/* Of a kernel that has so many inputs in registers: half as many threads where they need more of them. */
+#define TT_ROW_THREADS(inputs) \
+    (TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : TT_FORM == TT_ROW_LONG || (inputs) > 1 ? 512 : 1024)
+
 /* The part of a row that a thread has. */
 struct row {
     int64_t at;      /* which row */
