@@ -81,6 +81,7 @@ bool tt_device_write(void *to, const void *from, int64_t nbytes);
 bool tt_upload(void *to, const tt_array *from);
 bool tt_download(const tt_array *to, const void *from);
 bool tt_is_non_blocking(void);
+bool tt_is_capturing(void); /* what this thread launches becomes part of a graph */
 
 /* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where the
  * first such is, or NULL. then: TT_RED_ALONE ... of reduce_args.h; acc: the accumulators' dtype, `param` likewise. */

@@ -33,6 +33,10 @@ typedef struct tt_gemm {
     int32_t align;                  /* binary logarithms of the alignment of a, b, c, bias in bytes, 4 bits each */
 } tt_gemm;
 
+/* What tt_cuda_copy's `wait` says of the CPU's memory: it may change when the call returns (it is pageable, and the driver
+ * has taken the values by then), when the copy is done, which is to be waited for, or whenever: the caller sees to it. */
+enum { TT_TAKEN = 0, TT_WAIT, TT_LEFT };
+
 /* What tt_cuda_copy moves. */
 enum { TT_COPY_TO_DEVICE = 1, TT_COPY_TO_HOST, TT_COPY_ON_DEVICE };
 
