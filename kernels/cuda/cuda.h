@@ -24,11 +24,12 @@
 #include "fault.h"
 #include "random_args.h"
 #include "rows_args.h"
+#include "scan_args.h"
 
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
     X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(optim_count, 3) X(random, 4) \
     X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(rowsort, 0) \
-    X(sorted, 0) X(select, 0)
+    X(sorted, 0) X(select, 0) X(scan, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -97,11 +98,13 @@ int tt_cuda_columns(int64_t inner, int size, int64_t others);
 bool tt_cuda_rows_fit(int64_t rows, int64_t n);
 bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log);
 bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log);
+/* scan.c: what TT_SCAN_ ... of scan_args.h says; p: sizes and operands, row-major */
+bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p);
 /* Normalisation (g: its derivative); weight, bias and mean may be NULL. */
 bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
                   const tt_array *mean, const tt_array *rstd, int64_t n, double eps);
-bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
-                         int64_t n);
+bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean,
+                         const tt_array *rstd, int64_t n);
 /* what: TT_CLASS_ ... of rows_args.h */
 bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute);
 bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean);
