@@ -41,17 +41,20 @@ class BuildKernels(build_ext):
 
 
 class BuildPython(build_py):
-    """Puts the headers that fused mode's generated code includes into the package, as tinytorch/kernels/scalar. (Where
-    the package is used in its source tree, they are found there.)"""
+    """Puts the kernels' sources that are compiled where the package is used into it: the scalar functions, which fused
+    mode's generated code includes, and CUDA's kernels, as tinytorch/kernels. (Where the package is used in its source
+    tree, they are found there.)"""
 
     def run(self):
         super().run()
         if self.editable_mode:
             return
-        folder = os.path.join(self.build_lib, "tinytorch", "kernels", "scalar")
-        self.mkpath(folder)
-        for header in sorted((ROOT / "kernels" / "scalar").glob("*.h")):
-            self.copy_file(str(header), folder)
+        for name, patterns in (("scalar", ["*.h"]), ("cuda", ["*.h", "*.cuh"])):
+            folder = os.path.join(self.build_lib, "tinytorch", "kernels", name)
+            self.mkpath(folder)
+            for pattern in patterns:
+                for header in sorted((ROOT / "kernels" / name).glob(pattern)):
+                    self.copy_file(str(header), folder)
 
 
 setup(cffi_modules=["kernels/cpu/cffi_build.py:ffibuilder"],

@@ -107,7 +107,7 @@ def cross_entropy(torch):
     return step
 
 
-@SUITE.row("x.t().contiguous(), 2048 x 2048", numpy=_numpy(lambda np, x: x.T.copy(), 2048, 2048))
+@SUITE.row("x.t().contiguous(), 2048 x 2048", target=1.0, numpy=_numpy(lambda np, x: x.T.copy(), 2048, 2048))
 def transpose_copy(torch):
     x = torch.randn(2048, 2048)
     return lambda: x.t().contiguous()

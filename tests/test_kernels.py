@@ -170,3 +170,22 @@ def test_rounding_to_half_matches_numpy():
     with np.errstate(over="ignore"):
         want = x.astype(np.float16)
     np.testing.assert_array_equal(tt.from_numpy(x).to(tt.float16).numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.int32, np.float32, np.float64], ids=str)
+@pytest.mark.parametrize("shape,order", [((64, 64), (1, 0)), ((8, 8), (1, 0)), ((7, 200), (1, 0)), ((131, 65), (1, 0)),
+                                         ((3, 70, 9), (0, 2, 1)), ((5, 64, 3, 130), (2, 3, 0, 1)),
+                                         ((2, 67, 5, 4, 66), (4, 2, 0, 3, 1)), ((300, 400), (1, 0))], ids=str)
+def test_transposed_copies(dtype, shape, order):
+    """Tile by tile where the operands are dense along different dimensions, from and to any layout."""
+    a = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
+    x = tt.from_numpy(a)
+    wanted = np.ascontiguousarray(a.transpose(order))
+    assert np.array_equal(x.permute(order).contiguous().numpy(), wanted)
+    out = tt.full(shape, 7, dtype=x.dtype).permute(order)  # written along its own dimensions
+    out.copy_(tt.from_numpy(wanted))
+    assert np.array_equal(out.numpy(), wanted)
+    wide = tt.full((*wanted.shape[:-1], wanted.shape[-1] + 5), 7, dtype=x.dtype)  # into a part: nothing else is touched
+    wide[..., 2:-3] = x.permute(order)
+    assert np.array_equal(wide[..., 2:-3].numpy(), wanted)
+    assert (wide[..., :2] == 7).all() and (wide[..., -3:] == 7).all()

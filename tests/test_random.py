@@ -183,6 +183,14 @@ def test_multinomial():
     assert 0.5 < np.mean([pair[0] == 3 for pair in firsts]) < 0.7
 
 
+@pytest.mark.parametrize("name, shape", [("dropout", (3,)), ("alpha_dropout", (3,)), ("feature_alpha_dropout", (2, 3)),
+                                         ("dropout1d", (2, 3, 4)), ("dropout2d", (2, 3, 4, 1))])
+def test_dropout_of_nothing_is_its_input(torch, name, shape):
+    for m in (tinytorch, torch):
+        x, f = m.ones(shape, requires_grad=True), getattr(m.nn.functional, name)
+        assert f(x, 0.0, True) is x and f(x, 0.5, False) is x
+
+
 def test_dropout():
     tinytorch.manual_seed(0)
     x = tinytorch.ones(N, requires_grad=True)

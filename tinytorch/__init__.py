@@ -1,6 +1,6 @@
 """tinytorch: eager tensors with a dynamic tape, C kernels, and PyTorch's names."""
 
-from . import autograd, dlpack, fuse, interop, nn, ops, optim, pickling, random, utils
+from . import autograd, cuda, dlpack, fuse, interop, nn, ops, optim, pickling, random, utils
 from .backends import cpu
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .config import config

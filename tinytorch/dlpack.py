@@ -8,10 +8,12 @@ from __future__ import annotations
 import ctypes
 
 from .backends.cpu import error, ffi, lib
+from .backends.cuda import runtime
 from .ops.declare import function
 from .tensor import Tensor, wrap
 
-_CPU = 1
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
+_LEGACY = 1  # the default stream, as the protocol calls it
 _NAMES = (b"dltensor", b"dltensor_versioned")
 _USED = (b"used_dltensor", b"used_dltensor_versioned")
 
@@ -36,15 +38,18 @@ _destroy_address = ctypes.cast(_destroy, ctypes.c_void_p)
 
 
 def _export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    """A DLPack capsule on this tensor's memory. BufferError if it requires grad, or for another device. Follows
-    ``torch.Tensor.__dlpack__``."""
+    """A DLPack capsule on this tensor's memory. ``stream``, where the tensor is on a CUDA device, is the consumer's:
+    its work waits for what our current stream has to do by now; None and 1 mean the default stream, -1 that nothing is
+    to wait. BufferError if it requires grad, or for another device. Follows ``torch.Tensor.__dlpack__``."""
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    if dl_device is not None and int(dl_device[0]) != _CPU:
-        raise BufferError(f"__dlpack__: the tensor is on the CPU, wanted DLPack device {tuple(dl_device)}")
-    if stream not in (None, -1):
-        raise AssertionError("__dlpack__: stream should be None on cpu.")
+    if dl_device is not None and tuple(map(int, dl_device)) != _device(self):
+        raise BufferError(f"__dlpack__: the tensor is on {self.device}, wanted DLPack device {tuple(dl_device)}")
     t = self.clone() if copy else self
+    if t.is_cuda:
+        _await_current(t.get_device(), stream)
+    elif stream not in (None, -1):
+        raise AssertionError("__dlpack__: stream should be None on cpu.")
     versioned = int(max_version is not None and max_version[0] >= 1)
     managed = lib.tt_to_dlpack(t._h, versioned, bool(copy))
     if not managed:
@@ -52,9 +57,19 @@ def _export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     return _new_capsule(int(ffi.cast("intptr_t", managed)), _NAMES[versioned], _destroy_address)
 
 
+def _await_current(index: int, stream) -> None:
+    """The consumer's stream waits for our current one."""
+    if stream is not None and type(stream) is not int:
+        raise TypeError(f"__dlpack__: stream must be int or None, got {type(stream).__name__}")
+    if stream == 0:
+        raise BufferError("__dlpack__: stream 0 is ambiguous: 1 is the default stream, 2 that of the thread")
+    if stream != -1:
+        runtime.let_wait(index, _LEGACY if stream is None else stream, runtime.current_handle(index))
+
+
 def _device(self) -> tuple[int, int]:
-    """The DLPack device: (1, 0), the CPU."""
-    return _CPU, 0
+    """The DLPack device: (1, 0), the CPU, or (2, k) for cuda:k."""
+    return (_CUDA, self.get_device()) if self.is_cuda else (_CPU, 0)
 
 
 @function
@@ -62,13 +77,18 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     """A tensor on the memory of another library's array, or of a DLPack capsule. RuntimeError for dtypes and devices
     that are not supported. Follows ``torch.from_dlpack``."""
     if hasattr(ext_tensor, "__dlpack__"):
-        if ext_tensor.__dlpack_device__()[0] != _CPU:
-            raise RuntimeError(f"from_dlpack: unsupported DLPack device {tuple(ext_tensor.__dlpack_device__())}")
+        kind, index = map(int, ext_tensor.__dlpack_device__())
+        if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+            raise RuntimeError(f"from_dlpack: unsupported DLPack device {kind, index}")
         options = {} if copy is None else {"copy": copy}
+        stream = {}
+        if kind in (_CUDA, _CUDA_MANAGED):  # the producer lets our current stream wait for its own
+            runtime.open_device(index)
+            stream["stream"] = runtime.current_handle(index) or _LEGACY
         try:
-            capsule = ext_tensor.__dlpack__(max_version=(1, 0), **options)
+            capsule = ext_tensor.__dlpack__(max_version=(1, 0), **options, **stream)
         except TypeError:  # made before version 1
-            capsule = ext_tensor.__dlpack__()
+            capsule = ext_tensor.__dlpack__(**stream)
     else:
         capsule = ext_tensor
     address = id(capsule)
@@ -79,7 +99,10 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
             if not h:
                 raise error("from_dlpack")
             _set_name(address, _USED[versioned])  # it is ours now: its destructor must not free it
-            return wrap(h)
+            t = wrap(h)
+            if t.is_cuda:
+                runtime.open_device(t.get_device())
+            return t if device is None else t.to(device)
     raise RuntimeError("from_dlpack: wanted an object with __dlpack__ or a capsule that was not consumed yet, got "
                        f"{type(ext_tensor).__name__}")
 

@@ -69,27 +69,49 @@ class Generator:
         return Generator(self.device).set_state(self.get_state())
 
     def __reduce__(self):
-        return _at, (self._g.seed, self._g.draw)
+        return _at, (self._g.seed, self._g.draw, self.device)
 
 
-def _at(seed: int, draw: int) -> Generator:
+def _at(seed: int, draw: int, device="cpu") -> Generator:
     """A generator at a place in a stream."""
-    made = Generator()
+    made = Generator(device)
     made._g.seed, made._g.draw = seed, draw
     return made
 
 
 default_generator = Generator()
+_defaults = [default_generator]  # by the C side's number of the device; those of CUDA devices are made when asked for
+_seed = _START                   # of those that are not made yet
+
+
+def default_of(number: int) -> Generator:
+    """The default generator of the device that the C side numbers so."""
+    while number >= len(_defaults):
+        made = Generator(_device("cuda", len(_defaults) - 1))
+        _defaults.append(made.manual_seed(_seed))
+    return _defaults[number]
+
+
+def seed_defaults(seed: int, first: int = 0) -> None:
+    """Starts the stream of ``seed`` in the default generators from the device numbered ``first`` on."""
+    global _seed
+    for generator in _defaults[first:]:
+        generator.manual_seed(seed)
+    _seed = Generator().manual_seed(seed).initial_seed()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Starts the default generator's stream of ``seed``; returns the generator. Follows ``torch.manual_seed``."""
-    return default_generator.manual_seed(seed)
+    """Starts the stream of ``seed`` in the default generators of all devices; returns the CPU's. Follows
+    ``torch.manual_seed``."""
+    seed_defaults(seed)
+    return default_generator
 
 
 def seed() -> int:
-    """Starts an unforeseeable stream in the default generator; returns its seed. Follows ``torch.seed``."""
-    return default_generator.seed()
+    """Starts an unforeseeable stream in the default generators; returns its seed. Follows ``torch.seed``."""
+    chosen = default_generator.seed()
+    seed_defaults(chosen)
+    return chosen
 
 
 def initial_seed() -> int:
@@ -107,10 +129,14 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-def pointer(generator: Generator | None, op: str):
-    """The C side of a generator: the default one's if None."""
+def pointer(generator: Generator | None, op: str, number: int = 0):
+    """The C side of a generator for tensors of the device that the C side numbers so: the default one's if None.
+    RuntimeError for one of another kind of device."""
     if generator is None:
-        return default_generator._g
+        return default_of(number)._g
     if not isinstance(generator, Generator):
         raise TypeError(f"{op}(): argument 'generator' must be Generator, not {type(generator).__name__}")
+    wanted = "cuda" if number else "cpu"
+    if generator.device.type != wanted:
+        raise RuntimeError(f"{op}: Expected a '{wanted}' device type for generator but found '{generator.device.type}'")
     return generator._g

@@ -1,4 +1,5 @@
-/* Products of matrices: float32 and float64 by OpenBLAS, half types through float32, integers by a loop of our own.
+/* Products of matrices: float32 and float64 by OpenBLAS, half types through float32, integers by a loop of our own. On a
+ * device: kernels/cuda/gemm.c.
  *
  * The library is opened at the first product, and told to use one thread: we cut the result into tiles and give each
  * to one call, on our own pool. The tiles depend on the shape alone, so the bits do not depend on the number of
@@ -7,6 +8,7 @@
 #include "tt.h"
 #include "simd.h"
 #include "api/blas.h"
+#include "../cuda/cuda.h"
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -119,13 +121,14 @@ static bool fits(operand *x) {
     return x->ld <= INT_MAX;
 }
 
-/* Makes the operand one that BLAS takes, of the dtype computed in, by a copy where it must. */
-static bool prepare(product *p, operand *x, const tt_array *from, bool always_plain) {
-    if (from->dtype == p->dtype && fits(x) && !(always_plain && x->trans)) return true;
+/* Makes the operand one that BLAS takes, of the dtype computed in, by a copy where it must; `whole`: by a copy of every
+ * matrix of the stack, the repeated ones too. */
+static bool prepare(product *p, operand *x, const tt_array *from, bool always_plain, bool whole) {
+    if (from->dtype == p->dtype && fits(x) && !(always_plain && x->trans) && !whole) return true;
     tt_array view = {.storage = from->storage, .data = (char *)(uintptr_t)x->data, .dtype = from->dtype,
                      .ndim = p->nbatch + 2, .numel = x->rows * x->cols};
     for (int d = 0; d < p->nbatch; d++) {
-        view.shape[d] = x->steps[d] ? p->batch[d] : 1; /* what is broadcast is copied once */
+        view.shape[d] = x->steps[d] || whole ? p->batch[d] : 1; /* what is broadcast is copied once */
         view.strides[d] = x->steps[d];
         view.numel *= view.shape[d];
     }
@@ -135,7 +138,7 @@ static bool prepare(product *p, operand *x, const tt_array *from, bool always_pl
     view.strides[p->nbatch + 1] = x->col_step;
     if (!(x->copy = tt_empty(p->dtype, view.ndim, view.shape)) || tt_copy_now(x->copy, &view) < 0) return false;
     x->data = x->copy->data;
-    for (int d = 0; d < p->nbatch; d++) x->steps[d] = x->steps[d] ? x->copy->strides[d] : 0;
+    for (int d = 0; d < p->nbatch; d++) x->steps[d] = x->steps[d] || whole ? x->copy->strides[d] : 0;
     x->row_step = x->cols;
     x->col_step = 1;
     return fits(x);
@@ -332,6 +335,44 @@ static int64_t versions(const tt_array *a, const tt_array *b) {
     return inference | (int64_t)(va << 4 | vb << 34);
 }
 
+/* The step from each matrix of a stack to the next, through all batch dimensions; -1: there is no one such step. */
+static int64_t single_step(const product *p, const operand *x) {
+    int64_t step = 0, count = 1;
+    for (int d = p->nbatch - 1; d >= 0; d--) {
+        if (p->batch[d] == 1) continue;
+        if (count == 1) step = x->steps[d];
+        else if (x->steps[d] != step * count) return -1;
+        count *= p->batch[d];
+    }
+    return step;
+}
+
+static bool prepare_stack(product *p, operand *x, const tt_array *from) {
+    return prepare(p, x, from, tt_kind_of(p->dtype) != TT_KIND_FLOAT, single_step(p, x) < 0);
+}
+
+/* beta * bias, of the result's shape */
+static bool only_bias(product *p, tt_array *out, tt_array *bias) {
+    if (p->beta == 0) return tt_fill_now(out, TT_KIND_INT, 0, 0) == 0;
+    if (p->beta == 1) return tt_copy_now(out, bias) == 0;
+    tt_array *scaled = tt_binary_scalar(tt_op_code("mul"), bias, TT_KIND_FLOAT, p->beta, 0, 0);
+    bool done = scaled && tt_copy_now(out, scaled) == 0;
+    if (scaled) tt_free(scaled);
+    return done;
+}
+
+/* The whole product by one call of the device's library: a stack is one operand with a step. */
+static bool on_device(product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias, bool ta) {
+    if (!out->numel) return true;
+    if (p->k == 0) return only_bias(p, out, bias);
+    if (p->nbatch && !ta) fold_batch(p);
+    if (!prepare_stack(p, &p->a, a) || !prepare_stack(p, &p->b, b)) return false;
+    tt_gemm g = {.m = p->m, .n = p->n, .k = p->k, .lda = p->a.ld, .ldb = p->b.ld, .count = p->stack,
+                 .step_a = single_step(p, &p->a), .step_b = single_step(p, &p->b), .dtype = p->dtype,
+                 .trans = p->a.trans | p->b.trans << 1};
+    return tt_cuda_product(&g, p->a.data, p->b.data, out, p->beta != 0 ? bias : NULL, p->alpha, p->beta);
+}
+
 #define SCALE(name, T) \
     static void scale_##name(T *c, int64_t n, T beta) { for (int64_t i = 0; i < n; i++) c[i] = beta * c[i]; }
 SCALE(f32, float) SCALE(f64, double)
@@ -361,6 +402,13 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
     if (a->ndim > 1) shape[nd++] = p.m;
     if (b->ndim > 1) shape[nd++] = p.n;
     if (!(out = tt_empty(a->dtype, nd, shape))) return NULL;
+    if (tt_device) {
+        p.dtype = a->dtype;
+        if (!(wide = out) || !on_device(&p, out, a, b, bias, ta)) goto end;
+        out->stamp = versions(a, b);
+        done = out;
+        goto end;
+    }
     p.dtype = tt_compute_dtype(a->dtype);
     bool is_float = tt_kind_of(p.dtype) == TT_KIND_FLOAT;
     wide = p.dtype == out->dtype ? out : tt_empty(p.dtype, nd, shape);
@@ -376,7 +424,7 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
             if (!ta) fold_batch(&p);
             if (p.m > INT_MAX) goto end;
         }
-        if (!prepare(&p, &p.a, a, !is_float) || !prepare(&p, &p.b, b, !is_float)) goto end;
+        if (!prepare(&p, &p.a, a, !is_float, false) || !prepare(&p, &p.b, b, !is_float, false)) goto end;
         run(&p);
     }
     if (wide != out && tt_copy_now(out, wide) < 0) goto end;
@@ -391,11 +439,13 @@ end:
 }
 
 tt_array *tt_matmul(tt_array *a, tt_array *b, int transpose_a, int transpose_b) {
+    TT_ON_DEVICE(NULL, "matmul", 2, ((tt_array *[]){a, b}));
     return multiply(a, transpose_a, b, transpose_b, NULL, 0, 1);
 }
 
 tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, double alpha) {
     char have[TT_SHAPE_TEXT];
+    TT_ON_DEVICE(NULL, "addmm", 3, ((tt_array *[]){a, b, input}));
     if (tt_kind_of(a->dtype) != TT_KIND_FLOAT && (beta != 1 || alpha != 1)) return tt_decline();
     if (a->ndim != 2 || b->ndim != 2)
         return tt_fail(TT_RUNTIME_ERROR, "mat1 and mat2 must be matrices, got %dD and %dD tensors", a->ndim,
@@ -416,6 +466,7 @@ tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, doubl
 
 tt_array *tt_linear(tt_array *x, tt_array *w, tt_array *bias) {
     char have[TT_SHAPE_TEXT];
+    TT_ON_DEVICE(NULL, "linear", 3, ((tt_array *[]){x, w, bias}));
     if (w->ndim != 2)
         return tt_fail(TT_RUNTIME_ERROR, "weight must be a matrix, got shape %s",
                        tt_shape_text(have, w->ndim, w->shape));
@@ -442,6 +493,7 @@ static tt_array *as_rows(tt_array *a) {
 }
 
 tt_array *tt_linear_weight(tt_array *g, tt_array *x) {
+    TT_ON_DEVICE(NULL, "linear", 2, ((tt_array *[]){g, x}));
     if (!tt_ready(g) || !tt_ready(x)) return tt_decline();
     if (g->ndim == 2 && x->ndim == 2) return multiply(g, true, x, false, NULL, 0, 1);
     tt_array *rows_g = as_rows(g), *rows_x = as_rows(x);

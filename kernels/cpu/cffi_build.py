@@ -41,11 +41,15 @@ ffibuilder.cdef(declarations())
 ffibuilder.cdef('extern "Python" void tt_release_python(void *);')  # lets go of memory that Python owns
 # tinytorch/backends/cuda: see Note [Launching] in kernels/cuda/cuda.h
 ffibuilder.cdef("""extern "Python+C" {
-    int tt_cuda_launch(int device, int64_t key, int64_t x, int64_t y, int threads, int64_t shared, void *args,
-                       int nbytes);
-    int tt_cuda_copy(int kind, int device, void *to, void *from, int64_t nbytes);
+    int tt_cuda_launch(int device, int stream, int64_t key, int64_t x, int64_t y, int threads, int64_t shared,
+                       void *args, int nbytes);
+    int tt_cuda_copy(int kind, int device, int stream, void *to, void *from, int64_t nbytes, int wait);
+    int tt_cuda_gemm(int device, int stream, tt_gemm *problem, void *a, void *b, void *c, void *out, void *bias,
+                     void *alpha, void *beta);
     int64_t tt_cuda_segment(int device, int64_t nbytes);
     int tt_cuda_segment_free(int device, int64_t address);
+    int64_t tt_cuda_event(int what, int device, int stream, int64_t event);
+    int tt_cuda_memory_info(int device, int64_t *free_and_total);
 }""")
 ffibuilder.cdef('extern "Python+C" { void tt_fuse_watch(tt_watched *); void tt_fuse_where(int, int64_t); }')
 ffibuilder.set_source(

@@ -2,6 +2,8 @@
 #include "tt.h"
 #include "api/create.h"
 #include "simd.h"
+#include "../cuda/cuda.h"
+#include "../scalar/math_f64.h"
 #include <math.h>
 
 typedef struct {
@@ -9,6 +11,7 @@ typedef struct {
     double start, end, step, base;
     int64_t istart, istep;
     double (*value)(const void *context, int64_t k); /* NULL: integers */
+    int kind;                                        /* TT_RANGE_..., which says the same */
 } range;
 
 static void fill_range(void *context, int64_t begin, int64_t end) {
@@ -31,6 +34,13 @@ static void fill_range(void *context, int64_t begin, int64_t end) {
 
 static tt_array *filled(range *r, int dtype, int64_t n) {
     r->out = tt_empty(dtype, 1, &n);
+    if (r->out && tt_device) {
+        tt_range_args p = {.start = r->start, .end = r->end, .step = r->step, .base = r->base, .first = r->istart,
+                           .by = r->istep};
+        if (tt_cuda_range(r->kind, r->out, &p)) return r->out;
+        tt_free(r->out);
+        return NULL;
+    }
     if (r->out && n) tt_parallel(n, 1 << 14, fill_range, r);
     return r->out;
 }
@@ -47,22 +57,24 @@ static double between(const void *context, int64_t k) {
     return k < n / 2 || n == 1 ? r->start + (double)k * r->step : r->end - (double)(n - 1 - k) * r->step;
 }
 
-static double power(const void *context, int64_t k) { return pow(((const range *)context)->base, between(context, k)); }
+static double power(const void *context, int64_t k) { return tt_pow_f64(((const range *)context)->base, between(context, k)); }
 
 tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t istart, int64_t istep) {
     range r = {.start = fstart, .step = fstep, .istart = istart, .istep = istep,
-               .value = tt_kind_of(dtype) == TT_KIND_FLOAT ? stepped : NULL};
+               .value = tt_kind_of(dtype) == TT_KIND_FLOAT ? stepped : NULL,
+               .kind = tt_kind_of(dtype) == TT_KIND_FLOAT ? TT_RANGE_STEPPED : TT_RANGE_INTEGERS};
     return filled(&r, dtype, n);
 }
 
 tt_array *tt_linspace(int dtype, int64_t n, double start, double end) {
-    range r = {.start = start, .end = end, .step = n > 1 ? (end - start) / (double)(n - 1) : 0, .value = between};
+    range r = {.start = start, .end = end, .step = n > 1 ? (end - start) / (double)(n - 1) : 0, .value = between,
+               .kind = TT_RANGE_BETWEEN};
     return filled(&r, dtype, n);
 }
 
 tt_array *tt_logspace(int dtype, int64_t n, double start, double end, double base) {
     range r = {.start = start, .end = end, .step = n > 1 ? (end - start) / (double)(n - 1) : 0, .base = base,
-               .value = power};
+               .value = power, .kind = TT_RANGE_POWER};
     return filled(&r, dtype, n);
 }
 
@@ -90,6 +102,12 @@ tt_array *tt_triangle(int dtype, int64_t rows, int64_t cols, int64_t offset, int
     }
     tt_array *out = tt_empty(dtype, 2, shape);
     if (!out) return NULL;
+    if (tt_device) {
+        tt_range_args p = {.rows = rows, .cols = cols, .offset = offset};
+        if (tt_cuda_range(upper ? TT_RANGE_TRIU : TT_RANGE_TRIL, out, &p)) return out;
+        tt_free(out);
+        return NULL;
+    }
     int size = tt_itemsizes[dtype];
     char *row = out->data, *col = out->data + shape[1] * size;
     for (int64_t r = 0; r < rows; r++) {

@@ -3,11 +3,13 @@
 #include "tt.h"
 #include "api/fuse.h"
 #include "api/dlpack.h"
+#include "api/cuda.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_BOOL = 6 };
-enum { DL_CPU = 1, DL_READ_ONLY = 1, DL_COPIED = 2 };
+enum { DL_CPU = 1, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED = 13 };
+enum { DL_READ_ONLY = 1, DL_COPIED = 2 };
 
 static const uint8_t codes[TT_NUM_DTYPES] = {DL_BOOL, DL_UINT, DL_INT, DL_INT, DL_INT,
                                              DL_INT, DL_FLOAT, DL_BFLOAT, DL_FLOAT, DL_FLOAT};
@@ -29,7 +31,8 @@ static void delete_old(tt_dl_managed *m) { delete_exported(m->context); }
 static void delete_versioned(tt_dl_versioned *m) { delete_exported(m->context); }
 
 void *tt_to_dlpack(tt_array *a, int versioned, int copied) {
-    if (a->flags & TT_SLOW || tt_sync(a, true) < 0) return tt_decline();
+    int device = a->storage->device;
+    if (!device && tt_sync(a, true) < 0) return tt_decline();
     exported *e = calloc(1, sizeof *e);
     if (!e) return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a DLPack structure");
     if (!(e->array = tt_alias(a))) {
@@ -37,9 +40,9 @@ void *tt_to_dlpack(tt_array *a, int versioned, int copied) {
         return NULL;
     }
     a = e->array;
-    tt_dl_tensor t = {.data = a->data, .device_type = DL_CPU, .ndim = a->ndim, .type_code = codes[a->dtype],
-                      .type_bits = (uint8_t)(8 * tt_itemsizes[a->dtype]), .type_lanes = 1, .shape = a->shape,
-                      .strides = a->strides};
+    tt_dl_tensor t = {.data = a->data, .device_type = device ? DL_CUDA : DL_CPU, .device_id = device ? device - 1 : 0,
+                      .ndim = a->ndim, .type_code = codes[a->dtype], .type_bits = (uint8_t)(8 * tt_itemsizes[a->dtype]),
+                      .type_lanes = 1, .shape = a->shape, .strides = a->strides};
     for (int d = 0; d < a->ndim; d++) /* some readers want the stride of a single element to be 1 */
         if (a->shape[d] <= 1) a->strides[d] = 1;
     if (versioned) {
@@ -82,8 +85,10 @@ tt_array *tt_from_dlpack(void *managed, int versioned) {
                        v->minor);
     const tt_dl_tensor *t = versioned ? &v->tensor : &((tt_dl_managed *)managed)->tensor;
     int64_t strides[TT_MAX_NDIM], reach = 1;
-    if (t->device_type != DL_CPU)
-        return tt_fail(TT_RUNTIME_ERROR, "from_dlpack: unsupported device type %d, wanted the CPU (1)", t->device_type);
+    bool cuda = t->device_type == DL_CUDA || t->device_type == DL_CUDA_MANAGED;
+    if (!cuda && t->device_type != DL_CPU && t->device_type != DL_CUDA_HOST)
+        return tt_fail(TT_RUNTIME_ERROR, "from_dlpack: unsupported device type %d, wanted the CPU (1) or CUDA (2)",
+                       t->device_type);
     int dtype = dtype_of(t);
     if (dtype < 0)
         return tt_fail(TT_RUNTIME_ERROR, "from_dlpack: unsupported dtype (code %d, %d bits, %d lanes)", t->type_code,
@@ -104,8 +109,8 @@ tt_array *tt_from_dlpack(void *managed, int versioned) {
                 return tt_fail(TT_RUNTIME_ERROR, "from_dlpack: the strides reach beyond all memory");
         }
     }
-    tt_array *a = tt_from_memory(dtype, t->ndim, t->shape, strides, data, reach * tt_itemsizes[dtype], managed,
-                                 versioned ? release_versioned : release_old);
+    tt_array *a = tt_from_device(cuda ? t->device_id + 1 : 0, dtype, t->ndim, t->shape, strides, data,
+                                 reach * tt_itemsizes[dtype], managed, versioned ? release_versioned : release_old);
     if (a && versioned && v->flags & DL_READ_ONLY) a->flags |= TT_FLAG_READONLY;
     return a;
 }

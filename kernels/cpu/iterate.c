@@ -184,7 +184,71 @@ static void cast_range(void *context, int64_t begin, int64_t end) {
                                               it->data[1] + begin * tt_itemsizes[it->dtype[1]], end - begin);
 }
 
+/* A copy whose operands are dense along different dimensions: tile by tile, through a buffer that stays in L1. So every
+ * line of memory is gone to once, and whole. */
+#define TILE 64 /* elements */
+
+typedef struct {
+    const tt_iter *it;
+    int dense;           /* the dimension along which operand 1 is; operand 0 is along the last */
+    int64_t rows, cols;  /* tiles along these two */
+} transposition;
+
+/* The lines are too far apart for the processor to foresee them. */
+#define TRANSPOSE(T)                                                        \
+    for (int64_t c = 0; c < cols; c++) {                                    \
+        const char *line = from + c * from_step;                            \
+        for (int64_t b = 0; c + 8 < cols && b < rows * size; b += 64) __builtin_prefetch(line + 8 * from_step + b); \
+        for (int64_t r = 0; r < rows; r++) ((T *)buffer)[r * TILE + c] = ((const T *)line)[r]; \
+    }
+
+static void transpose_tiles(void *context, int64_t begin, int64_t end) {
+    const transposition *t = context;
+    const tt_iter *it = t->it;
+    int last = it->ndim - 1, size = tt_itemsizes[it->dtype[0]];
+    int64_t from_step = it->strides[1][last], to_step = it->strides[0][t->dense];
+    char buffer[TILE * TILE * 8] __attribute__((aligned(64)));
+    for (; begin < end; begin++) {
+        int64_t c = begin % t->cols * TILE, rest = begin / t->cols, r = rest % t->rows * TILE;
+        int64_t cols = it->shape[last] - c < TILE ? it->shape[last] - c : TILE;
+        int64_t rows = it->shape[t->dense] - r < TILE ? it->shape[t->dense] - r : TILE;
+        char *to = it->data[0] + r * to_step + c * size, *from = it->data[1] + r * size + c * from_step;
+        rest /= t->rows;
+        for (int d = last - 1; d >= 0; d--) {
+            if (d == t->dense) continue;
+            to += rest % it->shape[d] * it->strides[0][d];
+            from += rest % it->shape[d] * it->strides[1][d];
+            rest /= it->shape[d];
+        }
+        switch (size) {
+        case 1: TRANSPOSE(uint8_t) break;
+        case 2: TRANSPOSE(uint16_t) break;
+        case 4: TRANSPOSE(uint32_t) break;
+        default: TRANSPOSE(uint64_t) break;
+        }
+        for (int64_t k = 0; k < rows; k++) memcpy(to + k * to_step, buffer + k * TILE * size, (size_t)(cols * size));
+    }
+}
+
+static bool run_transposition(const tt_iter *it) {
+    transposition t = {.it = it, .dense = -1};
+    int last = it->ndim - 1;
+    int64_t size = tt_itemsizes[it->dtype[0]], outer = 1;
+    if (it->dtype[0] != it->dtype[1] || it->strides[0][last] != size || it->shape[last] < 8) return false;
+    if (it->strides[1][last] == size || it->strides[1][last] == 0) return false;
+    for (int d = 0; d < last; d++)
+        if (it->strides[1][d] == size && it->shape[d] >= 8) t.dense = d;
+    if (t.dense < 0) return false;
+    for (int d = 0; d < last; d++)
+        if (d != t.dense) outer *= it->shape[d];
+    t.rows = (it->shape[t.dense] + TILE - 1) / TILE;
+    t.cols = (it->shape[last] + TILE - 1) / TILE;
+    tt_parallel(outer * t.rows * t.cols, 8, transpose_tiles, &t);
+    return true;
+}
+
 void tt_iter_run(const tt_iter *it, tt_loop loop, int64_t grain) {
+    if (!loop && run_transposition(it)) return;
     plan pl = {.it = it, .loop = loop};
     for (int k = 0; k < it->nops; k++) {
         int64_t dense = tt_itemsizes[it->dtype[k]];

@@ -3,6 +3,7 @@
 #include "tt.h"
 
 #define TT_NN_COLUMNS 256 /* columns that are walked down together */
+#define TT_NN_CHUNK 64    /* rows of them that are summed one after another: so the sum has parts that are independent */
 
 /* Targets of a classification: what a loss takes from each row. */
 typedef struct {

@@ -1,6 +1,8 @@
-/* Optimisers: checks, layouts, and one pass of the threads over all elements of all parameters together. */
+/* Optimisers: checks, layouts, and one pass of the threads over all elements of all parameters together. Parameters on
+ * devices are updated by kernels/cuda/optim.c; their step counts are the CPU's, so that nobody waits for a device. */
 #include "simd.h"
 #include "optim.h"
+#include "../cuda/cuda.h"
 #include "api/optim.h"
 #include <math.h>
 #include <string.h>
@@ -16,25 +18,15 @@ typedef struct request {
     int n, writer;
     tt_array **operands[OPERANDS]; /* parameters, gradients, states; NULL where the rule has none */
     tt_array **steps;              /* NULL: not counted */
-    const tt_update_loop *loops;   /* of float32 and float64 */
+    int rule;
     tt_update common;
     double lr, beta1, beta2, lr_decay;
     const char *fresh;
     void (*adapt)(tt_update *u, const struct request *r, int k, double step); /* what differs between parameters */
 } request;
 
-/* One parameter, ready for the loop. */
 typedef struct {
-    int64_t end; /* elements of this and all before */
-    char *data[OPERANDS];
-    tt_array *copies[OPERANDS]; /* of operands that do not lie in memory as the parameter does */
-    double step;
-    tt_update update;
-    int dtype;
-} item;
-
-typedef struct {
-    const item *items;
+    const tt_update_item *items;
     int n;
     const tt_update_loop *loops;
 } job;
@@ -46,7 +38,11 @@ static bool check(const request *r, int k) {
     for (int j = 0; j < OPERANDS; j++) {
         if (!r->operands[j]) continue;
         const tt_array *a = r->operands[j][k];
-        if (a->flags & TT_SLOW || !tt_settled(a)) {
+        if (a->storage->device != param->storage->device) {
+            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d is on another device than its parameter", r->name, roles[j], k);
+            return false;
+        }
+        if (!tt_settled(a)) {
             tt_decline();
             return false;
         }
@@ -69,7 +65,11 @@ static bool check(const request *r, int k) {
     }
     if (!r->steps) return true;
     const tt_array *step = r->steps[k];
-    if (step->flags & TT_SLOW || !tt_settled(step)) {
+    if (step->storage->device) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: the step count of parameter %d must be on the CPU", r->name, k);
+        return false;
+    }
+    if (!tt_settled(step)) {
         tt_decline();
         return false;
     }
@@ -104,9 +104,11 @@ static bool same_strides(const tt_array *a, const tt_array *b) {
 }
 
 /* Finds every operand's elements in one common order, copying those that lie otherwise. */
-static bool lay_out(item *it, const request *r, int k) {
+static bool lay_out(tt_update_item *it, const request *r, int k) {
     tt_array *param = r->operands[0][k];
     bool as_param = dense(param);
+    tt_device = it->device = param->storage->device;
+    it->numel = param->numel;
     for (int j = 0; j < OPERANDS; j++) {
         if (!r->operands[j]) continue;
         tt_array *a = r->operands[j][k];
@@ -126,7 +128,7 @@ static bool lay_out(item *it, const request *r, int k) {
 }
 
 /* Half types: through float32, a block at a time. */
-static void run_half(const item *it, tt_update_loop loop, int64_t from, int64_t n) {
+static void run_half(const tt_update_item *it, tt_update_loop loop, int64_t from, int64_t n) {
     float buffers[OPERANDS][TT_BLOCK] __attribute__((aligned(64)));
     char *p[OPERANDS];
     for (int j = 0; j < OPERANDS; j++) p[j] = it->data[j] ? (char *)buffers[j] : NULL;
@@ -150,7 +152,7 @@ static void run_range(void *context, int64_t begin, int64_t end) {
         else low = middle + 1;
     }
     for (int k = low; begin < end; k++) {
-        const item *it = &jb->items[k];
+        const tt_update_item *it = &jb->items[k];
         int64_t start = k ? jb->items[k - 1].end : 0, stop = it->end < end ? it->end : end;
         if (stop <= begin) continue;
         int64_t from = begin - start, n = stop - begin, size = tt_itemsizes[it->dtype];
@@ -168,15 +170,16 @@ static void run_range(void *context, int64_t begin, int64_t end) {
 
 static int run(const request *r) {
     if (r->n <= 0) return 0;
+    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
     for (int k = 0; k < r->n; k++)
         if (!check(r, k)) return -1;
-    item *items = tt_scratch((int64_t)sizeof(item) * r->n);
+    tt_update_item *items = tt_scratch((int64_t)sizeof(tt_update_item) * r->n);
     if (!items) return -1;
     int64_t total = 0;
-    int status = -1, ready = 0;
+    int status = -1, ready = 0, devices = 0;
     for (; ready < r->n; ready++) {
-        item *it = &items[ready];
-        *it = (item){.update = r->common, .dtype = r->operands[0][ready]->dtype};
+        tt_update_item *it = &items[ready];
+        *it = (tt_update_item){.update = r->common, .dtype = r->operands[0][ready]->dtype};
         if (!lay_out(it, r, ready)) {
             ready++; /* its copies are to be freed */
             goto done;
@@ -187,10 +190,13 @@ static int run(const request *r) {
             it->step += 1;
         }
         if (r->adapt) r->adapt(&it->update, r, ready, it->step);
-        it->end = total += r->operands[0][ready]->numel;
+        it->end = total += it->device ? 0 : it->numel;
+        devices |= it->device;
     }
-    job jb = {items, r->n, r->loops};
-    tt_parallel(total, GRAIN, run_range, &jb);
+    tt_device = 0;
+    job jb = {items, r->n, tt_optim[tt_isa_index]->rules[r->rule]};
+    if (total) tt_parallel(total, GRAIN, run_range, &jb);
+    if (devices && !tt_cuda_update(r->rule, r->n, items)) goto done;
     for (int k = 0; k < r->n; k++) {
         for (int j = 0; j < OPERANDS; j++) {
             if (!r->operands[j] || j == 1) continue;
@@ -219,7 +225,7 @@ static void adapt_sgd(tt_update *u, const request *r, int k, double step) {
 int tt_sgd(int n, tt_array **params, tt_array **grads, tt_array **momenta, const char *fresh, double lr,
            double momentum, double dampening, double weight_decay, int nesterov, int maximize, int writer) {
     request r = {.name = "SGD", .n = n, .writer = writer, .operands = {params, grads, momenta}, .fresh = fresh,
-                 .loops = tt_optim[tt_isa_index]->sgd, .adapt = momenta ? adapt_sgd : NULL};
+                 .rule = TT_RULE_sgd, .adapt = momenta ? adapt_sgd : NULL};
     r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .rate = -lr, .a = momentum,
                            .b = 1 - dampening};
     r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM | (nesterov ? TT_NESTEROV : 0) : 0);
@@ -237,7 +243,7 @@ int tt_adam(int n, tt_array **params, tt_array **grads, tt_array **exp_avgs, tt_
             double weight_decay, int decoupled, int maximize, int writer) {
     request r = {.name = "Adam", .n = n, .writer = writer,
                  .operands = {params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs}, .steps = steps,
-                 .loops = tt_optim[tt_isa_index]->adam, .adapt = adapt_adam, .lr = lr, .beta1 = beta1, .beta2 = beta2};
+                 .rule = TT_RULE_adam, .adapt = adapt_adam, .lr = lr, .beta1 = beta1, .beta2 = beta2};
     r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = decoupled ? 1 - lr * weight_decay : weight_decay,
                            .a = 1 - beta1, .b = beta2, .c = 1 - beta2, .eps = eps};
     r.common.flags = (weight_decay == 0 ? 0 : decoupled ? TT_DECOUPLED : TT_DECAY) |
@@ -249,7 +255,7 @@ int tt_rmsprop(int n, tt_array **params, tt_array **grads, tt_array **square_avg
                tt_array **momenta, tt_array **steps, double lr, double alpha, double eps, double weight_decay,
                double momentum, int maximize, int writer) {
     request r = {.name = "RMSprop", .n = n, .writer = writer, .operands = {params, grads, square_avgs, grad_avgs, momenta},
-                 .steps = steps, .loops = tt_optim[tt_isa_index]->rmsprop};
+                 .steps = steps, .rule = TT_RULE_rmsprop};
     r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .rate = -lr, .a = momentum, .b = alpha,
                            .c = 1 - alpha, .eps = eps};
     r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM : 0) | (grad_avgs ? TT_CENTERED : 0);
@@ -264,7 +270,7 @@ static void adapt_adagrad(tt_update *u, const request *r, int k, double step) {
 int tt_adagrad(int n, tt_array **params, tt_array **grads, tt_array **sums, tt_array **steps, double lr,
                double lr_decay, double eps, double weight_decay, int maximize, int writer) {
     request r = {.name = "Adagrad", .n = n, .writer = writer, .operands = {params, grads, sums}, .steps = steps,
-                 .loops = tt_optim[tt_isa_index]->adagrad, .adapt = adapt_adagrad, .lr = lr, .lr_decay = lr_decay};
+                 .rule = TT_RULE_adagrad, .adapt = adapt_adagrad, .lr = lr, .lr_decay = lr_decay};
     r.common = (tt_update){.flags = weight_decay != 0 ? TT_DECAY : 0, .sign = maximize ? -1 : 1, .decay = weight_decay,
                            .eps = eps};
     return run(&r);

@@ -1,24 +1,27 @@
-/* The update loops of the optimisers: what optim.c asks of simd/optim.c. */
+/* The update loops of the optimisers, and what optim.c hands to those who run them. */
 #pragma once
 #include "tt.h"
+#include "../scalar/optim.h"
 
-#define TT_UPDATE_OPERANDS 5 /* parameter, gradient, up to three states */
-
-/* The meaning of the flags and of the numbers is each rule's own: see simd/optim.c. */
-enum { TT_DECAY = 1, TT_DECOUPLED = 2, TT_AMSGRAD = 4 };
-enum { TT_MOMENTUM = 2, TT_NESTEROV = 4, TT_FRESH = 8 };
-enum { TT_CENTERED = 4 };
-
+/* The numbers of tt_rates in kernels/scalar/optim.h, before they are rounded to the dtype computed in. */
 typedef struct {
     int flags;
-    double sign;  /* of the gradient: -1 to maximise */
-    double decay; /* weight decay, or the factor it leaves of the parameter when decoupled */
-    double rate;  /* what the step is multiplied with: negative */
-    double a, b, c, root, eps;
+    double sign, decay, rate, a, b, c, root, eps;
 } tt_update;
 
 typedef void (*tt_update_loop)(char **p, int64_t n, const tt_update *u);
 
 typedef struct {
-    tt_update_loop sgd[2], adam[2], rmsprop[2], adagrad[2]; /* float32, float64 */
+    tt_update_loop rules[TT_NUM_RULES][2]; /* float32, float64 */
 } tt_optim_loops;
+
+/* One parameter, ready for the loop. */
+typedef struct {
+    int64_t end; /* elements of this and all before that are on the CPU */
+    int64_t numel;
+    char *data[TT_UPDATE_OPERANDS];
+    tt_array *copies[TT_UPDATE_OPERANDS]; /* of operands that do not lie in memory as the parameter does */
+    double step;
+    tt_update update;
+    int dtype, device;
+} tt_update_item;

@@ -4,6 +4,7 @@
 #include "fuse.h"
 #include "random.h"
 #include "simd.h"
+#include "../cuda/cuda.h"
 #include <math.h>
 #include <string.h>
 
@@ -63,10 +64,6 @@ void *tt_random_block(const tt_draw *draw, int dtype, void *buffer, int64_t at, 
 
 /* Fills `out`, whatever its strides: the numbers go by the row-major index. */
 static int run(tt_array *out, job *j, tt_generator *g) {
-    if (out->flags & TT_SLOW) {
-        tt_decline();
-        return -1;
-    }
     if (!tt_may_write("random numbers", out)) return -1;
     j->draw.seed = g->seed;
     j->draw.draw = next_draw(g);
@@ -79,16 +76,18 @@ static int run(tt_array *out, job *j, tt_generator *g) {
     if (!(out->flags & TT_FLAG_CONTIGUOUS) && !(to = tt_empty(out->dtype, out->ndim, out->shape))) return -1;
     j->data = to->data;
     j->dtype = out->dtype;
-    if (out->numel) tt_parallel(out->numel, 1 << 13, draw_range, j);
     int status = 0;
+    if (tt_device) status = tt_cuda_random(&j->draw, to, j->compute, j->p) - 1;
+    else if (out->numel) tt_parallel(out->numel, 1 << 13, draw_range, j);
     if (to != out) {
-        status = tt_copy_now(out, to);
+        if (status == 0) status = tt_copy_now(out, to);
         tt_free(to);
     }
     return status;
 }
 
 int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b) {
+    TT_ON_DEVICE(-1, "random numbers", 1, &out);
     job j = {.draw = {.kind = kind, .a = a, .b = b,
                       .digits = out->dtype == TT_F16 ? 11 : out->dtype == TT_BF16 ? 8 : 24}};
     bool whole = tt_kind_of(out->dtype) != TT_KIND_FLOAT;
@@ -101,13 +100,15 @@ int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b) {
     return run(out, &j, g);
 }
 
+/* On a device nobody waits to see whether the probabilities are some: above 1 is always, below 0 or NaN never. */
 int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g) {
+    TT_ON_DEVICE(-1, "bernoulli", 2, ((tt_array *[]){out, p}));
     if (!tt_ready(p) || p->dtype != TT_F64 || !(p->flags & TT_FLAG_CONTIGUOUS) || !tt_same_shape(out, p)) {
         tt_decline();
         return -1;
     }
     job j = {.draw = {.kind = TT_RANDOM_uniform, .b = 1}, .compute = TT_F64, .p = (const double *)p->data};
-    for (int64_t k = 0; k < p->numel; k++)
+    for (int64_t k = 0; k < (tt_device ? 0 : p->numel); k++)
         if (!(j.p[k] >= 0 && j.p[k] <= 1)) {
             tt_fail(TT_RUNTIME_ERROR, "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got a probability of %g",
                     j.p[k]);
@@ -117,12 +118,15 @@ int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g) {
 }
 
 int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t range) {
+    TT_ON_DEVICE(-1, "random integers", 1, &out);
     job j = {.draw = {.low = low, .range = range}, .compute = TT_I64};
     return run(out, &j, g);
 }
 
-/* Fisher and Yates: place i takes one of those from i on. */
+/* Fisher and Yates: place i takes one of those from i on. One exchange follows from all before, so the CPU makes them, and a
+ * device gets the result. */
 tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
+    TT_ON_DEVICE(NULL, "randperm", 0, NULL);
     if (n < 0) return tt_fail(TT_RUNTIME_ERROR, "randperm: n must be non-negative, got %lld", (long long)n);
     tt_array *out = tt_empty(TT_I64, 1, &n);
     if (!out) return NULL;
@@ -139,10 +143,17 @@ tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
             p[i] = other;
         }
     }
-    if (dtype == TT_I64) return out;
-    tt_array *made = tt_cast_now(out, dtype);
-    tt_free(out);
-    return made;
+    if (dtype != TT_I64) {
+        tt_array *made = tt_cast_now(out, dtype);
+        tt_free(out);
+        if (!(out = made)) return NULL;
+    }
+    if (tt_device_before) {
+        tt_array *there = tt_to_device(out, tt_device_before);
+        tt_free(out);
+        return there;
+    }
+    return out;
 }
 
 typedef struct {
@@ -208,7 +219,7 @@ static void without_replacement(const distribution *m, int64_t row, int64_t *hea
     int64_t n = m->categories;
     for (int64_t c = 0; c < n; c++) {
         double u = 1.0 - number(m, row * n + c, buffer, held); /* (0, 1] */
-        double time = -log(u);
+        double time = -tt_log_f64(u);
         key[c] = p[c] / (time > 0x1p-60 ? time : 0x1p-60);
         heap[c] = c;
     }
@@ -223,6 +234,7 @@ static void without_replacement(const distribution *m, int64_t row, int64_t *hea
 /* probabilities: float64, contiguous, (rows, categories) or (categories). Each row is drawn from by itself; the sums
  * need not be 1. */
 tt_array *tt_multinomial(tt_array *probabilities, int64_t samples, int replacement, tt_generator *g) {
+    TT_ON_DEVICE(NULL, "multinomial", 1, &probabilities);
     int ndim = probabilities->ndim;
     if (!tt_ready(probabilities) || probabilities->dtype != TT_F64 || !(probabilities->flags & TT_FLAG_CONTIGUOUS))
         return tt_decline();
@@ -235,7 +247,7 @@ tt_array *tt_multinomial(tt_array *probabilities, int64_t samples, int replaceme
         return tt_fail(TT_RUNTIME_ERROR, "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without "
                        "replacement: %lld of %lld", (long long)samples, (long long)categories);
     const double *p = (const double *)probabilities->data;
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < (tt_device ? 0 : rows); r++) {
         double sum = 0;
         for (int64_t c = 0; c < categories; c++) {
             double x = p[r * categories + c];
@@ -251,6 +263,12 @@ tt_array *tt_multinomial(tt_array *probabilities, int64_t samples, int replaceme
     int64_t shape[2] = {rows, samples};
     tt_array *out = ndim == 2 ? tt_empty(TT_I64, 2, shape) : tt_empty(TT_I64, 1, shape + 1);
     if (!out || !rows) return out;
+    if (tt_device) {
+        tt_draw d = {.seed = g->seed, .draw = next_draw(g), .kind = TT_RANDOM_uniform, .b = 1};
+        if (tt_cuda_multinomial(&d, probabilities, out, rows, replacement)) return out;
+        tt_free(out);
+        return NULL;
+    }
     double *scratch = tt_scratch(rows * categories * 8);
     int64_t *heap = tt_scratch(categories * 8);
     if (!scratch || !heap) {

@@ -1,18 +1,8 @@
-/* The kinds of random numbers, and what one instruction set provides to draw them.
- *
- * X(name, what a and b are) */
+/* What one instruction set provides to draw random numbers of the kinds of kernels/scalar/random.h. */
 #pragma once
-#define TT_RANDOM_KINDS(X)                                       \
-    X(uniform)     /* on [a, b) */                               \
-    X(normal)      /* mean a, standard deviation b */            \
-    X(log_normal)  /* exp of that */                             \
-    X(exponential) /* rate a */                                  \
-    X(cauchy)      /* median a, scale b */                       \
-    X(geometric)   /* success with probability a */              \
-    X(mask)        /* b with probability a, else 0 */
-
-#define TT_RANDOM_ENUM(name) TT_RANDOM_##name,
-enum { TT_RANDOM_KINDS(TT_RANDOM_ENUM) TT_NUM_RANDOM_KINDS };
+#include "../scalar/random.h"
+#include <math.h>
+#include <stdint.h>
 
 typedef struct {
     uint64_t seed, draw;
@@ -22,6 +12,13 @@ typedef struct {
     int64_t low;     /* integers: low + a number below range; range 0 stands for 2^64 */
     uint64_t range;
 } tt_draw;
+
+/* The parts of tt_random_f32 and tt_random_f64 that take some computing. */
+static inline double tt_draw_rate(const tt_draw *d) { return d->kind == TT_RANDOM_geometric ? log1p(-d->a) : -d->a; }
+static inline uint64_t tt_draw_threshold(const tt_draw *d) {
+    return d->kind == TT_RANDOM_mask ? (uint64_t)(d->a * 0x1p32 + 0.5) : 0;
+}
+static inline int tt_draw_is_short(const tt_draw *d) { return d->range - 1 < (uint64_t)1 << 32; }
 
 /* Whole groups of 64 elements from group `first` on. */
 typedef struct {

@@ -1,4 +1,6 @@
 /* Reductions: dtypes, shapes, allocation and the walk in one call. */
+#include "../cuda/cuda.h"
+#include "../cuda/reduce_args.h"
 #include "simd.h"
 #include "reduce.h"
 #include "fuse.h"
@@ -84,15 +86,44 @@ static char *results_of(const tt_reduction *g, tt_array *out, int acc) {
     return g->in_order && out->dtype == acc ? out->data : tt_scratch(g->kept * g->acc_size);
 }
 
+/* Results in the plan's order, in the shape of the output. */
+static void set_layout(const tt_reduction *g, tt_array *from, const tt_array *out, int64_t mask) {
+    bool keepdim = out->ndim == g->a->ndim;
+    from->ndim = out->ndim;
+    from->numel = out->numel;
+    for (int d = 0, n = 0; d < g->a->ndim; d++)
+        if (keepdim || !(mask >> d & 1)) from->strides[n++] = g->result_strides[d];
+    memcpy(from->shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
+}
+
 /* ... and from there to the output. */
 static bool deliver(const tt_reduction *g, tt_array *out, int acc, char *results, int64_t mask) {
     if (results == out->data) return true;
-    tt_array from = {.data = results, .dtype = (int16_t)acc, .ndim = out->ndim, .numel = out->numel};
-    bool keepdim = out->ndim == g->a->ndim;
-    for (int d = 0, n = 0; d < g->a->ndim; d++)
-        if (keepdim || !(mask >> d & 1)) from.strides[n++] = g->result_strides[d];
-    memcpy(from.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
+    static tt_storage here; /* the CPU's */
+    tt_array from = {.storage = &here, .data = results, .dtype = (int16_t)acc};
+    set_layout(g, &from, out, mask);
     return tt_copy_now(out, &from) == 0;
+}
+
+/* The same on a device, where kernels finish and convert what they reduced. */
+static tt_array *place_for(const tt_reduction *g, tt_array *out) {
+    return g->in_order ? tt_alias(out) : tt_cuda_temporary(out->dtype, g->kept);
+}
+
+static bool moved(const tt_reduction *g, tt_array *out, tt_array *results, int64_t mask) {
+    if (results->data == out->data) return true;
+    tt_array from = {.storage = results->storage, .data = results->data, .dtype = out->dtype, .flags = TT_FLAG_DEVICE};
+    set_layout(g, &from, out, mask);
+    return tt_copy_now(out, &from) == 0;
+}
+
+static bool reduce_on_device(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param,
+                             tt_array *out, int64_t mask) {
+    tt_array *results = place_for(g, out);
+    bool ok = results && tt_cuda_reduction(g, reducer, acc, then, by, param, out->dtype, results->data, NULL) &&
+              moved(g, out, results, mask);
+    if (results) tt_free(results);
+    return ok;
 }
 
 /* Divides by a number, or takes the root of each; half types have float32 accumulators. */
@@ -132,6 +163,7 @@ static bool record(int op, const tt_reducer_use *use, tt_array *out, tt_array *a
 tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int dtype) {
     const char *name = ops[op].name;
     int64_t mask, shape[TT_MAX_NDIM];
+    TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
     int rule = ops[op].rule, result = dtype >= 0 ? dtype : a->dtype, reducer = ops[op].reducer;
@@ -159,6 +191,14 @@ tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int
     if (!tt_ready(a)) {
         tt_free(out);
         return tt_decline();
+    }
+    if (tt_device) {
+        tt_reduction g;
+        tt_reduction_plan(&g, a, mask, read, tt_itemsizes[acc], false);
+        int then = ops[op].then == DIVIDE ? TT_RED_DIVIDE : ops[op].then == ROOT ? TT_RED_ROOT : TT_RED_ALONE;
+        if (reduce_on_device(&g, reducer, acc, then, (double)g.reduced, NULL, out, mask)) return out;
+        tt_free(out);
+        return NULL;
     }
     if (how == 0 && a->flags & TT_FLAG_CONTIGUOUS && a->numel <= TT_BLOCK && a->dtype == read && acc == result) {
         r->fold(out->data, a->data, a->numel, NULL);
@@ -229,16 +269,34 @@ static void mark_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* On a device places and values are found together. */
+static bool indices_on_device(int largest, tt_array *a, int64_t mask, tt_array *out, tt_array *best) {
+    tt_reduction g;
+    int read = tt_compute_dtype(a->dtype), dtype = best ? best->dtype : read;
+    tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], true);
+    tt_array *index = place_for(&g, out), *values = index && best ? place_for(&g, best) : NULL;
+    bool ok = index && (values || !best) &&
+              tt_cuda_reduction(&g, largest ? TT_RED_MAX : TT_RED_MIN, read, TT_RED_ALONE, 0, NULL, dtype,
+                                values ? values->data : NULL, (int64_t *)index->data) &&
+              moved(&g, out, index, mask) && (!best || moved(&g, best, values, mask));
+    if (index) tt_free(index);
+    if (values) tt_free(values);
+    return ok;
+}
+
 tt_array *tt_reduce_index(int largest, tt_array *a, int how, int64_t dims, int keepdim, tt_array **values) {
     const char *name = values ? (largest ? "max" : "min") : (largest ? "argmax" : "argmin");
     int64_t mask, shape[TT_MAX_NDIM];
+    TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (a->dtype == TT_BOOL && !values) return tt_fail(TT_RUNTIME_ERROR, "%s(): does not support bool input", name);
     if (!dims_mask(name, a, how, dims, &mask) || !has_elements(name, a, how, mask)) return NULL;
     int read = tt_compute_dtype(a->dtype), ndim = result_shape(a, mask, keepdim, shape);
     tt_array *out = tt_empty(TT_I64, ndim, shape), *best = out && values ? tt_empty(a->dtype, ndim, shape) : NULL;
     if (!out || (values && !best)) goto failed;
-    if (a->numel) {
+    if (a->numel && tt_device) {
+        if (!indices_on_device(largest, a, mask, out, best)) goto failed;
+    } else if (a->numel) {
         tt_reduction g;
         tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], true);
         int64_t parts = g.rows || g.blocks == 1 ? 0 : g.kept * g.blocks;
@@ -275,9 +333,20 @@ static tt_array *shaped(tt_array *recorded, const tt_array *a, int64_t mask, int
     return recorded;
 }
 
+/* Two reductions, the second of which has to know the first one's results. */
+static bool twice_on_device(tt_reduction *g, int first, int then, double by, int second, int then2, double by2,
+                            tt_array *out, int64_t mask) {
+    tt_array *param = tt_cuda_temporary(g->read, g->kept);
+    bool ok = param && tt_cuda_reduction(g, first, g->read, then, by, NULL, g->read, param->data, NULL) &&
+              reduce_on_device(g, second, g->read, then2, by2, param, out, mask);
+    if (param) tt_free(param);
+    return ok;
+}
+
 tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, int root, int keepdim) {
     const char *name = root ? "std" : "var";
     int64_t mask, shape[TT_MAX_NDIM];
+    TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
     if (a->dtype < TT_F16)
@@ -295,6 +364,14 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
     }
     tt_reduction g;
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
+    if (tt_device) {
+        double n = (double)g.reduced, freedom = n - correction > 0 ? n - correction : 0;
+        if (twice_on_device(&g, TT_RED_SUM, TT_RED_DIVIDE, n, TT_RED_DEVSQ, root ? TT_RED_DIVIDE_ROOT : TT_RED_DIVIDE,
+                            freedom, out, mask))
+            return out;
+        tt_free(out);
+        return NULL;
+    }
     char *means = tt_scratch(2 * g.kept * g.acc_size);
     bool ok = means && tt_reduction_run(&g, tt_get_reducer(TT_RED_SUM, read), NULL, means, NULL);
     if (ok) {
@@ -315,6 +392,7 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
 /* log sum exp(x) = m + log sum exp(x - m) with m the largest, or 0 where that is infinite. */
 tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
     int64_t mask, shape[TT_MAX_NDIM];
+    TT_ON_DEVICE(NULL, "logsumexp", 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask("logsumexp", a, how, dims, &mask)) return NULL;
     if (a->dtype < TT_F16) return want_floating("logsumexp", a->dtype);
@@ -330,6 +408,11 @@ tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
     }
     tt_reduction g;
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
+    if (tt_device) {
+        if (twice_on_device(&g, TT_RED_MAX, TT_RED_FINITE, 0, TT_RED_EXPSUM, TT_RED_LOG_ADD, 0, out, mask)) return out;
+        tt_free(out);
+        return NULL;
+    }
     char *largest = tt_scratch(2 * g.kept * g.acc_size);
     bool ok = largest && tt_reduction_run(&g, tt_get_reducer(TT_RED_MAX, read), NULL, largest, NULL);
     if (ok) {

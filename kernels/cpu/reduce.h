@@ -61,7 +61,7 @@ int64_t tt_dims_offset(const tt_dims *d, int64_t i); /* of the i-th element */
 void tt_dims_gather(void *to, const char *base, const tt_dims *d, int64_t i, int64_t n, int size);
 
 /* An operand's dimensions, split in those kept and those reduced. */
-typedef struct {
+typedef struct tt_reduction {
     const tt_array *a;
     int read, stored, read_size; /* the dtype the reducer reads; bytes of an element as stored and as read */
     int acc_size;

@@ -163,7 +163,9 @@ none:
                    (long long)nbytes, (long long)stats.allocated, (long long)stats.reserved);
 }
 
-tt_storage *tt_storage_new(int64_t nbytes) { return tt_device ? tt_cuda_storage(nbytes) : host_storage(nbytes); }
+tt_storage *tt_storage_new(int64_t nbytes) {
+    return tt_device ? tt_cuda_storage(nbytes) : tt_pinning ? tt_pinned_storage(nbytes) : host_storage(nbytes);
+}
 
 void tt_storage_unref(tt_storage *s) {
     /* The usual case, one descriptor on its storage, needs no atomic subtraction: nobody else can take a reference. */

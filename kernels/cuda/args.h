@@ -31,3 +31,12 @@ typedef struct {
     tt_divider by[TT_CUDA_DIMS];
     int64_t step[4][TT_CUDA_DIMS];
 } tt_strided_args;
+
+/* matmul_int: c = a b, or c + a b; row-major, the stack's matrices `step` elements apart, c's without gaps */
+typedef struct {
+    const char *a, *b;
+    char *c;
+    int64_t m, n, k, lda, ldb, step_a, step_b, tiles_n;
+    int32_t add, unused;
+} tt_matmul_args;
+#define TT_MATMUL_TILE 16

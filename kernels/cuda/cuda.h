@@ -17,14 +17,18 @@
 #pragma once
 #include "../cpu/tt.h"
 #include "../cpu/api/cuda.h"
+#include "../cpu/optim.h"
+#include "../cpu/random.h"
 #include "args.h"
 #include "sort_args.h"
 #include "fault.h"
+#include "random_args.h"
+#include "rows_args.h"
 
-/* Families: the names of files here. Those of the first kind name an elementwise operator, of the second a reducer. */
-#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(index, 0) X(segments, 0) X(radix, 0) \
-    X(join, 0) X(rearrange, 0) X(triangle, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) \
-    X(compact, 0) X(groups, 0) X(search, 0) X(counting, 0)
+#define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(random, 4) \
+    X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(rowsort, 0) \
+    X(sorted, 0) X(select, 0) X(compact, 0) X(groups, 0) X(search, 0) X(counting, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -41,6 +45,11 @@ bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, c
 
 /* memory.c: a storage on tt_device. */
 tt_storage *tt_cuda_storage(int64_t nbytes);
+/* Page-locked memory, which tt_pinning asks for where the device is the CPU. */
+extern __thread bool tt_pinning;
+tt_storage *tt_pinned_storage(int64_t nbytes);
+/* This thread's stream of the device has been told to read or write `a`; false: what it does cannot be awaited. */
+bool tt_pinned_used(const tt_array *a, int device);
 /* A contiguous array on tt_device for a function's own use; tt_free ends it. */
 tt_array *tt_cuda_temporary(int dtype, int64_t n);
 
@@ -50,9 +59,51 @@ tt_divider tt_divider_of(int64_t size);
 bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in);
 /* copy.c: out[...] = a with broadcasting and casting; either may be on the CPU. Operands are checked already. */
 bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
+/* gemm.c: out = alpha a b + beta bias, where bias (NULL: none) broadcasts to out; out is contiguous. */
+bool tt_cuda_product(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta);
+const char *tt_rule_name(int rule);
+const char *tt_random_name(int op);
+/* random.c: whole arrays, contiguous, from their first element on. chance: NULL, or of each element. */
+bool tt_cuda_random(const tt_draw *draw, tt_array *out, int compute, const double *chance);
+/* The samples of each row, int64; false and an error where a row has no distribution. */
+bool tt_cuda_multinomial(const tt_draw *draw, const tt_array *weights, tt_array *out, int64_t rows, int replacement);
+/* range: TT_RANGE_...; what is not filled in is 0. */
+bool tt_cuda_range(int range, tt_array *out, tt_range_args *p);
+/* optim.c: those of the items that are on devices, by a rule of kernels/scalar/optim.h. */
+bool tt_cuda_update(int rule, int n, const tt_update_item *items);
 /* nbytes to host memory, all work of the stream before it done. */
 bool tt_device_read(void *to, const void *from, int64_t nbytes);
+/* From memory of the CPU's own caches or the stack, which may be overwritten at once. */
 bool tt_device_write(void *to, const void *from, int64_t nbytes);
+/* All of a contiguous array of the CPU's. These wait for the copy, unless the memory is page-locked and the thread wants
+ * it so (tt_cuda_non_blocking). */
+bool tt_upload(void *to, const tt_array *from);
+bool tt_download(const tt_array *to, const void *from);
+bool tt_is_non_blocking(void);
+
+/* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where the
+ * first such is, or NULL. then: TT_RED_ALONE ... of reduce_args.h; acc: the accumulators' dtype, `param` likewise. */
+struct tt_reduction;
+bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
+                       char *out, int64_t *index);
+
+/* the tree over `count` accumulators of blocks, for each of `inner` neighbours */
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out);
+/* log of the columns that a thread block takes, of `inner` of elements of that size */
+int tt_cuda_columns(int64_t inner, int size, int64_t others);
+
+/* rows.c: contiguous rows of n elements; out is of their dtype. Rows that do not fit are for reductions. */
+bool tt_cuda_rows_fit(int64_t rows, int64_t n);
+bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log);
+bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log);
+/* Normalisation (g: its derivative); weight, bias and mean may be NULL. */
+bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
+                  const tt_array *mean, const tt_array *rstd, int64_t n, double eps);
+bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
+                         int64_t n);
+/* what: TT_CLASS_ ... of rows_args.h */
+bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute);
+bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean);
 
 /* fault.c: where the kernels of tt_device write what they find wrong */
 tt_fault *tt_cuda_fault(void);

@@ -124,8 +124,7 @@ static bool upload(tt_array *out, const tt_array *a) {
     if (!whole) return false;
     bool direct = out->flags & TT_FLAG_CONTIGUOUS && out->dtype == a->dtype && out->numel == a->numel;
     tt_array *there = direct ? tt_alias(out) : tt_empty(a->dtype, whole->ndim, whole->shape);
-    bool done = there && tt_device_write(there->data, whole->data, whole->numel * tt_itemsizes[whole->dtype]) &&
-                (direct || move(out, there));
+    bool done = there && tt_upload(there->data, whole) && (direct || move(out, there));
     if (there) tt_free(there);
     tt_free(whole);
     return done;
@@ -140,7 +139,7 @@ static bool download(tt_array *out, const tt_array *a) {
     tt_device = 0;
     tt_array *here = direct ? tt_alias(out) : tt_empty(a->dtype, whole->ndim, whole->shape);
     tt_device = a->storage->device;
-    done = done && here && tt_device_read(here->data, whole->data, whole->numel * tt_itemsizes[whole->dtype]);
+    done = done && here && tt_download(here, whole->data);
     tt_device = 0;
     done = done && (direct || tt_copy_now(out, here) == 0);
     if (here) tt_free(here);
@@ -176,7 +175,9 @@ tt_array *tt_to_device(tt_array *a, int device) {
     if (!a->storage->device && !tt_ready(a)) return tt_decline();
     if (a->flags & TT_FLAG_VIEW && a->seen_version != a->storage->version) return tt_decline();
     tt_device = device;
+    tt_pinning = !device && tt_is_non_blocking(); /* a copy that nobody waits for needs page-locked memory */
     tt_array *out = tt_like(a, a->dtype);
+    tt_pinning = false;
     if (out && !tt_cuda_copy_array(out, a)) {
         tt_free(out);
         return NULL;

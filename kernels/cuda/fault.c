@@ -46,6 +46,10 @@ static void raise(const tt_fault *f) {
     case TT_FAULT_DIVISION:
         tt_fail(TT_ZERO_DIVISION, "ZeroDivisionError: integer division by zero %s", where);
         return;
+    case TT_FAULT_TARGET:
+        tt_fail(TT_INDEX_ERROR, "%s: Target %lld is out of bounds for %lld classes. %s", f->dim ? "cross_entropy" : "nll_loss",
+                value, size, where);
+        return;
     default:
         tt_fail(TT_INDEX_ERROR, "index %lld is out of bounds for dimension %d with size %lld %s", value, f->dim, size,
                 where);

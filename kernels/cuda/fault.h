@@ -14,6 +14,7 @@ enum {
     TT_FAULT_NEGATIVE_CLASS, TT_FAULT_CLASS, /* of one_hot */
     TT_FAULT_SORTER,                         /* of searchsorted */
     TT_FAULT_DIVISION,                       /* of integers, by zero */
+    TT_FAULT_TARGET,                         /* of a classification; dim: is it of logits? */
 };
 
 typedef struct {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 /* Python's part, defined in tinytorch/backends/cuda. -1: an exception, which Python keeps. */
-extern int tt_cuda_launch(int, int64_t, int64_t, int64_t, int, int64_t, void *, int);
-extern int tt_cuda_copy(int, int, void *, void *, int64_t);
+extern int tt_cuda_launch(int, int, int64_t, int64_t, int64_t, int, int64_t, void *, int);
+extern int tt_cuda_copy(int, int, int, void *, void *, int64_t, int);
 
 int tt_device_set(int device) {
     int before = tt_device;
@@ -67,25 +67,54 @@ const char *tt_family_name(int family) {
     return family >= 0 && family < TT_NUM_FAMILIES ? families[family].name : NULL;
 }
 const char *tt_operator_name(int family, int op) {
-    int kind = families[family].kind;
-    return kind == 1 ? tt_op_name(op) : kind == 2 ? tt_reducer_name(op) : "";
+    switch (families[family].kind) {
+    case 1: return tt_op_name(op);
+    case 2: return tt_reducer_name(op);
+    case 3: return tt_rule_name(op);
+    case 4: return tt_random_name(op);
+    default: return "";
+    }
 }
 
 bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes) {
-    if (tt_cuda_launch(tt_device - 1, key, x, y, threads, shared, (void *)args, nbytes) == 0) return true;
+    if (tt_cuda_launch(tt_device - 1, tt_cuda_stream(tt_device - 1), key, x, y, threads, shared, (void *)args, nbytes) == 0) return true;
     tt_fail(TT_PYTHON_ERROR, "the kernel could not be launched");
     return false;
 }
 
-static bool copy(int kind, void *to, const void *from, int64_t nbytes) {
-    if (!nbytes || tt_cuda_copy(kind, tt_device - 1, to, (void *)from, nbytes) == 0) return true;
+static __thread bool non_blocking;
+int tt_cuda_non_blocking(int on) {
+    int before = non_blocking;
+    non_blocking = on;
+    return before;
+}
+
+static bool copy(int kind, void *to, const void *from, int64_t nbytes, bool wait) {
+    int device = tt_device - 1;
+    if (!nbytes || tt_cuda_copy(kind, device, tt_cuda_stream(device), to, (void *)from, nbytes, wait) == 0) return true;
     tt_fail(TT_PYTHON_ERROR, "memory could not be copied");
     return false;
 }
 bool tt_device_read(void *to, const void *from, int64_t nbytes) {
-    return copy(TT_COPY_TO_HOST, to, from, nbytes) && tt_device_check(tt_device - 1) == 0;
+    return copy(TT_COPY_TO_HOST, to, from, nbytes, true) && tt_device_check(tt_device - 1) == 0;
 }
-bool tt_device_write(void *to, const void *from, int64_t nbytes) { return copy(TT_COPY_TO_DEVICE, to, from, nbytes); }
+bool tt_device_write(void *to, const void *from, int64_t nbytes) {
+    return copy(TT_COPY_TO_DEVICE, to, from, nbytes, false);
+}
+
+/* The driver has copied pageable memory when its call returns; of memory that others made we do not know what it is. */
+bool tt_upload(void *to, const tt_array *from) {
+    bool foreign = from->storage->size_class < 0, pinned = foreign && tt_is_pinned((tt_array *)from);
+    bool wait = foreign && !(non_blocking && pinned);
+    return copy(TT_COPY_TO_DEVICE, to, from->data, from->numel * tt_itemsizes[from->dtype], wait) &&
+           (wait || !pinned || tt_pinned_used(from, tt_device - 1));
+}
+bool tt_download(const tt_array *to, const void *from) {
+    bool wait = !non_blocking || !tt_is_pinned((tt_array *)to);
+    if (!copy(TT_COPY_TO_HOST, to->data, from, to->numel * tt_itemsizes[to->dtype], wait)) return false;
+    return wait ? tt_device_check(tt_device - 1) == 0 : tt_pinned_used(to, tt_device - 1);
+}
+bool tt_is_non_blocking(void) { return non_blocking; }
 
 tt_divider tt_divider_of(int64_t size) {
     uint32_t shift = 0;

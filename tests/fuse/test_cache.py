@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tinytorch.fuse import cache as cache_module
-from tinytorch.fuse import notice
-from tinytorch.fuse.cache import Cache, default_folder, key_of
-from tinytorch.fuse.compiler import CompileError, Compiler
+from tinytorch import cache as cache_module
+from tinytorch import notice
+from tinytorch.cache import CUDA, Cache, CompileError, default_folder
+from tinytorch.fuse.compiler import Compiler, key_of
 
 KEY, OTHER = "a" * 64, "b" * 64
 CHILD = Path(__file__).with_name("child.py")
@@ -49,6 +49,20 @@ def test_a_kernel_is_built_once_and_found_again(folder):
     assert Cache(str(folder)).get(KEY) == path
     assert Cache(str(folder)).build(KEY, "source", refuse) == path  # another process was faster
     assert Cache(str(folder)).get(OTHER) is None
+
+
+def test_kernels_of_both_kinds_share_a_folder(folder):
+    cache = Cache(str(folder), limit=10_000)
+    path = Path(cache.build(KEY, "source", fake_compiler, CUDA))
+    assert path.name == f"{KEY}.cubin" and (folder / f"{KEY}.cu").read_text() == "source"
+    assert Cache(str(folder)).read(KEY, CUDA) == b"\x7fELFsource" and cache.get(KEY) is None
+    cache.build(KEY, "other", fake_compiler)
+    assert cache.read(KEY) == b"\x7fELFother" and cache.read(KEY, CUDA) == b"\x7fELFsource"
+    for k in range(20):
+        cache.build(f"{k:064x}", "x" * 500, fake_compiler, CUDA if k % 2 else cache_module.CPU)
+        assert sum(p.stat().st_size for p in folder.iterdir()) < 12_000
+    cache.clear()
+    assert {p.name for p in folder.iterdir() if not p.name.startswith("lock-")} == set()
 
 
 def test_the_folder_and_its_files_are_private(folder):

@@ -4,6 +4,8 @@ that no wrong kernel is left in this one."""
 import ast
 import base64
 import json
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -269,3 +271,20 @@ def test_sizes_shrink_together():
     assert isinstance(smaller, Case) and {x.shape for x in smaller.inputs.values()} >= {(2, 5)}
     (got,) = script.function_of(smaller)(*script.inputs_of(smaller))
     assert same(got, (ramp(6, 5).exp() + ramp(6, 1)).sum(1)[2:4])
+
+
+@pytest.mark.parametrize("where", ["interpreted", "compiled"])
+def test_a_crash_is_reduced_in_processes_of_its_own(where):
+    """Stands for a kernel that crashes: whoever looks at a result beyond 20, in that tier, dies."""
+    before = fuse.stats()["compiled"]
+
+    def check(fused, eager):
+        tier = "compiled" if fuse.stats()["compiled"] > before else "interpreted"
+        if tier == where and any(bool((f > 20).any()) for f in fused if f.dtype.is_floating_point):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
+    small = fuse.minify(lambda x: ((x.sin() + 3).exp() * 2 - x, x.cos()), ramp(8, 50), check=check, isolate=True)
+    assert small.tier == where and small.operators == 1 and "SIGKILL" in small.script
+    with pytest.raises(RuntimeError, match="does not fail"):
+        fuse.minify(lambda x: x.sin() + 1, ramp(8, 50), check=check, isolate=True)

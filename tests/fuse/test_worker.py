@@ -11,11 +11,11 @@ import pytest
 import tinytorch as tt
 from fuse.kernels import Kernel
 from fuse.test_cache import child, outcome
-from tinytorch import config
+from tinytorch import config, notice
 from tinytorch.backends.cpu import ffi, lib
-from tinytorch.fuse import compiler, notice
+from tinytorch.cache import CompileError
+from tinytorch.fuse import compiler
 from tinytorch.fuse import worker as module
-from tinytorch.fuse.compiler import CompileError
 from tinytorch.fuse.worker import Worker
 
 

@@ -12,11 +12,14 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 
 from cffi import FFI
 
 from tinytorch.backends.cpu import ffi
 from tinytorch.backends.cuda.source import kernels_folder
+
+from . import products
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAITS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync")
@@ -43,6 +46,13 @@ class Emulator:
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self._free = [(0, ARENA)]  # offset and size, sorted
         self._sizes = {}
+        self._owners = []    # device, address and size of all that was ever allocated
+        self._host = {}      # page-locked memory, by address
+        self.held = set()    # streams that get nothing done: their events do not come
+        self.failures = ()
+        self.waits = 0       # for events
+        self.order = []      # which stream was told to wait for which
+        self._streams = 0
         self._mapped = {}
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._protect(False)
@@ -83,6 +93,7 @@ class Emulator:
                 return 0
         with self:
             ctypes.memset(self._base + at, 0xAB, size)  # fresh memory holds nothing useful
+        self._owners.append((device, self._base + at, size))
         return self._base + at
 
     def free(self, device: int, address: int) -> None:
@@ -96,6 +107,33 @@ class Emulator:
                     merged.append((at, room))
             self._free = merged
 
+    def allocate_host(self, nbytes: int) -> int:
+        memory = ctypes.create_string_buffer(nbytes + 64)
+        address = -(-ctypes.addressof(memory) // 64) * 64
+        self._host[address] = memory
+        return address
+
+    def free_host(self, address: int) -> None:
+        del self._host[address]
+
+    def memory_info(self, device: int) -> tuple[int, int]:
+        return sum(room for _, room in self._free), ARENA
+
+    def capability(self, device: int) -> tuple[int, int]:
+        return 9, 0
+
+    def properties(self, device: int) -> dict:
+        return {"name": "Emulator", "major": 9, "minor": 0, "total_memory": ARENA, "multi_processor_count": 1,
+                "warp_size": 32}
+
+    def device_of(self, address: int) -> int:
+        found = [d for d, at, size in self._owners if at <= address < at + size]
+        if not found:
+            raise RuntimeError("CUDA error: invalid argument, found when looking for an address")
+        return found[-1]
+
+    def can_access(self, device: int, other: int) -> bool:
+        return False
     def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
         memory = self._mapped[device] = ctypes.create_string_buffer(nbytes + 16)
         address = -(-ctypes.addressof(memory) // 16) * 16
@@ -115,6 +153,12 @@ class Emulator:
 
         return launch
 
+    def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
+        with self:
+            self.launches.append("gemm")
+            products.multiply(problem, a, b, c, out, bias, alpha, beta)
+        return 0
+
     def allow_shared(self, function, nbytes: int) -> None:
         assert nbytes <= 232448
 
@@ -131,6 +175,46 @@ class Emulator:
             ctypes.memmove(to, address, nbytes)
 
     def synchronize(self, device: int) -> None:
+        self.held.clear()
+
+    # Streams are numbers. What a stream is told is done at once; a held stream's events come when it is waited for.
+
+    def new_stream(self, device: int) -> int:
+        self._streams += 1
+        return 0x1000 + self._streams
+
+    def handle(self, stream) -> int:
+        return stream or 0
+
+    def wait_for_stream(self, stream) -> None:
+        self.held.discard(stream)
+
+    def is_done(self, stream) -> bool:
+        return stream not in self.held
+
+    def new_event(self, timing: bool = False, blocking: bool = False) -> dict:
+        return {"stream": None, "time": None}
+
+    def record(self, event, stream) -> None:
+        event.update(stream=stream, time=time.perf_counter())
+
+    def has_come(self, event) -> bool:
+        return event["stream"] not in self.held
+
+    def wait_for_event(self, event) -> None:
+        self.held.discard(event["stream"])
+        self.waits += 1
+
+    def let_wait(self, stream, event) -> None:
+        self.order.append((stream, event["stream"]))
+
+    def milliseconds(self, start, end) -> float:
+        return (end["time"] - start["time"]) * 1e3
+
+    def event_handle(self, event) -> int:
+        return id(event)
+
+    def drop_event(self, event) -> None:
         pass
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import lib
+from ..devices import made
 from ..tensor import FUNCTIONS, Tensor, wrap
 from . import engine
 from .node import AccumulateGrad, describe
@@ -32,7 +33,7 @@ def _roots(op: str, tensors, grads) -> list:
                 raise RuntimeError(f"grad can be implicitly created only for scalar outputs; {op} was given a "
                                    f"{describe(t)} without a gradient")
             h = t._h
-            g = wrap(lib.tt_full(h.dtype, h.ndim, h.shape, 1, 0.0, 1))
+            g = wrap(made(t.device, lib.tt_full, h.dtype, h.ndim, h.shape, 1, 0.0, 1))
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: gradients can be either Tensors or None, but got {type(g).__name__}")
         elif g.shape != t.shape:

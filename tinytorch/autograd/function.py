@@ -105,7 +105,7 @@ class FunctionCtx(Node):
                 raise RuntimeError(f"function {self.name()} returned a gradient different from None at position "
                                    f"{k + 1}, "
                                    "but the corresponding forward input was not a Variable")
-            if r.shape != meta[0] or r.dtype is not meta[1]:
+            if r.shape != meta[0] or r.dtype is not meta[1] or r.device is not meta[2]:
                 if not _reducible(r.shape, meta[0]):
                     raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {k} - got "
                                        f"{list(r.shape)} but expected shape compatible with {list(meta[0])}")
@@ -186,7 +186,7 @@ def _record(ctx: FunctionCtx, tensors: list, outputs: list) -> None:
     if mode.anomaly:
         need_extra(ctx).trace = mode.anomaly()
     ctx.edges = tuple(t._node if t is not None else None for t in tensors)
-    ctx.inputs = tuple((t.shape, t.dtype) if t is not None and t._node is not None else None for t in tensors)
+    ctx.inputs = tuple((t.shape, t.dtype, t.device) if t is not None and t._node is not None else None for t in tensors)
     ctx.key = -count()
     written = []
     for k, t in enumerate(outputs):

@@ -124,7 +124,7 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
     with enable_grad():
         outputs = [o for o in _outputs(func, inputs) if o.requires_grad]
     if grad_outputs is None:
-        seeds = [FUNCTIONS["randn"](tuple(o.shape), dtype=o.dtype) for o in outputs]
+        seeds = [FUNCTIONS["randn"](tuple(o.shape), dtype=o.dtype, device=o.device) for o in outputs]
         if gen_non_contig_grad_outputs:
             seeds = [FUNCTIONS["stack"]([s, s], -1).select(-1, 0) for s in seeds]
         grad_outputs = [s.detach().requires_grad_() for s in seeds]

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import os
 import pathlib
+import platform
 import shlex
 import shutil
 import signal
@@ -15,6 +16,7 @@ import threading
 import time
 from typing import NamedTuple
 
+from ..cache import CompileError, digest_of
 from .flags import BITS, ISAS
 
 TIMEOUT = 60.0  # seconds, for one kernel
@@ -23,10 +25,6 @@ NICENESS = 5    # the program's own threads come first
 _FLAGS = [*BITS, "-shared", "-fPIC", "-s", "-w", "-fno-builtin-sin", "-fno-builtin-cos"]
 # gcc 12 does not vectorise a loop for which it has computed conditions in advance; vectorised, they move out later.
 _GCC_FLAGS = ["-fno-tree-loop-im"]
-
-
-class CompileError(Exception):
-    """The compiler is missing, failed, took too long, or had to stop; the text says which."""
 
 
 class Compiler(NamedTuple):
@@ -53,11 +51,14 @@ def headers() -> str:
 @functools.cache
 def headers_digest() -> str:
     """Changes when any of the headers does."""
-    digest = hashlib.sha256()
-    for header in sorted(pathlib.Path(headers()).glob("*.h")):
-        text = header.read_bytes()
-        digest.update(f"{header.name} {len(text)}\n".encode() + text)
-    return digest.hexdigest()
+    return digest_of([headers()])
+
+
+def key_of(source: str, isa: str, compiler: Compiler) -> str:
+    """The name of a kernel: a hash of its source and of all that turns it into machine code."""
+    libc = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else ""
+    parts = (source, " ".join(compiler.flags(isa)), compiler.identity, headers_digest(), platform.machine(), libc or "")
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 @functools.cache

@@ -9,6 +9,10 @@ case is tried as the very text that the script has in the end.
 from __future__ import annotations
 
 import copy
+import os
+import pickle
+import signal
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -48,17 +52,18 @@ class Minified:
     __repr__ = __str__
 
 
-def minify(fn, *args, check: Check | None = None, tries: int = 400, **kwargs) -> Minified:
+def minify(fn, *args, check: Check | None = None, tries: int = 400, isolate: bool = False, **kwargs) -> Minified:
     """Reduces a call whose result fused mode gets wrong to the smallest program that it still gets wrong.
 
     ``fn(*args, **kwargs)`` is called eagerly, interpreted and compiled, each time on copies of the arguments and from
     the same state of the default generator; other state that it changes it must restore itself.
     ``check(fused, eager)``, given the results' tensors as tuples, tells whether the call failed; by default whether a
     bit differs. A fused run that raises has failed, too. ``tries``: programs to run at most.
+    ``isolate``: everything is tried in forked processes, so that one that crashes has failed as well.
 
     RuntimeError when nothing fails, or none of the call's programs fails by itself.
     """
-    trial = _Trial(check or _differ, tries)
+    trial = _Trial(check or _differ, tries, isolate)
     tier, recordings = _find(fn, args, kwargs, trial)
     for case in recordings:
         if trial.fails(case, tier):
@@ -88,29 +93,47 @@ def _find(fn, args, kwargs, trial: _Trial) -> tuple[str, list[Case]]:
 
     wanted = call(fn)
     fused = fuse(fn)
-    for tier in _TIERS:
-        runs: list[tuple] = []
 
-        def ran(run: Run, runs=runs) -> None:
-            runs.append(_data_of(run))
-
+    def attempt(tier: str, runs: list[tuple]) -> tuple[bool, str]:
+        """Does the call fail, and with what complaint? ``runs`` takes the data of its programs."""
         with config(fuse_hot=_TIERS[tier]):
             try:
                 if tier == "compiled":
                     call(fused)
                     wait(_PATIENCE)
-                end = subscribe(LINES | DATA, ran)
+                end = subscribe(LINES | DATA, lambda run: runs.append(_data_of(run)))
                 try:
                     got = call(fused)
                 finally:
                     end()
             except Exception as exc:
-                trial.complaint = f"the fused run raises {type(exc).__name__}: {exc}"
-                return tier, [from_recording(*r) for r in runs]
-        if trial.check(got, wanted):
+                return True, f"the fused run raises {type(exc).__name__}: {exc}"
+        return bool(trial.check(got, wanted)), ""
+
+    for tier in _TIERS:
+        runs: list[tuple] = []
+        failed, trial.complaint = trial.guarded(lambda tier=tier, runs=runs: attempt(tier, runs))
+        if failed and trial.isolate:  # what a child noted went with it: the recordings are the same, whatever runs them
+            runs = _recordings(lambda: call(fused), trial)
+        if failed:
             return tier, [from_recording(*r) for r in runs]
     default_generator.set_state(state)
     raise RuntimeError(f"minify: {_name(fn)} does not fail, neither interpreted nor compiled")
+
+
+def _recordings(call, trial: _Trial) -> list[tuple]:
+    """The data of the programs of a call, run by the interpreter."""
+    runs: list[tuple] = []
+    with config(fuse_hot=_TIERS["interpreted"]):
+        crashed, why = trial.guarded(lambda: (bool(call()) and False, ""))
+        if crashed:
+            raise RuntimeError(f"minify: {why} while it is interpreted, and so does not tell what it recorded")
+        end = subscribe(LINES | DATA, lambda run: runs.append(_data_of(run)))
+        try:
+            call()
+        finally:
+            end()
+    return runs
 
 
 def _data_of(run: Run) -> tuple:
@@ -154,9 +177,13 @@ def _differ(fused: tuple, eager: tuple) -> bool:
 class _Trial:
     """Runs cases, and judges them."""
 
-    def __init__(self, check: Check, tries: int):
-        self.check, self.left, self.count = check, tries, 0
+    def __init__(self, check: Check, tries: int, isolate: bool):
+        self.check, self.left, self.count, self.isolate = check, tries, 0, isolate
         self.complaint = ""  # what was wrong with the last case that failed
+
+    def guarded(self, judge: Callable[[], tuple[bool, str]]) -> tuple[bool, str]:
+        """What ``judge`` says: whether something failed, and the complaint. In a process of its own, if so asked."""
+        return _in_child(judge) if self.isolate else judge()
 
     def fails(self, case: Case, tier: str) -> bool:
         """Does fused mode get the case wrong?"""
@@ -164,23 +191,47 @@ class _Trial:
             return False
         self.left -= 1
         self.count += 1
+        failed, complaint = self.guarded(lambda: self.judge(case, tier))
+        if failed:
+            self.complaint = complaint
+        return failed
+
+    def judge(self, case: Case, tier: str) -> tuple[bool, str]:
         run = function_of(case)
         try:
             eager = run(*inputs_of(case))
         except Exception:  # not a program at all
-            return False
+            return False, ""
         try:
             fused = _fused(run, case, tier)
         except Exception as exc:
-            self.complaint = f"the fused run raises {type(exc).__name__}: {exc}"
-            return True
+            return True, f"the fused run raises {type(exc).__name__}: {exc}"
         try:
             failed = bool(self.check(fused, eager))
         except Exception:  # the user's check is not for results like these
-            return False
-        if failed:
-            self.complaint = _complaint(fused, eager)
-        return failed
+            return False, ""
+        return failed, _complaint(fused, eager) if failed else ""
+
+
+def _in_child(judge: Callable[[], tuple[bool, str]]) -> tuple[bool, str]:
+    """What ``judge`` says in a forked process; one that dies has failed."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: Note [Forks] in fork.c
+        child = os.fork()
+    if not child:
+        try:
+            with open(writer, "wb") as answer:
+                pickle.dump(judge(), answer)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as answer:
+        data = answer.read()
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        return True, f"the process dies of {signal.Signals(os.WTERMSIG(status)).name}"
+    return pickle.loads(data) if data else (False, "")
 
 
 def _fused(run, case: Case, tier: str) -> tuple:

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..backends.cpu import error, ffi, lib
+from ..cache import Cache, CompileError, default_folder
+from ..notice import warn_once
 from . import compiler
-from .cache import Cache, default_folder, key_of
 from .codegen import PREFIX, source
-from .compiler import CompileError
-from .notice import warn_once
+from .compiler import key_of
 from .watch import lines_of
 
 POLL = 1000        # milliseconds for which the thread waits in C

@@ -110,11 +110,11 @@ def _masked(input, mask, inplace):
 
 @function
 def dropout(input, p=0.5, training=True, inplace=False):
-    """In training, elements become 0 with probability ``p`` and the others are divided by 1 - p. Follows
-    ``torch.nn.functional.dropout``."""
+    """In training, elements become 0 with probability ``p`` and the others are divided by 1 - p. Where there is nothing
+    to drop, ``input`` itself. Follows ``torch.nn.functional.dropout``."""
     _check_probability("dropout", p)
     if not training or p == 0 or not input._h.numel:
-        return input if inplace or not training else input.clone()
+        return input
     return _masked(input, dropout_mask(input, p), inplace)
 
 

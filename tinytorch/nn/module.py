@@ -327,30 +327,28 @@ class Module(HookMethods, StateMethods):
 
     def to(self, *args, **kwargs):
         """``to(device)``, ``to(dtype)``, ``to(device, dtype)`` or ``to(tensor)``: floating-point parameters and buffers
-        take the dtype, in place. Returns this module. TypeError for an integer dtype."""
+        take the dtype, all go to the device, in place. Returns this module. TypeError for an integer dtype."""
         kwargs.pop("non_blocking", None)
         kwargs.pop("copy", None)
         kwargs.pop("memory_format", None)
-        target = kwargs.pop("dtype", None)
-        places = [kwargs.pop("device")] if kwargs.get("device") is not None else []
-        kwargs.pop("device", None)
+        target, place = kwargs.pop("dtype", None), kwargs.pop("device", None)
         if kwargs:
             raise TypeError(f"to() received an invalid combination of arguments: unexpected {list(kwargs)}")
         for a in args:
             if isinstance(a, Tensor):
-                target = a.dtype
-                places.append(a.device)
+                target, place = a.dtype, a.device
             elif isinstance(a, dtype):
                 target = a
-            elif not isinstance(a, bool):  # non_blocking
-                places.append(a)
+            elif not isinstance(a, bool) and a is not None:  # non_blocking
+                place = a
         if target is not None and not target.is_floating_point:
             raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
                             f"dtype={target}")
-        for place in places:
-            if place is not None:
-                device(place)  # an unknown one raises
-        return self if target is None else self._apply(lambda t: t.to(target) if t.is_floating_point() else t)
+        if place is not None:
+            place = device(place)  # an unknown one raises
+        if target is None and place is None:
+            return self
+        return self._apply(lambda t: t.to(place, target if t.is_floating_point() else None))
 
     def type(self, dst_type):
         """Casts all parameters and buffers. Returns this module."""

@@ -8,7 +8,7 @@ import warnings
 from ..autograd.node import alias
 from ..backends.cpu import lib
 from ..tensor import Tensor
-from .declare import both, function, primitive
+from .declare import both, dim_or_axis, function, primitive
 from .hot import computed, direct
 from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus, clamp
 from .pointwise import _where as where
@@ -35,15 +35,26 @@ _log_softmax = direct(
 
 
 @both
-def softmax(input, dim, dtype=None):
+def softmax(input, dim=None, dtype=None, *, axis=None):
     """exp(x) / sum(exp(x)) along ``dim``, computed in ``dtype`` if given. Follows ``torch.softmax``."""
+    if axis is not None or dim is None:
+        dim = _needed("softmax", dim, axis)
     return _softmax(input if dtype is None else input.to(dtype), dim)
 
 
 @both
-def log_softmax(input, dim, dtype=None):
+def log_softmax(input, dim=None, dtype=None, *, axis=None):
     """The logarithm of softmax along ``dim``, accurate where softmax is tiny. Follows ``torch.log_softmax``."""
+    if axis is not None or dim is None:
+        dim = _needed("log_softmax", dim, axis)
     return _log_softmax(input if dtype is None else input.to(dtype), dim)
+
+
+def _needed(op: str, dim, axis):
+    """A dimension that must be given, under either name."""
+    if dim is None and axis is None:
+        raise TypeError(f"{op}() missing 1 required positional argument: 'dim'")
+    return dim_or_axis(op, dim, axis)
 
 
 def implicit_dim(name: str, input: Tensor, dim) -> int:

@@ -9,7 +9,8 @@ from ..dtypes import (ALL, bfloat16, dtype, float16, float32, float64, int8, int
 from ..dtypes import bool as _bool
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..tensor import Tensor, wrap
-from .declare import both, function, method, operand, primitive
+from .create import pinned
+from .declare import both, function, method, operand, primitive, requires
 from .values import dtype_code
 
 _TYPES = {float32: "FloatTensor", float64: "DoubleTensor", float16: "HalfTensor", bfloat16: "BFloat16Tensor",
@@ -36,6 +37,17 @@ def _to_copy(input, code):
 @primitive(input=lambda g, input_device: _to_device(g, number_of(input_device)))
 def _to_device(input, number):
     return wrap(lib.tt_to_device(input._h, number))
+
+
+def _moved(t: Tensor, number: int, non_blocking) -> Tensor:
+    """``t`` on another device."""
+    if not non_blocking:
+        return _to_device(t, number)
+    before = lib.tt_cuda_non_blocking(1)
+    try:
+        return _to_device(t, number)
+    finally:
+        lib.tt_cuda_non_blocking(before)
 
 
 def _sum_back(g, input_shape):
@@ -106,7 +118,9 @@ def cast(input: Tensor, code: int) -> Tensor:
 @method
 def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=preserve_format):
     """This tensor in another dtype or on another device: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``,
-    ``to(other)``. Itself when nothing changes, unless ``copy``. Follows ``torch.Tensor.to``."""
+    ``to(other)``. Itself when nothing changes, unless ``copy``. ``non_blocking``: without waiting for a copy between a
+    device and page-locked memory; then the CPU's values are there when the device is synchronized. Follows
+    ``torch.Tensor.to``."""
     if args:
         first, rest = args[0], args[1:]
         if isinstance(first, _dtype):
@@ -123,16 +137,16 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
             raise TypeError(f"to() received an invalid combination of arguments: got {type(first).__name__}; wanted a "
                             "dtype, a device or a Tensor")
         if rest:
-            copy = rest[1] if len(rest) > 1 else copy
+            non_blocking, copy = rest[0], rest[1] if len(rest) > 1 else copy
     code = self._h.dtype if dtype is None else dtype_code(dtype, "to")
     number = self._h.storage.device if device is None else number_of(device)
     out = self
     if number == self._h.storage.device:
         out = cast(out, code)
     elif ALL[code].itemsize > self.itemsize:  # the fewer bytes travel
-        out = cast(_to_device(out, number), code)
+        out = cast(_moved(out, number, non_blocking), code)
     else:
-        out = _to_device(cast(out, code), number)
+        out = _moved(cast(out, code), number, non_blocking)
     if memory_format is not preserve_format and memory_format is not None:
         same = out.contiguous(memory_format=memory_format)
         return same.clone() if copy and same is self else same
@@ -191,7 +205,25 @@ def cpu(self, memory_format=preserve_format):
 @method
 def cuda(self, device=None, non_blocking=False, memory_format=preserve_format):
     """This tensor in a CUDA device's memory (the current device's). Follows ``torch.Tensor.cuda``."""
-    return to(self, "cuda" if device is None else _device(device), memory_format=memory_format)
+    where = "cuda" if device is None else _device(device)
+    return to(self, where, non_blocking=non_blocking, memory_format=memory_format)
+
+
+@method
+def is_pinned(self, device=None) -> bool:
+    """Is this tensor in page-locked memory? Follows ``torch.Tensor.is_pinned``."""
+    return lib.tt_is_pinned(self._h) == 1
+
+
+@method
+def pin_memory(self, device=None):
+    """This tensor in page-locked memory of the CPU's, itself if it is there: copies from and to it need not be waited
+    for. RuntimeError for a tensor of a device, or where there is no CUDA device. Follows
+    ``torch.Tensor.pin_memory``."""
+    if lib.tt_is_pinned(self._h):
+        return self
+    out = pinned(self.detach(), "pin_memory")
+    return out.copy_(self) if requires(self) else out
 
 
 # Promotion.

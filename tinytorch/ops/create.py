@@ -12,6 +12,7 @@ from ..dtypes import ALL, get_default_dtype
 from ..devices import get_default_device, made, number_of
 from ..tensor import Tensor, address_of, wrap
 from .declare import function, scalar_kind
+from .foreign import share_device
 from .values import dtype_code, pack, share_numpy
 
 
@@ -29,12 +30,25 @@ def sizes(values, op: str) -> list[int]:
                         f"{type(bad).__name__} in {tuple(values)!r}") from None
 
 
-def finish(h, op: str, requires_grad=False) -> Tensor:
-    """The new tensor on the descriptor ``h``: a leaf if asked; raises what the C side refused."""
+def finish(h, op: str, requires_grad=False, pin_memory=False) -> Tensor:
+    """The new tensor on the descriptor ``h``: a leaf, and in page-locked memory, if asked; raises what the C side
+    refused."""
     if not h:
         raise error(op)
     t = wrap(h)
+    if pin_memory:
+        t = pinned(t, op)
     return make_leaf(t) if requires_grad else t
+
+
+def pinned(t: Tensor, op: str) -> Tensor:
+    """A copy of ``t`` in page-locked memory. RuntimeError where it is not on the CPU, or there is no CUDA device."""
+    if t._h.flags & 16:
+        raise RuntimeError(f"{op}: cannot pin a tensor on {t.device}: only dense CPU tensors can be pinned")
+    h = lib.tt_to_pinned(t._h)
+    if not h:
+        raise error(op)
+    return wrap(h)
 
 
 def code_of(dtype, op: str) -> int:
@@ -60,20 +74,34 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     code = None if dtype is None else dtype_code(dtype, "tensor")
     if isinstance(data, Tensor):
         h = lib.tt_contiguous(data._h) if code is None or code == data._h.dtype else lib.tt_cast(data._h, code)
+    elif hasattr(data, "__cuda_array_interface__"):
+        shared = wrap(share_device(data))
+        h = lib.tt_clone(shared._h) if code is None or code == shared._h.dtype else lib.tt_cast(shared._h, code)
     else:
         h = pack(data, code)
-    return finish(placed(h, device), "tensor", requires_grad)
+    return finish(placed(h, device), "tensor", requires_grad, pin_memory)
 
 
 @function
 def as_tensor(data, dtype=None, device=None) -> Tensor:
-    """``data`` as a tensor, without a copy where possible: tensors and ndarrays of the right dtype share memory.
-    Follows ``torch.as_tensor``."""
+    """``data`` as a tensor, without a copy where possible: tensors, ndarrays and what has ``__cuda_array_interface__``
+    share memory, if of the right dtype and on the right device. Follows ``torch.as_tensor``."""
     if isinstance(data, Tensor):
         return data.to(device, dtype)
     if isinstance(data, np.ndarray):
         return wrap(share_numpy(data)).to(get_default_device() if device is None else device, dtype)
+    if hasattr(data, "__cuda_array_interface__"):
+        return wrap(share_device(data)).to(device, dtype)
     return tensor(data, dtype=dtype, device=device)
+
+
+def _address(obj) -> int:
+    """Where the elements of a tensor or another library's array are; -1 for what has none."""
+    if isinstance(obj, Tensor):
+        return address_of(obj)
+    if isinstance(obj, np.ndarray):
+        return obj.__array_interface__["data"][0]
+    return obj.__cuda_array_interface__["data"][0] if hasattr(obj, "__cuda_array_interface__") else -1
 
 
 @function
@@ -81,8 +109,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
     """``obj`` as a tensor: a copy if ``copy`` or if it must be one. ValueError if it must be one and ``copy`` is False.
     Follows ``torch.asarray``."""
     shares = as_tensor(obj, dtype, device)
-    source = obj if isinstance(obj, Tensor) else from_numpy(obj) if isinstance(obj, np.ndarray) else None
-    same = source is not None and address_of(source) == address_of(shares)
+    same = _address(obj) == address_of(shares)
     if copy is False and not same:
         raise ValueError(f"asarray: can't alias {type(obj).__name__} of another dtype, or without memory of its own")
     if copy and same:
@@ -139,7 +166,8 @@ def _filled(op: str, value: int):
         if out is not None:
             return into(out, shape, op).fill_(value)
         code = get_default_dtype().code if dtype is None else dtype_code(dtype, op)
-        return finish(made(device, lib.tt_full, code, len(shape), shape, 1, 0.0, value), op, requires_grad)
+        return finish(made(device, lib.tt_full, code, len(shape), shape, 1, 0.0, value), op, requires_grad,
+                      pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"A tensor of shape ``size`` filled with {value}. Follows ``torch.{op}``."
@@ -178,7 +206,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
         return into(out, shape, "full").fill_(fill_value)
     kind = scalar_kind(fill_value)
     code = (0, 5, get_default_dtype().code)[kind] if dtype is None else dtype_code(dtype, "full")
-    return finish(full_handle(code, shape, kind, fill_value, device), "full", requires_grad)
+    return finish(full_handle(code, shape, kind, fill_value, device), "full", requires_grad, pin_memory)
 
 
 _BOUNDS = ((0, 1), (-255, 255), (-128, 127), (-32768, 32767), (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1))
@@ -209,4 +237,5 @@ def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_
     shape = sizes(size, "empty")
     if out is not None:
         return into(out, shape, "empty")
-    return finish(made(device, lib.tt_empty, code_of(dtype, "empty"), len(shape), shape), "empty", requires_grad)
+    h = made(device, lib.tt_empty, code_of(dtype, "empty"), len(shape), shape)
+    return finish(h, "empty", requires_grad, pin_memory)

@@ -6,7 +6,7 @@ from ..backends.cpu import check, lib
 from ..devices import made
 from ..layouts import preserve_format, strides_of
 from ..tensor import Tensor, wrap
-from .create import check_fits, code_of, finish, full_handle, size_argument, sizes, tensor
+from .create import check_fits, code_of, finish, full_handle, pinned, size_argument, sizes, tensor
 from .declare import both, function, method, scalar_kind
 from .values import dtype_code
 
@@ -34,7 +34,8 @@ def like_strides(input: Tensor) -> tuple[int, ...]:
 def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=preserve_format) -> Tensor:
     """A tensor like ``input`` whose values are whatever the memory held. Follows ``torch.empty_like``."""
-    return finish(empty_handle(input, dtype, memory_format, device, "empty_like"), "empty_like", requires_grad)
+    h = empty_handle(input, dtype, memory_format, device, "empty_like")
+    return finish(h, "empty_like", requires_grad, pin_memory)
 
 
 @function
@@ -43,16 +44,17 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requir
     """A tensor like ``input`` filled with a number. Follows ``torch.full_like``."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
-    return _filled_like(input, fill_value, dtype, device, requires_grad, memory_format, "full_like")
+    return _filled_like(input, fill_value, dtype, device, requires_grad, pin_memory, memory_format, "full_like")
 
 
-def _filled_like(input, value, dtype, device, requires_grad, memory_format, op: str) -> Tensor:
+def _filled_like(input, value, dtype, device, requires_grad, pin_memory, memory_format, op: str) -> Tensor:
     h = empty_handle(input, dtype, memory_format, device, op)
     if h:
         kind = scalar_kind(value)
         out = finish(h, op)
         check_fits(h.dtype, kind, value)
         check(lib.tt_fill(h, kind, float(value) if kind == 2 else 0.0, 0 if kind == 2 else int(value)), op)
+        out = pinned(out, op) if pin_memory else out
         return out.requires_grad_() if requires_grad else out
     return finish(h, op)
 
@@ -61,21 +63,21 @@ def _filled_like(input, value, dtype, device, requires_grad, memory_format, op: 
 def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=preserve_format) -> Tensor:
     """A tensor like ``input`` filled with 0. Follows ``torch.zeros_like``."""
-    return _filled_like(input, 0, dtype, device, requires_grad, memory_format, "zeros_like")
+    return _filled_like(input, 0, dtype, device, requires_grad, pin_memory, memory_format, "zeros_like")
 
 
 @function
 def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
               memory_format=preserve_format) -> Tensor:
     """A tensor like ``input`` filled with 1. Follows ``torch.ones_like``."""
-    return _filled_like(input, 1, dtype, device, requires_grad, memory_format, "ones_like")
+    return _filled_like(input, 1, dtype, device, requires_grad, pin_memory, memory_format, "ones_like")
 
 
 @method
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False) -> Tensor:
     """A copy of ``data`` in this tensor's dtype. Follows ``torch.Tensor.new_tensor``."""
     return tensor(data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
-                  requires_grad=requires_grad)
+                  requires_grad=requires_grad, pin_memory=pin_memory)
 
 
 @method
@@ -85,7 +87,8 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     shape = sizes(size_argument("new_empty", size, named) if named else size, "new_empty")
     code = self._h.dtype if dtype is None else dtype_code(dtype, "new_empty")
     where = self.device if device is None else device
-    return finish(made(where, lib.tt_empty, code, len(shape), shape), "new_empty", requires_grad)
+    return finish(made(where, lib.tt_empty, code, len(shape), shape), "new_empty", requires_grad,
+                  pin_memory)
 
 
 @method
@@ -98,7 +101,7 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
     code = self._h.dtype if dtype is None else dtype_code(dtype, "new_full")
     kind = scalar_kind(fill_value)
     where = self.device if device is None else device
-    return finish(full_handle(code, shape, kind, fill_value, where), "new_full", requires_grad)
+    return finish(full_handle(code, shape, kind, fill_value, where), "new_full", requires_grad, pin_memory)
 
 
 def _new_filled(op: str, value: int):
@@ -106,7 +109,8 @@ def _new_filled(op: str, value: int):
         shape = sizes(size_argument(op, size, named) if named else size, op)
         code = self._h.dtype if dtype is None else dtype_code(dtype, op)
         where = self.device if device is None else device
-        return finish(made(where, lib.tt_full, code, len(shape), shape, 1, 0.0, value), op, requires_grad)
+        return finish(made(where, lib.tt_full, code, len(shape), shape, 1, 0.0, value), op, requires_grad,
+                      pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = (f"A tensor of shape ``size`` filled with {value}, in this tensor's dtype. Follows "
@@ -127,7 +131,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
         raise RuntimeError(f"empty_strided: dimensionality of sizes ({len(shape)}) must match dimensionality of "
                            f"strides ({len(steps)})")
     h = made(device, lib.tt_empty_strided, code_of(dtype, "empty_strided"), len(shape), shape, steps)
-    return finish(h, "empty_strided", requires_grad)
+    return finish(h, "empty_strided", requires_grad, pin_memory)
 
 
 @method
@@ -135,7 +139,8 @@ def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_g
                       pin_memory=False) -> Tensor:
     """``empty_strided`` in this tensor's dtype. Follows ``torch.Tensor.new_empty_strided``."""
     return empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype,
-                         device=self.device if device is None else device, requires_grad=requires_grad)
+                         device=self.device if device is None else device, requires_grad=requires_grad,
+                         pin_memory=pin_memory)
 
 
 @both

@@ -13,9 +13,10 @@ may name.
 from __future__ import annotations
 
 import functools
+import inspect
 
 from ..autograd.modes import current, modes
-from ..autograd.node import link, make_ports, node_class, parameters, saved_versions
+from ..autograd.node import code_of, link, make_ports, node_class, parameters, saved_versions
 from ..autograd.views import FLAG_VIEW, MULTI_OUTPUT, refresh, track, writer_number, wrote
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, operator_above, wrap
@@ -25,12 +26,13 @@ _KINDS = {bool: 0, int: 1, float: 2}
 
 def function(fn):
     """Publishes ``fn`` as ``tinytorch.<name>``."""
-    FUNCTIONS[fn.__name__] = fn
+    FUNCTIONS[fn.__name__] = fn = numpy_names(fn)
     return fn
 
 
 def method(fn):
     """Attaches ``fn`` to Tensor under its name."""
+    fn = numpy_names(fn)
     setattr(Tensor, fn.__name__, fn)
     return fn
 
@@ -40,8 +42,69 @@ def both(fn):
     return method(function(fn))
 
 
+_NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
+_LEFT_OUT = object()
+_WITH_NUMPY_NAMES = """
+def {name}({params}):
+    if {given}:
+        {renamed}
+    {need}
+    return fn({passed})
+"""
+
+
+def numpy_names(fn):
+    """``fn``, whose parameters ``dim`` and ``keepdim`` may be given as ``axis=`` and ``keepdims=`` too, as PyTorch
+    allows. A function is left as it is where it has neither, or has ``axis`` itself (what every training step runs: the
+    names cost it less so), or takes a parameter without default after ``dim``; and so are views."""
+    if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "node"):
+        return fn
+    params = inspect.signature(fn).parameters.values()
+    names = [p.name for p in params if p.name in _NUMPY_NAMES]
+    if not names or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name == "axis" for p in params):
+        return fn
+    plain = [p for p in params if p.kind is p.POSITIONAL_OR_KEYWORD]
+    first = [p.name for p in plain].index("dim") if "dim" in [p.name for p in plain] else len(plain)
+    if any(p.default is p.empty for p in plain[first + 1:]):
+        return fn
+    defaults = {p.name: _LEFT_OUT if p.name == "dim" and p.default is p.empty else p.default for p in params}
+    shown = [p.name if defaults[p.name] is p.empty else f"{p.name}=defaults['{p.name}']" for p in plain]
+    only = [f"{p.name}=defaults['{p.name}']" for p in params if p.kind is p.KEYWORD_ONLY]
+    only += [f"{_NUMPY_NAMES[n]}=LEFT_OUT" for n in names]
+    passed = [p.name if p in plain else f"{p.name}={p.name}" for p in params]
+    given = " or ".join(f"{_NUMPY_NAMES[n]} is not LEFT_OUT" for n in names)
+    renamed = "\n        ".join(f"{n} = either({fn.__name__!r}, {n!r}, {n}, defaults[{n!r}], {_NUMPY_NAMES[n]})"
+                                for n in names)
+    need = "pass"  # the error for a dim that is missing
+    if defaults.get("dim") is _LEFT_OUT:
+        need = f"if dim is LEFT_OUT: return fn({', '.join(p.name for p in plain[:first])})"
+    source = _WITH_NUMPY_NAMES.format(name=fn.__name__, params=", ".join([*shown, "*", *only]), given=given,
+                                      renamed=renamed, passed=", ".join(passed), need=need)
+    namespace = {"fn": fn, "defaults": defaults, "LEFT_OUT": _LEFT_OUT, "either": _either}
+    exec(code_of(source, f"<eager names of {fn.__name__}>"), namespace)
+    return functools.wraps(fn)(namespace[fn.__name__])
+
+
+def _either(op: str, name: str, given, default, other):
+    """A parameter's value, given under its own name or NumPy's."""
+    if other is _LEFT_OUT:
+        return given
+    if given is not default:
+        raise TypeError(f"{op}(): got values for '{name}' and for '{_NUMPY_NAMES[name]}', which are the same argument")
+    return other
+
+
+def dim_or_axis(op: str, dim, axis):
+    """A dimension, or dimensions, given under either name; TypeError for both."""
+    if axis is None:
+        return dim
+    return _either(op, "dim", None if dim == () else dim, None, axis)
+
+
 def composite(fn):
     """Publishes ``fn``, made of other operators, as function (with ``out``), method and in-place method."""
+
+    fn = numpy_names(fn)
 
     @functools.wraps(fn)
     def public(*args, out=None, **kwargs):

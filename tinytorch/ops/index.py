@@ -273,11 +273,11 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
     def kept(g, code, mode, *indices):
         return g if mode == ADD else putter("index_put", n)[0](g, code, number(0), REPLACE, *indices)
 
-    def put(g, values_shape, values_dtype, code, *indices):
-        return bring_back(reader("index", n)(g, code, *indices), values_shape, values_dtype)
+    def put(g, values_shape, values_dtype, values_device, code, *indices):
+        return bring_back(reader("index", n)(g, code, *indices), values_shape, values_dtype, values_device)
 
     return updating(name, input=with_parameters(kept, "g", "code", "mode", *names),
-                    values=with_parameters(put, "g", "values_shape", "values_dtype", "code", *names))(
+                    values=with_parameters(put, "g", "values_shape", "values_dtype", "values_device", "code", *names))(
         with_parameters(write, "h", "writer", "code", "values", "mode", *names))
 
 

@@ -59,11 +59,18 @@ _zero = Overwrite("zero_", "ZeroBackward0")
 
 @method
 def copy_(self, src, non_blocking=False):
-    """Writes ``src``, broadcast and cast, into this tensor. Follows ``torch.Tensor.copy_``. RuntimeError if its shape
-    does not broadcast to this one's."""
+    """Writes ``src``, broadcast and cast, into this tensor; ``non_blocking``: without waiting for a copy between a CUDA
+    device and page-locked memory. Follows ``torch.Tensor.copy_``. RuntimeError if its shape does not broadcast to this
+    one's."""
     if not isinstance(src, Tensor):
         src = operand(src, "copy_", "other")
-    return _copy(self, lib.tt_copy, src._h, source=src)
+    if not non_blocking:
+        return _copy(self, lib.tt_copy, src._h, source=src)
+    before = lib.tt_cuda_non_blocking(1)
+    try:
+        return _copy(self, lib.tt_copy, src._h, source=src)
+    finally:
+        lib.tt_cuda_non_blocking(before)
 
 
 @function

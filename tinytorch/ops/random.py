@@ -6,12 +6,12 @@ import operator
 
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
-from ..devices import made
+from ..devices import get_default_device, made, number_of
 from ..dtypes import ALL, float64
 from ..generator import (default_generator, get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
 from ..layouts import preserve_format
 from ..tensor import Tensor, wrap
-from .create import code_of, finish, into, size_argument, sizes
+from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
 from .declare import FUNCTIONS, both, function, method, primitive
 from .overwrite import Overwrite
@@ -29,19 +29,26 @@ _LIMITS = {0: (0, 1), 1: (0, 255), 2: (-128, 127), 3: (-(1 << 15), (1 << 15) - 1
            5: (-(1 << 63), (1 << 63) - 1)}
 
 
+def _own(generator, op: str, t: Tensor):
+    """The C side of ``generator``, or of the default one of the tensor's device."""
+    return pointer(generator, op, t._h.storage.device)
+
+
 def _check_floating(code: int, op: str) -> None:
     if code < 6:
         raise NotImplementedError(f"{op}: random numbers of this kind are not implemented for {ALL[code]!r}: a "
                                   "floating dtype is needed")
 
 
-def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=False) -> Tensor:
+def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=False,
+          pin_memory=False) -> Tensor:
     """A new tensor on the descriptor ``h``, filled."""
     t = finish(h, op)
     if kind != _MASK:
         _check_floating(h.dtype, op)
-    if lib.tt_random(h, kind, pointer(generator, op), a, b) < 0:
+    if lib.tt_random(h, kind, _own(generator, op, t), a, b) < 0:
         raise error(op)
+    t = pinned(t, op) if pin_memory else t
     return make_leaf(t) if requires_grad else t
 
 
@@ -55,7 +62,7 @@ def _fresh(op: str, kind: int, a: float, b: float, what: str):
             into(out, shape, op)
             return out.uniform_(generator=generator) if kind == _UNIFORM else out.normal_(generator=generator)
         h = made(device, lib.tt_empty, code_of(dtype, op), len(shape), shape)
-        return _draw(h, kind, op, generator, a, b, requires_grad)
+        return _draw(h, kind, op, generator, a, b, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"A tensor of shape ``size`` of {what}. RuntimeError for integer dtypes. Follows ``torch.{op}``."
@@ -69,7 +76,8 @@ randn = _fresh("randn", _NORMAL, 0.0, 1.0, "normal numbers of mean 0 and varianc
 def _fresh_like(op: str, kind: int, a: float, b: float, what: str):
     def create(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=preserve_format, generator=None):
-        return _draw(empty_handle(input, dtype, memory_format, device, op), kind, op, generator, a, b, requires_grad)
+        h = empty_handle(input, dtype, memory_format, device, op)
+        return _draw(h, kind, op, generator, a, b, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"A tensor like ``input`` of {what}. Follows ``torch.{op}``."
@@ -98,10 +106,11 @@ def _range(op: str, code: int, low: int, high: int) -> int:
     return high - low & (1 << 64) - 1
 
 
-def _integers(h, op: str, generator, low: int, count: int, requires_grad) -> Tensor:
+def _integers(h, op: str, generator, low: int, count: int, requires_grad, pin_memory) -> Tensor:
     t = finish(h, op)
-    if lib.tt_random_integers(h, pointer(generator, op), low, count) < 0:
+    if lib.tt_random_integers(h, _own(generator, op, t), low, count) < 0:
         raise error(op)
+    t = pinned(t, op) if pin_memory else t
     return make_leaf(t) if requires_grad else t
 
 
@@ -134,7 +143,7 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     code = 5 if dtype is None else dtype_code(dtype, "randint")
     count = _range("randint", code, low, high)
     h = made(device, lib.tt_empty, code, len(shape), shape)
-    return _integers(h, "randint", generator, low, count, requires_grad)
+    return _integers(h, "randint", generator, low, count, requires_grad, pin_memory)
 
 
 @function
@@ -145,7 +154,7 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
     low, high = _bounds("randint_like", 0 if low is None else low, high)
     h = empty_handle(input, dtype, memory_format, device, "randint_like")
     count = _range("randint_like", input._h.dtype if dtype is None else dtype.code, low, high)
-    return _integers(h, "randint_like", generator, low, count, requires_grad)
+    return _integers(h, "randint_like", generator, low, count, requires_grad, pin_memory)
 
 
 @function
@@ -155,7 +164,8 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     code = 5 if dtype is None else dtype_code(dtype, "randperm")
     if code < 5 and n - 1 > _LIMITS[code][1] or code > 5 and n > 1 << _DIGITS[code]:
         raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
-    order = finish(made(device, lib.tt_randperm, code, n, pointer(generator, "randperm")), "randperm")
+    g = pointer(generator, "randperm", number_of(get_default_device() if device is None else device))
+    order = finish(made(device, lib.tt_randperm, code, n, g), "randperm", pin_memory=pin_memory)
     if out is not None:
         return into(out, order.shape, "randperm").copy_(order)
     return order.requires_grad_() if requires_grad else order
@@ -172,7 +182,7 @@ _writers = {name: Overwrite(name + "_", title) for name, title in (
 def _fill(self, name: str, generator, a: float, b: float) -> Tensor:
     if name != "geometric":
         _check_floating(self._h.dtype, name + "_")
-    return _writers[name](self, lib.tt_random, _KINDS[name], pointer(generator, name + "_"), a, b)
+    return _writers[name](self, lib.tt_random, _KINDS[name], _own(generator, name + "_", self), a, b)
 
 
 @method
@@ -241,7 +251,7 @@ def random_(self, from_=None, to=None, *, generator=None, **named):
         from_, to = 0, from_
     low, high = (0, most + 1) if to is None else _bounds("random_", 0 if from_ is None else from_, to)
     count = _range("random_", code, low, high)
-    return _writers["random"](self, lib.tt_random_integers, pointer(generator, "random_"), low, count)
+    return _writers["random"](self, lib.tt_random_integers, _own(generator, "random_", self), low, count)
 
 
 def _probability(p, op: str) -> float:
@@ -254,7 +264,7 @@ def _probability(p, op: str) -> float:
 def bernoulli_(self, p=0.5, *, generator=None):
     """1 with probability ``p``, a number or a tensor of probabilities, else 0; in place. Follows
     ``torch.Tensor.bernoulli_``."""
-    g = pointer(generator, "bernoulli_")
+    g = _own(generator, "bernoulli_", self)
     if not isinstance(p, Tensor):
         return _writers["bernoulli"](self, lib.tt_random, _MASK, g, _probability(p, "bernoulli_"), 1.0)
     chances = p.detach().expand(self.shape).to(float64).contiguous()
@@ -281,7 +291,7 @@ def _bernoulli(input, g):
 def bernoulli(input, p=None, *, generator=None, out=None):
     """1 with the probability that stands in ``input``, else 0, in its dtype; with ``p``, that probability for all.
     RuntimeError outside of [0, 1]. Follows ``torch.bernoulli``."""
-    g = pointer(generator, "bernoulli")
+    g = _own(generator, "bernoulli", input)
     if p is not None:
         made = _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "bernoulli", generator,
                      _probability(p, "bernoulli"), 1.0)
@@ -317,13 +327,13 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         if out is not None:
             return into(out, shape, "normal").normal_(mean, std, generator=generator)
         h = made(device, lib.tt_empty, code_of(dtype, "normal"), len(shape), shape)
-        return _draw(h, _NORMAL, "normal", generator, mean, std, requires_grad)
+        return _draw(h, _NORMAL, "normal", generator, mean, std, requires_grad, pin_memory)
     for x in (mean, std):
         if isinstance(x, Tensor) and x._h.dtype < 6:
             raise NotImplementedError(f"normal: mean and std must be floating, got {x.dtype!r}")
     if isinstance(std, Tensor) and bool(std.detach().lt(0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
-    drawn = _normal(mean, std, pointer(generator, "normal"))
+    drawn = _normal(mean, std, _own(generator, "normal", mean if isinstance(mean, Tensor) else std))
     return drawn if out is None else into(out, drawn.shape, "normal").copy_(drawn)
 
 
@@ -334,8 +344,8 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     if input._h.dtype < 6:
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype!r}")
     weights = input.detach().to(float64).contiguous()
-    drawn = finish(lib.tt_multinomial(weights._h, num_samples, replacement, pointer(generator, "multinomial")),
-                   "multinomial")
+    g = _own(generator, "multinomial", input)
+    drawn = finish(lib.tt_multinomial(weights._h, num_samples, replacement, g), "multinomial")
     return drawn if out is None else into(out, drawn.shape, "multinomial").copy_(drawn)
 
 

@@ -12,7 +12,7 @@ from ..backends.cpu import check, error, ffi, lib
 from ..devices import made
 from ..dtypes import ALL, Size, get_default_dtype
 from ..tensor import Tensor, new, wrap
-from .create import code_of, finish, into, placed, sizes, tensor
+from .create import code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import FUNCTIONS, function, scalar_kind
 from .values import dtype_code, pack
 
@@ -26,9 +26,9 @@ def _numbers(op: str, *values):
         raise TypeError(f"{op}(): every bound must be a number, not {exc}") from None
 
 
-def _deliver(h, op: str, out, requires_grad) -> Tensor:
+def _deliver(h, op: str, out, requires_grad, pin_memory=False) -> Tensor:
     """The new tensor, or its values in ``out``."""
-    fresh = finish(h, op)
+    fresh = finish(h, op, pin_memory=pin_memory)
     if out is not None:
         return into(out, fresh.shape, op).copy_(fresh)
     return fresh.requires_grad_() if requires_grad else fresh
@@ -62,7 +62,7 @@ def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device
     else:
         n = math.ceil((end - start) / step)
         h = made(device, lib.tt_arange, code, n, start, step, 0, 0)
-    return _deliver(h, "arange", out, requires_grad)
+    return _deliver(h, "arange", out, requires_grad, pin_memory)
 
 
 @function
@@ -98,7 +98,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
     """``steps`` numbers at equal distances from ``start`` to ``end``. Follows ``torch.linspace``."""
     start, end, steps = _steps("linspace", start, end, steps)
     h = made(device, lib.tt_linspace, code_of(dtype, "linspace"), steps, start, end)
-    return _deliver(h, "linspace", out, requires_grad)
+    return _deliver(h, "linspace", out, requires_grad, pin_memory)
 
 
 @function
@@ -107,7 +107,7 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
     """``base`` to the powers ``linspace(start, end, steps)``. Follows ``torch.logspace``."""
     start, end, steps = _steps("logspace", start, end, steps)
     h = made(device, lib.tt_logspace, code_of(dtype, "logspace"), steps, start, end, base)
-    return _deliver(h, "logspace", out, requires_grad)
+    return _deliver(h, "logspace", out, requires_grad, pin_memory)
 
 
 @function
@@ -123,13 +123,15 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
         check(lib.tt_fill(diagonal._h, 1, 0.0, 1), "eye")
     if out is not None:
         return into(out, ones.shape, "eye").copy_(ones)
+    ones = pinned(ones, "eye") if pin_memory else ones
     return ones.requires_grad_() if requires_grad else ones
 
 
 @function
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
     """A 0-d tensor of a number, in the default dtype. Follows ``torch.scalar_tensor``."""
-    return tensor(s, dtype=get_default_dtype() if dtype is None else dtype, device=device, requires_grad=requires_grad)
+    return tensor(s, dtype=get_default_dtype() if dtype is None else dtype, device=device,
+                  requires_grad=requires_grad, pin_memory=pin_memory)
 
 
 def _triangle(op: str, row, col, offset, dtype, device) -> Tensor:

@@ -14,9 +14,10 @@ from ..autograd.node import count as tick
 from ..autograd.node import link, node_class, saved_versions
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
+from ..devices import made
 from ..dtypes import ALL
 from ..tensor import Tensor, new, wrap
-from .declare import both, deliver, method, primitive
+from .declare import both, deliver, dim_or_axis, method, primitive
 from .join import cat
 from .pointwise import maximum, minimum
 
@@ -24,8 +25,11 @@ unpack = ffi.unpack
 _FLOATS = 6  # the first floating dtype's code
 
 
-def reduced(op: str, input: Tensor, dim) -> tuple[int, int]:
-    """``dim`` (None, a number or a sequence of them) as the C side's ``how`` and ``dims``."""
+def reduced(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
+    """``dim`` (None, a number or a sequence of them), or ``axis``, its name in NumPy, as the C side's ``how`` and
+    ``dims``."""
+    if axis is not None:
+        dim = dim_or_axis(op, dim, axis)
     if dim is None:
         return 0, 0
     if type(dim) is int:
@@ -139,28 +143,28 @@ _nansum = reduction("nansum", lambda g, input, how, dims, keepdim: in_dtype(
 
 
 @both
-def sum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The sum over all dimensions or those of ``dim``; integers and bools give int64. The elements are cast to
     ``dtype`` first, if given. Follows ``torch.sum``."""
-    if dim is None and dtype is None and out is None:
-        return _sum(input, 0, 0, keepdim, -1)
-    how, dims = reduced("sum", input, dim)
-    return deliver("sum", _sum(input, how, dims, keepdim, -1 if dtype is None else dtype.code), out)
+    if dim is None and dtype is None and out is None and axis is None:
+        return _sum(input, 0, 0, keepdim or keepdims, -1)
+    how, dims = reduced("sum", input, dim, axis)
+    return deliver("sum", _sum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 @both
-def mean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The mean over all dimensions or those of ``dim``; RuntimeError for integers without a floating ``dtype``.
     Follows ``torch.mean``."""
-    how, dims = reduced("mean", input, dim)
-    return deliver("mean", _mean(input, how, dims, keepdim, -1 if dtype is None else dtype.code), out)
+    how, dims = reduced("mean", input, dim, axis)
+    return deliver("mean", _mean(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 @both
-def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """``sum`` that takes NaN as 0. Follows ``torch.nansum``."""
-    how, dims = reduced("nansum", input, dim)
-    return deliver("nansum", _nansum(input, how, dims, keepdim, -1 if dtype is None else dtype.code), out)
+    how, dims = reduced("nansum", input, dim, axis)
+    return deliver("nansum", _nansum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 @both
@@ -214,7 +218,7 @@ def shifted(x, dim, at_end, value):
     """``x`` with ``value`` put before its elements along ``dim``, or after them."""
     shape = list(x.shape)
     shape[dim] = 1
-    one = wrap(lib.tt_full(x._h.dtype, len(shape), shape, 2, value, 0))
+    one = wrap(made(x.device, lib.tt_full, x._h.dtype, len(shape), shape, 2, value, 0))
     return cat([x, one] if at_end else [one, x], dim)
 
 
@@ -222,13 +226,13 @@ _prod = reduction("prod", _prod_formula)
 
 
 @both
-def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The product of all elements, or over dimension ``dim``; integers and bools give int64. The derivative is exact
     where factors are zero. Follows ``torch.prod``."""
     if dim is not None and not hasattr(dim, "__index__"):
         raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
-    how, dims = reduced("prod", input, dim)
-    return deliver("prod", _prod(input, how, dims, keepdim, -1 if dtype is None else dtype.code), out)
+    how, dims = reduced("prod", input, dim, axis)
+    return deliver("prod", _prod(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 # Extremes. amax, amin, and max and min of everything, share the gradient among equal elements.
@@ -249,19 +253,19 @@ _min = reduction("min", shared)
 
 
 @both
-def amax(input, dim=(), keepdim=False, *, out=None):
+def amax(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
     """The largest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
     ``torch.amax``."""
-    how, dims = reduced("amax", input, dim)
-    return deliver("amax", _amax(input, how, dims, keepdim, -1), out)
+    how, dims = reduced("amax", input, dim, axis)
+    return deliver("amax", _amax(input, how, dims, keepdim or keepdims, -1), out)
 
 
 @both
-def amin(input, dim=(), keepdim=False, *, out=None):
+def amin(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
     """The smallest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
     ``torch.amin``."""
-    how, dims = reduced("amin", input, dim)
-    return deliver("amin", _amin(input, how, dims, keepdim, -1), out)
+    how, dims = reduced("amin", input, dim, axis)
+    return deliver("amin", _amin(input, how, dims, keepdim or keepdims, -1), out)
 
 
 @both
@@ -280,7 +284,8 @@ def put_back(g, shape, indices, dim, keepdim=True):
         return g.reshape(())
     if not keepdim:
         g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
-    return wrap(lib.tt_full(g._h.dtype, len(shape), shape, 2, 0.0, 0)).scatter_add(dim, indices, g)
+    zeros = wrap(made(g.device, lib.tt_full, g._h.dtype, len(shape), shape, 2, 0.0, 0))
+    return zeros.scatter_add(dim, indices, g)
 
 
 def selection(title: str):
@@ -297,7 +302,8 @@ def selection(title: str):
 def _extreme(name: str, largest: int, of_all, of_two, result):
     select = selection(name)
 
-    def extreme(input, dim=None, keepdim=False, *, other=None, out=None):
+    def extreme(input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keepdims=False):
+        dim, keepdim = dim_or_axis(name, dim, axis), keepdim or keepdims
         if other is not None or isinstance(dim, Tensor):
             return of_two(input, dim if other is None else other, out=out)
         if dim is None:
@@ -324,17 +330,19 @@ min = _extreme("min", 0, _min, minimum, return_types.min)
 
 
 @both
-def argmax(input, dim=None, keepdim=False):
+def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     """The first index of the largest element, in the flattened tensor or along ``dim``; int64. Follows
     ``torch.argmax``."""
-    return wrap(lib.tt_reduce_index(1, fresh(input), *reduced("argmax", input, dim), keepdim, ffi.NULL))
+    how, dims = reduced("argmax", input, dim, axis)
+    return wrap(lib.tt_reduce_index(1, fresh(input), how, dims, keepdim or keepdims, ffi.NULL))
 
 
 @both
-def argmin(input, dim=None, keepdim=False):
+def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     """The first index of the smallest element, in the flattened tensor or along ``dim``; int64. Follows
     ``torch.argmin``."""
-    return wrap(lib.tt_reduce_index(0, fresh(input), *reduced("argmin", input, dim), keepdim, ffi.NULL))
+    how, dims = reduced("argmin", input, dim, axis)
+    return wrap(lib.tt_reduce_index(0, fresh(input), how, dims, keepdim or keepdims, ffi.NULL))
 
 
 # Truth.
@@ -345,19 +353,19 @@ _count_nonzero = reduction("count_nonzero")
 
 
 @both
-def any(input, dim=None, keepdim=False, *, out=None):
+def any(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
     """Is any element nonzero? Over all dimensions or those of ``dim``; bool (uint8 for uint8). Follows
     ``torch.any``."""
-    how, dims = (2, 0) if dim == () else reduced("any", input, dim)
-    return deliver("any", _any(input, how, dims, keepdim, -1), out)
+    how, dims = (2, 0) if dim == () and axis is None else reduced("any", input, dim, axis)
+    return deliver("any", _any(input, how, dims, keepdim or keepdims, -1), out)
 
 
 @both
-def all(input, dim=None, keepdim=False, *, out=None):
+def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
     """Are all elements nonzero? Over all dimensions or those of ``dim``; bool (uint8 for uint8). Follows
     ``torch.all``."""
-    how, dims = (2, 0) if dim == () else reduced("all", input, dim)
-    return deliver("all", _all(input, how, dims, keepdim, -1), out)
+    how, dims = (2, 0) if dim == () and axis is None else reduced("all", input, dim, axis)
+    return deliver("all", _all(input, how, dims, keepdim or keepdims, -1), out)
 
 
 @both

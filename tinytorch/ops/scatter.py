@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import check, error, lib
+from ..devices import made
 from ..dtypes import iinfo
 from ..tensor import Tensor, wrap
 from .declare import both, deliver, number, primitive
@@ -221,8 +222,9 @@ def _reduced(op, input, dim, index, src, reduce, include_self):
     total = _scatter_add(start, dim, index, src)
     if reduce == "sum":
         return total
-    ones = wrap(lib.tt_full(input._h.dtype, index._h.ndim, list(index.shape), 1, 0.0, 1))
-    base = wrap(lib.tt_full(input._h.dtype, input._h.ndim, list(input.shape), 1, 0.0, int(include_self)))
+    ones = wrap(made(input.device, lib.tt_full, input._h.dtype, index._h.ndim, list(index.shape), 1, 0.0, 1))
+    base = wrap(made(input.device, lib.tt_full, input._h.dtype, input._h.ndim, list(input.shape), 1, 0.0,
+                     int(include_self)))
     counts = _scatter_add(base, dim, index, ones)
     if not include_self:
         counts = counts.masked_fill(counts == 0, 1)

@@ -9,6 +9,7 @@ import math
 
 from .. import return_types
 from ..backends.cpu import ffi, lib
+from ..devices import made
 from ..tensor import wrap
 from .declare import both, deliver, primitive
 from .reduce import fresh, selection, shared
@@ -83,7 +84,7 @@ _mode = _pick("mode", _MODE, return_types.mode)
 @primitive(name="median", title="MedianBackward0", input=lambda g, input, out: shared(g, input, out, 0, 0, False))
 def _middle_of_all(input, what):
     if not input._h.numel:
-        return wrap(lib.tt_full(input._h.dtype, 0, ffi.NULL, 2, math.nan, 0))  # an integer of NaN, as in PyTorch
+        return wrap(made(input.device, lib.tt_full, input._h.dtype, 0, ffi.NULL, 2, math.nan, 0))  # an integer of NaN, as in PyTorch
     flat = input.detach().reshape((-1,))
     indices = ffi.new("tt_array **")
     values = wrap(lib.tt_pick(what, flat._h, 0, 0, False, indices))

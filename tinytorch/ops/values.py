@@ -64,7 +64,7 @@ def share_numpy(a: np.ndarray, code: int | None = None):
         code = numpy_code(a.dtype)
     flags = a.flags
     if flags.c_contiguous and flags.aligned:
-        memory, reach, strides = ffi.from_buffer(a), a.nbytes, _row_major(a.shape)
+        memory, reach, strides = ffi.from_buffer(a), a.nbytes, row_major(a.shape)
     else:
         memory, reach, strides = _strided_memory(a)
     owner = keep(a)
@@ -75,7 +75,8 @@ def share_numpy(a: np.ndarray, code: int | None = None):
     return h
 
 
-def _row_major(shape) -> list[int]:
+def row_major(shape) -> list[int]:
+    """The strides of elements without gaps, the last dimension innermost."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(step)

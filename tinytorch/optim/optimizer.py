@@ -14,6 +14,7 @@ from ..autograd.modes import enable_grad, no_grad
 from ..autograd.node import Handle, count, last_write
 from ..autograd.views import writer_number
 from ..backends.cpu import error, ffi, lib
+from ..devices import CPU
 from ..dtypes import float32, float64, get_default_dtype
 from ..tensor import Tensor, wrap
 
@@ -232,14 +233,15 @@ def _with_hooks(step):
 
 
 def _adopted(value, p: Tensor, name: str):
-    """A loaded value of the state of ``p``: tensors are copied, and all but step counts take the dtype of ``p``."""
+    """A loaded value of the state of ``p``: tensors are copied. Step counts go to the CPU, all else to the device of ``p``,
+    in its dtype."""
     if not isinstance(value, Tensor):
         return deepcopy(value)
     value = value.detach()
     with no_grad():
-        if name != "step" and p.is_floating_point() and value.dtype is not p.dtype:
-            return value.to(p.dtype)
-        return value.clone()
+        if name == "step":
+            return value.to(CPU, copy=True)
+        return value.to(p.device, p.dtype if p.is_floating_point() else value.dtype, copy=True)
 
 
 def zeros_for(p: Tensor) -> Tensor:
@@ -262,7 +264,7 @@ def empty_for(p: Tensor) -> Tensor:
 
 
 def step_count(start: float = 0.0) -> Tensor:
-    """A count of steps: 0-d, floating."""
+    """A count of steps: 0-d, floating, on the CPU wherever the parameters are."""
     dtype = float64 if get_default_dtype() is float64 else float32
     return wrap(lib.tt_full(dtype.code, 0, NULL, 2, float(start), 0))
 

@@ -5,6 +5,7 @@
 #include "../nn.h"
 #include "../reduce.h"
 #include "../../scalar/arith.h"
+#include <string.h>
 
 #define LANES TT_LANES
 _Static_assert(LANES == 32, "the lanes are joined in five steps");
@@ -102,13 +103,35 @@ _Static_assert(LANES == 32, "the lanes are joined in five steps");
             s[c] += tt_exp_##T(x[c] - top[c]);                                                    \
         }                                                                                         \
     }                                                                                             \
-    static void softmax_columns_##T(void *to, const void *from, int64_t n, int64_t inner, int64_t m, bool log) { \
+    /* Sums down columns: of TT_NN_CHUNK rows one after another, then a binary tree over those. */\
+    typedef struct { int waiting; C sums[48][TT_NN_COLUMNS]; } chunks_##T;                        \
+    static void chunk_##T(chunks_##T *t, C *s, int64_t stop, int64_t m) {                         \
+        for (int64_t k = (stop - 1) / TT_NN_CHUNK; k & 1; k >>= 1) {                              \
+            const C *left = t->sums[--t->waiting];                                                \
+            for (int64_t c = 0; c < m; c++) s[c] = left[c] + s[c];                                \
+        }                                                                                         \
+        memcpy(t->sums[t->waiting++], s, sizeof(C) * (size_t)m);                                  \
+        memset(s, 0, sizeof(C) * (size_t)m);                                                      \
+    }                                                                                             \
+    static void all_chunks_##T(chunks_##T *t, C *s, int64_t m) {                                  \
+        memcpy(s, t->sums[--t->waiting], sizeof(C) * (size_t)m);                                  \
+        while (t->waiting) {                                                                      \
+            const C *left = t->sums[--t->waiting];                                                \
+            for (int64_t c = 0; c < m; c++) s[c] = left[c] + s[c];                                \
+        }                                                                                         \
+    }                                                                                             \
+    static void softmax_columns_##T(void *to, const void *from, int64_t n, int64_t inner, int64_t m, bool log) {\
         C *out = to, top[TT_NN_COLUMNS], s[TT_NN_COLUMNS];                                        \
         const C *x = from;                                                                        \
+        chunks_##T tree;                                                                          \
+        tree.waiting = 0;                                                                         \
         for (int64_t c = 0; c < m; c++) top[c] = -(C)__builtin_inff(), s[c] = 0;                  \
         for (int64_t i = 0; i < n; i++) top_row_##T(top, x + i * inner, m);                       \
-        for (int64_t i = 0; i < n; i++)                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                         \
             (log ? shift_row_##T : exp_row_##T)(out + i * inner, s, x + i * inner, top, m);       \
+            if (n > TT_NN_CHUNK && (i + 1 == n || (i + 1) % TT_NN_CHUNK == 0)) chunk_##T(&tree, s, i + 1, m);\
+        }                                                                                         \
+        if (tree.waiting) all_chunks_##T(&tree, s, m);                                            \
         for (int64_t c = 0; c < m; c++) s[c] = log ? tt_log_##T(s[c]) : 1 / s[c];                 \
         for (int64_t i = 0; i < n; i++) {                                                         \
             C *row = out + i * inner;                                                             \
@@ -132,10 +155,14 @@ _Static_assert(LANES == 32, "the lanes are joined in five steps");
     static void softmax_backward_columns_##T(void *to, const void *pg, const void *py, int64_t n, int64_t inner, \
                                              int64_t m, bool log) {                               \
         C s[TT_NN_COLUMNS] = {0};                                                                 \
+        chunks_##T tree;                                                                          \
+        tree.waiting = 0;                                                                         \
         for (int64_t i = 0; i < n; i++) {                                                         \
             const C *g = (const C *)pg + i * inner, *y = (const C *)py + i * inner;               \
             for (int64_t c = 0; c < m; c++) s[c] += log ? g[c] : g[c] * y[c];                     \
+            if (n > TT_NN_CHUNK && (i + 1 == n || (i + 1) % TT_NN_CHUNK == 0)) chunk_##T(&tree, s, i + 1, m);\
         }                                                                                         \
+        if (tree.waiting) all_chunks_##T(&tree, s, m);                                            \
         for (int64_t i = 0; i < n; i++) {                                                         \
             const C *g = (const C *)pg + i * inner, *y = (const C *)py + i * inner;               \
             C *out = (C *)to + i * inner;                                                         \

@@ -1,14 +1,13 @@
 /* The reducers of each dtype: Note [The tree of a reduction] in ../reduce.h. */
 #include "../simd.h"
 #include "../reduce.h"
-#include "../../scalar/arith.h"
+#include "../../scalar/reducers.h"
 
 _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
-#define HALVE(h, JOIN) for (int l = 0; l < h; l++) lane[l] = JOIN(lane[l], lane[l + h]);
+#define HALVE(h, name, X) for (int l = 0; l < h; l++) lane[l] = TT_JOIN_##name(X, lane[l], lane[l + h]);
 
-/* X: the dtype read; A: the accumulator's C type; MAP(x, p): an element's contribution; JOIN(a, b); NONE: what joined to
- * anything leaves it as it is, to the bit (so -0 and not 0 for sums), in lanes without elements. */
-#define REDUCER(name, X, A, MAP, JOIN, NONE)                                                              \
+/* X: the dtype read; A: the accumulator's C type. What a reducer does stands in ../../scalar/reducers.h. */
+#define REDUCER(name, X, A)                                                                         \
     static void name##_##X##_fold(void *acc, const void *x, int64_t n, const void *param) {         \
         const TT_C_##X *v = x;                                                                      \
         const A *p = param;                                                                         \
@@ -16,13 +15,15 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
         int64_t i = TT_LANES;                                                                       \
         (void)p;                                                                                    \
         if (n >= TT_LANES) {                                                                        \
-            for (int l = 0; l < TT_LANES; l++) lane[l] = MAP(v[l], p[0]);                           \
+            for (int l = 0; l < TT_LANES; l++) lane[l] = TT_MAP_##name(X, v[l], p[0]);              \
             for (; i + TT_LANES <= n; i += TT_LANES)                                                \
-                for (int l = 0; l < TT_LANES; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));    \
-            for (int l = 0; i + l < n; l++) lane[l] = JOIN(lane[l], MAP(v[i + l], p[0]));           \
+                for (int l = 0; l < TT_LANES; l++)                                                  \
+                    lane[l] = TT_JOIN_##name(X, lane[l], TT_MAP_##name(X, v[i + l], p[0]));         \
+            for (int l = 0; i + l < n; l++) lane[l] = TT_JOIN_##name(X, lane[l], TT_MAP_##name(X, v[i + l], p[0])); \
         } else                                                                                      \
-            for (int l = 0; l < TT_LANES; l++) lane[l] = l < n ? (A)MAP(v[l], p[0]) : (A)(NONE);    \
-        HALVE(16, JOIN) HALVE(8, JOIN) HALVE(4, JOIN) HALVE(2, JOIN) HALVE(1, JOIN)                 \
+            for (int l = 0; l < TT_LANES; l++)                                                      \
+                lane[l] = l < n ? (A)TT_MAP_##name(X, v[l], p[0]) : (A)TT_NONE_##name(X);           \
+        HALVE(16, name, X) HALVE(8, name, X) HALVE(4, name, X) HALVE(2, name, X) HALVE(1, name, X)  \
         *(A *)acc = lane[0];                                                                        \
     }                                                                                               \
     static void name##_##X##_first(void *acc, const void *x, int64_t n, const void *param) {        \
@@ -31,7 +32,7 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
         const A *p = param;                                                                         \
         (void)p;                                                                                    \
         TT_INDEPENDENT                                                                              \
-        for (int64_t i = 0; i < n; i++) a[i] = MAP(v[i], p[i]);                                     \
+        for (int64_t i = 0; i < n; i++) a[i] = TT_MAP_##name(X, v[i], p[i]);                        \
     }                                                                                               \
     static void name##_##X##_next(void *acc, const void *x, int64_t n, const void *param) {         \
         A *a = acc;                                                                                 \
@@ -39,7 +40,7 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
         const A *p = param;                                                                         \
         (void)p;                                                                                    \
         TT_INDEPENDENT                                                                              \
-        for (int64_t i = 0; i < n; i++) a[i] = JOIN(a[i], MAP(v[i], p[i]));                         \
+        for (int64_t i = 0; i < n; i++) a[i] = TT_JOIN_##name(X, a[i], TT_MAP_##name(X, v[i], p[i])); \
     }                                                                                               \
     static void name##_##X##_rows(void *acc, const char *x, int64_t step, int64_t n, int64_t w) {   \
         const A *p = NULL;                                                                          \
@@ -54,8 +55,12 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
                     const TT_C_##X *a = (const void *)row, *b = (const void *)(row + next);         \
                     const TT_C_##X *c = (const void *)(row + 2 * next), *d = (const void *)(row + 3 * next); \
                     TT_INDEPENDENT                                                                  \
-                    for (int64_t k = 0; k < w; k++)                                                 \
-                        to[k] = JOIN(JOIN(JOIN(JOIN(to[k], MAP(a[k], p[0])), MAP(b[k], p[0])), MAP(c[k], p[0])), MAP(d[k], p[0])); \
+                    for (int64_t k = 0; k < w; k++) {                                               \
+                        A t = TT_JOIN_##name(X, to[k], TT_MAP_##name(X, a[k], p[0]));               \
+                        t = TT_JOIN_##name(X, t, TT_MAP_##name(X, b[k], p[0]));                     \
+                        t = TT_JOIN_##name(X, t, TT_MAP_##name(X, c[k], p[0]));                     \
+                        to[k] = TT_JOIN_##name(X, t, TT_MAP_##name(X, d[k], p[0]));                 \
+                    }                                                                               \
                 } else                                                                              \
                     for (int64_t k = r; k < n; k += TT_LANES) name##_##X##_next(to, x + k * step, w, NULL); \
             }                                                                                       \
@@ -64,61 +69,24 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
         A *a = acc;                                                                                 \
         const A *b = other;                                                                         \
         TT_INDEPENDENT                                                                              \
-        for (int64_t i = 0; i < n; i++) a[i] = JOIN(a[i], b[i]);                                    \
+        for (int64_t i = 0; i < n; i++) a[i] = TT_JOIN_##name(X, a[i], b[i]);                       \
     }
 
-#define ITSELF(x, p) (x)
-#define AS_LONG(x, p) ((int64_t)(x))
-#define PLUS(a, b) ((a) + (b))
-#define TIMES(a, b) ((a) * (b))
-#define PLUS_I64(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b))) /* overflow wraps */
-#define TIMES_I64(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
-/* NaN wins; of equal ones the second. */
-#define LARGER(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
-#define SMALLER(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
-#define LOWEST_b8 0
-#define HIGHEST_b8 1
-#define LOWEST_u8 0
-#define HIGHEST_u8 UINT8_MAX
-#define LOWEST_i8 INT8_MIN
-#define HIGHEST_i8 INT8_MAX
-#define LOWEST_i16 INT16_MIN
-#define HIGHEST_i16 INT16_MAX
-#define LOWEST_i32 INT32_MIN
-#define HIGHEST_i32 INT32_MAX
-#define LOWEST_i64 INT64_MIN
-#define HIGHEST_i64 INT64_MAX
-#define LOWEST_f32 -__builtin_inff()
-#define HIGHEST_f32 __builtin_inff()
-#define LOWEST_f64 -__builtin_inf()
-#define HIGHEST_f64 __builtin_inf()
-#define OR_ZERO(x, p) ((x) == (x) ? (x) : 0)
-#define SQUARE(x, p) ((x) * (x))
-#define IS_NONZERO_f32(x, p) ((x) != 0 ? 1.0f : 0.0f)
-#define IS_NONZERO_f64(x, p) ((x) != 0 ? 1.0 : 0.0)
-#define DEVIATION(x, p) (((x) - (p)) * ((x) - (p)))
-#define ABS_f32(x, p) tt_abs_f32(x)
-#define ABS_f64(x, p) tt_abs_f64(x)
-#define EXP_f32(x, p) tt_exp_f32((x) - (p))
-#define EXP_f64(x, p) tt_exp_f64((x) - (p))
-
 #define FLOATING(X, A)                                                                              \
-    REDUCER(sum, X, A, ITSELF, PLUS, -0.0) REDUCER(prod, X, A, ITSELF, TIMES, 1)                    \
-    REDUCER(nansum, X, A, OR_ZERO, PLUS, -0.0) REDUCER(abssum, X, A, ABS_##X, PLUS, -0.0)           \
-    REDUCER(sqsum, X, A, SQUARE, PLUS, -0.0) REDUCER(maxabs, X, A, ABS_##X, LARGER, LOWEST_##X)     \
-    REDUCER(minabs, X, A, ABS_##X, SMALLER, HIGHEST_##X) REDUCER(nonzero, X, A, IS_NONZERO_##X, PLUS, -0.0) \
-    REDUCER(devsq, X, A, DEVIATION, PLUS, -0.0) REDUCER(expsum, X, A, EXP_##X, PLUS, -0.0)
+    REDUCER(sum, X, A) REDUCER(prod, X, A) REDUCER(nansum, X, A) REDUCER(abssum, X, A)              \
+    REDUCER(sqsum, X, A) REDUCER(maxabs, X, A) REDUCER(minabs, X, A) REDUCER(nonzero, X, A)         \
+    REDUCER(devsq, X, A) REDUCER(expsum, X, A)
 FLOATING(f32, float)
 FLOATING(f64, double)
-REDUCER(sum, i64, int64_t, ITSELF, PLUS_I64, 0)
-REDUCER(prod, i64, int64_t, ITSELF, TIMES_I64, 1)
-REDUCER(count, b8, int64_t, AS_LONG, PLUS_I64, 0)
+REDUCER(sum, i64, int64_t)
+REDUCER(prod, i64, int64_t)
+REDUCER(count, b8, int64_t)
 
 #define SAME(a, b) ((a) == (b))
 #define SAME_OR_NAN(a, b) (((a) == (b)) | (((a) != (a)) & ((b) != (b))))
 #define EXTREMES(X, EQUAL)                                                                          \
-    REDUCER(max, X, TT_C_##X, ITSELF, LARGER, LOWEST_##X)                                           \
-    REDUCER(min, X, TT_C_##X, ITSELF, SMALLER, HIGHEST_##X)                                         \
+    REDUCER(max, X, TT_C_##X)                                                                       \
+    REDUCER(min, X, TT_C_##X)                                                                       \
     static int64_t find_##X(const void *x, int64_t n, const void *value) {                          \
         const TT_C_##X *v = x, wanted = *(const TT_C_##X *)value;                                   \
         int64_t i = 0;                                                                              \

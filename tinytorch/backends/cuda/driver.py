@@ -1,100 +1,259 @@
-"""What tinytorch asks of CUDA's driver, through PyCUDA: contexts, memory, modules, launches, copies. Another object of
-this interface can take its place (tests have one that needs no GPU)."""
+"""What tinytorch asks of CUDA's driver, through PyCUDA: contexts, memory, modules, launches, copies, streams. Another
+object of this interface can take its place (tests have one that needs no GPU).
+
+A stream is PyCUDA's object, None the default stream; an event is a handle of the driver's (see libcuda).
+"""
 
 from __future__ import annotations
 
-import atexit
-from _thread import get_ident
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
 
 from ..cpu import ffi
-from . import nvrtc
-from .source import kernels_folder
+from . import cublas, kernels, libcuda
+from .libcuda import check
+
+NON_BLOCKING = 1  # of streams: they do not wait for the default one, nor it for them
+
+
+class _Thread(threading.local):
+    """What a thread has made current."""
+
+    device = -1
 
 
 class PyCuda:
-    """The driver of this machine. ImportError without PyCUDA, RuntimeError without a driver."""
+    """The driver of this machine. RuntimeError without PyCUDA or without a driver."""
 
     def __init__(self):
         try:
             import pycuda.driver as cuda  # an optional package
-        except ImportError as exc:
+        except ModuleNotFoundError as exc:
             raise RuntimeError(f"CUDA tensors need PyCUDA ({exc}): pip install 'tinytorch[cuda]'") from None
+        except ImportError as exc:
+            raise RuntimeError(f"PyCUDA cannot be loaded ({exc}): CUDA tensors need an NVIDIA GPU and its "
+                               "driver") from None
         try:
             cuda.init()
+            self.count = cuda.Device.count()
         except cuda.Error as exc:
-            raise RuntimeError(f"no NVIDIA driver works here: {exc}") from None
+            raise RuntimeError(f"no NVIDIA driver works here ({exc}): CUDA tensors need an NVIDIA GPU and its "
+                               "driver") from None
         self.cuda = cuda
-        self.count = cuda.Device.count()
-        self._contexts = {}  # by device: the primary context, shared with other libraries of this process
-        self._segments = {}  # by device and address: what PyCUDA allocated
-        self._mapped = {}    # by device: memory that both sides see
-        self._current = {}   # by thread: the device whose context is current
-        atexit.register(self._leave)
+        self.library = libcuda.library()
+        self.failures = (cuda.Error,)  # what becomes a RuntimeError
+        self._contexts = {}  # by device: PyCUDA's object and the driver's handle of the primary context
+        self._lock = threading.Lock()
+        self._thread = _Thread()
+        self._pid = os.getpid()
 
-    def _leave(self) -> None:
-        """At exit: PyCUDA wants its stack of contexts empty."""
-        if self._current.pop(get_ident(), None) is not None:
-            self.cuda.Context.pop()
+    # Contexts.
 
     def open(self, device: int) -> None:
-        """Makes the device's primary context the thread's."""
-        context = self._contexts.get(device)
-        if context is None:
-            context = self._contexts[device] = self.cuda.Device(device).retain_primary_context()
-        if self._current.get(get_ident()) != device:
-            if get_ident() in self._current:
-                self.cuda.Context.pop()
-            context.push()
-            self._current[get_ident()] = device
+        """Makes the device's primary context, which other libraries of this process share, the thread's."""
+        if self._thread.device == device and (self.count == 1 or self._is_current(device)):
+            return
+        check(self.library.cuCtxSetCurrent(self._context(device)[1]), f"making cuda:{device} current")
+        self._thread.device = device
+
+    def _is_current(self, device: int) -> bool:
+        """Where there are several devices, another library may have changed what is current."""
+        return libcuda.made(self.library.cuCtxGetCurrent, "looking for the context") == self._contexts[device][1]
+
+    def _context(self, device: int):
+        found = self._contexts.get(device)
+        if found is None:
+            if self._pid != os.getpid():
+                raise RuntimeError("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, "
+                                   "you must use the 'spawn' start method")
+            with self._lock:
+                if device not in self._contexts:
+                    context = self.cuda.Device(device).retain_primary_context()
+                    context.push()
+                    try:
+                        handle = libcuda.made(self.library.cuCtxGetCurrent, "opening the device")
+                    finally:
+                        self.cuda.Context.pop()
+                    self._contexts[device] = context, handle
+            found = self._contexts[device]
+        return found
+
+    @contextlib.contextmanager
+    def _entered(self, device: int) -> Iterator[None]:
+        """PyCUDA's objects are made and unmade while the context is on its own stack."""
+        self._context(device)[0].push()
+        try:
+            yield
+        finally:
+            self.cuda.Context.pop()
+
+    def synchronize(self, device: int) -> None:
+        """Waits for all that the device has to do."""
+        self.open(device)
+        check(self.library.cuCtxSynchronize(), f"waiting for cuda:{device}")
+
+    # Devices.
 
     def arch(self, device: int) -> str:
         """As NVRTC names it: "sm_90"."""
-        return "sm_{}{}".format(*self.cuda.Device(device).compute_capability())
+        return "sm_{}{}".format(*self.capability(device))
+
+    def capability(self, device: int) -> tuple[int, int]:
+        return self.cuda.Device(device).compute_capability()
+
+    def properties(self, device: int) -> dict:
+        """By the names of ``torch.cuda.get_device_properties``."""
+        d = self.cuda.Device(device)
+        major, minor = d.compute_capability()
+        ask = {"multi_processor_count": "MULTIPROCESSOR_COUNT", "warp_size": "WARP_SIZE",
+               "L2_cache_size": "L2_CACHE_SIZE", "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
+               "max_threads_per_multi_processor": "MAX_THREADS_PER_MULTIPROCESSOR",
+               "regs_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
+               "shared_memory_per_block": "MAX_SHARED_MEMORY_PER_BLOCK",
+               "shared_memory_per_block_optin": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+               "shared_memory_per_multiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", "clock_rate": "CLOCK_RATE",
+               "memory_clock_rate": "MEMORY_CLOCK_RATE", "memory_bus_width": "GLOBAL_MEMORY_BUS_WIDTH",
+               "is_integrated": "INTEGRATED", "pci_bus_id": "PCI_BUS_ID", "pci_device_id": "PCI_DEVICE_ID",
+               "pci_domain_id": "PCI_DOMAIN_ID"}
+        known = self.cuda.device_attribute
+        found = {name: d.get_attribute(getattr(known, attribute)) for name, attribute in ask.items()
+                 if hasattr(known, attribute)}
+        return {"name": d.name(), "major": major, "minor": minor, "total_memory": d.total_memory(), **found}
+
+    def can_access(self, device: int, other: int) -> bool:
+        """Can the one device read the other's memory?"""
+        return self.cuda.Device(device).can_access_peer(self.cuda.Device(other))
+
+    # Memory.
 
     def allocate(self, device: int, nbytes: int) -> int:
         """The address, or 0 when there is no memory."""
-        try:
-            memory = self.cuda.mem_alloc(nbytes)
-        except self.cuda.MemoryError:
+        out = libcuda.ffi.new("uint64_t *")
+        status = self.library.cuMemAlloc_v2(out, nbytes)
+        if status == libcuda.OUT_OF_MEMORY:
             return 0
-        self._segments[device, int(memory)] = memory
-        return int(memory)
+        check(status, f"allocating {nbytes} bytes on cuda:{device}")
+        return out[0]
 
     def free(self, device: int, address: int) -> None:
-        self._segments.pop((device, address)).free()
+        check(self.library.cuMemFree_v2(address), f"giving memory of cuda:{device} back")
+
+    def allocate_host(self, nbytes: int) -> int:
+        """Page-locked memory of the CPU's for all devices: the address, or 0 when there is none."""
+        out = libcuda.ffi.new("void **")
+        status = self.library.cuMemHostAlloc(out, nbytes, libcuda.PORTABLE)
+        if status == libcuda.OUT_OF_MEMORY:
+            return 0
+        check(status, f"allocating {nbytes} bytes of page-locked memory")
+        return int(libcuda.ffi.cast("intptr_t", out[0]))
+
+    def free_host(self, address: int) -> None:
+        check(self.library.cuMemFreeHost(libcuda.ffi.cast("void *", address)), "giving page-locked memory back")
 
     def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
         """Memory of the CPU's that kernels see, for as long as the process runs: its address here and there."""
-        memory = self.cuda.pagelocked_zeros(nbytes, "uint8", mem_flags=self.cuda.host_alloc_flags.DEVICEMAP)
-        self._mapped[device] = memory
-        return memory.ctypes.data, int(memory.base.get_device_pointer())
+        out, there = libcuda.ffi.new("void **"), libcuda.ffi.new("uint64_t *")
+        flags = libcuda.PORTABLE | libcuda.DEVICE_MAP
+        check(self.library.cuMemHostAlloc(out, nbytes, flags), "allocating memory for both sides")
+        check(self.library.cuMemHostGetDevicePointer_v2(there, out[0], 0), "asking for an address")
+        libcuda.ffi.memmove(out[0], bytes(nbytes), nbytes)
+        return int(libcuda.ffi.cast("intptr_t", out[0])), there[0]
+
+    def memory_info(self, device: int) -> tuple[int, int]:
+        """Free and total bytes."""
+        free, total = libcuda.ffi.new("size_t *"), libcuda.ffi.new("size_t *")
+        check(self.library.cuMemGetInfo_v2(free, total), f"asking for the memory of cuda:{device}")
+        return free[0], total[0]
+
+    def device_of(self, address: int) -> int:
+        """The device whose memory that is."""
+        out = libcuda.ffi.new("int *")
+        status = self.library.cuPointerGetAttribute(out, libcuda.DEVICE_ORDINAL, address)
+        check(status, f"looking for the device of address {address:#x}")
+        return out[0]
+
+    # Kernels.
 
     def build(self, source: str, name: str, arch: str) -> bytes:
         """What load() takes, from a kernel's source."""
-        return nvrtc.compile_cubin(source, name, arch, kernels_folder())
+        return kernels.cubin(source, name, arch)
 
     def load(self, device: int, image: bytes, name: str):
         """What launches a kernel: ``f(grid, block, arguments, shared_bytes, stream)``."""
-        return self.cuda.module_from_buffer(image).get_function(name)._launch_kernel
+        with self._entered(device):
+            return self.cuda.module_from_buffer(image).get_function(name)._launch_kernel
 
     def allow_shared(self, launch, nbytes: int) -> None:
         """Lets the kernel be launched with so much dynamic shared memory."""
         launch.__self__.set_attribute(self.cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
 
+    def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
+        """A product of matrices: see tt_gemm in kernels/cpu/api/cuda.h. 1: not with a bias."""
+        return cublas.multiply(device, problem, a, b, c, out, bias, alpha, beta, self.handle(stream))
+
+    # Copies. From pageable memory they are done with it when they return.
+
     def to_device(self, address: int, memory, nbytes: int, stream) -> None:
-        """From pageable memory: done with it when this returns."""
         self.cuda.memcpy_htod_async(address, ffi.buffer(memory, nbytes), stream)
 
     def to_host(self, memory, address: int, nbytes: int, stream) -> None:
-        """Waits for the stream, and the copy."""
         self.cuda.memcpy_dtoh_async(ffi.buffer(memory, nbytes), address, stream)
-        if stream is None:
-            self.cuda.Context.synchronize()
-        else:
-            stream.synchronize()
 
     def on_device(self, to: int, address: int, nbytes: int, stream) -> None:
         self.cuda.memcpy_dtod_async(to, address, nbytes, stream)
 
-    def synchronize(self, device: int) -> None:
-        self.cuda.Context.synchronize()
+    # Streams.
+
+    def new_stream(self, device: int):
+        with self._entered(device):
+            return self.cuda.Stream(NON_BLOCKING)
+
+    def handle(self, stream) -> int:
+        """The driver's handle; 0 for the default stream."""
+        return 0 if stream is None else stream.handle
+
+    def wait_for_stream(self, stream) -> None:
+        check(self.library.cuStreamSynchronize(self._pointer(stream)), "waiting for a stream")
+
+    def is_done(self, stream) -> bool:
+        return self._ready(self.library.cuStreamQuery(self._pointer(stream)), "asking a stream")
+
+    def _pointer(self, stream):
+        return libcuda.ffi.cast("void *", stream if type(stream) is int else self.handle(stream))
+
+    def _ready(self, status: int, what: str) -> bool:
+        if status != libcuda.NOT_READY:
+            check(status, what)
+        return status == 0
+
+    # Events. A stream may be given as an object or by its handle.
+
+    def new_event(self, timing: bool = False, blocking: bool = False):
+        flags = (0 if timing else libcuda.DISABLE_TIMING) | (libcuda.BLOCKING_SYNC if blocking else 0)
+        return libcuda.made(self.library.cuEventCreate, "making an event", flags)
+
+    def record(self, event, stream) -> None:
+        check(self.library.cuEventRecord(event, self._pointer(stream)), "recording an event")
+
+    def has_come(self, event) -> bool:
+        return self._ready(self.library.cuEventQuery(event), "asking for an event")
+
+    def wait_for_event(self, event) -> None:
+        check(self.library.cuEventSynchronize(event), "waiting for an event")
+
+    def let_wait(self, stream, event) -> None:
+        """The stream goes on when the event has come."""
+        check(self.library.cuStreamWaitEvent(self._pointer(stream), event, 0), "letting a stream wait for an event")
+
+    def milliseconds(self, start, end) -> float:
+        out = libcuda.ffi.new("float *")
+        check(self.library.cuEventElapsedTime(out, start, end), "comparing the times of two events")
+        return out[0]
+
+    def event_handle(self, event) -> int:
+        return int(libcuda.ffi.cast("intptr_t", event))
+
+    def drop_event(self, event) -> None:
+        self.library.cuEventDestroy_v2(event)

@@ -2,9 +2,52 @@
 
 from __future__ import annotations
 
-from .source import name_of, source_of
+import functools
+import hashlib
+import os
+
+from ... import cache
+from . import nvrtc
+from .source import kernels_folder, name_of, source_of
 
 
 def load(driver, device, key: int):
-    """The function that launches the kernel on the device."""
+    """What launches the kernel on the device."""
     return driver.load(device.index, driver.build(source_of(key), name_of(key), device.arch), "tt_kernel")
+
+
+@functools.cache
+def kept() -> cache.Cache:
+    """The kernels on disk."""
+    return cache.Cache(cache.default_folder())
+
+
+@functools.cache
+def headers_digest() -> str:
+    """Changes when anything does that kernels include."""
+    return cache.digest_of(os.path.join(kernels_folder(), name) for name in ("scalar", "cuda"))
+
+
+def key_of(source: str, arch: str) -> str:
+    """The name of a kernel's file: a hash of its source and of all that turns it into machine code."""
+    parts = (source, arch, nvrtc.version(), " ".join(nvrtc.OPTIONS), headers_digest())
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def cubin(source: str, name: str, arch: str) -> bytes:
+    """Machine code for the architecture, from the disk or from NVRTC; ``source`` may include what is in kernels/.
+    Threads may compile at once. RuntimeError when it does not compile, OSError without NVRTC."""
+
+    def compile_file(text: str, library: str) -> None:
+        made = nvrtc.compile_cubin(source, name, arch, kernels_folder())
+        with open(library, "wb") as file:
+            file.write(made)
+        fresh.append(made)
+
+    fresh: list[bytes] = []
+    key = key_of(source, arch)
+    found = kept().read(key, cache.CUDA)
+    if found is None:
+        kept().build(key, source, compile_file, cache.CUDA)
+        found = fresh[-1] if fresh else kept().read(key, cache.CUDA)
+    return found if found is not None else nvrtc.compile_cubin(source, name, arch, kernels_folder())

@@ -6,7 +6,8 @@ import functools
 
 from cffi import FFI
 
-from .libraries import open_library
+from ... import cache
+from .libraries import once, open_library
 
 _ffi = FFI()
 _DECLARATIONS = """
@@ -27,14 +28,15 @@ _DECLARATIONS = """
 OPTIONS = ("--std=c++17", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 
 
-class CompileError(RuntimeError):
+class CompileError(cache.CompileError, RuntimeError):
     """A kernel did not compile; the message has NVRTC's log."""
 
 
-@functools.cache
+@once
 def library():
     """NVRTC's functions; OSError when it is not installed."""
-    _ffi.cdef(_DECLARATIONS)  # parsed when first needed: that takes some milliseconds
+    if not _ffi.list_types()[0]:  # parsed when first needed: that takes some milliseconds
+        _ffi.cdef(_DECLARATIONS)
     return open_library(_ffi, "nvrtc")
 
 

@@ -1,29 +1,57 @@
 """CUDA devices: the callbacks by which the C side launches kernels, allocates and copies. See Note [Launching] in
-kernels/cuda/cuda.h. Nothing here runs before the first tensor of a device is made."""
+kernels/cuda/cuda.h and Note [Memory of devices] in kernels/cuda/pool.h. Nothing here runs before the first tensor of a
+device is made."""
 
 from __future__ import annotations
 
-from _thread import get_ident
+import atexit
+import os
+import threading
+from itertools import count
 
 from ..cpu import check, ffi, keep_exception, lib
 from . import kernels
 from .driver import PyCuda
+from .libcuda import LATER
+
+_LEGACY = 1  # CU_STREAM_LEGACY: another handle of the default stream
+MAX_STREAMS = 33  # of a device: the default one and 32 that are handed out in turn. At most lib.TT_CUDA_STREAMS
 
 _driver = None   # of this process
 _devices = {}    # by index: what is open
-_current = {}    # by thread: the current device, where it is not the first
-streams = {}     # by thread and device: the current stream, where it is not the default one
+_opening = threading.Lock()
+_launch_blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
+
+
+class _Thread(threading.local):
+    """What a thread has chosen."""
+
+    device = 0
+
+
+_thread = _Thread()
 
 
 class Device:
-    """A device in use: its loaded kernels."""
+    """A device in use: its loaded kernels and its streams."""
 
     def __init__(self, index: int):
         self.index = index
         self.functions = {}  # by key: what launches it
         self.shared = {}     # by key: the most dynamic shared memory it was allowed
+        self.streams = [None]  # by number; None: the default one
+        self.turn = 0        # which stream new_stream() gives next
         self.arch = driver().arch(index)
         check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
+
+    def new_stream(self) -> int:
+        """The number of a stream that others may have got before, if there are many."""
+        with _opening:
+            if len(self.streams) < MAX_STREAMS:
+                self.streams.append(driver().new_stream(self.index))
+                return len(self.streams) - 1
+            self.turn = self.turn % (MAX_STREAMS - 1) + 1
+            return self.turn
 
 
 def driver():
@@ -42,18 +70,6 @@ def use_driver(other) -> None:
     _driver = other
 
 
-def current_device() -> int:
-    """The index of this thread's current device: what "cuda" means."""
-    return _current.get(get_ident(), 0)
-
-
-def set_current_device(index: int) -> int:
-    """Makes a device this thread's current one; the one before."""
-    before = current_device()
-    _current[get_ident()] = open_device(index).index
-    return before
-
-
 def device_count() -> int:
     """How many devices there are; 0 without PyCUDA, driver or GPU."""
     try:
@@ -62,59 +78,181 @@ def device_count() -> int:
         return 0
 
 
+def is_open() -> bool:
+    """Has a device been used?"""
+    return bool(_devices)
+
+
 def open_device(index: int) -> Device:
     """The device, its context current in this thread. RuntimeError for a wrong index."""
-    count = driver().count
-    if not 0 <= index < count:
-        raise RuntimeError(f"CUDA error: invalid device ordinal {index}: there are {count} devices" if count else
-                           "no CUDA GPUs are available")
+    available = driver().count
+    if not 0 <= index < available:
+        raise RuntimeError(f"CUDA error: invalid device ordinal {index}: there are {available} devices" if available
+                           else "no CUDA GPUs are available")
     driver().open(index)
     device = _devices.get(index)
     if device is None:
-        device = _devices[index] = Device(index)
+        with _opening:
+            if index not in _devices:
+                _devices[index] = Device(index)
+        device = _devices[index]
     return device
+
+
+def current_device() -> int:
+    """The index of this thread's current device: what "cuda" means."""
+    return _thread.device
+
+
+def set_current_device(index: int) -> int:
+    """Makes a device this thread's current one; the one before."""
+    before = _thread.device
+    _thread.device = open_device(index).index
+    return before
+
+
+def synchronize(index: int) -> None:
+    """Waits for all that the device has to do; raises what a kernel found."""
+    open_device(index)
+    _driver.synchronize(index)
+    check(lib.tt_device_check(index))
+
+
+def wait_for_stream(index: int, stream) -> None:
+    """Waits for what a stream of the device has to do; raises what a kernel found."""
+    _driver.open(index)
+    _driver.wait_for_stream(stream)
+    check(lib.tt_device_check(index))
+
+
+def current_stream(index: int):
+    """This thread's current stream of the device, as the driver has it: PyCUDA's object, None for the default one."""
+    return _devices[index].streams[lib.tt_cuda_stream(index)]
+
+
+def current_handle(index: int) -> int:
+    """The CUstream of this thread's current stream, as libraries take it."""
+    return _driver.handle(current_stream(index))
+
+
+def let_wait(index: int, stream: int, other: int) -> None:
+    """What the one stream of the device is told from now on waits for what the other has to do by now; both by their
+    handles, which may be another library's."""
+    if (stream or _LEGACY) != (other or _LEGACY):
+        open_device(index)
+        event = _driver.new_event()
+        _driver.record(event, other)
+        _driver.let_wait(stream, event)
+        _driver.drop_event(event)
+
+
+def _keep(kind, exception, traceback) -> None:
+    """An exception of a callback waits until the C call returns; the driver's own become RuntimeErrors."""
+    if isinstance(exception, getattr(_driver, "failures", ())):
+        text = str(exception)
+        exception = RuntimeError(f"CUDA error: {text}." + LATER).with_traceback(traceback)
+    keep_exception(kind, exception, traceback)
 
 
 _LARGE = 48 << 10  # bytes of dynamic shared memory that a kernel must be allowed
 
 
-@ffi.def_extern(error=-1, onerror=keep_exception)
-def tt_cuda_launch(index, key, x, y, threads, shared, args, nbytes):
-    driver = _driver
-    driver.open(index)
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_launch(index, stream, key, x, y, threads, shared, args, nbytes):
+    _driver.open(index)
     device = _devices[index]
-    function = device.functions.get(key)
-    if function is None:
-        function = device.functions[key] = kernels.load(driver, device, key)
+    launch = device.functions.get(key)
+    if launch is None:
+        launch = device.functions[key] = kernels.load(_driver, device, key)
     if shared > _LARGE and device.shared.get(key, 0) < shared:
-        driver.allow_shared(function, shared)
+        _driver.allow_shared(launch, shared)
         device.shared[key] = shared
-    function((x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, streams.get((get_ident(), index)))
+    launch((x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, device.streams[stream])
+    if _launch_blocking:
+        _driver.wait_for_stream(device.streams[stream])
     return 0
 
 
-@ffi.def_extern(error=-1, onerror=keep_exception)
-def tt_cuda_copy(kind, index, to, source, nbytes):
-    driver = _driver
-    driver.open(index)
-    stream = streams.get((get_ident(), index))
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_copy(kind, index, stream, to, source, nbytes, wait):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
     if kind == lib.TT_COPY_TO_DEVICE:
-        driver.to_device(int(ffi.cast("intptr_t", to)), source, nbytes, stream)
+        _driver.to_device(int(ffi.cast("intptr_t", to)), source, nbytes, stream)
     elif kind == lib.TT_COPY_TO_HOST:
-        driver.to_host(to, int(ffi.cast("intptr_t", source)), nbytes, stream)
+        _driver.to_host(to, int(ffi.cast("intptr_t", source)), nbytes, stream)
     else:
-        driver.on_device(int(ffi.cast("intptr_t", to)), int(ffi.cast("intptr_t", source)), nbytes, stream)
+        _driver.on_device(int(ffi.cast("intptr_t", to)), int(ffi.cast("intptr_t", source)), nbytes, stream)
+    if wait or _launch_blocking:
+        _driver.wait_for_stream(stream)
     return 0
 
 
-@ffi.def_extern(error=0, onerror=keep_exception)
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_gemm(index, stream, problem, a, b, c, out, bias, alpha, beta):
+    _driver.open(index)
+    stream = _devices[index].streams[stream]
+    status = _driver.multiply(index, problem, a, b, c, out, bias, alpha, beta, stream)
+    if _launch_blocking:
+        _driver.wait_for_stream(stream)
+    return status
+
+
+@ffi.def_extern(error=-1, onerror=_keep)
 def tt_cuda_segment(index, nbytes):
+    if index == lib.TT_HOST_MEMORY:
+        open_device(_thread.device)
+        return _driver.allocate_host(nbytes)
     _driver.open(index)
     return _driver.allocate(index, nbytes)
 
 
-@ffi.def_extern(error=-1, onerror=keep_exception)
+@ffi.def_extern(error=-1, onerror=_keep)
 def tt_cuda_segment_free(index, address):
+    if index == lib.TT_HOST_MEMORY:
+        open_device(_thread.device)
+        _driver.free_host(address)
+        return 0
     _driver.open(index)
     _driver.free(index, address)
     return 0
+
+
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_memory_info(index, out):
+    _driver.open(index)
+    out[0], out[1] = _driver.memory_info(index)
+    return 0
+
+
+# The allocator's events: for each device those that are recorded, by number, and those that may be recorded anew.
+
+_recorded: dict[int, object] = {}
+_idle: dict[int, list] = {}
+_number = count(1).__next__
+
+
+@ffi.def_extern(error=-1, onerror=lambda *_: None)
+def tt_cuda_event(what, index, stream, number):
+    """No exception gets out: who gives memory back cannot be told. The C side then keeps the block for good."""
+    _driver.open(index)
+    idle = _idle.setdefault(index, [])
+    if what == lib.TT_EVENT_RECORD:
+        try:
+            event = idle.pop()
+        except IndexError:
+            event = _driver.new_event()
+        _driver.record(event, _devices[index].streams[stream])
+        number = _number()
+        _recorded[number] = event
+        return number
+    event = _recorded[number]
+    if what == lib.TT_EVENT_WAIT:
+        _driver.wait_for_event(event)
+    elif not _driver.has_come(event):
+        return 0
+    idle.append(_recorded.pop(number))
+    return 1
+
+
+atexit.register(lib.tt_cuda_stop)

@@ -56,6 +56,19 @@ def default_collate(batch):
                     f"{type(first)}")
 
 
+def pin(data):
+    """Tensors inside ``data`` go to page-locked memory; what has a method ``pin_memory`` is asked to."""
+    if hasattr(data, "pin_memory"):
+        return data.pin_memory()
+    if isinstance(data, Mapping):
+        return _like(data, {k: pin(v) for k, v in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*map(pin, data))
+    if isinstance(data, (tuple, list)):
+        return type(data)(map(pin, data))
+    return data
+
+
 def _like(data, items: dict):
     """``items`` in a mapping of the kind of ``data``, where that can be made from a dictionary."""
     try:

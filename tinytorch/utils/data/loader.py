@@ -5,20 +5,21 @@ from __future__ import annotations
 import functools
 import itertools
 
+from ...backends.cuda.runtime import device_count
 from ...ops.create import as_tensor, tensor
 from ...ops.random import randint
 from ...tensor import Tensor
-from .collate import default_collate, default_convert
+from .collate import default_collate, default_convert, pin
 from .dataset import IterableDataset, Subset, TensorDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, check_positive
 from .workers import Workers
 
 
 class DataLoader:
-    """Iterates over a dataset in batches. Follows ``torch.utils.data.DataLoader``. ``pin_memory``,
-    ``pin_memory_device`` and ``persistent_workers`` are accepted and make no difference. ``num_workers`` above 0
-    makes batches in other processes, ahead of time. The rows of a TensorDataset, or of a Subset of one, are taken a
-    batch at a time."""
+    """Iterates over a dataset in batches. Follows ``torch.utils.data.DataLoader``. ``pin_memory`` puts batches into
+    page-locked memory, where there is a CUDA device; ``pin_memory_device`` and ``persistent_workers`` are accepted and
+    make no difference. ``num_workers`` above 0 makes batches in other processes, ahead of time. The rows of a
+    TensorDataset, or of a Subset of one, are taken a batch at a time."""
 
     def __init__(self, dataset, batch_size: int | None = 1, shuffle: bool | None = None, sampler=None,
                  batch_sampler=None, num_workers: int = 0, collate_fn=None, pin_memory: bool = False,
@@ -67,6 +68,10 @@ class DataLoader:
         self.persistent_workers = persistent_workers
 
     def __iter__(self):
+        batches = self._batches()
+        return map(pin, batches) if self.pin_memory and device_count() else batches
+
+    def _batches(self):
         if isinstance(self.dataset, IterableDataset):
             size, drop_last = self.batch_size, self.drop_last
             make_fetch = functools.partial(NextSamples, self.dataset, size, drop_last, self.collate_fn)

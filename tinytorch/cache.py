@@ -1,9 +1,10 @@
 """Compiled kernels on disk.
 
-One file for each kernel, <key>.so (and its source, <key>.c, for people), in a folder that only the user may write. The
-key is a hash of all that decides what the file does. A file is written under another name and renamed, so that whoever
-opens it finds it whole; it ends in a checksum of itself, so that what a full disk, a lost power supply or another
-program left behind is noticed before it is loaded, and built again.
+One file for each kernel (and its source, for people) in a folder that only the user may write: <key>.so and <key>.c for
+the CPU, <key>.cubin and <key>.cu for CUDA devices. The key is a hash of all that decides what the file does. A file is
+written under another name and renamed, so that whoever opens it finds it whole; it ends in a checksum of itself, so
+that what a full disk, a lost power supply or another program left behind is noticed before it is loaded, and built
+again.
 
 Whoever finds a kernel missing tries to take its lock for the time of the compilation, so that of many processes that
 start at once one compiles; but no one waits long for it, and nothing depends on it.
@@ -16,15 +17,15 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import platform
+import pathlib
 import re
 import shutil
 import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from .compiler import CompileError, Compiler, headers_digest
 from .notice import warn_once
 
 LIMIT = 256 << 20     # bytes; beyond it the least recently used kernels go
@@ -33,14 +34,31 @@ _LEFTOVER = 3600.0    # seconds after which a work folder has lost its owner
 _USED = 600.0         # seconds for which a kernel's time of last use is near enough
 _MAGIC = b"tinytorch kernel"
 _TRAILER = len(_MAGIC) + 32
-_KERNEL = re.compile(r"[0-9a-f]{64}\.(so|c)")
+_KERNEL = re.compile(r"[0-9a-f]{64}\.(so|c|cubin|cu)")
 
 
-def key_of(source: str, isa: str, compiler: Compiler) -> str:
-    """The name of a kernel: a hash of its source and of all that turns it into machine code."""
-    libc = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else ""
-    parts = (source, " ".join(compiler.flags(isa)), compiler.identity, headers_digest(), platform.machine(), libc or "")
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+class CompileError(Exception):
+    """A kernel could not be compiled; the text says why."""
+
+
+class Kind(NamedTuple):
+    """What a kernel's file and its source's are called."""
+
+    library: str
+    source: str
+
+
+CPU, CUDA = Kind(".so", ".c"), Kind(".cubin", ".cu")
+
+
+def digest_of(folders) -> str:
+    """Changes when any of the headers in the folders does."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for header in sorted(pathlib.Path(folder).glob("*.*h")):
+            text = header.read_bytes()
+            digest.update(f"{header.name} {len(text)}\n".encode() + text)
+    return digest.hexdigest()
 
 
 def default_folder() -> str:
@@ -64,25 +82,34 @@ class Cache:
         self._pid = os.getpid()
         self._size = -1        # bytes in the folder, about; -1: not counted yet
 
-    def get(self, key: str) -> str | None:
+    def get(self, key: str, kind: Kind = CPU) -> str | None:
         """The path of a kernel that is there and whole."""
+        found = self._find(key, kind)
+        return found and found[0]
+
+    def read(self, key: str, kind: Kind = CPU) -> bytes | None:
+        """What the compiler made of a kernel that is there and whole."""
+        found = self._find(key, kind)
+        return found and found[1]
+
+    def _find(self, key: str, kind: Kind) -> tuple[str, bytes] | None:
         for folder in self._folders():
-            path = os.path.join(folder, key + ".so")
-            if _is_whole(path, key):
+            path = os.path.join(folder, key + kind.library)
+            if content := _content(path, key):
                 with contextlib.suppress(OSError):
                     if time.time() - os.stat(path).st_mtime > _USED:
                         os.utime(path)
-                return path
+                return path, content
         return None
 
-    def build(self, key: str, source: str, compile_file: Callable[[str, str], None]) -> str:
+    def build(self, key: str, source: str, compile_file: Callable[[str, str], None], kind: Kind = CPU) -> str:
         """Compiles a kernel that is not there, or waits for the process that does it; the path. CompileError."""
         if self._open() == "open":
             with _lock(os.path.join(self.folder, "lock-" + key[0])):
-                if path := self.get(key):
+                if path := self.get(key, kind):
                     return path
                 try:
-                    return self._write(self.folder, key, source, compile_file)
+                    return self._write(self.folder, key, source, compile_file, kind)
                 except OSError as exc:
                     self._give_up("read", f"cannot write to {self.folder} ({exc.strerror or exc})")
                 except CompileError:
@@ -91,14 +118,14 @@ class Cache:
                     else:
                         raise
         try:
-            return self._write(self.private(), key, source, compile_file)
+            return self._write(self.private(), key, source, compile_file, kind)
         except OSError as exc:
             raise CompileError(f"there is no place for compiled kernels ({exc.strerror or exc})") from None
 
     def remove(self, key: str) -> None:
         """Forgets a kernel, for one that cannot be loaded."""
         for folder in self._folders():
-            for suffix in (".so", ".c"):
+            for suffix in (*CPU, *CUDA):
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(folder, key + suffix))
 
@@ -140,16 +167,16 @@ class Cache:
         warn_once(f"{reason}; compiled kernels are kept for this process only. "
                   "TINYTORCH_CACHE_DIR names another folder for them")
 
-    def _write(self, folder: str, key: str, source: str, compile_file: Callable[[str, str], None]) -> str:
-        path = os.path.join(folder, key + ".so")
+    def _write(self, folder: str, key: str, source: str, compile_file: Callable[[str, str], None], kind: Kind) -> str:
+        path = os.path.join(folder, key + kind.library)
         work = tempfile.mkdtemp(prefix="work-", dir=folder)
         try:
-            text, library = os.path.join(work, "kernel.c"), os.path.join(work, "kernel.so")
+            text, library = (os.path.join(work, "kernel" + suffix) for suffix in (kind.source, kind.library))
             with open(text, "w") as file:
                 file.write(source)
             compile_file(text, library)
             size = _seal(library, key)
-            os.replace(text, os.path.join(folder, key + ".c"))
+            os.replace(text, os.path.join(folder, key + kind.source))
             os.replace(library, path)
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -188,18 +215,19 @@ def _seal(library: str, key: str) -> int:
         return file.tell()
 
 
-def _is_whole(path: str, key: str) -> bool:
-    """Is it a kernel of that key, as this user wrote it, to the last byte?"""
+def _content(path: str, key: str) -> bytes | None:
+    """The kernel, if it is one of that key, as this user wrote it, to the last byte."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             info = os.fstat(file.fileno())
             if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
-                return False
+                return None
             data = file.read()
     except OSError:
-        return False
+        return None
     content, trailer = data[:-_TRAILER], data[-_TRAILER:]
-    return content[:4] == b"\x7fELF" and trailer == _MAGIC + hashlib.sha256(key.encode() + content).digest()
+    whole = content[:4] == b"\x7fELF" and trailer == _MAGIC + hashlib.sha256(key.encode() + content).digest()
+    return content if whole else None
 
 
 def _prepare(folder: str) -> str:

@@ -1,0 +1,124 @@
+/* Losses of classifications, one for each contiguous row, their derivative, and the weights of their terms, as TT_OP says:
+ * the steps of kernels/cpu/simd/nn.c. TT_D0: the rows' dtype, TT_D1: that computed in, which class weights have. A target
+ * that is no class is reported (Note [Faults]), and makes the row's loss NaN, and its gradient. */
+#pragma once
+#include "cuda/prelude.cuh"
+#include "cuda/rows_args.h"
+#define TT_ARGS tt_class_args
+#define TT_READS ((TT_OP & TT_CLASS_LOGITS) || !(TT_OP & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)))
+typedef TT_TYPE(TT_D1) number;
+typedef TT_TYPE(TT_D0) stored_type;
+#include "cuda/rows.cuh"
+#define TT_OF(f, x) TT_JOIN4(tt_, f, _, TT_D1)(x)
+#define TT_NAN TT_CONVERT(f32, TT_D1, TT_NAN_F32)
+
+struct values {
+    number x[TT_E];
+};
+
+static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first, bool again) {
+#if TT_READS
+    const stored_type *x = (const stored_type *)p.x + r.at * r.n;
+#if TT_FORM == TT_ROW_LONG
+    TT_DYNAMIC_SHARED(shared); /* a thread reads there what it has written itself */
+    stored_type *kept = (stored_type *)shared;
+    const bool keep = p.cached && !again;
+    if (p.cached && again) x = kept;
+#endif
+    stored_type raw[TT_E];
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) raw[e] = x[first + e * TT_LANES];
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) v.x[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
+#if TT_FORM == TT_ROW_LONG
+    if (keep) {
+#pragma unroll
+        for (int e = 0; e < TT_E; e++)
+            if (first + e * TT_LANES < r.n) kept[first + e * TT_LANES] = raw[e];
+    }
+#endif
+#endif
+}
+
+static TT_DEVICE void put(const TT_ARGS &p, const row &r, int i, number x) {
+    ((stored_type *)p.out)[r.at * r.n + i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, x);
+}
+
+extern "C" __global__ void __launch_bounds__(TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : 1024)
+    tt_kernel(const __grid_constant__ TT_ARGS p) {
+    row r;
+    if (!find_row(r, p.rows, p.n)) return;
+    values held;
+    const int64_t t = p.target[r.at];
+    const bool ignored = t == p.ignore, good = t >= 0 && t < r.n;
+    const number *w = (const number *)p.weight;
+#if !(TT_OP & TT_CLASS_BACKWARD)
+    if (!ignored && !good && r.start == 0) tt_report(p.fault, TT_FAULT_TARGET, t, r.n, TT_OP != 0);
+#endif
+    const double share = p.smoothing / (double)r.n;
+#if TT_OP & TT_CLASS_TARGETS
+    over_elements(p, r, held, [&](values &, int, int i) {
+        const double q = (share + (i == t ? 1 - p.smoothing : 0)) * (w ? (double)w[i] : 1);
+        put(p, r, i, ignored ? (number)0 : good ? (number)q : TT_NAN);
+    });
+#elif TT_OP & TT_CLASS_BACKWARD
+    if (ignored || !good) {
+        over_elements(p, r, held, [&](values &, int, int i) { put(p, r, i, ignored ? (number)0 : TT_NAN); });
+        return;
+    }
+#if TT_READS && TT_FORM != TT_ROW_LONG
+    fetch(p, r, held, r.start, false);
+#endif
+    double grad = (double)((const number *)p.g)[p.each_row ? r.at : 0];
+    if (p.divisor) grad /= (double)*(const number *)p.divisor;
+    const double hit = (w ? (double)w[t] : 1) * (1 - p.smoothing);
+    const number of_all = (number)(grad * share), of_target = (number)(grad * hit);
+#if TT_READS
+    const number top = ((const number *)p.top)[r.at], log_sum = ((const number *)p.log_sum)[r.at];
+    const number scale = (number)(grad * (hit + share * (p.weight_sum ? *p.weight_sum : (double)r.n)));
+#endif
+    over_elements(p, r, held, [&](values &v, int e, int i) {
+        number d = 0;
+#if TT_READS
+        d = scale * TT_OF(exp, v.x[e] - top - log_sum);
+#endif
+        if (share != 0) d -= of_all * (w ? w[i] : 1);
+        if (i == t) d -= of_target;
+        put(p, r, i, d);
+    });
+#else
+#if TT_FORM != TT_ROW_LONG
+    fetch(p, r, held, r.start, false);
+#endif
+    number top = 0, log_sum = 0;
+#if TT_OP & TT_CLASS_LOGITS
+    top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
+    log_sum = TT_OF(log, (reduced<1, number>(p, r, held, true, plus(), [&](values &v, int e, int) {
+        return TT_OF(exp, v.x[e] - top);
+    })));
+#endif
+    number sum = 0;
+    if (p.smoothing != 0)
+        sum = reduced<2, number>(p, r, held, (TT_OP & TT_CLASS_LOGITS) != 0, plus(), [&](values &v, int e, int i) {
+            return (w ? w[i] : 1) * ((top - v.x[e]) + log_sum);
+        });
+    if (r.start) return;
+    ((number *)p.top)[r.at] = top;
+    ((number *)p.log_sum)[r.at] = log_sum;
+    double loss = 0, weight = 0;
+    if (!ignored && !good) loss = weight = (double)TT_NAN;
+    else if (!ignored) {
+        const number x = TT_CONVERT(TT_D0, TT_D1, ((const stored_type *)p.x)[r.at * r.n + t]);
+        weight = w ? (double)w[t] : 1;
+        loss = weight * (double)((top - x) + log_sum);
+        if (p.smoothing != 0) loss = (1 - p.smoothing) * loss + share * (double)sum;
+    }
+    if (p.losses) {
+        p.losses[r.at] = loss;
+        p.losses[p.rows + r.at] = weight;
+    } else
+        ((stored_type *)p.out)[r.at] = (stored_type)TT_CONVERT(TT_D1, TT_D0, (number)loss);
+#endif
+}

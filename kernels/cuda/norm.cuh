@@ -1,0 +1,98 @@
+/* layer_norm and rms_norm of contiguous rows, and (TT_OP 1) their derivative: the steps of kernels/cpu/simd/nn.c.
+ * TT_D0: the dtype of rows, weight and bias, TT_D1: that computed in, which statistics have. */
+#pragma once
+#include "cuda/prelude.cuh"
+#include "cuda/rows_args.h"
+#define TT_ARGS tt_norm_args
+#define TT_HAS(bit) (TT_VARIANT >> TT_ROW_OWN & (bit))
+typedef TT_TYPE(TT_D1) number;
+typedef TT_TYPE(TT_D0) stored_type;
+#include "cuda/rows.cuh"
+#define TT_OF(f, x) TT_JOIN4(tt_, f, _, TT_D1)(x)
+
+struct values {
+    number x[TT_E];
+#if TT_OP
+    number d[TT_E]; /* the gradient of the normalised row */
+#endif
+};
+
+static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first, bool again) {
+    const stored_type *x = (const stored_type *)p.x + r.at * r.n;
+#if TT_FORM == TT_ROW_LONG
+    TT_DYNAMIC_SHARED(shared); /* a thread reads there what it has written itself */
+    stored_type *kept = (stored_type *)shared;
+    const bool keep = p.cached && !again;
+    if (p.cached && again) x = kept;
+#endif
+    stored_type raw[TT_E];
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) raw[e] = x[first + e * TT_LANES];
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) v.x[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
+#if TT_FORM == TT_ROW_LONG
+    if (keep) {
+#pragma unroll
+        for (int e = 0; e < TT_E; e++)
+            if (first + e * TT_LANES < r.n) kept[first + e * TT_LANES] = raw[e];
+    }
+#endif
+#if TT_OP
+    const stored_type *g = (const stored_type *)p.g + r.at * r.n, *w = (const stored_type *)p.weight;
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) raw[e] = g[first + e * TT_LANES];
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) {
+            v.d[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
+            if (TT_HAS(TT_NORM_WEIGHT)) v.d[e] = v.d[e] * TT_CONVERT(TT_D0, TT_D1, w[first + e * TT_LANES]);
+        }
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : TT_OP ? 512 : 1024)
+    tt_kernel(const __grid_constant__ TT_ARGS p) {
+    row r;
+    if (!find_row(r, p.rows, p.n)) return;
+    values held;
+#if TT_FORM != TT_ROW_LONG
+    fetch(p, r, held, r.start, false);
+#endif
+    stored_type *out = (stored_type *)p.out + r.at * r.n;
+    number mean = 0;
+#if TT_OP
+    if (!TT_HAS(TT_NORM_RMS)) mean = ((const number *)p.mean)[r.at];
+    const number rstd = ((const number *)p.rstd)[r.at];
+    number md = 0;
+    if (!TT_HAS(TT_NORM_RMS))
+        md = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) { return v.d[e]; }) / (number)r.n;
+    const number mh = reduced<1, number>(p, r, held, !TT_HAS(TT_NORM_RMS), plus(), [&](values &v, int e, int) {
+        return v.d[e] * ((v.x[e] - mean) * rstd);
+    }) / (number)r.n;
+    over_elements(p, r, held, [&](values &v, int e, int i) {
+        const number dx = (v.d[e] - md - (v.x[e] - mean) * rstd * mh) * rstd;
+        out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, dx);
+    });
+#else
+    if (!TT_HAS(TT_NORM_RMS)) {
+        mean = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) { return v.x[e]; }) / (number)r.n;
+        if (r.start == 0) ((number *)p.mean)[r.at] = mean;
+    }
+    const number sum = reduced<1, number>(p, r, held, !TT_HAS(TT_NORM_RMS), plus(), [&](values &v, int e, int) {
+        const number d = v.x[e] - mean;
+        return d * d;
+    });
+    const number rstd = 1 / TT_OF(sqrt, sum / (number)r.n + (number)p.eps);
+    if (r.start == 0) ((number *)p.rstd)[r.at] = rstd;
+    const stored_type *w = (const stored_type *)p.weight, *b = (const stored_type *)p.bias;
+    over_elements(p, r, held, [&](values &v, int e, int i) {
+        number h = (v.x[e] - mean) * rstd;
+        if (TT_HAS(TT_NORM_WEIGHT)) h = h * TT_CONVERT(TT_D0, TT_D1, w[i]);
+        if (TT_HAS(TT_NORM_BIAS)) h = h + TT_CONVERT(TT_D0, TT_D1, b[i]);
+        out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, h);
+    });
+#endif
+}

@@ -1,0 +1,123 @@
+/* Reductions on a device: which form, how many thread blocks. The plan is the CPU's. */
+#include "cuda.h"
+#include "reduce_args.h"
+#include "../cpu/reduce.h"
+#include <string.h>
+
+#define BUSY 2112   /* thread blocks that fill the largest GPUs: more, with less to do each, gain nothing */
+#define ENOUGH 264  /* with fewer, some of their processors have nothing to do */
+#define WARPS (TT_CUDA_THREADS / 32)
+#define LEVELS 11   /* log of what a thread joins alone: struct levels in reduce.cuh */
+#define BATCH_LOG 3 /* of which JOIN takes so many at once */
+
+static int log_of(int64_t n) { /* the least k with 1 << k >= n */
+    int k = 0;
+    while ((int64_t)1 << k < n) k++;
+    return k;
+}
+static int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+static void set_dims(tt_reduce_dims *to, const tt_dims *from, int64_t total) {
+    to->n = from->n;
+    to->narrow = total < (int64_t)1 << 31;
+    to->step[0] = 0;
+    for (int k = 0; k < from->n; k++) {
+        to->size[k] = from->size[from->n - 1 - k];
+        to->step[k] = from->step[from->n - 1 - k];
+        if (to->narrow) to->by[k] = tt_divider_of(to->size[k]);
+    }
+}
+
+/* Does a whole block's walk of a warp touch whole lines of memory anyway? Then few elements to a result are no reason to
+ * run over rows. */
+static void prefer_fold(tt_reduction *g) {
+    int64_t along = g->run.n ? g->run.step[g->run.n - 1] : 0;
+    if (!g->rows || along == 0 || along > g->inner_step) return;
+    g->rows = false;
+    g->inner = 1;
+    g->outer.n++;
+}
+
+static bool join_parts(int64_t key, int variant, const tt_reduce_args *p, tt_array *parts, tt_array *part_index) {
+    tt_reduce_args j = {.out = p->out, .index = p->index, .parts = parts->data, .param = p->param, .kept = p->kept,
+                        .count = p->count, .inner = p->inner, .by = p->by};
+    j.part_index = part_index ? (int64_t *)part_index->data : NULL;
+    int columns = p->inner >= 32 ? 5 : log_of(p->inner);
+    while (columns > 0 && (p->count > (int64_t)(TT_CUDA_THREADS >> columns) << 7)) columns--;
+    j.tiles = divided(p->inner, 1 << columns);
+    j.log_per = log_of(divided(p->count, TT_CUDA_THREADS >> columns));
+    if (j.log_per > LEVELS + BATCH_LOG) {
+        tt_fail(TT_RUNTIME_ERROR, "reduction: %lld elements of one result are more than a device reduces",
+                (long long)p->reduced);
+        return false;
+    }
+    variant = (variant & ~15) | TT_RED_JOIN | columns << TT_RED_OWN;
+    return TT_LAUNCH(key | (int64_t)variant << 36, p->kept / p->inner * j.tiles, 1, TT_CUDA_THREADS, 0, j);
+}
+
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out) {
+    tt_reduce_args p = {.out = out, .kept = inner, .inner = inner, .count = count, .reduced = count * TT_BLOCK};
+    return join_parts(tt_key(TT_FAMILY_reduce, reducer, 0, acc, acc, acc, dtype, 0), 0, &p, parts, NULL);
+}
+
+/* A result's blocks are shared out among the warps of a thread block, and further blocks of threads. */
+static int split_fold(tt_reduce_args *p, int64_t *x) {
+    if (p->blocks == 1) {
+        int lanes = p->reduced >= 32 ? 5 : log_of(p->reduced), each = log_of(divided(p->reduced, 32));
+        int64_t per = (int64_t)(TT_CUDA_THREADS >> lanes) * (each < 3 ? 8 >> each : 1);
+        *x = divided(p->kept, per);
+        return lanes | each << 3;
+    }
+    p->log_warps = log_of(p->blocks < WARPS ? p->blocks : WARPS);
+    int64_t most = divided(p->blocks, 1 << p->log_warps), across = divided(p->kept, WARPS >> p->log_warps);
+    while (p->log_per < LEVELS && (int64_t)1 << p->log_per < most && across * divided(most, (int64_t)1 << p->log_per) > BUSY)
+        p->log_per++;
+    p->count = divided(most, (int64_t)1 << p->log_per);
+    *x = across * p->count;
+    return 5 | 5 << 3;
+}
+
+/* Few thread blocks are made more by fewer columns for each, while those still fill a sector of memory. */
+int tt_cuda_columns(int64_t inner, int size, int64_t others) {
+    int columns = inner >= 32 ? 5 : log_of(inner);
+    while (columns > 3 && (size << columns) > 32 && others * divided(inner, 1 << columns) < ENOUGH) columns--;
+    return columns;
+}
+
+static int split_rows(tt_reduce_args *p, int size, int64_t *x) {
+    int64_t outer = p->kept / p->inner;
+    int columns = tt_cuda_columns(p->inner, size, outer * p->blocks);
+    int64_t threads = TT_CUDA_THREADS >> columns, at_once = threads > TT_LANES ? threads / TT_LANES : 1;
+    p->count = p->blocks;
+    p->tiles = divided(p->inner, 1 << columns);
+    *x = outer * divided(p->blocks, at_once) * p->tiles;
+    return columns;
+}
+
+bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
+                       char *out, int64_t *index) {
+    prefer_fold(g);
+    tt_reduce_args p = {.in = g->a->data, .out = out, .index = index, .param = param ? param->data : NULL, .kept = g->kept,
+                        .reduced = g->reduced, .blocks = g->blocks, .count = 1, .inner = g->inner,
+                        .inner_step = g->inner_step, .tiles = 1, .by = by};
+    set_dims(&p.outer, &g->outer, g->kept);
+    set_dims(&p.run, &g->run, g->reduced);
+    int64_t x, key = tt_key(TT_FAMILY_reduce, reducer, 0, g->a->dtype, g->read, acc, dtype, 0);
+    int walk = g->run.n > 1 ? (p.run.narrow ? TT_RED_DIMS : TT_RED_FAR) : TT_RED_STEP;
+    if (g->run.n == 0 || (g->run.n == 1 && g->run.step[0] == g->stored)) walk = TT_RED_FLAT;
+    int own = g->rows ? split_rows(&p, g->stored, &x) : split_fold(&p, &x);
+    int variant = (g->rows ? TT_RED_ROWS : TT_RED_FOLD) | walk << 2 | (index ? TT_RED_INDEXED : 0) | then << TT_RED_THEN;
+    tt_array *parts = NULL, *part_index = NULL;
+    bool ok = true;
+    if (p.count > 1) {
+        ok = (parts = tt_cuda_temporary(acc, p.kept * p.count)) &&
+             (!index || (part_index = tt_cuda_temporary(TT_I64, p.kept * p.count)));
+        if (ok) p.parts = parts->data;
+        if (part_index) p.part_index = (int64_t *)part_index->data;
+    }
+    ok = ok && TT_LAUNCH(key | (int64_t)(variant | own << TT_RED_OWN) << 36, x, 1, TT_CUDA_THREADS, 0, p) &&
+         (!parts || join_parts(key, variant, &p, parts, part_index));
+    if (parts) tt_free(parts);
+    if (part_index) tt_free(part_index);
+    return ok;
+}

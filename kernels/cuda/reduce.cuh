@@ -1,0 +1,349 @@
+/* Reductions: Note [The tree of a reduction] in ../cpu/reduce.h, the variants in reduce_args.h.
+ *
+ * A block of TT_BLOCK elements is the work of a warp, a lane of the tree is a lane of it (FOLD). Where results lie next
+ * to each other in memory, and not the elements of one, the tree's lanes are shared out among threads whose neighbours
+ * work on neighbouring results (ROWS). What the blocks gave is joined within the thread block as far as it has them, and
+ * by a second kernel beyond that (JOIN). */
+#pragma once
+#include "cuda/prelude.cuh"
+#include "cuda/reduce_args.h"
+#include "scalar/reducers.h"
+
+#define TT_ARGS tt_reduce_args
+#define TT_FORM (TT_VARIANT & 3)
+#define TT_WALK (TT_VARIANT >> 2 & 3)
+#define TT_THEN (TT_VARIANT >> TT_RED_THEN & 7)
+#define TT_INDEXED (TT_VARIANT & TT_RED_INDEXED)
+#define TT_BLOCK 1024
+#define TT_LANES 32
+#define TT_WARPS (TT_CUDA_THREADS / 32)
+
+typedef TT_TYPE(TT_D0) stored_type;
+typedef TT_TYPE(TT_D1) value_type;
+typedef TT_TYPE(TT_D2) acc_type;
+typedef TT_TYPE(TT_D3) result_type;
+
+/* An accumulator, and with TT_RED_INDEXED the first place of its value. */
+struct accumulator {
+    acc_type value;
+#if TT_INDEXED
+    int64_t at;
+#endif
+};
+
+static TT_DEVICE accumulator nothing() {
+    accumulator a;
+    a.value = (acc_type)TT_JOIN2(TT_NONE_, TT_NAME)(TT_D1);
+#if TT_INDEXED
+    a.at = INT64_MAX;
+#endif
+    return a;
+}
+
+static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
+    accumulator r;
+    r.value = (acc_type)TT_JOIN2(TT_JOIN_, TT_NAME)(TT_D1, a.value, b.value);
+#if TT_INDEXED
+    const bool same = a.value == b.value || (a.value != a.value && b.value != b.value);
+    r.at = same ? (a.at < b.at ? a.at : b.at) : a.value != a.value || a.value == r.value ? a.at : b.at;
+#endif
+    return r;
+}
+
+static TT_DEVICE accumulator contribution(stored_type x, acc_type param, int64_t i) {
+    const value_type v = (value_type)TT_CONVERT(TT_D0, TT_D1, x);
+    accumulator a;
+    a.value = (acc_type)TT_JOIN2(TT_MAP_, TT_NAME)(TT_D1, v, param);
+#if TT_INDEXED
+    a.at = i;
+#endif
+    return a;
+}
+
+static TT_DEVICE accumulator lane_below(const accumulator &a, int by) {
+    accumulator r;
+    r.value = (acc_type)__shfl_down_sync(0xffffffffu, a.value, by);
+#if TT_INDEXED
+    r.at = __shfl_down_sync(0xffffffffu, a.at, by);
+#endif
+    return r;
+}
+
+/* The i-th element's place. */
+static TT_DEVICE int64_t place(const tt_reduce_dims &d, int64_t i) {
+    int64_t at = 0;
+    if (d.n <= 1) return i * d.step[0];
+    if (d.narrow) {
+        uint32_t rest = (uint32_t)i;
+        for (int k = 0; k < d.n - 1; k++) {
+            const uint32_t up = tt_quotient(rest, d.by[k]);
+            at += (int64_t)(rest - up * d.by[k].size) * d.step[k];
+            rest = up;
+        }
+        return at + (int64_t)rest * d.step[d.n - 1];
+    }
+    for (int k = 0; k < d.n - 1; k++) {
+        at += i % d.size[k] * d.step[k];
+        i /= d.size[k];
+    }
+    return at + i * d.step[d.n - 1];
+}
+
+static TT_DEVICE stored_type element(const TT_ARGS &p, const char *base, int64_t i) {
+    if (TT_WALK == TT_RED_FLAT) return ((const stored_type *)base)[i];
+    if (TT_WALK == TT_RED_STEP) return *(const stored_type *)(base + i * p.run.step[0]);
+    return *(const stored_type *)(base + place(p.run, i));
+}
+
+#if TT_CODE(TT_D2) == 8 || TT_CODE(TT_D2) == 9
+#define TT_OF(f, x) TT_JOIN4(tt_, f, _, TT_D2)(x)
+static TT_DEVICE acc_type finish(acc_type a, double by, acc_type param) {
+    if (TT_THEN == TT_RED_DIVIDE || TT_THEN == TT_RED_DIVIDE_ROOT) a = a / (acc_type)by;
+    if (TT_THEN == TT_RED_ROOT || TT_THEN == TT_RED_DIVIDE_ROOT) a = TT_OF(sqrt, a);
+    if (TT_THEN == TT_RED_FINITE) a = a - a == 0 || a != a ? a : (acc_type)0;
+    if (TT_THEN == TT_RED_LOG_ADD) a = TT_OF(log, a) + param;
+    return a;
+}
+#else
+static TT_DEVICE acc_type finish(acc_type a, double, acc_type) { return a; }
+#endif
+
+static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a) {
+    const acc_type param = p.param ? ((const acc_type *)p.param)[which] : (acc_type)0;
+    if (p.out) ((result_type *)p.out)[which] = (result_type)TT_CONVERT(TT_D2, TT_D3, finish(a.value, p.by, param));
+#if TT_INDEXED
+    p.index[which] = a.at;
+#endif
+}
+
+static TT_DEVICE void put_part(const TT_ARGS &p, int64_t at, const accumulator &a) {
+    ((acc_type *)p.parts)[at] = a.value;
+#if TT_INDEXED
+    p.part_index[at] = a.at;
+#endif
+}
+
+/* The binary tree over fewer than 4096 successive results of a thread: at[k], of 1 << k of them, waits for as many to its
+ * right. */
+struct levels {
+    accumulator at[12];
+    uint32_t n;
+    TT_DEVICE void add(accumulator a) {
+#pragma unroll
+        for (int k = 0; k < 12; k++) {
+            if (!(n >> k & 1)) {
+                at[k] = a;
+                break;
+            }
+            a = join(at[k], a);
+        }
+        n++;
+    }
+    TT_DEVICE accumulator all() const {
+        accumulator a = nothing();
+#pragma unroll
+        for (int k = 0; k < 12; k++)
+            if (n >> k & 1) a = join(at[k], a);
+        return a;
+    }
+};
+
+#if TT_FORM == TT_RED_FOLD
+#define TT_LOG_LANES (TT_VARIANT >> TT_RED_OWN & 7)
+#define TT_LOG_EACH (TT_VARIANT >> (TT_RED_OWN + 3) & 7)
+#define TT_P (1 << TT_LOG_LANES)                  /* lanes of a result */
+#define TT_E (1 << TT_LOG_EACH)                   /* elements of a lane */
+#define TT_U (TT_E < 8 ? 8 / TT_E : 1)            /* results that a warp has in flight, by its 32 / TT_P at a time */
+#define TT_BATCH (TT_E < 16 ? TT_E : 16)          /* loads in flight */
+
+static TT_DEVICE accumulator joined_lanes(accumulator a) {
+#pragma unroll
+    for (int h = TT_P / 2; h > 0; h /= 2) a = join(a, lane_below(a, h));
+    return a;
+}
+
+#if TT_U > 1
+extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    const int lane = threadIdx.x & (TT_P - 1);
+    const int64_t first = (int64_t)blockIdx.x * (TT_CUDA_THREADS / TT_P * TT_U) + threadIdx.x / 32 * (32 / TT_P * TT_U) +
+                          (threadIdx.x & 31) / TT_P;
+    stored_type x[TT_U][TT_E];
+#pragma unroll
+    for (int u = 0; u < TT_U; u++) {
+        const int64_t which = first + u * (32 / TT_P);
+        const char *base = p.in + (which < p.kept ? place(p.outer, which) : 0);
+#pragma unroll
+        for (int e = 0; e < TT_E; e++)
+            if (which < p.kept && e * TT_P + lane < p.reduced) x[u][e] = element(p, base, e * TT_P + lane);
+    }
+#pragma unroll
+    for (int u = 0; u < TT_U; u++) {
+        const int64_t which = first + u * (32 / TT_P);
+        const acc_type param = p.param && which < p.kept ? ((const acc_type *)p.param)[which] : (acc_type)0;
+        accumulator a = nothing();
+#pragma unroll
+        for (int e = 0; e < TT_E; e++)
+            if (which < p.kept && e * TT_P + lane < p.reduced) a = join(a, contribution(x[u][e], param, e * TT_P + lane));
+        a = joined_lanes(a);
+        if (lane == 0 && which < p.kept) put(p, which, a);
+    }
+}
+#else
+template <bool whole>
+static TT_DEVICE accumulator block_of(const TT_ARGS &p, const char *base, int64_t first, int n, acc_type param) {
+    const int lane = threadIdx.x & 31;
+    accumulator a = nothing();
+#pragma unroll
+    for (int b = 0; b < TT_E; b += TT_BATCH) {
+        stored_type x[TT_BATCH];
+#pragma unroll
+        for (int e = 0; e < TT_BATCH; e++)
+            if (whole || (b + e) * 32 + lane < n) x[e] = element(p, base, first + (b + e) * 32 + lane);
+#pragma unroll
+        for (int e = 0; e < TT_BATCH; e++)
+            if (whole || (b + e) * 32 + lane < n) a = join(a, contribution(x[e], param, first + (b + e) * 32 + lane));
+    }
+    return joined_lanes(a);
+}
+
+extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    __shared__ accumulator shared[TT_WARPS];
+    const int warp = threadIdx.x / 32, sharing = 1 << p.log_warps, own = warp & (sharing - 1);
+    const int64_t group = blockIdx.x % p.count, which = (blockIdx.x / p.count << (3 - p.log_warps)) + (warp >> p.log_warps);
+    const int64_t begin = (group << p.log_warps | own) << p.log_per;
+    accumulator a = nothing();
+    if (which < p.kept && begin < p.blocks) { /* all of a warp, or none */
+        const char *base = p.in + place(p.outer, which);
+        const acc_type param = p.param ? ((const acc_type *)p.param)[which] : (acc_type)0;
+        levels tree;
+        tree.n = 0;
+        for (int64_t b = begin; b < p.blocks && b < begin + (1 << p.log_per); b++) {
+            const int64_t first = b * TT_BLOCK, left = p.reduced - first;
+            a = left >= TT_E * 32 ? block_of<true>(p, base, first, TT_E * 32, param)
+                                  : block_of<false>(p, base, first, (int)left, param);
+            if (p.log_per) tree.add(a);
+        }
+        if (p.log_per) a = tree.all();
+    }
+    if (p.log_warps) {
+        if ((threadIdx.x & 31) == 0) shared[warp] = a;
+        __syncthreads();
+        if (own == 0 && (threadIdx.x & 31) == 0) {
+            for (int h = 1; h < sharing; h *= 2)
+                for (int w = warp; w < warp + sharing; w += 2 * h) shared[w] = join(shared[w], shared[w + h]);
+            a = shared[warp];
+        }
+    }
+    if (own || (threadIdx.x & 31) || which >= p.kept) return;
+    if (p.parts) put_part(p, which * p.count + group, a);
+    else put(p, which, a);
+}
+#endif
+
+#elif TT_FORM == TT_RED_ROWS
+#define TT_LOG_COLUMNS (TT_VARIANT >> TT_RED_OWN & 15)
+#define TT_COLUMNS (1 << TT_LOG_COLUMNS)
+#define TT_SLOTS (TT_CUDA_THREADS / TT_COLUMNS < TT_LANES ? TT_CUDA_THREADS / TT_COLUMNS : TT_LANES) /* of a block */
+#define TT_AT_ONCE (TT_CUDA_THREADS / TT_COLUMNS / TT_SLOTS)                                         /* blocks */
+#define TT_OWN (TT_LANES / TT_SLOTS)                                                                 /* lanes of a thread */
+#define TT_BATCH (16 / TT_OWN)
+
+template <bool whole>
+static TT_DEVICE void add_rows(accumulator *a, const TT_ARGS &p, const char *base, int64_t row, int n, acc_type param) {
+    const int slot = threadIdx.x / TT_COLUMNS % TT_SLOTS;
+#pragma unroll 1
+    for (int b = 0; b < TT_LANES && b * TT_LANES < n; b += TT_BATCH) {
+        stored_type x[TT_BATCH][TT_OWN];
+#pragma unroll
+        for (int e = 0; e < TT_BATCH; e++)
+#pragma unroll
+            for (int k = 0; k < TT_OWN; k++) {
+                const int i = (b + e) * TT_LANES + k * TT_SLOTS + slot;
+                if (whole || i < n) x[e][k] = element(p, base, row + i);
+            }
+#pragma unroll
+        for (int e = 0; e < TT_BATCH; e++)
+#pragma unroll
+            for (int k = 0; k < TT_OWN; k++) {
+                const int i = (b + e) * TT_LANES + k * TT_SLOTS + slot;
+                if (whole || i < n) a[k] = join(a[k], contribution(x[e][k], param, row + i));
+            }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    __shared__ accumulator shared[TT_CUDA_THREADS];
+    const int slot = threadIdx.x / TT_COLUMNS % TT_SLOTS;
+    const int64_t groups = (p.blocks + TT_AT_ONCE - 1) / TT_AT_ONCE, rest = blockIdx.x / p.tiles;
+    const int64_t column = blockIdx.x % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS, outer = rest / groups;
+    const int64_t block = rest % groups * TT_AT_ONCE + threadIdx.x / (TT_COLUMNS * TT_SLOTS);
+    const bool live = column < p.inner && block < p.blocks;
+    accumulator a[TT_OWN];
+#pragma unroll
+    for (int k = 0; k < TT_OWN; k++) a[k] = nothing();
+    if (live) {
+        const char *base = p.in + place(p.outer, outer) + column * p.inner_step;
+        const acc_type param = p.param ? ((const acc_type *)p.param)[outer * p.inner + column] : (acc_type)0;
+        const int64_t row = block * TT_BLOCK, left = p.reduced - row;
+        if (left >= TT_BLOCK) add_rows<true>(a, p, base, row, TT_BLOCK, param);
+        else add_rows<false>(a, p, base, row, (int)left, param);
+    }
+#pragma unroll
+    for (int h = TT_OWN / 2; h > 0; h /= 2)
+#pragma unroll
+        for (int k = 0; k < h; k++) a[k] = join(a[k], a[k + h]);
+    shared[threadIdx.x] = a[0];
+#pragma unroll
+    for (int h = TT_SLOTS / 2; h > 0; h /= 2) {
+        __syncthreads();
+        if (slot < h) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + h * TT_COLUMNS]);
+    }
+    if (slot || !live) return;
+    if (p.parts) put_part(p, (outer * p.count + block) * p.inner + column, shared[threadIdx.x]);
+    else put(p, outer * p.inner + column, shared[threadIdx.x]);
+}
+
+#else
+#define TT_LOG_COLUMNS (TT_VARIANT >> TT_RED_OWN & 15)
+#define TT_COLUMNS (1 << TT_LOG_COLUMNS)
+#define TT_SLOTS (TT_CUDA_THREADS / TT_COLUMNS)
+#define TT_BATCH 8
+
+static TT_DEVICE accumulator part(const TT_ARGS &p, int64_t at) {
+    accumulator a;
+    a.value = ((const acc_type *)p.parts)[at];
+#if TT_INDEXED
+    a.at = p.part_index[at];
+#endif
+    return a;
+}
+
+/* Each thread joins 1 << log_per successive parts of a column, then the threads' are joined. */
+extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    __shared__ accumulator shared[TT_CUDA_THREADS];
+    const int slot = threadIdx.x / TT_COLUMNS;
+    const int64_t column = blockIdx.x % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS, outer = blockIdx.x / p.tiles;
+    const int64_t begin = (int64_t)slot << p.log_per;
+    const int64_t end = begin + (1 << p.log_per) < p.count ? begin + (1 << p.log_per) : p.count;
+    levels tree;
+    tree.n = 0;
+    if (column < p.inner)
+        for (int64_t i = begin; i < end; i += TT_BATCH) {
+            accumulator a[TT_BATCH];
+#pragma unroll
+            for (int k = 0; k < TT_BATCH; k++)
+                a[k] = i + k < end ? part(p, (outer * p.count + i + k) * p.inner + column) : nothing();
+#pragma unroll
+            for (int h = 1; h < TT_BATCH; h *= 2)
+#pragma unroll
+                for (int k = 0; k < TT_BATCH; k += 2 * h) a[k] = join(a[k], a[k + h]);
+            tree.add(a[0]);
+        }
+    shared[threadIdx.x] = tree.all();
+    for (int h = 1; h < TT_SLOTS; h *= 2) {
+        __syncthreads();
+        if (slot % (2 * h) == 0) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + h * TT_COLUMNS]);
+    }
+    if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, shared[threadIdx.x]);
+}
+#endif

@@ -1,0 +1,94 @@
+/* Kernels over rows on a device: how a row is shared out. */
+#include "cuda.h"
+#include "rows_args.h"
+#include "../cpu/nn.h"
+#include "../cpu/reduce.h"
+
+#define WARPS 32       /* of the largest thread block */
+#define CACHE 190000   /* bytes of shared memory that a row may take */
+
+/* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. */
+typedef struct { int variant, threads; int64_t blocks, shared; } split;
+
+static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
+    split s = {.threads = TT_CUDA_THREADS};
+    if (n <= TT_BLOCK) {
+        int each = 0;
+        while ((32 << each) < n) each++;
+        s.variant = TT_ROW_WARP | each << TT_ROW_EACH;
+        s.blocks = (rows + TT_CUDA_THREADS / 32 - 1) / (TT_CUDA_THREADS / 32);
+        return s;
+    }
+    int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, rounds = (blocks + most - 1) / most;
+    s.blocks = rows;
+    s.variant = rounds == 1 ? TT_ROW_HELD : TT_ROW_LONG;
+    s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
+    if (s.variant == TT_ROW_LONG && n * size <= CACHE) s.shared = (n * size + 15) / 16 * 16;
+    return s;
+}
+
+bool tt_cuda_rows_fit(int64_t rows, int64_t n) { return n <= TT_ROW_MOST && (rows >= 32 || n <= 65536); }
+
+bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log) {
+    split s = split_rows(x->numel / n, n, y ? 2 : 1, tt_itemsizes[x->dtype]);
+    tt_softmax_args p = {.rows = x->numel / n, .n = (int32_t)n, .cached = s.shared > 0, .out = out->data, .x = x->data,
+                         .y = y ? y->data : NULL};
+    int64_t key = tt_key(TT_FAMILY_softmax, log + (y ? 2 : 0), s.variant, x->dtype, tt_compute_dtype(x->dtype), 0, 0, 0);
+    return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
+}
+
+bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log) {
+    tt_columns_args p = {.n = n, .inner = inner, .out = out->data, .x = x->data, .y = y ? y->data : NULL};
+    int64_t outer = x->numel / n / inner, chunks = (n + TT_COLUMN_CHUNK - 1) / TT_COLUMN_CHUNK;
+    int columns = 8;
+    /* fewer columns to a thread block: more threads to a column */
+    while (columns > 0 && (((int64_t)1 << (columns - 1) >= inner) ||
+                           (columns > 3 && chunks > TT_CUDA_THREADS >> columns && outer * (inner >> columns) < 264)))
+        columns--;
+    while (chunks > (int64_t)(TT_CUDA_THREADS >> columns) << p.log_per) p.log_per++;
+    p.tiles = (inner + (1 << columns) - 1) >> columns;
+    int64_t key = tt_key(TT_FAMILY_softmax_columns, log + (y ? 2 : 0), columns, x->dtype, tt_compute_dtype(x->dtype), 0, 0, 0);
+    return TT_LAUNCH(key, outer * p.tiles, 1, TT_CUDA_THREADS, 0, p);
+}
+
+bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
+                  const tt_array *mean, const tt_array *rstd, int64_t n, double eps) {
+    split s = split_rows(x->numel / n, n, g ? 2 : 1, tt_itemsizes[x->dtype]);
+    tt_norm_args p = {.rows = x->numel / n, .n = (int32_t)n, .cached = s.shared > 0, .out = out->data, .x = x->data,
+                      .g = g ? g->data : NULL, .weight = weight ? weight->data : NULL, .bias = bias ? bias->data : NULL,
+                      .mean = mean ? mean->data : NULL, .rstd = rstd->data, .eps = eps};
+    int has = (mean ? 0 : TT_NORM_RMS) | (weight ? TT_NORM_WEIGHT : 0) | (bias ? TT_NORM_BIAS : 0);
+    int64_t key = tt_key(TT_FAMILY_norm, g != NULL, s.variant | has << TT_ROW_OWN, x->dtype, rstd->dtype, 0, 0, 0);
+    return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
+}
+
+bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
+                         int64_t n) {
+    tt_norm_weight_args p = {.rows = g->numel / n, .n = n, .out = out->data, .g = g->data, .x = x->data,
+                             .mean = mean ? mean->data : NULL, .rstd = rstd->data};
+    int columns = tt_cuda_columns(n, tt_itemsizes[x->dtype], p.blocks = (p.rows + TT_BLOCK - 1) / TT_BLOCK);
+    int64_t threads = TT_CUDA_THREADS >> columns, at_once = threads > 32 ? threads / 32 : 1;
+    tt_array *parts = p.blocks > 1 ? tt_cuda_temporary(rstd->dtype, p.blocks * n) : NULL;
+    if (p.blocks > 1 && !parts) return false;
+    p.parts = parts ? parts->data : NULL;
+    p.tiles = (n + (1 << columns) - 1) >> columns;
+    int64_t key = tt_key(TT_FAMILY_norm_weight, 0, (mean ? 0 : TT_NORM_RMS) | columns << 1, x->dtype, rstd->dtype, 0, 0, 0);
+    bool ok = TT_LAUNCH(key, (p.blocks + at_once - 1) / at_once * p.tiles, 1, TT_CUDA_THREADS, 0, p) &&
+              (!parts || tt_cuda_join_parts(TT_RED_SUM, rstd->dtype, parts, p.blocks, n, out->dtype, out->data));
+    if (parts) tt_free(parts);
+    return ok;
+}
+
+bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
+    split s = split_rows(p->rows, p->n, 1, tt_itemsizes[dtype]);
+    if (what & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)) s.shared = 0; /* one pass */
+    p->cached = s.shared > 0;
+    p->fault = tt_cuda_fault();
+    return TT_LAUNCH(tt_key(TT_FAMILY_class_loss, what, s.variant, dtype, compute, 0, 0, 0), s.blocks, 1, s.threads, s.shared,
+                     *p);
+}
+
+bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean) {
+    tt_class_total_args p = {(const double *)sums->data, out->data, divisor, mean};
+    return TT_LAUNCH(tt_key(TT_FAMILY_class_total, 0, 0, out->dtype, compute, 0, 0, 0), 1, 1, 32, 0, p);
+}

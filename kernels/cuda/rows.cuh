@@ -1,0 +1,128 @@
+/* What the kernels over rows share. Sums are taken in the tree of Note [The tree of a reduction]: a block of elements is
+ * a warp's, and a warp that has one in registers has lane l's elements in its lane l.
+ *
+ * A kernel defines TT_ARGS, the type `number` that it computes in, and then
+ *   struct values    what of TT_E elements it keeps in registers
+ *   fetch(p, r, v, first, again)   reads them: those of the row r from `first` on, a lane's being TT_LANES apart */
+#pragma once
+#include "cuda/prelude.cuh"
+#include "cuda/rows_args.h"
+
+#define TT_LANES 32
+#define TT_BLOCK 1024
+#define TT_FORM (TT_VARIANT & TT_ROW_FORM)
+#define TT_E (TT_FORM == TT_ROW_WARP ? 1 << (TT_VARIANT >> TT_ROW_EACH & 7) : 32)
+
+/* The part of a row that a thread has. */
+struct row {
+    int64_t at;      /* which row */
+    int n, start, warp, warps;
+};
+
+/* False for a warp that has no row. */
+static TT_DEVICE bool find_row(row &r, int64_t rows, int n) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+    r.n = n;
+    r.warp = TT_FORM == TT_ROW_WARP ? 0 : warp;
+    r.warps = TT_FORM == TT_ROW_WARP ? 1 : blockDim.x / 32;
+    r.at = TT_FORM == TT_ROW_WARP ? (int64_t)blockIdx.x * (TT_CUDA_THREADS / 32) + warp : blockIdx.x;
+    r.start = r.warp * TT_BLOCK + lane;
+    return r.at < rows;
+}
+
+struct plus {
+    template <typename T> TT_DEVICE T operator()(T a, T b) const { return a + b; }
+    template <typename T> static TT_DEVICE T none() { return -(T)0; }
+};
+struct larger { /* of numbers: a NaN is passed over */
+    template <typename T> TT_DEVICE T operator()(T a, T b) const { return b > a ? b : a; }
+    template <typename T> static TT_DEVICE T none() { return -(T)TT_INF_F32; }
+};
+
+template <typename J, typename T> static TT_DEVICE T over_lanes(J join, T a) {
+#pragma unroll
+    for (int h = 16; h > 0; h /= 2) a = join(a, __shfl_down_sync(0xffffffffu, a, h));
+    return a;
+}
+
+/* Every warp's (or, in long rows, every block's) into the row's, for all of its threads. `which`: another for each of a
+ * kernel's uses between which nobody waits for all. */
+template <int which, typename J, typename T> static TT_DEVICE T over_row(const row &r, J join, T a) {
+#if TT_FORM == TT_ROW_WARP
+    return __shfl_sync(0xffffffffu, a, 0);
+#elif TT_FORM == TT_ROW_HELD
+    __shared__ T parts[32];
+    const int lane = threadIdx.x & 31;
+    if (lane == 0) parts[r.warp] = a;
+    __syncthreads();
+    a = lane < r.warps ? parts[lane] : J::template none<T>();
+#pragma unroll
+    for (int h = 1; h < 32; h *= 2) a = join(a, __shfl_down_sync(0xffffffffu, a, h));
+    return __shfl_sync(0xffffffffu, a, 0);
+#else
+    return a;
+#endif
+}
+
+#if TT_FORM == TT_ROW_LONG
+template <typename T> static TT_DEVICE T *block_parts() {
+    __shared__ T parts[TT_ROW_MOST / TT_BLOCK];
+    return parts;
+}
+
+/* A binary tree over what the blocks left. */
+template <typename J, typename T> static TT_DEVICE T over_blocks(const row &r, J join, T *parts) {
+    const int blocks = (r.n + TT_BLOCK - 1) / TT_BLOCK, threads = blockDim.x;
+    for (int h = 1; h < blocks; h *= 2) {
+        __syncthreads();
+        for (int k = threadIdx.x * 2 * h; k + h < blocks; k += threads * 2 * h) parts[k] = join(parts[k], parts[k + h]);
+    }
+    __syncthreads();
+    const T all = parts[0];
+    __syncthreads(); /* before the next use */
+    return all;
+}
+#endif
+
+/* f(v, e, i) for a thread's elements: v's e-th, the row's i-th. */
+template <typename V, typename F> static TT_DEVICE void over_elements(const TT_ARGS &p, const row &r, V &held, F f) {
+#if TT_FORM == TT_ROW_LONG
+    for (int first = r.start; first - (int)(threadIdx.x & 31) < r.n; first += r.warps * TT_BLOCK) {
+        V v;
+        fetch(p, r, v, first, true);
+#pragma unroll
+        for (int e = 0; e < TT_E; e++)
+            if (first + e * TT_LANES < r.n) f(v, e, first + e * TT_LANES);
+    }
+#else
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (r.start + e * TT_LANES < r.n) f(held, e, r.start + e * TT_LANES);
+#endif
+}
+
+/* f(v, e, i) of all elements of the row, joined. `again`: has the row been read before? */
+template <int which, typename T, typename J, typename V, typename F>
+static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, bool again, J join, F f) {
+    T a = J::template none<T>();
+#if TT_FORM == TT_ROW_LONG
+    T *const parts = block_parts<T>();
+    const int lane = threadIdx.x & 31;
+    for (int first = r.start; first - lane < r.n; first += r.warps * TT_BLOCK) {
+        V v;
+        fetch(p, r, v, first, again);
+        a = J::template none<T>();
+#pragma unroll
+        for (int e = 0; e < TT_E; e++)
+            if (first + e * TT_LANES < r.n) a = join(a, f(v, e, first + e * TT_LANES));
+        a = over_lanes(join, a);
+        if (lane == 0) parts[first / TT_BLOCK] = a;
+    }
+    return over_blocks(r, join, parts);
+#else
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (r.start + e * TT_LANES < r.n) a = join(a, f(held, e, r.start + e * TT_LANES));
+    return over_row<which>(r, join, over_lanes(join, a));
+#endif
+}

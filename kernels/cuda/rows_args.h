@@ -1,0 +1,80 @@
+/* The arguments of the kernels over rows (softmax, normalisation, losses), and what their hosts and they agree on. */
+#pragma once
+#include "args.h"
+#include "fault.h"
+
+/* The variant's lowest bits: who has a row. */
+#define TT_ROW_WARP 0  /* a warp, which keeps it in registers */
+#define TT_ROW_HELD 1  /* a thread block: each warp keeps TT_BLOCK elements in registers */
+#define TT_ROW_LONG 2  /* a thread block, which reads it several times */
+#define TT_ROW_FORM 3
+#define TT_ROW_EACH 2  /* 3 bits from here: log of a lane's elements, of TT_ROW_WARP */
+#define TT_ROW_OWN 5   /* from here on what the kernel wants to know */
+#define TT_ROW_MOST (1 << 22) /* elements of the longest row */
+
+typedef struct {
+    int64_t rows;
+    int32_t n;
+    int32_t cached;      /* TT_ROW_LONG: is there shared memory for the first input's row? */
+    char *out;
+    const char *x, *y;   /* y: of derivatives the result, and x its gradient */
+} tt_softmax_args;
+
+#define TT_COLUMN_CHUNK 64 /* TT_NN_CHUNK of kernels/cpu/nn.h */
+
+/* softmax down columns: [outer][n][inner]. The variant: log of a thread block's columns. */
+typedef struct {
+    int64_t n, inner, tiles;
+    int32_t log_per, unused; /* log of a thread's chunks */
+    char *out;
+    const char *x, *y;
+} tt_columns_args;
+
+#define TT_NORM_RMS 1    /* from TT_ROW_OWN on */
+#define TT_NORM_WEIGHT 2
+#define TT_NORM_BIAS 4
+
+typedef struct {
+    int64_t rows;
+    int32_t n, cached;
+    char *out;
+    const char *x, *g, *weight, *bias;
+    char *mean, *rstd;       /* of each row */
+    double eps;
+} tt_norm_args;
+
+/* The gradient of a normalisation's weight. The variant: bit 0: TT_NORM_RMS, from bit 1 on the log of a thread block's
+ * columns. */
+typedef struct {
+    int64_t rows, n, blocks, tiles;
+    char *out, *parts;       /* parts: of each block of rows, where there are several */
+    const char *g, *x, *mean, *rstd;
+} tt_norm_weight_args;
+
+/* Classification losses: what TT_OP says is done. */
+#define TT_CLASS_LOGITS 1
+#define TT_CLASS_BACKWARD 2
+#define TT_CLASS_TARGETS 4
+
+typedef struct {
+    int64_t rows;
+    int32_t n, cached;
+    char *out;               /* a gradient, targets, or the losses of rows where they are wanted */
+    const char *x, *weight;
+    const int64_t *target;
+    char *top, *log_sum;     /* of each row */
+    double *losses;          /* ... its loss, and from `rows` on its weight */
+    const char *g;           /* a gradient for each row, or with each_row 0 of the loss */
+    const char *divisor;     /* of the mean, or NULL */
+    const double *weight_sum;
+    int64_t ignore;
+    double smoothing;
+    int32_t each_row, unused;
+    tt_fault *fault;
+} tt_class_args;
+
+typedef struct {
+    const double *sums;      /* of losses and of weights */
+    char *out, *divisor;
+    int64_t mean;            /* else their sum */
+} tt_class_total_args;

@@ -1,0 +1,84 @@
+/* softmax, its logarithm and their derivatives, of contiguous rows: the steps of kernels/cpu/simd/nn.c. TT_OP: bit 0 the
+ * logarithm, bit 1 the derivative. TT_D0: the rows' dtype, TT_D1: that computed in. */
+#pragma once
+#include "cuda/prelude.cuh"
+#include "cuda/rows_args.h"
+#define TT_ARGS tt_softmax_args
+#define TT_LOG (TT_OP & 1)
+#define TT_BACKWARD (TT_OP & 2)
+typedef TT_TYPE(TT_D1) number;
+typedef TT_TYPE(TT_D0) stored_type;
+#include "cuda/rows.cuh"
+#define TT_OF(f, x) TT_JOIN4(tt_, f, _, TT_D1)(x)
+
+struct values {
+    number x[TT_E];
+#if TT_BACKWARD
+    number y[TT_E];
+#endif
+};
+
+static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first, bool again) {
+    const stored_type *x = (const stored_type *)p.x + r.at * r.n;
+#if TT_FORM == TT_ROW_LONG
+    TT_DYNAMIC_SHARED(shared); /* a thread reads there what it has written itself */
+    stored_type *kept = (stored_type *)shared;
+    const bool keep = p.cached && !again;
+    if (p.cached && again) x = kept;
+#endif
+    stored_type raw[TT_E];
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) raw[e] = x[first + e * TT_LANES];
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) v.x[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
+#if TT_FORM == TT_ROW_LONG
+    if (keep) {
+#pragma unroll
+        for (int e = 0; e < TT_E; e++)
+            if (first + e * TT_LANES < r.n) kept[first + e * TT_LANES] = raw[e];
+    }
+#endif
+#if TT_BACKWARD
+    const stored_type *y = (const stored_type *)p.y + r.at * r.n;
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) raw[e] = y[first + e * TT_LANES];
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) v.y[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : TT_BACKWARD ? 512 : 1024)
+    tt_kernel(const __grid_constant__ TT_ARGS p) {
+    row r;
+    if (!find_row(r, p.rows, p.n)) return;
+    values held;
+#if TT_FORM != TT_ROW_LONG
+    fetch(p, r, held, r.start, false);
+#endif
+    stored_type *out = (stored_type *)p.out + r.at * r.n;
+#if TT_BACKWARD
+    const number sum = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) {
+        return TT_LOG ? v.x[e] : v.x[e] * v.y[e];
+    });
+    over_elements(p, r, held, [&](values &v, int e, int i) {
+        const number g = TT_LOG ? v.x[e] - TT_OF(exp, v.y[e]) * sum : v.y[e] * (v.x[e] - sum);
+        out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, g);
+    });
+#else
+    const number top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
+    const number sum = reduced<1, number>(p, r, held, true, plus(), [&](values &v, int e, int) {
+        const number power = TT_OF(exp, v.x[e] - top);
+        if (TT_FORM != TT_ROW_LONG && !TT_LOG) v.x[e] = power;
+        return power;
+    });
+    const number last = TT_LOG ? TT_OF(log, sum) : 1 / sum;
+    over_elements(p, r, held, [&](values &v, int e, int i) {
+        const number power = TT_LOG || TT_FORM != TT_ROW_LONG ? v.x[e] : TT_OF(exp, v.x[e] - top);
+        out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, TT_LOG ? v.x[e] - top - last : power * last);
+    });
+#endif
+}

@@ -1,0 +1,83 @@
+/* The reducers: what one element contributes, how two accumulators join, and what joined to anything leaves it as it
+ * is, to the bit (so -0 and not 0 for sums), for lanes without elements. Note [The tree of a reduction] in ../cpu/reduce.h.
+ *
+ *   TT_MAP_<reducer>(X, x, p)    of an element x of dtype X; p: what the reducer has to know of the result
+ *   TT_JOIN_<reducer>(X, a, b)   in this order
+ *   TT_NONE_<reducer>(X) */
+#pragma once
+#include "arith.h"
+
+#define TT_RED_PASTE_(a, b) a##b
+#define TT_RED_PASTE(a, b) TT_RED_PASTE_(a, b)
+
+#define TT_PLUS_f32(a, b) ((a) + (b))
+#define TT_PLUS_f64(a, b) ((a) + (b))
+#define TT_PLUS_i64(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b))) /* overflow wraps */
+#define TT_TIMES_f32(a, b) ((a) * (b))
+#define TT_TIMES_f64(a, b) ((a) * (b))
+#define TT_TIMES_i64(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
+/* NaN wins; of equal ones the second. */
+#define TT_LARGER(a, b) (((a) > (b)) | ((a) != (a)) ? (a) : (b))
+#define TT_SMALLER(a, b) (((a) < (b)) | ((a) != (a)) ? (a) : (b))
+
+#define TT_ZERO_f32 -0.0f
+#define TT_ZERO_f64 -0.0
+#define TT_ZERO_i64 0
+#define TT_LOWEST_b8 0
+#define TT_HIGHEST_b8 1
+#define TT_LOWEST_u8 0
+#define TT_HIGHEST_u8 255
+#define TT_LOWEST_i8 (-128)
+#define TT_HIGHEST_i8 127
+#define TT_LOWEST_i16 (-32768)
+#define TT_HIGHEST_i16 32767
+#define TT_LOWEST_i32 (-2147483647 - 1)
+#define TT_HIGHEST_i32 2147483647
+#define TT_LOWEST_i64 (-9223372036854775807 - 1)
+#define TT_HIGHEST_i64 9223372036854775807
+#define TT_LOWEST_f32 -TT_INF_F32
+#define TT_HIGHEST_f32 TT_INF_F32
+#define TT_LOWEST_f64 -TT_INF_F64
+#define TT_HIGHEST_f64 TT_INF_F64
+
+#define TT_MAP_sum(X, x, p) (x)
+#define TT_MAP_prod(X, x, p) (x)
+#define TT_MAP_max(X, x, p) (x)
+#define TT_MAP_min(X, x, p) (x)
+#define TT_MAP_count(X, x, p) ((int64_t)(x))
+#define TT_MAP_nansum(X, x, p) ((x) == (x) ? (x) : 0)
+#define TT_MAP_abssum(X, x, p) TT_RED_PASTE(tt_abs_, X)(x)
+#define TT_MAP_sqsum(X, x, p) ((x) * (x))
+#define TT_MAP_maxabs(X, x, p) TT_RED_PASTE(tt_abs_, X)(x)
+#define TT_MAP_minabs(X, x, p) TT_RED_PASTE(tt_abs_, X)(x)
+#define TT_MAP_nonzero(X, x, p) ((x) != 0 ? (TT_RED_PASTE(TT_C_, X))1 : (TT_RED_PASTE(TT_C_, X))0)
+#define TT_MAP_devsq(X, x, p) (((x) - (p)) * ((x) - (p)))
+#define TT_MAP_expsum(X, x, p) TT_RED_PASTE(tt_exp_, X)((x) - (p))
+
+#define TT_JOIN_sum(X, a, b) TT_RED_PASTE(TT_PLUS_, X)(a, b)
+#define TT_JOIN_prod(X, a, b) TT_RED_PASTE(TT_TIMES_, X)(a, b)
+#define TT_JOIN_max(X, a, b) TT_LARGER(a, b)
+#define TT_JOIN_min(X, a, b) TT_SMALLER(a, b)
+#define TT_JOIN_count(X, a, b) TT_PLUS_i64(a, b)
+#define TT_JOIN_nansum TT_JOIN_sum
+#define TT_JOIN_abssum TT_JOIN_sum
+#define TT_JOIN_sqsum TT_JOIN_sum
+#define TT_JOIN_maxabs TT_JOIN_max
+#define TT_JOIN_minabs TT_JOIN_min
+#define TT_JOIN_nonzero TT_JOIN_sum
+#define TT_JOIN_devsq TT_JOIN_sum
+#define TT_JOIN_expsum TT_JOIN_sum
+
+#define TT_NONE_sum(X) TT_RED_PASTE(TT_ZERO_, X)
+#define TT_NONE_prod(X) 1
+#define TT_NONE_max(X) TT_RED_PASTE(TT_LOWEST_, X)
+#define TT_NONE_min(X) TT_RED_PASTE(TT_HIGHEST_, X)
+#define TT_NONE_count(X) 0
+#define TT_NONE_nansum TT_NONE_sum
+#define TT_NONE_abssum TT_NONE_sum
+#define TT_NONE_sqsum TT_NONE_sum
+#define TT_NONE_maxabs TT_NONE_max
+#define TT_NONE_minabs TT_NONE_min
+#define TT_NONE_nonzero TT_NONE_sum
+#define TT_NONE_devsq TT_NONE_sum
+#define TT_NONE_expsum TT_NONE_sum

@@ -1,0 +1,111 @@
+"""Page-locked memory, and copies that nobody waits for."""
+
+import gc
+
+import numpy as np
+import pytest
+import tinytorch as tt
+from tinytorch import cuda
+
+
+@pytest.fixture(autouse=True)
+def quiet(gpu):
+    gc.collect()
+    cuda.synchronize()
+    cuda.empty_cache()
+
+
+def test_pinned_copies_are_equal_and_pinned():
+    a = tt.arange(12).reshape(3, 4)
+    p = a.pin_memory()
+    assert p.is_pinned() and not a.is_pinned() and p.pin_memory() is p and p.data_ptr() != a.data_ptr()
+    assert bool((p == a).all()) and p.device == tt.device("cpu")
+    t = a.t().pin_memory()
+    assert t.stride() == (1, 4) and t.is_pinned() and t[1:].is_pinned() and bool((t == a.t()).all())
+    assert (p + 1).is_pinned() is False and p.numpy()[1, 1] == 5
+    assert tt.empty(0).pin_memory().is_pinned()
+
+
+def test_pinned_memory_and_gradients():
+    a = tt.ones(3, requires_grad=True)
+    p = a.pin_memory()
+    assert p.is_pinned()
+    (p * 2).sum().backward()
+    assert a.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("make", [
+    lambda **k: tt.empty(3, **k), lambda **k: tt.zeros(3, **k), lambda **k: tt.full((3,), 2.0, **k),
+    lambda **k: tt.tensor([1, 2], **k), lambda **k: tt.rand(3, **k), lambda **k: tt.randint(5, (3,), **k),
+    lambda **k: tt.randperm(5, **k), lambda **k: tt.arange(5, **k), lambda **k: tt.eye(3, **k),
+    lambda **k: tt.zeros_like(tt.ones(2, 2), **k), lambda **k: tt.ones(2).new_full((2,), 1, **k),
+    lambda **k: tt.empty_strided((2, 2), (1, 2), **k), lambda **k: tt.normal(0.0, 1.0, (3,), **k)])
+def test_factories_pin(make):
+    assert make(pin_memory=True).is_pinned() and not make().is_pinned()
+
+
+def test_a_device_tensor_cannot_be_pinned():
+    with pytest.raises(RuntimeError, match="pin_memory: cannot pin a tensor on cuda:0"):
+        tt.ones(2, device="cuda").pin_memory()
+    with pytest.raises(RuntimeError, match="ones: cannot pin a tensor on cuda:0: only dense CPU tensors"):
+        tt.ones(2, device="cuda", pin_memory=True)
+
+
+@pytest.mark.parametrize("non_blocking", [False, True])
+def test_copies_between_pinned_memory_and_the_device(non_blocking):
+    a = tt.rand(1000).pin_memory()
+    b = a.to("cuda", non_blocking=non_blocking)
+    back = (b * 2).to("cpu", non_blocking=non_blocking)
+    assert back.is_pinned() is non_blocking
+    target = tt.empty(1000).pin_memory()
+    target.copy_(b, non_blocking=non_blocking)
+    other = tt.empty(1000, device="cuda")
+    other.copy_(a, non_blocking=non_blocking)
+    cuda.synchronize()
+    assert bool((back == a * 2).all()) and bool((target == a).all()) and bool((other.cpu() == a).all())
+
+
+def test_who_waits(emulated):
+    s = cuda.Stream()
+    with cuda.stream(s):
+        plain, pinned, foreign = tt.rand(100), tt.rand(100).pin_memory(), tt.from_numpy(np.ones(100, np.float32))
+        device = tt.ones(100, device="cuda")
+
+        def waits(copy):
+            emulated.held.add(s.cuda_stream)
+            copy()
+            return s.cuda_stream not in emulated.held
+
+        assert not waits(lambda: plain.cuda())  # the driver has taken the values when it returns
+        assert waits(lambda: foreign.cuda())    # it may be page-locked, for all we know
+        assert waits(lambda: pinned.cuda())
+        assert not waits(lambda: pinned.cuda(non_blocking=True))
+        assert waits(lambda: device.cpu())
+        assert not waits(lambda: device.to("cpu", non_blocking=True))
+        assert waits(lambda: plain.copy_(device, non_blocking=True))
+        assert not waits(lambda: pinned.copy_(device, non_blocking=True))
+        assert waits(lambda: pinned.copy_(device))
+
+
+def test_pinned_memory_is_not_used_anew_while_a_copy_reads_it(emulated):
+    s = cuda.Stream()
+    with cuda.stream(s):
+        a = tt.rand(1000).pin_memory()
+        at = a.data_ptr()
+        emulated.held.add(s.cuda_stream)
+        b = a.to("cuda", non_blocking=True)
+    del a
+    other = tt.rand(1000).pin_memory()
+    assert other.data_ptr() != at
+    emulated.held.clear()
+    assert tt.rand(1000).pin_memory().data_ptr() == at
+    assert b.numel() == 1000
+
+
+def test_the_loader_pins_batches():
+    data = tt.utils.data.TensorDataset(tt.arange(10), tt.rand(10, 2))
+    for x, y in tt.utils.data.DataLoader(data, batch_size=5, pin_memory=True):
+        assert x.is_pinned() and y.is_pinned()
+    for (x,) in tt.utils.data.DataLoader([{"a": tt.ones(2), "b": "text"}], batch_size=1, pin_memory=True,
+                                         collate_fn=lambda batch: (batch[0],)):
+        assert x["a"].is_pinned() and x["b"] == "text"

@@ -1,0 +1,53 @@
+"""NVIDIA's libraries behind cffi: one object for each, opened at its first use, whose calls raise what they report."""
+
+from __future__ import annotations
+
+import threading
+
+from cffi import FFI
+
+from .libraries import open_library
+
+
+class Library:
+    """``lib<name>.so`` with the functions that ``declarations`` names. ``status_text`` is the function that explains a
+    status; every call through ``call`` raises RuntimeError unless the status is 0."""
+
+    def __init__(self, name: str, declarations: str, status_text: str):
+        self.name = name
+        self.ffi = FFI()
+        self.ffi.cdef(declarations)
+        self._status_text = status_text
+        self._lib = None
+        self._lock = threading.Lock()
+
+    @property
+    def lib(self):
+        """The library's functions; OSError when it is not installed."""
+        if self._lib is None:
+            with self._lock:
+                if self._lib is None:
+                    self._lib = open_library(self.ffi, self.name)
+        return self._lib
+
+    def call(self, function: str, *args) -> None:
+        """Calls a function that returns a status."""
+        status = getattr(self.lib, function)(*args)
+        if status:
+            raise self.error(function, status)
+
+    def error(self, function: str, status: int) -> RuntimeError:
+        """What to raise for a status."""
+        text = self.ffi.string(getattr(self.lib, self._status_text)(status)).decode()
+        return RuntimeError(f"CUDA error: {text} when calling `{function}`")
+
+    def made(self, create: str, destroy: str, type_: str, *args):
+        """What ``create`` puts into its first argument; ``destroy`` ends it with the object returned."""
+        place = self.ffi.new(f"{type_} *")
+        self.call(create, place, *args)
+        return self.ffi.gc(place[0], getattr(self.lib, destroy))
+
+    def set(self, function: str, target, attribute: int, type_: str, value) -> None:
+        """Sets an attribute by a function that takes its value's address and size."""
+        place = self.ffi.new(f"{type_} *", value)
+        self.call(function, target, attribute, place, self.ffi.sizeof(type_))

@@ -1,0 +1,176 @@
+"""Products of matrices by cuBLASLt.
+
+The library's matrices are column-major, ours row-major: a row-major matrix is the transpose of the column-major one in the
+same memory, so C = A B is computed as C^T = B^T A^T, operands exchanged. The algorithm is chosen once for each kind of
+problem (shapes, dtypes, layouts, alignments) and kept: equal calls give equal bits."""
+
+from __future__ import annotations
+
+import threading
+
+from ..cpu import ffi, lib
+from .binding import Library
+from .flags import matmul as flags
+
+_blas = Library("cublasLt", """
+    typedef struct { uint64_t data[8]; } cublasLtMatmulAlgo_t;
+    typedef struct { cublasLtMatmulAlgo_t algo; size_t workspaceSize; int state; float wavesCount; int reserved[4]; }
+        cublasLtMatmulHeuristicResult_t;
+    const char *cublasLtGetStatusString(int status);
+    size_t cublasLtGetVersion(void);
+    int cublasLtCreate(void **handle);
+    int cublasLtDestroy(void *handle);
+    int cublasLtMatmulDescCreate(void **desc, int compute, int scale);
+    int cublasLtMatmulDescDestroy(void *desc);
+    int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value, size_t size);
+    int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t cols, int64_t ld);
+    int cublasLtMatrixLayoutDestroy(void *layout);
+    int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t size);
+    int cublasLtMatmulPreferenceCreate(void **preference);
+    int cublasLtMatmulPreferenceDestroy(void *preference);
+    int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const void *value, size_t size);
+    int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference,
+                                       int requested, cublasLtMatmulHeuristicResult_t *results, int *found);
+    int cublasLtMatmul(void *handle, void *desc, const void *alpha, const void *a, void *a_layout, const void *b,
+                       void *b_layout, const void *beta, const void *c, void *c_layout, void *d, void *d_layout,
+                       const cublasLtMatmulAlgo_t *algo, intptr_t workspace, size_t workspace_size, intptr_t stream);
+""", "cublasLtGetStatusString")
+
+# By our dtypes (float16, bfloat16, float32, float64): cudaDataType_t.
+_TYPES = {6: 2, 7: 14, 8: 0, 9: 1}
+_FLOAT, _DOUBLE = 0, 1
+_COMPUTE_32F, _COMPUTE_32F_FAST_TF32, _COMPUTE_64F = 68, 77, 70
+# Attributes of descriptors, layouts and preferences.
+_TRANSA, _TRANSB, _EPILOGUE, _BIAS_POINTER = 3, 4, 7, 8
+_BATCH_COUNT, _BATCH_STEP = 5, 6
+_MAX_WORKSPACE, _REDUCTIONS, _ALIGN_A, _ALIGN_B, _ALIGN_C, _ALIGN_D = 1, 3, 5, 6, 7, 8
+_EPILOGUE_BIAS = 4
+_NO_LOW_PRECISION_SUMS = 2  # partial sums are added in the dtype computed in, not in that of the result
+
+_KEY_BYTES = ffi.sizeof("tt_gemm")
+_PLANS = 4096       # kinds of problems remembered for a device
+_WORKSPACE = 32 << 20
+
+handles = {}     # by device
+_plans = {}      # by device: by the choices in flags: by the problem's bytes
+_workspaces = {}  # by device and stream: memory that algorithms may use
+
+
+class Plan:
+    """How one kind of problem is solved: descriptors, layouts, algorithm. ``found`` is false where there is none."""
+
+    __slots__ = ("desc", "a", "b", "c", "result", "algo", "workspace", "bias", "lock", "found")
+
+    def __init__(self, handle, p, bias, compute: int, full_sums: bool):
+        kind = _TYPES[p.dtype]
+        scale = _DOUBLE if p.dtype == 9 else _FLOAT
+        self.lock = threading.Lock()
+        self.bias = None
+        self.desc = _blas.made("cublasLtMatmulDescCreate", "cublasLtMatmulDescDestroy", "void *", compute, scale)
+        for attribute, transposed in ((_TRANSA, p.trans & 2), (_TRANSB, p.trans & 1)):
+            _blas.set("cublasLtMatmulDescSetAttribute", self.desc, attribute, "int32_t", 1 if transposed else 0)
+        if p.bias:
+            _blas.set("cublasLtMatmulDescSetAttribute", self.desc, _EPILOGUE, "uint32_t", _EPILOGUE_BIAS)
+            self.point_at(bias)
+        # Exchanged: the library's first operand is our b.
+        self.a = self._layout(kind, p.n, p.k, p.ldb, p.trans & 2, p.count, p.step_b)
+        self.b = self._layout(kind, p.k, p.m, p.lda, p.trans & 1, p.count, p.step_a)
+        self.c = self._layout(kind, p.n, p.m, p.n, False, p.count, p.m * p.n)
+        preference = _blas.made("cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceDestroy", "void *")
+        set_ = "cublasLtMatmulPreferenceSetAttribute"
+        _blas.set(set_, preference, _MAX_WORKSPACE, "uint64_t", _WORKSPACE)
+        if full_sums:
+            _blas.set(set_, preference, _REDUCTIONS, "uint32_t", _NO_LOW_PRECISION_SUMS)
+        for attribute, shift in ((_ALIGN_A, 4), (_ALIGN_B, 0), (_ALIGN_C, 8), (_ALIGN_D, 8)):
+            _blas.set(set_, preference, attribute, "uint32_t", 1 << (p.align >> shift & 15))
+        self.result = _blas.ffi.new("cublasLtMatmulHeuristicResult_t *")
+        count = _blas.ffi.new("int *")
+        status = _blas.lib.cublasLtMatmulAlgoGetHeuristic(handle, self.desc, self.a, self.b, self.c, self.c, preference, 1,
+                                                          self.result, count)
+        self.found = status == 0 and count[0] > 0 and self.result.state == 0
+        if not self.found and not p.bias:
+            raise _blas.error("cublasLtMatmulAlgoGetHeuristic", status or self.result.state)
+        self.algo = _blas.ffi.addressof(self.result, "algo")
+        self.workspace = self.result.workspaceSize
+
+    @staticmethod
+    def _layout(kind: int, rows: int, cols: int, ld: int, transposed: bool, count: int, step: int):
+        """A column-major matrix, or a stack; ``rows`` by ``cols`` is its shape once transposed, if it is to be."""
+        if transposed:
+            rows, cols = cols, rows
+        layout = _blas.made("cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutDestroy", "void *", kind, rows, cols, ld)
+        if count > 1:
+            _blas.set("cublasLtMatrixLayoutSetAttribute", layout, _BATCH_COUNT, "int32_t", count)
+            _blas.set("cublasLtMatrixLayoutSetAttribute", layout, _BATCH_STEP, "int64_t", step)
+        return layout
+
+    def point_at(self, bias) -> None:
+        """Makes the descriptor's bias the one at that address."""
+        address = int(ffi.cast("intptr_t", bias))
+        if address != self.bias:
+            _blas.set("cublasLtMatmulDescSetAttribute", self.desc, _BIAS_POINTER, "intptr_t", address)
+            self.bias = address
+
+
+def _choices(dtype: int) -> tuple[int, bool]:
+    """How sums are computed, as the flags have it now; and must all of them be in full precision?"""
+    if dtype == 8:
+        return (_COMPUTE_32F_FAST_TF32 if flags.allow_tf32 else _COMPUTE_32F), False
+    if dtype == 9:
+        return _COMPUTE_64F, False
+    return _COMPUTE_32F, not (flags.allow_fp16_reduced_precision_reduction if dtype == 6 else
+                              flags.allow_bf16_reduced_precision_reduction)
+
+
+def _workspace(device: int, stream: int) -> int:
+    """The address of memory for the algorithms on a stream, kept from the first call on."""
+    h = _workspaces.get((device, stream))
+    if h is None:
+        before = lib.tt_device_set(device + 1)
+        try:
+            h = lib.tt_empty(1, 1, (_WORKSPACE,))
+        finally:
+            lib.tt_device_set(before)
+        if not h:
+            raise MemoryError(ffi.string(lib.tt_error_text()).decode())
+        _workspaces[device, stream] = h
+    return int(ffi.cast("intptr_t", h.data))
+
+
+def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int) -> int:
+    """out = alpha a b + beta c + bias, as tt_gemm in kernels/cpu/api/cuda.h describes it, on the device whose context is
+    current. 1: the library has no algorithm with a bias for this, and nothing was done."""
+    choices = _choices(problem.dtype)
+    try:
+        handle, plans = handles[device], _plans[device, choices]
+    except KeyError:
+        if device not in handles:
+            handles[device] = _blas.made("cublasLtCreate", "cublasLtDestroy", "void *")
+        handle, plans = handles[device], _plans.setdefault((device, choices), {})
+    key = ffi.buffer(problem, _KEY_BYTES)[:]
+    plan = plans.get(key)
+    if plan is None:
+        if len(plans) >= _PLANS:
+            plans.clear()
+        plan = plans[key] = Plan(handle, problem, bias, *choices)
+    if not plan.found:
+        return 1
+    size = plan.workspace
+    space = _workspace(device, stream) if size else 0
+    if plan.bias is None:
+        status = _blas.lib.cublasLtMatmul(handle, plan.desc, alpha, b, plan.a, a, plan.b, beta, c, plan.c, out, plan.c,
+                                          plan.algo, space, size, stream)
+    else:
+        with plan.lock:  # the descriptor holds the bias's address
+            plan.point_at(bias)
+            status = _blas.lib.cublasLtMatmul(handle, plan.desc, alpha, b, plan.a, a, plan.b, beta, c, plan.c, out, plan.c,
+                                              plan.algo, space, size, stream)
+    if status:
+        raise _blas.error("cublasLtMatmul", status)
+    return 0
+
+
+def version() -> str:
+    """As in "13.0.2"."""
+    number = _blas.lib.cublasLtGetVersion()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"

@@ -1,0 +1,22 @@
+"""Choices of precision for CUDA devices: what ``tinytorch.backends.cuda.matmul`` is."""
+
+from __future__ import annotations
+
+
+class MatmulFlags:
+    """How products of matrices may be computed. Follows ``torch.backends.cuda.matmul``."""
+
+    __slots__ = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
+
+    def __init__(self):
+        self.allow_tf32 = False  # float32 operands rounded to 10 bits of mantissa, on tensor cores
+        self.allow_fp16_reduced_precision_reduction = True  # parts of long sums are kept in the operands' dtype
+        self.allow_bf16_reduced_precision_reduction = True
+
+    def __setattr__(self, name, value):
+        if name in self.__slots__ and not isinstance(value, bool):
+            raise TypeError(f"backends.cuda.matmul.{name} must be a bool, not {type(value).__name__}")
+        object.__setattr__(self, name, value)
+
+
+matmul = MatmulFlags()
