@@ -191,17 +191,19 @@ tt_array *tt_isin(tt_array *a, tt_array *among, int invert) {
         goto done;
     }
     if (sorted->numel) qsort(sorted->data, (size_t)sorted->numel, 8, floating ? compare_f : compare_i);
+    int64_t many = sorted->numel; /* less the NaNs, which would mislead the search */
+    while (floating && many && ((const double *)sorted->data)[many - 1] != ((const double *)sorted->data)[many - 1]) many--;
     if ((out = tt_empty(TT_BOOL, a->ndim, a->shape)))
         for (int64_t i = 0; i < a->numel; i++) {
             bool found;
             if (floating) {
                 const double *set = (const double *)sorted->data, x = ((const double *)values)[i];
-                int64_t at = bound_f(set, NULL, sorted->numel, x, false);
-                found = at < sorted->numel && set[at] == x;
+                int64_t at = bound_f(set, NULL, many, x, false);
+                found = at < many && set[at] == x;
             } else {
                 const int64_t *set = (const int64_t *)sorted->data, x = ((const int64_t *)values)[i];
-                int64_t at = bound_i(set, NULL, sorted->numel, x, false);
-                found = at < sorted->numel && set[at] == x;
+                int64_t at = bound_i(set, NULL, many, x, false);
+                found = at < many && set[at] == x;
             }
             ((uint8_t *)out->data)[i] = found != (bool)invert;
         }
