@@ -29,7 +29,7 @@
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
     X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(optim_count, 3) X(random, 4) \
     X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(rowsort, 0) \
-    X(sorted, 0) X(select, 0) X(scan, 0)
+    X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) X(counting, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -134,3 +134,20 @@ bool tt_cuda_zero_triangle(tt_array *a, int64_t diagonal, bool below);
 
 /* sort.c: rows sorted or selected from, as the arguments say (all but the keys, `order`, `first` and `padded`). */
 bool tt_cuda_sort_along(int what, int dtype, bool descending, tt_sort_args *p);
+
+/* counting.c. What they are given is contiguous, on tt_device. NULL or false, and an error. */
+tt_array *tt_cuda_nonzero(const uint8_t *set, const tt_array *a, bool flat);
+tt_array *tt_cuda_repeat_positions(const int64_t *times, int64_t n);
+/* n rows of `width` elements: the number of the first of each group, in order */
+tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse,
+                         tt_array **counts);
+bool tt_cuda_search(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row, bool right,
+                    int dtype, tt_array *out);
+bool tt_cuda_isin(const tt_array *among, const void *values, bool invert, tt_array *out);
+/* the least and the largest of int64 or float64 (NaN is both, where there is one); n > 0 */
+bool tt_cuda_extremes(const void *x, int dtype, int64_t n, void *least, void *largest);
+/* how many of the int64 are each number below out->numel; of the float64 are in each of as many intervals */
+bool tt_cuda_histogram(const void *x, int dtype, int64_t n, double lo, double hi, tt_array *out);
+bool tt_cuda_one_hot(const int64_t *classes, int64_t n, tt_array *out);
+/* adds the weights, one after the other, to the elements of `out` that x names */
+bool tt_cuda_add_at(tt_array *out, tt_array *x, tt_array *weights);
