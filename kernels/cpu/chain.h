@@ -28,7 +28,8 @@ enum { TT_KEPT = 1, TT_STORED, TT_ENDINGS };
 enum { TT_IN_A, TT_IN_B, TT_IN_M, TT_IN_C, TT_NUM_PLACES };
 #define TT_FORM_1(x) TT_FORM_##x = TT_IN_##x * TT_ENDINGS
 #define TT_FORM_2(x, y) TT_FORM_##x##y = (TT_NUM_PLACES * TT_IN_##x + TT_IN_##y) * TT_ENDINGS
-#define TT_FORM_3(x, y, z) TT_FORM_##x##y##z = (TT_NUM_PLACES * (TT_NUM_PLACES * TT_IN_##x + TT_IN_##y) + TT_IN_##z) * TT_ENDINGS
+#define TT_FORM_3(x, y, z) \
+    TT_FORM_##x##y##z = (TT_NUM_PLACES * (TT_NUM_PLACES * TT_IN_##x + TT_IN_##y) + TT_IN_##z) * TT_ENDINGS
 enum {
     TT_FORM_1(A), TT_FORM_1(B), TT_FORM_1(M),
     TT_FORM_2(A, A), TT_FORM_2(A, B), TT_FORM_2(A, M), TT_FORM_2(A, C), TT_FORM_2(B, A), TT_FORM_2(B, B), TT_FORM_2(B, M),

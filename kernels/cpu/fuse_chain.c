@@ -77,7 +77,8 @@ static void fetch(maker *m, const tt_instr *x, int n) {
         if (!is_number(m, x->in[j])) from = x->in[j];
     bool number = from < 0;
     if (number) from = x->in[0];
-    step(m, m->k->slots[from].dtype == TT_BOOL ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, from);
+    bool is_bool = m->k->slots[from].dtype == TT_BOOL;
+    step(m, is_bool ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, from);
     m->a = from;
 }
 
@@ -85,7 +86,8 @@ static void operate(maker *m, const tt_instr *x) {
     int code = 0, n = steps_of(x->op, &code), places[3] = {0, 0, 0};
     if (n == 3) fetch(m, x, n);
     for (int j = 0; j < n; j++)
-        places[j] = x->in[j] == m->a ? TT_IN_A : x->in[j] == m->b ? TT_IN_B : is_number(m, x->in[j]) && n > 1 ? TT_IN_C : TT_IN_M;
+        places[j] = x->in[j] == m->a ? TT_IN_A : x->in[j] == m->b ? TT_IN_B
+                    : n > 1 && is_number(m, x->in[j]) ? TT_IN_C : TT_IN_M;
     bool numbers = n == 3 && places[0] == TT_IN_A && places[1] == TT_IN_C && places[2] == TT_IN_C;
     int form = 0;
     for (int j = 0; j < n; j++) /* a slot of numbers has room for a block of them: it may be read as memory too */

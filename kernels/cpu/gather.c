@@ -209,6 +209,7 @@ static char *dense_rows(tt_array *values, const tt_array *a, int dtype, int ndim
                memcmp(values->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
     *copy = NULL;
     *step = one ? 0 : tt_itemsizes[dtype];
+    if (!values->numel) return (char *)copy; /* never looked at, but not NULL */
     if (values->dtype == dtype && (one || (same && values->flags & TT_FLAG_CONTIGUOUS)) && !tt_overlaps(values, a) &&
         values->storage->device == tt_device)
         return values->data;

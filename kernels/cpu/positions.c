@@ -1,4 +1,5 @@
 /* Positions: where a tensor is not zero, where values belong in a sorted one, whether they occur, one-hot rows. */
+#include "../cuda/cuda.h"
 #include "simd.h"
 #include "api/index.h"
 #include <stdlib.h>
@@ -6,7 +7,9 @@
 
 /* Calls that need all elements dense in one dtype; the caller frees *copy if there is one. */
 static void *dense(tt_array *a, int dtype, tt_array **copy) {
+    static char nothing; /* a device has no memory for no elements, and NULL is an error here */
     *copy = NULL;
+    if (!a->numel) return &nothing;
     if (a->dtype == dtype && a->flags & TT_FLAG_CONTIGUOUS) return a->data;
     if (!(*copy = tt_empty(dtype, a->ndim, a->shape))) return NULL;
     if (tt_copy_now(*copy, a) == 0) return (*copy)->data;
@@ -17,10 +20,16 @@ static void *dense(tt_array *a, int dtype, tt_array **copy) {
 
 /* The positions of what is not zero, in row-major order: one number each (flat), or a row of ndim numbers. */
 tt_array *tt_nonzero(tt_array *a, int flat) {
+    TT_ON_DEVICE(NULL, "nonzero", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     tt_array *copy;
     const uint8_t *set = dense(a, TT_BOOL, &copy);
     if (!set) return NULL;
+    if (tt_device) {
+        tt_array *found = tt_cuda_nonzero(set, a, flat);
+        if (copy) tt_free(copy);
+        return found;
+    }
     int64_t count = 0, n = a->numel, ndim = flat ? 1 : a->ndim;
     for (int64_t i = 0; i < n;) { /* in short stretches, whose counts fit a byte: that vectorises */
         int64_t end = n - i < 128 ? n : i + 128;
@@ -51,12 +60,14 @@ tt_array *tt_nonzero(tt_array *a, int flat) {
 
 /* Position i as often as repeats[i] says. */
 tt_array *tt_repeat_positions(tt_array *repeats) {
+    TT_ON_DEVICE(NULL, "repeat_interleave", 1, &repeats);
     if (!tt_ready(repeats)) return tt_decline();
     tt_array *copy, *out = NULL;
     const int64_t *times = dense(repeats, TT_I64, &copy);
     if (!times) return NULL;
     int64_t total = 0;
-    bool good = true;
+    bool good = !tt_device;
+    if (tt_device) out = tt_cuda_repeat_positions(times, repeats->numel);
     for (int64_t i = 0; good && i < repeats->numel; i++) {
         if (times[i] < 0) {
             tt_fail(TT_RUNTIME_ERROR, "repeat_interleave: repeats can not be negative, got %lld at position %lld",
@@ -118,6 +129,7 @@ static void search_range(void *context, int64_t begin, int64_t end) {
 
 /* Rows of `sorted` are searched for the rows of `values` (all but the last dimension agree), or its one row for all. */
 tt_array *tt_searchsorted(tt_array *sorted, tt_array *values, tt_array *order, int right, int dtype) {
+    TT_ON_DEVICE(NULL, "searchsorted", 3, ((tt_array *[]){sorted, values, order}));
     if (!tt_ready(sorted) || !tt_ready(values) || (order && !tt_ready(order))) return tt_decline();
     tt_array *copies[3] = {NULL, NULL, NULL}, *out = NULL;
     bool floating = tt_kind_of(sorted->dtype) == TT_KIND_FLOAT || tt_kind_of(values->dtype) == TT_KIND_FLOAT;
@@ -126,6 +138,14 @@ tt_array *tt_searchsorted(tt_array *sorted, tt_array *values, tt_array *order, i
     if (sorted->ndim > 1) s.per_row = values->shape[last] ? values->shape[last] : 1;
     if (!(s.sorted = dense(sorted, in, &copies[0])) || !(s.values = dense(values, in, &copies[1]))) goto done;
     if (order && !(s.order = dense(order, TT_I64, &copies[2]))) goto done;
+    if (tt_device) {
+        out = tt_empty(dtype, values->ndim, values->shape);
+        if (out && !tt_cuda_search(s.sorted, s.values, s.order, s.n, s.per_row, right, in, out)) {
+            tt_free(out);
+            out = NULL;
+        }
+        goto done;
+    }
     for (int64_t i = 0; order && i < order->numel; i++)
         if (s.order[i] < 0 || s.order[i] >= s.n) {
             tt_fail(TT_RUNTIME_ERROR, "searchsorted: sorter index %lld is out of range for a dimension of size %lld",
@@ -154,24 +174,36 @@ static int compare_i(const void *a, const void *b) {
 
 /* Which elements of a occur in `among`: bool. NaN is never found. */
 tt_array *tt_isin(tt_array *a, tt_array *among, int invert) {
+    TT_ON_DEVICE(NULL, "isin", 2, ((tt_array *[]){a, among}));
     if (!tt_ready(a) || !tt_ready(among)) return tt_decline();
     bool floating = tt_kind_of(a->dtype) == TT_KIND_FLOAT || tt_kind_of(among->dtype) == TT_KIND_FLOAT;
     tt_array *copy, *out = NULL, *sorted = tt_empty(floating ? TT_F64 : TT_I64, among->ndim, among->shape);
     if (!sorted) return NULL;
     const void *values = tt_copy_now(sorted, among) < 0 ? NULL : dense(a, sorted->dtype, &copy);
     if (!values) goto done;
+    if (tt_device) {
+        out = tt_empty(TT_BOOL, a->ndim, a->shape);
+        if (out && !tt_cuda_isin(sorted, values, invert, out)) {
+            tt_free(out);
+            out = NULL;
+        }
+        if (copy) tt_free(copy);
+        goto done;
+    }
     if (sorted->numel) qsort(sorted->data, (size_t)sorted->numel, 8, floating ? compare_f : compare_i);
+    int64_t many = sorted->numel; /* less the NaNs, which would mislead the search */
+    while (floating && many && ((const double *)sorted->data)[many - 1] != ((const double *)sorted->data)[many - 1]) many--;
     if ((out = tt_empty(TT_BOOL, a->ndim, a->shape)))
         for (int64_t i = 0; i < a->numel; i++) {
             bool found;
             if (floating) {
                 const double *set = (const double *)sorted->data, x = ((const double *)values)[i];
-                int64_t at = bound_f(set, NULL, sorted->numel, x, false);
-                found = at < sorted->numel && set[at] == x;
+                int64_t at = bound_f(set, NULL, many, x, false);
+                found = at < many && set[at] == x;
             } else {
                 const int64_t *set = (const int64_t *)sorted->data, x = ((const int64_t *)values)[i];
-                int64_t at = bound_i(set, NULL, sorted->numel, x, false);
-                found = at < sorted->numel && set[at] == x;
+                int64_t at = bound_i(set, NULL, many, x, false);
+                found = at < many && set[at] == x;
             }
             ((uint8_t *)out->data)[i] = found != (bool)invert;
         }
@@ -183,7 +215,8 @@ done:
 
 /* Rows of zeros with a one at the class; num_classes < 0: one more than the largest class. */
 tt_array *tt_one_hot(tt_array *a, int64_t num_classes) {
-    int64_t shape[TT_MAX_NDIM], top = -1;
+    int64_t shape[TT_MAX_NDIM], top = -1, least = 0;
+    TT_ON_DEVICE(NULL, "one_hot", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (a->ndim == TT_MAX_NDIM) return tt_fail(TT_RUNTIME_ERROR, "one_hot: too many dimensions");
     tt_array *copy, *out = NULL;
@@ -193,12 +226,14 @@ tt_array *tt_one_hot(tt_array *a, int64_t num_classes) {
         tt_fail(TT_RUNTIME_ERROR, "one_hot: Can not infer total number of classes from empty tensor.");
         goto done;
     }
-    for (int64_t i = 0; i < a->numel; i++) {
-        if (classes[i] < 0) {
-            tt_fail(TT_RUNTIME_ERROR, "one_hot: Class values must be non-negative, got %lld.", (long long)classes[i]);
-            goto done;
-        }
+    if (tt_device && num_classes < 0 && !tt_cuda_extremes(classes, TT_I64, a->numel, &least, &top)) goto done;
+    for (int64_t i = 0; !tt_device && i < a->numel && least >= 0; i++) {
+        least = classes[i];
         if (classes[i] > top) top = classes[i];
+    }
+    if (least < 0) {
+        tt_fail(TT_RUNTIME_ERROR, "one_hot: Class values must be non-negative, got %lld.", (long long)least);
+        goto done;
     }
     if (num_classes < 0) num_classes = top < INT64_MAX ? top + 1 : top;
     else if (top >= num_classes) {
@@ -208,7 +243,13 @@ tt_array *tt_one_hot(tt_array *a, int64_t num_classes) {
     }
     memcpy(shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
     shape[a->ndim] = num_classes;
-    if ((out = tt_full_now(TT_I64, a->ndim + 1, shape, TT_KIND_INT, 0, 0)))
+    if (tt_device) {
+        out = tt_empty(TT_I64, a->ndim + 1, shape);
+        if (out && !tt_cuda_one_hot(classes, a->numel, out)) {
+            tt_free(out);
+            out = NULL;
+        }
+    } else if ((out = tt_full_now(TT_I64, a->ndim + 1, shape, TT_KIND_INT, 0, 0)))
         for (int64_t i = 0; i < a->numel; i++) ((int64_t *)out->data)[i * num_classes + classes[i]] = 1;
 done:
     if (copy) tt_free(copy);

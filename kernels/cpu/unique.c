@@ -1,6 +1,8 @@
 /* What follows from an order, or from counting: unique elements and rows, histograms. */
+#include "../cuda/cuda.h"
 #include "simd.h"
 #include "sort.h"
+#include "api/index.h"
 #include "api/sort.h"
 #include <math.h>
 #include <string.h>
@@ -94,6 +96,11 @@ static tt_array *groups(const table *t, const int64_t *order, tt_array **inverse
 static tt_array *unique(tt_array *a, int64_t n, int64_t width, int consecutive, tt_array **inverse, tt_array **counts) {
     if (!tt_ready(a)) return tt_decline();
     tt_array *x = tt_contiguous_now(a), *first = NULL;
+    if (x && tt_device) {
+        first = tt_cuda_groups(x, n, width, consecutive, inverse, counts);
+        tt_free(x);
+        return first;
+    }
     int64_t keys = n * width * 8, orders = n * 8;
     char *room = x ? tt_scratch(keys + 2 * orders + (width == 1 ? n * 32 : 0)) : NULL;
     if (room) {
@@ -112,15 +119,25 @@ static tt_array *unique(tt_array *a, int64_t n, int64_t width, int consecutive, 
 }
 
 tt_array *tt_unique_rows(tt_array *a, int consecutive, tt_array **inverse, tt_array **counts) {
+    TT_ON_DEVICE(NULL, "unique", 1, &a);
     return unique(a, a->shape[0], a->shape[0] ? a->numel / a->shape[0] : 0, consecutive, inverse, counts);
 }
 
 tt_array *tt_unique(tt_array *a, int consecutive, tt_array **inverse, tt_array **counts) {
+    TT_ON_DEVICE(NULL, "unique", 1, &a);
     tt_array *first = unique(a, a->numel, 1, consecutive, inverse, counts), *x = first ? tt_contiguous_now(a) : NULL;
     tt_array *out = x ? tt_empty(a->dtype, 1, first->shape) : NULL;
     int64_t *f = first ? (int64_t *)first->data : NULL;
     int size = tt_itemsizes[a->dtype];
-    for (int64_t i = 0; out && i < out->numel; i++) memcpy(out->data + i * size, x->data + f[i] * size, (size_t)size);
+    if (out && tt_device && out->numel) {
+        tt_array flat = *x; /* as a vector */
+        flat.ndim = 1;
+        flat.shape[0] = flat.numel;
+        flat.strides[0] = 1;
+        tt_free(out);
+        out = tt_gather(&flat, 0, first);
+    }
+    for (int64_t i = 0; out && !tt_device && i < out->numel; i++) memcpy(out->data + i * size, x->data + f[i] * size, (size_t)size);
     if (x) tt_free(x);
     if (first && !out) {
         tt_free(*inverse);
@@ -131,6 +148,7 @@ tt_array *tt_unique(tt_array *a, int consecutive, tt_array **inverse, tt_array *
 }
 
 tt_array *tt_bincount(tt_array *a, tt_array *weights, int64_t min_length) {
+    TT_ON_DEVICE(NULL, "bincount", 2, ((tt_array *[]){a, weights}));
     if (!tt_ready(a) || (weights && !tt_ready(weights))) return tt_decline();
     if (a->ndim != 1 || a->dtype >= TT_F16)
         return tt_fail(TT_RUNTIME_ERROR, "bincount: only supports 1-d non-negative integral inputs, got %d dimensions of "
@@ -142,15 +160,26 @@ tt_array *tt_bincount(tt_array *a, tt_array *weights, int64_t min_length) {
     tt_array *x = tt_empty(TT_I64, 1, a->shape), *w = weights ? tt_empty(dtype, 1, a->shape) : NULL, *out = NULL;
     if (!x || (weights && !w) || tt_copy_now(x, a) < 0 || (w && tt_copy_now(w, weights) < 0)) goto done;
     const int64_t *v = (const int64_t *)x->data;
-    int64_t n = min_length;
-    for (int64_t i = 0; i < x->numel; i++) {
-        if (v[i] < 0) {
-            tt_fail(TT_RUNTIME_ERROR, "bincount: only supports 1-d non-negative integral inputs, got %lld", (long long)v[i]);
-            goto done;
-        }
-        if (v[i] >= n) n = v[i] < INT64_MAX ? v[i] + 1 : v[i];
+    int64_t n = min_length, least = 0, largest = -1;
+    if (tt_device && x->numel && !tt_cuda_extremes(v, TT_I64, x->numel, &least, &largest)) goto done;
+    for (int64_t i = 0; !tt_device && i < x->numel && least >= 0; i++) {
+        least = v[i];
+        largest = v[i] > largest ? v[i] : largest;
     }
+    if (least < 0) {
+        tt_fail(TT_RUNTIME_ERROR, "bincount: only supports 1-d non-negative integral inputs, got %lld", (long long)least);
+        goto done;
+    }
+    if (largest >= n) n = largest < INT64_MAX ? largest + 1 : largest;
     if (!(out = tt_full_now(dtype, 1, &n, TT_KIND_INT, 0, 0))) goto done;
+    if (tt_device) {
+        bool counted = !x->numel || (w ? tt_cuda_add_at(out, x, w) : tt_cuda_histogram(v, TT_I64, x->numel, 0, 0, out));
+        if (!counted) {
+            tt_free(out);
+            out = NULL;
+        }
+        goto done;
+    }
     for (int64_t i = 0; i < x->numel; i++)
         if (!w) ((int64_t *)out->data)[v[i]]++;
         else if (dtype == TT_F32) ((float *)out->data)[v[i]] += ((float *)w->data)[i];
@@ -162,13 +191,16 @@ done:
 }
 
 tt_array *tt_histc(tt_array *a, int64_t bins, double lo, double hi) {
+    TT_ON_DEVICE(NULL, "histc", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (a->dtype < TT_F32) return tt_fail(TT_RUNTIME_ERROR, "histc: not implemented for '%s'", tt_dtype_names[a->dtype]);
     if (bins <= 0) return tt_fail(TT_RUNTIME_ERROR, "histc: bins must be > 0, but got %lld", (long long)bins);
     tt_array *x = tt_empty(TT_F64, a->ndim, a->shape), *out = NULL;
     if (!x || tt_copy_now(x, a) < 0) goto done;
     const double *v = (const double *)x->data;
-    if (lo == hi && x->numel) {
+    if (lo == hi && x->numel && tt_device) {
+        if (!tt_cuda_extremes(v, TT_F64, x->numel, &lo, &hi)) goto done;
+    } else if (lo == hi && x->numel) {
         lo = hi = v[0];
         for (int64_t i = 0; i < x->numel; i++) {
             lo = v[i] < lo || v[i] != v[i] ? v[i] : lo;
@@ -182,7 +214,11 @@ tt_array *tt_histc(tt_array *a, int64_t bins, double lo, double hi) {
         goto done;
     }
     if (!(out = tt_full_now(a->dtype, 1, &bins, TT_KIND_INT, 0, 0))) goto done;
-    for (int64_t i = 0; i < x->numel; i++) {
+    if (tt_device && x->numel && !tt_cuda_histogram(v, TT_F64, x->numel, lo, hi, out)) {
+        tt_free(out);
+        out = NULL;
+    }
+    for (int64_t i = 0; out && !tt_device && i < x->numel; i++) {
         if (!(v[i] >= lo && v[i] <= hi)) continue;
         int64_t bin = (int64_t)((v[i] - lo) / (hi - lo) * (double)bins);
         if (bin >= bins) bin = bins - 1;

@@ -24,11 +24,13 @@
 #include "fault.h"
 #include "random_args.h"
 #include "rows_args.h"
+#include "scan_args.h"
 
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(random, 4) \
-    X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(fused, 0) X(rowsort, 0) \
-    X(sorted, 0) X(select, 0)
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
+    X(optim_count, 3) X(random, 4) X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) \
+    X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
+    X(counting, 0) X(fused, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -70,7 +72,7 @@ bool tt_cuda_multinomial(const tt_draw *draw, const tt_array *weights, tt_array 
 /* range: TT_RANGE_...; what is not filled in is 0. */
 bool tt_cuda_range(int range, tt_array *out, tt_range_args *p);
 /* optim.c: those of the items that are on devices, by a rule of kernels/scalar/optim.h. */
-bool tt_cuda_update(int rule, int n, const tt_update_item *items);
+bool tt_cuda_update(int rule, const tt_schedule *schedule, int n, const tt_update_item *items);
 /* nbytes to host memory, all work of the stream before it done. */
 bool tt_device_read(void *to, const void *from, int64_t nbytes);
 /* From memory of the CPU's own caches or the stack, which may be overwritten at once. */
@@ -97,11 +99,13 @@ int tt_cuda_columns(int64_t inner, int size, int64_t others);
 bool tt_cuda_rows_fit(int64_t rows, int64_t n);
 bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log);
 bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log);
+/* scan.c: what TT_SCAN_ ... of scan_args.h says; p: sizes and operands, row-major */
+bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p);
 /* Normalisation (g: its derivative); weight, bias and mean may be NULL. */
 bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
                   const tt_array *mean, const tt_array *rstd, int64_t n, double eps);
-bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
-                         int64_t n);
+bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean,
+                         const tt_array *rstd, int64_t n);
 /* what: TT_CLASS_ ... of rows_args.h */
 bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute);
 bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean);
@@ -131,6 +135,23 @@ bool tt_cuda_zero_triangle(tt_array *a, int64_t diagonal, bool below);
 
 /* sort.c: rows sorted or selected from, as the arguments say (all but the keys, `order`, `first` and `padded`). */
 bool tt_cuda_sort_along(int what, int dtype, bool descending, tt_sort_args *p);
+
+/* counting.c. What they are given is contiguous, on tt_device. NULL or false, and an error. */
+tt_array *tt_cuda_nonzero(const uint8_t *set, const tt_array *a, bool flat);
+tt_array *tt_cuda_repeat_positions(const int64_t *times, int64_t n);
+/* n rows of `width` elements: the number of the first of each group, in order */
+tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse,
+                         tt_array **counts);
+bool tt_cuda_search(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row, bool right,
+                    int dtype, tt_array *out);
+bool tt_cuda_isin(const tt_array *among, const void *values, bool invert, tt_array *out);
+/* the least and the largest of int64 or float64 (NaN is both, where there is one); n > 0 */
+bool tt_cuda_extremes(const void *x, int dtype, int64_t n, void *least, void *largest);
+/* how many of the int64 are each number below out->numel; of the float64 are in each of as many intervals */
+bool tt_cuda_histogram(const void *x, int dtype, int64_t n, double lo, double hi, tt_array *out);
+bool tt_cuda_one_hot(const int64_t *classes, int64_t n, tt_array *out);
+/* adds the weights, one after the other, to the elements of `out` that x names */
+bool tt_cuda_add_at(tt_array *out, tt_array *x, tt_array *weights);
 
 /* fuse.c: a kernel of fused mode, on tt_device. base: of each storage. */
 struct tt_kernel;

@@ -125,7 +125,7 @@ class Emulator:
 
     def properties(self, device: int) -> dict:
         return {"name": "Emulator", "major": 9, "minor": 0, "total_memory": ARENA, "multi_processor_count": 1,
-                "warp_size": 32}
+                "warp_size": 32, "shared_memory_per_block_optin": 232448}
 
     def device_of(self, address: int) -> int:
         found = [d for d, at, size in self._owners if at <= address < at + size]

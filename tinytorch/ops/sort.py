@@ -83,8 +83,8 @@ _mode = _pick("mode", _MODE, return_types.mode)
 
 @primitive(name="median", title="MedianBackward0", input=lambda g, input, out: shared(g, input, out, 0, 0, False))
 def _middle_of_all(input, what):
-    if not input._h.numel:
-        return wrap(made(input.device, lib.tt_full, input._h.dtype, 0, ffi.NULL, 2, math.nan, 0))  # an integer of NaN, as in PyTorch
+    if not input._h.numel:  # NaN, or what an integer makes of it, as in PyTorch
+        return wrap(made(input.device, lib.tt_full, input._h.dtype, 0, ffi.NULL, 2, math.nan, 0))
     flat = input.detach().reshape((-1,))
     indices = ffi.new("tt_array **")
     values = wrap(lib.tt_pick(what, flat._h, 0, 0, False, indices))

@@ -13,6 +13,9 @@ const char *tt_family_name(int family); /* NULL: no such */
 const char *tt_operator_name(int family, int op); /* of families over elementwise operators or reducers; "" else */
 int tt_compute_of(int op, int operand, int dtype); /* what the loop of `op` wants: operand 0 is the result */
 
+/* What a kernel may have of shared memory, on a device counted from 0. */
+int tt_cuda_shared_limit(int device, int64_t bytes);
+
 /* `a` on another device, at once for the CPU's readers; itself is never returned. */
 tt_array *tt_to_device(tt_array *a, int device);
 /* Memory of a device that somebody else owns. */

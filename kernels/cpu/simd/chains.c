@@ -224,8 +224,10 @@ TT_CHAIN_2_BOOL(STEPS_2_BOOL)
 TT_CHAIN_3(STEPS_3)
 FORMS_3(where, IF_)
 
-#define ENTRY(op, form) [TT_STEP_##op + TT_FORM_##form] = op##_##form##_only, \
-    [TT_STEP_##op + TT_FORM_##form + TT_KEPT] = op##_##form##_kept, [TT_STEP_##op + TT_FORM_##form + TT_STORED] = op##_##form##_stored,
+#define ENTRY(op, form)                                                      \
+    [TT_STEP_##op + TT_FORM_##form] = op##_##form##_only,                    \
+    [TT_STEP_##op + TT_FORM_##form + TT_KEPT] = op##_##form##_kept,          \
+    [TT_STEP_##op + TT_FORM_##form + TT_STORED] = op##_##form##_stored,
 #define ENTRIES_1(op) ENTRY(op, A) ENTRY(op, B) ENTRY(op, M)
 #define ENTRIES_2(op)                                                                                \
     ENTRY(op, AA) ENTRY(op, AB) ENTRY(op, AM) ENTRY(op, AC) ENTRY(op, BA) ENTRY(op, BB) ENTRY(op, BM) ENTRY(op, BC) \
