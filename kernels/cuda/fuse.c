@@ -99,18 +99,6 @@ static bool instruction(bridge *b, const tt_instr *i) {
     return ok;
 }
 
-/* A fold's dimensions: those of its row. */
-static int64_t mask_of(const tt_kernel *k) {
-    int64_t mask = 0, row = 1;
-    if (k->walk == TT_WALK_CALL) return k->row;
-    int last = k->kept;
-    if (k->walk == TT_WALK_COLUMNS)
-        while (last < k->ndim && row < k->row) row *= k->shape[last++];
-    else last = k->ndim;
-    for (int d = k->kept; d < last; d++) mask |= (int64_t)1 << d;
-    return mask;
-}
-
 static bool fold(bridge *b, const tt_fold *f) {
     const tt_kernel *k = b->k;
     bool rows = k->walk == TT_WALK_ROWS, call = k->walk == TT_WALK_CALL, total = rows && f->out < 0;
@@ -123,15 +111,22 @@ static bool fold(bridge *b, const tt_fold *f) {
         param = (tt_array){.storage = &b->here, .data = b->base[x->storage] + x->offset, .dtype = x->dtype};
         p = &param;
     }
-    tt_array wide; /* a value of fewer elements than the space has is reduced as often as they are repeated */
-    if (a->ndim != k->ndim || memcmp(a->shape, k->shape, sizeof(int64_t) * (size_t)k->ndim) != 0) {
-        tt_array *whole = tt_cuda_temporary(f->dtype, k->numel);
-        if (!whole) return false;
-        lay_out(b, &wide, f->dtype, 1, whole->data);
-        bool ok = tt_cuda_copy_array(&wide, a);
-        tt_free(whole); /* its memory waits for the stream */
-        if (!ok) return false;
-        a = &wide;
+    tt_array plain; /* the space as kept, reduced and kept dimensions, row-major */
+    tt_array *whole = NULL;
+    if (!call) {
+        char *data = a->data;
+        if (a->numel != k->numel || !(a->flags & TT_FLAG_CONTIGUOUS) || !a->storage->device) {
+            tt_array wide;
+            if (!(whole = tt_cuda_temporary(f->dtype, k->numel))) return false;
+            lay_out(b, &wide, f->dtype, 1, data = whole->data);
+            if (!tt_cuda_copy_array(&wide, a)) return false;
+        }
+        int64_t shape[3] = {total ? 1 : k->rows, total ? k->numel : k->row, total ? 1 : k->inner};
+        plain = (tt_array){.storage = &b->here, .data = data, .dtype = f->dtype, .ndim = 3, .numel = k->numel,
+                           .flags = TT_FLAG_DEVICE};
+        memcpy(plain.shape, shape, sizeof shape);
+        tt_set_contiguous(&plain);
+        a = &plain;
     }
     char *results;
     if (rows && !total) {
@@ -141,7 +136,7 @@ static bool fold(bridge *b, const tt_fold *f) {
         const tt_access *x = &k->accesses[f->access];
         results = b->base[x->storage] + x->offset;
     }
-    int64_t mask = total ? ((int64_t)1 << k->ndim) - 1 : mask_of(k);
+    int64_t mask = call ? k->row : 2;
     tt_reduction g;
     tt_reduction_plan(&g, a, mask, f->dtype, tt_itemsizes[f->acc], !call);
     bool ok;
@@ -153,9 +148,9 @@ static bool fold(bridge *b, const tt_fold *f) {
         there = out = (tt_array){.storage = &b->here, .dtype = f->acc, .numel = g.kept, .flags = TT_FLAG_DEVICE};
         there.data = apart->data;
         out.data = results;
-        for (int d = 0; d < k->ndim; d++) {
+        for (int d = 0; d < a->ndim; d++) {
             if (mask >> d & 1) continue;
-            there.shape[there.ndim] = out.shape[there.ndim] = k->shape[d];
+            there.shape[there.ndim] = out.shape[there.ndim] = a->shape[d];
             there.strides[there.ndim++] = g.result_strides[d];
         }
         out.ndim = there.ndim;
@@ -164,6 +159,7 @@ static bool fold(bridge *b, const tt_fold *f) {
         ok = ok && tt_cuda_copy_array(&out, &there);
         tt_free(apart);
     }
+    if (whole) tt_free(whole);
     if (!call) done_with(b, f->slot);
     if (rows && f->param >= 0) done_with(b, f->param);
     return ok;
