@@ -91,7 +91,8 @@ bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, d
                        char *out, int64_t *index);
 
 /* the tree over `count` accumulators of blocks, for each of `inner` neighbours */
-bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out);
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner,
+                        int dtype, char *out);
 /* log of the columns that a thread block takes, of `inner` of elements of that size */
 int tt_cuda_columns(int64_t inner, int size, int64_t others);
 

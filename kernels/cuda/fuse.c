@@ -221,8 +221,117 @@ static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numb
     return ok;
 }
 
+/* Compiled kernels. */
+
+#define MOST_BYTES 4000 /* of arguments */
+#define SHARED 200 * 1024
+
+/* The arguments in the order of codegen_cuda.py's structure; their bytes, or 0 where there are too many. */
+static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number *numbers, char *const *parts) {
+    int n = k->num_accesses ? k->num_accesses : 1, nd = k->ndim ? k->ndim : 1, constants = 0;
+    int folds = k->num_folds ? k->num_folds : 1;
+    for (int s = 0; s < k->num_slots; s++) constants += k->slots[s].kind == TT_SLOT_CONST;
+    int64_t head[5] = {k->numel, k->rows, k->row, k->inner, k->numel >= TT_BLOCK};
+    int64_t bytes = 40 + 8 * (n + folds + (constants ? constants : 1) + nd) + (12 * nd + 7) / 8 * 8 + 8 * (int64_t)n * nd;
+    if (bytes > MOST_BYTES) return 0;
+    char *at = to + 40;
+    memset(to, 0, (size_t)bytes);
+    for (int a = 0; a < k->num_accesses; a++) {
+        char *p = base[k->accesses[a].storage] + k->accesses[a].offset;
+        memcpy(at + 8 * a, &p, 8);
+        if (!k->accesses[a].one && (!k->accesses[a].flat || (intptr_t)p & 15)) head[4] = 0;
+    }
+    at += 8 * n;
+    if (k->num_folds) memcpy(at, parts, 8 * (size_t)k->num_folds);
+    at += 8 * folds;
+    for (int s = 0, j = 0; s < k->num_slots; s++) {
+        if (k->slots[s].kind != TT_SLOT_CONST) continue;
+        const tt_number *c = &numbers[k->slots[s].index];
+        tt_isa->casts[c->dtype][k->slots[s].dtype](at + 8 * j++, &c->bits, 1);
+    }
+    at += 8 * (constants ? constants : 1);
+    for (int d = 0; d < k->ndim; d++) {
+        tt_divider by = tt_divider_of(k->shape[d]);
+        memcpy(at + 8 * d, &k->shape[d], 8);
+        memcpy(at + 8 * nd + 12 * d, &by, 12);
+    }
+    at += 8 * nd + (12 * nd + 7) / 8 * 8;
+    for (int a = 0; a < k->num_accesses; a++) memcpy(at + 8 * a * nd, k->accesses[a].strides, 8 * (size_t)k->ndim);
+    memcpy(to, head, sizeof head);
+    return (int)bytes;
+}
+
+static int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/* Bytes of shared memory that a row's values wait in from one stage to the next. */
+static int64_t waiting(const tt_kernel *k) {
+    int64_t bytes = 0;
+    for (int s = 0; s < k->num_slots && k->walk == TT_WALK_ROWS; s++) {
+        const tt_slot *x = &k->slots[s];
+        if (x->kind == TT_SLOT_TEMP && x->level == 1 && x->last > x->stage)
+            bytes += (k->row * tt_itemsizes[x->dtype] + 15) / 16 * 16;
+    }
+    return bytes;
+}
+
+static bool launchable(const tt_kernel *k) {
+    if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != 2 || tt_fuse_setting(TT_FUSE_HOT_RUNS) < 0) return false;
+    return k->numel < (int64_t)1 << 31 && waiting(k) <= SHARED;
+}
+
+/* -1: it cannot be, and nothing was done. */
+static int launch(const tt_kernel *k, char *const *base, const tt_number *numbers) {
+    char args[MOST_BYTES], *parts[TT_FUSE_KERNEL_NODES];
+    tt_array *held[TT_FUSE_KERNEL_NODES];
+    int64_t blocks = divided(k->row, TT_BLOCK), x, shared = 0, key = tt_fused_key(k->launch);
+    int threads = TT_CUDA_THREADS, bytes, made = 0;
+    bool ok = true, partial = k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS;
+    for (int i = 0; partial && blocks == 1 && i < k->num_folds; i++) { /* what there is to join are the results */
+        const tt_access *out = &k->accesses[k->folds[i].access];
+        parts[i] = base[out->storage] + out->offset;
+    }
+    for (; ok && partial && blocks > 1 && made < k->num_folds; made += ok) {
+        ok = (held[made] = tt_cuda_temporary(k->folds[made].acc, k->rows * blocks * k->inner)) != NULL;
+        if (ok) parts[made] = held[made]->data;
+    }
+    if (ok && !(bytes = pack(args, k, base, numbers, parts))) {
+        for (int i = 0; i < made; i++) tt_free(held[i]);
+        return -1;
+    }
+    if (k->walk == TT_WALK_FLAT) {
+        bool aligned;
+        int64_t flag;
+        int largest = 1;
+        memcpy(&flag, args + 32, 8);
+        aligned = flag;
+        for (int a = 0; a < k->num_accesses; a++)
+            if (!k->accesses[a].one && tt_itemsizes[k->accesses[a].dtype] > largest) largest = tt_itemsizes[k->accesses[a].dtype];
+        x = divided(k->numel, aligned ? 16 / largest * TT_CUDA_THREADS * 2 : TT_CUDA_THREADS);
+    } else if (k->walk == TT_WALK_ROWS) {
+        shared = waiting(k);
+        int warps = shared ? (int)(49152 / shared) : 4;
+        warps = warps < 1 ? 1 : warps > 4 ? 4 : warps;
+        if (k->row > TT_BLOCK) threads = 32 * (int)(blocks < 32 ? blocks : 32);
+        else {
+            threads = 32 * warps;
+            shared *= warps;
+        }
+        x = k->row > TT_BLOCK ? k->rows : divided(k->rows, warps);
+    } else if (k->walk == TT_WALK_FOLD) x = divided(k->rows * blocks, TT_CUDA_THREADS / 32);
+    else x = divided(k->rows * blocks * k->inner, TT_CUDA_THREADS);
+    ok = ok && tt_launch(key, x, 1, threads, shared, args, bytes);
+    for (int i = 0; i < made; i++) {
+        const tt_fold *f = &k->folds[i];
+        char *out = base[k->accesses[f->access].storage] + k->accesses[f->access].offset;
+        ok = ok && tt_cuda_join_parts(f->reducer, f->acc, held[i], blocks, k->rows, k->inner, f->acc, out);
+        tt_free(held[i]);
+    }
+    return ok;
+}
+
 bool tt_cuda_run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
-    return bridged(k, base, numbers);
+    int done = launchable(k) ? launch(k, base, numbers) : -1;
+    return done < 0 ? bridged(k, base, numbers) : done;
 }
 
 int64_t tt_fused_key(int64_t number) { return tt_key(TT_FAMILY_fused, 0, 0, 0, 0, 0, 0, 0) | number << 8; }
