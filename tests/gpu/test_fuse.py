@@ -1,4 +1,4 @@
-"""Fused mode on a device gives the bits of its eager mode: by eager kernels first, then by one compiled from the program."""
+"""Fused mode on a device gives the bits of its eager mode: by eager kernels first, then by compiled ones."""
 
 import pytest
 
