@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from .backends.cpu import check, error, ffi, lib
+from .backends.cuda import runtime
 from .devices import device as _device
 from .tensor import Tensor, wrap
 
@@ -132,6 +133,9 @@ def set_rng_state(new_state: Tensor) -> None:
 def pointer(generator: Generator | None, op: str, number: int = 0):
     """The C side of a generator for tensors of the device that the C side numbers so: the default one's if None.
     RuntimeError for one of another kind of device."""
+    if number and runtime.is_capturing(number - 1):
+        raise RuntimeError(f"{op}: random numbers cannot be part of a CUDA graph: they would be the same whenever it "
+                           "runs")
     if generator is None:
         return default_of(number)._g
     if not isinstance(generator, Generator):

@@ -15,9 +15,9 @@
 #include "fuse.h"
 
 /* The operators that have steps, all on float32, by number of operands. */
-#define TT_CHAIN_1(X) X(neg) X(abs) X(sign) X(square) X(relu) X(positive) X(reciprocal)
+#define TT_CHAIN_1(X) X(neg) X(abs) X(sign) X(square) X(relu) X(positive) X(reciprocal) X(sqrt) X(rsqrt)
 #define TT_CHAIN_2(X)                                                                            \
-    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(fmax) X(fmin) X(copysign)                \
+    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(fmax) X(fmin)                            \
     X(relu_backward) X(sigmoid_backward) X(tanh_backward)
 #define TT_CHAIN_2_BOOL(X) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
 #define TT_CHAIN_3(X) X(clamp) X(lerp) X(addcmul) X(addcdiv) /* and where, whose first operand is a bool */
@@ -28,7 +28,8 @@ enum { TT_KEPT = 1, TT_STORED, TT_ENDINGS };
 enum { TT_IN_A, TT_IN_B, TT_IN_M, TT_IN_C, TT_NUM_PLACES };
 #define TT_FORM_1(x) TT_FORM_##x = TT_IN_##x * TT_ENDINGS
 #define TT_FORM_2(x, y) TT_FORM_##x##y = (TT_NUM_PLACES * TT_IN_##x + TT_IN_##y) * TT_ENDINGS
-#define TT_FORM_3(x, y, z) TT_FORM_##x##y##z = (TT_NUM_PLACES * (TT_NUM_PLACES * TT_IN_##x + TT_IN_##y) + TT_IN_##z) * TT_ENDINGS
+#define TT_FORM_3(x, y, z) \
+    TT_FORM_##x##y##z = (TT_NUM_PLACES * (TT_NUM_PLACES * TT_IN_##x + TT_IN_##y) + TT_IN_##z) * TT_ENDINGS
 enum {
     TT_FORM_1(A), TT_FORM_1(B), TT_FORM_1(M),
     TT_FORM_2(A, A), TT_FORM_2(A, B), TT_FORM_2(A, M), TT_FORM_2(A, C), TT_FORM_2(B, A), TT_FORM_2(B, B), TT_FORM_2(B, M),

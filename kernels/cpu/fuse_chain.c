@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum { NONE, OPERATOR, TO_FLOAT, COPY };
-enum { NEVER = 32767 };
+enum { NEVER = 32767, FAR = 8 };
 
 /* Of an operator that has steps, how many operands it takes, and the first step's code; else 0. */
 #define IS(op, arity) case TT_OP_##op: *code = TT_STEP_##op; return arity;
@@ -59,7 +59,7 @@ static bool reads(const tt_instr *x, int slot) { return x->in[0] == slot || x->i
 /* The first instruction that reads the slot, from number i on. */
 static int next_use(const maker *m, int slot, int i, int end) {
     while (i < end && !reads(&m->k->instrs[i], slot)) i++;
-    return slot < 0 || i == end ? NEVER : i;
+    return slot < 0 || i >= end ? NEVER : i;
 }
 
 /* Brings one of n operands to A, unless one is there. */
@@ -77,7 +77,8 @@ static void fetch(maker *m, const tt_instr *x, int n) {
         if (!is_number(m, x->in[j])) from = x->in[j];
     bool number = from < 0;
     if (number) from = x->in[0];
-    step(m, m->k->slots[from].dtype == TT_BOOL ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, from);
+    bool is_bool = m->k->slots[from].dtype == TT_BOOL;
+    step(m, is_bool ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, from);
     m->a = from;
 }
 
@@ -85,7 +86,8 @@ static void operate(maker *m, const tt_instr *x) {
     int code = 0, n = steps_of(x->op, &code), places[3] = {0, 0, 0};
     if (n == 3) fetch(m, x, n);
     for (int j = 0; j < n; j++)
-        places[j] = x->in[j] == m->a ? TT_IN_A : x->in[j] == m->b ? TT_IN_B : is_number(m, x->in[j]) && n > 1 ? TT_IN_C : TT_IN_M;
+        places[j] = x->in[j] == m->a ? TT_IN_A : x->in[j] == m->b ? TT_IN_B
+                    : n > 1 && is_number(m, x->in[j]) ? TT_IN_C : TT_IN_M;
     bool numbers = n == 3 && places[0] == TT_IN_A && places[1] == TT_IN_C && places[2] == TT_IN_C;
     int form = 0;
     for (int j = 0; j < n; j++) /* a slot of numbers has room for a block of them: it may be read as memory too */
@@ -111,7 +113,7 @@ static void keep(maker *m, int i, int end) {
     if (m->wanted[slot]) store(m, slot, false);
     if (use == NEVER) return;
     if (other != NEVER && !m->there[m->b] && !m->there[slot]) {
-        if (other <= use) {
+        if (other <= use + FAR) { /* storing it costs no step of its own */
             store(m, slot, false);
             return;
         }
@@ -167,6 +169,22 @@ static void find_late_stores(tt_kernel *k) {
             }
             made |= y->out == x->slot;
         }
+    }
+}
+
+/* A bool is best made right before it is wanted, when it is still in A: a comparison moves down to the first instruction
+ * that reads it. */
+void tt_delay_bools(tt_kernel *k) {
+    for (int i = k->num_instrs - 2; i >= 0; i--) {
+        const tt_instr x = k->instrs[i];
+        if (kind_of(&x) != OPERATOR || k->slots[x.out].dtype != TT_BOOL) continue;
+        int to = i;
+        for (; to + 1 < k->num_instrs; to++) {
+            const tt_instr *y = &k->instrs[to + 1];
+            if (y->stage != x.stage || y->level != x.level || reads(y, x.out)) break;
+            k->instrs[to] = *y;
+        }
+        k->instrs[to] = x;
     }
 }
 

@@ -7,6 +7,7 @@
 #define FLAT_BLOCK 4096 /* elements of a FLAT walk, if its values need not much memory */
 #define STAGGER 8 /* between buffers, in units of 64 bytes: at distances of 4096 bytes CPUs take them for each other */
 #define GROUP 4096   /* elements of such rows that go through a stage together */
+#define MOST_AGAIN 4 /* cheap instructions cost less than to write a value and to read it */
 
 typedef struct {
     tt_kernel *k;
@@ -412,6 +413,38 @@ static bool assign_buffers(tt_kernel *k) {
     return true;
 }
 
+static const tt_instr *maker(const tt_kernel *k, int slot) {
+    for (int i = 0; i < k->num_instrs; i++)
+        if (k->instrs[i].out == slot) return &k->instrs[i];
+    return NULL;
+}
+
+/* How many instructions give a slot in any stage, without keeping its elements from an earlier one; more than MOST_AGAIN
+ * if that is not worth while. */
+static int cost_again(const tt_kernel *k, int slot) {
+    const tt_slot *s = &k->slots[slot];
+    int none = MOST_AGAIN + 1, again = s->kind == TT_SLOT_TEMP ? maker(k, slot)->again : 0;
+    if (s->kind == TT_SLOT_TEMP) return again ? again : none;
+    if (s->kind != TT_SLOT_LOAD) return s->kind == TT_SLOT_RANDOM ? none : 0;
+    const tt_access *a = &k->accesses[s->index];
+    for (int i = 0; i < k->num_stores; i++)
+        if (k->accesses[k->stores[i].access].storage == a->storage) return none;
+    return a->flat || a->strides[k->ndim - 1] == tt_itemsizes[a->dtype] ? 0 : none;
+}
+
+/* Cheap operators on what every stage can have are computed again where they are used. */
+static void choose_again(tt_kernel *k) {
+    for (int i = 0; i < k->num_instrs && k->walk == TT_WALK_ROWS; i++) { /* operands are made before */
+        tt_instr *x = &k->instrs[i];
+        bool may = x->level == 1 && x->kind == TT_INSTR_OP && tt_op_weight(x->op) == 1;
+        int cost = 1;
+        for (int j = 0; j < 3 && x->in[j] >= 0; j++) cost += cost_again(k, x->in[j]);
+        for (int m = 0; m < k->num_stores; m++) may = may && k->stores[m].slot != x->out;
+        for (int m = 0; m < k->num_folds; m++) may = may && (k->folds[m].slot != x->out || k->folds[m].stage == x->stage);
+        x->again = (int16_t)(may && cost <= MOST_AGAIN ? cost : 0);
+    }
+}
+
 static void list_use(tt_kernel *k, tt_part *part, int slot, int level) {
     int kind = k->slots[slot].kind;
     bool moves = kind == TT_SLOT_TEMP || (level && (kind == TT_SLOT_LOAD || kind == TT_SLOT_ROW || kind == TT_SLOT_RANDOM));
@@ -421,9 +454,18 @@ static void list_use(tt_kernel *k, tt_part *part, int slot, int level) {
     k->uses[part->end_use++] = (int16_t)slot;
 }
 
+/* ... and, if it is made again from other slots, those. */
+static void list_all(tt_kernel *k, tt_part *part, int slot, int stage) {
+    list_use(k, part, slot, 1);
+    const tt_slot *s = &k->slots[slot];
+    const tt_instr *x = s->kind == TT_SLOT_TEMP && s->level == 1 && s->stage < stage ? maker(k, slot) : NULL;
+    for (int j = 0; j < 3 && x && x->again; j++)
+        if (x->in[j] >= 0) list_all(k, part, x->in[j], stage);
+}
+
 /* What each part of the work uses. */
 static bool list_parts(tt_kernel *k) {
-    int most = 4 * k->num_instrs + k->num_stores + k->num_folds + k->num_slots, i = 0, n = 0, s = 0;
+    int most = (k->num_stages + 1) * k->num_slots, i = 0, n = 0, s = 0;
     k->parts = calloc(2 * (size_t)k->num_stages + 1, sizeof *k->parts);
     k->uses = malloc(sizeof *k->uses * ((size_t)most + 1));
     if (!k->parts || !k->uses) return false;
@@ -434,7 +476,8 @@ static bool list_parts(tt_kernel *k) {
         part->first_use = part->end_use = (int16_t)n;
         for (; i < k->num_instrs && k->instrs[i].stage == stage && k->instrs[i].level == level; i++) {
             for (int j = 0; j < 3; j++)
-                if (k->instrs[i].in[j] >= 0) list_use(k, part, k->instrs[i].in[j], level);
+                if (k->instrs[i].in[j] >= 0 && level) list_all(k, part, k->instrs[i].in[j], stage);
+                else if (k->instrs[i].in[j] >= 0) list_use(k, part, k->instrs[i].in[j], level);
             list_use(k, part, k->instrs[i].out, level);
         }
         part->end_instr = (int16_t)i;
@@ -486,6 +529,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     count_traffic(k, d);
     sort_stores(k);
     if (k->num_instrs) qsort(k->instrs, (size_t)k->num_instrs, sizeof *k->instrs, by_stage);
+    tt_delay_bools(k);
     int stages = 0, weight = k->num_accesses;
     for (int i = 0; i < k->num_instrs; i++) {
         if (k->instrs[i].stage > stages) stages = k->instrs[i].stage;
@@ -499,6 +543,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
         if (k->stores[i].stage > stages) stages = k->stores[i].stage;
     k->num_stages = (int16_t)(stages + 1);
     k->weight = (int16_t)(weight < 30000 ? weight : 30000);
+    choose_again(k);
     if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k) || !tt_make_chains(k)) return false;
     if (!assign_buffers(k)) return false;
     while (k->walk == TT_WALK_FLAT && k->arena > 40960 && k->block > 256) {

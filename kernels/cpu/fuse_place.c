@@ -20,7 +20,7 @@
 #define MAX_OPERANDS 40  /* of a kernel, in memory */
 #define FEW_OPERANDS 10  /* so far nodes may join a kernel that have nothing in common with it */
 #define SMALL 16384      /* elements: so little work that strangers had better share a kernel */
-#define MOST_TOGETHER 262144 /* elements */
+#define UNIT 32768       /* elements that a thread may well take at a time */
 #define SHORT_ROW 8      /* shorter rows are left to the reduction's own walk */
 
 typedef struct {
@@ -159,13 +159,12 @@ static bool takes(planner *p, int k, tt_node *node, int level, int *ties) {
 }
 
 /* A reduction of everything (blocks of TT_BLOCK elements in order) may go along with one over rows, where so few rows
- * make whole blocks that they can be one thread's work. */
+ * make whole blocks that they can be one thread's work, and leave some for the others. */
 static bool is_total(const tt_node *node) { return node->mask + 1 == (int64_t)1 << node->nd && node->n == 1; }
 
 static bool goes_along(const tt_draft *d, const tt_node *node, int walk) {
-    int64_t row = tt_last_size(d->nd, d->space, d->kept);
-    return walk == TT_WALK_FOLD && d->walk == TT_WALK_ROWS && is_total(node) &&
-           tt_whole_blocks(row) * row <= MOST_TOGETHER;
+    int64_t row = tt_last_size(d->nd, d->space, d->kept), unit = tt_whole_blocks(row) * row;
+    return walk == TT_WALK_FOLD && d->walk == TT_WALK_ROWS && is_total(node) && (unit <= UNIT || unit <= d->numel / 16);
 }
 
 /* Kernel k, if it may take the node: its level there; -1 if not. */

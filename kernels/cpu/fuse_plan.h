@@ -56,7 +56,9 @@ int tt_place_nodes(tt_draft *drafts, tt_node *nodes, int num_nodes, int num_stor
 /* fuse_emit.c: the kernel of a draft's nodes. False: out of memory. */
 bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes);
 
-/* fuse_chain.c: the chains of a kernel that has its parts. False: out of memory. */
+/* fuse_chain.c: puts a kernel's instructions into a better order; makes the chains of one that has its parts (false: out
+ * of memory). */
+void tt_delay_bools(tt_kernel *k);
 bool tt_make_chains(tt_kernel *k);
 
 /* Of rows that follow one another: how many of them make whole blocks of TT_BLOCK elements. */

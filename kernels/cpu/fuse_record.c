@@ -1,8 +1,10 @@
 /* Fused mode's recorder: Note [Fused mode] in fuse.h. */
 #include "fork.h"
 #include "fuse.h"
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 __thread tt_trace *tt_recorder;
 int tt_fuse_everywhere;
@@ -16,6 +18,12 @@ int64_t tt_fuse_set(int setting, int64_t value) { return __atomic_exchange_n(&se
 int64_t tt_fuse_setting(int setting) { return __atomic_load_n(&settings[setting], __ATOMIC_RELAXED); }
 void tt_fuse_count(int what, int64_t by) { __atomic_fetch_add(&stats[what], by, __ATOMIC_RELAXED); }
 void tt_fuse_stats(int64_t *out) { memcpy(out, stats, sizeof stats); }
+
+void tt_trace_wait(tt_trace *t) {
+    for (int tries = 0; __atomic_exchange_n(&t->locked, 1, __ATOMIC_ACQUIRE); tries++)
+        if (tries < 64) sched_yield();
+        else nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
 
 /* Forgets what was recorded; the storages are as they are. The lock is held. */
 static void clear(tt_trace *t) {
@@ -32,6 +40,23 @@ static void clear(tt_trace *t) {
     t->recording = __atomic_add_fetch(&recordings, 1, __ATOMIC_RELAXED);
 }
 
+bool tt_fuse_running(const tt_trace *t) { return __atomic_load_n(&t->runner, __ATOMIC_RELAXED) == &tt_recorder; }
+
+/* A launch runs Python, which may run any destructor: what was freed meanwhile is ended now. */
+static bool run_program(tt_program *p, tt_trace *t) {
+    __atomic_store_n(&t->runner, &tt_recorder, __ATOMIC_RELAXED);
+    bool ok = tt_program_run(p, t);
+    __atomic_store_n(&t->runner, NULL, __ATOMIC_RELAXED);
+    for (int k = 0; p->device && k < t->num_storages; k++) {
+        tt_storage *s = t->storages[k].storage;
+        if (!s || !t->storages[k].dying) continue;
+        t->storages[k].storage = NULL;
+        s->pending = NULL;
+        tt_storage_end(s);
+    }
+    return ok;
+}
+
 /* Runs what is pending; on failure it stays pending. The lock is held; call tt_watch_tell without it. */
 static bool run(tt_trace *t, int reason) {
     if (!t->num_nodes) {
@@ -43,7 +68,7 @@ static bool run(tt_trace *t, int reason) {
     tt_fuse_count(hit ? TT_FUSE_HITS : TT_FUSE_MISSES, 1);
     if (!p) return false;
     tt_watched *w = tt_fuse_setting(TT_FUSE_OBSERVE) ? tt_watch(p, t, reason, hit) : NULL;
-    bool ok = tt_program_run(p, t);
+    bool ok = run_program(p, t);
     if (ok && w) tt_watch_keep(w); /* which goes on to what follows here, once it was told */
     else {
         if (w) tt_watch_drop(w);
@@ -58,9 +83,9 @@ static bool run(tt_trace *t, int reason) {
 }
 
 static bool run_locked(tt_trace *t, int reason) {
-    pthread_mutex_lock(&t->lock);
+    tt_trace_lock(t);
     bool ok = run(t, reason);
-    pthread_mutex_unlock(&t->lock);
+    tt_trace_unlock(t);
     tt_watch_tell();
     return ok;
 }
@@ -72,15 +97,20 @@ static bool settle(tt_storage *s, bool write, int reason) {
         tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
         if (!p) return true;
         tt_trace *t = p->trace;
-        pthread_mutex_lock(&t->lock);
+        if (tt_fuse_running(t)) {
+            tt_fail(TT_RUNTIME_ERROR, "fuse: a destructor used a tensor of the very program whose run called it");
+            tt_settle_failed = true;
+            return false;
+        }
+        tt_trace_lock(t);
         bool ok = true;
         if (s->pending && s->pending->trace == t && (write || s->pending->written))
             ok = run(t, t == tt_recorder ? reason : TT_FLUSH_THREAD);
         else if (s->pending && s->pending->trace == t) { /* only read: its elements are there */
-            pthread_mutex_unlock(&t->lock);
+            tt_trace_unlock(t);
             return true;
         }
-        pthread_mutex_unlock(&t->lock);
+        tt_trace_unlock(t);
         tt_watch_tell();
         if (!ok) {
             tt_settle_failed = true;
@@ -102,17 +132,21 @@ int tt_sync(tt_array *a, int share) {
     return 0;
 }
 
-void tt_forget(tt_storage *s) {
+bool tt_forget(tt_storage *s) {
     for (;;) {
         tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
-        if (!p) return;
+        if (!p) return true;
         tt_trace *t = p->trace;
-        pthread_mutex_lock(&t->lock);
+        if (tt_fuse_running(t)) {
+            p->dying = true;
+            return false;
+        }
+        tt_trace_lock(t);
         if (s->pending == p && p->storage == s) {
             p->storage = NULL;
             s->pending = NULL;
         }
-        pthread_mutex_unlock(&t->lock);
+        tt_trace_unlock(t);
     }
 }
 
@@ -131,11 +165,11 @@ static void keep(tt_trace *t) {
 /* A thread that ends inside of the mode: what it recorded is run. */
 static void thread_ends(void *trace) {
     tt_trace *t = trace;
-    pthread_mutex_lock(&t->lock);
+    tt_trace_lock(t);
     if (!run(t, TT_FLUSH_LEAVE)) clear(t);
     tt_watch_forget();
     t->depth = t->step = 0;
-    pthread_mutex_unlock(&t->lock);
+    tt_trace_unlock(t);
     keep(t);
 }
 
@@ -143,7 +177,7 @@ static void make_exit_key(void) { pthread_key_create(&exit_key, thread_ends); }
 
 void tt_fork_records(int phase) {
     if (phase == TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase); /* before a trace's own, here alone */
-    for (tt_trace *t = traces; t; t = t->next) tt_fork_lock(&t->lock, phase);
+    for (tt_trace *t = traces; t; t = t->next) phase == TT_FORK_BEFORE ? tt_trace_lock(t) : tt_trace_unlock(t);
     if (phase != TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase);
 }
 
@@ -152,7 +186,6 @@ static tt_trace *trace_of_thread(void) {
     pthread_mutex_lock(&trace_lock);
     if (num_spare) mine = spare[--num_spare];
     else if ((mine = calloc(1, sizeof *mine))) {
-        pthread_mutex_init(&mine->lock, NULL);
         clear(mine);
         mine->next = traces;
         traces = mine;
@@ -309,7 +342,10 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
                    const int64_t *shape, int64_t mask) {
     tt_trace *t = tt_recorder;
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
-    if (out->storage->shared || (out->flags & TT_FLAG_DEVICE)) return false;
+    if (out->storage->shared || tt_fuse_running(t)) return false;
+    int device = out->storage->device;
+    for (int k = 0; k < n; k++) /* a number among a device's operands that is no Python number is a matter of the launch */
+        if (!is_number(operands[k]) && operands[k]->storage->device != device) return false;
     if (out->storage->pending && out->storage->pending->trace != t && !settle(out->storage, true, TT_FLUSH_THREAD)) {
         tt_settle_failed = false;
         return false;
@@ -320,13 +356,16 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
         ok = take(&in[k], &copies[k]);
     }
     if (ok) {
-        pthread_mutex_lock(&t->lock);
+        tt_trace_lock(t);
         bool full = t->num_nodes >= TT_FUSE_NODES || t->num_storages + 4 > TT_FUSE_STORAGES ||
                     t->num_numbers + TT_DRAW_NUMBERS > TT_FUSE_CONSTANTS;
-        ok = (!full || run(t, TT_FLUSH_LIMIT)) && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
+        bool moves = t->num_nodes && t->device != device;
+        ok = (!(full || moves) || run(t, full ? TT_FLUSH_LIMIT : TT_FLUSH_DEVICE));
+        t->device = device;
+        ok = ok && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
         int node = t->num_nodes - 1;
         int64_t recording = t->recording;
-        pthread_mutex_unlock(&t->lock);
+        tt_trace_unlock(t);
         tt_watch_tell();
         if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES) tt_fuse_where(node, recording);
         if (ok && t->step) run_locked(t, TT_FLUSH_STEP); /* if that fails it stays pending, and whoever looks is told */

@@ -86,9 +86,9 @@ tt_replay *tt_replay_new(int num_in, tt_array **in, int num_out, tt_array **out)
     if (!r) return NULL;
     r->num_in = num_in;
     r->num_out = num_out;
-    pthread_mutex_lock(&t->lock);
+    tt_trace_lock(t);
     bool ok = t->num_nodes && t->since_enter == t->num_nodes && capture(r, t, in, out);
-    pthread_mutex_unlock(&t->lock);
+    tt_trace_unlock(t);
     if (ok) return r;
     tt_replay_free(r);
     return NULL;

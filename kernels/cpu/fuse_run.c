@@ -1,5 +1,6 @@
 /* Fused mode's interpreter: runs a program's kernels over memory, block by block. A kernel whose stages were compiled
  * takes the compiled functions in the place of their instructions; all else is the same. */
+#include "../cuda/cuda.h"
 #include "fuse_plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -278,6 +279,20 @@ static void add_to_total(const worker *w, int i, int64_t at, int64_t n) {
     }
 }
 
+/* Asks for the memory that the next group of rows will read and write, while this one is worked on: the processor's own
+ * prefetchers lose the thread where stages go over rows in cache. */
+static void ask_for(const worker *w, int64_t at, int64_t n) {
+    const tt_kernel *k = w->k;
+    if (at + n > k->numel) n = k->numel - at;
+    for (int a = 0; a < k->num_accesses; a++) {
+        const tt_access *x = &k->accesses[a];
+        if (!x->level || !x->flat) continue;
+        int size = tt_itemsizes[x->dtype];
+        const char *p = w->j->data[a] + at * size;
+        for (int64_t b = 0; b < n * size; b += 64) __builtin_prefetch(p + b, 1, 2);
+    }
+}
+
 static void rows_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const tt_kernel *k = j->k;
@@ -294,6 +309,7 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
         for (int stage = 0; stage < k->num_stages; stage++) {
             for (int64_t done = 0; done < whole; done += k->block) {
                 int64_t n = whole - done < k->block ? whole - done : k->block, q = done / k->row;
+                if (stage == k->num_stages - 2) ask_for(&w, at + whole + done, n);
                 work(&w, stage, at + done, n, done);
                 for (int i = 0; i < k->num_folds; i++) {
                     if (k->folds[i].stage != stage) continue;
@@ -501,7 +517,7 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     int64_t units = k->numel, grain = WORK / k->weight;
     tt_range_fn range = flat_range;
     if (k->walk == TT_WALK_FLAT) {
-        grain = (grain + TT_BLOCK - 1) / TT_BLOCK * TT_BLOCK;
+        grain = (grain + k->block - 1) / k->block * k->block; /* see is_repeated */
     } else if (k->walk == TT_WALK_ROWS) {
         units = (k->rows + k->unit - 1) / k->unit;
         grain /= k->unit * k->row;
@@ -555,17 +571,24 @@ bool tt_program_run(tt_program *p, tt_trace *t) {
 bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
     tt_plan *plan = (tt_plan *)p;
     char *temporaries = NULL;
-    if (plan->temporary_bytes && !(temporaries = tt_scratch(plan->temporary_bytes))) return false;
+    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    tt_device = p->device;
+    tt_array *block = NULL; /* a device's temporaries */
+    if (plan->temporary_bytes && p->device) {
+        if (!(block = tt_cuda_temporary(TT_U8, plan->temporary_bytes))) return false;
+        temporaries = block->data;
+    } else if (plan->temporary_bytes && !(temporaries = tt_scratch(plan->temporary_bytes))) return false;
     for (int i = 0; i < plan->num_temporaries; i++)
         base[plan->temporaries[i].storage] = temporaries + plan->temporaries[i].offset;
     bool ok = true, timed = tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS;
     for (int k = 0; ok && k < p->num_kernels; k++) {
         int64_t start = timed ? now() : 0;
-        ok = run_kernel(&p->kernels[k], base, numbers);
+        ok = (p->device ? tt_cuda_run_kernel : run_kernel)(&p->kernels[k], base, numbers);
         if (timed) p->kernels[k].nanoseconds = now() - start;
         if (ok) count_run(&p->kernels[k]);
     }
-    tt_scratch_free(temporaries);
+    if (block) tt_free(block);
+    else tt_scratch_free(temporaries);
     p->runs++;
     return ok;
 }

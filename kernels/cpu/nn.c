@@ -115,7 +115,8 @@ static tt_array *softmax_on_device(tt_array *a, tt_array *y, int64_t n, int64_t 
     plain p[2] = {{0}};
     tt_array *out = NULL;
     if (inner == 1 && a->numel && !tt_cuda_rows_fit(a->numel / n, n)) return softmax_by_parts(a, y, dim, log);
-    if (take(&p[0], a, a->dtype) && take(&p[1], y, a->dtype) && (out = tt_empty(a->dtype, a->ndim, a->shape)) && out->numel &&
+    if (take(&p[0], a, a->dtype) && take(&p[1], y, a->dtype) && (out = tt_empty(a->dtype, a->ndim, a->shape)) &&
+        out->numel &&
         !(inner == 1 ? tt_cuda_softmax(out, p[0].array, p[1].array, n, log)
                      : tt_cuda_softmax_columns(out, p[0].array, p[1].array, n, inner, log))) {
         tt_free(out);
@@ -191,7 +192,8 @@ static bool split_rows(const tt_array *x, int dims, int64_t *rows, int64_t *n) {
 /* Of the rows of a device. */
 static bool too_long(const char *op, int64_t n) {
     if (n <= TT_ROW_MOST) return false;
-    tt_fail(TT_NOT_IMPLEMENTED, "%s: rows of %lld elements: on a device they have at most %d", op, (long long)n, TT_ROW_MOST);
+    tt_fail(TT_NOT_IMPLEMENTED, "%s: rows of %lld elements: on a device they have at most %d", op, (long long)n,
+            TT_ROW_MOST);
     return true;
 }
 
@@ -308,8 +310,8 @@ tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mea
     plain p[2] = {{0}};
     tt_array *out = NULL;
     char *parts = NULL;
-    if (take(&p[0], g, own) && take(&p[1], x, own) && (out = tt_empty(own, dims, g->shape + g->ndim - dims)) && out->numel &&
-        tt_device) {
+    if (take(&p[0], g, own) && take(&p[1], x, own) && (out = tt_empty(own, dims, g->shape + g->ndim - dims)) &&
+        out->numel && tt_device) {
         if (rows ? !tt_cuda_norm_weight(out, p[0].array, p[1].array, mean, rstd, n)
                  : tt_fill_now(out, TT_KIND_FLOAT, 0, 0) < 0) {
             tt_free(out);
@@ -429,8 +431,9 @@ static double sum_of(double *v, int64_t n) {
 
 static tt_class_args class_args(const plain *p, int64_t rows, int64_t classes, int64_t ignore, double smoothing,
                                 const tt_array *stats) {
-    tt_class_args args = {.rows = rows, .n = (int32_t)classes, .x = data_of(&p[0]), .target = (const int64_t *)data_of(&p[1]),
-                          .weight = data_of(&p[2]), .ignore = ignore, .smoothing = smoothing};
+    tt_class_args args = {.rows = rows, .n = (int32_t)classes, .x = data_of(&p[0]),
+                          .target = (const int64_t *)data_of(&p[1]), .weight = data_of(&p[2]), .ignore = ignore,
+                          .smoothing = smoothing};
     if (stats) {
         args.top = stats->data;
         args.log_sum = stats->data + rows * tt_itemsizes[stats->dtype];
@@ -438,8 +441,8 @@ static tt_class_args class_args(const plain *p, int64_t rows, int64_t classes, i
     return args;
 }
 
-static tt_array *class_loss_on_device(const plain *p, int64_t rows, int64_t classes, int logits, int reduction, int64_t ignore,
-                                      double smoothing, tt_array *stats) {
+static tt_array *class_loss_on_device(const plain *p, int64_t rows, int64_t classes, int logits, int reduction,
+                                      int64_t ignore, double smoothing, tt_array *stats) {
     int64_t shape[2] = {2, rows};
     const tt_array *x = p[0].array;
     int compute = stats->dtype;

@@ -3,7 +3,7 @@
 #include "tt.h"
 
 #define TT_NN_COLUMNS 256 /* columns that are walked down together */
-#define TT_NN_CHUNK 64    /* rows of them that are summed one after another: so the sum has parts that are independent */
+#define TT_NN_CHUNK 64    /* rows of them summed one after another: a sum has parts that do not wait for each other */
 
 /* Targets of a classification: what a loss takes from each row. */
 typedef struct {

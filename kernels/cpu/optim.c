@@ -1,10 +1,9 @@
 /* Optimisers: checks, layouts, and one pass of the threads over all elements of all parameters together. Parameters on
- * devices are updated by kernels/cuda/optim.c; their step counts are the CPU's, so that nobody waits for a device. */
+ * devices are updated by kernels/cuda/optim.c; their step counts are the CPU's, so that nobody waits for a device, or the device's own. */
 #include "simd.h"
 #include "optim.h"
 #include "../cuda/cuda.h"
 #include "api/optim.h"
-#include <math.h>
 #include <string.h>
 
 TT_ISA_TABLES(tt_optim_loops, tt_optim)
@@ -13,16 +12,15 @@ TT_ISA_TABLES(tt_optim_loops, tt_optim)
 #define GRAIN 16384
 
 /* A step as asked for. */
-typedef struct request {
+typedef struct {
     const char *name;
     int n, writer;
     tt_array **operands[OPERANDS]; /* parameters, gradients, states; NULL where the rule has none */
     tt_array **steps;              /* NULL: not counted */
     int rule;
     tt_update common;
-    double lr, beta1, beta2, lr_decay;
+    tt_schedule schedule;
     const char *fresh;
-    void (*adapt)(tt_update *u, const struct request *r, int k, double step); /* what differs between parameters */
 } request;
 
 typedef struct {
@@ -65,8 +63,8 @@ static bool check(const request *r, int k) {
     }
     if (!r->steps) return true;
     const tt_array *step = r->steps[k];
-    if (step->storage->device) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: the step count of parameter %d must be on the CPU", r->name, k);
+    if (step->storage->device && step->storage->device != param->storage->device) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: the step count of parameter %d is on another device than the parameter", r->name, k);
         return false;
     }
     if (!tt_settled(step)) {
@@ -123,6 +121,7 @@ static bool lay_out(tt_update_item *it, const request *r, int k) {
             a = copy;
         }
         it->data[j] = a->data;
+        it->operands |= 1 << j;
     }
     return true;
 }
@@ -184,19 +183,22 @@ static int run(const request *r) {
             ready++; /* its copies are to be freed */
             goto done;
         }
-        if (r->steps) {
+        if (r->fresh && r->fresh[ready]) it->update.flags |= TT_FRESH;
+        if (r->steps && r->steps[ready]->storage->device) it->count = r->steps[ready];
+        else if (r->steps) {
             const tt_array *step = r->steps[ready];
             tt_isa->casts[step->dtype][TT_F64](&it->step, step->data, 1);
             it->step += 1;
+            it->update.rate = tt_rate_of(r->rule, r->schedule.lr, r->schedule.beta1, r->schedule.lr_decay, it->step);
+            it->update.root = tt_root_of(r->rule, r->schedule.beta2, it->step);
         }
-        if (r->adapt) r->adapt(&it->update, r, ready, it->step);
         it->end = total += it->device ? 0 : it->numel;
         devices |= it->device;
     }
     tt_device = 0;
     job jb = {items, r->n, tt_optim[tt_isa_index]->rules[r->rule]};
     if (total) tt_parallel(total, GRAIN, run_range, &jb);
-    if (devices && !tt_cuda_update(r->rule, r->n, items)) goto done;
+    if (devices && !tt_cuda_update(r->rule, &r->schedule, r->n, items)) goto done;
     for (int k = 0; k < r->n; k++) {
         for (int j = 0; j < OPERANDS; j++) {
             if (!r->operands[j] || j == 1) continue;
@@ -204,7 +206,7 @@ static int run(const request *r) {
             tt_bump_version(r->operands[j][k], r->writer);
         }
         if (r->steps) {
-            tt_isa->casts[TT_F64][r->steps[k]->dtype](r->steps[k]->data, &items[k].step, 1);
+            if (!items[k].count) tt_isa->casts[TT_F64][r->steps[k]->dtype](r->steps[k]->data, &items[k].step, 1);
             tt_bump_version(r->steps[k], r->writer);
         }
     }
@@ -217,25 +219,14 @@ done:
     return status;
 }
 
-static void adapt_sgd(tt_update *u, const request *r, int k, double step) {
-    (void)step;
-    if (r->fresh && r->fresh[k]) u->flags |= TT_FRESH;
-}
-
 int tt_sgd(int n, tt_array **params, tt_array **grads, tt_array **momenta, const char *fresh, double lr,
            double momentum, double dampening, double weight_decay, int nesterov, int maximize, int writer) {
-    request r = {.name = "SGD", .n = n, .writer = writer, .operands = {params, grads, momenta}, .fresh = fresh,
-                 .rule = TT_RULE_sgd, .adapt = momenta ? adapt_sgd : NULL};
+    request r = {.name = "SGD", .n = n, .writer = writer, .operands = {params, grads, momenta}, .fresh = momenta ? fresh : NULL,
+                 .rule = TT_RULE_sgd};
     r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .rate = -lr, .a = momentum,
                            .b = 1 - dampening};
     r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM | (nesterov ? TT_NESTEROV : 0) : 0);
     return run(&r);
-}
-
-static void adapt_adam(tt_update *u, const request *r, int k, double step) {
-    (void)k;
-    u->rate = -(r->lr / (1 - pow(r->beta1, step)));
-    u->root = sqrt(1 - pow(r->beta2, step));
 }
 
 int tt_adam(int n, tt_array **params, tt_array **grads, tt_array **exp_avgs, tt_array **exp_avg_sqs,
@@ -243,7 +234,7 @@ int tt_adam(int n, tt_array **params, tt_array **grads, tt_array **exp_avgs, tt_
             double weight_decay, int decoupled, int maximize, int writer) {
     request r = {.name = "Adam", .n = n, .writer = writer,
                  .operands = {params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs}, .steps = steps,
-                 .rule = TT_RULE_adam, .adapt = adapt_adam, .lr = lr, .beta1 = beta1, .beta2 = beta2};
+                 .rule = TT_RULE_adam, .schedule = {.lr = lr, .beta1 = beta1, .beta2 = beta2}};
     r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = decoupled ? 1 - lr * weight_decay : weight_decay,
                            .a = 1 - beta1, .b = beta2, .c = 1 - beta2, .eps = eps};
     r.common.flags = (weight_decay == 0 ? 0 : decoupled ? TT_DECOUPLED : TT_DECAY) |
@@ -255,22 +246,17 @@ int tt_rmsprop(int n, tt_array **params, tt_array **grads, tt_array **square_avg
                tt_array **momenta, tt_array **steps, double lr, double alpha, double eps, double weight_decay,
                double momentum, int maximize, int writer) {
     request r = {.name = "RMSprop", .n = n, .writer = writer, .operands = {params, grads, square_avgs, grad_avgs, momenta},
-                 .steps = steps, .rule = TT_RULE_rmsprop};
-    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .rate = -lr, .a = momentum, .b = alpha,
+                 .steps = steps, .rule = TT_RULE_rmsprop, .schedule = {.lr = lr}};
+    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .a = momentum, .b = alpha,
                            .c = 1 - alpha, .eps = eps};
     r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM : 0) | (grad_avgs ? TT_CENTERED : 0);
     return run(&r);
 }
 
-static void adapt_adagrad(tt_update *u, const request *r, int k, double step) {
-    (void)k;
-    u->rate = -(r->lr / (1 + (step - 1) * r->lr_decay));
-}
-
 int tt_adagrad(int n, tt_array **params, tt_array **grads, tt_array **sums, tt_array **steps, double lr,
                double lr_decay, double eps, double weight_decay, int maximize, int writer) {
     request r = {.name = "Adagrad", .n = n, .writer = writer, .operands = {params, grads, sums}, .steps = steps,
-                 .rule = TT_RULE_adagrad, .adapt = adapt_adagrad, .lr = lr, .lr_decay = lr_decay};
+                 .rule = TT_RULE_adagrad, .schedule = {.lr = lr, .lr_decay = lr_decay}};
     r.common = (tt_update){.flags = weight_decay != 0 ? TT_DECAY : 0, .sign = maximize ? -1 : 1, .decay = weight_decay,
                            .eps = eps};
     return run(&r);

@@ -1,6 +1,6 @@
-/* Losses of classifications, one for each contiguous row, their derivative, and the weights of their terms, as TT_OP says:
- * the steps of kernels/cpu/simd/nn.c. TT_D0: the rows' dtype, TT_D1: that computed in, which class weights have. A target
- * that is no class is reported (Note [Faults]), and makes the row's loss NaN, and its gradient. */
+/* Losses of classifications, one for each contiguous row, their derivative, and the weights of their terms, as TT_OP
+ * says: the steps of kernels/cpu/simd/nn.c. TT_D0: the rows' dtype, TT_D1: that computed in, which class weights have.
+ * A target that is no class is reported (Note [Faults]), and makes the row's loss NaN, and its gradient. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/rows_args.h"
@@ -46,7 +46,7 @@ static TT_DEVICE void put(const TT_ARGS &p, const row &r, int i, number x) {
     ((stored_type *)p.out)[r.at * r.n + i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, x);
 }
 
-extern "C" __global__ void __launch_bounds__(TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : 1024)
+extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1))
     tt_kernel(const __grid_constant__ TT_ARGS p) {
     row r;
     if (!find_row(r, p.rows, p.n)) return;

@@ -24,11 +24,13 @@
 #include "fault.h"
 #include "random_args.h"
 #include "rows_args.h"
+#include "scan_args.h"
 
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(random, 4) \
-    X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(rowsort, 0) \
-    X(sorted, 0) X(select, 0) X(compact, 0) X(groups, 0) X(search, 0) X(counting, 0)
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
+    X(optim_count, 3) X(random, 4) X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) \
+    X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
+    X(counting, 0) X(fused, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -70,7 +72,7 @@ bool tt_cuda_multinomial(const tt_draw *draw, const tt_array *weights, tt_array 
 /* range: TT_RANGE_...; what is not filled in is 0. */
 bool tt_cuda_range(int range, tt_array *out, tt_range_args *p);
 /* optim.c: those of the items that are on devices, by a rule of kernels/scalar/optim.h. */
-bool tt_cuda_update(int rule, int n, const tt_update_item *items);
+bool tt_cuda_update(int rule, const tt_schedule *schedule, int n, const tt_update_item *items);
 /* nbytes to host memory, all work of the stream before it done. */
 bool tt_device_read(void *to, const void *from, int64_t nbytes);
 /* From memory of the CPU's own caches or the stack, which may be overwritten at once. */
@@ -80,6 +82,7 @@ bool tt_device_write(void *to, const void *from, int64_t nbytes);
 bool tt_upload(void *to, const tt_array *from);
 bool tt_download(const tt_array *to, const void *from);
 bool tt_is_non_blocking(void);
+bool tt_is_capturing(void); /* what this thread launches becomes part of a graph */
 
 /* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where the
  * first such is, or NULL. then: TT_RED_ALONE ... of reduce_args.h; acc: the accumulators' dtype, `param` likewise. */
@@ -88,7 +91,8 @@ bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, d
                        char *out, int64_t *index);
 
 /* the tree over `count` accumulators of blocks, for each of `inner` neighbours */
-bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out);
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner,
+                        int dtype, char *out);
 /* log of the columns that a thread block takes, of `inner` of elements of that size */
 int tt_cuda_columns(int64_t inner, int size, int64_t others);
 
@@ -96,11 +100,13 @@ int tt_cuda_columns(int64_t inner, int size, int64_t others);
 bool tt_cuda_rows_fit(int64_t rows, int64_t n);
 bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log);
 bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log);
+/* scan.c: what TT_SCAN_ ... of scan_args.h says; p: sizes and operands, row-major */
+bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p);
 /* Normalisation (g: its derivative); weight, bias and mean may be NULL. */
 bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
                   const tt_array *mean, const tt_array *rstd, int64_t n, double eps);
-bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
-                         int64_t n);
+bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean,
+                         const tt_array *rstd, int64_t n);
 /* what: TT_CLASS_ ... of rows_args.h */
 bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute);
 bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean);
@@ -147,3 +153,8 @@ bool tt_cuda_histogram(const void *x, int dtype, int64_t n, double lo, double hi
 bool tt_cuda_one_hot(const int64_t *classes, int64_t n, tt_array *out);
 /* adds the weights, one after the other, to the elements of `out` that x names */
 bool tt_cuda_add_at(tt_array *out, tt_array *x, tt_array *weights);
+
+/* fuse.c: a kernel of fused mode, on tt_device. base: of each storage. */
+struct tt_kernel;
+struct tt_number;
+bool tt_cuda_run_kernel(const struct tt_kernel *k, char *const *base, const struct tt_number *numbers);

@@ -89,30 +89,31 @@ int tt_cuda_non_blocking(int on) {
     return before;
 }
 
-static bool copy(int kind, void *to, const void *from, int64_t nbytes, bool wait) {
+static bool copy(int kind, void *to, const void *from, int64_t nbytes, int wait) {
     int device = tt_device - 1;
     if (!nbytes || tt_cuda_copy(kind, device, tt_cuda_stream(device), to, (void *)from, nbytes, wait) == 0) return true;
     tt_fail(TT_PYTHON_ERROR, "memory could not be copied");
     return false;
 }
 bool tt_device_read(void *to, const void *from, int64_t nbytes) {
-    return copy(TT_COPY_TO_HOST, to, from, nbytes, true) && tt_device_check(tt_device - 1) == 0;
+    return copy(TT_COPY_TO_HOST, to, from, nbytes, TT_WAIT) && tt_device_check(tt_device - 1) == 0;
 }
 bool tt_device_write(void *to, const void *from, int64_t nbytes) {
-    return copy(TT_COPY_TO_DEVICE, to, from, nbytes, false);
+    return copy(TT_COPY_TO_DEVICE, to, from, nbytes, TT_TAKEN);
 }
 
-/* The driver has copied pageable memory when its call returns; of memory that others made we do not know what it is. */
+/* Of memory that others made we do not know what it is. A graph would read the CPU's memory whenever it runs: only what is
+ * page-locked may be left to it. */
 bool tt_upload(void *to, const tt_array *from) {
-    bool foreign = from->storage->size_class < 0, pinned = foreign && tt_is_pinned((tt_array *)from);
-    bool wait = foreign && !(non_blocking && pinned);
+    bool foreign = from->storage->size_class < 0, pinned = tt_is_pinned((tt_array *)from);
+    int wait = pinned && non_blocking ? TT_LEFT : foreign || tt_is_capturing() ? TT_WAIT : TT_TAKEN;
     return copy(TT_COPY_TO_DEVICE, to, from->data, from->numel * tt_itemsizes[from->dtype], wait) &&
-           (wait || !pinned || tt_pinned_used(from, tt_device - 1));
+           (wait != TT_LEFT || tt_pinned_used(from, tt_device - 1));
 }
 bool tt_download(const tt_array *to, const void *from) {
-    bool wait = !non_blocking || !tt_is_pinned((tt_array *)to);
+    int wait = non_blocking && tt_is_pinned((tt_array *)to) ? TT_LEFT : TT_WAIT;
     if (!copy(TT_COPY_TO_HOST, to->data, from, to->numel * tt_itemsizes[to->dtype], wait)) return false;
-    return wait ? tt_device_check(tt_device - 1) == 0 : tt_pinned_used(to, tt_device - 1);
+    return wait == TT_WAIT ? tt_device_check(tt_device - 1) == 0 : tt_pinned_used(to, tt_device - 1);
 }
 bool tt_is_non_blocking(void) { return non_blocking; }
 

@@ -21,6 +21,7 @@ typedef struct awaited {
 } awaited;
 
 static awaited *waiting, **waiting_end = &waiting; /* in the order of recording */
+static int num_awaited;                            /* these, and those that a thread looks at just now */
 static int captures;                               /* threads that allocate from a private pool */
 static bool *retired;                              /* by private pool */
 static int num_pools;
@@ -80,6 +81,7 @@ static void reap(bool wait) {
         come = a->next;
         if (--a->block->events == 0 && a->block->state == TT_WAITING) tt_block_put(a->block);
         free(a);
+        __atomic_fetch_sub(&num_awaited, 1, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&tt_pool_lock);
 }
@@ -93,6 +95,7 @@ static bool await(tt_block *b, int device, int stream, bool later) {
         free(a);
         return false;
     }
+    __atomic_fetch_add(&num_awaited, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&tt_pool_lock);
     b->events++;
     enqueue(a);
@@ -236,7 +239,7 @@ static tt_block *allocate(int device, int64_t asked) {
     int64_t bytes = tt_block_bytes(device, asked);
     tt_arena *arena;
     tt_block *b;
-    if (__atomic_load_n(&waiting, __ATOMIC_RELAXED)) reap(false);
+    if (__atomic_load_n(&num_awaited, __ATOMIC_RELAXED)) reap(false);
     for (int attempt = 0;; attempt++) {
         outcome got = from_cache(&arena, device, bytes, asked, &b);
         if (got == NO_MEMORY) got = from_device(arena, device, bytes, asked, &b);
@@ -322,6 +325,8 @@ int tt_cuda_use_pool(int pool) {
     tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a private pool");
     return -1;
 }
+
+bool tt_is_capturing(void) { return private_pool != 0; }
 
 int tt_cuda_retire_pool(int pool) {
     pthread_mutex_lock(&tt_pool_lock);

@@ -53,7 +53,7 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : TT_OP ? 512 : 1024)
+extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(TT_OP ? 2 : 1))
     tt_kernel(const __grid_constant__ TT_ARGS p) {
     row r;
     if (!find_row(r, p.rows, p.n)) return;
@@ -78,7 +78,8 @@ extern "C" __global__ void __launch_bounds__(TT_FORM == TT_ROW_WARP ? TT_CUDA_TH
     });
 #else
     if (!TT_HAS(TT_NORM_RMS)) {
-        mean = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) { return v.x[e]; }) / (number)r.n;
+        mean = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) { return v.x[e]; });
+        mean = mean / (number)r.n;
         if (r.start == 0) ((number *)p.mean)[r.at] = mean;
     }
     const number sum = reduced<1, number>(p, r, held, !TT_HAS(TT_NORM_RMS), plus(), [&](values &v, int e, int) {

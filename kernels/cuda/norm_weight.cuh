@@ -1,6 +1,6 @@
-/* The gradient of a normalisation's weight: sums of g (x - mean) rstd down the columns, in the tree of Note [The tree of a
- * reduction], whose lanes are shared out among threads as in family reduce. TT_D0: the dtype of g and x, TT_D1: that
- * computed in. */
+/* The gradient of a normalisation's weight: sums of g (x - mean) rstd down the columns, in the tree of
+ * Note [The tree of a reduction], whose lanes are shared out among threads as in family reduce. TT_D0: the dtype of g and
+ * x, TT_D1: that computed in. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/rows_args.h"
@@ -19,10 +19,12 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     __shared__ number shared[TT_CUDA_THREADS];
     const int slot = threadIdx.x / TT_COLUMNS % TT_SLOTS;
     const int64_t column = blockIdx.x % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS;
-    const int64_t block = blockIdx.x / p.tiles * TT_AT_ONCE + threadIdx.x / (TT_COLUMNS * TT_SLOTS), first = block * TT_BLOCK;
+    const int64_t block = blockIdx.x / p.tiles * TT_AT_ONCE + threadIdx.x / (TT_COLUMNS * TT_SLOTS);
+    const int64_t first = block * TT_BLOCK;
     const bool live = column < p.n && block < p.blocks;
     const int rows = !live ? 0 : p.rows - first < TT_BLOCK ? (int)(p.rows - first) : TT_BLOCK;
-    const stored_type *g = (const stored_type *)p.g + first * p.n + column, *x = (const stored_type *)p.x + first * p.n + column;
+    const stored_type *g = (const stored_type *)p.g + first * p.n + column;
+    const stored_type *x = (const stored_type *)p.x + first * p.n + column;
     const number *mean = (const number *)p.mean + first, *rstd = (const number *)p.rstd + first;
     number a[TT_OWN];
 #pragma unroll

@@ -80,8 +80,6 @@ static TT_DEVICE void single(char *const *data, int64_t i, const rates &u, int f
 }
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    const rates u = {(number)p.sign, (number)p.decay, (number)p.rate, (number)p.a, (number)p.b, (number)p.c, (number)p.root,
-                     (number)p.eps};
     const int flags = TT_FLAGS | p.fresh;
     int tensor = 0, after = p.n; /* the last tensor that begins with this block or before */
     while (after - tensor > 1) {
@@ -89,6 +87,9 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
         if (p.first[middle] <= blockIdx.x) tensor = middle;
         else after = middle;
     }
+    const double rate = p.rates ? p.rates[2 * tensor] : p.rate, root = p.rates ? p.rates[2 * tensor + 1] : p.root;
+    const rates u = {(number)p.sign, (number)p.decay, (number)rate, (number)p.a, (number)p.b, (number)p.c, (number)root,
+                     (number)p.eps};
     char *const *data = p.data + tensor * OPERANDS;
     const int64_t begin = (int64_t)(blockIdx.x - p.first[tensor]) * TT_OPTIM_CHUNK;
     const int64_t end = begin + TT_OPTIM_CHUNK < p.numel[tensor] ? begin + TT_OPTIM_CHUNK : p.numel[tensor];

@@ -28,8 +28,7 @@ static void set_dims(tt_reduce_dims *to, const tt_dims *from, int64_t total) {
     }
 }
 
-/* Does a whole block's walk of a warp touch whole lines of memory anyway? Then few elements to a result are no reason to
- * run over rows. */
+/* Few elements to a result are no reason to run over rows where a warp takes several results at once. */
 static void prefer_fold(tt_reduction *g) {
     int64_t along = g->run.n ? g->run.step[g->run.n - 1] : 0;
     if (!g->rows || along == 0 || along > g->inner_step) return;
@@ -55,8 +54,9 @@ static bool join_parts(int64_t key, int variant, const tt_reduce_args *p, tt_arr
     return TT_LAUNCH(key | (int64_t)variant << 36, p->kept / p->inner * j.tiles, 1, TT_CUDA_THREADS, 0, j);
 }
 
-bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out) {
-    tt_reduce_args p = {.out = out, .kept = inner, .inner = inner, .count = count, .reduced = count * TT_BLOCK};
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner,
+                        int dtype, char *out) {
+    tt_reduce_args p = {.out = out, .kept = outer * inner, .inner = inner, .count = count, .reduced = count * TT_BLOCK};
     return join_parts(tt_key(TT_FAMILY_reduce, reducer, 0, acc, acc, acc, dtype, 0), 0, &p, parts, NULL);
 }
 
@@ -70,7 +70,8 @@ static int split_fold(tt_reduce_args *p, int64_t *x) {
     }
     p->log_warps = log_of(p->blocks < WARPS ? p->blocks : WARPS);
     int64_t most = divided(p->blocks, 1 << p->log_warps), across = divided(p->kept, WARPS >> p->log_warps);
-    while (p->log_per < LEVELS && (int64_t)1 << p->log_per < most && across * divided(most, (int64_t)1 << p->log_per) > BUSY)
+    while (p->log_per < LEVELS && (int64_t)1 << p->log_per < most &&
+           across * divided(most, (int64_t)1 << p->log_per) > BUSY)
         p->log_per++;
     p->count = divided(most, (int64_t)1 << p->log_per);
     *x = across * p->count;
@@ -97,8 +98,8 @@ static int split_rows(tt_reduce_args *p, int size, int64_t *x) {
 bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
                        char *out, int64_t *index) {
     prefer_fold(g);
-    tt_reduce_args p = {.in = g->a->data, .out = out, .index = index, .param = param ? param->data : NULL, .kept = g->kept,
-                        .reduced = g->reduced, .blocks = g->blocks, .count = 1, .inner = g->inner,
+    tt_reduce_args p = {.in = g->a->data, .out = out, .index = index, .param = param ? param->data : NULL,
+                        .kept = g->kept, .reduced = g->reduced, .blocks = g->blocks, .count = 1, .inner = g->inner,
                         .inner_step = g->inner_step, .tiles = 1, .by = by};
     set_dims(&p.outer, &g->outer, g->kept);
     set_dims(&p.run, &g->run, g->reduced);
@@ -106,7 +107,8 @@ bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double b
     int walk = g->run.n > 1 ? (p.run.narrow ? TT_RED_DIMS : TT_RED_FAR) : TT_RED_STEP;
     if (g->run.n == 0 || (g->run.n == 1 && g->run.step[0] == g->stored)) walk = TT_RED_FLAT;
     int own = g->rows ? split_rows(&p, g->stored, &x) : split_fold(&p, &x);
-    int variant = (g->rows ? TT_RED_ROWS : TT_RED_FOLD) | walk << 2 | (index ? TT_RED_INDEXED : 0) | then << TT_RED_THEN;
+    int variant = (g->rows ? TT_RED_ROWS : TT_RED_FOLD) | walk << 2 | then << TT_RED_THEN;
+    if (index) variant |= TT_RED_INDEXED;
     tt_array *parts = NULL, *part_index = NULL;
     bool ok = true;
     if (p.count > 1) {

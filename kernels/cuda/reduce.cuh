@@ -2,8 +2,8 @@
  *
  * A block of TT_BLOCK elements is the work of a warp, a lane of the tree is a lane of it (FOLD). Where results lie next
  * to each other in memory, and not the elements of one, the tree's lanes are shared out among threads whose neighbours
- * work on neighbouring results (ROWS). What the blocks gave is joined within the thread block as far as it has them, and
- * by a second kernel beyond that (JOIN). */
+ * work on neighbouring results (ROWS). What the blocks gave is joined within the thread block as far as it has them,
+ * and by a second kernel beyond that (JOIN). */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/reduce_args.h"
@@ -123,8 +123,8 @@ static TT_DEVICE void put_part(const TT_ARGS &p, int64_t at, const accumulator &
 #endif
 }
 
-/* The binary tree over fewer than 4096 successive results of a thread: at[k], of 1 << k of them, waits for as many to its
- * right. */
+/* The binary tree over fewer than 4096 successive results of a thread: at[k], of 1 << k of them, waits for as many to
+ * its right. */
 struct levels {
     accumulator at[12];
     uint32_t n;
@@ -165,8 +165,8 @@ static TT_DEVICE accumulator joined_lanes(accumulator a) {
 #if TT_U > 1
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     const int lane = threadIdx.x & (TT_P - 1);
-    const int64_t first = (int64_t)blockIdx.x * (TT_CUDA_THREADS / TT_P * TT_U) + threadIdx.x / 32 * (32 / TT_P * TT_U) +
-                          (threadIdx.x & 31) / TT_P;
+    const int64_t first = (int64_t)blockIdx.x * (TT_CUDA_THREADS / TT_P * TT_U) +
+                          threadIdx.x / 32 * (32 / TT_P * TT_U) + (threadIdx.x & 31) / TT_P;
     stored_type x[TT_U][TT_E];
 #pragma unroll
     for (int u = 0; u < TT_U; u++) {
@@ -183,7 +183,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
         accumulator a = nothing();
 #pragma unroll
         for (int e = 0; e < TT_E; e++)
-            if (which < p.kept && e * TT_P + lane < p.reduced) a = join(a, contribution(x[u][e], param, e * TT_P + lane));
+            if (which < p.kept && e * TT_P + lane < p.reduced)
+                a = join(a, contribution(x[u][e], param, e * TT_P + lane));
         a = joined_lanes(a);
         if (lane == 0 && which < p.kept) put(p, which, a);
     }
@@ -209,7 +210,8 @@ static TT_DEVICE accumulator block_of(const TT_ARGS &p, const char *base, int64_
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ accumulator shared[TT_WARPS];
     const int warp = threadIdx.x / 32, sharing = 1 << p.log_warps, own = warp & (sharing - 1);
-    const int64_t group = blockIdx.x % p.count, which = (blockIdx.x / p.count << (3 - p.log_warps)) + (warp >> p.log_warps);
+    const int64_t group = blockIdx.x % p.count;
+    const int64_t which = (blockIdx.x / p.count << (3 - p.log_warps)) + (warp >> p.log_warps);
     const int64_t begin = (group << p.log_warps | own) << p.log_per;
     accumulator a = nothing();
     if (which < p.kept && begin < p.blocks) { /* all of a warp, or none */
@@ -243,9 +245,10 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #elif TT_FORM == TT_RED_ROWS
 #define TT_LOG_COLUMNS (TT_VARIANT >> TT_RED_OWN & 15)
 #define TT_COLUMNS (1 << TT_LOG_COLUMNS)
-#define TT_SLOTS (TT_CUDA_THREADS / TT_COLUMNS < TT_LANES ? TT_CUDA_THREADS / TT_COLUMNS : TT_LANES) /* of a block */
-#define TT_AT_ONCE (TT_CUDA_THREADS / TT_COLUMNS / TT_SLOTS)                                         /* blocks */
-#define TT_OWN (TT_LANES / TT_SLOTS)                                                                 /* lanes of a thread */
+/* of a block */
+#define TT_SLOTS (TT_CUDA_THREADS / TT_COLUMNS < TT_LANES ? TT_CUDA_THREADS / TT_COLUMNS : TT_LANES)
+#define TT_AT_ONCE (TT_CUDA_THREADS / TT_COLUMNS / TT_SLOTS) /* blocks */
+#define TT_OWN (TT_LANES / TT_SLOTS)                         /* lanes of a thread */
 #define TT_BATCH (16 / TT_OWN)
 
 template <bool whole>

@@ -34,7 +34,7 @@ typedef struct {
     int64_t count;                 /* of the parts that make one result */
     int64_t inner, inner_step, tiles;
     double by;                     /* what to divide by */
-    int32_t log_warps, log_per;    /* FOLD, several blocks: warps that share a result, blocks of a warp; JOIN: parts of a
-                                      thread */
+    /* logs; FOLD, several blocks: of the warps that share a result, of a warp's blocks; JOIN: of a thread's parts */
+    int32_t log_warps, log_per;
     tt_reduce_dims outer, run;
 } tt_reduce_args;

@@ -4,8 +4,14 @@
 #include "../cpu/nn.h"
 #include "../cpu/reduce.h"
 
-#define WARPS 32       /* of the largest thread block */
-#define CACHE 190000   /* bytes of shared memory that a row may take */
+#define WARPS 32 /* of the largest thread block */
+
+static int64_t shared_limits[TT_CUDA_DEVICES];
+
+int tt_cuda_shared_limit(int device, int64_t bytes) {
+    if (device >= 0 && device < TT_CUDA_DEVICES) shared_limits[device] = bytes;
+    return 0;
+}
 
 /* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. */
 typedef struct { int variant, threads; int64_t blocks, shared; } split;
@@ -22,8 +28,10 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
     int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, rounds = (blocks + most - 1) / most;
     s.blocks = rows;
     s.variant = rounds == 1 ? TT_ROW_HELD : TT_ROW_LONG;
+    if (rounds > 1) rounds = (blocks + WARPS / 2 - 1) / (WARPS / 2);
     s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
-    if (s.variant == TT_ROW_LONG && n * size <= CACHE) s.shared = (n * size + 15) / 16 * 16;
+    int64_t parts = TT_ROW_MOST / TT_BLOCK * (size == 8 ? 8 : 4), bytes = (n * size + 15) / 16 * 16;
+    if (s.variant == TT_ROW_LONG && bytes + parts <= shared_limits[tt_device - 1]) s.shared = bytes;
     return s;
 }
 
@@ -33,7 +41,8 @@ bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_
     split s = split_rows(x->numel / n, n, y ? 2 : 1, tt_itemsizes[x->dtype]);
     tt_softmax_args p = {.rows = x->numel / n, .n = (int32_t)n, .cached = s.shared > 0, .out = out->data, .x = x->data,
                          .y = y ? y->data : NULL};
-    int64_t key = tt_key(TT_FAMILY_softmax, log + (y ? 2 : 0), s.variant, x->dtype, tt_compute_dtype(x->dtype), 0, 0, 0);
+    int compute = tt_compute_dtype(x->dtype);
+    int64_t key = tt_key(TT_FAMILY_softmax, log + (y ? 2 : 0), s.variant, x->dtype, compute, 0, 0, 0);
     return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
 }
 
@@ -47,7 +56,8 @@ bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y
         columns--;
     while (chunks > (int64_t)(TT_CUDA_THREADS >> columns) << p.log_per) p.log_per++;
     p.tiles = (inner + (1 << columns) - 1) >> columns;
-    int64_t key = tt_key(TT_FAMILY_softmax_columns, log + (y ? 2 : 0), columns, x->dtype, tt_compute_dtype(x->dtype), 0, 0, 0);
+    int compute = tt_compute_dtype(x->dtype);
+    int64_t key = tt_key(TT_FAMILY_softmax_columns, log + (y ? 2 : 0), columns, x->dtype, compute, 0, 0, 0);
     return TT_LAUNCH(key, outer * p.tiles, 1, TT_CUDA_THREADS, 0, p);
 }
 
@@ -62,8 +72,8 @@ bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_
     return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
 }
 
-bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
-                         int64_t n) {
+bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean,
+                         const tt_array *rstd, int64_t n) {
     tt_norm_weight_args p = {.rows = g->numel / n, .n = n, .out = out->data, .g = g->data, .x = x->data,
                              .mean = mean ? mean->data : NULL, .rstd = rstd->data};
     int columns = tt_cuda_columns(n, tt_itemsizes[x->dtype], p.blocks = (p.rows + TT_BLOCK - 1) / TT_BLOCK);
@@ -72,9 +82,10 @@ bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, co
     if (p.blocks > 1 && !parts) return false;
     p.parts = parts ? parts->data : NULL;
     p.tiles = (n + (1 << columns) - 1) >> columns;
-    int64_t key = tt_key(TT_FAMILY_norm_weight, 0, (mean ? 0 : TT_NORM_RMS) | columns << 1, x->dtype, rstd->dtype, 0, 0, 0);
+    int variant = (mean ? 0 : TT_NORM_RMS) | columns << 1;
+    int64_t key = tt_key(TT_FAMILY_norm_weight, 0, variant, x->dtype, rstd->dtype, 0, 0, 0);
     bool ok = TT_LAUNCH(key, (p.blocks + at_once - 1) / at_once * p.tiles, 1, TT_CUDA_THREADS, 0, p) &&
-              (!parts || tt_cuda_join_parts(TT_RED_SUM, rstd->dtype, parts, p.blocks, n, out->dtype, out->data));
+              (!parts || tt_cuda_join_parts(TT_RED_SUM, rstd->dtype, parts, p.blocks, 1, n, out->dtype, out->data));
     if (parts) tt_free(parts);
     return ok;
 }
@@ -84,8 +95,8 @@ bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
     if (what & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)) s.shared = 0; /* one pass */
     p->cached = s.shared > 0;
     p->fault = tt_cuda_fault();
-    return TT_LAUNCH(tt_key(TT_FAMILY_class_loss, what, s.variant, dtype, compute, 0, 0, 0), s.blocks, 1, s.threads, s.shared,
-                     *p);
+    int64_t key = tt_key(TT_FAMILY_class_loss, what, s.variant, dtype, compute, 0, 0, 0);
+    return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, *p);
 }
 
 bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean) {

@@ -1,5 +1,5 @@
-/* What the kernels over rows share. Sums are taken in the tree of Note [The tree of a reduction]: a block of elements is
- * a warp's, and a warp that has one in registers has lane l's elements in its lane l.
+/* What the kernels over rows share. Sums are taken in the tree of Note [The tree of a reduction]: a block of elements
+ * is a warp's, and a warp that has one in registers has lane l's elements in its lane l.
  *
  * A kernel defines TT_ARGS, the type `number` that it computes in, and then
  *   struct values    what of TT_E elements it keeps in registers
@@ -12,6 +12,10 @@
 #define TT_BLOCK 1024
 #define TT_FORM (TT_VARIANT & TT_ROW_FORM)
 #define TT_E (TT_FORM == TT_ROW_WARP ? 1 << (TT_VARIANT >> TT_ROW_EACH & 7) : 32)
+
+/* Of a kernel that has so many inputs in registers: half as many threads where they need more of them. */
+#define TT_ROW_THREADS(inputs) \
+    (TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : TT_FORM == TT_ROW_LONG || (inputs) > 1 ? 512 : 1024)
 
 /* The part of a row that a thread has. */
 struct row {

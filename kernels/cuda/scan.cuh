@@ -1,26 +1,212 @@
-/* Sums over the threads of a block, for the kernels that count and place. All threads of the block take part. */
+/* Scans: Note [The order of a scan] in kernels/cpu/scan.c, the variants in scan_args.h. TT_D0: the elements' dtype,
+ * TT_D1: that accumulated in. */
 #pragma once
 #include "cuda/prelude.cuh"
+#include "cuda/scan_args.h"
+#include "scalar/scans.h"
+#define TT_ARGS tt_scan_args
+#define TT_STEP (TT_VARIANT & 3)
+#define TT_CHUNK 32
+#define TT_BLOCK 1024
+#define TT_INDEXED (TT_OP >= TT_SCAN_MIN)
+typedef TT_TYPE(TT_D0) element_type;
+typedef TT_TYPE(TT_D1) acc_type;
 
-/* The sum of `x` over the threads before this one, of a block of 32 * warps; the sum over all into *total. */
-template <typename T, int warps> static TT_DEVICE T tt_block_scan(T x, T *total) {
-    __shared__ T sums[warps];
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    T sum = x;
-#pragma unroll
-    for (int by = 1; by < 32; by *= 2) {
-        const T below = __shfl_up_sync(~0u, sum, by);
-        if (lane >= by) sum += below;
-    }
-    __syncthreads(); /* the sums of a scan before this one have been read */
-    if (lane == 31) sums[warp] = sum;
-    __syncthreads();
-    T before = 0, all = 0;
-#pragma unroll
-    for (int w = 0; w < warps; w++) {
-        if (w == warp) before = all;
-        all += sums[w];
-    }
-    *total = all;
-    return before + sum - x;
+struct accumulator {
+    acc_type value;
+#if TT_INDEXED
+    int64_t at;
+#endif
+};
+
+static TT_DEVICE accumulator first_of(element_type x, int64_t at) {
+    accumulator a;
+    a.value = (acc_type)x;
+#if TT_INDEXED
+    a.at = at;
+#endif
+    return a;
 }
+
+/* a, and after it b */
+static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
+    accumulator r;
+#if TT_INDEXED
+    const bool wins = TT_OP == TT_SCAN_MAX ? TT_AT_LEAST(b.value, a.value) : TT_AT_MOST(b.value, a.value);
+    r.value = wins ? b.value : a.value;
+    r.at = wins ? b.at : a.at;
+#elif TT_OP == TT_SCAN_SUM
+    r.value = a.value + b.value;
+#elif TT_OP == TT_SCAN_PROD
+    r.value = a.value * b.value;
+#elif TT_OP == TT_SCAN_LOGSUMEXP
+    r.value = tt_log_add_f64(a.value, b.value);
+#else
+    r = b;
+#endif
+    return r;
+}
+
+static TT_DEVICE accumulator carried(const TT_ARGS &p, int64_t k) {
+    accumulator a;
+    a.value = ((const acc_type *)p.carries)[k];
+#if TT_INDEXED
+    a.at = p.carried_index[k];
+#endif
+    return a;
+}
+
+static TT_DEVICE void carry(const TT_ARGS &p, int64_t k, const accumulator &a) {
+    ((acc_type *)p.carries)[k] = a.value;
+#if TT_INDEXED
+    p.carried_index[k] = a.at;
+#endif
+}
+
+static TT_DEVICE void put(const TT_ARGS &p, int64_t at, const accumulator &a) {
+    ((element_type *)p.out)[at] = (element_type)a.value;
+#if TT_INDEXED
+    p.index[at] = a.at;
+#endif
+}
+
+/* The i-th element in the order of the scan. */
+static TT_DEVICE int64_t place(const TT_ARGS &p, int64_t i) { return TT_VARIANT & TT_SCAN_REVERSE ? p.n - 1 - i : i; }
+
+#if TT_STEP == TT_SCAN_CARRIES
+/* A thread for each scan: the totals of its blocks become what came before them. */
+extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    const int64_t k = (int64_t)blockIdx.x * TT_SCAN_THREADS + threadIdx.x, outer = k / p.inner;
+    if (outer >= p.outer) return;
+    int64_t at = outer * p.blocks * p.inner + k % p.inner;
+    accumulator sum = carried(p, at);
+    for (int64_t b = 1; b < p.blocks; b += 8) {
+        accumulator totals[8];
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            if (b + j < p.blocks) totals[j] = carried(p, at + (j + 1) * p.inner);
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            if (b + j < p.blocks) {
+                carry(p, at += p.inner, sum);
+                sum = join(sum, totals[j]);
+            }
+    }
+}
+
+#elif TT_VARIANT & TT_SCAN_WARP
+extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    __shared__ int64_t tiles[TT_SCAN_THREADS / 32][32 * 33];
+    const int lane = threadIdx.x & 31;
+    const int64_t unit = (int64_t)blockIdx.x * (TT_SCAN_THREADS / 32) + threadIdx.x / 32;
+    const int64_t row = unit / p.blocks, first = unit % p.blocks * TT_BLOCK;
+    if (row >= p.outer) return; /* a whole warp */
+    element_type *const tile = (element_type *)tiles[threadIdx.x / 32];
+    const element_type *x = (const element_type *)p.a + row * p.n;
+    const int n = p.n - first < TT_BLOCK ? (int)(p.n - first) : TT_BLOCK;
+#pragma unroll
+    for (int k = 0; k < 32; k++)
+        if (k * 32 + lane < n) tile[k * 33 + lane] = x[place(p, first + k * 32 + lane)];
+    __syncwarp();
+    const element_type *own = tile + lane * 33; /* a chunk for each lane */
+    const int many = n - lane * TT_CHUNK < TT_CHUNK ? n - lane * TT_CHUNK : TT_CHUNK;
+    const int64_t start = first + lane * TT_CHUNK;
+    accumulator total = first_of(own[0], start), before = total;
+    for (int j = 1; j < many; j++) total = join(total, first_of(own[j], start + j));
+    for (int s = 0; s < 31; s++) {
+        accumulator other;
+        other.value = (acc_type)__shfl_sync(0xffffffffu, total.value, s);
+#if TT_INDEXED
+        other.at = __shfl_sync(0xffffffffu, total.at, s);
+#endif
+        if (lane > s) before = s ? join(before, other) : other;
+    }
+#if TT_STEP == TT_SCAN_TOTALS
+    if (lane == 31) carry(p, unit, join(before, total));
+#else
+    bool has = lane > 0;
+    if (first > 0) {
+        const accumulator sum = carried(p, unit);
+        before = has ? join(sum, before) : sum;
+        has = true;
+    }
+    accumulator a = before;
+    int64_t places[TT_INDEXED ? TT_CHUNK : 1];
+#pragma unroll
+    for (int j = 0; j < TT_CHUNK; j++)
+        if (j < many) {
+            const accumulator next = first_of(own[j], start + j);
+            a = j ? join(a, next) : next;
+            const accumulator all = has ? join(before, a) : a;
+            tile[lane * 33 + j] = (element_type)all.value;
+#if TT_INDEXED
+            places[j] = all.at;
+#endif
+        }
+    __syncwarp();
+    element_type *out = (element_type *)p.out + row * p.n;
+#pragma unroll
+    for (int k = 0; k < 32; k++)
+        if (k * 32 + lane < n) out[place(p, first + k * 32 + lane)] = tile[k * 33 + lane];
+#if TT_INDEXED
+    __syncwarp();
+    int64_t *const found = tiles[threadIdx.x / 32];
+#pragma unroll
+    for (int j = 0; j < TT_CHUNK; j++)
+        if (j < many) found[lane * 33 + j] = places[j];
+    __syncwarp();
+    for (int k = 0; k < 32; k++)
+        if (k * 32 + lane < n) p.index[row * p.n + place(p, first + k * 32 + lane)] = found[k * 33 + lane];
+#endif
+#endif
+}
+
+#else
+/* A thread for each block of a column; p.per is all of it where the scan has no blocks. */
+extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    const int64_t unit = (int64_t)blockIdx.x * TT_SCAN_THREADS + threadIdx.x, column = unit % p.inner;
+    const int64_t outer = unit / p.inner / p.blocks, first = unit / p.inner % p.blocks * p.per;
+    if (outer >= p.outer) return;
+    const int64_t base = outer * p.n * p.inner + column, stop = first + p.per < p.n ? first + p.per : p.n;
+    const element_type *x = (const element_type *)p.a + base;
+#if TT_OP == TT_SCAN_RECUR
+    const element_type *y = (const element_type *)p.b + base;
+    element_type last = 0;
+    for (int64_t i = 0; i < p.n; i++) {
+        const int64_t at = place(p, i) * p.inner;
+        last = i ? y[at] + x[at] * last : y[at];
+        ((element_type *)p.out)[base + at] = last;
+    }
+#elif TT_OP == TT_SCAN_LOGSUMEXP
+    accumulator a = first_of(x[place(p, 0) * p.inner], 0);
+    put(p, base + place(p, 0) * p.inner, a);
+    for (int64_t i = 1; i < p.n; i++) {
+        const int64_t at = place(p, i) * p.inner;
+        a = join(a, first_of(x[at], i));
+        put(p, base + at, a);
+    }
+#else
+    const bool carries = TT_STEP == TT_SCAN_RESULTS && first > 0;
+    accumulator sum, chunks, before, a;
+    if (carries) sum = carried(p, unit);
+    for (int64_t i0 = first; i0 < stop; i0 += TT_CHUNK) {
+        const int many = stop - i0 < TT_CHUNK ? (int)(stop - i0) : TT_CHUNK;
+        element_type v[TT_CHUNK];
+#pragma unroll
+        for (int j = 0; j < TT_CHUNK; j++)
+            if (j < many) v[j] = x[place(p, i0 + j) * p.inner];
+        const bool has = carries || i0 > first;
+        if (has) before = !carries ? chunks : i0 > first ? join(sum, chunks) : sum;
+#pragma unroll
+        for (int j = 0; j < TT_CHUNK; j++)
+            if (j < many) {
+                const accumulator next = first_of(v[j], i0 + j);
+                a = j ? join(a, next) : next;
+                if (TT_STEP == TT_SCAN_RESULTS) put(p, base + place(p, i0 + j) * p.inner, has ? join(before, a) : a);
+            }
+        chunks = i0 > first ? join(chunks, a) : a;
+    }
+    if (TT_STEP == TT_SCAN_TOTALS) carry(p, unit, chunks);
+#endif
+}
+#endif

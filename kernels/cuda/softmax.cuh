@@ -1,5 +1,5 @@
-/* softmax, its logarithm and their derivatives, of contiguous rows: the steps of kernels/cpu/simd/nn.c. TT_OP: bit 0 the
- * logarithm, bit 1 the derivative. TT_D0: the rows' dtype, TT_D1: that computed in. */
+/* softmax, its logarithm and their derivatives, of contiguous rows: the steps of kernels/cpu/simd/nn.c. TT_OP: bit 0
+ * the logarithm, bit 1 the derivative. TT_D0: the rows' dtype, TT_D1: that computed in. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/rows_args.h"
@@ -51,7 +51,7 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : TT_BACKWARD ? 512 : 1024)
+extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(TT_BACKWARD ? 2 : 1))
     tt_kernel(const __grid_constant__ TT_ARGS p) {
     row r;
     if (!find_row(r, p.rows, p.n)) return;

@@ -1,5 +1,5 @@
-/* softmax down columns: [outer][n][inner] along n. TT_OP, TT_D0 and TT_D1 as in softmax.cuh; the steps of softmax_columns in
- * kernels/cpu/simd/nn.c. The threads of a column take successive chunks of its rows. */
+/* softmax down columns: [outer][n][inner] along n. TT_OP, TT_D0 and TT_D1 as in softmax.cuh; the steps of
+ * softmax_columns in kernels/cpu/simd/nn.c. The threads of a column take successive chunks of its rows. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/rows_args.h"
@@ -77,7 +77,9 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #pragma unroll 8
     for (int64_t i = begin; i < end; i++) top = larger(top, load(x + i * p.inner));
     top = over_slots(shared, top, larger);
-    number last = over_slots(shared, sum_of(begin, end, [&](int64_t i) { return TT_OF(exp, load(x + i * p.inner) - top); }), plus);
+    number last = over_slots(shared, sum_of(begin, end, [&](int64_t i) {
+        return TT_OF(exp, load(x + i * p.inner) - top);
+    }), plus);
     last = TT_LOG ? TT_OF(log, last) : 1 / last;
 #pragma unroll 8
     for (int64_t i = begin; i < end; i++) {

@@ -3,7 +3,7 @@
 #ifndef TT_SCALAR_OPTIM_H
 #define TT_SCALAR_OPTIM_H
 
-#include "bits.h"
+#include "math_f64.h"
 
 #define TT_UPDATE_OPERANDS 5 /* parameter, gradient, up to three states */
 
@@ -21,6 +21,16 @@ enum { TT_UPDATE_RULES(TT_UPDATE_RULE_ENUM) TT_NUM_RULES };
    rate: what the step is multiplied with, negative */
 typedef struct { float sign, decay, rate, a, b, c, root, eps; } tt_rates_f32;
 typedef struct { double sign, decay, rate, a, b, c, root, eps; } tt_rates_f64;
+
+/* Of step number `step`: see the rules. */
+TT_FN double tt_rate_of(int rule, double lr, double beta1, double lr_decay, double step) {
+  if (rule == TT_RULE_adam) return -(lr / (1 - tt_pow_f64(beta1, step)));
+  if (rule == TT_RULE_adagrad) return -(lr / (1 + (step - 1) * lr_decay));
+  return -lr;
+}
+TT_FN double tt_root_of(int rule, double beta2, double step) {
+  return rule == TT_RULE_adam ? tt_sqrt_f64(1 - tt_pow_f64(beta2, step)) : 0;
+}
 
 /* start + weight * (end - start), from the nearer side. */
 #define TT_LERP(T, start, end, w) ((w) < (T)0.5 ? (start) + (w) * ((end) - (start)) : (end) + ((w) - 1) * ((end) - (start)))

@@ -205,6 +205,40 @@ def test_values_pass_from_stage_to_stage(tmp_path):
         assert f"out_{unused}" not in loaded.source
 
 
+def test_what_is_cheap_is_computed_again(tmp_path):
+    kernel = Kernel(block=1000, row=1000)
+    x = kernel.slot("load", "f32")
+    twice = kernel.op("add", "f32", x, x, last=1)
+    square = kernel.op("mul", "f32", twice, twice, last=1)
+    kernel.instrs[0]["again"], kernel.instrs[1]["again"] = 1, 2
+    first = kernel.op("exp", "f32", square)
+    kernel.store(first)
+    second = kernel.op("sub", "f32", square, x, stage=1)
+    kernel.store(second, 1)
+    loaded = Loaded(kernel, tmp_path)
+    data = values("f32", 1000, 1)
+    want = evaluate(kernel, {x: data}, 0)
+    want.update(evaluate(kernel, {x: data, square: want[square].numpy()}, 1))
+    for stage, out in enumerate((first, second)):
+        assert bits(loaded.result(out, {x: data}, 1000, stage)) == bits(want[out].numpy())
+    assert f"out_{square}" not in loaded.source
+
+
+def test_gelu_and_its_derivative_share_a_loop(tmp_path):
+    kernel = Kernel()
+    g, x, y = (kernel.slot("load", "f32") for _ in range(3))
+    outs = [kernel.op("gelu", "f32", x), kernel.op("gelu_backward", "f32", g, x), kernel.op("gelu", "f32", y)]
+    for out in outs:
+        kernel.store(out)
+    loaded = Loaded(kernel, tmp_path)
+    inputs = {slot: values("f32", 1000, slot) for slot in (g, x, y)}
+    want, made = evaluate(kernel, inputs, 0), {out: np.zeros(1000, np.float32) for out in outs}
+    loaded({**inputs, **made}, 1000)
+    for out in outs:
+        assert bits(made[out]) == bits(want[out].numpy())
+    assert loaded.source.count("TT_INDEPENDENT") == 2  # x's, and y's
+
+
 def test_the_text_follows_from_structure_alone():
     def made(block, index):
         kernel = Kernel(block, 1)

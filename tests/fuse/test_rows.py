@@ -253,7 +253,7 @@ def test_memory_is_touched_once():
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("n", [8, 33, 48, 600, 1000, 1024, 1536, 3000])
+@pytest.mark.parametrize("n", [8, 31, 48, 80, 544, 1024, 1536, 3072])
 def test_a_total_goes_along_with_rows(n, dtype):
     """Blocks of a sum over everything do not begin where rows do, and the last one is shorter."""
     before = tinytorch.get_num_threads()
@@ -276,18 +276,18 @@ def test_a_total_goes_along_with_rows(n, dtype):
 
 def test_a_loss_and_its_gradient_are_one_walk():
     """By hand, with labels that are compared: what depends on the total alone stands apart."""
-    x, labels = normal((256, 1000), "float32", 0).requires_grad_(), tinytorch.arange(256)[:, None]
+    x, labels = normal((2048, 1000), "float32", 0).requires_grad_(), tinytorch.arange(2048)[:, None]
     classes = tinytorch.arange(1000)
 
     def run():
         shifted = x - x.detach().amax(1, keepdim=True)
         total = shifted.exp().sum(1, keepdim=True)
-        loss = tinytorch.where(classes == labels, total.log() - shifted, 0.0).sum() / 256
+        loss = tinytorch.where(classes == labels, total.log() - shifted, 0.0).sum() / 2048
         return [loss, *tinytorch.autograd.grad(loss, x)]
 
     agree(run)
     explained = tinytorch.fuse.explain(run)
-    assert explained.bytes_written < 4 * 256 * 1000 + 100  # the gradient
+    assert explained.bytes_written < 4 * 2048 * 1000 + 100  # the gradient
 
 
 def test_what_has_nothing_in_common_is_not_joined():

@@ -51,6 +51,7 @@ class Emulator:
         self.held = set()    # streams that get nothing done: their events do not come
         self.failures = ()
         self.waits = 0       # for events
+        self.graphs = {}     # by stream that is being captured: what it was told
         self.order = []      # which stream was told to wait for which
         self._streams = 0
         self._mapped = {}
@@ -124,7 +125,7 @@ class Emulator:
 
     def properties(self, device: int) -> dict:
         return {"name": "Emulator", "major": 9, "minor": 0, "total_memory": ARENA, "multi_processor_count": 1,
-                "warp_size": 32}
+                "warp_size": 32, "shared_memory_per_block_optin": 232448}
 
     def device_of(self, address: int) -> int:
         found = [d for d, at, size in self._owners if at <= address < at + size]
@@ -147,32 +148,39 @@ class Emulator:
         library = _ffi.dlopen(compile_kernel(source, self._folder))
 
         def launch(grid, block, arguments, shared, stream):
-            with self:
-                self.launches.append(name)
-                library.tt_run(_ffi.from_buffer(arguments), grid[0], grid[1], block[0])
+            values = bytes(arguments)
+            self._tell(stream, name, lambda: library.tt_run(_ffi.from_buffer(values), grid[0], grid[1], block[0]))
 
         return launch
 
     def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
-        with self:
-            self.launches.append("gemm")
-            products.multiply(problem, a, b, c, out, bias, alpha, beta)
+        given = ffi.new("tt_gemm *", problem[0])
+        factors = [ffi.new("char[]", ffi.buffer(ffi.cast("char *", f), 8)[:]) for f in (alpha, beta)]
+        self._tell(stream, "gemm", lambda: products.multiply(given, a, b, c, out, bias, *factors))
         return 0
+
+    def _tell(self, stream, name: str, work) -> None:
+        """Work of a stream: done at once, or recorded."""
+        if stream in self.graphs:
+            self.graphs[stream].append((name, work))
+            return
+        with self:
+            self.launches += [name] * bool(name)
+            work()
 
     def allow_shared(self, function, nbytes: int) -> None:
         assert nbytes <= 232448
 
     def to_device(self, address: int, memory, nbytes: int, stream) -> None:
-        with self:
-            ctypes.memmove(address, int(ffi.cast("intptr_t", memory)), nbytes)
+        source = int(ffi.cast("intptr_t", memory))
+        self._tell(stream, "", lambda: ctypes.memmove(address, source, nbytes))
 
     def to_host(self, memory, address: int, nbytes: int, stream) -> None:
-        with self:
-            ctypes.memmove(int(ffi.cast("intptr_t", memory)), address, nbytes)
+        target = int(ffi.cast("intptr_t", memory))
+        self._tell(stream, "", lambda: ctypes.memmove(target, address, nbytes))
 
     def on_device(self, to: int, address: int, nbytes: int, stream) -> None:
-        with self:
-            ctypes.memmove(to, address, nbytes)
+        self._tell(stream, "", lambda: ctypes.memmove(to, address, nbytes))
 
     def synchronize(self, device: int) -> None:
         self.held.clear()
@@ -186,7 +194,24 @@ class Emulator:
     def handle(self, stream) -> int:
         return stream or 0
 
+    def begin_capture(self, stream) -> None:
+        self.graphs[stream] = []
+
+    def end_capture(self, stream) -> list:
+        return self.graphs.pop(stream)
+
+    def run_graph(self, graph, stream) -> None:
+        with self:
+            for name, work in graph:
+                self.launches += [name] * bool(name)
+                work()
+
+    def drop_graph(self, graph) -> None:
+        graph.clear()
+
     def wait_for_stream(self, stream) -> None:
+        if stream in self.graphs:
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
         self.held.discard(stream)
 
     def is_done(self, stream) -> bool:
@@ -235,7 +260,7 @@ def compile_kernel(source: str, folder: str) -> str:
         return path
     os.makedirs(folder, exist_ok=True)
     families = re.findall(r'#include "cuda/(\w+\.cuh)"', source)
-    text = source if not families else (pathlib.Path(kernels_folder()) / "cuda" / families[-1]).read_text()
+    text = source if not families else source + (pathlib.Path(kernels_folder()) / "cuda" / families[-1]).read_text()
     for inner in re.findall(r'#include "cuda/(\w+\.cuh)"', text):
         text += (pathlib.Path(kernels_folder()) / "cuda" / inner).read_text()
     waits = "true" if WAITS.search(text) else "false"

@@ -44,8 +44,10 @@ def multiply(p, a, b, c, out, bias, alpha, beta) -> None:
     shape, strides = (p.count, p.m, p.n), (p.m * p.n, p.n, 1)
     kind = "double *" if p.dtype == 9 else "float *"
     factor, keep = (left.dtype.type(ffi.cast(kind, x)[0]) for x in (alpha, beta))
+    left = np.swapaxes(left, 1, 2) if p.trans & 1 else left
+    right = np.swapaxes(right, 1, 2) if p.trans & 2 else right
     with np.errstate(all="ignore"):
-        made = factor * (np.swapaxes(left, 1, 2) if p.trans & 1 else left) @ (np.swapaxes(right, 1, 2) if p.trans & 2 else right)
+        made = factor * left @ right
         if keep:
             made = made + keep * _wide(_read(c, p.dtype, shape, strides), p.dtype)
         if p.bias:

@@ -54,6 +54,7 @@ def test_memory_is_shared(dtype):
 
 
 def test_the_owner_lives_as_long_as_the_tensor():
+    gc.collect()
     owner = Foreign(device([1.0, 2.0]))
     before = cuda.memory_allocated(0)
     b = tt.as_tensor(owner)

@@ -2,6 +2,8 @@
 
 import gc
 import random
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -297,3 +299,42 @@ def test_threads_allocate_and_free_at_once(gpu):
     for t in threads:
         t.join()
     assert not wrong and cuda.memory_allocated(0) == before
+
+
+# The interpreter's end.
+
+def test_tensors_may_outlive_everything(gpu):
+    """Memory is given back in a thread and at exit, when streams and devices may be gone."""
+    code = f"""
+import sys, threading
+sys.path[:0] = {sys.path!r}
+import tinytorch as tt
+from tinytorch import cuda
+from tinytorch.backends.cuda import runtime
+if not runtime.device_count():
+    from gpu.emulator import Emulator
+    runtime.use_driver(Emulator())
+a, s = tt.ones(1000, device="cuda"), cuda.Stream()
+a.record_stream(s)
+kept = threading.local()
+def work():
+    with cuda.stream(s):
+        kept.tensor = a + 1
+        kept.tensor.record_stream(cuda.default_stream())
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+p = tt.ones(10).pin_memory()
+b = p.to("cuda", non_blocking=True)
+class Late:
+    def __init__(self):
+        self.tensor, self.event = tt.ones(1000, device="cuda"), cuda.Event()
+        self.event.record()
+        self.tensor.record_stream(s)
+    def __del__(self):
+        self.tensor = None
+sys.late = Late()
+print("end")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", ["end"])

@@ -57,24 +57,41 @@ def _name_of(kind: int, op: int) -> str:
     return "cast" if kind == lib.TT_INSTR_CAST else "move"
 
 
+def _needed(instrs: list[Instr], again: dict[int, Instr], made: set[int]) -> list[Instr]:
+    """Those of earlier stages that are computed ``again`` for ``instrs``, in order."""
+    needed = {s for instr in instrs for s in instr.inputs if s in again} - made
+    for s in sorted(needed | again.keys(), reverse=True):  # slots are numbered in the order of instructions
+        if s in needed:
+            needed.update(t for t in again[s].inputs if t in again)
+    return [again[s] for s in sorted(needed - made)]
+
+
 class Stage:
     """One stage of a kernel: what it reads, computes and leaves in memory."""
 
     def __init__(self, kernel, number: int):
         self.number = number
         self.slots = kernel.slots
-        # With one row a block, a row's value is one element; else it has been spread over the row's elements.
-        self.one_row = kernel.block < 2 * kernel.row
-        self.instrs = [Instr(_name_of(i.kind, i.op), SUFFIXES[i.dtype],
-                             SUFFIXES[i.to] if i.kind == lib.TT_INSTR_CAST else "", i.out,
-                             tuple(s for s in getattr(i, "in") if s >= 0), i.node)
-                       for i in kernel.instrs[0:kernel.num_instrs] if i.level == 1 and i.stage == number]
-        made = {instr.out for instr in self.instrs}
-        if len(made) < len(self.instrs):
+        self.one_row = self.rows_apart(kernel)
+        own, again = [], {}
+        for i in kernel.instrs[0:kernel.num_instrs]:
+            if i.level == 1 and i.stage <= number:
+                instr = Instr(_name_of(i.kind, i.op), SUFFIXES[i.dtype],
+                              SUFFIXES[i.to] if i.kind == lib.TT_INSTR_CAST else "", i.out,
+                              tuple(s for s in getattr(i, "in") if s >= 0), i.node)
+                if i.stage == number:
+                    own.append(instr)
+                if i.again:
+                    again[i.out] = instr
+        made = {instr.out for instr in own}
+        if len(made) < len(own):
             raise ValueError(f"codegen: stage {number} writes a slot twice")
+        self.instrs = [*_needed(own, again, made), *own]
+        made.update(instr.out for instr in self.instrs)
         wanted = {s.slot for s in kernel.stores[0:kernel.num_stores]}
         wanted |= {f.slot for f in kernel.folds[0:kernel.num_folds]}
-        self.outputs = [i.out for i in self.instrs if i.out in wanted or self.slots[i.out].last > number]
+        kept = {i.out for i in own if i.out not in again and self.slots[i.out].last > number}
+        self.outputs = [i.out for i in own if i.out in wanted | kept]
         self._round_halves()
         self._drop_unused()
         used = sorted({s for instr in self.instrs for s in instr.inputs} - made)
@@ -88,6 +105,11 @@ class Stage:
             self.names[s] = f"{kind}_{s}"
         self.scalars = set(self.ones)  # what is there before the loops
         self.first = [instr for instr in self.instrs if self._is_scalar(instr)]
+
+    @staticmethod
+    def rows_apart(kernel) -> bool:
+        """Is a row's value one element? With several rows a block it has been spread over the rows' elements."""
+        return kernel.block < 2 * kernel.row
 
     def _round_halves(self) -> None:
         """A cast to a half type and back becomes one operator; the half is only made if it is wanted itself."""

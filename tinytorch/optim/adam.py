@@ -9,8 +9,9 @@ _writer = writer_number("Adam.step")
 
 
 class Adam(Optimizer):
-    """Adam. ``decoupled_weight_decay=True`` makes it AdamW. Follows ``torch.optim.Adam``; ``foreach``, ``fused`` and
-    ``capturable`` are accepted and make no difference."""
+    """Adam. ``decoupled_weight_decay=True`` makes it AdamW. Follows ``torch.optim.Adam``; ``foreach`` and ``fused``
+    are accepted and make no difference; ``capturable`` keeps the step counts on the parameters' device, so that a
+    recorded step counts when it is replayed."""
 
     def __init__(self, params, lr=1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,
@@ -38,7 +39,7 @@ class Adam(Optimizer):
             largest = [s["max_exp_avg_sq"]._h for s in states] if group["amsgrad"] else NULL
             steps = [s["step"]._h for s in states]
         except KeyError:
-            self.begin(params, states, group["amsgrad"])
+            self.begin(params, states, group["amsgrad"], group["capturable"])
             return self.update(group)
         beta1, beta2 = group["betas"]
         if lib.tt_adam(len(params), [p._h for p in params], [g._h for g in grads], avgs, squares, largest, steps,
@@ -46,11 +47,11 @@ class Adam(Optimizer):
                        group["decoupled_weight_decay"], group["maximize"], _writer) < 0:
             raise error("Adam")
 
-    def begin(self, params, states, amsgrad) -> None:
+    def begin(self, params, states, amsgrad, capturable) -> None:
         """Gives the parameters whose first step this is their state."""
         for p, s in zip(params, states):
             if "step" not in s:
-                s["step"] = step_count()
+                s["step"] = step_count(p=p if capturable else None)
             for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[: 3 if amsgrad else 2]:
                 if name not in s:
                     s[name] = zeros_for(p)

@@ -14,7 +14,7 @@ from ..autograd.modes import enable_grad, no_grad
 from ..autograd.node import Handle, count, last_write
 from ..autograd.views import writer_number
 from ..backends.cpu import error, ffi, lib
-from ..devices import CPU
+from ..devices import CPU, made
 from ..dtypes import float32, float64, get_default_dtype
 from ..tensor import Tensor, wrap
 
@@ -181,12 +181,13 @@ class Optimizer:
             if len(mine["params"]) != len(theirs["params"]):
                 raise ValueError("loaded state dict contains a parameter group that doesn't match the size of "
                                  "optimizer's group")
-        owner = {number: p for mine, theirs in zip(self.param_groups, saved_groups)
+        owner = {number: (p, theirs) for mine, theirs in zip(self.param_groups, saved_groups)
                  for number, p in zip(theirs["params"], mine["params"])}
         state: defaultdict = defaultdict(dict)
         for k, value in state_dict["state"].items():
             if k in owner:
-                state[owner[k]] = {name: _adopted(v, owner[k], name) for name, v in value.items()}
+                p, group = owner[k]
+                state[p] = {name: _adopted(v, p, name, group) for name, v in value.items()}
             else:
                 state[k] = deepcopy(value)
         self.__setstate__({"state": state, "param_groups": [
@@ -232,15 +233,15 @@ def _with_hooks(step):
     return inner
 
 
-def _adopted(value, p: Tensor, name: str):
-    """A loaded value of the state of ``p``: tensors are copied. Step counts go to the CPU, all else to the device of ``p``,
-    in its dtype."""
+def _adopted(value, p: Tensor, name: str, group: dict):
+    """A loaded value of the state of ``p``: tensors are copied to its device, in its dtype. Step counts keep theirs,
+    and go to the CPU unless the group is capturable."""
     if not isinstance(value, Tensor):
         return deepcopy(value)
     value = value.detach()
     with no_grad():
         if name == "step":
-            return value.to(CPU, copy=True)
+            return value.to(p.device if group.get("capturable") else CPU, copy=True)
         return value.to(p.device, p.dtype if p.is_floating_point() else value.dtype, copy=True)
 
 
@@ -263,10 +264,10 @@ def empty_for(p: Tensor) -> Tensor:
     return wrap(lib.tt_empty_like(h, h.dtype))
 
 
-def step_count(start: float = 0.0) -> Tensor:
-    """A count of steps: 0-d, floating, on the CPU wherever the parameters are."""
+def step_count(start: float = 0.0, p: Tensor | None = None) -> Tensor:
+    """A count of steps: 0-d, floating; on the CPU, or on the device of ``p``."""
     dtype = float64 if get_default_dtype() is float64 else float32
-    return wrap(lib.tt_full(dtype.code, 0, NULL, 2, float(start), 0))
+    return wrap(made(CPU if p is None else p.device, lib.tt_full, dtype.code, 0, NULL, 2, float(start), 0))
 
 
 def check_options(checks) -> None:

@@ -9,8 +9,8 @@ _writer = writer_number("RMSprop.step")
 
 
 class RMSprop(Optimizer):
-    """RMSprop, centred or not, with momentum. Follows ``torch.optim.RMSprop``; ``foreach`` and ``capturable`` are
-    accepted and make no difference."""
+    """RMSprop, centred or not, with momentum. Follows ``torch.optim.RMSprop``; ``foreach`` is accepted
+    and makes no difference; ``capturable`` is as in Adam."""
 
     def __init__(self, params, lr=1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
                  momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
@@ -50,7 +50,7 @@ class RMSprop(Optimizer):
             names.append("grad_avg")
         for p, s in zip(params, states):
             if "step" not in s:
-                s["step"] = step_count()
+                s["step"] = step_count(p=p if group["capturable"] else None)
             for name in names:
                 if name not in s:
                     s[name] = zeros_for(p)

@@ -13,6 +13,9 @@ const char *tt_family_name(int family); /* NULL: no such */
 const char *tt_operator_name(int family, int op); /* of families over elementwise operators or reducers; "" else */
 int tt_compute_of(int op, int operand, int dtype); /* what the loop of `op` wants: operand 0 is the result */
 
+/* What a kernel may have of shared memory, on a device counted from 0. */
+int tt_cuda_shared_limit(int device, int64_t bytes);
+
 /* `a` on another device, at once for the CPU's readers; itself is never returned. */
 tt_array *tt_to_device(tt_array *a, int device);
 /* Memory of a device that somebody else owns. */
@@ -29,6 +32,10 @@ typedef struct tt_gemm {
     int32_t bias;                   /* n numbers are added to each row */
     int32_t align;                  /* binary logarithms of the alignment of a, b, c, bias in bytes, 4 bits each */
 } tt_gemm;
+
+/* What tt_cuda_copy's `wait` says of the CPU's memory: it may change when the call returns (it is pageable, and the driver
+ * has taken the values by then), when the copy is done, which is to be waited for, or whenever: the caller sees to it. */
+enum { TT_TAKEN = 0, TT_WAIT, TT_LEFT };
 
 /* What tt_cuda_copy moves. */
 enum { TT_COPY_TO_DEVICE = 1, TT_COPY_TO_HOST, TT_COPY_ON_DEVICE };

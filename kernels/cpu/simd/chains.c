@@ -33,24 +33,15 @@ typedef void step_fn(const tt_step *s, char **p, int64_t at, int64_t n, REGISTER
 #define BOOLS(slot) (bools *)(p[slot] + at)
 static inline vec number(char **p, int slot) { return *(const float *)p[slot] - (vec){0}; } /* - 0 keeps -0 */
 
-/* Operands in registers, in this order: of two NaNs x86 gives the first, and where one of the two comes from memory a
- * compiler likes to have that one second. */
-#if defined __x86_64__ && defined __AVX512F__
-#define IN_REGISTER(x) __asm__("" : "+v"(x))
-#elif defined __x86_64__
-#define IN_REGISTER(x) __asm__("" : "+x"(x))
-#else
-#define IN_REGISTER(x) (void)0
-#endif
-
-/* What a comparison gives, a choice by it, and the two kinds of bools: in the accumulator (a mask of lanes) and in memory. */
+/* What a comparison gives (cond), and a choice by it; the same of a mask, which is what a bool is in A and B. */
 #if defined __AVX512F__
 typedef __mmask16 cond;
 #define COMPARE(a, op, b, code) _mm512_cmp_ps_mask((__m512)(a), (__m512)(b), code)
 static inline vec either(cond m, vec a, vec b) { return (vec)_mm512_mask_blend_ps(m, (__m512)b, (__m512)a); }
-static inline cond cond_of(vec m) { return _mm512_movepi32_mask((__m512i)m); }
 static inline vec vec_of(cond m) { return (vec)_mm512_movm_epi32(m); }
-static inline cond cond_of_bools(const bools *x) { return _mm_test_epi8_mask((__m128i)*x, (__m128i)*x); }
+static inline vec chosen(vec m, vec a, vec b) {
+    return (vec)_mm512_ternarylogic_epi32((__m512i)m, (__m512i)a, (__m512i)b, 0xca);
+}
 #else
 typedef mask cond;
 #define COMPARE(a, op, b, code) ((a) op (b))
@@ -59,23 +50,31 @@ static inline vec either(cond m, vec a, vec b) { return (vec)_mm256_blendv_ps((_
 #else
 static inline vec either(cond m, vec a, vec b) { return (vec)(((mask)a & m) | ((mask)b & ~m)); }
 #endif
-static inline cond cond_of(vec m) { return (cond)m; }
 static inline vec vec_of(cond m) { return (vec)m; }
-static inline cond cond_of_bools(const bools *x) { return __builtin_convertvector(*x, mask) != 0; }
+static inline vec chosen(vec m, vec a, vec b) { return either((cond)m, a, b); }
 #endif
-/* a > b ? a : b, and a < b ? a : b: what x86's instructions say. */
+static inline vec mask_of(const bools *x) { return (vec)-__builtin_convertvector(*x, mask); }
+
+/* a > b ? a : b, and a < b ? a : b: what x86's instructions say; and the square root. */
 #if defined __AVX512F__
 static inline vec greater(vec a, vec b) { return (vec)_mm512_max_ps((__m512)a, (__m512)b); }
 static inline vec less(vec a, vec b) { return (vec)_mm512_min_ps((__m512)a, (__m512)b); }
+static inline vec do_sqrt(vec a) { return (vec)_mm512_sqrt_ps((__m512)a); }
 #elif defined __AVX__
 static inline vec greater(vec a, vec b) { return (vec)_mm256_max_ps((__m256)a, (__m256)b); }
 static inline vec less(vec a, vec b) { return (vec)_mm256_min_ps((__m256)a, (__m256)b); }
+static inline vec do_sqrt(vec a) { return (vec)_mm256_sqrt_ps((__m256)a); }
 #elif defined __SSE__
 static inline vec greater(vec a, vec b) { return (vec)_mm_max_ps((__m128)a, (__m128)b); }
 static inline vec less(vec a, vec b) { return (vec)_mm_min_ps((__m128)a, (__m128)b); }
+static inline vec do_sqrt(vec a) { return (vec)_mm_sqrt_ps((__m128)a); }
 #else
 static inline vec greater(vec a, vec b) { return either(a > b, a, b); }
 static inline vec less(vec a, vec b) { return either(a < b, a, b); }
+static inline vec do_sqrt(vec a) {
+    for (int i = 0; i < LANES; i++) a[i] = __builtin_sqrtf(a[i]);
+    return a;
+}
 #endif
 #define EQ(a, b) COMPARE(a, ==, b, _CMP_EQ_OQ)
 #define NE(a, b) COMPARE(a, !=, b, _CMP_NEQ_UQ)
@@ -93,6 +92,7 @@ static inline vec do_square(vec a) { return a * a; }
 static inline vec do_relu(vec a) { return either(LE(a, zero), zero, a); }
 static inline vec do_positive(vec a) { return a; }
 static inline vec do_reciprocal(vec a) { return 1.0f / a; }
+static inline vec do_rsqrt(vec a) { return 1.0f / do_sqrt(a); }
 static inline vec do_add(vec a, vec b) { return a + b; }
 static inline vec do_sub(vec a, vec b) { return a - b; }
 static inline vec do_mul(vec a, vec b) { return a * b; }
@@ -101,7 +101,6 @@ static inline vec do_maximum(vec a, vec b) { return either(NE(a, a), a, greater(
 static inline vec do_minimum(vec a, vec b) { return either(NE(a, a), a, less(a, b)); }
 static inline vec do_fmax(vec a, vec b) { return either(NE(a, a), b, either(NE(b, b), a, greater(a, b))); }
 static inline vec do_fmin(vec a, vec b) { return either(NE(a, a), b, either(NE(b, b), a, less(a, b))); }
-static inline vec do_copysign(vec a, vec b) { return (vec)(((mask)a & 0x7fffffff) | ((mask)b & ~0x7fffffff)); }
 static inline vec do_relu_backward(vec g, vec out) { return either(LE(out, zero), zero, g); }
 static inline vec do_sigmoid_backward(vec g, vec out) { return g * (1.0f - out) * out; }
 static inline vec do_tanh_backward(vec g, vec out) { return g * (1.0f - out * out); }
@@ -111,7 +110,7 @@ static inline vec do_lt(vec a, vec b) { return vec_of(LT(a, b)); }
 static inline vec do_le(vec a, vec b) { return vec_of(LE(a, b)); }
 static inline vec do_gt(vec a, vec b) { return vec_of(GT(a, b)); }
 static inline vec do_ge(vec a, vec b) { return vec_of(GE(a, b)); }
-static inline vec do_where(cond c, vec a, vec b) { return either(c, a, b); }
+static inline vec do_where(vec c, vec a, vec b) { return chosen(c, a, b); }
 static inline vec do_clamp(vec a, vec lo, vec hi) { return do_minimum(do_maximum(a, lo), hi); }
 static inline vec do_lerp(vec a, vec b, vec w) {
     vec d = b - a;
@@ -133,7 +132,7 @@ STEP(end) {
         NEXT;                                             \
     }
 #define LOAD(i, _) a##i = m[i];
-#define LOAD_BOOL(i, _) a##i = vec_of(cond_of_bools(m + i));
+#define LOAD_BOOL(i, _) a##i = mask_of(m + i);
 #define SAME(i, _) a##i = c;
 #define STORE(i, _) m[i] = a##i;
 #define STORE_KEPT(i, _) m[i] = b##i;
@@ -190,16 +189,12 @@ SIMPLE(bool_to_float, vec c = zero + 1.0f, ONE_OR_ZERO)
 #define PREPARE_IF_A(x, slot)
 #define PREPARE_IF_B(x, slot)
 #define PREPARE_IF_M(x, slot) const bools *x = BOOLS(slot);
-#define GET_IF_A(x, i) cond_of(a##i)
-#define GET_IF_B(x, i) cond_of(b##i)
-#define GET_IF_M(x, i) cond_of_bools(x + i)
+#define GET_IF_A(x, i) a##i
+#define GET_IF_B(x, i) b##i
+#define GET_IF_M(x, i) mask_of(x + i)
 
 #define WORK_1(i, op, X, Y, Z) a##i = do_##op(GET_##X(x, i));
-#define WORK_2(i, op, X, Y, Z) {                          \
-        vec u = GET_##X(x, i);                            \
-        IN_REGISTER(u);                                   \
-        a##i = do_##op(u, GET_##Y(y, i));                 \
-    }
+#define WORK_2(i, op, X, Y, Z) a##i = do_##op(GET_##X(x, i), GET_##Y(y, i));
 #define WORK_3(i, op, X, Y, Z) a##i = do_##op(GET_##X(x, i), GET_##Y(y, i), GET_##Z(z, i));
 
 #define STEP_1(op, X) FLOAT_ENDINGS(op##_##X, PREPARE_##X(x, s->slot), WORK_1, op, X, _, _)
@@ -229,8 +224,10 @@ TT_CHAIN_2_BOOL(STEPS_2_BOOL)
 TT_CHAIN_3(STEPS_3)
 FORMS_3(where, IF_)
 
-#define ENTRY(op, form) [TT_STEP_##op + TT_FORM_##form] = op##_##form##_only, \
-    [TT_STEP_##op + TT_FORM_##form + TT_KEPT] = op##_##form##_kept, [TT_STEP_##op + TT_FORM_##form + TT_STORED] = op##_##form##_stored,
+#define ENTRY(op, form)                                                      \
+    [TT_STEP_##op + TT_FORM_##form] = op##_##form##_only,                    \
+    [TT_STEP_##op + TT_FORM_##form + TT_KEPT] = op##_##form##_kept,          \
+    [TT_STEP_##op + TT_FORM_##form + TT_STORED] = op##_##form##_stored,
 #define ENTRIES_1(op) ENTRY(op, A) ENTRY(op, B) ENTRY(op, M)
 #define ENTRIES_2(op)                                                                                \
     ENTRY(op, AA) ENTRY(op, AB) ENTRY(op, AM) ENTRY(op, AC) ENTRY(op, BA) ENTRY(op, BB) ENTRY(op, BM) ENTRY(op, BC) \

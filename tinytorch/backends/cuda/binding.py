@@ -41,11 +41,11 @@ class Library:
         text = self.ffi.string(getattr(self.lib, self._status_text)(status)).decode()
         return RuntimeError(f"CUDA error: {text} when calling `{function}`")
 
-    def made(self, create: str, destroy: str, type_: str, *args):
-        """What ``create`` puts into its first argument; ``destroy`` ends it with the object returned."""
+    def made(self, create: str, destroy: str | None, type_: str, *args):
+        """What ``create`` puts into its first argument; ``destroy``, if any, ends it with the object returned."""
         place = self.ffi.new(f"{type_} *")
         self.call(create, place, *args)
-        return self.ffi.gc(place[0], getattr(self.lib, destroy))
+        return place[0] if destroy is None else self.ffi.gc(place[0], getattr(self.lib, destroy))
 
     def set(self, function: str, target, attribute: int, type_: str, value) -> None:
         """Sets an attribute by a function that takes its value's address and size."""

@@ -1,25 +1,24 @@
 """Products of matrices by cuBLASLt.
 
-The library's matrices are column-major, ours row-major: a row-major matrix is the transpose of the column-major one in the
-same memory, so C = A B is computed as C^T = B^T A^T, operands exchanged. The algorithm is chosen once for each kind of
-problem (shapes, dtypes, layouts, alignments) and kept: equal calls give equal bits."""
+The library's matrices are column-major, ours row-major: a row-major matrix is the transpose of the column-major one in
+the same memory, so C = A B is computed as C^T = B^T A^T, operands exchanged. The algorithm is chosen once for each kind
+of problem (shapes, dtypes, layouts, alignments) and kept: equal calls give equal bits."""
 
 from __future__ import annotations
 
 import threading
 
-from ..cpu import ffi, lib
+from ..cpu import error, ffi, lib
 from .binding import Library
 from .flags import matmul as flags
 
-_blas = Library("cublasLt", """
+DECLARATIONS = """
     typedef struct { uint64_t data[8]; } cublasLtMatmulAlgo_t;
     typedef struct { cublasLtMatmulAlgo_t algo; size_t workspaceSize; int state; float wavesCount; int reserved[4]; }
         cublasLtMatmulHeuristicResult_t;
     const char *cublasLtGetStatusString(int status);
     size_t cublasLtGetVersion(void);
     int cublasLtCreate(void **handle);
-    int cublasLtDestroy(void *handle);
     int cublasLtMatmulDescCreate(void **desc, int compute, int scale);
     int cublasLtMatmulDescDestroy(void *desc);
     int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value, size_t size);
@@ -34,7 +33,8 @@ _blas = Library("cublasLt", """
     int cublasLtMatmul(void *handle, void *desc, const void *alpha, const void *a, void *a_layout, const void *b,
                        void *b_layout, const void *beta, const void *c, void *c_layout, void *d, void *d_layout,
                        const cublasLtMatmulAlgo_t *algo, intptr_t workspace, size_t workspace_size, intptr_t stream);
-""", "cublasLtGetStatusString")
+"""
+_blas = Library("cublasLt", DECLARATIONS, "cublasLtGetStatusString")
 
 # By our dtypes (float16, bfloat16, float32, float64): cudaDataType_t.
 _TYPES = {6: 2, 7: 14, 8: 0, 9: 1}
@@ -48,11 +48,11 @@ _EPILOGUE_BIAS = 4
 _NO_LOW_PRECISION_SUMS = 2  # partial sums are added in the dtype computed in, not in that of the result
 
 _KEY_BYTES = ffi.sizeof("tt_gemm")
-_PLANS = 4096       # kinds of problems remembered for a device
+_PLANS = 4096  # kinds of problems remembered for a device
 _WORKSPACE = 32 << 20
 
-handles = {}     # by device
-_plans = {}      # by device: by the choices in flags: by the problem's bytes
+_handles = {}     # by device
+_plans = {}       # by device and what _choices gives: by the problem's bytes
 _workspaces = {}  # by device and stream: memory that algorithms may use
 
 
@@ -85,8 +85,8 @@ class Plan:
             _blas.set(set_, preference, attribute, "uint32_t", 1 << (p.align >> shift & 15))
         self.result = _blas.ffi.new("cublasLtMatmulHeuristicResult_t *")
         count = _blas.ffi.new("int *")
-        status = _blas.lib.cublasLtMatmulAlgoGetHeuristic(handle, self.desc, self.a, self.b, self.c, self.c, preference, 1,
-                                                          self.result, count)
+        status = _blas.lib.cublasLtMatmulAlgoGetHeuristic(handle, self.desc, self.a, self.b, self.c, self.c, preference,
+                                                          1, self.result, count)
         self.found = status == 0 and count[0] > 0 and self.result.state == 0
         if not self.found and not p.bias:
             raise _blas.error("cublasLtMatmulAlgoGetHeuristic", status or self.result.state)
@@ -132,21 +132,21 @@ def _workspace(device: int, stream: int) -> int:
         finally:
             lib.tt_device_set(before)
         if not h:
-            raise MemoryError(ffi.string(lib.tt_error_text()).decode())
+            raise error("matmul")
         _workspaces[device, stream] = h
     return int(ffi.cast("intptr_t", h.data))
 
 
 def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int) -> int:
-    """out = alpha a b + beta c + bias, as tt_gemm in kernels/cpu/api/cuda.h describes it, on the device whose context is
-    current. 1: the library has no algorithm with a bias for this, and nothing was done."""
+    """out = alpha a b + beta c + bias, as tt_gemm in kernels/cpu/api/cuda.h describes it, on the device whose context
+    is current. 1: the library has no algorithm with a bias for this, and nothing was done."""
     choices = _choices(problem.dtype)
     try:
-        handle, plans = handles[device], _plans[device, choices]
+        handle, plans = _handles[device], _plans[device, choices]
     except KeyError:
-        if device not in handles:
-            handles[device] = _blas.made("cublasLtCreate", "cublasLtDestroy", "void *")
-        handle, plans = handles[device], _plans.setdefault((device, choices), {})
+        if device not in _handles:
+            _handles[device] = _blas.made("cublasLtCreate", None, "void *")  # for as long as the process runs
+        handle, plans = _handles[device], _plans.setdefault((device, choices), {})
     key = ffi.buffer(problem, _KEY_BYTES)[:]
     plan = plans.get(key)
     if plan is None:
@@ -157,14 +157,14 @@ def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int)
         return 1
     size = plan.workspace
     space = _workspace(device, stream) if size else 0
+    args = (handle, plan.desc, alpha, b, plan.a, a, plan.b, beta, c, plan.c, out, plan.c, plan.algo, space, size,
+            stream)
     if plan.bias is None:
-        status = _blas.lib.cublasLtMatmul(handle, plan.desc, alpha, b, plan.a, a, plan.b, beta, c, plan.c, out, plan.c,
-                                          plan.algo, space, size, stream)
+        status = _blas.lib.cublasLtMatmul(*args)
     else:
         with plan.lock:  # the descriptor holds the bias's address
             plan.point_at(bias)
-            status = _blas.lib.cublasLtMatmul(handle, plan.desc, alpha, b, plan.a, a, plan.b, beta, c, plan.c, out, plan.c,
-                                              plan.algo, space, size, stream)
+            status = _blas.lib.cublasLtMatmul(*args)
     if status:
         raise _blas.error("cublasLtMatmul", status)
     return 0

@@ -7,6 +7,7 @@ A stream is PyCUDA's object, None the default stream; an event is a handle of th
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,13 @@ from . import cublas, kernels, libcuda
 from .libcuda import check
 
 NON_BLOCKING = 1  # of streams: they do not wait for the default one, nor it for them
+
+
+def _forever(made):
+    """``made``, an object of PyCUDA's that is never unmade: at the interpreter's end that would be too late, and in
+    another thread PyCUDA cannot do it, and warns. The process's end frees all."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+    return made
 
 
 class _Thread(threading.local):
@@ -48,8 +56,13 @@ class PyCuda:
         self._lock = threading.Lock()
         self._thread = _Thread()
         self._pid = os.getpid()
+        os.register_at_fork(after_in_child=self._forget)
 
     # Contexts.
+
+    def _forget(self) -> None:
+        """In a forked process no context works."""
+        self._contexts, self._thread = {}, _Thread()
 
     def open(self, device: int) -> None:
         """Makes the device's primary context, which other libraries of this process share, the thread's."""
@@ -70,7 +83,7 @@ class PyCuda:
                                    "you must use the 'spawn' start method")
             with self._lock:
                 if device not in self._contexts:
-                    context = self.cuda.Device(device).retain_primary_context()
+                    context = _forever(self.cuda.Device(device).retain_primary_context())
                     context.push()
                     try:
                         handle = libcuda.made(self.library.cuCtxGetCurrent, "opening the device")
@@ -183,7 +196,7 @@ class PyCuda:
     def load(self, device: int, image: bytes, name: str):
         """What launches a kernel: ``f(grid, block, arguments, shared_bytes, stream)``."""
         with self._entered(device):
-            return self.cuda.module_from_buffer(image).get_function(name)._launch_kernel
+            return _forever(self.cuda.module_from_buffer(image).get_function(name))._launch_kernel
 
     def allow_shared(self, launch, nbytes: int) -> None:
         """Lets the kernel be launched with so much dynamic shared memory."""
@@ -208,7 +221,7 @@ class PyCuda:
 
     def new_stream(self, device: int):
         with self._entered(device):
-            return self.cuda.Stream(NON_BLOCKING)
+            return _forever(self.cuda.Stream(NON_BLOCKING))
 
     def handle(self, stream) -> int:
         """The driver's handle; 0 for the default stream."""
@@ -227,6 +240,27 @@ class PyCuda:
         if status != libcuda.NOT_READY:
             check(status, what)
         return status == 0
+
+    # Graphs.
+
+    def begin_capture(self, stream) -> None:
+        """What the stream is told from now on is recorded, not done. The thread may go on allocating memory."""
+        check(self.library.cuStreamBeginCapture_v2(self._pointer(stream), libcuda.RELAXED), "starting a graph")
+
+    def end_capture(self, stream):
+        """The graph of what was recorded, ready to be run."""
+        graph = libcuda.ffi.new("void **")
+        check(self.library.cuStreamEndCapture(self._pointer(stream), graph), "recording a graph")
+        try:
+            return libcuda.made(self.library.cuGraphInstantiateWithFlags, "building a graph", graph[0], 0)
+        finally:
+            self.library.cuGraphDestroy(graph[0])
+
+    def run_graph(self, graph, stream) -> None:
+        check(self.library.cuGraphLaunch(graph, self._pointer(stream)), "running a graph")
+
+    def drop_graph(self, graph) -> None:
+        self.library.cuGraphExecDestroy(graph)
 
     # Events. A stream may be given as an object or by its handle.
 

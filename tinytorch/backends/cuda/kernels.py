@@ -48,6 +48,11 @@ def cubin(source: str, name: str, arch: str) -> bytes:
     key = key_of(source, arch)
     found = kept().read(key, cache.CUDA)
     if found is None:
-        kept().build(key, source, compile_file, cache.CUDA)
+        try:
+            kept().build(key, source, compile_file, cache.CUDA)
+        except nvrtc.CompileError:
+            raise
+        except cache.CompileError:  # there is no place for files
+            fresh.append(nvrtc.compile_cubin(source, name, arch, kernels_folder()))
         found = fresh[-1] if fresh else kept().read(key, cache.CUDA)
     return found if found is not None else nvrtc.compile_cubin(source, name, arch, kernels_folder())

@@ -12,7 +12,6 @@ ffi = FFI()
 _DECLARATIONS = """
     int cuGetErrorName(int, const char **);
     int cuGetErrorString(int, const char **);
-    int cuDriverGetVersion(int *);
 
     int cuCtxGetCurrent(void **);
     int cuCtxSetCurrent(void *);
@@ -40,12 +39,10 @@ _DECLARATIONS = """
 
     int cuStreamBeginCapture_v2(void *stream, int mode);
     int cuStreamEndCapture(void *stream, void **graph);
-    int cuStreamIsCapturing(void *stream, int *status);
     int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
     int cuGraphLaunch(void *executable, void *stream);
     int cuGraphExecDestroy(void *executable);
     int cuGraphDestroy(void *graph);
-    int cuGraphDebugDotPrint(void *graph, const char *path, unsigned flags);
 """
 
 OUT_OF_MEMORY, NOT_READY = 2, 600

@@ -19,6 +19,8 @@ MAX_STREAMS = 33  # of a device: the default one and 32 that are handed out in t
 
 _driver = None   # of this process
 _devices = {}    # by index: what is open
+_captures = {}   # by device and number of the stream: what is being recorded
+_fusing = threading.Lock()
 _opening = threading.Lock()
 _launch_blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
 
@@ -38,10 +40,12 @@ class Device:
     def __init__(self, index: int):
         self.index = index
         self.functions = {}  # by key: what launches it
+        self.fused = {}      # by source: the number of a kernel of fused mode
         self.shared = {}     # by key: the most dynamic shared memory it was allowed
         self.streams = [None]  # by number; None: the default one
         self.turn = 0        # which stream new_stream() gives next
         self.arch = driver().arch(index)
+        lib.tt_cuda_shared_limit(index, driver().properties(index)["shared_memory_per_block_optin"])
         check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
 
     def new_stream(self) -> int:
@@ -52,6 +56,58 @@ class Device:
                 return len(self.streams) - 1
             self.turn = self.turn % (MAX_STREAMS - 1) + 1
             return self.turn
+
+
+class Capture:
+    """Work of a stream that is being recorded as a graph, and the graph it became. It keeps the CPU's memory that the
+    graph reads each time it runs."""
+
+    def __init__(self, index: int, stream: int):
+        """From now on what the stream is told is recorded."""
+        if (index, stream) in _captures:
+            raise RuntimeError("CUDA graphs: this stream is being captured already")
+        self.index, self.stream = index, stream
+        self.graph = None
+        self._memory: list[int] = []
+        open_device(index)
+        _driver.begin_capture(self._driver_stream())
+        _captures[index, stream] = self
+
+    def _driver_stream(self):
+        return _devices[self.index].streams[self.stream]
+
+    def keep(self, memory, nbytes: int):
+        """A copy of the CPU's memory that lives as long as the graph."""
+        address = _driver.allocate_host(nbytes)
+        if not address:
+            raise MemoryError(f"CUDA graphs: no page-locked memory for {nbytes} bytes that the graph copies")
+        self._memory.append(address)
+        copy = ffi.cast("void *", address)
+        ffi.memmove(copy, memory, nbytes)
+        return copy
+
+    def end(self) -> None:
+        """The recording becomes a graph. RuntimeError if something of it could not be recorded."""
+        del _captures[self.index, self.stream]
+        self.graph = _driver.end_capture(self._driver_stream())
+
+    def run(self) -> None:
+        """Runs the graph on the current stream."""
+        _driver.open(self.index)
+        _driver.run_graph(self.graph, current_stream(self.index))
+
+    def drop(self) -> None:
+        """Lets go of the graph and its memory."""
+        if self.graph is not None:
+            _driver.drop_graph(self.graph)
+            self.graph = None
+        while self._memory:
+            _driver.free_host(self._memory.pop())
+
+
+def is_capturing(index: int) -> bool:
+    """Is this thread's current stream of the device being captured?"""
+    return bool(_captures) and (index, lib.tt_cuda_stream(index)) in _captures
 
 
 def driver():
@@ -168,22 +224,43 @@ def tt_cuda_launch(index, stream, key, x, y, threads, shared, args, nbytes):
         _driver.allow_shared(launch, shared)
         device.shared[key] = shared
     launch((x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, device.streams[stream])
-    if _launch_blocking:
+    if _launch_blocking and (index, stream) not in _captures:
         _driver.wait_for_stream(device.streams[stream])
     return 0
+
+
+def install_fused(index: int, source: str) -> tuple[int, bool]:
+    """A kernel of fused mode, compiled and loaded on the device: the number under which the C side launches it, and
+    whether it was there before."""
+    device = open_device(index)
+    with _fusing:
+        number = device.fused.get(source)
+        if number is not None:
+            return number, True
+        launch = _driver.load(index, _driver.build(source, "fused", device.arch), "tt_kernel")
+        number = device.fused[source] = len(device.fused) + 1
+        device.functions[lib.tt_fused_key(number)] = launch
+        return number, False
 
 
 @ffi.def_extern(error=-1, onerror=_keep)
 def tt_cuda_copy(kind, index, stream, to, source, nbytes, wait):
     _driver.open(index)
+    capture = _captures.get((index, stream))
     stream = _devices[index].streams[stream]
+    if capture is not None:
+        if wait == lib.TT_WAIT:
+            raise RuntimeError("Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU "
+                               "tensor is pinned and the copy is non_blocking; nor can values be read")
+        if wait == lib.TT_TAKEN and kind == lib.TT_COPY_TO_DEVICE:
+            source = capture.keep(source, nbytes)
     if kind == lib.TT_COPY_TO_DEVICE:
         _driver.to_device(int(ffi.cast("intptr_t", to)), source, nbytes, stream)
     elif kind == lib.TT_COPY_TO_HOST:
         _driver.to_host(to, int(ffi.cast("intptr_t", source)), nbytes, stream)
     else:
         _driver.on_device(int(ffi.cast("intptr_t", to)), int(ffi.cast("intptr_t", source)), nbytes, stream)
-    if wait or _launch_blocking:
+    if wait == lib.TT_WAIT or _launch_blocking and capture is None:
         _driver.wait_for_stream(stream)
     return 0
 
@@ -193,7 +270,7 @@ def tt_cuda_gemm(index, stream, problem, a, b, c, out, bias, alpha, beta):
     _driver.open(index)
     stream = _devices[index].streams[stream]
     status = _driver.multiply(index, problem, a, b, c, out, bias, alpha, beta, stream)
-    if _launch_blocking:
+    if _launch_blocking and not _captures:
         _driver.wait_for_stream(stream)
     return status
 

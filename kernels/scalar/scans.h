@@ -1,0 +1,14 @@
+/* How scans join what came before with what comes next: kernels/cpu/scan.c and kernels/cuda/scan.cuh. */
+#pragma once
+#include "arith.h"
+
+/* log(exp(x) + exp(y)) */
+TT_FN double tt_log_add_f64(double x, double y) {
+    double hi = x > y ? x : y, lo = x > y ? y : x;
+    if (x != x || y != y) return x + y;
+    return hi == lo && hi - hi != 0 ? hi : hi + tt_log1p_f64(tt_exp_f64(lo - hi));
+}
+
+/* Does x take the place of the best so far? A NaN, once met, stays; equal values move the index on. */
+#define TT_AT_LEAST(x, best) (((x) != (x)) | (((x) >= (best)) & ((best) == (best))))
+#define TT_AT_MOST(x, best) (((x) != (x)) | (((x) <= (best)) & ((best) == (best))))

@@ -1,0 +1,262 @@
+"""Chains (kernels/cpu/chain.h): cheap operators that the interpreter runs together have the bits of eager mode, in
+every combination and on every instruction set; and the interpreter does run them together."""
+
+import contextlib
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+import tinytorch
+from fuse.snapshot import bits
+from tinytorch import fuse
+from tinytorch.backends.cpu import ffi, lib
+from tinytorch.fuse import compiler
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+ISAS = ("baseline", "avx2", "avx512")
+EDGES = np.array([0.0, -0.0, 1.0, -1.0, np.nan, -np.nan, np.inf, -np.inf, 1e-42, -1e-42, 3.4e38, 0.5, -2.5, 1e-20],
+                 "f4")
+
+
+def backward(f):
+    """f's derivative at x, times g, as an operator that is recorded."""
+    def run(g, x):
+        with tinytorch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            return tinytorch.autograd.grad(f(leaf), leaf, g)[0]
+    return run
+
+
+UNARY = {name: getattr(tinytorch, name) for name in (
+    "neg", "abs", "sign", "square", "relu", "positive", "reciprocal", "sqrt", "rsqrt")}
+BINARY = {name: getattr(tinytorch, name) for name in (
+    "add", "sub", "mul", "div", "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge")}
+BINARY |= {f"{name}_backward": backward(getattr(tinytorch, name)) for name in ("relu", "sigmoid", "tanh")}
+TERNARY = {name: getattr(tinytorch, name) for name in ("clamp", "lerp", "addcmul", "addcdiv")}
+TERNARY |= {"where": lambda x, y, z: tinytorch.where(x > 0.25, y, z)}
+OPERATORS = {**UNARY, **BINARY, **TERNARY}
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+@contextlib.contextmanager
+def instruction_set(name):
+    before = lib.tt_isa_name()
+    if lib.tt_set_isa(name.encode()) != 0:
+        pytest.skip(f"this machine has no {name}")
+    try:
+        yield
+    finally:
+        lib.tt_set_isa(before)
+
+
+def operands(n=333, seed=0):
+    """Three arrays with all pairs of special values among their elements."""
+    rng = np.random.default_rng(seed)
+    arrays = rng.standard_normal((3, n)).astype("f4")
+    arrays[0, :196], arrays[1, :196] = np.repeat(EDGES, 14), np.tile(EDGES, 14)
+    arrays[2, :196] = rng.permutation(arrays[0, :196])
+    return [tinytorch.tensor(a) for a in arrays]
+
+
+def arity(name):
+    return 1 if name in UNARY else 2 if name in BINARY else 3
+
+
+def chained(run):
+    """How many instructions of the programs that run() flushes are in chains, and how many there are."""
+    counts = [0, 0]
+
+    def look(run):
+        for kernel in run.program.kernels[0:run.program.num_kernels]:
+            counts[0] += sum(c.end_instr - c.first_instr for c in kernel.chains[0:kernel.num_chains])
+            counts[1] += kernel.num_instrs
+
+    end = fuse.watch.subscribe(fuse.watch.RUNS, look)
+    try:
+        run()
+    finally:
+        end()
+    return tuple(counts)
+
+
+def agree(run, message):
+    eager = run()
+    with tinytorch.fuse():
+        fused = run()
+    for e, f in zip(eager, fused, strict=True):
+        assert e.dtype == f.dtype and bits(e) == bits(f), message
+
+
+def test_every_operator_of_a_chain_is_here():
+    header = pathlib.Path(compiler.headers()).parent / "cpu" / "chain.h"
+    if not header.exists():
+        pytest.skip("the C sources are not here")
+    lists = re.findall(r"#define TT_CHAIN_\w+\(X\)((?:.*\\\n)*.*)", header.read_text())
+    assert len(lists) == 4
+    assert {name for text in lists for name in re.findall(r"X\((\w+)\)", text)} | {"where"} == OPERATORS.keys()
+
+
+def handed_on(first, second, x, y, z):
+    """The result of the operator `first`, handed to each operand of `second`, with the others in memory or numbers."""
+    f, g, n = OPERATORS[first], OPERATORS[second], arity(second)
+
+    def value():
+        v = f(*(x, y, z)[:arity(first)])
+        return v.float() if first in COMPARISONS else v
+
+    rest = [y, z][:n - 1]
+    for place in range(n):
+        yield lambda: g(*rest[:place], value(), *rest[place:])  # noqa: B023 (it is called at once)
+    if n > 1:
+        def both(v):
+            return g(*[v] * n)
+        yield lambda: both(value())
+    if second in ("add", "sub", "mul", "div", *COMPARISONS):
+        yield lambda: g(value(), 0.75)
+    if second in ("add", "mul"):
+        yield lambda: g(-0.5, value())
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("first", OPERATORS)
+def test_pairs(first, isa):
+    arrays = operands()
+    with instruction_set(isa):
+        for second in OPERATORS:
+            for number, run in enumerate(handed_on(first, second, *arrays)):
+                agree(lambda: [run()], f"{first}, {second}: {number}")  # noqa: B023 (it is called at once)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_forms(isa):
+    """Operands in every place: values kept for later, numbers on both sides, bools in memory and in between."""
+    x, y, z = operands(1000)
+    m = y > 0
+    where = tinytorch.where
+
+    def run():
+        a = x * 2.0 - 1.0
+        b = where(a > 0, a, x * 0.1)
+        c = where(m, b, a) + where(m, 1.5, b) + where(m, b, 2.5)
+        d = 1.0 - c / (2.0 + b)
+        e = where((a > b) & m, d, c - a).clamp(-1.0, 2.0).clamp(z, y)
+        f = (e < d).float() * e + tinytorch.addcmul(a, e, a) + tinytorch.addcmul(b, e, e)
+        g = tinytorch.lerp(e, f, a) + tinytorch.lerp(f, e, f) + tinytorch.addcdiv(d, d, f)
+        return [b, e < d, f, g, where(g > f, g, g), where(g == g, f, g), where(m, g, g).abs(), 3.0 / g * g]
+
+    with instruction_set(isa):
+        agree(run, isa)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("seed", range(25))
+def test_random_chains(seed, isa):
+    """Values wanted at once, later, or by the user; more of them than there are registers."""
+    rng = np.random.default_rng(seed)
+    leaves = operands(int(rng.choice([200, 256, 1029, 9000])), seed)
+    drawn = [(rng.choice(list(OPERATORS)), rng.random(3)) for _ in range(int(rng.integers(3, 40)))]
+    kept = rng.random(len(drawn)) < 0.2
+
+    def run():
+        values, results = list(leaves), []
+        for (name, at), keep in zip(drawn, kept):
+            recent = values[-6:] + leaves
+            chosen = [recent[int(p * p * len(recent))] for p in at[:arity(name)]]
+            v = OPERATORS[name](*chosen)
+            if keep:
+                results.append(v)
+            values.append(v.float())
+        return [*results, values[-1]]
+
+    with instruction_set(isa):
+        agree(run, f"seed {seed}")
+
+
+@pytest.mark.parametrize("shape", [(64, 1000), (300, 96), (1000, 64), (3, 5000)])
+@pytest.mark.parametrize("isa", ISAS)
+def test_with_reductions_and_broadcasts(shape, isa):
+    rng = np.random.default_rng(1)
+    x, row, column = (tinytorch.tensor(rng.standard_normal(s).astype("f4")) for s in (shape, shape[1], (shape[0], 1)))
+
+    def run():
+        centred = x - x.mean(1, keepdim=True)
+        a = (centred * row + column).relu() * 2.0 - centred
+        b = (a * a + row).sum(1, keepdim=True)
+        return [a, b, (a / b - row).abs() * column + 1.0, (a * 0.5 - column).sum(0)]
+
+    with instruction_set(isa):
+        agree(run, isa)
+
+
+def test_they_are_chained():
+    x, y, _ = operands(5000)
+
+    def cheap():
+        with tinytorch.fuse():
+            a = x * 2.0 - y
+            return tinytorch.where(a > 0, a, x * 0.1).abs() + 1.0
+
+    def broken():
+        with tinytorch.fuse():
+            return ((x * 2.0 - y).exp() * 0.5 + y).log()
+
+    assert chained(cheap) == (7, 7)
+    assert chained(broken) == (4, 6)
+
+
+def test_other_dtypes_are_not():
+    x = operands()[0].double()
+
+    def run():
+        with tinytorch.fuse():
+            return (x * 2.0 - 1.0).abs()
+
+    assert chained(run) == (0, 3)
+
+
+def test_a_value_is_not_made_where_it_is_read():
+    """The new value of x may not be there before all that want the old one have had it."""
+    def run():
+        x = tinytorch.arange(9000.0)
+        twice = x * 2.0
+        more = x + 1.0
+        x.copy_(twice)
+        del twice
+        return [x, more]
+
+    agree(run, "x")
+
+
+def test_a_kernel_of_numbers_repeated_in_blocks():
+    """Blocks begin where an operand that repeats does, however the threads share them."""
+    threads = tinytorch.get_num_threads()
+    v = tinytorch.arange(3.0)
+    try:
+        for n in (1, 2, 7):
+            tinytorch.set_num_threads(n)
+            agree(lambda: [(v * 2.0).expand(7000, 3) + tinytorch.ones(7000, 3)], n)
+    finally:
+        tinytorch.set_num_threads(threads)
+
+
+def test_the_chain_is_part_of_the_kernel():
+    """Steps end where they should: as many as the interpreter counts, for each instruction set."""
+    x, y, _ = operands()
+    seen = []
+
+    def look(run):
+        kernel = run.program.kernels[0]
+        chain = kernel.chains[0]
+        steps = kernel.steps[chain.first_step:kernel.num_steps]
+        seen.append((kernel.num_chains, len(steps), steps[len(steps) - 1].slot, all(s.run != ffi.NULL for s in steps)))
+
+    end = fuse.watch.subscribe(fuse.watch.RUNS, look)
+    try:
+        with tinytorch.fuse():
+            z = (x * 2.0 - y).abs()
+    finally:
+        end()
+    assert z is not None and seen == [(1, 4, 3, True)]

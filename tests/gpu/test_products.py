@@ -1,0 +1,230 @@
+"""Products of matrices: what is handed to the library, and what comes back."""
+
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tinytorch as tt
+from tinytorch.backends.cpu import ffi
+from tinytorch.backends.cuda import binding, cublas, flags
+
+HERE = Path(__file__).resolve().parent
+RNG = np.random.default_rng(0)
+DTYPES = [("float32", 1e-5), ("float64", 1e-12), ("float16", 2e-3), ("bfloat16", 2e-2), ("int64", 0), ("uint8", 0)]
+
+
+def pair(shape, dtype="float32"):
+    """The same numbers for NumPy and on the device."""
+    a = RNG.integers(0, 9, shape) if "int" in dtype else RNG.standard_normal(shape)
+    t = tt.tensor(a).to(getattr(tt, dtype))
+    return t.to(tt.float64 if t.is_floating_point() else t.dtype).numpy(), t.to("cuda")
+
+
+def check(got, want, tolerance=1e-5):
+    assert got.device.type == "cuda" and tuple(got.shape) == want.shape
+    got = got.cpu()
+    got = got.to(tt.float64).numpy() if got.is_floating_point() else got.numpy()
+    np.testing.assert_allclose(got, want.astype(got.dtype), rtol=tolerance, atol=tolerance * 10)
+
+
+@pytest.mark.parametrize("dtype, tolerance", DTYPES)
+def test_dtypes(gpu, dtype, tolerance):
+    a, x = pair((33, 17), dtype)
+    b, y = pair((17, 20), dtype)
+    check(x @ y, a @ b, tolerance)
+    check(x.mT.contiguous().mT @ y, a @ b, tolerance)
+
+
+@pytest.mark.parametrize("left, right", [
+    ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)), ((3, 4), (2, 4, 5)),
+    ((2, 1, 3, 4), (1, 5, 4, 6)), ((2, 5, 1, 4), (4,)), ((0, 3), (3, 4)), ((3, 0), (0, 4)), ((1, 4), (4, 1))])
+def test_shapes(gpu, left, right):
+    (a, x), (b, y) = pair(left), pair(right)
+    check(x @ y, np.asarray(a @ b))
+
+
+def test_layouts(gpu):
+    (a, x), (b, y) = pair((2, 7, 3, 4)), pair((2, 7, 3, 4))
+    check(x.transpose(1, 2) @ y.transpose(1, 2).mT, a.swapaxes(1, 2) @ b.swapaxes(1, 2).swapaxes(2, 3))
+    check(x[:, 1::2, :, :3] @ y[:, 1::2, :, :3].mT, a[:, 1::2, :, :3] @ b[:, 1::2, :, :3].swapaxes(2, 3))
+    check(x[0, 0].mT @ y[0, 0], a[0, 0].T @ b[0, 0])
+    one = np.broadcast_to(a[0, :1, :1, :1], (7, 3, 4))
+    check(x[0, :1, :1, :1].expand(7, 3, 4) @ y[0].mT, one @ b[0].swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (6,), (4, 1), (1, 6), ()])
+def test_addmm(gpu, shape):
+    (c, z), (a, x), (b, y) = pair(shape), pair((4, 5)), pair((5, 6))
+    check(tt.addmm(z, x, y), c + a @ b)
+    check(tt.addmm(z, x, y, beta=0.5, alpha=2), 0.5 * c + 2 * (a @ b))
+    check(tt.addmm(z, x[:, :0], y[:0], beta=0.5), np.broadcast_to(0.5 * c, (4, 6)))
+
+
+@pytest.mark.parametrize("dtype, tolerance", DTYPES[:4])
+def test_linear_and_its_gradients(gpu, dtype, tolerance):
+    (a, x), (w, y), (c, z), (g, u) = [pair(shape, dtype) for shape in ((2, 3, 5), (6, 5), (6,), (2, 3, 6))]
+    for t in (x, y, z):
+        t.requires_grad_()
+    out = tt.nn.functional.linear(x, y, z)
+    check(out.detach(), a @ w.T + c, tolerance)
+    out.backward(u)
+    check(x.grad, g @ w, tolerance)
+    check(y.grad, np.einsum("bij,bik->jk", g, a), tolerance)
+    check(z.grad, g.sum((0, 1)), tolerance)
+
+
+def test_equal_calls_give_equal_bits(gpu):
+    x, y = pair((65, 130))[1], pair((130, 33))[1]
+    assert tt.equal(x @ y, x @ y)
+
+
+def test_errors(gpu):
+    x = tt.ones(3, 4, device="cuda")
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        x @ x
+    with pytest.raises(RuntimeError, match="same device"):
+        x @ tt.ones(4, 4)
+    with pytest.raises(RuntimeError, match="same dtype"):
+        x @ tt.ones(4, 4, dtype=tt.float64, device="cuda")
+
+
+def test_one_call_for_a_linear_layer(emulated):
+    x, w, b = tt.ones(2, 3, 5, device="cuda"), tt.ones(6, 5, device="cuda"), tt.ones(6, device="cuda")
+    emulated.launches.clear()
+    tt.nn.functional.linear(x, w, b)
+    assert emulated.launches == ["gemm"]
+
+
+# The binding, over a library of the same interface that works on the CPU's memory.
+
+@pytest.fixture(scope="module")
+def fake_path(tmp_path_factory):
+    if not shutil.which("gcc"):
+        pytest.skip("no C compiler")
+    path = tmp_path_factory.mktemp("fake") / "libcublasLt.so"
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", path, HERE / "fake_cublas.c"], check=True)
+    return str(path)
+
+
+@pytest.fixture
+def fake(gpu, fake_path, monkeypatch):
+    """The library, in the place of NVIDIA's."""
+    library = binding.Library("cublasLt", cublas.DECLARATIONS + """
+        extern int fake_heuristics, fake_refuses_bias, fake_compute;
+        extern int64_t fake_workspace_needed;
+        extern uint32_t fake_align[4], fake_reductions;
+    """, "cublasLtGetStatusString")
+    library._lib = library.ffi.dlopen(fake_path)
+    monkeypatch.setattr(cublas, "_blas", library)
+    for kept in ("_handles", "_plans", "_workspaces"):
+        monkeypatch.setattr(cublas, kept, {})
+    lib = library.lib
+    lib.fake_heuristics = lib.fake_refuses_bias = lib.fake_workspace_needed = 0
+    return lib
+
+
+def multiply(a, b, *, trans=0, bias=None, alpha=1.0, beta=0.0, c=None):
+    """Operands as they lie: a (count, m, k), or (count, k, m) with bit 0 of trans; b likewise with bit 1."""
+    count = max(a.shape[0], b.shape[0])
+    m, k = (a.shape[2], a.shape[1]) if trans & 1 else a.shape[1:]
+    n = b.shape[1] if trans & 2 else b.shape[2]
+    kind = "double" if a.dtype == np.float64 else "float"
+    p = ffi.new("tt_gemm *", {
+        "m": m, "n": n, "k": k, "lda": a.shape[2], "ldb": b.shape[2], "count": count, "trans": trans,
+        "bias": bias is not None, "step_a": a[0].size if a.shape[0] > 1 else 0,
+        "step_b": b[0].size if b.shape[0] > 1 else 0, "dtype": 9 if kind == "double" else 8,
+        "align": 4 | 3 << 4 | 2 << 8})
+    out = np.full((count, m, n), np.nan, a.dtype)
+    memory = (a, b, out if c is None else c, out, bias)
+    at = [ffi.NULL if x is None else ffi.cast("void *", x.ctypes.data) for x in memory]
+    factors = [ffi.new(f"{kind} *", x) for x in (alpha, beta)]
+    status = cublas.multiply(0, p, *at, *[ffi.cast("void *", f) for f in factors], 0)
+    return out if status == 0 else status
+
+
+@pytest.mark.parametrize("trans", range(4))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_library_gets_the_transposed_problem(fake, trans, dtype):
+    a, b = RNG.standard_normal((3, 4, 5)).astype(dtype), RNG.standard_normal((3, 5, 6)).astype(dtype)
+    want = a @ b
+    a = np.ascontiguousarray(a.swapaxes(1, 2)) if trans & 1 else a
+    b = np.ascontiguousarray(b.swapaxes(1, 2)) if trans & 2 else b
+    np.testing.assert_allclose(multiply(a, b, trans=trans), want, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(multiply(a[:1], b[:1], trans=trans), want[:1], rtol=1e-4, atol=1e-6)
+    shared = multiply(a[:1], b, trans=trans)  # one matrix for the whole stack
+    np.testing.assert_allclose(shared[0], want[0], rtol=1e-4, atol=1e-6)
+    c = RNG.standard_normal(want.shape).astype(dtype)
+    np.testing.assert_allclose(multiply(a, b, trans=trans, alpha=2.0, beta=0.5, c=c), 2 * want + 0.5 * c, rtol=1e-4,
+                               atol=1e-6)
+
+
+def test_bias(fake):
+    a, b = RNG.standard_normal((1, 4, 5)), RNG.standard_normal((1, 5, 6))
+    for _ in range(2):  # the second time the plan is there, and another bias
+        bias = RNG.standard_normal(6)
+        np.testing.assert_allclose(multiply(a, b, bias=bias), a @ b + bias)
+    assert fake.fake_heuristics == 1
+    fake.fake_refuses_bias = 1
+    assert multiply(a[:, :3], b, bias=bias) == 1
+    assert multiply(a[:, :3], b, bias=bias) == 1
+    assert fake.fake_heuristics == 2
+
+
+def test_a_bias_belongs_to_its_call(fake):
+    a, b = np.ones((1, 2, 3)), np.ones((1, 3, 4))
+    wrong = []
+
+    def work(value):
+        bias = np.full(4, float(value))
+        wrong.extend(1 for _ in range(200) if (multiply(a, b, bias=bias) != 3 + value).any())
+
+    threads = [threading.Thread(target=work, args=(v,)) for v in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_algorithms_are_chosen_once(fake):
+    a, b = np.ones((1, 2, 3), np.float32), np.ones((1, 3, 4), np.float32)
+    for _ in range(3):
+        multiply(a, b)
+    assert fake.fake_heuristics == 1
+    assert list(fake.fake_align) == [8, 16, 4, 4]  # of the library's a, b, c, d; its a is our b
+    multiply(a[:, :1], b)
+    assert fake.fake_heuristics == 2
+
+
+def test_plans_do_not_pile_up(fake, monkeypatch):
+    monkeypatch.setattr(cublas, "_PLANS", 3)
+    for n in range(1, 9):
+        multiply(np.ones((1, n, 3)), np.ones((1, 3, 4)))
+    assert all(len(plans) <= 3 for plans in cublas._plans.values())
+
+
+def test_workspace(fake):
+    fake.fake_workspace_needed = 1 << 20
+    for _ in range(2):
+        multiply(np.ones((1, 2, 3)), np.ones((1, 3, 4)))
+    assert len(cublas._workspaces) == 1
+    fake.fake_workspace_needed = 1 << 40
+    with pytest.raises(RuntimeError, match="CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic`"):
+        multiply(np.ones((1, 5, 3)), np.ones((1, 3, 4)))
+
+
+def test_flags(fake, monkeypatch):
+    a, b = np.ones((1, 2, 3), np.float32), np.ones((1, 3, 4), np.float32)
+    multiply(a, b)
+    assert fake.fake_compute == 68
+    assert tt.backends.cuda.matmul is flags.matmul
+    monkeypatch.setattr(flags.matmul, "allow_tf32", True)
+    multiply(a, b)
+    assert fake.fake_compute == 77 and fake.fake_heuristics == 2
+    with pytest.raises(TypeError, match="allow_tf32 must be a bool"):
+        flags.matmul.allow_tf32 = "yes"
+    with pytest.raises(AttributeError):
+        flags.matmul.allow_tf23 = True

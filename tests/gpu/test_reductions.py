@@ -1,0 +1,116 @@
+"""Reductions, scans and the kernels over rows have the CPU's bits on a device. The shapes choose the kernels' forms;
+which operators and dtypes there are is the business of the operators' table."""
+
+import pytest
+
+import tinytorch
+from tinytorch.nn import functional
+
+SHAPES = [((), 0), ((33,), 0), ((5, 7), 1), ((70, 8), 1), ((40, 100), 0), ((3, 2500), 1), ((2500, 3), 0),
+          ((1100, 40), 0), ((70000,), 0)]
+
+
+def numbers(*shape, dtype=tinytorch.float32):
+    return (tinytorch.randn(shape) * 3).to(dtype)
+
+
+def same(a, b) -> bool:
+    """Equal in every element, NaNs among them."""
+    a, b = a.cpu(), b.cpu()
+    return a.dtype is b.dtype and a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def compare(compute, *inputs):
+    expected = compute(*inputs)
+    found = compute(*(x.to("cuda") for x in inputs))
+    for e, f in zip(*((r,) if isinstance(r, tinytorch.Tensor) else r for r in (expected, found))):
+        assert f.device.type == "cuda"
+        assert same(e, f)
+
+
+@pytest.mark.parametrize("shape, dim", SHAPES)
+def test_sums(gpu, shape, dim):
+    compare(lambda x: (x.sum(), x.sum(dim)), numbers(*shape))
+
+
+@pytest.mark.parametrize("dtype", [tinytorch.bool, tinytorch.int16, tinytorch.bfloat16, tinytorch.float64])
+def test_dtypes(gpu, dtype):
+    x = numbers(37, 70, dtype=dtype)
+    compare(lambda x: (x.sum(0), x.sum(1), x.amax(1)), x)
+
+
+def test_layouts(gpu):
+    x = numbers(6, 40, 50)
+    compare(lambda x: x.permute(2, 0, 1).sum(1), x)
+    compare(lambda x: x[:, ::2, ::3].sum((0, 2)), x)
+    compare(lambda x: x[:1].expand(30, 40, 50).sum((0, 2)), x)
+    compare(lambda x: x.transpose(0, 2).sum((0, 2)), x)
+
+
+def test_extremes_and_where_they_are(gpu):
+    x = numbers(3, 2500)
+    x[1, 700], x[1, 2400], x[2, 5], x[2, 2000] = 50, 50, float("nan"), float("nan")
+    compare(lambda x: tuple(x.max(1)), x)
+    compare(lambda x: (x.argmin(0), x.argmax()), x)
+
+
+def test_statistics(gpu):
+    x = numbers(3, 2500)
+    x[1, 3], x[2] = float("inf"), float("-inf")
+    compare(lambda x: (x.var(1), x.std(0), x.logsumexp(1), x.norm(2, 0)), x)
+
+
+def test_nothing_to_reduce(gpu):
+    compare(lambda x: (x.sum(0), x.sum(1), x.mean(0)), numbers(0, 3))
+    with pytest.raises(IndexError, match="non-zero size"):
+        numbers(0, 3).to("cuda").amax(0)
+
+
+@pytest.mark.parametrize("shape, dim", [((40,), 0), ((3, 2500), 1), ((2500, 3), 0), ((6, 20), 1)])
+def test_scans(gpu, shape, dim):
+    compare(lambda x: (x.cumsum(dim), *x.cummax(dim)), numbers(*shape))
+
+
+def derived(compute):
+    """The result, and the gradients of all inputs but the last, which is the result's gradient."""
+
+    def both(*inputs):
+        *inputs, g = inputs
+        inputs = [x.detach().requires_grad_(x.is_floating_point()) for x in inputs]
+        out = compute(*inputs)
+        return out.detach(), *tinytorch.autograd.grad(out, [x for x in inputs if x.requires_grad], g)
+
+    return both
+
+
+@pytest.mark.parametrize("shape, dim", [((5, 7), 1), ((2, 1500), 1), ((2, 40000), 1), ((200, 5), 0)])
+def test_softmax(gpu, shape, dim):
+    compare(derived(lambda x: x.softmax(dim)), numbers(*shape), numbers(*shape))
+    compare(derived(lambda x: x.log_softmax(dim)), numbers(*shape), numbers(*shape))
+
+
+def test_few_long_rows(gpu):
+    compare(derived(lambda x: x.softmax(1)), numbers(2, 70000), numbers(2, 70000))
+
+
+@pytest.mark.parametrize("shape", [(1100, 12), (3, 1500), (2, 34000)])
+def test_layer_norm(gpu, shape):
+    inputs = numbers(*shape), numbers(shape[1]), numbers(shape[1]), numbers(*shape)
+    compare(derived(lambda x, w, b: functional.layer_norm(x, shape[1:], w, b)), *inputs)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_cross_entropy(gpu, reduction):
+    x, w = numbers(1030, 5), tinytorch.rand(5)
+    target = tinytorch.randint(0, 5, (1030,))
+    target[3] = -100
+    g = numbers(1030) if reduction == "none" else numbers()
+    compare(derived(lambda x, t: functional.cross_entropy(x, t, reduction=reduction)), x, target, g)
+    options = {"reduction": reduction, "label_smoothing": 0.1}
+    compare(derived(lambda x, t: functional.cross_entropy(x, t, w.to(x.device), **options)), x, target, g)
+
+
+def test_a_target_that_is_no_class(gpu):
+    loss = functional.cross_entropy(numbers(3, 5).to("cuda"), tinytorch.tensor([1, 7, 2]).to("cuda"))
+    with pytest.raises(IndexError, match="Target 7 is out of bounds"):
+        loss.item()
