@@ -210,7 +210,7 @@ def _keep(kind, exception, traceback) -> None:
     keep_exception(kind, exception, traceback)
 
 
-_LARGE = 48 << 10  # bytes of dynamic shared memory that a kernel must be allowed
+_LARGE = 40 << 10  # bytes of dynamic shared memory, beside a kernel's own, that it must be allowed
 
 
 @ffi.def_extern(error=-1, onerror=_keep)
