@@ -83,7 +83,7 @@ class Outcome:
 
     def _in_words(self, judged, against, limit):
         sign = "≥" if self.row.is_rate else "≤"
-        words = f"{sign} {_scaled(limit)}" if against is None else f"{sign} {limit:g} × {against}"
+        words = f"{sign} {_scaled(limit)}" if against is None else f"{sign} {limit:.3g} × {against}"
         if judged == (self.suite.ours,) and not self.row.also:
             return words
         reached = None if against is None else self._reached(judged, against)
