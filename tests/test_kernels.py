@@ -189,3 +189,17 @@ def test_transposed_copies(dtype, shape, order):
     wide[..., 2:-3] = x.permute(order)
     assert np.array_equal(wide[..., 2:-3].numpy(), wanted)
     assert (wide[..., :2] == 7).all() and (wide[..., -3:] == 7).all()
+
+
+@pytest.mark.parametrize("k", [300, 1666, 3000])
+def test_topk_keeps_the_order_of_equal_elements(k):
+    x = np.random.default_rng(0).integers(0, 40, 5000)
+    expected = np.argsort(-x, kind="stable")[:k]
+    for values in (x, x.astype("float32")):
+        np.testing.assert_array_equal(tt.tensor(values).topk(k).indices.numpy(), expected)
+
+
+def test_isin_among_nans():
+    nan = float("nan")
+    found = tt.isin(tt.tensor([1.0, 2.0, nan, 0.0]), tt.tensor([nan, 2.0, 1.0, nan]))
+    assert found.tolist() == [True, True, False, False]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from .backends.cpu import error, ffi, lib
-from .devices import device_of
+from .devices import CPU, device_of
 from .dtypes import ALL, Size
 
 _free = lib.tt_free
@@ -85,7 +85,8 @@ class Tensor:
     @property
     def device(self):
         """Where the memory is."""
-        return device_of(self._h.storage.device)
+        h = self._h
+        return device_of(h.storage.device) if h.flags & 16 else CPU
 
     @property
     def itemsize(self) -> int:

@@ -418,12 +418,11 @@ int tt_copy_now(tt_array *out, tt_array *a) {
 /* out[...] = a, with broadcasting and casting, from any device to any; the caller bumps the version. */
 int tt_copy(tt_array *out, tt_array *a) {
     TT_ON_DEVICE(-1, "copy_", 1, &out);
-    if ((out->flags | a->flags) & TT_FLAG_DEVICE && (out->storage->pending || a->storage->pending) &&
-        !(tt_settled(out) && tt_settle(a, false))) {
+    if (out->storage->device != a->storage->device) {
+        if (tt_settled(out) && (!a->storage->pending || tt_settle(a, false))) return tt_copy_now(out, a);
         tt_decline();
         return -1;
     }
-    if ((out->flags | a->flags) & TT_FLAG_DEVICE) return tt_copy_now(out, a);
     if (TT_RECORDING && fits(out, a) && tt_may_write("copy_", out) && tt_record_copy(out, a)) return 0;
     if (!tt_settled(out) || (a->storage->pending && !tt_settle(a, false))) {
         tt_decline();

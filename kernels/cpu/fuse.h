@@ -46,11 +46,14 @@ typedef struct tt_pending {
     int64_t origin;      /* where its first operand began, in bytes: offsets count from there */
     int32_t id;
     bool held, written;
+    bool dying;          /* freed while its program ran, by a destructor that the run called: Note [Launching] */
 } tt_pending;
 
 /* What one thread has recorded. */
 typedef struct tt_trace {
     int locked;             /* its thread records, any thread may run it or free a storage */
+    void *runner;           /* of a device: the thread that runs it just now, see tt_fuse_running */
+    int device;             /* of all its nodes, as tt_storage's */
     int depth, step;        /* in the mode; in the mode for steps */
     int32_t since_enter;    /* nodes since the mode was entered last, runs of the recording or not */
     int32_t num_nodes, num_storages, num_numbers;
@@ -82,6 +85,9 @@ enum { TT_MODE_PLAIN, /* contiguous from the storage's origin on, of the node's 
 #define TT_WORD_RECIPE (1 << 25)
 
 /* fuse_record.c */
+/* Launching runs Python, and Python may run anything: is this thread in the midst of running this very recording? Then its
+ * lock is held here already. */
+bool tt_fuse_running(const tt_trace *t);
 void tt_trace_wait(tt_trace *t);
 /* Taken twice for each operator, and hardly ever waited for: one exchange takes it, a plain store gives it back. Whoever
  * has to wait, for a program to run perhaps, yields, and soon sleeps in between. */

@@ -96,4 +96,9 @@ int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix) {
     return 0;
 }
 
+void tt_kernel_install_device(tt_kernel *k, int64_t number) {
+    k->launch = number;
+    __atomic_store_n(&k->state, 2, __ATOMIC_RELEASE);
+}
+
 void tt_kernel_refuse(tt_kernel *k) { __atomic_store_n(&k->state, -1, __ATOMIC_RELEASE); }

@@ -227,12 +227,14 @@ static tt_plan *make_plan(const tt_trace *t) {
         program->num_nodes = t->num_nodes;
         program->num_storages = t->num_storages;
         program->num_constants = t->num_numbers;
+        program->device = t->device;
         program->kernels = calloc((size_t)num_drafts + 1, sizeof *program->kernels);
         ok = program->kernels;
         for (int k = 0; ok && k < num_drafts; k++) {
             program->num_kernels = k + 1;
             ok = tt_emit_kernel(&program->kernels[k], &drafts[k], k, nodes, t->num_nodes);
             program->kernels[k].program = program->number;
+            program->kernels[k].device = program->device;
             program->reads += program->kernels[k].reads;
             program->writes += program->kernels[k].writes;
         }
@@ -283,13 +285,14 @@ static void evict(void) {
 
 void tt_program_done(tt_program *p) { __atomic_fetch_sub(&((tt_plan *)p)->users, 1, __ATOMIC_RELEASE); }
 
-/* The key: the words, and of each storage its size and whether anyone can see it. */
+/* The key: the words, of each storage its size and whether anyone can see it, and the device. */
 tt_program *tt_program_of(tt_trace *t, int *hit) {
-    int64_t n = t->num_words + t->num_storages;
-    if (!tt_trace_room(t, t->num_storages)) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
+    int64_t n = t->num_words + t->num_storages + 1;
+    if (!tt_trace_room(t, t->num_storages + 1)) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
     int64_t *key = t->words;
     for (int s = 0; s < t->num_storages; s++)
         key[t->num_words + s] = t->storages[s].nbytes << 1 | (t->storages[s].storage != NULL);
+    key[n - 1] = t->device;
     uint64_t hash = hash_of(key, n);
     pthread_mutex_lock(&lock);
     tt_plan *plan = table[hash % BUCKETS];

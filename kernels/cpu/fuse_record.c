@@ -40,6 +40,23 @@ static void clear(tt_trace *t) {
     t->recording = __atomic_add_fetch(&recordings, 1, __ATOMIC_RELAXED);
 }
 
+bool tt_fuse_running(const tt_trace *t) { return __atomic_load_n(&t->runner, __ATOMIC_RELAXED) == &tt_recorder; }
+
+/* A launch runs Python, which may run any destructor: what was freed meanwhile is ended now. */
+static bool run_program(tt_program *p, tt_trace *t) {
+    __atomic_store_n(&t->runner, &tt_recorder, __ATOMIC_RELAXED);
+    bool ok = tt_program_run(p, t);
+    __atomic_store_n(&t->runner, NULL, __ATOMIC_RELAXED);
+    for (int k = 0; p->device && k < t->num_storages; k++) {
+        tt_storage *s = t->storages[k].storage;
+        if (!s || !t->storages[k].dying) continue;
+        t->storages[k].storage = NULL;
+        s->pending = NULL;
+        tt_storage_end(s);
+    }
+    return ok;
+}
+
 /* Runs what is pending; on failure it stays pending. The lock is held; call tt_watch_tell without it. */
 static bool run(tt_trace *t, int reason) {
     if (!t->num_nodes) {
@@ -51,7 +68,7 @@ static bool run(tt_trace *t, int reason) {
     tt_fuse_count(hit ? TT_FUSE_HITS : TT_FUSE_MISSES, 1);
     if (!p) return false;
     tt_watched *w = tt_fuse_setting(TT_FUSE_OBSERVE) ? tt_watch(p, t, reason, hit) : NULL;
-    bool ok = tt_program_run(p, t);
+    bool ok = run_program(p, t);
     if (ok && w) tt_watch_keep(w); /* which goes on to what follows here, once it was told */
     else {
         if (w) tt_watch_drop(w);
@@ -80,6 +97,11 @@ static bool settle(tt_storage *s, bool write, int reason) {
         tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
         if (!p) return true;
         tt_trace *t = p->trace;
+        if (tt_fuse_running(t)) {
+            tt_fail(TT_RUNTIME_ERROR, "fuse: a destructor used a tensor of the very program whose run called it");
+            tt_settle_failed = true;
+            return false;
+        }
         tt_trace_lock(t);
         bool ok = true;
         if (s->pending && s->pending->trace == t && (write || s->pending->written))
@@ -110,11 +132,15 @@ int tt_sync(tt_array *a, int share) {
     return 0;
 }
 
-void tt_forget(tt_storage *s) {
+bool tt_forget(tt_storage *s) {
     for (;;) {
         tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
-        if (!p) return;
+        if (!p) return true;
         tt_trace *t = p->trace;
+        if (tt_fuse_running(t)) {
+            p->dying = true;
+            return false;
+        }
         tt_trace_lock(t);
         if (s->pending == p && p->storage == s) {
             p->storage = NULL;
@@ -316,7 +342,10 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
                    const int64_t *shape, int64_t mask) {
     tt_trace *t = tt_recorder;
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
-    if (out->storage->shared || (out->flags & TT_FLAG_DEVICE)) return false;
+    if (out->storage->shared || tt_fuse_running(t)) return false;
+    int device = out->storage->device;
+    for (int k = 0; k < n; k++) /* a number among a device's operands that is no Python number is a matter of the launch */
+        if (!is_number(operands[k]) && operands[k]->storage->device != device) return false;
     if (out->storage->pending && out->storage->pending->trace != t && !settle(out->storage, true, TT_FLUSH_THREAD)) {
         tt_settle_failed = false;
         return false;
@@ -330,7 +359,10 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
         tt_trace_lock(t);
         bool full = t->num_nodes >= TT_FUSE_NODES || t->num_storages + 4 > TT_FUSE_STORAGES ||
                     t->num_numbers + TT_DRAW_NUMBERS > TT_FUSE_CONSTANTS;
-        ok = (!full || run(t, TT_FLUSH_LIMIT)) && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
+        bool moves = t->num_nodes && t->device != device;
+        ok = (!(full || moves) || run(t, full ? TT_FLUSH_LIMIT : TT_FLUSH_DEVICE));
+        t->device = device;
+        ok = ok && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
         int node = t->num_nodes - 1;
         int64_t recording = t->recording;
         tt_trace_unlock(t);

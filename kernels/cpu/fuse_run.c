@@ -1,5 +1,6 @@
 /* Fused mode's interpreter: runs a program's kernels over memory, block by block. A kernel whose stages were compiled
  * takes the compiled functions in the place of their instructions; all else is the same. */
+#include "../cuda/cuda.h"
 #include "fuse_plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -570,17 +571,24 @@ bool tt_program_run(tt_program *p, tt_trace *t) {
 bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
     tt_plan *plan = (tt_plan *)p;
     char *temporaries = NULL;
-    if (plan->temporary_bytes && !(temporaries = tt_scratch(plan->temporary_bytes))) return false;
+    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    tt_device = p->device;
+    tt_array *block = NULL; /* a device's temporaries */
+    if (plan->temporary_bytes && p->device) {
+        if (!(block = tt_cuda_temporary(TT_U8, plan->temporary_bytes))) return false;
+        temporaries = block->data;
+    } else if (plan->temporary_bytes && !(temporaries = tt_scratch(plan->temporary_bytes))) return false;
     for (int i = 0; i < plan->num_temporaries; i++)
         base[plan->temporaries[i].storage] = temporaries + plan->temporaries[i].offset;
     bool ok = true, timed = tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS;
     for (int k = 0; ok && k < p->num_kernels; k++) {
         int64_t start = timed ? now() : 0;
-        ok = run_kernel(&p->kernels[k], base, numbers);
+        ok = (p->device ? tt_cuda_run_kernel : run_kernel)(&p->kernels[k], base, numbers);
         if (timed) p->kernels[k].nanoseconds = now() - start;
         if (ok) count_run(&p->kernels[k]);
     }
-    tt_scratch_free(temporaries);
+    if (block) tt_free(block);
+    else tt_scratch_free(temporaries);
     p->runs++;
     return ok;
 }

@@ -1,4 +1,5 @@
 /* Runs of programs that Python is told of: tinytorch/fuse/watch.py. Nothing here is called while nobody watches. */
+#include "../cuda/cuda.h"
 #include "fuse.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static bool copy_data(tt_watched *w, const tt_trace *t) {
         w->sizes[s] = p->nbytes;
         if (!p->held || !p->nbytes) continue;
         if (!(w->before[s] = malloc((size_t)p->nbytes))) return false;
-        memcpy(w->before[s], p->storage->data, (size_t)p->nbytes);
+        if (!t->device) memcpy(w->before[s], p->storage->data, (size_t)p->nbytes);
+        else if (!tt_device_read(w->before[s], p->storage->data, p->nbytes)) return false;
     }
     return true;
 }

@@ -171,7 +171,11 @@ void tt_storage_unref(tt_storage *s) {
     /* The usual case, one descriptor on its storage, needs no atomic subtraction: nobody else can take a reference. */
     if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    if (s->pending) tt_forget(s);
+    if (s->pending && !tt_forget(s)) return;
+    tt_storage_end(s);
+}
+
+void tt_storage_end(tt_storage *s) {
     if (s->size_class < 0) {
         if (s->release) s->release(s->owner);
         free(s);

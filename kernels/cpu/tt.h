@@ -85,9 +85,10 @@ static inline bool tt_settled(const tt_array *a) { return !a->storage->pending |
 extern __thread struct tt_trace *tt_recorder;
 extern int tt_fuse_everywhere; /* TINYTORCH_FUSE=1: every thread is */
 int tt_fuse_join(void);
-#define TT_RECORDING ((tt_recorder || (tt_fuse_everywhere && tt_fuse_join())) && !tt_device)
+#define TT_RECORDING (tt_recorder || (tt_fuse_everywhere && tt_fuse_join()))
 bool tt_record_copy(tt_array *out, tt_array *a);
-void tt_forget(tt_storage *s); /* a storage with pending operators is about to be freed */
+/* A storage with pending operators is about to be freed. False: not yet, whoever runs them will. */
+bool tt_forget(tt_storage *s);
 
 /* Sets the thread's error; always returns NULL, so that `return tt_fail(...)` serves in functions that give pointers. */
 void *tt_fail(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -100,6 +101,7 @@ const char *tt_shape_text(char *buf, int ndim, const int64_t *shape);
 extern __thread uint16_t tt_thread_flags; /* of the arrays that this thread makes */
 tt_storage *tt_storage_new(int64_t nbytes);
 void tt_storage_unref(tt_storage *s);
+void tt_storage_end(tt_storage *s); /* nobody has a reference any more */
 tt_array *tt_array_new(void); /* an uninitialised descriptor */
 void tt_array_recycle(tt_array *a);
 static inline void tt_storage_ref(tt_storage *s) { __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED); }

@@ -2,7 +2,7 @@
  *
  * TT_OP: of the numbers below. TT_D0: b8, whose elements count 0 or 1, or i64. */
 #pragma once
-#include "cuda/scan.cuh"
+#include "cuda/block_sums.cuh"
 #include "cuda/counting_args.h"
 #define TT_ARGS tt_compact_args
 #define TT_ITEMS (TT_COUNT_TILE / TT_CUDA_THREADS)

@@ -27,9 +27,10 @@
 #include "scan_args.h"
 
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
-    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) X(optim_count, 3) X(random, 4) \
-    X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) X(class_total, 0) X(rowsort, 0) \
-    X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) X(counting, 0)
+    X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
+    X(optim_count, 3) X(random, 4) X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) \
+    X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
+    X(counting, 0) X(fused, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -90,7 +91,8 @@ bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, d
                        char *out, int64_t *index);
 
 /* the tree over `count` accumulators of blocks, for each of `inner` neighbours */
-bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out);
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner,
+                        int dtype, char *out);
 /* log of the columns that a thread block takes, of `inner` of elements of that size */
 int tt_cuda_columns(int64_t inner, int size, int64_t others);
 
@@ -151,3 +153,8 @@ bool tt_cuda_histogram(const void *x, int dtype, int64_t n, double lo, double hi
 bool tt_cuda_one_hot(const int64_t *classes, int64_t n, tt_array *out);
 /* adds the weights, one after the other, to the elements of `out` that x names */
 bool tt_cuda_add_at(tt_array *out, tt_array *x, tt_array *weights);
+
+/* fuse.c: a kernel of fused mode, on tt_device. base: of each storage. */
+struct tt_kernel;
+struct tt_number;
+bool tt_cuda_run_kernel(const struct tt_kernel *k, char *const *base, const struct tt_number *numbers);

@@ -4,7 +4,7 @@
  * TT_OP: of the numbers below. The variant: bit 0 keys of 64 bits, 1 the numbers are 0, 1, 2, ..., 2 the digits are those
  * of number / row. */
 #pragma once
-#include "cuda/scan.cuh"
+#include "cuda/block_sums.cuh"
 #include "cuda/index_args.h"
 #define TT_ARGS tt_radix_args
 

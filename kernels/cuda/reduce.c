@@ -54,8 +54,9 @@ static bool join_parts(int64_t key, int variant, const tt_reduce_args *p, tt_arr
     return TT_LAUNCH(key | (int64_t)variant << 36, p->kept / p->inner * j.tiles, 1, TT_CUDA_THREADS, 0, j);
 }
 
-bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t inner, int dtype, char *out) {
-    tt_reduce_args p = {.out = out, .kept = inner, .inner = inner, .count = count, .reduced = count * TT_BLOCK};
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner,
+                        int dtype, char *out) {
+    tt_reduce_args p = {.out = out, .kept = outer * inner, .inner = inner, .count = count, .reduced = count * TT_BLOCK};
     return join_parts(tt_key(TT_FAMILY_reduce, reducer, 0, acc, acc, acc, dtype, 0), 0, &p, parts, NULL);
 }
 

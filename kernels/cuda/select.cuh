@@ -5,7 +5,7 @@
 #pragma once
 #define TT_DESCENDING (TT_VARIANT & 1)
 #include "cuda/keys.cuh"
-#include "cuda/scan.cuh"
+#include "cuda/block_sums.cuh"
 #define TT_ARGS tt_sort_args
 #define TT_WARPS 32
 

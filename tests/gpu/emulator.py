@@ -260,7 +260,7 @@ def compile_kernel(source: str, folder: str) -> str:
         return path
     os.makedirs(folder, exist_ok=True)
     families = re.findall(r'#include "cuda/(\w+\.cuh)"', source)
-    text = source if not families else (pathlib.Path(kernels_folder()) / "cuda" / families[-1]).read_text()
+    text = source if not families else source + (pathlib.Path(kernels_folder()) / "cuda" / families[-1]).read_text()
     for inner in re.findall(r'#include "cuda/(\w+\.cuh)"', text):
         text += (pathlib.Path(kernels_folder()) / "cuda" / inner).read_text()
     waits = "true" if WAITS.search(text) else "false"

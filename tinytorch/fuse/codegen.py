@@ -72,8 +72,7 @@ class Stage:
     def __init__(self, kernel, number: int):
         self.number = number
         self.slots = kernel.slots
-        # With one row a block, a row's value is one element; else it has been spread over the row's elements.
-        self.one_row = kernel.block < 2 * kernel.row
+        self.one_row = self.rows_apart(kernel)
         own, again = [], {}
         for i in kernel.instrs[0:kernel.num_instrs]:
             if i.level == 1 and i.stage <= number:
@@ -106,6 +105,11 @@ class Stage:
             self.names[s] = f"{kind}_{s}"
         self.scalars = set(self.ones)  # what is there before the loops
         self.first = [instr for instr in self.instrs if self._is_scalar(instr)]
+
+    @staticmethod
+    def rows_apart(kernel) -> bool:
+        """Is a row's value one element? With several rows a block it has been spread over the rows' elements."""
+        return kernel.block < 2 * kernel.row
 
     def _round_halves(self) -> None:
         """A cast to a half type and back becomes one operator; the half is only made if it is wanted itself."""

@@ -16,9 +16,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..backends.cpu import error, ffi, lib
+from ..backends.cuda import runtime
 from ..cache import Cache, CompileError, default_folder
 from ..notice import warn_once
-from . import compiler
+from . import codegen_cuda, compiler
 from .codegen import PREFIX, source
 from .compiler import key_of
 from .watch import lines_of
@@ -120,6 +121,8 @@ class Worker:
             if self._failures < MOST_FAILURES:
                 what, key = self._install(kernel)
                 self._failures, reason = 0, ""
+        except codegen_cuda.Refused as exc:
+            reason = str(exc)
         except Exception as exc:
             reason = str(exc)
             self._complain(exc)
@@ -133,7 +136,17 @@ class Worker:
             self._complain(exc)
         self._kernel = None
 
+    def _install_cuda(self, kernel) -> tuple[str, str]:
+        """On a device: NVRTC compiles it, and the launches find it under its number."""
+        number, known = runtime.install_fused(kernel.device - 1, codegen_cuda.source(kernel))
+        self.core.tt_kernel_install_device(kernel, number)
+        self.hits += known
+        self.compiled += not known
+        return "hit" if known else "compiled", f"cuda {number}"
+
     def _install(self, kernel) -> tuple[str, str]:
+        if kernel.device:
+            return self._install_cuda(kernel)
         text, isa = source(kernel), ffi.string(self.core.tt_isa_name()).decode()
         key, did = key_of(text, isa, compiler.find()), []
 

@@ -301,7 +301,7 @@ def _search(op, sorted, values, order, right, out_int32, out):
 
 
 def _as_values(x, like):
-    return x if isinstance(x, Tensor) else tensor(x, dtype=like.dtype)
+    return x if isinstance(x, Tensor) else tensor(x, dtype=like.dtype, device=like.device)
 
 
 @both
@@ -339,8 +339,9 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     """Which ``elements`` occur among ``test_elements`` (with ``invert``, which do not): bool."""
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
-    elements = elements if isinstance(elements, Tensor) else tensor(elements)
-    among = test_elements if isinstance(test_elements, Tensor) else tensor(test_elements)
+    device = (elements if isinstance(elements, Tensor) else test_elements).device
+    elements = elements if isinstance(elements, Tensor) else tensor(elements, device=device)
+    among = test_elements if isinstance(test_elements, Tensor) else tensor(test_elements, device=device)
     _need_numbers("isin", elements, among)
     return wrap(lib.tt_isin(_ready(elements)._h, _ready(among)._h, invert))
 

@@ -125,15 +125,18 @@ typedef struct tt_kernel {
      * instructions; all of them or none. Set once, by tt_kernel_install. */
     void **compiled;
     int64_t program;         /* the number of its program */
+    int32_t device;          /* as its program's; on a device `compiled` is not used */
     int64_t runs, elements;  /* so far */
     int64_t reads, writes;   /* bytes of memory one run touches */
     int64_t nanoseconds;     /* that the last observed run took */
     int64_t was_compiled;    /* in the last run */
+    int64_t launch;          /* of a device: the number under which Python launches it */
     int64_t state;           /* 0: not wanted; 1: waits for the compiler; 2: compiled; -1: will not be */
 } tt_kernel;
 
 typedef struct tt_program {
     int32_t num_kernels, num_nodes, num_storages, num_constants;
+    int32_t device;          /* where it runs: as tt_storage's */
     tt_kernel *kernels;
     int64_t runs;
     int64_t number;          /* counts the programs of this process, from 1 on */
@@ -148,6 +151,9 @@ typedef struct tt_program {
 tt_kernel *tt_kernel_wanted(int milliseconds);
 void tt_kernel_wake(void);   /* tt_kernel_wanted returns at once, the present call or the next */
 int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix); /* functions <prefix>0, <prefix>1, ... */
+/* The same for a kernel of a device: Python knows how to launch it under the key of family `fused` and this number. */
+void tt_kernel_install_device(tt_kernel *k, int64_t number);
+int64_t tt_fused_key(int64_t number);
 void tt_kernel_refuse(tt_kernel *k);
 const char *tt_op_name(int op);
 const char *tt_reducer_name(int reducer);
@@ -184,7 +190,7 @@ int tt_fuse_step(int on);
 
 /* Why a program ended. */
 enum { TT_FLUSH_LEAVE, TT_FLUSH_ASKED, TT_FLUSH_VALUE, TT_FLUSH_OPERATOR, TT_FLUSH_WRITE, TT_FLUSH_LIMIT,
-       TT_FLUSH_THREAD, TT_FLUSH_SHARED, TT_FLUSH_STEP, TT_FLUSH_REPLAY };
+       TT_FLUSH_THREAD, TT_FLUSH_SHARED, TT_FLUSH_STEP, TT_FLUSH_REPLAY, TT_FLUSH_DEVICE };
 
 typedef struct tt_number { int64_t bits; int32_t dtype; } tt_number; /* a Python number, as an element of its dtype */
 

@@ -20,6 +20,7 @@ MAX_STREAMS = 33  # of a device: the default one and 32 that are handed out in t
 _driver = None   # of this process
 _devices = {}    # by index: what is open
 _captures = {}   # by device and number of the stream: what is being recorded
+_fusing = threading.Lock()
 _opening = threading.Lock()
 _launch_blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
 
@@ -39,6 +40,7 @@ class Device:
     def __init__(self, index: int):
         self.index = index
         self.functions = {}  # by key: what launches it
+        self.fused = {}      # by source: the number of a kernel of fused mode
         self.shared = {}     # by key: the most dynamic shared memory it was allowed
         self.streams = [None]  # by number; None: the default one
         self.turn = 0        # which stream new_stream() gives next
@@ -208,7 +210,7 @@ def _keep(kind, exception, traceback) -> None:
     keep_exception(kind, exception, traceback)
 
 
-_LARGE = 48 << 10  # bytes of dynamic shared memory that a kernel must be allowed
+_LARGE = 40 << 10  # bytes of dynamic shared memory, beside a kernel's own, that it must be allowed
 
 
 @ffi.def_extern(error=-1, onerror=_keep)
@@ -225,6 +227,20 @@ def tt_cuda_launch(index, stream, key, x, y, threads, shared, args, nbytes):
     if _launch_blocking and (index, stream) not in _captures:
         _driver.wait_for_stream(device.streams[stream])
     return 0
+
+
+def install_fused(index: int, source: str) -> tuple[int, bool]:
+    """A kernel of fused mode, compiled and loaded on the device: the number under which the C side launches it, and
+    whether it was there before."""
+    device = open_device(index)
+    with _fusing:
+        number = device.fused.get(source)
+        if number is not None:
+            return number, True
+        launch = _driver.load(index, _driver.build(source, "fused", device.arch), "tt_kernel")
+        number = device.fused[source] = len(device.fused) + 1
+        device.functions[lib.tt_fused_key(number)] = launch
+        return number, False
 
 
 @ffi.def_extern(error=-1, onerror=_keep)

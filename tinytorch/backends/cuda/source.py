@@ -9,6 +9,8 @@ from ..cpu import ffi, lib
 
 SUFFIXES = ("b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")  # by dtype code: kernels/scalar
 
+PERIODIC = {("sin", "f32"), ("cos", "f32")}  # of an operator and what it computes in: see prelude.cuh
+
 
 @functools.cache
 def kernels_folder() -> str:
@@ -39,7 +41,7 @@ def source_of(key: int) -> str:
     operator = ffi.string(lib.tt_operator_name(key & 255, op)).decode()
     macros = {"TT_OP": op, "TT_VARIANT": variant, **{f"TT_D{k}": SUFFIXES[d] for k, d in enumerate(dtypes)}}
     if operator:
-        macros["TT_NAME"] = operator
+        macros["TT_NAME"] = operator if (operator, SUFFIXES[dtypes[0]]) not in PERIODIC else f"quick_{operator}"
     if family == "elementwise":
         macros["TT_ARITY"] = lib.tt_op_arity(op)
         macros.update({f"TT_K{k}": SUFFIXES[lib.tt_compute_of(op, k, dtypes[0])] for k in range(4)})

@@ -1,0 +1,102 @@
+"""Fused mode on a device gives the bits of its eager mode: by eager kernels first, then by compiled ones."""
+
+import pytest
+
+import tinytorch
+from tinytorch.backends.cpu import lib
+from tinytorch.nn import functional as F
+
+HOT = 3  # runs before a kernel is compiled, and some
+
+
+def normalised(x):
+    return (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True) + 1e-5).sqrt()
+
+
+def softmax(x):
+    e = (x - x.amax(1, keepdim=True)).exp()
+    return e / e.sum(1, keepdim=True)
+
+
+def updated(x):
+    x += 1
+    x[1:] *= 2
+    return x
+
+
+def gradients(x, y):
+    x, y = x.detach().requires_grad_(), y.detach().requires_grad_()
+    return tinytorch.autograd.grad(((x * y).sigmoid() * x).sum(), (x, y))
+
+
+def masked(x):
+    tinytorch.manual_seed(0)
+    return F.dropout(x * 2, 0.5, True) + 1
+
+
+CASES = {  # name: the function, the shapes of its arguments, the kernels of the compiled program (None: not looked at)
+    "chain": (lambda x, y: (x * y + 1).exp().tanh() - x, ((33, 70), (70,)), 2),  # one for the copy of the shorter
+    "vectors": (lambda x: (x * 2 + 1).tanh() * x, ((5003,),), 1),
+    "transposed": (lambda x: x.t() * 2 + x.sum(), ((33, 70),), None),
+    "softmax": (softmax, ((33, 70),), 1),
+    "softmax of long rows": (softmax, ((5, 2500),), 1),
+    "normalised": (normalised, ((5, 2500),), None),
+    "sum of columns": (lambda x, y: ((x * y).sum(0), x * y + 1), ((2500, 7), (7,)), None),
+    "sum of everything": (lambda x: (x * 2 + 1).sum(), ((70003,),), None),
+    "in place": (updated, ((33, 70),), None),
+    "gradients": (gradients, ((33, 70), (70,)), None),
+    "random": (masked, ((33, 70),), None),
+}
+
+
+def same(a, b):
+    a, b = a.cpu(), b.cpu()
+    return a.dtype is b.dtype and a.shape == b.shape and bool(((a == b) | (a.isnan() & b.isnan())).all())
+
+
+def results(run, arguments):
+    made = run(*(x.clone() for x in arguments))
+    return made if isinstance(made, tuple) else (made,)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", CASES)
+def test_fused_is_eager(gpu, name, dtype):
+    if dtype == "float16" and name not in ("chain", "softmax", "gradients"):
+        pytest.skip("half types differ in what is cast, not in how kernels walk")
+    run, shapes, kernels = CASES[name]
+    tinytorch.manual_seed(1)
+    arguments = [tinytorch.randn(*shape).to("cuda", getattr(tinytorch, dtype)) for shape in shapes]
+    eager = results(run, arguments)
+    for _ in range(HOT + 2):
+        with tinytorch.fuse():
+            fused = results(run, arguments)
+        assert all(map(same, eager, fused))
+    assert tinytorch.fuse.wait(120)
+    before = len(getattr(gpu, "launches", ()))
+    with tinytorch.fuse():
+        fused = results(run, arguments)
+    assert all(map(same, eager, fused))
+    if kernels and hasattr(gpu, "launches"):
+        mine = [launch for launch in gpu.launches[before:] if launch == "fused"]
+        assert len(mine) == kernels
+
+
+def test_a_recording_is_of_one_device(gpu):
+    """Work for another device runs what is pending, and both give what they should."""
+    x = tinytorch.arange(6.0)
+    there = x.to("cuda")
+    with tinytorch.fuse():
+        a, b, c = there * 2, x + 1, there + 3
+        a += c
+    assert a.tolist() == [3.0 + 3 * k for k in range(6)]
+    assert b.tolist() == [1.0 + k for k in range(6)]
+    assert lib.tt_fuse_pending() == 0
+
+
+def test_a_number_on_the_cpu_goes_along(gpu):
+    x = tinytorch.arange(6.0).to("cuda")
+    half = tinytorch.tensor(0.5)
+    with tinytorch.fuse():
+        y = (x + 1) * half
+    assert y.tolist() == [0.5 * (k + 1) for k in range(6)]
