@@ -5,12 +5,13 @@ import os
 import sys
 from importlib.util import find_spec
 
-from . import cpu, fuse, overhead, report
+from . import cpu, cuda, fuse, markdown, overhead, report
 
 SUITES = {
     "overhead": overhead.SUITE,
     "cpu": cpu.SUITE,
     "fuse": fuse.SUITE,
+    "cuda": cuda.SUITE,
 }
 
 
@@ -33,6 +34,7 @@ def parse():
     parser.add_argument("--sides", metavar="NAMES", default="", help="only these columns of the table: a,b,c")
     parser.add_argument("--rounds", metavar="N", type=int, help="how often every side has its turn")
     parser.add_argument("--json", metavar="FILE", help="write the figures and their circumstances to FILE")
+    parser.add_argument("--markdown", metavar="FILE", help="write them to FILE as a table")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a row misses its target")
     options = parser.parse_args()
     if options.rounds is not None and options.rounds < 1:
@@ -57,7 +59,10 @@ def run(options):
     if not rows:
         raise SystemExit(f"no row of {options.suite} has {options.only!r} in its name")
 
-    facts = report.circumstances(dict.fromkeys(suite.sides[side] for side in sides))
+    obstacle = suite.obstacle() if suite.obstacle else None
+    if obstacle:
+        raise SystemExit(f"{options.suite} cannot run here: {obstacle}")
+    facts = report.circumstances(suite, sides)
     print(f"{options.suite}: {suite.about}")
     print(report.described(facts), end="\n\n")
     width = max(len(row.name) for row in rows) + 2
@@ -68,13 +73,20 @@ def run(options):
         measured = suite.measure(row, able, options.rounds or row.rounds or suite.rounds)
         outcomes.append(report.Outcome(suite, row, measured))
         print(outcomes[-1].line(width), flush=True)
+        keep(options, report.whole(options.suite, facts, outcomes))  # what there is, should a later row end it all
 
-    if options.json:
-        report.save(options.json, options.suite, facts, outcomes)
     missed = [outcome.row.name for outcome in outcomes if outcome.ok is False]
     if missed:
         print(f"\n{len(missed)} of {len(outcomes)} rows miss their target:", *missed, sep="\n    ")
     return 1 if missed and options.check else 0
+
+
+def keep(options, results):
+    """Write the results to the files that were asked for."""
+    if options.json:
+        report.save(options.json, results)
+    if options.markdown:
+        markdown.save(options.markdown, results)
 
 
 def wanted_sides(suite, options):

@@ -34,42 +34,60 @@ class Outcome:
         return [(self._quotient(a, self.values.get(b)), limit) for (a, b), limit in self.suite.limits.items()]
 
     @property
+    def demands(self):
+        """What the row asks for: (sides of which the best is judged, against what or None, limit)."""
+        row = self.row
+        judged = row.ours or (self.suite.ours,)
+        first = [] if row.target is None else [(judged, None if row.absolute else row.against, row.target)]
+        return [*first, *row.also]
+
+    @property
     def ok(self):
         """Whether all that is asked of the row is met; None if nothing is, or what is needed to tell is missing."""
-        verdicts = [self._target_met(), *(None if ratio is None else ratio <= limit for ratio, limit in self.limits)]
+        verdicts = [self._met(*demand) for demand in self.demands]
+        verdicts += [None if ratio is None else ratio <= limit for ratio, limit in self.limits]
         verdicts = [verdict for verdict in verdicts if verdict is not None]
         return all(verdicts) if verdicts else None
 
-    def _target_met(self):
-        if self.row.target is None:
-            return None
-        if self.suite.ours in self.errors:
+    def _met(self, judged, against, limit):
+        if all(side in self.errors for side in judged):
             return False
-        reached = self.values.get(self.suite.ours) if self.row.absolute else self._over(self.row.against)
+        reached = self._reached(judged, against)
         if reached is None:
             return None
-        return reached <= self.row.target if self.row.flops is None else reached >= self.row.target
+        return reached >= limit if self.row.is_rate else reached <= limit
+
+    def _reached(self, judged, against):
+        """The best of the judged sides, over that of the side (or `BEST`) ``against``."""
+        reached = self._best(judged)
+        if against is None or reached is None:
+            return reached
+        other = self._best(self.suite.peers if against == BEST else (against,))
+        return None if other is None else reached / other
+
+    def _best(self, sides):
+        values = [self.values[side] for side in sides if side in self.values]
+        return (max if self.row.is_rate else min)(values, default=None)
 
     def _over(self, side):
         """ours / that side, which may be `BEST`."""
-        if side != BEST:
-            return self._quotient(self.suite.ours, self.values.get(side))
-        peers = [self.values[peer] for peer in self.suite.peers if peer in self.values]
-        fastest = min if self.row.flops is None else max
-        return self._quotient(self.suite.ours, fastest(peers, default=None))
+        return self._reached((self.suite.ours,), side)
 
     def _quotient(self, side, value):
         return self.values[side] / value if side in self.values and value is not None else None
 
     @property
     def target(self):
-        """The target in words."""
-        if self.row.target is None:
-            return ""
-        sign = "≤" if self.row.flops is None else "≥"
-        if self.row.absolute:
-            return f"{sign} {_scaled(self.row.target)}"
-        return f"{sign} {self.row.target:g} × {self.row.against}"
+        """All targets in words."""
+        return "; ".join(self._in_words(*demand) for demand in self.demands)
+
+    def _in_words(self, judged, against, limit):
+        sign = "≥" if self.row.is_rate else "≤"
+        words = f"{sign} {_scaled(limit)}" if against is None else f"{sign} {limit:.3g} × {against}"
+        if judged == (self.suite.ours,) and not self.row.also:
+            return words
+        reached = None if against is None else self._reached(judged, against)
+        return f"{' or '.join(judged)} {words}" + ("" if reached is None else f" ({reached:.2f})")
 
     def line(self, width):
         """The row as a line of the table, and one more for each error."""
@@ -78,15 +96,12 @@ class Outcome:
             cells.append(f"{'error' if side in self.errors else self._shown(side):>{_CELL}}")
         for name, ratio in zip(_ratio_names(self.suite), [self.ratio, *(ratio for ratio, _ in self.limits)]):
             cells.append(f"{'' if ratio is None else format(ratio, '.3f'):>{_wide(name)}}")
-        cells.append(f"  {self.target:16}{_VERDICTS[self.ok]}")
-        errors = [f"    {side} ({self.suite.sides[side]}): {error}" for side, error in self.errors.items()]
+        cells.append(f"  {self.target:16}{' ' * (len(self.target) > 15)}{_VERDICTS[self.ok]}")
+        errors = [f"    {side} ({self.suite.sides[side]}): {first_line(text)}" for side, text in self.errors.items()]
         return "\n".join(["".join(cells).rstrip(), *errors])
 
     def _shown(self, side):
-        if side not in self.values:
-            return ""
-        value = self.values[side]
-        return _scaled(value) if self.row.flops is None else f"{value:.0f} {self.row.unit}"
+        return "" if side not in self.values else shown(self.values[side], self.row.unit)
 
     def as_json(self):
         return {
@@ -106,6 +121,18 @@ def _scaled(seconds):
     return f"{seconds / scale:.3g} {unit}"
 
 
+def first_line(text):
+    """The first line of an error's message, which may be long."""
+    return text.strip().partition("\n")[0]
+
+
+def shown(value, unit):
+    """A value of a row for a reader."""
+    if unit == "s":
+        return _scaled(value)
+    return f"{value:.0f} {unit}" if value < 1e4 else f"{value / 1e3:.3g} {unit.replace('G', 'T', 1)}"
+
+
 def _ratio_names(suite):
     best = suite.peers[0] if len(suite.peers) == 1 else BEST
     return [f"{suite.ours}/{best}", *(f"{a}/{b} (≤ {limit:g})" for (a, b), limit in suite.limits.items())]
@@ -121,8 +148,9 @@ def header(suite, width):
     return f"{'':{width}}" + "".join(f"{name:>{_wide(name)}}" for name in names) + "  target"
 
 
-def circumstances(modules):
+def circumstances(suite, sides):
     """When, on what and with which modules: without these, a figure means nothing."""
+    modules = dict.fromkeys(suite.sides[side] for side in sides)
     return {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "command": " ".join(["python", *sys.orig_argv[1:]]),
@@ -131,6 +159,7 @@ def circumstances(modules):
         "cores": len(os.sched_getaffinity(0)),
         "load": os.getloadavg()[0],
         "versions": {module: _version(module) for module in modules},
+        **(suite.facts() if suite.facts else {}),
     }
 
 
@@ -138,14 +167,21 @@ def described(facts):
     """Those facts for a reader, with a warning where they spoil the figures."""
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     text = f"{facts['cpu']}, {facts['cores']} cores; Python {facts['python']}, {versions}"
+    if "gpu" in facts:
+        text = f"{facts['gpu']}; {text}"
     if facts["load"] > facts["cores"] / 2:
         text += f"\nThe machine is busy (load {facts['load']:.1f}), so ratios will stray."
     return text
 
 
-def save(path, suite_name, facts, outcomes):
-    """Write the whole run to ``path`` as JSON; times are in seconds."""
-    run = {"suite": suite_name, **facts, "rows": [outcome.as_json() for outcome in outcomes]}
+def whole(suite_name, facts, outcomes):
+    """The whole run as what JSON can hold; times are in seconds."""
+    sides = list(outcomes[0].suite.sides)
+    return {"suite": suite_name, **facts, "sides": sides, "rows": [outcome.as_json() for outcome in outcomes]}
+
+
+def save(path, run):
+    """Write a run to ``path`` as JSON."""
     with open(path, "w", encoding="utf-8") as file:
         json.dump(run, file, indent=1, ensure_ascii=False)
         file.write("\n")

@@ -4,6 +4,8 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from .timing import BATCH
+
 #: The sides of an ordinary comparison, in the order of the table's columns, and the module that each one imports.
 SIDES = {"ours": "tinytorch", "torch": "torch", "numpy": "numpy"}
 #: What a target is compared with if it is the fastest of the peers.
@@ -26,16 +28,24 @@ class Row:
     target: float | None = None
     against: str = "torch"
     absolute: bool = False
+    #: The side that is judged, or several of which the best is; empty: the suite's.
+    ours: tuple[str, ...] = ()
+    #: What is demanded besides: (sides of which the best is judged, against which side, limit).
+    also: tuple[tuple[tuple[str, ...], str, float], ...] = ()
     #: The call does this many ops: report the time of one.
     per: int = 1
     #: Floating-point operations of a call: report GFLOP/s, where more is better.
     flops: float | None = None
+    #: Bytes that a call cannot but read and write: report GB/s.
+    nbytes: float | None = None
     #: The call times itself and returns seconds, because part of what it does must not count.
     self_timed: bool = False
     #: Only the first call of a new process counts, with nothing of earlier processes in its caches.
     first: bool = False
     #: How often every side has its turn, if not as often as the suite says.
     rounds: int | None = None
+    #: Seconds that one batch of calls should fill.
+    batch: float = BATCH
 
     def on(self, side):
         """Whether that side has a version of this row."""
@@ -50,13 +60,22 @@ class Row:
         module.manual_seed(0)
         return self.make(module)
 
+    def waiter(self, side):
+        """What a batch calls at its end to wait for what its calls have begun; None: they have ended."""
+        return None
+
+    @property
+    def is_rate(self):
+        """Is more better?"""
+        return self.flops is not None or self.nbytes is not None
+
     def value(self, seconds):
-        """What the table shows for a call that took ``seconds``: seconds per op, or GFLOP/s."""
-        return seconds / self.per if self.flops is None else self.flops / seconds / 1e9
+        """What the table shows for a call that took ``seconds``: seconds per op, GFLOP/s or GB/s."""
+        return (self.flops or self.nbytes) / seconds / 1e9 if self.is_rate else seconds / self.per
 
     @property
     def unit(self):
-        return "s" if self.flops is None else "GFLOP/s"
+        return "s" if not self.is_rate else "GFLOP/s" if self.flops is not None else "GB/s"
 
 
 @dataclass
@@ -75,6 +94,10 @@ class Suite:
     ours: str = "ours"
     peers: tuple[str, ...] = ("torch",)
     limits: dict[tuple[str, str], float] = field(default_factory=dict)
+    #: Says why the suite cannot run on this machine, if it cannot.
+    obstacle: Callable | None = None
+    #: More circumstances of a run, by name.
+    facts: Callable | None = None
     kind: type[Row] = Row
     rows: list[Row] = field(default_factory=list)
 

@@ -2,7 +2,7 @@
 
 Both ways give every side the same share of every stretch of time, and take medians:
 
-- `together`, for single-threaded work: all sides in one process, in many short rounds.
+- `together`, for work of a single thread or of a GPU: all sides in one process, in many short rounds.
 - `apart`, for threaded work: a process for each side, because the worker threads of one library go on
   spinning after its work is done, and would slow the next one. Where only a first call counts, each is made
   in a process of its own.
@@ -41,13 +41,14 @@ class Stopwatch:
 
     def __init__(self, row, side, threads):
         self.call = row.prepare(side, threads)
+        self.wait = row.waiter(side)
         self.self_timed, self.first = row.self_timed, row.first
         self.count = 1
         if not (self.self_timed or self.first):
             self.call()  # the first call of a library pays for much that later calls find ready
-            while (took := min(self.batch(), self.batch()) * self.count) < BATCH / 2:
+            while (took := min(self.batch(), self.batch()) * self.count) < row.batch / 2:
                 self.count *= 2
-            self.count = max(1, round(self.count * BATCH / took))
+            self.count = max(1, round(self.count * row.batch / took))
 
     def batch(self):
         """Run one batch; return the seconds of one call."""
@@ -57,6 +58,8 @@ class Stopwatch:
         start = perf_counter()
         for _ in range(self.count):
             call()
+        if self.wait is not None:
+            self.wait()
         return (perf_counter() - start) / self.count
 
     def turn(self):
@@ -85,7 +88,7 @@ def _hide_the_past_from_gc():
 
 
 def together(row, sides, rounds):
-    """Measure a row on one thread, all sides in this process, a batch each in turn."""
+    """Measure a row on one thread, all sides in this process, a batch each in turn. A side that fails is out."""
     result, watches = Measured(), {}
     for side in sides:
         try:
@@ -97,9 +100,12 @@ def together(row, sides, rounds):
     order = list(watches)
     for _ in range(rounds):
         for side in order:
-            times[side].append(watches[side].batch())
-        order = order[1:] + order[:1]  # so that no side always goes first
-    result.seconds = {side: median(values) for side, values in times.items()}
+            try:
+                times[side].append(watches[side].batch())
+            except Exception as error:
+                result.errors[side] = _describe(error)
+        order = [side for side in order[1:] + order[:1] if side not in result.errors]  # no side always goes first
+    result.seconds = {side: median(times[side]) for side in order}
     return result
 
 

@@ -3,6 +3,7 @@
     python examples/digits.py                          # a multi-layer perceptron: seconds
     python examples/digits.py --model cnn
     python examples/digits.py --fuse                   # the same losses, from fused kernels
+    python examples/digits.py --device cuda            # the same to float32 accuracy
 
 The data are the 1,797 images of the UCI handwritten digits, 8 x 8 pixels each, that ship inside scikit-learn.
 A fifth of them is held out for testing. The exit code is 1 if the test accuracy stays under 97 %.
@@ -71,11 +72,12 @@ def load(seed):
     return TensorDataset(train_images, train_labels), TensorDataset(test_images, test_labels)
 
 
-def train_epoch(model, optimizer, batches):
+def train_epoch(model, optimizer, batches, device):
     """One pass over the training data; return the mean loss."""
     total = 0.0
     for images, labels in batches:
         optimizer.zero_grad()
+        images, labels = images.to(device), labels.to(device)
         loss = F.cross_entropy(model(images + NOISE * torch.randn_like(images)), labels)
         loss.backward()
         optimizer.step()
@@ -110,6 +112,7 @@ def parse():
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fuse", action="store_true", help="train in fused mode")
+    parser.add_argument("--device", default="cpu", help='where to train: "cpu" or "cuda"')
     parser.add_argument("--out", default="digits.png", help="where to save the curves")
     return parser.parse_args()
 
@@ -122,8 +125,8 @@ def main():
     torch.manual_seed(options.seed)
     train, test = load(options.seed)
     batches = DataLoader(train, batch_size=options.batch_size, shuffle=True)
-    test_images, test_labels = test.tensors
-    model = MLP() if options.model == "mlp" else CNN()
+    test_images, test_labels = (tensor.to(options.device) for tensor in test.tensors)
+    model = (MLP() if options.model == "mlp" else CNN()).to(options.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=options.lr)
 
     losses, accuracies = [], []
@@ -133,14 +136,14 @@ def main():
         for group in optimizer.param_groups:  # large steps first, small ones to settle down
             group["lr"] = options.lr * (1 - epoch / options.epochs)
         with torch.fuse() if options.fuse else contextlib.nullcontext():
-            losses.append(train_epoch(model, optimizer, batches))
+            losses.append(train_epoch(model, optimizer, batches, options.device))
         accuracies.append((predict(model, test_images) == test_labels).float().mean().item())
         progress.set_postfix(loss=f"{losses[-1]:.4f}", accuracy=f"{accuracies[-1]:.2%}")
     seconds = time.perf_counter() - start
 
     print(f"test accuracy {accuracies[-1]:.2%} after {options.epochs} epochs in {seconds:.1f} s")
     print("confusion matrix (a row for each true digit, a column for each predicted one):")
-    print(confusion_matrix(test_labels.numpy(), predict(model, test_images).numpy()))
+    print(confusion_matrix(test_labels.cpu().numpy(), predict(model, test_images).cpu().numpy()))
     plot(losses, accuracies, options.out)
     print(f"curves saved to {options.out}")
     return 0 if accuracies[-1] >= REQUIRED_ACCURACY else 1

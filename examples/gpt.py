@@ -2,6 +2,7 @@
 
     python examples/gpt.py                             # half a minute
     python examples/gpt.py --fuse                      # the same losses, from fused kernels
+    python examples/gpt.py --device cuda               # the same to float32 accuracy
 
 A sum is a line of text such as ``123+456=9750``: operands of three digits, and the result of four with its last digit
 first, because that is the order in which carries travel (Lee et al. 2023, arXiv:2307.03381). The network reads it
@@ -187,6 +188,7 @@ def parse():
     parser.add_argument("--weight-decay", type=float, default=0.01)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fuse", action="store_true", help="run the training steps in fused mode")
+    parser.add_argument("--device", default="cpu", help='where to train: "cpu" or "cuda"')
     parser.add_argument("--out", default="gpt.png", help="where to save the curves")
     return parser.parse_args()
 
@@ -194,8 +196,8 @@ def parse():
 def main():
     options = parse()
     torch.manual_seed(options.seed)
-    train, test = load(options.seed)
-    model = GPT(options.width, options.heads, options.layers, options.dropout)
+    train, test = (tokens.to(options.device) for tokens in load(options.seed))
+    model = GPT(options.width, options.heads, options.layers, options.dropout).to(options.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, weight_decay=options.weight_decay)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warmup_and_cosine(step, options.steps))
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(train):,} sums to learn from")
@@ -204,7 +206,7 @@ def main():
     start = time.perf_counter()
     progress = tqdm(range(1, options.steps + 1), unit="step")
     for step in progress:
-        tokens = train[torch.randint(len(train), (options.batch_size,))]
+        tokens = train[torch.randint(len(train), (options.batch_size,)).to(options.device)]
         with torch.fuse() if options.fuse else contextlib.nullcontext():
             losses.append(train_step(model, optimizer, schedule, tokens))
         progress.set_postfix(loss=f"{losses[-1]:.4f}", refresh=False)

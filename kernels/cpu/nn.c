@@ -454,7 +454,7 @@ static tt_array *class_loss_on_device(const plain *p, int64_t rows, int64_t clas
     bool ok = out && (losses || !reduction) &&
               (!rows || tt_cuda_class_loss(logits ? TT_CLASS_LOGITS : 0, &args, x->dtype, compute));
     if (ok && reduction)
-        ok = (sums = tt_reduce(tt_reduce_code("sum"), losses, 1, 1, 0, -1)) &&
+        ok = (sums = tt_reduce(tt_reduce_code("sum"), losses, 1, 1, 0, -1)) && tt_ready(sums) &&
              tt_cuda_class_total(sums, out, stats->data + 2 * rows * tt_itemsizes[compute], compute, reduction == 1);
     if (sums) tt_free(sums);
     if (losses) tt_free(losses);

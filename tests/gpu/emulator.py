@@ -1,6 +1,7 @@
 """A CUDA device on the CPU: kernels are compiled by g++ (emulator.h) and run at once, and "device" memory cannot be
 touched outside of kernels and copies. With it the whole path from an operator to a kernel is tested without a GPU."""
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -13,6 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 
 from cffi import FFI
 
@@ -23,6 +25,7 @@ from . import products
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAITS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync")
+FAMILY = re.compile(r'#include "cuda/(\w+)\.cuh"')
 ARENA = 1 << 30
 
 _ffi = FFI()
@@ -34,12 +37,31 @@ def available() -> bool:
     return shutil.which("g++") is not None
 
 
+@dataclass
+class Plan:
+    """A launch: the kernel's name and source, blocks, threads, packed arguments, bytes of shared memory."""
+
+    name: str
+    source: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arguments: bytes
+    shared: int
+
+    @property
+    def family(self) -> str:
+        """The file that the kernel is in; of fused mode's: "fused"."""
+        return self.name if self.name == "fused" else FAMILY.findall(self.source)[-1]
+
+
 class Emulator:
     """The interface of tinytorch.backends.cuda.driver.PyCuda."""
 
     def __init__(self, count: int = 2):
         self.count = count
         self.launches = []  # names of the kernels run, in order
+        self.plans = None   # those of planning()
+        self.idle = False   # nothing is computed
         self._lock = threading.RLock()
         self._inside = 0
         self._map = mmap.mmap(-1, ARENA, prot=mmap.PROT_READ | mmap.PROT_WRITE)
@@ -145,15 +167,36 @@ class Emulator:
 
     def load(self, device: int, image: tuple[str, str], entry: str):
         source, name = image
-        library = _ffi.dlopen(compile_kernel(source, self._folder))
+        library = None
 
         def launch(grid, block, arguments, shared, stream):
+            nonlocal library
             values = bytes(arguments)
+            if self.plans is not None:
+                self.plans.append(Plan(name, source, grid, block, values, shared))
+            if self.idle:
+                return
+            if library is None:
+                library = _ffi.dlopen(compile_kernel(source, self._folder))
             self._tell(stream, name, lambda: library.tt_run(_ffi.from_buffer(values), grid[0], grid[1], block[0]))
 
+        if not self.idle:  # so that what does not compile is found where it is loaded
+            library = _ffi.dlopen(compile_kernel(source, self._folder))
         return launch
 
+    @contextlib.contextmanager
+    def planning(self, run: bool = False):
+        """What is launched inside is put into the list that this gives, and neither compiled nor run, unless ``run``.
+        What is not run leaves values without meaning, and a value that is read is 0."""
+        self.plans, self.idle = [], not run
+        try:
+            yield self.plans
+        finally:
+            self.plans, self.idle = None, False
+
     def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
+        if self.idle:
+            return 0
         given = ffi.new("tt_gemm *", problem[0])
         factors = [ffi.new("char[]", ffi.buffer(ffi.cast("char *", f), 8)[:]) for f in (alpha, beta)]
         self._tell(stream, "gemm", lambda: products.multiply(given, a, b, c, out, bias, *factors))
@@ -177,6 +220,9 @@ class Emulator:
 
     def to_host(self, memory, address: int, nbytes: int, stream) -> None:
         target = int(ffi.cast("intptr_t", memory))
+        if self.idle:  # a count that decides about a size
+            ctypes.memset(target, 0, nbytes)
+            return
         self._tell(stream, "", lambda: ctypes.memmove(target, address, nbytes))
 
     def on_device(self, to: int, address: int, nbytes: int, stream) -> None:
@@ -259,10 +305,10 @@ def compile_kernel(source: str, folder: str) -> str:
     if os.path.exists(path):
         return path
     os.makedirs(folder, exist_ok=True)
-    families = re.findall(r'#include "cuda/(\w+\.cuh)"', source)
-    text = source if not families else source + (pathlib.Path(kernels_folder()) / "cuda" / families[-1]).read_text()
-    for inner in re.findall(r'#include "cuda/(\w+\.cuh)"', text):
-        text += (pathlib.Path(kernels_folder()) / "cuda" / inner).read_text()
+    families, folder_of = FAMILY.findall(source), pathlib.Path(kernels_folder()) / "cuda"
+    text = source if not families else source + (folder_of / f"{families[-1]}.cuh").read_text()
+    for inner in FAMILY.findall(text):
+        text += (folder_of / f"{inner}.cuh").read_text()
     waits = "true" if WAITS.search(text) else "false"
     own = f"{path}.{os.getpid()}.{threading.get_ident()}"
     with open(own + ".cpp", "w") as f:

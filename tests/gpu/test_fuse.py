@@ -34,9 +34,14 @@ def masked(x):
     return F.dropout(x * 2, 0.5, True) + 1
 
 
+def loss(x):
+    return F.cross_entropy(x * 2, tinytorch.arange(x.shape[0], device=x.device))
+
+
 CASES = {  # name: the function, the shapes of its arguments, the kernels of the compiled program (None: not looked at)
     "chain": (lambda x, y: (x * y + 1).exp().tanh() - x, ((33, 70), (70,)), 2),  # one for the copy of the shorter
     "vectors": (lambda x: (x * 2 + 1).tanh() * x, ((5003,),), 1),
+    "loss": (loss, ((33, 70),), None),
     "transposed": (lambda x: x.t() * 2 + x.sum(), ((33, 70),), None),
     "softmax": (softmax, ((33, 70),), 1),
     "softmax of long rows": (softmax, ((5, 2500),), 1),

@@ -1,0 +1,295 @@
+"""A GPU: eager mode, fused mode and CUDA graphs beside PyTorch and torch.compile, all in one process.
+
+Every side gets batches in turn, and the device is waited for at the end of each. Before a side is timed its result
+is compared with PyTorch's: of training steps the first loss.
+
+The models in bfloat16 have their parameters, gradients and optimizer states in bfloat16, on all sides, and the loss in
+float32; there is no autocast. Attention is written out on all sides.
+"""
+
+import functools
+import importlib
+import subprocess
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .devices import DEVICES, compare, ends_of, on_gpu
+from .fuse import chain
+from .models import make_gpt, perceptron
+from .suite import Row, Suite
+
+MILLION = 1 << 20
+#: Elements of the large tensors, the side of the square ones, and of the factors of matrix products.
+LARGE, GRADIENT, SIDE, PRODUCT = 64 * MILLION, 16 * MILLION, 8192, 4096
+#: What the sides of a GPT row train on.
+GPT = {"vocabulary": 50304, "length": 256, "width": 512, "heads": 8, "layers": 6}
+SEQUENCES = 16
+#: The sizes of the large perceptron, and its batch.
+WIDTHS, SAMPLES = (1024, 4096, 4096, 10), 4096
+
+ALL = ("eager", "fused", "graph", "torch", "compile")
+#: Where nothing is a function that torch.compile could take whole.
+UNCOMPILED = ("eager", "fused", "graph", "torch")
+
+
+@dataclass(frozen=True)
+class CudaRow(Row):
+    """A row whose ``make(side)`` receives one of `bench.devices`."""
+
+    sides: tuple[str, ...] = ("eager", "torch")
+    #: How far from PyTorch's a result may be, relative to the largest element.
+    tolerance: float = 1e-4
+    batch: float = 0.01
+    #: Every call has the same result, so that it can be compared again once the side is ready to be timed.
+    repeatable: bool = True
+    #: The first result of the side that was prepared first.
+    expected: list = field(default_factory=list, compare=False)
+
+    def on(self, side):
+        return side in self.sides
+
+    def prepare(self, side, threads):
+        device = DEVICES[side]()
+        if side == "copy":
+            return _copy(device, self.nbytes)
+        call = self.make(device)
+        self._compare(call())
+        device.warm(call)
+        if self.repeatable:
+            self._compare(call())
+        return call
+
+    def _compare(self, result):
+        result = ends_of(result)
+        if not self.expected:
+            self.expected.append(result)
+        compare(result, self.expected[0], self.tolerance)
+
+    def waiter(self, side):
+        return importlib.import_module(DEVICES[side].module).cuda.synchronize
+
+
+def _obstacle():
+    """Why there is nothing to measure, if so."""
+    cuda = importlib.import_module("tinytorch").cuda
+    if cuda.is_available():
+        return None
+    return "tinytorch finds no CUDA GPU (it needs an NVIDIA driver and pip install 'tinytorch[cuda]')"
+
+
+def _facts():
+    """What is in the machine."""
+    found = {"gpu": importlib.import_module("tinytorch").cuda.get_device_name(0)}
+    try:
+        asked = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
+        found["driver"] = subprocess.check_output(asked, text=True).strip()
+    except (OSError, subprocess.CalledProcessError):
+        pass  # known from the versions of CUDA's libraries, roughly
+    return found
+
+
+SUITE = Suite(
+    "a GPU: eager, fused, graph (tinytorch), torch and torch.compile in turns, in one process",
+    measure=on_gpu,
+    rounds=30,
+    sides={side: device.module for side, device in DEVICES.items()},
+    ours="eager",
+    obstacle=_obstacle,
+    facts=_facts,
+    kind=CudaRow,
+)
+
+
+def _normal(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def _copy(device, nbytes):
+    """A copy that reads and writes so many bytes together."""
+    source = device.torch.empty(int(nbytes) // 8, device=device.device)
+    target = device.torch.empty_like(source)
+    return lambda: target.copy_(source)
+
+
+# The cost of a call.
+
+
+@SUITE.row("a + b (4,4)", target=1.0)
+def add(side):
+    a, b = side.tensor(_normal(4, 4)), side.tensor(_normal(4, 4, seed=1))
+    return lambda: a + b
+
+
+@SUITE.row("a + b (4,4), recording", target=1.0)
+def add_recording(side):
+    a, b = side.tensor(_normal(4, 4), differentiable=True), side.tensor(_normal(4, 4, seed=1))
+    return lambda: a + b
+
+
+def _chain_of_products(side, differentiable):
+    x = side.tensor(_normal(4, 4), differentiable=True)
+    near_one = np.full((4, 4), 1.01, np.float32)  # so that the products stay normal
+    w = side.tensor(near_one, differentiable=differentiable)
+    gradient = side.tensor(np.ones((4, 4), np.float32))
+
+    def step():
+        x.grad = w.grad = None
+        y = x
+        for _ in range(50):
+            y = y * w
+        y.backward(gradient)
+        return x.grad
+
+    return side.step(step)
+
+
+@SUITE.row("50 muls by a constant, forward + backward, per op", target=0.5, per=50, sides=UNCOMPILED)
+def products(side):
+    return _chain_of_products(side, False)
+
+
+@SUITE.row("50 muls by a parameter, forward + backward, per op", target=0.5, per=50, sides=UNCOMPILED)
+def products_both(side):
+    return _chain_of_products(side, True)
+
+
+# Fused chains.
+
+
+def _function(side, size):
+    x = side.tensor(_normal(size))
+    return functools.partial(side.function(functools.partial(chain, side.torch)), x)
+
+
+@SUITE.row("13-op chain, 64M float32", nbytes=8 * LARGE, sides=(*ALL, "copy"), ours=("fused",), target=0.95,
+           against="copy", also=((("fused",), "compile", 1.0),))
+def large_chain(side):
+    return _function(side, LARGE)
+
+
+@SUITE.row("that chain and its gradient, 16M", nbytes=16 * GRADIENT, sides=(*ALL, "copy"), ours=("fused",), target=0.95,
+           against="copy", also=((("fused",), "compile", 1.0),))
+def chain_gradient(side):
+    """It cannot but read x and the gradient from upstream, and write the result and the gradient of x."""
+    x, upstream = side.tensor(_normal(GRADIENT), differentiable=True), side.tensor(_normal(GRADIENT, seed=1))
+    return functools.partial(side.vjp(functools.partial(chain, side.torch)), upstream, x)
+
+
+@SUITE.row("that chain on 64 floats", sides=ALL, ours=("fused",), target=10e-6, absolute=True,
+           also=((("fused",), "compile", 1.0),))
+def small_chain(side):
+    return _function(side, 64)
+
+
+# Bandwidth of eager kernels.
+
+
+@SUITE.row("A + B, 64M float32", nbytes=12 * LARGE, target=1.0, sides=("eager", "torch", "copy"))
+def large_add(side):
+    a, b = side.tensor(_normal(LARGE)), side.tensor(_normal(LARGE, seed=1))
+    return lambda: a + b
+
+
+@SUITE.row("sum, 64M", nbytes=4 * LARGE, target=1.0)
+def sum_all(side):
+    x = side.tensor(_normal(LARGE))
+    return lambda: x.sum()
+
+
+@SUITE.row("sum over rows' elements, 8192 x 8192", nbytes=4 * SIDE**2, target=1.0)
+def sum_rows(side):
+    x = side.tensor(_normal(SIDE, SIDE))
+    return lambda: x.sum(1)
+
+
+@SUITE.row("sum over columns' elements, 8192 x 8192", nbytes=4 * SIDE**2, target=1.0)
+def sum_columns(side):
+    x = side.tensor(_normal(SIDE, SIDE))
+    return lambda: x.sum(0)
+
+
+@SUITE.row("softmax, 8192 x 8192", nbytes=8 * SIDE**2, target=1.0)
+def softmax(side):
+    x = side.tensor(_normal(SIDE, SIDE))
+    return lambda: side.torch.softmax(x, dim=-1)
+
+
+@SUITE.row("layer_norm, 8192 x 8192", nbytes=8 * SIDE**2, target=1.0)
+def layer_norm(side):
+    x, weight, bias = (side.tensor(_normal(*shape)) for shape in ((SIDE, SIDE), (SIDE,), (SIDE,)))
+    return lambda: side.torch.nn.functional.layer_norm(x, (SIDE,), weight, bias)
+
+
+# Matrix products.
+
+
+def _product(name, dtype, tolerance, tf32=False):
+    """Add a row: a product of square matrices."""
+
+    @SUITE.row(f"matmul 4096, {name}", flops=2 * PRODUCT**3, target=0.98, tolerance=tolerance)
+    def make(side):
+        side.torch.backends.cuda.matmul.allow_tf32 = tf32
+        a, b = side.tensor(_normal(PRODUCT, PRODUCT), dtype), side.tensor(_normal(PRODUCT, PRODUCT, seed=1), dtype)
+        return lambda: a @ b
+
+
+_product("float32", "float32", 1e-5)
+_product("float32 as TF32", "float32", 1e-2, tf32=True)
+_product("bfloat16", "bfloat16", 1e-2)
+_product("float16", "float16", 1e-2)
+
+
+# Training steps.
+
+
+def _training(side, model, dtype, x, target):
+    """A step of Adam on the cross entropy between the model's scores for ``x`` and the classes ``target``."""
+    model = side.placed(model, dtype)
+    optimizer = side.torch.optim.Adam(model.parameters(), lr=1e-3, **side.optimizing)
+    scores_of, loss_of = side.model(model), side.torch.nn.functional.cross_entropy
+    x, target = side.tensor(x, dtype), side.tensor(target)
+
+    def step():
+        optimizer.zero_grad()
+        loss = loss_of(scores_of(x).flatten(0, -2).float(), target)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return side.step(step)
+
+
+def _classify(side, widths, samples, dtype="float32"):
+    target = np.random.default_rng(1).integers(0, widths[-1], samples)
+    return _training(side, perceptron(side.torch.nn, *widths), dtype, _normal(samples, widths[0]), target)
+
+
+_BESIDES = (("fused", "graph"), "compile", 1.0)
+
+
+@SUITE.row("MLP 64-64-64-10, batch 32, Adam step", sides=ALL, ours=("eager", "fused", "graph"), target=1 / 3,
+           repeatable=False, also=(_BESIDES,))
+def small_mlp(side):
+    return _classify(side, (64, 64, 64, 10), 32)
+
+
+@SUITE.row("MLP 1024-4096-4096-10, batch 4096, all bfloat16, Adam step", sides=ALL, target=1.0, tolerance=2e-2,
+           repeatable=False, also=(_BESIDES,))
+def large_mlp(side):
+    return _classify(side, WIDTHS, SAMPLES, "bfloat16")
+
+
+def _gpt(name, dtype, tolerance):
+    """Add a row: a training step of a GPT."""
+
+    @SUITE.row(f"GPT 6 x 512, 16 x 256 tokens, {name}, Adam step", sides=ALL, target=1.0, tolerance=tolerance,
+               repeatable=False, also=(_BESIDES,), rounds=15, batch=0.05)
+    def make(side):
+        tokens = np.random.default_rng(1).integers(0, GPT["vocabulary"], (SEQUENCES, GPT["length"] + 1))
+        model = make_gpt(side.torch, **GPT)
+        return _training(side, model, dtype, tokens[:, :-1].copy(), tokens[:, 1:].flatten())
+
+
+_gpt("float32", "float32", 1e-4)
+_gpt("all bfloat16", "bfloat16", 2e-2)

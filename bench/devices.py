@@ -1,0 +1,230 @@
+"""The sides of the suite for GPUs. A row asks its side for tensors on the GPU, and hands it what is to be timed: a
+function of tensors, a model, or a training step. What a side makes of these is what sets it apart.
+
+Data and weights are NumPy's, so that all sides compute the same.
+"""
+
+import gc
+import importlib
+import logging
+from contextlib import suppress
+
+import numpy as np
+
+from .timing import together
+
+#: Calls before a side is timed or recorded.
+WARM_UP = 3
+#: As many elements from either end of a result are compared.
+COMPARED = 1 << 16
+
+
+class Eager:
+    """tinytorch, one operator after the other."""
+
+    module = "tinytorch"
+    device = "cuda"
+    #: Further arguments of optimizers.
+    optimizing = {}
+
+    def __init__(self):
+        self.torch = importlib.import_module(self.module)
+        self.torch.backends.cuda.matmul.allow_tf32 = False  # an earlier row may have set it
+
+    def tensor(self, data, dtype="float32", differentiable=False):
+        """NumPy's ``data`` on the GPU."""
+        tensor = self.torch.from_numpy(data)
+        if data.dtype.kind == "f":
+            tensor = tensor.to(getattr(self.torch, dtype))
+        tensor = tensor.to(self.device)
+        return tensor.requires_grad_() if differentiable else tensor
+
+    def placed(self, model, dtype="float32"):
+        """The model on the GPU, with weights that keep the size of what passes through them."""
+        random = np.random.default_rng(0)
+        with self.torch.no_grad():
+            for name, parameter in model.named_parameters():
+                shape = tuple(parameter.shape)
+                if len(shape) > 1:
+                    data = random.standard_normal(shape, dtype=np.float32) * np.float32(shape[1] ** -0.5)
+                else:
+                    data = np.full(shape, 0.0 if name.endswith("bias") else 1.0, np.float32)
+                parameter.copy_(self.torch.from_numpy(data))
+        return model.to(self.device, getattr(self.torch, dtype))
+
+    def function(self, function):
+        """``function`` of tensors, without effects."""
+        return function
+
+    def vjp(self, function):
+        """A function of (upstream gradient, x): the elementwise ``function`` of x, and the gradient of x."""
+        grad = self.torch.autograd.grad
+
+        def run(upstream, x):
+            result = function(x)
+            return result.detach(), *grad(result, x, upstream)
+
+        return self.function(run)
+
+    def model(self, model):
+        """A model as it is called in a training step."""
+        return model
+
+    def step(self, step):
+        """``step()``, which trains a model or keeps gradients."""
+        return step
+
+    def warm(self, call):
+        """Get ready to be timed, after the first call."""
+        for _ in range(WARM_UP):
+            call()
+
+    def finish(self):
+        """Wait for the GPU."""
+        self.torch.cuda.synchronize()
+
+    def clear(self):
+        """Give back the memory of a row."""
+        self.torch.cuda.empty_cache()
+
+
+class Fused(Eager):
+    """tinytorch's fused mode, once the programs are compiled."""
+
+    def __init__(self):
+        super().__init__()
+        self.torch.config(fuse_hot=1)
+
+    def function(self, function):
+        return self.torch.fuse(function)
+
+    step = function
+
+    def warm(self, call):
+        super().warm(call)
+        self.torch.fuse.wait()
+        before = self.torch.fuse.stats()
+        call()
+        runs = {name: count - before[name] for name, count in self.torch.fuse.stats().items()}
+        if not runs["recorded"]:
+            raise RuntimeError("fused mode recorded nothing, so this would be eager mode's time")
+        if runs["interpreted"] and not runs["compiled"]:
+            raise RuntimeError(f"nothing ran compiled: {runs}")
+
+
+class Graph(Eager):
+    """tinytorch's operators as a CUDA graph, recorded once."""
+
+    optimizing = {"capturable": True}
+
+    def __init__(self):
+        super().__init__()
+        self.recording = False
+
+    def function(self, function):
+        graph = result = None
+
+        def run(*args):
+            nonlocal graph, result
+            if graph is None and self.recording:
+                graph, result = self._recorded(function, args)
+            if graph is None:
+                return function(*args)
+            graph.replay()
+            return result
+
+        return run
+
+    step = function
+
+    def _recorded(self, function, args):
+        cuda = self.torch.cuda
+        stream = cuda.Stream()
+        stream.wait_stream(cuda.current_stream())
+        with cuda.stream(stream):
+            for _ in range(WARM_UP):
+                function(*args)
+        cuda.current_stream().wait_stream(stream)
+        graph = cuda.CUDAGraph()
+        with cuda.graph(graph):
+            result = function(*args)
+        return graph, result
+
+    def warm(self, call):
+        self.recording = True
+        super().warm(call)
+
+
+class Torch(Eager):
+    """PyTorch, one operator after the other."""
+
+    module = "torch"
+
+
+class Compile(Torch):
+    """torch.compile: of a function, or of the model in a training step."""
+
+    def __init__(self):
+        super().__init__()
+        self.torch._logging.set_logs(all=logging.ERROR)
+
+    def function(self, function):
+        return self.torch.compile(function)
+
+    def vjp(self, function):
+        """Derivatives inside of the compiled function: quicker than a compiled forward and its own backward."""
+        func = self.torch.func
+
+        def run(upstream, x):
+            result, pull = func.vjp(function, x)
+            return result, *pull(upstream)
+
+        return self.function(run)
+
+    def model(self, model):
+        return self.torch.compile(model)
+
+    def clear(self):
+        self.torch._dynamo.reset()
+        super().clear()
+
+
+class Copy(Torch):
+    """PyTorch's copy of as many bytes as the row cannot but move: what the memory can do."""
+
+
+DEVICES = {"eager": Eager, "fused": Fused, "graph": Graph, "torch": Torch, "compile": Compile, "copy": Copy}
+
+
+def ends_of(result):
+    """What is compared of a result, which is a tensor or a tuple of tensors: the ends of each, as NumPy's float64."""
+    arrays = []
+    for tensor in result if isinstance(result, (tuple, list)) else [result]:
+        flat = tensor.detach().reshape(-1)
+        for part in (flat[:COMPARED], flat[-COMPARED:]):
+            arrays.append(part.float().cpu().numpy().astype(np.float64))
+    return arrays
+
+
+def compare(result, expected, tolerance):
+    """Raise an error if a result's ends are further from the expected than ``tolerance`` of the largest element."""
+    for number, (found, true) in enumerate(zip(result, expected, strict=True)):
+        scale = np.abs(true).max(initial=np.finfo(np.float32).tiny)
+        error = np.abs(found - true).max(initial=0) / scale
+        if not error <= tolerance:  # nor if it is NaN
+            raise ArithmeticError(f"result {number // 2} is {error:.1e} away from the first side's")
+
+
+def on_gpu(row, sides, rounds):
+    """Measure a row on a GPU, all sides in this process, a batch each in turn. PyTorch goes first, and the others'
+    results are compared with its. A row leaves no memory behind."""
+    row.expected.clear()
+    gc.unfreeze()
+    try:
+        return together(row, sorted(sides, key=lambda side: side != "torch"), rounds)
+    finally:
+        gc.unfreeze()
+        gc.collect()
+        for side in sides:
+            with suppress(Exception):  # a device that a kernel has broken fails at everything
+                DEVICES[side]().clear()

@@ -1,0 +1,169 @@
+"""A few operators for each family of kernels, for tests that look at what is launched. Nothing need be computed but by
+those that are CHECKED: a value that the others look at may be 0."""
+
+import tinytorch as tt
+from tinytorch.nn import functional as F
+
+#: These look at values, and raise errors if they are wrong.
+CHECKED = {"multinomial", "counting"}
+HOT = 4  # runs after which fused mode has had its kernels compiled
+
+
+def empty(*shape, dtype=None):
+    return tt.empty(*shape, dtype=dtype, device="cuda")
+
+
+def elementwise():
+    x, half = empty(1000), empty(40, 30, dtype=tt.float16)
+    _ = x * 2, x + x, x.exp(), tt.where(x > 0, x, -x), F.gelu(half.t()), half + empty(30), x.double().pow(0.5)
+    _ = empty(7, dtype=tt.int64) // 3, empty(7, dtype=tt.bool) | empty(7, dtype=tt.bool)
+
+
+def copy():
+    _ = empty(50, 60).t().contiguous(), empty(99).bfloat16(), empty(99, dtype=tt.int64).to(tt.bool)
+    empty(5, 6).fill_(1.0)
+
+
+def reduce():
+    x = empty(70, 3000)
+    _ = x.sum(), x.sum(0), x.amax(1), x.max(0), x.var(1), x.double().prod(), x.half().mean(1), (x > 0).any(1)
+    _ = x.argmin(), x.logsumexp(0), x.norm()
+
+
+def softmax():
+    x = empty(30, 100)
+    _ = x.softmax(1), x.half().log_softmax(1), empty(20, 5000).softmax(1)
+    F.softmax(x.requires_grad_(), 1).backward(empty(30, 100))
+
+
+def softmax_columns():
+    _ = empty(30, 100).softmax(0), empty(5, 60, 70, dtype=tt.bfloat16).log_softmax(1)
+
+
+def index():
+    x, at = empty(50, 60), tt.zeros(7, dtype=tt.int64, device="cuda")
+    _ = x[at], x[:, at], x.gather(0, at[:, None]), x.index_select(1, at)
+    x[at] = 1.0
+
+
+def segments():
+    x, at = empty(50, 60), tt.zeros(7, dtype=tt.int64, device="cuda")
+    x.index_add_(0, at, empty(7, 60))
+    F.embedding(at, x.detach().half().requires_grad_()).sum().backward()
+
+
+def radix():
+    segments()
+    empty(100_000).sort()
+
+
+def join():
+    _ = tt.cat([empty(5, 6), empty(7, 6)]), tt.stack([empty(9, dtype=tt.bool)] * 3, 1)
+
+
+def rearrange():
+    _ = empty(50, 60).flip(1), empty(99, dtype=tt.float16).roll(3)
+
+
+def triangle():
+    _ = empty(50, 60).tril(), empty(9, 9, dtype=tt.bool).triu(1)
+
+
+def matmul_int():
+    _ = empty(50, 60, dtype=tt.int64) @ empty(60, 7, dtype=tt.int64)
+
+
+def _optimise(*kinds, **options):
+    for kind in kinds:
+        parameters = [empty(33).requires_grad_(), empty(4, 4).requires_grad_()]
+        for p in parameters:
+            p.grad = empty(*p.shape)
+        kind(parameters, **options).step()
+
+
+def optim():
+    _optimise(tt.optim.SGD, tt.optim.Adam, tt.optim.AdamW, tt.optim.RMSprop, tt.optim.Adagrad, lr=0.1)
+
+
+def optim_count():
+    _optimise(tt.optim.Adam, tt.optim.RMSprop, lr=0.1, capturable=True)
+
+
+def random():
+    x = empty(1000)
+    _ = tt.rand(99, device="cuda"), tt.randn(9, 9, device="cuda", dtype=tt.float16), F.dropout(x, 0.5), x.bernoulli()
+    x.exponential_()
+    _ = tt.randint(9, (99,), device="cuda")
+
+
+def range():
+    _ = tt.arange(99, device="cuda"), tt.linspace(0, 1, 99, device="cuda"), tt.eye(9, device="cuda")
+
+
+def multinomial():
+    weights = tt.ones(5, 10, device="cuda")
+    _ = weights.multinomial(3), weights.multinomial(30, replacement=True)
+
+
+def norm():
+    x, half = empty(30, 100).requires_grad_(), empty(30, 5000, dtype=tt.bfloat16)
+    F.layer_norm(x, (100,), empty(100).requires_grad_(), empty(100)).backward(empty(30, 100))
+    F.layer_norm(half, (5000,))
+
+
+norm_weight = norm
+
+
+def class_loss():
+    x, target = empty(30, 100).requires_grad_(), tt.zeros(30, dtype=tt.int64, device="cuda")
+    F.cross_entropy(x, target).backward()
+    F.nll_loss(empty(30, 100).half(), target)
+
+
+class_total = class_loss
+
+
+def rowsort():
+    _ = empty(50, 60).sort(1), empty(9, 9, dtype=tt.int64).argsort(0, descending=True)
+
+
+def sorted():
+    _ = empty(100_000).sort(), empty(3, 50_000, dtype=tt.float16).sort(1)
+
+
+def select():
+    _ = empty(9, 60).topk(3), empty(9, 5000).kthvalue(7), empty(99).median()
+
+
+def scan():
+    x = empty(50, 3000)
+    _ = x.cumsum(1), x.cumsum(0), x.double().cumprod(1), x.half().logcumsumexp(1), x.cummax(1)
+
+
+def compact():
+    _ = empty(50, 60).nonzero()
+
+
+def groups():
+    empty(1000, dtype=tt.int64).unique(return_inverse=True, return_counts=True)
+
+
+def search():
+    _ = tt.searchsorted(empty(99), empty(7)), tt.isin(empty(99), empty(50))
+
+
+def counting():
+    _ = tt.zeros(99, dtype=tt.int64, device="cuda").bincount(minlength=5), empty(99).histc(9, 0, 1)
+
+
+def fused():
+    x, y = empty(300, 400), empty(400)
+    for _ in [None] * HOT:
+        with tt.fuse():
+            _ = (x * y + 1).exp().tanh() - x
+        with tt.fuse():
+            e = (x - x.amax(1, keepdim=True)).exp()
+            _ = e / e.sum(1, keepdim=True)
+        with tt.fuse():
+            _ = ((x.half() + 1) * 2).sum(0)
+        tt.fuse.wait()
