@@ -318,7 +318,7 @@ static int launch(const tt_kernel *k, char *const *base, const tt_number *number
         }
         x = k->row > TT_BLOCK ? k->rows : divided(k->rows, warps);
     } else if (k->walk == TT_WALK_FOLD) x = divided(k->rows * blocks, TT_CUDA_THREADS / 32);
-    else x = divided(k->rows * blocks * k->inner, TT_CUDA_THREADS);
+    else x = k->rows * blocks * divided(k->inner, 32);
     ok = ok && tt_launch(key, x, 1, threads, shared, args, bytes);
     for (int i = 0; i < made; i++) {
         const tt_fold *f = &k->folds[i];

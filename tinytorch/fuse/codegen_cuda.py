@@ -9,7 +9,7 @@ arguments, which kernels/cuda/fuse.c packs in the order of ``arguments``.
   ROWS     a warp takes a row of up to 1024 elements, a thread block a longer one; a stage's values that a later one
            needs wait in shared memory
   FOLD     a warp takes 1024 elements of a row and leaves its accumulators; a second kernel joins them
-  COLUMNS  a thread takes 1024 rows of a column, likewise
+  COLUMNS  a thread block takes 1024 rows of 32 columns, likewise
 """
 
 from __future__ import annotations
@@ -433,31 +433,32 @@ class Kernel:
         return [*text, "}"]
 
     def _columns(self) -> list[str]:
+        """32 columns are a thread block's; of each column's 32 lanes a thread has four, eight apart."""
         folds = list(enumerate(self.folds))
         text = [
             f'extern "C" __global__ void __launch_bounds__({THREADS}) tt_kernel(const __grid_constant__ TT_ARGS p) {{',
-            "    const int64_t blocks = (p.row + 1023) / 1024;",
-            f"    const int64_t u = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
-            "    const int64_t c = u % p.inner, b = u / p.inner % blocks;",
-            "    const int64_t r = u / p.inner / blocks;",
-            "    if (r >= p.rows) return;",
+            "    const int column = threadIdx.x & 31, group = threadIdx.x >> 5;",
+            "    const int64_t blocks = (p.row + 1023) / 1024, tiles = (p.inner + 31) / 32;",
+            "    const int64_t c = blockIdx.x % tiles * 32 + column, b = blockIdx.x / tiles % blocks;",
+            "    const int64_t r = blockIdx.x / tiles / blocks;",
+            "    const int64_t end = c >= p.inner ? 0 : p.row - b * 1024 < 1024 ? p.row - b * 1024 : 1024;",
             *("    " + line for line in self.numbers() + self.ones()),
         ]
         for n, f in folds:
             t, x = C_TYPES[SUFFIXES[f.acc]], SUFFIXES[f.dtype]
             text += [
-                self.param(f, n, "r * p.inner + c", "    "),
-                f"    {t} acc{n}[32];",
+                self.param(f, n, "c < p.inner ? r * p.inner + c : 0", "    "),
+                f"    __shared__ {t} lanes{n}[8][32];",
+                f"    {t} acc{n}[4];",
                 "#pragma unroll",
-                f"    for (int l = 0; l < 32; l++) acc{n}[l] = ({t})TT_NONE_{self.reducer(f)}({x});",
+                f"    for (int l = 0; l < 4; l++) acc{n}[l] = ({t})TT_NONE_{self.reducer(f)}({x});",
             ]
         text += [
-            "    const int64_t end = p.row - b * 1024 < 1024 ? p.row - b * 1024 : 1024;",
-            "    for (int64_t q = 0; q < end; q += 32) {",
+            "    for (int64_t q = group; q < end; q += 32) {",
             "#pragma unroll",
-            "        for (int l = 0; l < 32; l++) {",
-            "            if (q + l >= end) break;",
-            "            const int64_t i = (r * p.row + b * 1024 + q + l) * p.inner + c;",
+            "        for (int l = 0; l < 4; l++) {",
+            "            if (q + 8 * l >= end) break;",
+            "            const int64_t i = (r * p.row + b * 1024 + q + 8 * l) * p.inner + c;",
             *self.element(self.stages[0], "i", "            "),
             *(self.add(f, n, "            ", f"acc{n}[l]") for n, f in folds),
             "        }",
@@ -465,12 +466,19 @@ class Kernel:
         ]
         for n, f in folds:
             text += [
-                "#pragma unroll",
-                "    for (int h = 16; h > 0; h /= 2)",
-                "#pragma unroll",
-                f"        for (int l = 0; l < h; l++) {self.join(f, f'acc{n}[l]', f'acc{n}[l + h]')}",
-                f"    (({C_TYPES[SUFFIXES[f.acc]]} *)p.part[{n}])[u] = acc{n}[0];",
+                f"    {self.join(f, f'acc{n}[0]', f'acc{n}[2]')}",
+                f"    {self.join(f, f'acc{n}[1]', f'acc{n}[3]')}",
+                f"    {self.join(f, f'acc{n}[0]', f'acc{n}[1]')}",
+                f"    lanes{n}[group][column] = acc{n}[0];",
             ]
+        text += ["    for (int h = 4; h > 0; h /= 2) {", "        __syncthreads();"]
+        for n, f in folds:
+            here, other = f"lanes{n}[group][column]", f"lanes{n}[group + h][column]"
+            text.append(f"        if (group < h) {self.join(f, here, other)}")
+        text.append("    }")
+        for n, f in folds:
+            place = f"(({C_TYPES[SUFFIXES[f.acc]]} *)p.part[{n}])[(r * blocks + b) * p.inner + c]"
+            text.append(f"    if (group == 0 && c < p.inner) {place} = lanes{n}[0][column];")
         return [*text, "}"]
 
 
