@@ -116,9 +116,11 @@ static bool fits(const tt_array *a, const tt_array *like) {
 
 int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     char *base[TT_FUSE_STORAGES];
+    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
     if (num_in != r->num_in) return 0;
+    tt_device = r->program->device;
     for (int k = 0; k < num_in; k++) {
-        if (!fits(in[k], &r->in[k].like) || in[k]->storage->shared || !tt_current(in[k])) return 0;
+        if (in[k]->storage->device != tt_device || !fits(in[k], &r->in[k].like) || in[k]->storage->shared || !tt_current(in[k])) return 0;
         for (int j = 0; j < k; j++) /* one storage may not stand for two */
             if (in[j]->storage == in[k]->storage) return 0;
         if (in[k]->storage->pending && !tt_settle(in[k], false)) {

@@ -29,6 +29,8 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
         }
         shape[dim] += stack ? 1 : a->shape[dim];
     }
+    for (int k = 0; tt_device && k < n; k++) /* one kernel for all: they must be there */
+        if (!tt_ready(in[k])) return tt_decline();
     tt_array *out = tt_empty(dtype, ndim, shape);
     if (!out) return NULL;
     if (tt_device && tt_cuda_joins(out, n, in)) {
