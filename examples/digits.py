@@ -77,8 +77,8 @@ def train_epoch(model, optimizer, batches, device):
     total = 0.0
     for images, labels in batches:
         optimizer.zero_grad()
-        images, labels = images.to(device), labels.to(device)
-        loss = F.cross_entropy(model(images + NOISE * torch.randn_like(images)), labels)
+        noisy = images + NOISE * torch.randn_like(images)  # the same noise for all devices
+        loss = F.cross_entropy(model(noisy.to(device)), labels.to(device))
         loss.backward()
         optimizer.step()
         total += loss.item()
