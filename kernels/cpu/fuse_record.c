@@ -44,10 +44,11 @@ bool tt_fuse_running(const tt_trace *t) { return __atomic_load_n(&t->runner, __A
 
 /* A launch runs Python, which may run any destructor: what was freed meanwhile is ended now. */
 static bool run_program(tt_program *p, tt_trace *t) {
+    if (!p->device) return tt_program_run(p, t);
     __atomic_store_n(&t->runner, &tt_recorder, __ATOMIC_RELAXED);
     bool ok = tt_program_run(p, t);
     __atomic_store_n(&t->runner, NULL, __ATOMIC_RELAXED);
-    for (int k = 0; p->device && k < t->num_storages; k++) {
+    for (int k = 0; k < t->num_storages; k++) {
         tt_storage *s = t->storages[k].storage;
         if (!s || !t->storages[k].dying) continue;
         t->storages[k].storage = NULL;
@@ -344,8 +345,6 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
     if (out->storage->shared || tt_fuse_running(t)) return false;
     int device = out->storage->device;
-    for (int k = 0; k < n; k++) /* a number among a device's operands that is no Python number is a matter of the launch */
-        if (!is_number(operands[k]) && operands[k]->storage->device != device) return false;
     if (out->storage->pending && out->storage->pending->trace != t && !settle(out->storage, true, TT_FLUSH_THREAD)) {
         tt_settle_failed = false;
         return false;
@@ -353,7 +352,8 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
     bool ok = true;
     for (int k = 0; ok && k < n; k++) {
         in[k] = operands[k];
-        ok = take(&in[k], &copies[k]);
+        /* a number among a device's operands that is no Python number is a matter of the launch */
+        ok = (is_number(in[k]) || in[k]->storage->device == device) && take(&in[k], &copies[k]);
     }
     if (ok) {
         tt_trace_lock(t);

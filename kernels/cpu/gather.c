@@ -184,22 +184,27 @@ static bool run_moves(tt_moves *j, const tt_index_where *where, int dtype, int r
     return true;
 }
 
+/* What the plan names, as a new array; ends the plan. */
+static tt_array *collect(plan *pl, const tt_array *a, int ndim, int64_t *shape) {
+    tt_array *out = tt_empty(a->dtype, ndim, shape);
+    if (out) {
+        pl->moves.rows = out->data;
+        pl->moves.row_step = tt_itemsizes[a->dtype];
+        if (!run_moves(&pl->moves, &pl->where, a->dtype, a->dtype, TT_MOVE_GET)) {
+            tt_free(out);
+            out = NULL;
+        }
+    }
+    tt_scratch_free(pl->offsets);
+    return out;
+}
+
 tt_array *tt_index_get(tt_array *a, int n, int64_t *code, tt_array **indices, int rule) {
     plan pl;
     TT_ON_DEVICE(NULL, "index", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!make_plan(&pl, a, n, code, indices, rule)) return NULL;
-    tt_array *out = tt_empty(a->dtype, pl.ndim, pl.shape);
-    if (out) {
-        pl.moves.rows = out->data;
-        pl.moves.row_step = tt_itemsizes[a->dtype];
-        if (!run_moves(&pl.moves, &pl.where, a->dtype, a->dtype, TT_MOVE_GET)) {
-            tt_free(out);
-            out = NULL;
-        }
-    }
-    tt_scratch_free(pl.offsets);
-    return out;
+    return collect(&pl, a, pl.ndim, pl.shape);
 }
 
 /* `values` as dense rows of a shape and dtype: itself, a copy in *copy, or one element (*step = 0). NULL on failure. */
@@ -370,17 +375,7 @@ tt_array *tt_gather(tt_array *a, int dim, tt_array *index) {
     if (!tt_ready(a) || !tt_ready(index)) return tt_decline();
     if (!index->numel) return tt_empty(a->dtype, index->ndim, index->shape);
     if (!index_fits("gather()", index, a, dim, "input") || !own_plan(&pl, a, dim, &index)) return NULL;
-    tt_array *out = tt_empty(a->dtype, index->ndim, index->shape);
-    if (out) {
-        pl.moves.rows = out->data;
-        pl.moves.row_step = tt_itemsizes[a->dtype];
-        if (!run_moves(&pl.moves, &pl.where, a->dtype, a->dtype, TT_MOVE_GET)) {
-            tt_free(out);
-            out = NULL;
-        }
-    }
-    tt_scratch_free(pl.offsets);
-    return out;
+    return collect(&pl, a, index->ndim, index->shape);
 }
 
 int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, int writer) {

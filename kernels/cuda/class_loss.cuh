@@ -18,27 +18,7 @@ struct values {
 
 static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first, bool again) {
 #if TT_READS
-    const stored_type *x = (const stored_type *)p.x + r.at * r.n;
-#if TT_FORM == TT_ROW_LONG
-    TT_DYNAMIC_SHARED(shared); /* a thread reads there what it has written itself */
-    stored_type *kept = (stored_type *)shared;
-    const bool keep = p.cached && !again;
-    if (p.cached && again) x = kept;
-#endif
-    stored_type raw[TT_E];
-#pragma unroll
-    for (int e = 0; e < TT_E; e++)
-        if (first + e * TT_LANES < r.n) raw[e] = x[first + e * TT_LANES];
-#pragma unroll
-    for (int e = 0; e < TT_E; e++)
-        if (first + e * TT_LANES < r.n) v.x[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
-#if TT_FORM == TT_ROW_LONG
-    if (keep) {
-#pragma unroll
-        for (int e = 0; e < TT_E; e++)
-            if (first + e * TT_LANES < r.n) kept[first + e * TT_LANES] = raw[e];
-    }
-#endif
+    fetch_x(p, r, v.x, first, again);
 #endif
 }
 

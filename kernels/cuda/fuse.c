@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
+#define UNROLL 2 /* as in codegen_cuda.py */
 
 typedef struct {
     const tt_kernel *k;
@@ -227,7 +227,8 @@ static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numb
 #define SHARED 200 * 1024
 
 /* The arguments in the order of codegen_cuda.py's structure; their bytes, or 0 where there are too many. */
-static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number *numbers, char *const *parts) {
+static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number *numbers, char *const *parts,
+                bool *aligned) {
     int n = k->num_accesses ? k->num_accesses : 1, nd = k->ndim ? k->ndim : 1, constants = 0;
     int folds = k->num_folds ? k->num_folds : 1;
     for (int s = 0; s < k->num_slots; s++) constants += k->slots[s].kind == TT_SLOT_CONST;
@@ -258,6 +259,7 @@ static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number
     at += 8 * nd + (12 * nd + 7) / 8 * 8;
     for (int a = 0; a < k->num_accesses; a++) memcpy(at + 8 * a * nd, k->accesses[a].strides, 8 * (size_t)k->ndim);
     memcpy(to, head, sizeof head);
+    *aligned = head[4];
     return (int)bytes;
 }
 
@@ -285,7 +287,7 @@ static int launch(const tt_kernel *k, char *const *base, const tt_number *number
     tt_array *held[TT_FUSE_KERNEL_NODES];
     int64_t blocks = divided(k->row, TT_BLOCK), x, shared = 0, key = tt_fused_key(k->launch);
     int threads = TT_CUDA_THREADS, bytes, made = 0;
-    bool ok = true, partial = k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS;
+    bool ok = true, aligned = false, partial = k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS;
     for (int i = 0; partial && blocks == 1 && i < k->num_folds; i++) { /* what there is to join are the results */
         const tt_access *out = &k->accesses[k->folds[i].access];
         parts[i] = base[out->storage] + out->offset;
@@ -294,19 +296,15 @@ static int launch(const tt_kernel *k, char *const *base, const tt_number *number
         ok = (held[made] = tt_cuda_temporary(k->folds[made].acc, k->rows * blocks * k->inner)) != NULL;
         if (ok) parts[made] = held[made]->data;
     }
-    if (ok && !(bytes = pack(args, k, base, numbers, parts))) {
+    if (ok && !(bytes = pack(args, k, base, numbers, parts, &aligned))) {
         for (int i = 0; i < made; i++) tt_free(held[i]);
         return -1;
     }
     if (k->walk == TT_WALK_FLAT) {
-        bool aligned;
-        int64_t flag;
         int largest = 1;
-        memcpy(&flag, args + 32, 8);
-        aligned = flag;
         for (int a = 0; a < k->num_accesses; a++)
             if (!k->accesses[a].one && tt_itemsizes[k->accesses[a].dtype] > largest) largest = tt_itemsizes[k->accesses[a].dtype];
-        x = divided(k->numel, aligned ? 16 / largest * TT_CUDA_THREADS * 2 : TT_CUDA_THREADS);
+        x = divided(k->numel, aligned ? 16 / largest * TT_CUDA_THREADS * UNROLL : TT_CUDA_THREADS);
     } else if (k->walk == TT_WALK_ROWS) {
         shared = waiting(k);
         int warps = shared ? (int)(49152 / shared) : 4;

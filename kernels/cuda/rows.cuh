@@ -1,7 +1,7 @@
 /* What the kernels over rows share. Sums are taken in the tree of Note [The tree of a reduction]: a block of elements
  * is a warp's, and a warp that has one in registers has lane l's elements in its lane l.
  *
- * A kernel defines TT_ARGS, the type `number` that it computes in, and then
+ * A kernel defines TT_ARGS, the types `number` that it computes in and `stored_type` of the rows, and then
  *   struct values    what of TT_E elements it keeps in registers
  *   fetch(p, r, v, first, again)   reads them: those of the row r from `first` on, a lane's being TT_LANES apart */
 #pragma once
@@ -32,6 +32,36 @@ static TT_DEVICE bool find_row(row &r, int64_t rows, int n) {
     r.at = TT_FORM == TT_ROW_WARP ? (int64_t)blockIdx.x * (TT_CUDA_THREADS / 32) + warp : blockIdx.x;
     r.start = r.warp * TT_BLOCK + lane;
     return r.at < rows;
+}
+
+/* TT_E elements of a row of memory, converted: those from `first` on, all loads before the first use. */
+static TT_DEVICE void fetch_row(const stored_type *from, const row &r, stored_type (&raw)[TT_E], number (&to)[TT_E],
+                                int first) {
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) raw[e] = from[first + e * TT_LANES];
+#pragma unroll
+    for (int e = 0; e < TT_E; e++)
+        if (first + e * TT_LANES < r.n) to[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
+}
+
+/* Of the row p.x, which is kept in shared memory the first time where it is long and fits. */
+static TT_DEVICE void fetch_x(const TT_ARGS &p, const row &r, number (&to)[TT_E], int first, bool again) {
+    const stored_type *x = (const stored_type *)p.x + r.at * r.n;
+    stored_type raw[TT_E];
+#if TT_FORM == TT_ROW_LONG
+    TT_DYNAMIC_SHARED(shared); /* a thread reads there what it has written itself */
+    stored_type *kept = (stored_type *)shared;
+    if (p.cached && again) x = kept;
+#endif
+    fetch_row(x, r, raw, to, first);
+#if TT_FORM == TT_ROW_LONG
+    if (p.cached && !again) {
+#pragma unroll
+        for (int e = 0; e < TT_E; e++)
+            if (first + e * TT_LANES < r.n) kept[first + e * TT_LANES] = raw[e];
+    }
+#endif
 }
 
 struct plus {

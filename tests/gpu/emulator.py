@@ -225,9 +225,6 @@ class Emulator:
             return
         self._tell(stream, "", lambda: ctypes.memmove(target, address, nbytes))
 
-    def on_device(self, to: int, address: int, nbytes: int, stream) -> None:
-        self._tell(stream, "", lambda: ctypes.memmove(to, address, nbytes))
-
     def synchronize(self, device: int) -> None:
         self.held.clear()
 

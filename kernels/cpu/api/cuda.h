@@ -38,7 +38,7 @@ typedef struct tt_gemm {
 enum { TT_TAKEN = 0, TT_WAIT, TT_LEFT };
 
 /* What tt_cuda_copy moves. */
-enum { TT_COPY_TO_DEVICE = 1, TT_COPY_TO_HOST, TT_COPY_ON_DEVICE };
+enum { TT_COPY_TO_DEVICE = 1, TT_COPY_TO_HOST };
 
 
 /* Memory: Note [Memory of devices] in kernels/cuda/pool.h. Devices count from 0 here, TT_HOST_MEMORY is page-locked memory

@@ -214,9 +214,6 @@ class PyCuda:
     def to_host(self, memory, address: int, nbytes: int, stream) -> None:
         self.cuda.memcpy_dtoh_async(ffi.buffer(memory, nbytes), address, stream)
 
-    def on_device(self, to: int, address: int, nbytes: int, stream) -> None:
-        self.cuda.memcpy_dtod_async(to, address, nbytes, stream)
-
     # Streams.
 
     def new_stream(self, device: int):

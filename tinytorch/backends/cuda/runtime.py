@@ -256,10 +256,8 @@ def tt_cuda_copy(kind, index, stream, to, source, nbytes, wait):
             source = capture.keep(source, nbytes)
     if kind == lib.TT_COPY_TO_DEVICE:
         _driver.to_device(int(ffi.cast("intptr_t", to)), source, nbytes, stream)
-    elif kind == lib.TT_COPY_TO_HOST:
-        _driver.to_host(to, int(ffi.cast("intptr_t", source)), nbytes, stream)
     else:
-        _driver.on_device(int(ffi.cast("intptr_t", to)), int(ffi.cast("intptr_t", source)), nbytes, stream)
+        _driver.to_host(to, int(ffi.cast("intptr_t", source)), nbytes, stream)
     if wait == lib.TT_WAIT or _launch_blocking and capture is None:
         _driver.wait_for_stream(stream)
     return 0
