@@ -59,6 +59,7 @@ tt_divider tt_divider_of(int64_t size);
 
 /* elementwise.c. False and an error when a kernel could not be launched. */
 bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+bool tt_divides_integers(int op, int dtype); /* ../cpu/elementwise.c: must the divisor not be 0? */
 /* copy.c: out[...] = a with broadcasting and casting; either may be on the CPU. Operands are checked already. */
 bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
 /* gemm.c: out = alpha a b + beta bias, where bias (NULL: none) broadcasts to out; out is contiguous. */
