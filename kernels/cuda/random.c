@@ -8,7 +8,7 @@ const char *tt_random_name(int op) {
 }
 
 bool tt_cuda_random(const tt_draw *d, tt_array *out, int compute, const double *chance) {
-    tt_random_args p = {.seed = d->seed, .draw = d->draw, .numel = out->numel, .low = d->low, .range = d->range, .a = d->a,
+    tt_random_args p = {.from = {d->seed, d->draw, d->place}, .numel = out->numel, .low = d->low, .range = d->range, .a = d->a,
                         .b = d->b, .rate = tt_draw_rate(d), .out = out->data, .chance = chance,
                         .threshold = tt_draw_threshold(d), .unit = 1.0f / (float)(1 << d->digits),
                         .dropped = 32 - (uint32_t)d->digits};
@@ -33,7 +33,7 @@ bool tt_cuda_multinomial(const tt_draw *d, const tt_array *weights, tt_array *ou
     tt_array *scratch = tt_cuda_temporary(TT_F64, weights->numel), *verdict = tt_cuda_temporary(TT_I64, 1);
     bool done = scratch && verdict && tt_device_write(verdict->data, &bad, sizeof bad);
     if (done) {
-        tt_multinomial_args p = {.seed = d->seed, .draw = d->draw, .weights = (const double *)weights->data,
+        tt_multinomial_args p = {.from = {d->seed, d->draw, d->place}, .weights = (const double *)weights->data,
                                  .scratch = (double *)scratch->data, .out = (int64_t *)out->data,
                                  .bad = (int64_t *)verdict->data, .categories = weights->shape[weights->ndim - 1],
                                  .samples = out->shape[out->ndim - 1]};

@@ -60,7 +60,13 @@ class Device:
 
 class Capture:
     """Work of a stream that is being recorded as a graph, and the graph it became. It keeps the CPU's memory that the
-    graph reads each time it runs."""
+    graph reads each time it runs.
+
+    Note [Random numbers of graphs]
+    A recorded kernel is told its seed and its draw once and for all, so those of a graph count from 0: their draws are
+    the graph's first, second, and so on. What they add to that lies in memory of the device: each run first takes as
+    many draws from the generator as the graph has, and writes there the generator's seed and the first of them. So a
+    graph draws what the same work would draw without one. ``place`` in tt_generator and tt_stream is that memory."""
 
     def __init__(self, index: int, stream: int):
         """From now on what the stream is told is recorded."""
@@ -69,6 +75,7 @@ class Capture:
         self.index, self.stream = index, stream
         self.graph = None
         self._memory: list[int] = []
+        self._generators: dict = {}  # what is drawn from: the graph's counter, and its address on the device
         open_device(index)
         _driver.begin_capture(self._driver_stream())
         _captures[index, stream] = self
@@ -86,6 +93,16 @@ class Capture:
         ffi.memmove(copy, memory, nbytes)
         return copy
 
+    def counter(self, generator):
+        """What the kernels of this graph are given for the generator: a tt_generator of the graph's own."""
+        if generator not in self._generators:
+            place = _driver.allocate(self.index, 16)  # not from the graph's pool, where earlier parts of it write
+            if not place:
+                raise MemoryError("CUDA graphs: no memory for the place in a random stream")
+            counter = ffi.new("tt_generator *", (0, 0, ffi.cast("uint64_t *", place)))
+            self._generators[generator] = counter, place
+        return self._generators[generator][0]
+
     def end(self) -> None:
         """The recording becomes a graph. RuntimeError if something of it could not be recorded."""
         del _captures[self.index, self.stream]
@@ -93,21 +110,37 @@ class Capture:
 
     def run(self) -> None:
         """Runs the graph on the current stream."""
+        stream = current_stream(self.index)
+        if self._generators and is_capturing(self.index):
+            raise RuntimeError("CUDA graphs: a graph that draws random numbers cannot become part of another")
         _driver.open(self.index)
-        _driver.run_graph(self.graph, current_stream(self.index))
+        for generator, (counter, place) in self._generators.items():
+            first = lib.tt_take_draws(generator._g, counter.draw)
+            begin = ffi.new("uint64_t[]", (generator._g.seed, first))
+            _driver.to_device(place, begin, 16, stream)
+        _driver.run_graph(self.graph, stream)
 
     def drop(self) -> None:
         """Lets go of the graph and its memory."""
         if self.graph is not None:
             _driver.drop_graph(self.graph)
             self.graph = None
+        if self._generators:
+            _driver.open(self.index)
+        while self._generators:
+            _driver.free(self.index, self._generators.popitem()[1][1])
         while self._memory:
             _driver.free_host(self._memory.pop())
 
 
+def capture_of(index: int) -> Capture | None:
+    """The capture of this thread's current stream of the device, if there is one."""
+    return _captures.get((index, lib.tt_cuda_stream(index))) if _captures else None
+
+
 def is_capturing(index: int) -> bool:
     """Is this thread's current stream of the device being captured?"""
-    return bool(_captures) and (index, lib.tt_cuda_stream(index)) in _captures
+    return capture_of(index) is not None
 
 
 def driver():
