@@ -30,7 +30,7 @@
     X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
     X(optim_count, 3) X(random, 4) X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) \
     X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
-    X(counting, 0) X(fused, 0)
+    X(counting, 0) X(norms, 2) X(scale, 0) X(fused, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -84,6 +84,10 @@ bool tt_upload(void *to, const tt_array *from);
 bool tt_download(const tt_array *to, const void *from);
 bool tt_is_non_blocking(void);
 bool tt_is_capturing(void); /* what this thread launches becomes part of a graph */
+
+/* many.c: contiguous arrays of one dtype; `out` has room for as many norms. then: TT_RED_ALONE ... of reduce_args.h */
+bool tt_cuda_norms(int reducer, int then, int n, tt_array *const *in, tt_array *out);
+bool tt_cuda_scale(int n, tt_array *const *arrays, const tt_array *by);
 
 /* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where the
  * first such is, or NULL. then: TT_RED_ALONE ... of reduce_args.h; acc: the accumulators' dtype, `param` likewise. */
