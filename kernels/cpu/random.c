@@ -129,19 +129,13 @@ int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t ran
     return run(out, &j, g);
 }
 
-/* Fisher and Yates: place i takes one of those from i on. One exchange follows from all before, so the CPU makes them, and a
- * device gets the result. */
-tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
-    TT_ON_DEVICE(NULL, "randperm", 0, NULL);
-    if (n < 0) return tt_fail(TT_RUNTIME_ERROR, "randperm: n must be non-negative, got %lld", (long long)n);
-    tt_array *out = tt_empty(TT_I64, 1, &n);
-    if (!out) return NULL;
-    tt_draw d = next_draw(g);
-    int64_t *p = (int64_t *)out->data, words[TT_BLOCK];
+/* Fisher and Yates: place i takes one of those from i on. */
+static void exchange(const tt_draw *d, int64_t *p, int64_t n) {
+    int64_t words[TT_BLOCK];
     for (int64_t i = 0; i < n; i++) p[i] = i;
     for (int64_t at = 0; at < n; at += TT_BLOCK) {
         int64_t m = n - at < TT_BLOCK ? n - at : TT_BLOCK;
-        tt_random_table[tt_isa_index]->i64(&d, words, at / GROUP, (m + GROUP - 1) / GROUP);
+        tt_random_table[tt_isa_index]->i64(d, words, at / GROUP, (m + GROUP - 1) / GROUP);
         for (int64_t k = 0; k < m; k++) {
             int64_t i = at + k, j = i + (int64_t)((unsigned __int128)(uint64_t)words[k] * (uint64_t)(n - i) >> 64);
             int64_t other = p[j];
@@ -149,17 +143,20 @@ tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
             p[i] = other;
         }
     }
-    if (dtype != TT_I64) {
-        tt_array *made = tt_cast_now(out, dtype);
-        tt_free(out);
-        if (!(out = made)) return NULL;
-    }
-    if (tt_device_before) {
-        tt_array *there = tt_to_device(out, tt_device_before);
-        tt_free(out);
-        return there;
-    }
-    return out;
+}
+
+tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
+    if (n < 0) return tt_fail(TT_RUNTIME_ERROR, "randperm: n must be non-negative, got %lld", (long long)n);
+    tt_array *out = tt_empty(TT_I64, 1, &n), *made = NULL;
+    if (!out) return NULL;
+    tt_draw d = next_draw(g);
+    bool done = true;
+    if (tt_device) done = tt_cuda_permutation(&d, out);
+    else exchange(&d, (int64_t *)out->data, n);
+    if (dtype == TT_I64 && done) return out;
+    if (done) made = tt_cast_now(out, dtype);
+    tt_free(out);
+    return made;
 }
 
 typedef struct {

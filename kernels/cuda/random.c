@@ -28,6 +28,22 @@ bool tt_cuda_range(int range, tt_array *out, tt_range_args *p) {
                      (p->numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p);
 }
 
+bool tt_cuda_permutation(const tt_draw *d, tt_array *out) {
+    int64_t n = out->numel, blocks = (n + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS;
+    if (!n) return true;
+    tt_array *heads = tt_full_now(TT_I64, 1, &n, TT_KIND_INT, 0, -1), *next = tt_cuda_temporary(TT_I64, n);
+    bool done = heads && next;
+    if (done) {
+        tt_permutation_args p = {.from = {d->seed, d->draw, d->place}, .n = n, .out = (int64_t *)out->data,
+                                 .heads = (int64_t *)heads->data, .next = (int64_t *)next->data};
+        for (int step = 0; done && step < 2; step++)
+            done = TT_LAUNCH(tt_key(TT_FAMILY_permutation, step, 0, 0, 0, 0, 0, 0), blocks, 1, TT_CUDA_THREADS, 0, p);
+    }
+    if (heads) tt_free(heads);
+    if (next) tt_free(next);
+    return done;
+}
+
 bool tt_cuda_multinomial(const tt_draw *d, const tt_array *weights, tt_array *out, int64_t rows, int replacement) {
     int64_t bad = INT64_MAX;
     tt_array *scratch = tt_cuda_temporary(TT_F64, weights->numel), *verdict = tt_cuda_temporary(TT_I64, 1);

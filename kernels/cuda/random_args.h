@@ -1,4 +1,4 @@
-/* random: numbers of a draw; range: sequences; multinomial: samples of categories. */
+/* random: numbers of a draw; range: sequences; multinomial: samples of categories; permutation: randperm. */
 #pragma once
 #include "args.h"
 
@@ -40,3 +40,10 @@ typedef struct {
     int64_t *out, *bad;            /* bad: twice the first row that has no distribution, and 1 more if its sum is 0 */
     int64_t categories, samples;
 } tt_multinomial_args;
+
+typedef struct {
+    tt_stream from;
+    int64_t n;
+    int64_t *out;                  /* first the places that the exchanges choose */
+    int64_t *heads, *next;         /* of each place the list of the exchanges that choose it; -1 ends it */
+} tt_permutation_args;

@@ -106,6 +106,10 @@ def multinomial():
     _ = weights.multinomial(3), weights.multinomial(30, replacement=True)
 
 
+def permutation():
+    tt.randperm(1000, device="cuda")
+
+
 def norm():
     x, half = empty(30, 100).requires_grad_(), empty(30, 5000, dtype=tt.bfloat16)
     F.layer_norm(x, (100,), empty(100).requires_grad_(), empty(100)).backward(empty(30, 100))

@@ -15,7 +15,9 @@ from .driver import PyCuda
 from .libcuda import LATER
 
 _LEGACY = 1  # CU_STREAM_LEGACY: another handle of the default stream
-MAX_STREAMS = 33  # of a device: the default one and 32 that are handed out in turn. At most lib.TT_CUDA_STREAMS
+# Streams of a device besides the default one, handed out in turn: of priority 0, and of each other priority, of which
+# there are so many at most. All together no more than lib.TT_CUDA_STREAMS.
+MAX_STREAMS, MAX_OF_PRIORITY, MAX_PRIORITIES = 32, 6, 5
 
 _driver = None   # of this process
 _devices = {}    # by index: what is open
@@ -43,19 +45,25 @@ class Device:
         self.fused = {}      # by source: the number of a kernel of fused mode
         self.shared = {}     # by key: the most dynamic shared memory it was allowed
         self.streams = [None]  # by number; None: the default one
-        self.turn = 0        # which stream new_stream() gives next
+        self.numbers = {}    # by priority: of the streams that new_stream() gives; the first is the next
+        self.priorities = driver().priorities(index)
         self.arch = driver().arch(index)
         lib.tt_cuda_shared_limit(index, driver().properties(index)["shared_memory_per_block_optin"])
         check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
 
-    def new_stream(self) -> int:
-        """The number of a stream that others may have got before, if there are many."""
+    def new_stream(self, priority: int = 0) -> int:
+        """The number of a stream, of the nearest priority that there is, that others may have got before, if there are
+        many."""
+        least, greatest = self.priorities
+        priority = min(least, max(greatest, -MAX_PRIORITIES, priority))
         with _opening:
-            if len(self.streams) < MAX_STREAMS:
-                self.streams.append(driver().new_stream(self.index))
-                return len(self.streams) - 1
-            self.turn = self.turn % (MAX_STREAMS - 1) + 1
-            return self.turn
+            numbers = self.numbers.setdefault(priority, [])
+            if len(numbers) < (MAX_OF_PRIORITY if priority else MAX_STREAMS):
+                self.streams.append(driver().new_stream(self.index, priority))
+                numbers.append(len(self.streams) - 1)
+            else:
+                numbers.append(numbers.pop(0))
+            return numbers[-1]
 
 
 class Capture:
