@@ -9,6 +9,8 @@
 #define ROW 512      /* as in iterate.c: rows this long are not mixed in a block, so that most operands lie in place */
 #define SHORT 16     /* rows up to this are reduced side by side */
 #define WORK 65536   /* additions that are worth a thread */
+#define WIDE 2048    /* columns that are worked on side by side, at most */
+#define RUN 8        /* rows of them that are worked on one after the other, as memory has them; a divisor of TT_LANES */
 #define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
 #define MOST_ACCESSES (3 * TT_FUSE_KERNEL_NODES)
 
@@ -22,6 +24,7 @@ typedef struct {
     unsigned char *busy;
     char **parts;             /* FOLD, COLUMNS, totals: of each fold, the blocks' results */
     int64_t tile;             /* COLUMNS: how many of them are worked on side by side */
+    int64_t shares;           /* COLUMNS: into how many the lanes of a block are divided, for as many threads */
     bool direct;              /* every operand lies in place: no need for blocks */
     bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
     bool compiled;            /* asked once: the compiler may bring its functions at any time */
@@ -353,58 +356,75 @@ static void fold_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
-/* How many columns are worked on side by side: as many as a block holds, but for each thread some. */
-static int64_t tile_width(const tt_kernel *k, int64_t blocks) {
-    int64_t tiles = (k->inner + TT_BLOCK - 1) / TT_BLOCK;
-    while (k->rows * blocks * tiles < tt_get_num_threads() && k->inner / tiles > 256) tiles *= 2;
-    return tiles == 1 ? k->inner : ((k->inner + tiles - 1) / tiles + 63) / 64 * 64;
+/* Of a block's lanes, how many its units leave. */
+static int64_t lanes_left(const job *j) { return j->shares > 1 ? RUN : 1; }
+
+/* How many columns are worked on side by side: whole rows if possible, for they follow one another in memory. Should
+ * that be too little for the threads, they share a block's lanes, or its columns where rows are few or short. */
+static void share_columns(job *j, int64_t blocks) {
+    const tt_kernel *k = j->k;
+    int64_t tiles = (k->inner + WIDE - 1) / WIDE, threads = tt_get_num_threads(), all = k->rows * blocks;
+    j->shares = 1;
+    if (2 * k->inner > k->block && k->row >= 8 * TT_LANES)
+        while (all * tiles * j->shares < 2 * threads && threads > 1 && j->shares < RUN) j->shares *= 2;
+    while (all * tiles * j->shares < threads && k->inner / tiles > 256) tiles *= 2;
+    j->tile = tiles == 1 ? k->inner : ((k->inner + tiles - 1) / tiles + 63) / 64 * 64;
 }
 
-/* Adds a row of `wide` elements, the n-th of its block, to its lane in each fold's accumulators. */
-static void add_row(const worker *w, int64_t n, int64_t column, int64_t wide, int64_t in_slot, char *acc) {
+/* Adds a row of `wide` elements, the n-th of its block, to its lane in each fold's accumulators; the first of them is
+ * number `from` of its tile. */
+static void add_row(const worker *w, int64_t n, int64_t column, int64_t from, int64_t wide, int64_t in_slot, char *acc) {
     for (int i = 0; i < w->k->num_folds; i++) {
         const tt_fold *f = &w->k->folds[i];
         const tt_reducer *red = tt_get_reducer(f->reducer, f->dtype);
         int size = tt_itemsizes[f->dtype], asize = tt_itemsizes[f->acc];
-        const char *param = f->param >= 0 ? w->j->data[f->param] + column * asize : NULL;
-        (n < TT_LANES ? red->first : red->next)(acc + n % TT_LANES * wide * asize, w->p[f->slot] + in_slot * size, wide, param);
+        const char *param = f->param >= 0 ? w->j->data[f->param] + (column + from) * asize : NULL;
+        char *to = acc + (n % TT_LANES * w->j->tile + from) * asize;
+        (n < TT_LANES ? red->first : red->next)(to, w->p[f->slot] + in_slot * size, wide, param);
         acc += TT_LANES * w->j->tile * 8;
     }
 }
 
-/* One block of up to TT_BLOCK rows, one tile of columns: TT_LANES rows of accumulators, as in reduce_run.c. Wide tiles go
- * lane by lane, so that the accumulators stay in L1. */
+/* One block of up to TT_BLOCK rows, one tile of columns, one share of the lanes: TT_LANES rows of accumulators, as in
+ * reduce_run.c. Wide tiles go in runs of rows: they follow one another, and their accumulators stay in cache. A share
+ * is a part of every run: what l + TT_LANES/2 ... l + RUN are joined with is in the same share as l, and RUN lanes are
+ * left for `deliver`. */
 static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, char *tile) {
     const job *j = w->j;
     const tt_kernel *k = w->k;
-    int64_t left = u % tiles * j->tile, block = u / tiles % blocks, outer = u / tiles / blocks;
+    int64_t share = u % j->shares, left = u / j->shares % tiles * j->tile, which = u / j->shares / tiles;
+    int64_t block = which % blocks, outer = which / blocks;
     int64_t wide = k->inner - left < j->tile ? k->inner - left : j->tile, column = outer * k->inner + left;
     int64_t row0 = block * TT_BLOCK, n = k->row - row0 < TT_BLOCK ? k->row - row0 : TT_BLOCK;
     int64_t at = (outer * k->row + row0) * k->inner + left, together = tiles == 1 ? k->block / wide : 1;
+    int64_t run = RUN / j->shares, first = share * run;
     if (together > 1)
         for (int64_t r = 0; r < n; r += together) {
             int64_t rows = n - r < together ? n - r : together;
             work(w, 0, at + r * k->inner, rows * wide, 0);
-            for (int64_t q = 0; q < rows; q++) add_row(w, r + q, column, wide, q * wide, tile);
+            for (int64_t q = 0; q < rows; q++) add_row(w, r + q, column, 0, wide, q * wide, tile);
         }
     else
-        for (int64_t lane = 0; lane < TT_LANES; lane++)
-            for (int64_t r = lane; r < n; r += TT_LANES) {
-                work(w, 0, at + r * k->inner, wide, 0);
-                add_row(w, r, column, wide, 0, tile);
-            }
+        for (int64_t lane = first; lane < TT_LANES; lane += RUN)
+            for (int64_t r0 = lane; r0 < n; r0 += TT_LANES)
+                for (int64_t r = r0; r < n && r < r0 + run; r++)
+                    for (int64_t c = 0, m; c < wide; c += m) {
+                        m = wide - c < k->block ? wide - c : k->block;
+                        work(w, 0, at + r * k->inner + c, m, 0);
+                        add_row(w, r, column, c, m, 0, tile);
+                    }
     char *acc = tile;
     for (int i = 0; i < k->num_folds; i++) {
         const tt_fold *f = &k->folds[i];
-        int asize = tt_itemsizes[f->acc];
-        int64_t live = n < TT_LANES ? n : TT_LANES, pitch = wide * asize;
-        for (int64_t h = TT_LANES / 2; h > 0; h /= 2)
-            if (live > h) {
-                tt_get_reducer(f->reducer, f->dtype)->join(acc, acc + h * pitch, (live - h) * wide);
-                live = h;
-            }
-        memcpy(j->parts[i] + ((outer * blocks + block) * k->inner + left) * asize, acc, (size_t)pitch);
-        acc += TT_LANES * w->j->tile * 8;
+        const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
+        int64_t asize = tt_itemsizes[f->acc], pitch = j->tile * asize, lanes = lanes_left(j);
+        for (int64_t h = TT_LANES / 2; h >= lanes; h /= 2)
+            for (int64_t l = 0; l < h && l + h < n; l++)
+                if (l % RUN >= first && l % RUN < first + run) r->join(acc + l * pitch, acc + (l + h) * pitch, wide);
+        for (int64_t l = first; l < first + run && l < lanes && l < n; l++)
+            memcpy(j->parts[i] + (((outer * blocks + block) * lanes + l) * k->inner + left) * asize, acc + l * pitch,
+                   (size_t)(wide * asize));
+        acc += TT_LANES * j->tile * 8;
     }
 }
 
@@ -419,10 +439,11 @@ static void columns_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
-/* How many accumulators a fold leaves: its blocks' results. */
-static int64_t num_parts(const tt_kernel *k, const tt_fold *f) {
+/* How many accumulators a fold leaves: its blocks' results, or lanes of them. */
+static int64_t num_parts(const job *j, const tt_fold *f) {
+    const tt_kernel *k = j->k;
     if (is_total(k, f)) return (k->numel + TT_BLOCK - 1) / TT_BLOCK;
-    return k->walk == TT_WALK_ROWS ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * k->inner;
+    return k->walk == TT_WALK_ROWS ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * lanes_left(j) * k->inner;
 }
 
 /* From the blocks' results to the results. */
@@ -430,12 +451,18 @@ static void deliver(const job *j) {
     const tt_kernel *k = j->k;
     for (int i = 0; i < k->num_folds; i++) {
         const tt_fold *f = &k->folds[i];
+        const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
         bool total = is_total(k, f);
-        int64_t parts = num_parts(k, f), rows = total ? 1 : k->rows, n = total ? 1 : k->inner;
-        int64_t blocks = parts / (rows * n), bytes = n * tt_itemsizes[f->acc];
+        int64_t parts = num_parts(j, f), rows = total ? 1 : k->rows, n = total ? 1 : k->inner, lanes = total ? 1 : lanes_left(j);
+        int64_t blocks = parts / (rows * n * lanes), bytes = n * tt_itemsizes[f->acc];
         for (int64_t u = 0; u < rows && parts; u++) {
-            char *p = j->parts[i] + u * blocks * bytes;
-            tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), p, blocks, bytes, n);
+            char *p = j->parts[i] + u * blocks * lanes * bytes;
+            for (int64_t b = 0; b < blocks && lanes > 1; b++)
+                for (int64_t h = lanes / 2, live = k->row - b * TT_BLOCK; h > 0; h /= 2) {
+                    if (live > 2 * h) live = 2 * h;
+                    if (live > h) r->join(p + b * lanes * bytes, p + (b * lanes + h) * bytes, (live - h) * n);
+                }
+            tt_join_blocks(r, p, blocks, lanes * bytes, n);
             memcpy(j->data[f->access] + u * bytes, p, (size_t)bytes);
         }
     }
@@ -513,7 +540,7 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     for (int s = 0; s < k->num_slots; s++) j.direct &= k->slots[s].kind != TT_SLOT_RANDOM;
     if (k->walk == TT_WALK_CALL) return call(&j);
     int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
-    if (k->walk == TT_WALK_COLUMNS) j.tile = tile_width(k, blocks);
+    if (k->walk == TT_WALK_COLUMNS) share_columns(&j, blocks);
     int64_t units = k->numel, grain = WORK / k->weight;
     tt_range_fn range = flat_range;
     if (k->walk == TT_WALK_FLAT) {
@@ -524,8 +551,8 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
         range = rows_range;
     } else {
         bool fold = k->walk == TT_WALK_FOLD;
-        units = k->rows * blocks * (fold ? 1 : (k->inner + j.tile - 1) / j.tile);
-        grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * (fold ? 1 : j.tile);
+        units = k->rows * blocks * (fold ? 1 : (k->inner + j.tile - 1) / j.tile * j.shares);
+        grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * (fold ? 1 : (j.tile + j.shares - 1) / j.shares);
         range = fold ? fold_range : columns_range;
     }
     if (grain < 1) grain = 1;
@@ -536,7 +563,7 @@ static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *n
     int64_t need = j.num_arenas * j.arena_size, at[TT_FUSE_KERNEL_NODES];
     for (int i = 0; i < k->num_folds; i++) {
         at[i] = need;
-        need += (num_parts(k, &k->folds[i]) * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
+        need += (num_parts(&j, &k->folds[i]) * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
     }
     if (!(j.arenas = tt_scratch(need))) return false;
     for (int i = 0; i < k->num_folds; i++) parts[i] = j.arenas + at[i];
