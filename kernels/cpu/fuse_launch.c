@@ -1,8 +1,8 @@
 /* Runs a program of fused mode: kernel after kernel, those that have nothing to do with each other side by side. */
 #include "../cuda/cuda.h"
 #include "fuse_run.h"
+#include "trace.h"
 #include <string.h>
-#include <time.h>
 
 #define WORK 65536 /* additions that are worth a thread */
 
@@ -119,12 +119,6 @@ static void count_run(tt_kernel *k) {
     tt_fuse_count(k->was_compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
 }
 
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 bool tt_program_run(tt_program *p, tt_trace *t) {
     char *base[TT_FUSE_STORAGES];
     for (int s = 0; s < p->num_storages; s++) {
@@ -149,9 +143,12 @@ bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
     bool ok = true, timed = tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS;
     for (int k = 0, n; ok && k < p->num_kernels; k += n) {
         for (n = 1; !timed && !p->device && k + n < p->num_kernels && p->kernels[k + n].beside;) n++;
-        int64_t start = timed ? now() : 0;
+        int64_t start = timed ? tt_now() : 0;
         ok = p->device ? tt_cuda_run_kernel(&p->kernels[k], base, numbers) : run_kernels(&p->kernels[k], n, base, numbers);
-        if (timed) p->kernels[k].nanoseconds = now() - start;
+        if (timed) {
+            p->kernels[k].started = start;
+            p->kernels[k].nanoseconds = tt_now() - start;
+        }
         for (int i = 0; ok && i < n; i++) count_run(&p->kernels[k + i]);
     }
     if (block) tt_free(block);
