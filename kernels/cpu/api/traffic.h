@@ -1,0 +1,20 @@
+/* Every block of memory that is taken and given back, for who wants to know: Note [Traffic] in ../traffic.h. */
+#pragma once
+#include "core.h"
+
+enum { TT_TRAFFIC_TENSOR, TT_TRAFFIC_SCRATCH /* a function's own, for the time of the call */ };
+
+typedef struct tt_traffic {
+    int64_t time;    /* ns, CLOCK_MONOTONIC */
+    int64_t address; /* of the block; it names the block until it is given back */
+    int64_t size;    /* bytes of the block, negative when it is given back */
+    int64_t total;   /* of the device, in use afterwards */
+    int64_t thread;  /* pthread_self() */
+    int32_t device;  /* as in tt_storage; -1: page-locked memory of the CPU's */
+    int32_t kind;
+} tt_traffic;
+
+int tt_traffic_start(void); /* -1: it is on already */
+void tt_traffic_stop(void);
+int64_t tt_traffic_take(tt_traffic *out, int64_t n); /* the oldest, at most n, which are forgotten; how many */
+int64_t tt_traffic_dropped(void);                    /* since start: those there was no room for */

@@ -1,0 +1,107 @@
+/* Records of memory's traffic, kept in chunks until somebody takes them. Note [Traffic] in traffic.h. */
+#include "traffic.h"
+#include "fork.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CHUNK 4096
+#define MOST (1 << 23) /* records kept */
+
+typedef struct chunk {
+    struct chunk *next;
+    int begin, end; /* what of it is still to be taken */
+    tt_traffic records[CHUNK];
+} chunk;
+
+int64_t tt_most_bytes = TT_MOST_BYTES;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static chunk *first, *last;
+static int64_t kept, dropped;
+
+void tt_fork_traffic(int phase) { tt_fork_lock(&lock, phase); }
+
+static bool is_on(void) { return __atomic_load_n(&tt_most_bytes, __ATOMIC_RELAXED) < 0; }
+
+/* With the lock held: where the next record goes; NULL: there is no room. */
+static tt_traffic *place(void) {
+    if (kept >= MOST) return NULL;
+    if (!last || last->end == CHUNK) {
+        chunk *c = malloc(sizeof *c);
+        if (!c) return NULL;
+        c->next = NULL;
+        c->begin = c->end = 0;
+        if (last) last->next = c;
+        else first = c;
+        last = c;
+    }
+    kept++;
+    return &last->records[last->end++];
+}
+
+void tt_traffic_add(const void *address, int64_t size, int64_t total, int device, int kind) {
+    struct timespec now;
+    if (!is_on()) return;
+    pthread_mutex_lock(&lock);
+    clock_gettime(CLOCK_MONOTONIC, &now); /* with the lock held, so that records are in order */
+    tt_traffic *r = place();
+    if (r)
+        *r = (tt_traffic){(int64_t)now.tv_sec * 1000000000 + now.tv_nsec, (int64_t)(intptr_t)address, size, total,
+                          (int64_t)pthread_self(), device, kind};
+    else dropped++;
+    pthread_mutex_unlock(&lock);
+}
+
+int64_t tt_traffic_take(tt_traffic *out, int64_t n) {
+    int64_t taken = 0;
+    pthread_mutex_lock(&lock);
+    while (first && taken < n) {
+        int64_t count = first->end - first->begin;
+        if (count > n - taken) count = n - taken;
+        memcpy(out + taken, first->records + first->begin, sizeof *out * (size_t)count);
+        first->begin += (int)count;
+        taken += count;
+        if (first->begin < first->end) break;
+        chunk *empty = first;
+        first = first->next;
+        if (!first) last = NULL;
+        free(empty);
+    }
+    kept -= taken;
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
+int64_t tt_traffic_dropped(void) {
+    pthread_mutex_lock(&lock);
+    int64_t n = dropped;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+int tt_traffic_start(void) {
+    pthread_mutex_lock(&lock);
+    bool was_on = is_on();
+    if (!was_on) {
+        while (first) { /* what came between the last take and the last stop */
+            chunk *old = first;
+            first = first->next;
+            free(old);
+        }
+        last = NULL;
+        kept = dropped = 0;
+        tt_cuda_traffic(true);
+        __atomic_store_n(&tt_most_bytes, -1, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!was_on) return 0;
+    tt_fail(TT_RUNTIME_ERROR, "the traffic of memory is being recorded already");
+    return -1;
+}
+
+void tt_traffic_stop(void) {
+    __atomic_store_n(&tt_most_bytes, TT_MOST_BYTES, __ATOMIC_RELAXED);
+    tt_cuda_traffic(false);
+}
