@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CHUNK 4096
 #define MOST (1 << 23) /* records kept */
@@ -20,8 +22,12 @@ int64_t tt_most_bytes = TT_MOST_BYTES;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static chunk *first, *last;
 static int64_t kept, dropped;
+static __thread int64_t me; /* 0: not asked yet */
 
-void tt_fork_traffic(int phase) { tt_fork_lock(&lock, phase); }
+void tt_fork_traffic(int phase) {
+    if (phase == TT_FORK_CHILD) me = 0;
+    tt_fork_lock(&lock, phase);
+}
 
 static bool is_on(void) { return __atomic_load_n(&tt_most_bytes, __ATOMIC_RELAXED) < 0; }
 
@@ -44,12 +50,13 @@ static tt_traffic *place(void) {
 void tt_traffic_add(const void *address, int64_t size, int64_t total, int device, int kind) {
     struct timespec now;
     if (!is_on()) return;
+    if (!me) me = syscall(SYS_gettid);
     pthread_mutex_lock(&lock);
     clock_gettime(CLOCK_MONOTONIC, &now); /* with the lock held, so that records are in order */
     tt_traffic *r = place();
     if (r)
         *r = (tt_traffic){(int64_t)now.tv_sec * 1000000000 + now.tv_nsec, (int64_t)(intptr_t)address, size, total,
-                          (int64_t)pthread_self(), device, kind};
+                          me, device, kind};
     else dropped++;
     pthread_mutex_unlock(&lock);
 }

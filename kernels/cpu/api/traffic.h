@@ -9,7 +9,7 @@ typedef struct tt_traffic {
     int64_t address; /* of the block; it names the block until it is given back */
     int64_t size;    /* bytes of the block, negative when it is given back */
     int64_t total;   /* of the device, in use afterwards */
-    int64_t thread;  /* pthread_self() */
+    int64_t thread;  /* as the system numbers it: threading.get_native_id() */
     int32_t device;  /* as in tt_storage; -1: page-locked memory of the CPU's */
     int32_t kind;
 } tt_traffic;
