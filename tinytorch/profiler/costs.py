@@ -50,13 +50,11 @@ Rule = Callable[[Operands, Operands], "Cost | None"]
 
 # Operations for an element of the scalar functions of kernels/scalar that take more than one.
 WORK = {
-    "exp": 18, "exp2": 16, "expm1": 22, "log": 22, "log2": 24, "log10": 24, "log1p": 26, "sin": 24, "cos": 24,
-    "tan": 34, "asin": 24, "acos": 24, "atan": 24, "atan2": 28, "sinh": 26, "cosh": 22, "tanh": 26, "asinh": 34, "acosh": 34,
+    "exp": 18, "exp2": 16, "expm1": 22, "log": 22, "log2": 24, "log10": 24, "log1p": 26, "sin": 24, "cos": 24, "tan": 34, "asin": 24, "acos": 24, "atan": 24, "atan2": 28, "sinh": 26, "cosh": 22, "tanh": 26, "asinh": 34, "acosh": 34,
     "atanh": 30, "erf": 30, "erfc": 36, "erfinv": 40, "lgamma": 70, "digamma": 50, "zeta": 150, "sigmoid": 21,
     "logsigmoid": 46, "softplus": 46, "silu": 22, "gelu": 34, "gelu_tanh": 34, "pow": 48, "logaddexp": 48, "xlogy": 24,
     "hypot": 6, "fmod": 4, "remainder": 5, "rsqrt": 2, "relu_backward": 2, "sigmoid_backward": 3, "tanh_backward": 3,
-    "silu_backward": 26, "gelu_backward": 54, "gelu_tanh_backward": 44, "clamp": 2, "lerp": 3, "addcmul": 3,
-    "addcdiv": 3, "positive": 0, "where": 0, "copysign": 0, "signbit": 0,
+    "silu_backward": 26, "gelu_backward": 54, "gelu_tanh_backward": 44, "clamp": 2, "lerp": 3, "addcmul": 3, "addcdiv": 3, "positive": 0, "where": 0, "copysign": 0, "signbit": 0,
 }
 _REDUCTION = {"sum": 1, "prod": 1, "max": 1, "min": 1, "count": 1, "nansum": 2, "abssum": 2, "sqsum": 2, "maxabs": 2,
               "minabs": 2, "nonzero": 1, "devsq": 3, "expsum": 20}
@@ -64,8 +62,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_BOOLEAN = _words("eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit greater "
-                    " greater_equal less less_equal not_equal isneginf isposinf isin")
+_BOOLEAN = _words("eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit "
+                  "greater greater_equal less less_equal not_equal isneginf isposinf isin")
 
 # Rules. Each takes the operands that are tensors, and the results as far as they are known.
 
@@ -259,7 +257,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_moved, "cat concat concatenate stack hstack vstack dstack row_stack column_stack clone contiguous flip fliplr "
              "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
              "int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
-             "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter"
+             "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
              "masked_scatter block_diag one_hot glu"),
     (_into(), "copy_ fill_ zero_ tril_ triu_ masked_scatter_ fill"),
     (_picked, "gather take take_along_dim index_select"), (_indexed, "__getitem__"), (_looked_up, "embedding"),
@@ -397,10 +395,10 @@ def attach(trace: Trace) -> None:
 
     An operator's are those of its rule, or of the operators inside it. A derivative's are those of the operators inside
     it, or else told from the forward operator, which ``sequence`` names. A device's kernel has those of the operator or
-    program that launched it, if that launched nothing else."""
+    program that launched it, if that launched nothing else. What fused mode only recorded has none: its program has."""
     forward: dict[int, Event] = {}
     for event in trace.of_kind("op"):
-        if event.bytes is None and event.shapes:
+        if event.bytes is None and (event.shapes or event.outputs) and not (event.extra or {}).get("recorded"):
             _set(event, cost(event.name, operands(event.shapes, event.dtypes), results(event)))
         if event.sequence is not None and event.shapes:
             forward.setdefault(event.sequence, event)  # events come before those inside them
