@@ -50,11 +50,13 @@ Rule = Callable[[Operands, Operands], "Cost | None"]
 
 # Operations for an element of the scalar functions of kernels/scalar that take more than one.
 WORK = {
-    "exp": 18, "exp2": 16, "expm1": 22, "log": 22, "log2": 24, "log10": 24, "log1p": 26, "sin": 24, "cos": 24, "tan": 34, "asin": 24, "acos": 24, "atan": 24, "atan2": 28, "sinh": 26, "cosh": 22, "tanh": 26, "asinh": 34, "acosh": 34,
-    "atanh": 30, "erf": 30, "erfc": 36, "erfinv": 40, "lgamma": 70, "digamma": 50, "zeta": 150, "sigmoid": 21,
-    "logsigmoid": 46, "softplus": 46, "silu": 22, "gelu": 34, "gelu_tanh": 34, "pow": 48, "logaddexp": 48, "xlogy": 24,
-    "hypot": 6, "fmod": 4, "remainder": 5, "rsqrt": 2, "relu_backward": 2, "sigmoid_backward": 3, "tanh_backward": 3,
-    "silu_backward": 26, "gelu_backward": 54, "gelu_tanh_backward": 44, "clamp": 2, "lerp": 3, "addcmul": 3, "addcdiv": 3, "positive": 0, "where": 0, "copysign": 0, "signbit": 0,
+    "exp": 18, "exp2": 16, "expm1": 22, "log": 22, "log2": 24, "log10": 24, "log1p": 26, "sin": 24, "cos": 24,
+    "tan": 34, "asin": 24, "acos": 24, "atan": 24, "atan2": 28, "sinh": 26, "cosh": 22, "tanh": 26, "asinh": 34,
+    "acosh": 34, "atanh": 30, "erf": 30, "erfc": 36, "erfinv": 40, "lgamma": 70, "digamma": 50, "zeta": 150,
+    "sigmoid": 21, "logsigmoid": 46, "softplus": 46, "silu": 22, "gelu": 34, "gelu_tanh": 34, "pow": 48,
+    "logaddexp": 48, "xlogy": 24, "hypot": 6, "fmod": 4, "remainder": 5, "rsqrt": 2, "relu_backward": 2,
+    "sigmoid_backward": 3, "tanh_backward": 3, "silu_backward": 26, "gelu_backward": 54, "gelu_tanh_backward": 44,
+    "clamp": 2, "lerp": 3, "addcmul": 3, "addcdiv": 3, "positive": 0, "where": 0, "copysign": 0, "signbit": 0,
 }
 _REDUCTION = {"sum": 1, "prod": 1, "max": 1, "min": 1, "count": 1, "nansum": 2, "abssum": 2, "sqsum": 2, "maxabs": 2,
               "minabs": 2, "nonzero": 1, "devsq": 3, "expsum": 20}
