@@ -205,7 +205,7 @@ tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_
         tt_array_recycle(a);
         return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a storage's header");
     }
-    *s = (tt_storage){.data = data, .nbytes = nbytes, .refs = 1, .writer = -1, .size_class = TT_FOREIGN, .shared = 1,
+    *s = (tt_storage){.data = data, .nbytes = nbytes, .refs = 1, .writer = -1, .size_class = -1, .shared = 1,
                       .device = (int16_t)device, .owner = owner, .release = release};
     a->storage = s;
     a->data = data;

@@ -6,7 +6,6 @@
  * touching fresh pages costs several times the arithmetic (16M floats: 18 ms against 4). */
 #include "../cuda/cuda.h"
 #include "fork.h"
-#include "traffic.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -121,7 +120,8 @@ static void register_thread(void) {
 
 void tt_fork_storages(int phase) { tt_fork_lock(&lock, phase); }
 
-static inline tt_storage *take(int64_t nbytes) {
+static tt_storage *host_storage(int64_t nbytes) {
+    if (nbytes > (int64_t)1 << 46) goto none;
     int c = class_of(nbytes);
     int64_t bytes = class_bytes(c);
     tt_storage *s = NULL;
@@ -141,7 +141,7 @@ static inline tt_storage *take(int64_t nbytes) {
             tt_empty_cache();
             s = fresh_block(bytes);
         }
-        if (!s) return NULL;
+        if (!s) goto none;
     }
     count(&stats.allocated, &stats.peak, bytes);
     __atomic_fetch_add(&stats.allocs, 1, __ATOMIC_RELAXED);
@@ -157,32 +157,14 @@ static inline tt_storage *take(int64_t nbytes) {
     s->shared = 0;
     s->pending = NULL;
     return s;
-}
-
-static tt_storage *no_memory(int64_t nbytes) {
+none:
     __atomic_fetch_add(&stats.ooms, 1, __ATOMIC_RELAXED);
     return tt_fail(TT_OUT_OF_MEMORY, "out of memory: tried to allocate %lld bytes (%lld allocated, %lld reserved)",
                    (long long)nbytes, (long long)stats.allocated, (long long)stats.reserved);
 }
 
-/* More than there can be, or Note [Traffic]. */
-static __attribute__((noinline, cold)) tt_storage *unusual_storage(int64_t nbytes, int kind) {
-    tt_storage *s = nbytes > TT_MOST_BYTES ? NULL : take(nbytes);
-    if (!s) return no_memory(nbytes);
-    tt_traffic_add(s->data, class_bytes(s->size_class), __atomic_load_n(&stats.allocated, __ATOMIC_RELAXED), 0, kind);
-    s->size_class = TT_TRACED(s->size_class);
-    return s;
-}
-
-static inline tt_storage *host_storage(int64_t nbytes, int kind) {
-    if (__builtin_expect(tt_unusual(nbytes), false)) return unusual_storage(nbytes, kind);
-    tt_storage *s = take(nbytes);
-    return s ? s : no_memory(nbytes);
-}
-
 tt_storage *tt_storage_new(int64_t nbytes) {
-    return tt_device ? tt_cuda_storage(nbytes) : tt_pinning ? tt_pinned_storage(nbytes)
-                                                            : host_storage(nbytes, TT_TRAFFIC_TENSOR);
+    return tt_device ? tt_cuda_storage(nbytes) : tt_pinning ? tt_pinned_storage(nbytes) : host_storage(nbytes);
 }
 
 void tt_storage_unref(tt_storage *s) {
@@ -193,8 +175,12 @@ void tt_storage_unref(tt_storage *s) {
     tt_storage_end(s);
 }
 
-/* A block that nobody uses goes to the caches. */
-static inline void put(tt_storage *s) {
+void tt_storage_end(tt_storage *s) {
+    if (s->size_class < 0) {
+        if (s->release) s->release(s->owner);
+        free(s);
+        return;
+    }
     int c = s->size_class;
     ASAN_POISON_MEMORY_REGION(s->data, (size_t)class_bytes(c));
     __atomic_fetch_sub(&stats.allocated, class_bytes(c), __ATOMIC_RELAXED);
@@ -210,26 +196,6 @@ static inline void put(tt_storage *s) {
     s->owner = shared[c];
     shared[c] = s;
     pthread_mutex_unlock(&lock);
-}
-
-static __attribute__((noinline, cold)) void end_traced(tt_storage *s) {
-    s->size_class = (int16_t)TT_TRACED(s->size_class);
-    int64_t bytes = class_bytes(s->size_class);
-    tt_traffic_add(s->data, -bytes, __atomic_load_n(&stats.allocated, __ATOMIC_RELAXED) - bytes, 0, TT_TRAFFIC_TENSOR);
-    put(s);
-}
-
-void tt_storage_end(tt_storage *s) {
-    if (s->size_class < 0) {
-        if (s->size_class != TT_FOREIGN) {
-            end_traced(s);
-            return;
-        }
-        if (s->release) s->release(s->owner);
-        free(s);
-        return;
-    }
-    put(s);
 }
 
 tt_array *tt_array_new(void) {
@@ -263,7 +229,7 @@ void tt_free(tt_array *a) {
 }
 
 void *tt_scratch(int64_t nbytes) {
-    tt_storage *s = host_storage(nbytes, TT_TRAFFIC_SCRATCH);
+    tt_storage *s = host_storage(nbytes);
     return s ? s->data : NULL;
 }
 

@@ -98,7 +98,6 @@ const char *tt_shape_text(char *buf, int ndim, const int64_t *shape);
 #define TT_SHAPE_TEXT 400
 
 /* storage.c */
-#define TT_FOREIGN (-1) /* the size class of memory that is not storage.c's */
 extern __thread uint16_t tt_thread_flags; /* of the arrays that this thread makes */
 tt_storage *tt_storage_new(int64_t nbytes);
 void tt_storage_unref(tt_storage *s);

@@ -1,7 +1,7 @@
 /* Memory of devices for tensors: allocation, giving back, what to do when there is none. Note [Memory of devices] in
  * pool.h. */
 #include "pool.h"
-#include "../cpu/traffic.h"
+#include "traffic.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,13 +260,13 @@ static tt_block *take(int device, int64_t asked) {
     }
 }
 
-/* Note [Traffic] in kernels/cpu/traffic.h. */
+/* Note [Traffic] in traffic.h. */
 
 static void tell(int device, const void *address, int64_t size) {
     pthread_mutex_lock(&tt_pool_lock);
     int64_t total = tt_pool_of(device)->stats.counts[TT_ALLOCATED_BYTES][0].current;
     pthread_mutex_unlock(&tt_pool_lock);
-    tt_traffic_add(address, size, total, device == TT_HOST ? -1 : device + 1, TT_TRAFFIC_TENSOR);
+    tt_traffic_add(address, size, total, device);
 }
 
 static void release_traced(void *owner) {
@@ -278,11 +278,17 @@ static void release_traced(void *owner) {
     tell(device, address, -bytes);
 }
 
+#define MOST_BYTES ((int64_t)1 << 46)
+static int64_t most_bytes = MOST_BYTES;
 static void (*let_go)(void *) = release;
-void tt_cuda_traffic(bool on) { __atomic_store_n(&let_go, on ? release_traced : release, __ATOMIC_RELAXED); }
+
+void tt_traffic_watch(bool on) {
+    __atomic_store_n(&let_go, on ? release_traced : release, __ATOMIC_RELAXED);
+    __atomic_store_n(&most_bytes, on ? -1 : MOST_BYTES, __ATOMIC_RELAXED);
+}
 
 static __attribute__((noinline, cold)) tt_block *take_unusual(int device, int64_t asked) {
-    if (asked > TT_MOST_BYTES) return out_of_memory(device, asked);
+    if (asked > MOST_BYTES) return out_of_memory(device, asked);
     tt_block *b = take(device, asked);
     if (b) tell(device, b->data, b->bytes);
     return b;
@@ -290,7 +296,8 @@ static __attribute__((noinline, cold)) tt_block *take_unusual(int device, int64_
 
 /* NULL and an error when there is no memory, even after the cache is emptied. */
 static inline tt_block *allocate(int device, int64_t asked) {
-    return __builtin_expect(tt_unusual(asked), false) ? take_unusual(device, asked) : take(device, asked);
+    bool unusual = asked > __atomic_load_n(&most_bytes, __ATOMIC_RELAXED);
+    return __builtin_expect(unusual, false) ? take_unusual(device, asked) : take(device, asked);
 }
 
 static tt_storage *storage_on(int device, int64_t nbytes) {

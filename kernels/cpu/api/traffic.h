@@ -1,8 +1,7 @@
-/* Every block of memory that is taken and given back, for who wants to know: Note [Traffic] in ../traffic.h. */
+/* Every block of device memory that is taken and given back, for who wants to know: Note [Traffic] in
+ * kernels/cuda/traffic.h. */
 #pragma once
 #include "core.h"
-
-enum { TT_TRAFFIC_TENSOR, TT_TRAFFIC_SCRATCH /* a function's own, for the time of the call */ };
 
 typedef struct tt_traffic {
     int64_t time;    /* ns, CLOCK_MONOTONIC */
@@ -10,8 +9,7 @@ typedef struct tt_traffic {
     int64_t size;    /* bytes of the block, negative when it is given back */
     int64_t total;   /* of the device, in use afterwards */
     int64_t thread;  /* as the system numbers it: threading.get_native_id() */
-    int32_t device;  /* as in tt_storage; -1: page-locked memory of the CPU's */
-    int32_t kind;
+    int64_t device;  /* counts from 0; -1: page-locked memory of the CPU's */
 } tt_traffic;
 
 int tt_traffic_start(void); /* -1: it is on already */

@@ -1,6 +1,6 @@
-/* Records of memory's traffic, kept in chunks until somebody takes them. Note [Traffic] in traffic.h. */
+/* Records of the traffic of devices' memory, kept in chunks until somebody takes them. Note [Traffic] in traffic.h. */
 #include "traffic.h"
-#include "fork.h"
+#include "../cpu/fork.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,19 +17,16 @@ typedef struct chunk {
     tt_traffic records[CHUNK];
 } chunk;
 
-int64_t tt_most_bytes = TT_MOST_BYTES;
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static chunk *first, *last;
 static int64_t kept, dropped;
+static bool on;
 static __thread int64_t me; /* 0: not asked yet */
 
 void tt_fork_traffic(int phase) {
     if (phase == TT_FORK_CHILD) me = 0;
     tt_fork_lock(&lock, phase);
 }
-
-static bool is_on(void) { return __atomic_load_n(&tt_most_bytes, __ATOMIC_RELAXED) < 0; }
 
 /* With the lock held: where the next record goes; NULL: there is no room. */
 static tt_traffic *place(void) {
@@ -47,16 +44,19 @@ static tt_traffic *place(void) {
     return &last->records[last->end++];
 }
 
-void tt_traffic_add(const void *address, int64_t size, int64_t total, int device, int kind) {
+void tt_traffic_add(const void *address, int64_t size, int64_t total, int device) {
     struct timespec now;
-    if (!is_on()) return;
     if (!me) me = syscall(SYS_gettid);
     pthread_mutex_lock(&lock);
+    if (!on) {
+        pthread_mutex_unlock(&lock);
+        return;
+    }
     clock_gettime(CLOCK_MONOTONIC, &now); /* with the lock held, so that records are in order */
     tt_traffic *r = place();
     if (r)
         *r = (tt_traffic){(int64_t)now.tv_sec * 1000000000 + now.tv_nsec, (int64_t)(intptr_t)address, size, total,
-                          me, device, kind};
+                          me, device};
     else dropped++;
     pthread_mutex_unlock(&lock);
 }
@@ -90,7 +90,7 @@ int64_t tt_traffic_dropped(void) {
 
 int tt_traffic_start(void) {
     pthread_mutex_lock(&lock);
-    bool was_on = is_on();
+    bool was_on = on;
     if (!was_on) {
         while (first) { /* what came between the last take and the last stop */
             chunk *old = first;
@@ -99,16 +99,20 @@ int tt_traffic_start(void) {
         }
         last = NULL;
         kept = dropped = 0;
-        tt_cuda_traffic(true);
-        __atomic_store_n(&tt_most_bytes, -1, __ATOMIC_RELAXED);
+        on = true;
     }
     pthread_mutex_unlock(&lock);
-    if (!was_on) return 0;
+    if (!was_on) {
+        tt_traffic_watch(true);
+        return 0;
+    }
     tt_fail(TT_RUNTIME_ERROR, "the traffic of memory is being recorded already");
     return -1;
 }
 
 void tt_traffic_stop(void) {
-    __atomic_store_n(&tt_most_bytes, TT_MOST_BYTES, __ATOMIC_RELAXED);
-    tt_cuda_traffic(false);
+    tt_traffic_watch(false);
+    pthread_mutex_lock(&lock);
+    on = false;
+    pthread_mutex_unlock(&lock);
 }
