@@ -141,7 +141,7 @@ class Cupti:
                 core_lib.tt_activity_free(buffer)
         events = records.events(self._launches, clock)
         figures = {"timeline": f"{self.name} {self.version()}", "dropped": dropped[0] + records.incomplete,
-                   "overhead": {name: ns for name, ns in sorted(records.overhead.items())}}
+                   "overhead": dict(sorted(records.overhead.items()))}
         return events, figures
 
     def version(self) -> int:
