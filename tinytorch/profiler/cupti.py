@@ -257,7 +257,9 @@ class Records:
         for number, (kind, function, start, end, thread) in self.calls.items():
             name = self._call_name(kind, function)
             if number in used or "Synchronize" in name:
-                events.append(Event(name, "runtime", clock(start), clock(end), threads.get(thread, thread),
+                launch = by_number.get(self.ours.get(number))  # a thread's number may be used again by another
+                thread = launch.thread if launch else threads.get(thread, thread)
+                events.append(Event(name, "runtime", clock(start), clock(end), thread,
                                     correlation=self._correlation(number) if number in used else None))
         return events
 
