@@ -1,4 +1,4 @@
-"""What a profile consists of: events, and traffic of memory. Everything that shows a profile reads these and nothing else.
+"""What a profile consists of: events, and traffic of memory. Whatever shows a profile reads these and nothing else.
 
 Times are nanoseconds of one monotonic clock for all (``time.perf_counter_ns``)."""
 
@@ -14,10 +14,10 @@ class Event:
 
     ``name``         the operator's, the Node's class's, the kernel's, ...
     ``kind``         one of KINDS: "op" a forward operator; "backward" a Node's derivative; "module" a call of an
-                     nn.Module; "kernel" a job of the pool of threads or a kernel of a device;
-                     "program" a run of a fused program; "compile" and "cache" of the
-                     compiled tier; "user" a record_function; "step" a step of the profiler's; "runtime" a call of a
-                     device's runtime; "copy" between devices; "gap" time in which nothing was seen
+                     nn.Module; "kernel" a fused kernel, a worker's share of an op, or a kernel of a device; "program"
+                     a run of a fused program; "compile" and "cache" of the compiled tier; "user" a record_function;
+                     "step" a step of the profiler's; "runtime" a call of a device's runtime; "copy" between devices;
+                     "gap" time in which nothing was seen
     ``start, end``   nanoseconds
     ``thread``       a number; Trace.threads has the names
     ``device``       "cpu", "cuda:0"; ``stream`` is a device's, None on the CPU
@@ -27,13 +27,14 @@ class Event:
     ``stack``        "file:line function", innermost first; () where not recorded
     ``bytes, flops`` None where unknown
     ``correlation``  links a device's kernel or copy to the op or program that launched it
-    ``extra``        what only this kind has: a program's operators, tier, reason it ended, ...; None where nothing
-    ``parent``       the event of the same thread around this one, ``children`` those directly inside, in order of start:
-                     set by nest()
+    ``extra``        what only this kind has: a program's operators, tier, reason it ended, ...; ``recorded``: True of
+                     an operator that fused mode has recorded and not computed; None where nothing
+    ``parent``       the event of the same thread around this one, ``children`` those directly inside, in order of
+                     start: set by nest()
     """
 
-    __slots__ = ("name", "kind", "start", "end", "thread", "device", "stream", "sequence", "shapes", "dtypes", "outputs",
-                 "stack", "bytes", "flops", "correlation", "extra", "parent", "children")
+    __slots__ = ("name", "kind", "start", "end", "thread", "device", "stream", "sequence", "shapes", "dtypes",
+                 "outputs", "stack", "bytes", "flops", "correlation", "extra", "parent", "children")
 
     def __init__(self, name: str, kind: str, start: int, end: int, thread: int = 0, *, device: str = "cpu",
                  stream: int | None = None, sequence: int | None = None, shapes: tuple = (), dtypes: tuple = (),
@@ -41,7 +42,8 @@ class Event:
                  correlation: int | None = None, extra: dict | None = None):
         self.name, self.kind, self.start, self.end, self.thread = name, kind, start, end, thread
         self.device, self.stream, self.sequence, self.shapes, self.dtypes = device, stream, sequence, shapes, dtypes
-        self.outputs, self.stack, self.bytes, self.flops, self.correlation, self.extra = stack, bytes, flops, correlation, extra
+        self.outputs, self.stack, self.bytes, self.flops = outputs, stack, bytes, flops
+        self.correlation, self.extra = correlation, extra
         self.parent: Event | None = None
         self.children: list[Event] = []
 
@@ -99,7 +101,7 @@ class Trace:
 
 
 def nest(events: list[Event]) -> list[Event]:
-    """Sorts the events and sets ``parent`` and ``children`` of those that contain one another in a thread of the CPU."""
+    """Sorts the events, and sets ``parent`` and ``children`` of those that contain one another in one thread."""
     events.sort(key=_order)
     open_by_thread: dict[tuple, list[Event]] = {}
     for event in events:
