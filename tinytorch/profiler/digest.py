@@ -1,0 +1,165 @@
+"""What a Trace comes to: figures by operator, why programs ended, memory by category. For reports and comparisons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from .events import Event, Trace
+
+#: Categories of memory, in the order in which they are stacked.
+CATEGORIES = ("parameter", "gradient", "activation", "optimizer", "workspace", "other")
+WORK = ("op", "backward", "kernel", "program", "compile", "copy", "runtime")
+
+
+class Total(NamedTuple):
+    """All events of one name and kind."""
+
+    name: str
+    kind: str
+    device: str
+    calls: int
+    total: int         # ns; an event inside another of the same name is counted once
+    self_time: int     # ns
+    bytes: int | None  # of those calls whose bytes are known; None if they never are
+    flops: int | None
+    counted: int       # ns of the calls whose bytes or FLOPs are known: what a rate is to be divided by
+
+
+def totals(trace: Trace) -> list[Total]:
+    """By name and kind, those with the most time of their own first."""
+    groups: dict[tuple[str, str, str], list] = {}
+    for e in trace.of_kind(*WORK):
+        sums = groups.setdefault((e.name, e.kind, e.device), [0, 0, 0, None, None, 0])
+        sums[0] += 1
+        sums[1] += 0 if _inside_itself(e) else e.duration
+        sums[2] += e.self_time
+        if e.bytes is not None:
+            sums[3] = (sums[3] or 0) + e.bytes
+        if e.flops is not None:
+            sums[4] = (sums[4] or 0) + e.flops
+        if e.bytes is not None or e.flops is not None:
+            sums[5] += e.duration
+    return sorted((Total(*key, *sums) for key, sums in groups.items()), key=lambda t: -t.self_time)
+
+
+def _inside_itself(e: Event) -> bool:
+    above = e.parent
+    while above is not None:
+        if above.name == e.name and above.kind == e.kind:
+            return True
+        above = above.parent
+    return False
+
+
+class Break(NamedTuple):
+    """Programs that ended at the same place for the same reason."""
+
+    place: str        # "file:line"; "" where it is not known
+    reason: str
+    count: int
+    operators: int    # recorded, of all
+    kernels: int      # of all
+    compiled: int     # kernels of all that ran compiled
+    nanoseconds: int  # of all
+    names: tuple[str, ...]  # of the operators of the largest
+
+
+def breaks(trace: Trace) -> list[Break]:
+    """Why programs ended, those with the most operators first."""
+    groups: dict[tuple[str, str], list] = {}
+    for e in trace.of_kind("program"):
+        extra = e.extra or {}
+        names = tuple(extra.get("operators", ()))
+        found = groups.setdefault((str(extra.get("place") or ""), str(extra.get("reason") or "")), [0, 0, 0, 0, 0, ()])
+        found[0] += 1
+        found[1] += extra.get("recorded", len(names))
+        found[2] += extra.get("kernels", 0)
+        found[3] += extra.get("compiled", 0)
+        found[4] += e.duration
+        found[5] = max(found[5], names, key=len)
+    return sorted((Break(*key, *found) for key, found in groups.items()), key=lambda b: (-b.count, -b.operators))
+
+
+class Memory(NamedTuple):
+    """Bytes in use over time, on one device."""
+
+    device: str
+    times: list[int]             # ns since the trace's start
+    totals: list[int]            # bytes, after each
+    parts: dict[str, list[int]]  # by category
+    peak: int
+    peak_time: int
+
+
+def memory(trace: Trace, most: int = 1500) -> list[Memory]:
+    """By device; of more than ``most`` changes, the highest of each stretch is kept."""
+    found = []
+    for device in dict.fromkeys(a.device for a in trace.allocations):
+        records = [a for a in trace.allocations if a.device == device]
+        before = records[0].total - records[0].size  # what was there before anyone looked
+        now: Counter[str] = Counter({"other": before})
+        category: dict[int, str] = {}
+        rows = [(0, before, dict(now))]
+        for a in records:
+            name = a.category or "other"
+            if a.size > 0:
+                category[a.address] = name = name if name in CATEGORIES else "other"
+            else:
+                name = category.pop(a.address, "other")
+            now[name] += a.size
+            rows.append((a.time - trace.start, a.total, dict(now)))
+        peak = max(rows, key=lambda r: r[1])
+        step = -(-len(rows) // most)
+        rows = [max(rows[k:k + step], key=lambda r: r[1]) for k in range(0, len(rows), step)]
+        parts = {c: [r[2].get(c, 0) for r in rows] for c in CATEGORIES}
+        found.append(Memory(device, [r[0] for r in rows], [r[1] for r in rows],
+                            {c: values for c, values in parts.items() if any(values)}, peak[1], peak[0]))
+    return found
+
+
+def traffic(trace: Trace) -> int | None:
+    """Bytes read and written, of what is known; what stands inside something counted is not counted again."""
+    return _outermost(trace, "bytes")
+
+
+def work(trace: Trace) -> int | None:
+    """Floating-point operations, likewise."""
+    return _outermost(trace, "flops")
+
+
+def _outermost(trace: Trace, field: str) -> int | None:
+    total, counted = None, set()
+    for e in trace.events:  # those around others come first
+        if e.parent is not None and id(e.parent) in counted:
+            counted.add(id(e))
+            continue
+        amount = getattr(e, field)
+        if amount is not None and e.kind in WORK:
+            total = (total or 0) + amount
+            counted.add(id(e))
+    return total
+
+
+def launches(trace: Trace) -> int:
+    """Kernels run: each kernel of a device or of a program, and each operator that computed by itself."""
+    count = 0
+    devices = False
+    for e in trace.events:
+        if e.kind == "kernel" and e.device != "cpu":
+            devices = True
+            count += 1
+    if devices:
+        return count
+    for e in trace.events:
+        if e.kind == "program":
+            count += max(1, (e.extra or {}).get("kernels", 1))
+        elif e.kind == "op" and computes(e):
+            count += 1
+    return count
+
+
+def computes(e: Event) -> bool:
+    """Did an operator compute by itself? It did not if it was made of others, recorded, or only looked differently at
+    the same memory."""
+    return bool(e.bytes) and not any(c.kind in ("op", "program") for c in e.children)
