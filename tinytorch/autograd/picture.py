@@ -22,7 +22,7 @@ def graph_to_dot(tensor, params=None, *, saved: bool = True) -> Picture:
     """
     roots = list(tensor) if isinstance(tensor, (tuple, list)) else [tensor]
     names = _names(params)
-    starts: dict[Node, list[Tensor]] = {}
+    starts: dict[Node, list[str]] = {}
     for t in roots:
         if not isinstance(t, Tensor):
             raise TypeError(f"graph_to_dot: argument 'tensor' must be a Tensor or several, got {type(t).__name__}")
@@ -30,7 +30,8 @@ def graph_to_dot(tensor, params=None, *, saved: bool = True) -> Picture:
         if t._node is None:
             raise RuntimeError(f"graph_to_dot: argument 'tensor' has no graph: a tensor of shape {tuple(t.shape)} that "
                                "does not require grad")
-        starts.setdefault(_target(t._node)[0], []).append(t)
+        node, output = _target(t._node)
+        starts.setdefault(node, []).append(_of(t) + ("" if output is None else f", output {output}"))
     if not starts:
         raise TypeError("graph_to_dot: argument 'tensor' must be a Tensor or several, got none")
     order = list(starts)
@@ -60,7 +61,7 @@ def _target(node: Node) -> tuple[Node, int | None]:
 
 def _box(node: Node, results, names: dict[int, str], saved: bool) -> Box:
     lines = [node.name()]
-    lines += [f"{_of(t)}, the root" for t in results]
+    lines += [f"{text}, the root" for text in results]
     if isinstance(node, AccumulateGrad):
         leaf = node.variable
         if leaf is None:

@@ -163,3 +163,14 @@ def computes(e: Event) -> bool:
     """Did an operator compute by itself? It did not if it was made of others, recorded, or only looked differently at
     the same memory."""
     return bool(e.bytes) and not any(c.kind in ("op", "program") for c in e.children)
+
+
+def summary(trace: Trace) -> dict:
+    """The figures of a trace, as JSON has them."""
+    steps = [e.duration for e in trace.of_kind("step")]
+    return {"nanoseconds": trace.end - trace.start, "events": len(trace.events), "dropped": trace.dropped,
+            "threads": {str(number): name for number, name in trace.threads.items()},
+            "steps": {"count": len(steps), "median_ns": sorted(steps)[len(steps) // 2] if steps else None},
+            "kernels": launches(trace), "bytes": traffic(trace), "flops": work(trace),
+            "peak_bytes": {m.device: m.peak for m in memory(trace, 1)},
+            "operators": [t._asdict() for t in totals(trace)], "breaks": [b._asdict() for b in breaks(trace)]}
