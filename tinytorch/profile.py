@@ -118,7 +118,7 @@ def _run(code: types.CodeType, script: pathlib.Path, args: list[str]) -> tuple[B
             except BaseException as error:  # noqa: B036 (it is raised again when the files are written)
                 ended = error
     finally:
-        module.__dict__["__tinytorch_profile__"] = ours  # what the script left behind may still need its module, and we ours
+        module.__dict__["__tinytorch_profile__"] = ours  # what the script left behind may need its module, and we ours
     return ended, profiler.trace
 
 

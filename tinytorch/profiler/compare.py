@@ -143,8 +143,8 @@ class Compared:
         what ``profiler.ceilings()`` measured."""
         gains = None
         if self.gains:
-            gains = {"modes": self._compared_modes, "rows": [{**g._asdict(), "names": " ".join(g.names)} for g in
-                                                             self.gains],
+            rows = [{**g._asdict(), "names": " ".join(g.names)} for g in self.gains]
+            gains = {"modes": self._compared_modes, "rows": rows,
                      "note": "Time of the operators at a line. A kernel's is shared out among the lines of its "
                              "operators, by the elements that they compute."}
         traces = {m.name: m.trace for m in self.modes.values() if m.trace is not None}
@@ -159,8 +159,8 @@ def compare(fn: Callable, *args, modes: Sequence[str] = ("eager", "fused"), torc
 
     ``modes``   of "eager", "interpreted" and "compiled" (the two tiers of fused mode; "fused" is both), "torch" and
                 "torch.compile"
-    ``torch``   the same work for PyTorch: a function of the same arguments, whose tensors are PyTorch's; True for ``fn``
-                itself, if it says nothing but methods and Python's operators. Asks for the mode "torch".
+    ``torch``   the same work for PyTorch: a function of the same arguments, whose tensors are PyTorch's; True for
+                ``fn`` itself, if it says nothing but methods and Python's operators. Asks for the mode "torch".
     ``rounds``  of timing, in which the modes take turns
     ``rtol, atol``  how near PyTorch's results must be; our own modes must agree bit by bit
 
@@ -402,9 +402,9 @@ def _judged(name: str, sides: list, times: dict[str, list[float]], rtol: float, 
         trace = side.trace
         kernels = digest.launches(trace) if trace is not None else None
         compiled = sum(k.compiled for k in side.explanation.kernels) if side.explanation else None
-        modes[side.mode] = Mode(side.mode, statistics.median(seconds), _quartiles(seconds), side.first, side.ready, kernels,
-                                compiled, digest.traffic(trace) if trace is not None else None, side.peak, agrees,
-                                remark, trace, side.explanation)
+        modes[side.mode] = Mode(side.mode, statistics.median(seconds), _quartiles(seconds), side.first, side.ready,
+                                kernels, compiled, digest.traffic(trace) if trace is not None else None, side.peak,
+                                agrees, remark, trace, side.explanation)
     fused = next((m for m in reversed(modes.values()) if m.explanation is not None), None)
     gains = gains_of(modes["eager"].trace, fused.trace, fused.explanation) if fused and "eager" in modes else []
     return Compared(name, modes, gains, reference.result if reference else None)

@@ -73,9 +73,10 @@ def breaks(trace: Trace) -> list[Break]:
         names = tuple(extra.get("operators", ()))
         found = groups.setdefault((str(extra.get("place") or ""), str(extra.get("reason") or "")), [0, 0, 0, 0, 0, ()])
         found[0] += 1
-        found[1] += extra.get("recorded", len(names))
-        found[2] += extra.get("kernels", 0)
-        found[3] += extra.get("compiled", 0)
+        kernels = [c for c in e.children if c.kind == "kernel"]
+        found[1] += len(names)
+        found[2] += len(kernels)
+        found[3] += sum((c.extra or {}).get("tier") == "compiled" for c in kernels)
         found[4] += e.duration
         found[5] = max(found[5], names, key=len)
     return sorted((Break(*key, *found) for key, found in groups.items()), key=lambda b: (-b.count, -b.operators))
@@ -119,50 +120,55 @@ def memory(trace: Trace, most: int = 1500) -> list[Memory]:
 
 
 def traffic(trace: Trace) -> int | None:
-    """Bytes read and written, of what is known; what stands inside something counted is not counted again."""
-    return _outermost(trace, "bytes")
+    """Bytes read and written, of what is known."""
+    return _amount(trace, "bytes")
 
 
 def work(trace: Trace) -> int | None:
-    """Floating-point operations, likewise."""
-    return _outermost(trace, "flops")
+    """Floating-point operations, of what is known."""
+    return _amount(trace, "flops")
 
 
-def _outermost(trace: Trace, field: str) -> int | None:
-    total, counted = None, set()
-    for e in trace.events:  # those around others come first
-        if e.parent is not None and id(e.parent) in counted:
-            counted.add(id(e))
+def _amount(trace: Trace, field: str) -> int | None:
+    """The sum over what computed. An operator made of others is their sum; one that was recorded did nothing itself."""
+    inside: dict[int, int] = {}  # of an event: what those in it come to
+    total = None
+    for e in reversed(trace.events):  # those inside come first
+        amount = inside.pop(id(e), None)
+        if e.kind in ("op", "backward", "program", "copy") and (amount is None or e.kind == "program"):
+            own = None if _recorded(e) else getattr(e, field)
+            amount = own if own is not None else amount
+        elif e.kind == "kernel":
+            amount = None  # of whoever launched it
+        if amount is None:
             continue
-        amount = getattr(e, field)
-        if amount is not None and e.kind in WORK:
+        if e.parent is None:
             total = (total or 0) + amount
-            counted.add(id(e))
+        else:
+            inside[id(e.parent)] = inside.get(id(e.parent), 0) + amount
     return total
 
 
 def launches(trace: Trace) -> int:
-    """Kernels run: each kernel of a device or of a program, and each operator that computed by itself."""
+    """Kernels run: those of devices and of fused programs, and each operator on the CPU that computed by itself."""
     count = 0
-    devices = False
     for e in trace.events:
-        if e.kind == "kernel" and e.device != "cpu":
-            devices = True
-            count += 1
-    if devices:
-        return count
-    for e in trace.events:
-        if e.kind == "program":
-            count += max(1, (e.extra or {}).get("kernels", 1))
-        elif e.kind == "op" and computes(e):
-            count += 1
+        if e.kind == "kernel":
+            count += e.device != "cpu" or "program" in (e.extra or {})
+        elif e.kind in ("op", "backward"):
+            count += computes(e)
     return count
 
 
 def computes(e: Event) -> bool:
-    """Did an operator compute by itself? It did not if it was made of others, recorded, or only looked differently at
-    the same memory."""
-    return bool(e.bytes) and not any(c.kind in ("op", "program") for c in e.children)
+    """Did an operator compute on the CPU by itself? It did not if it is made of others, was recorded, was another
+    device's, or only looks differently at the same memory."""
+    return (bool(e.bytes) and not _recorded(e) and "on" not in (e.extra or {})
+            and not any(c.kind in ("op", "backward", "program") for c in e.children))
+
+
+def _recorded(e: Event) -> bool:
+    return bool(e.extra) and e.extra.get("recorded", False)
 
 
 def summary(trace: Trace) -> dict:

@@ -21,7 +21,7 @@ from .events import Event, Trace
 #: What the kinds of events are called on the page.
 KINDS = {"op": "operator", "backward": "backward", "module": "module", "kernel": "kernel", "program": "fused program",
          "compile": "compilation", "cache": "kernel cache", "user": "record_function", "step": "step",
-         "runtime": "CUDA runtime", "copy": "copy", "gap": "nothing seen"}
+         "runtime": "CUDA runtime", "copy": "copy", "gap": "not the program's"}
 #: Events of a timeline that a page shows one by one; of more, short ones of the earlier part are merged.
 MOST_EVENTS = 100_000
 _MOST_ROWS = 200  # of a table
@@ -78,11 +78,11 @@ def page(traces: dict[str, Trace], *, title: str, subtitle: str = "", comparison
     }
     # In a script element nothing is an entity, and nothing but "</script" or "<!--" could end it early.
     data = json.dumps(figures, separators=(",", ":"), ensure_ascii=True, default=str).replace("<", "\\u003c")
-    threads = count_text(get_num_threads(), "thread")
+    machine = f"CPython {platform.python_version()}, {count_text(get_num_threads(), 'thread')}, {platform.machine()}"
     parts = {"title": html.escape(title), "subtitle": html.escape(subtitle), "data": data,
              "style": (_HERE / "report.css").read_text(encoding="utf-8"),
              "script": (_HERE / "report.js").read_text(encoding="utf-8"),
-             "footer": html.escape(f"CPython {platform.python_version()}, {threads}, {platform.machine()} {sys.platform}")}
+             "footer": html.escape(f"{machine} {sys.platform}")}
     text = (_HERE / "report.html").read_text(encoding="utf-8")
     pieces = text.split("{{")  # each name once or more; what is put in is not looked at again
     return pieces[0] + "".join(parts[name] + rest for name, _, rest in (p.partition("}}") for p in pieces[1:]))
@@ -108,7 +108,7 @@ def time_text(ns: float) -> str:
     """``"1.23 ms"``."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if ns >= size:
-            return f"{ns / size:.3g} {unit}" if ns < 1000 * size else f"{ns / size:,.0f} {unit}"
+            return f"{f'{ns / size:#.3g}'.rstrip('.')} {unit}" if ns < 999.5 * size else f"{ns / size:,.0f} {unit}"
     return f"{ns:.0f} ns"
 
 
@@ -209,7 +209,8 @@ def _merged(row: list, shortest: int, border: int) -> list:
 def _row(entries: list) -> dict:
     """Columns: starts (each as the distance from the one before), durations, sorts, sequences, numbers of merged."""
     starts = [e[0] for e in entries]
-    row = {"t": [b - a for a, b in zip([0, *starts], starts)], "d": [e[1] for e in entries], "s": [e[2] for e in entries]}
+    row = {"t": [b - a for a, b in zip([0, *starts], starts)], "d": [e[1] for e in entries],
+           "s": [e[2] for e in entries]}
     if any(e[3] >= 0 for e in entries):
         row["q"] = [e[3] for e in entries]
     if any(e[4] for e in entries):
