@@ -2,9 +2,9 @@
  * takes the compiled functions in the place of their instructions; all else is the same. */
 #include "../cuda/cuda.h"
 #include "fuse_plan.h"
+#include "trace.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define ROW 512      /* as in iterate.c: rows this long are not mixed in a block, so that most operands lie in place */
 #define SHORT 16     /* rows up to this are reduced side by side */
@@ -553,12 +553,6 @@ static void count_run(tt_kernel *k) {
     tt_fuse_count(k->was_compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
 }
 
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 bool tt_program_run(tt_program *p, tt_trace *t) {
     char *base[TT_FUSE_STORAGES];
     for (int s = 0; s < p->num_storages; s++) {
@@ -582,9 +576,12 @@ bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
         base[plan->temporaries[i].storage] = temporaries + plan->temporaries[i].offset;
     bool ok = true, timed = tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS;
     for (int k = 0; ok && k < p->num_kernels; k++) {
-        int64_t start = timed ? now() : 0;
+        int64_t start = timed ? tt_now() : 0;
         ok = (p->device ? tt_cuda_run_kernel : run_kernel)(&p->kernels[k], base, numbers);
-        if (timed) p->kernels[k].nanoseconds = now() - start;
+        if (timed) {
+            p->kernels[k].started = start;
+            p->kernels[k].nanoseconds = tt_now() - start;
+        }
         if (ok) count_run(&p->kernels[k]);
     }
     if (block) tt_free(block);

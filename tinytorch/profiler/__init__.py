@@ -1,7 +1,19 @@
-"""Where the time goes. Follows ``torch.profiler``."""
+"""Where the time goes. Follows ``torch.profiler``.
 
+    with profile(with_stack=True) as p:
+        train()
+    print(p.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+    p.export_chrome_trace("trace.json")
+
+Nothing of it is there while no profiler is open: Note [Zero cost while off] in instrument.py.
+"""
+
+from .averages import EventAverage, EventList
 from .events import Allocation, Event, Trace, nest
-from .session import ProfilerAction, ProfilerActivity, profile, record_function, supported_activities
+from .schedules import ProfilerAction, schedule
+from .scopes import record_function
+from .session import ProfilerActivity, profile, supported_activities
+from .tensorboard import tensorboard_trace_handler
 
-__all__ = ["Allocation", "Event", "ProfilerAction", "ProfilerActivity", "Trace", "nest", "profile", "record_function",
-           "supported_activities"]
+__all__ = ["Allocation", "Event", "EventAverage", "EventList", "ProfilerAction", "ProfilerActivity", "Trace", "nest",
+           "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler"]

@@ -14,10 +14,10 @@ class Event:
 
     ``name``         the operator's, the Node's class's, the kernel's, ...
     ``kind``         one of KINDS: "op" a forward operator; "backward" a Node's derivative; "module" a call of an
-                     nn.Module; "kernel" a fused kernel, a worker's share of an op, or a kernel of a device; "program"
-                     a run of a fused program; "compile" and "cache" of the compiled tier; "user" a record_function;
-                     "step" a step of the profiler's; "runtime" a call of a device's runtime; "copy" between devices;
-                     "gap" time in which nothing was seen
+                     nn.Module, or an optimizer's step; "kernel" a fused kernel, a worker's share of an operator, or a
+                     kernel of a device; "program" a run of a fused program; "compile" and "cache" of the compiled
+                     tier; "user" a record_function; "step" a step of the profiler's; "runtime" a call of a device's
+                     runtime; "copy" between devices; "gap" time that the profiler itself took
     ``start, end``   nanoseconds
     ``thread``       a number; Trace.threads has the names
     ``device``       "cpu", "cuda:0"; ``stream`` is a device's, None on the CPU
@@ -109,9 +109,11 @@ def nest(events: list[Event]) -> list[Event]:
         stack = open_by_thread.setdefault((event.device, event.stream, event.thread), [])
         while stack and stack[-1].end <= event.start and stack[-1].end < event.end:
             stack.pop()
-        if stack and event.end <= stack[-1].end:
-            event.parent = stack[-1]
-            stack[-1].children.append(event)
+        for around in reversed(stack):
+            if event.end <= around.end:
+                event.parent = around
+                around.children.append(event)
+                break
         stack.append(event)
     return events
 

@@ -128,7 +128,7 @@ typedef struct tt_kernel {
     int32_t device;          /* as its program's; on a device `compiled` is not used */
     int64_t runs, elements;  /* so far */
     int64_t reads, writes;   /* bytes of memory one run touches */
-    int64_t nanoseconds;     /* that the last observed run took */
+    int64_t started, nanoseconds; /* the last observed run: when, by the monotonic clock, and how long */
     int64_t was_compiled;    /* in the last run */
     int64_t launch;          /* of a device: the number under which Python launches it */
     int64_t state;           /* 0: not wanted; 1: waits for the compiler; 2: compiled; -1: will not be */
