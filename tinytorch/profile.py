@@ -18,19 +18,21 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 
 import tinytorch
 from tinytorch.fuse.describe import bytes_text
 from tinytorch.fuse.mode import Fused
 from tinytorch.profiler import digest, profile
-from tinytorch.profiler.chrome import export
+from tinytorch.profiler.chrome import chrome_trace, export_chrome_trace
 from tinytorch.profiler.events import Trace
 from tinytorch.profiler.report import Comparison, page, time_text
 from tinytorch.profiler.store import load, save
 
 _FILES = ("trace.json", "summary.json", "report.html")
 _MODES = {"eager": "0", "fused": "1"}
+_APART = 1 << 24  # between the processes' numbers of two modes: more than a system gives
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -117,9 +119,15 @@ def _run(code: types.CodeType, script: pathlib.Path, args: list[str]) -> tuple[B
                 exec(code, module.__dict__)
             except BaseException as error:  # noqa: B036 (it is raised again when the files are written)
                 ended = error
+            names = {thread.native_id: thread.name for thread in threading.enumerate()}
+            for thread in threading.enumerate():  # as at the end of any program
+                if thread is not threading.current_thread() and not thread.daemon:
+                    thread.join()
     finally:
         module.__dict__["__tinytorch_profile__"] = ours  # what the script left behind may need its module, and we ours
-    return ended, profiler.trace
+    trace = profiler.trace
+    trace.threads |= {number: name for number, name in names.items() if number in trace.threads}
+    return ended, trace
 
 
 def _terminated(number, frame):
@@ -132,8 +140,8 @@ def _end(ended: BaseException | None) -> int:
         return 0
     if not isinstance(ended, Exception):
         raise ended.with_traceback(None) if isinstance(ended, SystemExit) else ended
-    trace = ended.__traceback__
-    sys.excepthook(type(ended), ended, trace.tb_next if trace is not None else None)  # without the line of ours
+    ended.__traceback__ = ended.__traceback__.tb_next  # without the line of ours
+    sys.excepthook(type(ended), ended, ended.__traceback__)
     return 1
 
 
@@ -181,7 +189,7 @@ def _write(out: pathlib.Path, traces: dict[str, Trace], script: pathlib.Path, ar
            table: Comparison | None = None) -> None:
     """The three files."""
     command = " ".join([str(script), *args])
-    export(traces, out / "trace.json")
+    _export(traces, out / "trace.json")
     figures = {"tinytorch": tinytorch.__version__, "python": sys.version.split()[0], "command": command,
                "modes": {mode: digest.summary(trace) for mode, trace in traces.items()}}
     (out / "summary.json").write_text(json.dumps(figures, indent=1, default=str), encoding="utf-8")
@@ -190,6 +198,26 @@ def _write(out: pathlib.Path, traces: dict[str, Trace], script: pathlib.Path, ar
     events = ", ".join(f"{len(trace.events):,} events{f' ({mode})' if len(traces) > 1 else ''}"
                        for mode, trace in traces.items())
     print(f"tinytorch.profile: {events}; see {out / 'report.html'}", file=sys.stderr)
+
+
+def _export(traces: dict[str, Trace], path: pathlib.Path) -> None:
+    """One Chrome trace, in which each mode is a process, begun at the same time."""
+    if len(traces) == 1:
+        export_chrome_trace(next(iter(traces.values())), str(path))
+        return
+    whole: dict = {}
+    for number, (mode, trace) in enumerate(traces.items()):
+        made = chrome_trace(trace, str(path))
+        for event in made["traceEvents"]:
+            if isinstance(event.get("pid"), int):
+                event["pid"] += number * _APART
+            if isinstance(event.get("id"), int):
+                event["id"] += number * _APART
+            if event.get("name") == "process_name":
+                event["args"]["name"] = mode
+        events = [*whole.get("traceEvents", ()), *made["traceEvents"]]
+        whole = {**made, **whole, "traceEvents": events}
+    path.write_text(json.dumps(whole, separators=(",", ":")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import pickle
 from .events import Allocation, Event, Trace, nest
 
 _EVENT = tuple(name for name in Event.__slots__ if name not in ("parent", "children"))
-_FIRST = ("name", "kind", "start", "end", "thread")
 _TRACE = ("threads", "start", "end", "wall", "metadata", "dropped")
 
 
@@ -24,9 +23,6 @@ def load(path) -> Trace:
     """Reads what ``save`` wrote in a folder of our own: a file from elsewhere could run anything."""
     with open(path, "rb") as file:
         record = pickle.load(file)
-    events = []
-    for values in record["events"]:
-        fields = dict(zip(_EVENT, values))
-        events.append(Event(*(fields.pop(name) for name in _FIRST), **fields))
+    events = [Event(**dict(zip(_EVENT, values))) for values in record["events"]]
     allocations = [Allocation(**dict(zip(Allocation.__slots__, values))) for values in record["allocations"]]
     return Trace(nest(events), allocations, **record["trace"])
