@@ -1,9 +1,9 @@
 """What CUDA devices did, by events of the driver's around each launch: for where CUPTI is not to be had.
 
 An event's time is when the stream came to it. So a kernel's time has in it what the device needs to begin, some
-microseconds where the stream was idle, and kernels that a captured graph holds are not told apart. Times are those of the
-device, in single precision milliseconds from one event to another, put on the CPU's clock by two points at which the
-device was waited for."""
+microseconds where the stream was idle, and the kernels of a captured graph are not told apart. Times are those of the
+device, in single precision milliseconds from one event to another, put on the CPU's clock by an event that was waited
+for."""
 
 from __future__ import annotations
 
@@ -49,15 +49,12 @@ def _mark(device: int):
     driver = runtime.driver()
     runtime.open_device(device)
     event = driver.new_event(timing=True)
-    best = None
-    for _ in range(3):
-        driver.synchronize(device)
-        start = time.perf_counter_ns()
-        driver.record(event, None)
-        driver.wait_for_event(event)
-        took = time.perf_counter_ns() - start
-        best = (took, start + took // 2) if best is None or took <= best[0] else best
-    return event, start + took // 2
+    driver.record(event, None)  # the first takes longer
+    driver.synchronize(device)
+    start = time.perf_counter_ns()
+    driver.record(event, None)
+    driver.wait_for_event(event)
+    return event, (start + time.perf_counter_ns()) // 2
 
 
 class CudaEvents:
@@ -65,7 +62,8 @@ class CudaEvents:
 
     name = "events"
 
-    def __init__(self):
+    def __init__(self, why: str = ""):
+        self.why = why  # not CUPTI
         self._launches: list[Launch] = []
         self._pairs: list[_Pair] = []
         self._found: dict[int, tuple[int, int]] = {}  # by number: start and end
@@ -133,7 +131,7 @@ class CudaEvents:
         for event in (*self._idle, *(c.event for c in self._clocks.values())):
             driver.drop_event(event)
         self._idle, self._clocks = [], {}
-        return events_of(self._launches, self._found), {"timeline": self.name, "dropped": 0}
+        return events_of(self._launches, self._found), {"timeline": self.name, "why": self.why, "dropped": 0}
 
 
 def events_of(launches: list[Launch], found: dict[int, tuple[int, int]]) -> list[Event]:

@@ -1,7 +1,7 @@
 """What is told to CUDA devices, and what it was: the callbacks by which the C side launches, with a note of each call.
 
-While nobody looks, the callbacks are those of backends/cuda/runtime.py and nothing here runs: cffi is told to call others
-for the time (``watching``)."""
+While nobody looks, the callbacks are those of backends/cuda/runtime.py and nothing here runs: cffi is told to call
+others for the time (``watching``)."""
 
 from __future__ import annotations
 
