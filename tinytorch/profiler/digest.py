@@ -62,7 +62,7 @@ class Break(NamedTuple):
     kernels: int      # of all
     compiled: int     # kernels of all that ran compiled
     nanoseconds: int  # of all
-    names: tuple[str, ...]  # of the operators of the largest
+    names: tuple[str, ...]  # of the operators of the largest, such as "mul" and "copy x3"
 
 
 def breaks(trace: Trace) -> list[Break]:
@@ -79,7 +79,12 @@ def breaks(trace: Trace) -> list[Break]:
         found[3] += sum((c.extra or {}).get("tier") == "compiled" for c in kernels)
         found[4] += e.duration
         found[5] = max(found[5], names, key=len)
-    return sorted((Break(*key, *found) for key, found in groups.items()), key=lambda b: (-b.count, -b.operators))
+    return sorted((Break(*key, *found[:5], _counted(found[5])) for key, found in groups.items()),
+                  key=lambda b: (-b.count, -b.operators))
+
+
+def _counted(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name if n == 1 else f"{name} x{n}" for name, n in Counter(names).items())
 
 
 class Memory(NamedTuple):

@@ -364,7 +364,7 @@ function gains() {
   if (!data.gains) return;
   byId("gains").hidden = false;
   byId("gains-note").textContent = data.gains.note;
-  byId("gains-table").append(table([["line", "code", r => r.place, r => r.place], ["operators", "", r => r.names],
+  byId("gains-table").append(table([["line", "code place", r => r.place, r => r.place], ["operators", "", r => r.names],
     [data.gains.modes[0], "n", r => time(r.before), r => r.before], [data.gains.modes[1], "n", r => time(r.after), r => r.after],
     ["gained", "n", r => [time(r.before - r.after), r.after > r.before ? "bad" : "best"], r => r.before - r.after]],
     data.gains.rows));
@@ -375,7 +375,7 @@ function breaks() {
   byId("breaks").hidden = false;
   const named = data.modes.length > 1 || new Set(data.breaks.map(b => b.mode)).size > 1;
   byId("breaks-table").append(table([...(named ? [["mode", "", b => b.mode, b => b.mode]] : []),
-    ["ended at", "code", b => b.place || "unknown", b => b.place], ["because", "", b => b.reason, b => b.reason],
+    ["ended at", "code place", b => b.place || "unknown", b => b.place], ["because", "", b => b.reason, b => b.reason],
     ["programs", "n", b => whole(b.count), b => b.count], ["operators", "n", b => whole(b.operators), b => b.operators],
     ["kernels", "n", b => whole(b.kernels), b => b.kernels], ["of these compiled", "n", b => whole(b.compiled), b => b.compiled],
     ["time", "n", b => time(b.ns), b => b.ns], ["operators of the largest", "code", b => b.names]],
@@ -406,7 +406,10 @@ function efficiency() {
   if (limits.length) columns.push(
     ["of the bandwidth", "", r => r.bytes === null || !limit(r, "bandwidth") ? "" : share(rate(r, "bytes") / limit(r, "bandwidth"), "op")],
     ["of the GEMM rate", "", r => r.flops === null || !limit(r, "flops") ? "" : share(rate(r, "flops") / limit(r, "flops"), "backward")]);
-  byId("efficiency-table").append(table(columns, data.efficiency));
+  const few = 25;
+  byId("efficiency-table").append(table(columns, data.efficiency.slice(0, few)));
+  if (data.efficiency.length > few) byId("efficiency-table").append(make("details", {}, make("summary", {},
+    `${data.efficiency.length - few} more`), table(columns, data.efficiency.slice(few))));
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -464,7 +467,7 @@ function memory() {
     byId("memory-charts").append(make("h3", {}, chart.mode + (chart.device === "cpu" ? "" : ", " + chart.device)), picture);
     if (chart.holders.length) byId("memory-charts").append(make("details", {}, make("summary", {}, "what was alive at the peak"),
       table([["bytes", "n", h => amount(h.bytes, "B"), h => h.bytes], ["for", "", h => h.category, h => h.category],
-        ["operator", "", h => h.name, h => h.name], ["line", "code", h => h.place, h => h.place]], chart.holders)));
+        ["operator", "", h => h.name, h => h.name], ["line", "code place", h => h.place, h => h.place]], chart.holders)));
   }
 }
 

@@ -231,12 +231,12 @@ def _operators(traces: dict[str, Trace]) -> list[dict]:
 
 def _breaks(traces: dict[str, Trace]) -> list[dict]:
     return [{"mode": name, "place": b.place, "reason": b.reason, "count": b.count, "operators": b.operators,
-             "kernels": b.kernels, "compiled": b.compiled, "ns": b.nanoseconds, "names": _short(" ".join(b.names))}
+             "kernels": b.kernels, "compiled": b.compiled, "ns": b.nanoseconds, "names": _short(", ".join(b.names))}
             for name, trace in traces.items() for b in breaks(trace)][:_MOST_ROWS]
 
 
 def _efficiency(traces: dict[str, Trace]) -> list[dict]:
     rows = [{"mode": name, **t._asdict()} for name, trace in traces.items() for t in totals(trace)
-            if t.counted and (t.bytes or t.flops)]
+            if t.counted and (t.bytes or t.flops) and t.kind != "program"]  # whose kernels are there
     rows.sort(key=lambda row: -row["counted"])
     return rows[:_MOST_ROWS]
