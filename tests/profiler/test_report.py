@@ -103,7 +103,8 @@ def test_the_page_of_an_example(make, tmp_path):
 def hostile_trace():
     """Names of the user's that would end a script element, or be taken for markup or for a place in the template."""
     events = [Event(HOSTILE, "user", 0, 4000, 1, stack=(f"{HOSTILE}.py:3 <lambda>",), extra={HOSTILE: HOSTILE}),
-              Event("fused", "program", 1000, 3000, 1, extra={"operators": [HOSTILE], "reason": HOSTILE, "place": HOSTILE})]
+              Event("fused", "program", 1000, 3000, 1,
+                    extra={"operators": [HOSTILE], "reason": HOSTILE, "place": HOSTILE})]
     return Trace(nest(events), threads={1: HOSTILE}, end=5000)
 
 

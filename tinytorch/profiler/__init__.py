@@ -16,6 +16,6 @@ from .scopes import record_function
 from .session import ProfilerActivity, profile, supported_activities
 from .tensorboard import tensorboard_trace_handler
 
-__all__ = ["Allocation", "Compared", "Event", "EventAverage", "EventList", "ProfilerAction", "ProfilerActivity", "Trace",
-           "compare", "nest", "profile", "record_function", "schedule", "supported_activities",
+__all__ = ["Allocation", "Compared", "Event", "EventAverage", "EventList", "ProfilerAction", "ProfilerActivity",
+           "Trace", "compare", "nest", "profile", "record_function", "schedule", "supported_activities",
            "tensorboard_trace_handler"]
