@@ -1,6 +1,7 @@
 /* Memory of devices for tensors: allocation, giving back, what to do when there is none. Note [Memory of devices] in
  * pool.h. */
 #include "pool.h"
+#include "traffic.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,12 +125,15 @@ static void release(void *owner) {
     pthread_mutex_unlock(&tt_pool_lock);
 }
 
+static void release_traced(void *owner);
+static bool is_ours(const tt_storage *s) { return s->release == release || s->release == release_traced; }
+
 int tt_record_stream(tt_array *a, int stream) {
     if (!a->storage->device) {
         tt_fail(TT_RUNTIME_ERROR, "record_stream: the tensor is on the CPU, wanted one of a CUDA device");
         return -1;
     }
-    if (a->storage->release != release) return 0; /* someone else's memory: theirs to keep */
+    if (!is_ours(a->storage)) return 0; /* someone else's memory: theirs to keep */
     tt_block *b = a->storage->owner;
     pthread_mutex_lock(&tt_pool_lock);
     if (stream != b->segment->arena->stream) b->streams |= (uint64_t)1 << stream;
@@ -233,9 +237,7 @@ static void *out_of_memory(int device, int64_t asked) {
                    amount(t[4], sizeof *t, split), amount(t[5], sizeof *t, largest));
 }
 
-/* NULL and an error when there is no memory, even after the cache is emptied. */
-static tt_block *allocate(int device, int64_t asked) {
-    if (asked > (int64_t)1 << 46) return out_of_memory(device, asked);
+static tt_block *take(int device, int64_t asked) {
     int64_t bytes = tt_block_bytes(device, asked);
     tt_arena *arena;
     tt_block *b;
@@ -258,6 +260,46 @@ static tt_block *allocate(int device, int64_t asked) {
     }
 }
 
+/* Note [Traffic] in traffic.h. */
+
+static void tell(int device, const void *address, int64_t size) {
+    pthread_mutex_lock(&tt_pool_lock);
+    int64_t total = tt_pool_of(device)->stats.counts[TT_ALLOCATED_BYTES][0].current;
+    pthread_mutex_unlock(&tt_pool_lock);
+    tt_traffic_add(address, size, total, device);
+}
+
+static void release_traced(void *owner) {
+    tt_block *b = owner;
+    int device = b->segment->device;
+    char *address = b->data;
+    int64_t bytes = b->bytes;
+    release(b);
+    tell(device, address, -bytes);
+}
+
+#define MOST_BYTES ((int64_t)1 << 46)
+static int64_t most_bytes = MOST_BYTES;
+static void (*let_go)(void *) = release;
+
+void tt_traffic_watch(bool on) {
+    __atomic_store_n(&let_go, on ? release_traced : release, __ATOMIC_RELAXED);
+    __atomic_store_n(&most_bytes, on ? -1 : MOST_BYTES, __ATOMIC_RELAXED);
+}
+
+static __attribute__((noinline, cold)) tt_block *take_unusual(int device, int64_t asked) {
+    if (asked > MOST_BYTES) return out_of_memory(device, asked);
+    tt_block *b = take(device, asked);
+    if (b) tell(device, b->data, b->bytes);
+    return b;
+}
+
+/* NULL and an error when there is no memory, even after the cache is emptied. */
+static inline tt_block *allocate(int device, int64_t asked) {
+    bool unusual = asked > __atomic_load_n(&most_bytes, __ATOMIC_RELAXED);
+    return __builtin_expect(unusual, false) ? take_unusual(device, asked) : take(device, asked);
+}
+
 static tt_storage *storage_on(int device, int64_t nbytes) {
     tt_storage *s = calloc(1, sizeof *s);
     if (!s) return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a storage's header");
@@ -267,7 +309,7 @@ static tt_storage *storage_on(int device, int64_t nbytes) {
         return NULL;
     }
     *s = (tt_storage){.data = b ? b->data : NULL, .nbytes = nbytes, .refs = 1, .writer = -1, .size_class = -1,
-                      .device = (int16_t)(device + 1), .owner = b, .release = b ? release : NULL};
+                      .device = (int16_t)(device + 1), .owner = b, .release = b ? __atomic_load_n(&let_go, __ATOMIC_RELAXED) : NULL};
     return s;
 }
 
@@ -293,7 +335,7 @@ tt_array *tt_to_pinned(tt_array *a) {
     return out;
 }
 
-int tt_is_pinned(tt_array *a) { return !a->storage->device && a->storage->release == release; }
+int tt_is_pinned(tt_array *a) { return !a->storage->device && is_ours(a->storage); }
 
 /* The stream of `device` has been told to read or write page-locked memory. */
 bool tt_pinned_used(const tt_array *a, int device) {

@@ -9,11 +9,14 @@ Nothing of it is there while no profiler is open: Note [Zero cost while off] in 
 """
 
 from .averages import EventAverage, EventList
+from .ceilings import Ceilings, ceilings
 from .events import Allocation, Event, Trace, nest
+from .memory import MemoryView
 from .schedules import ProfilerAction, schedule
 from .scopes import record_function
 from .session import ProfilerActivity, profile, supported_activities
 from .tensorboard import tensorboard_trace_handler
 
-__all__ = ["Allocation", "Event", "EventAverage", "EventList", "ProfilerAction", "ProfilerActivity", "Trace", "nest",
-           "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler"]
+__all__ = ["Allocation", "Ceilings", "Event", "EventAverage", "EventList", "MemoryView", "ProfilerAction",
+           "ProfilerActivity", "Trace", "ceilings", "nest", "profile", "record_function", "schedule",
+           "supported_activities", "tensorboard_trace_handler"]
