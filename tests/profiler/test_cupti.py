@@ -10,6 +10,7 @@ import pytest
 import tinytorch as tt
 from cffi import FFI
 from gpu.conftest import emulated, gpu  # noqa: F401
+from tinytorch import profiler
 from tinytorch.backends.cuda import runtime
 from tinytorch.profiler import cuda_events, cupti, launches
 from tinytorch.profiler.events import nest
@@ -225,3 +226,35 @@ def test_the_clock_is_mapped_by_two_points():
 def test_no_timeline_without_devices(monkeypatch):
     monkeypatch.setattr(runtime, "device_count", lambda: 0)
     assert cupti.timeline() is None
+
+
+def test_a_device_that_fails_at_the_end_loses_only_its_own_events(emulated, monkeypatch):  # noqa: F811
+    with profiler.profile() as p:
+        tt.ones(3).exp()
+        add_some()
+        monkeypatch.setattr(emulated, "wait_for_event", _raise)
+    monkeypatch.undo()
+    assert "exp" in {e.name for e in p.events()} and not [e for e in p.events() if e.device != "cpu"]
+    assert p.trace.metadata["devices"]["error"] == "CUDA error: it broke"
+
+
+def _raise(*_):
+    raise RuntimeError("CUDA error: it broke")
+
+
+def test_kernels_in_a_profile_belong_to_their_operators(fake, monkeypatch):
+    monkeypatch.setattr(cupti, "_library", fake)
+    a = tt.ones(8, device="cuda")
+    with profiler.profile() as p:
+        (a + a).exp()
+    events = p.events()
+    kernels = {e.name: e for e in events if e.device == "cuda:0"}
+    assert set(kernels) == {"add_f32", "exp_f32"}
+    for name, kernel in kernels.items():
+        [call] = [e for e in events if e.kind == "runtime" and e.correlation == kernel.correlation]
+        assert call.parent.kind == "op" and call.parent.name == name.partition("_")[0]
+        assert (kernel.bytes, kernel.flops) == (call.parent.bytes, call.parent.flops) != (None, None)
+    assert p.trace.metadata["devices"]["timeline"].startswith("cupti")
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as p:
+        a + a
+    assert not [e for e in p.events() if e.device != "cpu"]

@@ -10,14 +10,17 @@ from typing import NamedTuple
 from ..autograd.node import count
 from ..backends.cpu import ffi, lib
 from ..dtypes import ALL
+from .costs import attach
+from .cupti import Devices
 from .events import Allocation, Event, Trace, nest
 from .instrument import Instrumentation, names, stacks
+from .memory import Memory
 from .programs import Compilations, Programs
 
 MOST_BYTES = 1 << 30  # of records; what comes after is counted, and lost
 
 # Who else has something to tell, besides operators: made with the options, asked to start(), then to stop(trace).
-SOURCES = [Programs, Compilations]
+SOURCES = [Programs, Compilations, Memory, Devices]
 
 _OUT, _PENDING = 1 << 32, 2 << 32
 _DTYPES = [d.name for d in ALL]
@@ -63,8 +66,12 @@ class Collection:
         trace = Trace(start=self.begin, end=end, wall=self.wall, dropped=lib.tt_profile_dropped())
         for source in self.sources:
             source.stop(trace)
-        self.sources = []
         _read(trace, self.first_node)
+        for source in self.sources:
+            if isinstance(source, Memory):
+                source.categorize(trace)
+        self.sources = []
+        attach(trace)
         return trace
 
     def finish(self) -> None:

@@ -60,11 +60,12 @@ WORK = {
 }
 _REDUCTION = {"sum": 1, "prod": 1, "max": 1, "min": 1, "count": 1, "nansum": 2, "abssum": 2, "sqsum": 2, "maxabs": 2,
               "minabs": 2, "nonzero": 1, "devsq": 3, "expsum": 20}
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
 
 
-_BOOLEAN = _words("eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit "
+_BOOLEAN = words("eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit "
                   "greater greater_equal less less_equal not_equal isneginf isposinf isin")
 
 # Rules. Each takes the operands that are tensors, and the results as far as they are known.
@@ -293,13 +294,13 @@ ALIASES = {
 }
 
 # Made of other operators, in ways that shapes alone do not tell.
-COMPOSED = _words("""
+COMPOSED = words("""
     backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout1d dropout2d dropout3d einsum
     feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss triplet_margin_with_distance_loss
 """)
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
-WITHOUT = _words("""
+WITHOUT = words("""
     broadcast_shapes can_cast data_ptr default_generator dim element_size get_device get_rng_state initial_seed
     is_complex is_contiguous is_floating_point is_inference is_pinned is_same_size is_set_to is_signed is_tensor item
     manual_seed ndimension nelement numel promote_types record_stream register_hook register_post_accumulate_grad_hook
@@ -352,7 +353,7 @@ def cost(name: str, ins: Operands, outs: Operands = ()) -> Cost | None:
     return rule(ins, outs)
 
 
-_PRODUCTS = _words("matmul mm bmm mv dot vdot inner addmm baddbmm addmv addbmm linear outer addr bilinear "
+_PRODUCTS = words("matmul mm bmm mv dot vdot inner addmm baddbmm addmv addbmm linear outer addr bilinear "
                       "scaled_dot_product_attention __matmul__")
 
 

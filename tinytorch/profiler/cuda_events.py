@@ -123,6 +123,10 @@ class CudaEvents:
             for pair in pairs:
                 self._idle += (pair.before, pair.after)
 
+    def abandon(self) -> None:
+        """Ends without asking the devices."""
+        self._watch.close()
+
     def stop(self) -> tuple[list[Event], dict]:
         """Ends, and waits for the devices. The events of the devices and of the calls that launched them; figures."""
         self._watch.close()

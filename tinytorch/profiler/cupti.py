@@ -9,6 +9,7 @@ ends.
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
 import threading
 import time
@@ -21,7 +22,7 @@ from ..backends.cpu import lib as core_lib
 from ..backends.cuda import runtime
 from ..backends.cuda.binding import Library
 from .cuda_events import CudaEvents
-from .events import Event
+from .events import Event, Trace
 from .launches import Launch, watching
 
 _DECLARATIONS = """
@@ -144,6 +145,10 @@ class Cupti:
                    "overhead": dict(sorted(records.overhead.items()))}
         return events, figures
 
+    def abandon(self) -> None:
+        """Ends without asking CUPTI or the devices."""
+        self._watch.close()
+
     def version(self) -> int:
         """CUPTI's own number."""
         out = self.cupti.ffi.new("uint32_t *")
@@ -252,7 +257,9 @@ class Records:
         for number, (kind, function, start, end, thread) in self.calls.items():
             name = self._call_name(kind, function)
             if number in used or "Synchronize" in name:
-                events.append(Event(name, "runtime", clock(start), clock(end), threads.get(thread, thread),
+                launch = by_number.get(self.ours.get(number))  # a thread's number may be used again by another
+                thread = launch.thread if launch else threads.get(thread, thread)
+                events.append(Event(name, "runtime", clock(start), clock(end), thread,
                                     correlation=self._correlation(number) if number in used else None))
         return events
 
@@ -311,3 +318,34 @@ def timeline(library: Library | None = None) -> Cupti | CudaEvents | None:
         found = CudaEvents(str(exc).partition("\n")[0])
         found.start()
     return found
+
+
+class Devices:
+    """The timeline of the devices as a part of a profile: see SOURCES in collect.py."""
+
+    def __init__(self, options):
+        self.on = options.cuda
+        self.pid = os.getpid()
+        self.timeline: Cupti | CudaEvents | None = None
+
+    def start(self) -> None:
+        """Begins."""
+        if self.on:
+            self.timeline = timeline()
+
+    def stop(self, trace: Trace) -> None:
+        """Puts what the devices did among the events. In a forked child the devices cannot be asked."""
+        if self.timeline is None:
+            return
+        if self.pid != os.getpid():
+            self.timeline.abandon()
+            return
+        try:
+            events, figures = self.timeline.stop()
+        except RuntimeError as exc:  # a kernel failed, say: what else was collected is kept
+            self.timeline.abandon()
+            trace.metadata["devices"] = {"timeline": self.timeline.name, "error": str(exc)}
+            return
+        trace.events += events
+        trace.dropped += figures["dropped"]
+        trace.metadata["devices"] = figures

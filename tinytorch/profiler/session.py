@@ -19,6 +19,7 @@ from .averages import EventList
 from .chrome import export_chrome_trace, export_stacks
 from .collect import Collection, Options
 from .events import Event, Trace, nest
+from .memory import MemoryView
 from .schedules import ProfilerAction, always
 from .scopes import close_scopes
 
@@ -194,8 +195,9 @@ class profile:
         trace.allocations = earlier.allocations + trace.allocations
         trace.threads = earlier.threads | trace.threads
         trace.start, trace.wall = (earlier.start, earlier.wall) if earlier.events else (trace.start, trace.wall)
-        trace.metadata = {**self._metadata, "record_shapes": self.record_shapes, "with_stack": self.with_stack,
-                          "profile_memory": self.profile_memory, "with_flops": self.with_flops}
+        trace.metadata = {**trace.metadata, **self._metadata, "record_shapes": self.record_shapes,
+                          "with_stack": self.with_stack, "profile_memory": self.profile_memory,
+                          "with_flops": self.with_flops}
         self._steps = []
         self.trace = trace
         self._fresh = True
@@ -222,6 +224,18 @@ class profile:
         if not self.with_stack:
             raise ValueError("export_stacks: there are no stacks; open the profiler with with_stack=True")
         export_stacks(self.trace, path, metric)
+
+    def memory(self) -> MemoryView:
+        """Memory over time by what it was for, and who had asked for what was in use at the peak."""
+        return MemoryView(self.trace)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Writes memory over time by category as JSON, compressed for a name in ``.gz``: of one device, or of all.
+        ValueError without ``profile_memory``, for another name, for a device of which nothing was recorded."""
+        if not self.profile_memory:
+            raise ValueError("export_memory_timeline: no memory was recorded; open the profiler with "
+                             "profile_memory=True")
+        self.memory().export(path, device)
 
     def add_metadata(self, key: str, value: str) -> None:
         """Puts a text into the trace."""
