@@ -27,7 +27,7 @@ from tinytorch.fuse.mode import Fused
 from tinytorch.profiler import digest, profile
 from tinytorch.profiler.chrome import chrome_trace, export_chrome_trace
 from tinytorch.profiler.events import Trace
-from tinytorch.profiler.report import Comparison, page, time_text
+from tinytorch.profiler.report import Comparison, limits_of, page, time_text
 from tinytorch.profiler.store import load, save
 
 _FILES = ("trace.json", "summary.json", "report.html")
@@ -174,12 +174,12 @@ def comparison(traces: dict[str, Trace], codes: list[int]) -> Comparison:
     made = Comparison(list(traces), "Each mode ran the whole script in a process of its own. Fused programs are "
                       "interpreted at first, and compiled when they have run often.")
     made.add("whole run", [f["nanoseconds"] for f in figures], time_text, less=True)
-    made.add("in operators", [sum(t["self_time"] for t in f["operators"]) for f in figures], time_text, less=True)
+    made.add("in operators", [f["in_operators_ns"] for f in figures], time_text, less=True)
     made.add("a step", [f["steps"]["median_ns"] for f in figures], time_text, less=True)
     made.add("kernels launched", [f["kernels"] for f in figures], "{:,}".format, less=True)
     made.add("runs of fused programs", [sum(b["count"] for b in f["breaks"]) for f in figures], "{:,}".format)
     made.add("read and written", [f["bytes"] for f in figures], bytes_text, less=True)
-    made.add("peak memory", [max(f["peak_bytes"].values(), default=None) for f in figures], bytes_text, less=True)
+    made.add("peak memory", [max((m["peak"] for m in f["memory"].values()), default=None) for f in figures], bytes_text, less=True)
     made.add("exit code", codes[:len(figures)])
     made.rows = [row for row in made.rows if any(v is not None for v in row[1])]
     return made
@@ -190,11 +190,12 @@ def _write(out: pathlib.Path, traces: dict[str, Trace], script: pathlib.Path, ar
     """The three files."""
     command = " ".join([str(script), *args])
     _export(traces, out / "trace.json")
-    figures = {"tinytorch": tinytorch.__version__, "python": sys.version.split()[0], "command": command,
+    limits = limits_of(traces)
+    figures = {"tinytorch": tinytorch.__version__, "python": sys.version.split()[0], "command": command, "ceilings": limits,
                "modes": {mode: digest.summary(trace) for mode, trace in traces.items()}}
     (out / "summary.json").write_text(json.dumps(figures, indent=1, default=str), encoding="utf-8")
-    (out / "report.html").write_text(page(traces, title=script.name, subtitle=command, comparison=table),
-                                     encoding="utf-8")
+    (out / "report.html").write_text(page(traces, title=script.name, subtitle=command, comparison=table,
+                                          limits=limits), encoding="utf-8")
     events = ", ".join(f"{len(trace.events):,} events{f' ({mode})' if len(traces) > 1 else ''}"
                        for mode, trace in traces.items())
     print(f"tinytorch.profile: {events}; see {out / 'report.html'}", file=sys.stderr)

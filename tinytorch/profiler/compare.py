@@ -27,7 +27,7 @@ from ..tensor import Tensor
 from . import digest
 from .events import Trace
 from .gains import Gain, gains_of
-from .report import Comparison, page, time_text
+from .report import Comparison, limits_of, page, time_text
 from .session import profile
 from .state import State, disagreement, distance, flat
 
@@ -139,9 +139,8 @@ class Compared:
         """All figures as JSON text; also written to ``path``, where one is given."""
         return _written(json.dumps(self.data(), indent=1, default=str), path)
 
-    def to_html(self, path=None, ceilings: Sequence[dict] = ()) -> str:
-        """A page with the timelines, charts and tables; also written to ``path``, where one is given. ``ceilings`` are
-        what ``profiler.ceilings()`` measured."""
+    def to_html(self, path=None) -> str:
+        """A page with the timelines, charts and tables; also written to ``path``, where one is given."""
         gains = None
         if self.gains:
             rows = [{**g._asdict(), "names": " ".join(g.names)} for g in self.gains]
@@ -150,7 +149,7 @@ class Compared:
                              "operators, by the elements that they compute."}
         traces = {m.name: m.trace for m in self.modes.values() if m.trace is not None}
         text = page(traces, title=self.name, subtitle="the same work in each mode", comparison=self.table(),
-                    gains=gains, ceilings=ceilings)
+                    gains=gains, limits=limits_of(traces))
         return _written(text, path)
 
 

@@ -6,9 +6,8 @@ from collections import Counter
 from typing import NamedTuple
 
 from .events import Event, Trace
+from .memory import DeviceMemory, MemoryView
 
-#: Categories of memory, in the order in which they are stacked.
-CATEGORIES = ("parameter", "gradient", "activation", "optimizer", "workspace", "other")
 WORK = ("op", "backward", "kernel", "program", "compile", "copy", "runtime")
 
 
@@ -87,40 +86,15 @@ def _counted(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name if n == 1 else f"{name} x{n}" for name, n in Counter(names).items())
 
 
-class Memory(NamedTuple):
-    """Bytes in use over time, on one device."""
-
-    device: str
-    times: list[int]             # ns since the trace's start
-    totals: list[int]            # bytes, after each
-    parts: dict[str, list[int]]  # by category
-    peak: int
-    peak_time: int
-
-
-def memory(trace: Trace, most: int = 1500) -> list[Memory]:
-    """By device; of more than ``most`` changes, the highest of each stretch is kept."""
+def memory(trace: Trace, most: int = 1500) -> list[DeviceMemory]:
+    """Bytes in use over time, by device; of more than ``most`` changes, the highest of each stretch is kept."""
     found = []
-    for device in dict.fromkeys(a.device for a in trace.allocations):
-        records = [a for a in trace.allocations if a.device == device]
-        before = records[0].total - records[0].size  # what was there before anyone looked
-        now: Counter[str] = Counter({"other": before})
-        category: dict[int, str] = {}
-        rows = [(0, before, dict(now))]
-        for a in records:
-            name = a.category or "other"
-            if a.size > 0:
-                category[a.address] = name = name if name in CATEGORIES else "other"
-            else:
-                name = category.pop(a.address, "other")
-            now[name] += a.size
-            rows.append((a.time - trace.start, a.total, dict(now)))
-        peak = max(rows, key=lambda r: r[1])
-        step = -(-len(rows) // most)
-        rows = [max(rows[k:k + step], key=lambda r: r[1]) for k in range(0, len(rows), step)]
-        parts = {c: [r[2].get(c, 0) for r in rows] for c in CATEGORIES}
-        found.append(Memory(device, [r[0] for r in rows], [r[1] for r in rows],
-                            {c: values for c, values in parts.items() if any(values)}, peak[1], peak[0]))
+    for m in MemoryView(trace).devices.values():
+        step = -(-len(m.times) // most)
+        kept = [max(range(k, min(k + step, len(m.times))), key=m.totals.__getitem__)
+                for k in range(0, len(m.times), step)]
+        found.append(m._replace(times=[m.times[k] for k in kept], totals=[m.totals[k] for k in kept],
+                                parts={c: [sizes[k] for k in kept] for c, sizes in m.parts.items()}))
     return found
 
 
@@ -176,6 +150,19 @@ def _recorded(e: Event) -> bool:
     return bool(e.extra) and e.extra.get("recorded", False)
 
 
+def in_operators(trace: Trace) -> int:
+    """Nanoseconds that threads of the program spent in operators, derivatives and programs."""
+    kinds = ("op", "backward", "program")
+    total, inside = 0, set()
+    for e in trace.events:  # those around others come first
+        if e.parent is not None and id(e.parent) in inside:
+            inside.add(id(e))
+        elif e.kind in kinds and e.device == "cpu":
+            inside.add(id(e))
+            total += e.duration
+    return total
+
+
 def summary(trace: Trace) -> dict:
     """The figures of a trace, as JSON has them."""
     steps = [e.duration for e in trace.of_kind("step")]
@@ -183,5 +170,6 @@ def summary(trace: Trace) -> dict:
             "threads": {str(number): name for number, name in trace.threads.items()},
             "steps": {"count": len(steps), "median_ns": sorted(steps)[len(steps) // 2] if steps else None},
             "kernels": launches(trace), "bytes": traffic(trace), "flops": work(trace),
-            "peak_bytes": {m.device: m.peak for m in memory(trace, 1)},
+            "in_operators_ns": in_operators(trace), "memory": {m.device: {
+                "peak": m.peak, "peak_ns": m.peak_time, "held": [h._asdict() for h in m.held[:50]]} for m in memory(trace)},
             "operators": [t._asdict() for t in totals(trace)], "breaks": [b._asdict() for b in breaks(trace)]}

@@ -465,9 +465,9 @@ function memory() {
     });
     picture.addEventListener("pointerleave", () => { tip.style.display = "none"; cursor.setAttribute("visibility", "hidden"); });
     byId("memory-charts").append(make("h3", {}, chart.mode + (chart.device === "cpu" ? "" : ", " + chart.device)), picture);
-    if (chart.holders.length) byId("memory-charts").append(make("details", {}, make("summary", {}, "what was alive at the peak"),
+    if (chart.held.length) byId("memory-charts").append(make("details", {}, make("summary", {}, "what was alive at the peak"),
       table([["bytes", "n", h => amount(h.bytes, "B"), h => h.bytes], ["for", "", h => h.category, h => h.category],
-        ["operator", "", h => h.name, h => h.name], ["line", "code place", h => h.place, h => h.place]], chart.holders)));
+        ["operator", "", h => h.operator, h => h.operator], ["line", "code place", h => h.line, h => h.line]], chart.held)));
   }
 }
 

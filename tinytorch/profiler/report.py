@@ -6,6 +6,7 @@ it: they never become part of the page's markup.
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import pathlib
@@ -15,8 +16,10 @@ from collections.abc import Sequence
 
 from ..backends.cpu import get_num_threads
 from ..fuse.describe import bytes_text, count_text
-from .digest import CATEGORIES, breaks, launches, memory, totals, traffic
+from .ceilings import ceilings
+from .digest import breaks, launches, memory, totals, traffic
 from .events import Event, Trace
+from .memory import CATEGORIES
 
 #: What the kinds of events are called on the page.
 KINDS = {"op": "operator", "backward": "backward", "module": "module", "kernel": "kernel", "program": "fused program",
@@ -59,21 +62,21 @@ class Comparison:
 
 
 def page(traces: dict[str, Trace], *, title: str, subtitle: str = "", comparison: Comparison | None = None,
-         gains: dict | None = None, ceilings: Sequence[dict] = (), most: int = MOST_EVENTS) -> str:
+         gains: dict | None = None, limits: Sequence[dict] = (), most: int = MOST_EVENTS) -> str:
     """The page as HTML.
 
     ``traces``      by the mode's name, in the order in which they are shown
     ``comparison``  a table of figures of the modes
     ``gains``       lines and what they took before and after: see compare.py
-    ``ceilings``    of each device: ``{"device", "bandwidth", "flops"}``, the latter two per second
+    ``limits``      what devices can do: see ``limits_of``
     ``most``        events of each timeline to show one by one
     """
     figures = {
         "kinds": KINDS, "categories": CATEGORIES, "cards": _cards(traces),
         "modes": [{"name": name, **_timeline(trace, most),
-                   "memory": [{**m._asdict(), "holders": []} for m in memory(trace)]}
+                   "memory": [{**m._asdict(), "held": [h._asdict() for h in m.held[:30]]} for m in memory(trace)]}
                   for name, trace in traces.items()],
-        "comparison": comparison.data() if comparison else None, "gains": gains, "ceilings": list(ceilings),
+        "comparison": comparison.data() if comparison else None, "gains": gains, "ceilings": list(limits),
         "operators": _operators(traces), "breaks": _breaks(traces), "efficiency": _efficiency(traces),
     }
     # In a script element nothing is an entity, and nothing but "</script" or "<!--" could end it early.
@@ -86,6 +89,17 @@ def page(traces: dict[str, Trace], *, title: str, subtitle: str = "", comparison
     text = (_HERE / "report.html").read_text(encoding="utf-8")
     pieces = text.split("{{")  # each name once or more; what is put in is not looked at again
     return pieces[0] + "".join(parts[name] + rest for name, _, rest in (p.partition("}}") for p in pieces[1:]))
+
+
+def limits_of(traces: dict[str, Trace]) -> list[dict]:
+    """The ceilings of the devices at work in some traces, as the page wants them; measured, if they never were."""
+    devices = dict.fromkeys(e.device for trace in traces.values() for e in trace.of_kind("op", "kernel"))
+    found = []
+    for device in devices:
+        with contextlib.suppress(RuntimeError):  # a trace may come from another machine
+            c = ceilings(device)
+            found.append({"device": device, "bandwidth": c.bandwidth, "flops": c.flops})
+    return found
 
 
 def _cards(traces: dict[str, Trace]) -> list[tuple[str, str]]:
