@@ -180,6 +180,11 @@ def is_open() -> bool:
     return bool(_devices)
 
 
+def open_devices() -> list[int]:
+    """The devices that have been used."""
+    return list(_devices)
+
+
 def open_device(index: int) -> Device:
     """The device, its context current in this thread. RuntimeError for a wrong index."""
     available = driver().count
@@ -312,6 +317,16 @@ def tt_cuda_gemm(index, stream, problem, a, b, c, out, bias, alpha, beta):
     if _launch_blocking and not _captures:
         _driver.wait_for_stream(stream)
     return status
+
+
+WORK = {"tt_cuda_launch": tt_cuda_launch, "tt_cuda_copy": tt_cuda_copy, "tt_cuda_gemm": tt_cuda_gemm}
+
+
+def let_work(callbacks: dict) -> None:
+    """The C side calls these from now on for what a device is to do: those of WORK, or what a profiler puts around
+    them."""
+    for name, callback in callbacks.items():
+        ffi.def_extern(name, error=-1, onerror=_keep)(callback)
 
 
 @ffi.def_extern(error=-1, onerror=_keep)
