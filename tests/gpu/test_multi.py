@@ -1,5 +1,5 @@
-"""Several devices: copies between them, whose turn it is, and what may not be mixed. Two emulated ones where there is no
-GPU."""
+"""Several devices: copies between them, whose turn it is, and what may not be mixed. Where there is no GPU, of two
+emulated ones."""
 
 import threading
 
