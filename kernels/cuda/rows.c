@@ -72,6 +72,14 @@ bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_
     return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
 }
 
+bool tt_cuda_statistics(int what, tt_array *out, const tt_array *x, int64_t n, double by) {
+    split s = split_rows(x->numel / n, n, 1, tt_itemsizes[x->dtype]);
+    tt_statistics_args p = {.rows = x->numel / n, .n = (int32_t)n, .cached = s.shared > 0, .out = out->data, .x = x->data,
+                            .by = by};
+    int64_t key = tt_key(TT_FAMILY_statistics, what, s.variant, x->dtype, tt_compute_dtype(x->dtype), 0, 0, 0);
+    return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
+}
+
 bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean,
                          const tt_array *rstd, int64_t n) {
     tt_norm_weight_args p = {.rows = g->numel / n, .n = n, .out = out->data, .g = g->data, .x = x->data,

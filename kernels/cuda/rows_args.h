@@ -20,6 +20,16 @@ typedef struct {
     const char *x, *y;   /* y: of derivatives the result, and x its gradient */
 } tt_softmax_args;
 
+enum { TT_STATISTIC_VAR, TT_STATISTIC_STD, TT_STATISTIC_LOGSUMEXP };
+
+typedef struct {
+    int64_t rows;
+    int32_t n, cached;
+    char *out;
+    const char *x;
+    double by;           /* degrees of freedom */
+} tt_statistics_args;
+
 #define TT_COLUMN_CHUNK 64 /* TT_NN_CHUNK of kernels/cpu/nn.h */
 
 /* softmax down columns: [outer][n][inner]. The variant: log of a thread block's columns. */

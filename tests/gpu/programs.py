@@ -119,6 +119,11 @@ def norm():
 norm_weight = norm
 
 
+def statistics():
+    x = empty(70, 3000)
+    _ = x.var(1), x.half().std(1), x.logsumexp(1), empty(40, 100).double().var(1), empty(20_000).std()
+
+
 def class_loss():
     x, target = empty(30, 100).requires_grad_(), tt.zeros(30, dtype=tt.int64, device="cuda")
     F.cross_entropy(x, target).backward()
