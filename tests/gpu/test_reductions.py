@@ -130,3 +130,21 @@ def test_statistics_of_rows(emulated, shape, dim, once):
         result = f(there)
         assert same(result, f(x)) and (len(emulated.launches) - before == 1) == once
     assert same(half.cuda().var(dim), half.var(dim))
+
+
+@pytest.mark.slow
+def test_vast_rows(gpu):
+    """Rows whose blocks' sums do not fit in shared memory."""
+    n = (1 << 22) + 1500
+    x, weight, target = numbers(1, n), numbers(n), tinytorch.tensor([n - 3])
+    results = []
+    for device in ("cpu", "cuda"):
+        a, w, t = (v.detach().to(device) for v in (x, weight, target))
+        for v in (a, w):
+            v.requires_grad_()
+        y = functional.layer_norm(a, (n,), w)
+        loss = functional.cross_entropy(a, t, label_smoothing=0.1)
+        (y.sum() + loss).backward()
+        results.append((y, loss, a.grad, w.grad))
+    for here, there in zip(*results):
+        assert same(here, there)
