@@ -215,15 +215,22 @@ void tt_storage_unref(tt_storage *s) {
     tt_storage_end(s);
 }
 
+/* Foreign memory, and watched: Note [Watched memory]. */
+static __attribute__((noinline, cold)) void end_otherwise(tt_storage *s) {
+    if (!IS_WATCHED(s)) {
+        if (s->release) s->release(s->owner);
+        free(s);
+        return;
+    }
+    s->size_class -= WATCHED;
+    if (s->size_class < SMALL_CLASSES) tell_end(s); /* the others are told by tt_storage_end */
+    tt_storage_end(s);
+}
+
 void tt_storage_end(tt_storage *s) {
-    if (s->size_class < 0) { /* Note [Watched memory] */
-        if (!IS_WATCHED(s)) {
-            if (s->release) s->release(s->owner);
-            free(s);
-            return;
-        }
-        s->size_class -= WATCHED;
-        if (s->size_class < SMALL_CLASSES) tell_end(s); /* the others are told below */
+    if (s->size_class < 0) {
+        end_otherwise(s);
+        return;
     }
     int c = s->size_class;
     ASAN_POISON_MEMORY_REGION(s->data, (size_t)class_bytes(c));
