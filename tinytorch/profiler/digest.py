@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .events import Event, Trace
@@ -27,8 +28,18 @@ class Total(NamedTuple):
 
 def totals(trace: Trace) -> list[Total]:
     """By name and kind, those with the most time of their own first."""
+    return _summed(trace.of_kind(*WORK))
+
+
+def kernels(trace: Trace) -> list[Total]:
+    """The same of what computed by itself: kernels, and operators that are not made of others."""
+    return _summed(e for e in trace.of_kind("op", "backward", "kernel", "copy")
+                   if e.kind in ("kernel", "copy") or computes(e))
+
+
+def _summed(events: Iterable[Event]) -> list[Total]:
     groups: dict[tuple[str, str, str], list] = {}
-    for e in trace.of_kind(*WORK):
+    for e in events:
         sums = groups.setdefault((e.name, e.kind, e.device), [0, 0, 0, None, None, 0])
         sums[0] += 1
         sums[1] += 0 if _inside_itself(e) else e.duration
