@@ -125,8 +125,8 @@ static void release(void *owner) {
     pthread_mutex_unlock(&tt_pool_lock);
 }
 
-static void release_traced(void *owner);
-static bool is_ours(const tt_storage *s) { return s->release == release || s->release == release_traced; }
+static void release_seen(void *owner);
+static bool is_ours(const tt_storage *s) { return s->release == release || s->release == release_seen; }
 
 int tt_record_stream(tt_array *a, int stream) {
     if (!a->storage->device) {
@@ -237,7 +237,9 @@ static void *out_of_memory(int device, int64_t asked) {
                    amount(t[4], sizeof *t, split), amount(t[5], sizeof *t, largest));
 }
 
-static tt_block *take(int device, int64_t asked) {
+/* NULL and an error when there is no memory, even after the cache is emptied. */
+static tt_block *allocate(int device, int64_t asked) {
+    if (asked > (int64_t)1 << 46) return out_of_memory(device, asked);
     int64_t bytes = tt_block_bytes(device, asked);
     tt_arena *arena;
     tt_block *b;
@@ -260,46 +262,6 @@ static tt_block *take(int device, int64_t asked) {
     }
 }
 
-/* Note [Traffic] in traffic.h. */
-
-static void tell(int device, const void *address, int64_t size) {
-    pthread_mutex_lock(&tt_pool_lock);
-    int64_t total = tt_pool_of(device)->stats.counts[TT_ALLOCATED_BYTES][0].current;
-    pthread_mutex_unlock(&tt_pool_lock);
-    tt_traffic_add(address, size, total, device);
-}
-
-static void release_traced(void *owner) {
-    tt_block *b = owner;
-    int device = b->segment->device;
-    char *address = b->data;
-    int64_t bytes = b->bytes;
-    release(b);
-    tell(device, address, -bytes);
-}
-
-#define MOST_BYTES ((int64_t)1 << 46)
-static int64_t most_bytes = MOST_BYTES;
-static void (*let_go)(void *) = release;
-
-void tt_traffic_watch(bool on) {
-    __atomic_store_n(&let_go, on ? release_traced : release, __ATOMIC_RELAXED);
-    __atomic_store_n(&most_bytes, on ? -1 : MOST_BYTES, __ATOMIC_RELAXED);
-}
-
-static __attribute__((noinline, cold)) tt_block *take_unusual(int device, int64_t asked) {
-    if (asked > MOST_BYTES) return out_of_memory(device, asked);
-    tt_block *b = take(device, asked);
-    if (b) tell(device, b->data, b->bytes);
-    return b;
-}
-
-/* NULL and an error when there is no memory, even after the cache is emptied. */
-static inline tt_block *allocate(int device, int64_t asked) {
-    bool unusual = asked > __atomic_load_n(&most_bytes, __ATOMIC_RELAXED);
-    return __builtin_expect(unusual, false) ? take_unusual(device, asked) : take(device, asked);
-}
-
 static tt_storage *storage_on(int device, int64_t nbytes) {
     tt_storage *s = calloc(1, sizeof *s);
     if (!s) return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a storage's header");
@@ -309,19 +271,54 @@ static tt_storage *storage_on(int device, int64_t nbytes) {
         return NULL;
     }
     *s = (tt_storage){.data = b ? b->data : NULL, .nbytes = nbytes, .refs = 1, .writer = -1, .size_class = -1,
-                      .device = (int16_t)(device + 1), .owner = b, .release = b ? __atomic_load_n(&let_go, __ATOMIC_RELAXED) : NULL};
+                      .device = (int16_t)(device + 1), .owner = b, .release = b ? release : NULL};
     return s;
 }
 
-tt_storage *tt_cuda_storage(int64_t nbytes) { return storage_on(tt_device - 1, nbytes); }
+static tt_storage *on_device(int64_t nbytes) { return storage_on(tt_device - 1, nbytes); }
+static tt_storage *on_host(int64_t nbytes) { return storage_on(TT_HOST, nbytes); }
+
+tt_storage *(*tt_cuda_storage)(int64_t) = on_device;
+tt_storage *(*tt_pinned_storage)(int64_t) = on_host;
+
+/* The same while traffic is recorded: Note [Traffic] in traffic.h. */
+
+static void tell(int device, const void *address, int64_t size) {
+    pthread_mutex_lock(&tt_pool_lock);
+    int64_t total = tt_pool_of(device)->stats.counts[TT_ALLOCATED_BYTES][0].current;
+    pthread_mutex_unlock(&tt_pool_lock);
+    tt_traffic_add(address, size, total, device);
+}
+
+static void release_seen(void *owner) {
+    tt_block *b = owner;
+    int device = b->segment->device;
+    const char *address = b->data;
+    int64_t bytes = b->bytes;
+    release(b);
+    tell(device, address, -bytes);
+}
+
+static tt_storage *seen(tt_storage *s) {
+    const tt_block *b = s ? s->owner : NULL;
+    if (!b) return s;
+    tell(b->segment->device, b->data, b->bytes);
+    s->release = release_seen;
+    return s;
+}
+static tt_storage *seen_on_device(int64_t nbytes) { return seen(on_device(nbytes)); }
+static tt_storage *seen_on_host(int64_t nbytes) { return seen(on_host(nbytes)); }
+
+void tt_traffic_watch(bool on) {
+    __atomic_store_n(&tt_cuda_storage, on ? seen_on_device : on_device, __ATOMIC_RELAXED);
+    __atomic_store_n(&tt_pinned_storage, on ? seen_on_host : on_host, __ATOMIC_RELAXED);
+}
 
 tt_array *tt_cuda_temporary(int dtype, int64_t n) { return tt_empty(dtype, 1, &n); }
 
 /* Page-locked memory. */
 
 __thread bool tt_pinning;
-
-tt_storage *tt_pinned_storage(int64_t nbytes) { return storage_on(TT_HOST, nbytes); }
 
 tt_array *tt_to_pinned(tt_array *a) {
     if (!tt_ready(a) || tt_device) return tt_decline();

@@ -10,6 +10,7 @@ Nothing of it is there while no profiler is open: Note [Zero cost while off] in 
 
 from .averages import EventAverage, EventList
 from .ceilings import Ceilings, ceilings
+from .compare import Compared, compare
 from .events import Allocation, Event, Trace, nest
 from .memory import MemoryView
 from .schedules import ProfilerAction, schedule
@@ -17,6 +18,6 @@ from .scopes import record_function
 from .session import ProfilerActivity, profile, supported_activities
 from .tensorboard import tensorboard_trace_handler
 
-__all__ = ["Allocation", "Ceilings", "Event", "EventAverage", "EventList", "MemoryView", "ProfilerAction",
-           "ProfilerActivity", "Trace", "ceilings", "nest", "profile", "record_function", "schedule",
+__all__ = ["Allocation", "Ceilings", "Compared", "Event", "EventAverage", "EventList", "MemoryView", "ProfilerAction",
+           "ProfilerActivity", "Trace", "ceilings", "compare", "nest", "profile", "record_function", "schedule",
            "supported_activities", "tensorboard_trace_handler"]

@@ -111,6 +111,8 @@ typedef struct tt_kernel {
     int64_t together;        /* ROWS: so many rows go through a stage before the next one begins */
     int64_t unit;            /* ROWS: so many rows are one thread's, of whole blocks where there are totals */
     int64_t arena;           /* bytes the interpreter needs for a thread */
+    int64_t beside;          /* it needs nothing of the kernels before it, back to the last one that does, nor they of it:
+                                they run side by side */
     tt_slot *slots;
     tt_instr *instrs;        /* in order of stage; within a stage level 1 first */
     tt_part *parts;          /* of each stage two: level 1, level 0; and one that has the loads of level 0 */
