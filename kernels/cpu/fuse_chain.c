@@ -57,6 +57,13 @@ static bool is_number(const maker *m, int slot) {
 
 static bool reads(const tt_instr *x, int slot) { return x->in[0] == slot || x->in[1] == slot || x->in[2] == slot; }
 
+/* Does it read a row's value that a chain takes as a number? That is worth a chain of its own. */
+static bool reads_row(const maker *m, const tt_instr *x) {
+    bool row = false;
+    for (int j = 0; j < 2 && x->in[1] >= 0 && x->in[2] < 0; j++) row |= m->k->slots[x->in[j]].kind == TT_SLOT_ROW && is_number(m, x->in[j]);
+    return row;
+}
+
 /* The first instruction that reads the slot, from number i on. */
 static int next_use(const maker *m, int slot, int i, int end) {
     while (i < end && !reads(&m->k->instrs[i], slot)) i++;
@@ -225,7 +232,7 @@ bool tt_make_chains(tt_kernel *k) {
         part->first_chain = k->num_chains;
         for (int i = part->first_instr, end; i < part->end_instr; i = end + 1) {
             for (end = i; end < part->end_instr && kind_of(&k->instrs[end]) != NONE;) end++;
-            if (end - i < 2) {
+            if (end - i < 2 && (end == i || !reads_row(&m, &k->instrs[i]))) {
                 find_whole(&m, i, end + 1 < part->end_instr ? end + 1 : part->end_instr);
                 continue;
             }

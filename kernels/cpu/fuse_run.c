@@ -140,11 +140,17 @@ static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t
     return tt_random_block(&draw, x->dtype, buffer, at, n);
 }
 
-#define SPREAD(T)                                                           \
-    for (int64_t at = 0; at < n; at += row, value += sizeof(T)) {           \
-        T v, *p = (T *)to + at;                                             \
-        memcpy(&v, value, sizeof v);                                        \
-        for (int64_t i = 0; i < row; i++) p[i] = v;                         \
+/* memcpy knows wider stores than this file is compiled for. */
+#define SPREAD(T)                                                                                   \
+    for (int64_t at = 0; at < n; at += row, value += sizeof(T)) {                                   \
+        T v, *p = (T *)to + at;                                                                     \
+        memcpy(&v, value, sizeof v);                                                                \
+        int64_t done = row < 64 ? row : 64;                                                         \
+        for (int64_t i = 0; i < done; i++) p[i] = v;                                                \
+        for (int64_t m; done < row; done += m) {                                                    \
+            m = row - done < done ? row - done : done;                                              \
+            memcpy(p + done, p, (size_t)m * sizeof(T));                                             \
+        }                                                                                           \
     }
 
 /* For each of n elements its row's value. Rows worked on one at a time have one value for the whole block and for those
