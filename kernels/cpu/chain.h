@@ -3,12 +3,12 @@
  * Note [Chains]
  * A loop over a block for each operator is bound by its loads and stores as soon as the operator is cheap. So the
  * interpreter does not run consecutive cheap operators on float32 one by one: they are a chain, a list of steps for a
- * machine with two registers, A and B, of four vectors each. A step is a function that works on them and calls the next
- * step's, always as the last thing it does: that is a jump, with A and B left in the CPU's registers. Every operator's
- * result goes to A; B holds a value for later. Other operands come from their slots in memory, a number as one element.
- * A value goes to memory if something after the chain wants it, or if it is wanted again and B is taken.
- * Steps work on whole chunks of elements (four vectors); what is left over at the end of a block is run operator by
- * operator. So chains change nothing about the instructions, and compiled kernels know nothing of them.
+ * machine with two registers, A and B, of four vectors each (eight with AVX-512). A step is a function that works on
+ * them and calls the next step's, always as the last thing it does: that is a jump, with A and B left in the CPU's
+ * registers. Every operator's result goes to A; B holds a value for later. Other operands come from their slots in
+ * memory, a number as one element. A value goes to memory if something after the chain wants it, or if it is wanted
+ * again and B is taken. Steps work on whole chunks of elements; what is left over at the end of a block is run operator
+ * by operator. So chains change nothing about the instructions, and compiled kernels know nothing of them.
  * A bool in A or B is a mask: lanes of 32 bits, all ones or all zeros.
  * fuse_chain.c makes chains from a kernel's instructions, simd/chains.c has the steps. */
 #pragma once

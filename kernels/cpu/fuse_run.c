@@ -1,35 +1,14 @@
-/* Fused mode's interpreter: runs a program's kernels over memory, block by block. A kernel whose stages were compiled
+/* Fused mode's interpreter: runs kernels over memory, block by block. A kernel whose stages were compiled
  * takes the compiled functions in the place of their instructions; all else is the same. */
-#include "../cuda/cuda.h"
-#include "fuse_plan.h"
-#include <stdlib.h>
+#include "fuse_run.h"
 #include <string.h>
-#include <time.h>
 
-#define ROW 512      /* as in iterate.c: rows this long are not mixed in a block, so that most operands lie in place */
-#define SHORT 16     /* rows up to this are reduced side by side */
-#define WORK 65536   /* additions that are worth a thread */
-#define MOST_LEFT 64 /* elements that a chain leaves over at the end of a block, and more: see simd/chains.c */
+#define MOST_LEFT 128 /* elements that a chain leaves over at the end of a block, and more: see CHUNK in simd/chains.c */
 #define WIDE 2048    /* columns that are worked on side by side, at most */
 #define RUN 8        /* rows of them that are worked on one after the other, as memory has them; a divisor of TT_LANES */
 #define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
-#define MOST_ACCESSES (3 * TT_FUSE_KERNEL_NODES)
 
-typedef struct {
-    const tt_kernel *k;
-    char **data;              /* of each access */
-    const tt_number *numbers;
-    char *arenas;             /* one for each thread that may work at a time */
-    int64_t arena_size;
-    int num_arenas;
-    unsigned char *busy;
-    char **parts;             /* FOLD, COLUMNS, totals: of each fold, the blocks' results */
-    int64_t tile;             /* COLUMNS: how many of them are worked on side by side */
-    int64_t shares;           /* COLUMNS: into how many the lanes of a block are divided, for as many threads */
-    bool direct;              /* every operand lies in place: no need for blocks */
-    bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
-    bool compiled;            /* asked once: the compiler may bring its functions at any time */
-} job;
+typedef tt_kernel_job job;
 
 /* One thread's view of a kernel at work. */
 typedef struct {
@@ -214,16 +193,16 @@ static void work(worker *w, int stage, int64_t at, int64_t n, int64_t in_group) 
 
 static void start(worker *w, const job *j, char **slots) {
     *w = (worker){.j = j, .k = j->k, .p = slots};
-    for (int i = 0;; i = (i + 1) % j->num_arenas) /* there are as many as threads: one is free */
-        if (!__atomic_exchange_n(&j->busy[i], 1, __ATOMIC_ACQUIRE)) {
+    for (int i = 0;; i = (i + 1) % j->arenas->num) /* there are as many as threads: one is free */
+        if (!__atomic_exchange_n(&j->arenas->busy[i], 1, __ATOMIC_ACQUIRE)) {
             w->which = i;
             break;
         }
-    w->arena = j->arenas + w->which * j->arena_size;
+    w->arena = j->arenas->memory + w->which * j->arenas->size;
     begin_work(w);
 }
 
-static void stop(worker *w) { __atomic_store_n(&w->j->busy[w->which], 0, __ATOMIC_RELEASE); }
+static void stop(worker *w) { __atomic_store_n(&w->j->arenas->busy[w->which], 0, __ATOMIC_RELEASE); }
 
 static void flat_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
@@ -234,7 +213,7 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
     start(&w, j, slots);
     for (int64_t at = begin; at < end;) {
         int64_t n = end - at < most ? end - at : most, in_row = at % row;
-        if (row >= ROW && n > row - in_row) n = row - in_row;
+        if (row >= TT_ROW && n > row - in_row) n = row - in_row;
         work(&w, 0, at, n, 0);
         at += n;
     }
@@ -267,7 +246,7 @@ static void fold_block(const worker *w, const tt_fold *f, int64_t q, int64_t don
     char *out = w->p[f->out] + q * acc;
     int64_t row = w->k->row;
     if (row > TT_BLOCK) r->fold(w->arena + (int64_t)f->partials * 64 + done / TT_BLOCK * acc, x, n, param);
-    else if (row <= SHORT && n >= 8 * row) fold_short(w, r, n / row, x, size, out, acc, param);
+    else if (row <= TT_SHORT && n >= 8 * row) fold_short(w, r, n / row, x, size, out, acc, param);
     else
         for (; n > 0; n -= row) {
             r->fold(out, x, row, param);
@@ -458,8 +437,45 @@ static int64_t num_parts(const job *j, const tt_fold *f) {
     return k->walk == TT_WALK_ROWS ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * lanes_left(j) * k->inner;
 }
 
+int64_t tt_job_parts(const job *j, int fold) {
+    const tt_fold *f = &j->k->folds[fold];
+    return num_parts(j, f) * tt_itemsizes[f->acc];
+}
+
+int64_t tt_job_arena(const job *j) {
+    const tt_kernel *k = j->k;
+    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * j->tile * 8 : 0;
+    if (k->walk == TT_WALK_ROWS && k->row <= TT_SHORT) extra = 2 * k->block * 8; /* see fold_short */
+    return k->arena + extra;
+}
+
+void tt_job_divide(job *j, int64_t work) {
+    const tt_kernel *k = j->k;
+    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+    j->units = k->numel;
+    j->grain = work / k->weight;
+    j->range = flat_range;
+    if (k->walk == TT_WALK_FLAT) {
+        j->grain = (j->grain + k->block - 1) / k->block * k->block; /* so that blocks begin where `repeated` has it */
+    } else if (k->walk == TT_WALK_ROWS) {
+        j->units = (k->rows + k->unit - 1) / k->unit;
+        j->grain /= k->unit * k->row;
+        j->range = rows_range;
+    } else if (k->walk == TT_WALK_FOLD) {
+        j->units = k->rows * blocks;
+        j->grain /= k->row < TT_BLOCK ? k->row : TT_BLOCK;
+        j->range = fold_range;
+    } else {
+        share_columns(j, blocks);
+        j->units = k->rows * blocks * ((k->inner + j->tile - 1) / j->tile) * j->shares;
+        j->grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * ((j->tile + j->shares - 1) / j->shares);
+        j->range = columns_range;
+    }
+    if (j->grain < 1) j->grain = 1;
+}
+
 /* From the blocks' results to the results. */
-static void deliver(const job *j) {
+void tt_job_deliver(const job *j) {
     const tt_kernel *k = j->k;
     for (int i = 0; i < k->num_folds; i++) {
         const tt_fold *f = &k->folds[i];
@@ -480,7 +496,7 @@ static void deliver(const job *j) {
     }
 }
 
-static bool call(const job *j) {
+bool tt_job_call(const job *j) {
     const tt_kernel *k = j->k;
     const tt_fold *f = &k->folds[0];
     const tt_access *from = &k->accesses[f->slot];
@@ -508,126 +524,5 @@ static bool call(const job *j) {
     tt_set_contiguous(&out);
     ok = ok && tt_copy_now(&out, &made) == 0;
     tt_scratch_free(results);
-    return ok;
-}
-
-static int threads_for(int64_t work) {
-    int most = tt_get_num_threads();
-    return work <= 1 ? 1 : work < most ? (int)work : most;
-}
-
-/* Does every block see the same elements of the slot? Blocks begin at multiples of their length in these walks. */
-static bool is_repeated(const tt_kernel *k, const tt_slot *x) {
-    if (x->kind != TT_SLOT_LOAD || x->level == 0 || (k->walk != TT_WALK_FLAT && k->walk != TT_WALK_ROWS)) return false;
-    if (k->walk == TT_WALK_ROWS ? k->block < k->row : k->shape[k->ndim - 1] >= ROW) return false;
-    const tt_access *a = &k->accesses[x->index];
-    int d = 0;
-    int64_t period = 1;
-    while (d < k->ndim && a->strides[d] == 0) d++;
-    if (d == 0) return false;
-    for (int i = d; i < k->ndim; i++) period *= k->shape[i];
-    for (int i = 0; i < k->num_stores; i++)
-        if (k->accesses[k->stores[i].access].storage == a->storage) return false;
-    return k->block % period == 0;
-}
-
-/* False: out of memory, and nothing of this kernel was written. */
-static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
-    char *data[MOST_ACCESSES], *parts[TT_FUSE_KERNEL_NODES];
-    job j = {.k = k, .data = data, .numbers = numbers, .parts = parts, .direct = true,
-             .compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0};
-    unsigned char busy[256] = {0};
-    bool repeated[MOST_SLOTS];
-    for (int s = 0; s < k->num_slots; s++) repeated[s] = is_repeated(k, &k->slots[s]);
-    j.repeated = repeated;
-    j.busy = busy;
-    for (int a = 0; a < k->num_accesses; a++) {
-        data[a] = base[k->accesses[a].storage] + k->accesses[a].offset;
-        j.direct &= k->accesses[a].flat || k->accesses[a].one;
-    }
-    for (int i = 0; i < k->num_stores; i++) { /* of a number there are only as many copies as a block has elements */
-        int kind = k->slots[k->stores[i].slot].kind;
-        j.direct &= kind == TT_SLOT_TEMP || kind == TT_SLOT_LOAD;
-    }
-    for (int s = 0; s < k->num_slots; s++) j.direct &= k->slots[s].kind != TT_SLOT_RANDOM;
-    if (k->walk == TT_WALK_CALL) return call(&j);
-    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
-    if (k->walk == TT_WALK_COLUMNS) share_columns(&j, blocks);
-    int64_t units = k->numel, grain = WORK / k->weight;
-    tt_range_fn range = flat_range;
-    if (k->walk == TT_WALK_FLAT) {
-        grain = (grain + k->block - 1) / k->block * k->block; /* see is_repeated */
-    } else if (k->walk == TT_WALK_ROWS) {
-        units = (k->rows + k->unit - 1) / k->unit;
-        grain /= k->unit * k->row;
-        range = rows_range;
-    } else {
-        bool fold = k->walk == TT_WALK_FOLD;
-        units = k->rows * blocks * (fold ? 1 : (k->inner + j.tile - 1) / j.tile * j.shares);
-        grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * (fold ? 1 : (j.tile + j.shares - 1) / j.shares);
-        range = fold ? fold_range : columns_range;
-    }
-    if (grain < 1) grain = 1;
-    j.num_arenas = threads_for((units + grain - 1) / grain);
-    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * j.tile * 8 : 0;
-    if (k->walk == TT_WALK_ROWS && k->row <= SHORT) extra = 2 * k->block * 8; /* see fold_short */
-    j.arena_size = (k->arena + extra + 127) / 64 * 64;
-    int64_t need = j.num_arenas * j.arena_size, at[TT_FUSE_KERNEL_NODES];
-    for (int i = 0; i < k->num_folds; i++) {
-        at[i] = need;
-        need += (num_parts(&j, &k->folds[i]) * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
-    }
-    if (!(j.arenas = tt_scratch(need))) return false;
-    for (int i = 0; i < k->num_folds; i++) parts[i] = j.arenas + at[i];
-    tt_parallel(units, grain, range, &j);
-    deliver(&j);
-    tt_scratch_free(j.arenas);
-    return true;
-}
-
-static void count_run(tt_kernel *k) {
-    __atomic_fetch_add(&k->elements, k->numel, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&k->runs, 1, __ATOMIC_RELAXED);
-    k->was_compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0;
-    tt_fuse_count(k->was_compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
-}
-
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-bool tt_program_run(tt_program *p, tt_trace *t) {
-    char *base[TT_FUSE_STORAGES];
-    for (int s = 0; s < p->num_storages; s++) {
-        const tt_pending *x = &t->storages[s];
-        base[s] = x->storage ? x->storage->data + x->origin : NULL;
-    }
-    return tt_program_run_on(p, base, t->numbers);
-}
-
-bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
-    tt_plan *plan = (tt_plan *)p;
-    char *temporaries = NULL;
-    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
-    tt_device = p->device;
-    tt_array *block = NULL; /* a device's temporaries */
-    if (plan->temporary_bytes && p->device) {
-        if (!(block = tt_cuda_temporary(TT_U8, plan->temporary_bytes))) return false;
-        temporaries = block->data;
-    } else if (plan->temporary_bytes && !(temporaries = tt_scratch(plan->temporary_bytes))) return false;
-    for (int i = 0; i < plan->num_temporaries; i++)
-        base[plan->temporaries[i].storage] = temporaries + plan->temporaries[i].offset;
-    bool ok = true, timed = tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS;
-    for (int k = 0; ok && k < p->num_kernels; k++) {
-        int64_t start = timed ? now() : 0;
-        ok = (p->device ? tt_cuda_run_kernel : run_kernel)(&p->kernels[k], base, numbers);
-        if (timed) p->kernels[k].nanoseconds = now() - start;
-        if (ok) count_run(&p->kernels[k]);
-    }
-    if (block) tt_free(block);
-    else tt_scratch_free(temporaries);
-    p->runs++;
     return ok;
 }

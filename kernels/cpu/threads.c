@@ -4,7 +4,7 @@
  * depend on who did what. A second thread that wants the pool while it is busy works alone. */
 #define _GNU_SOURCE
 #include "fork.h"
-#include "tt.h"
+#include "trace.h"
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -56,7 +56,9 @@ static void *work(void *argument) {
         }
         pthread_mutex_unlock(&lock);
         if (join) {
+            int64_t start = tt_profiling ? tt_now() : 0;
             drain();
+            if (start) tt_profile_job(TT_PROFILE_SHARE, start, seen, 0);
             __atomic_sub_fetch(&job.running, 1, __ATOMIC_RELEASE);
         }
     }
@@ -97,6 +99,7 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
         fn(context, 0, n);
         return;
     }
+    int64_t start = tt_profiling ? tt_now() : 0;
     int threads = num_threads;
     int64_t pieces = (n + grain - 1) / grain;
     int64_t per_chunk = pieces / (4 * (int64_t)threads); /* about four chunks a thread */
@@ -125,5 +128,6 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
         __builtin_ia32_pause();
 #endif
     }
+    if (start) tt_profile_job(TT_PROFILE_JOB, start, job.serial, threads);
     pthread_mutex_unlock(&owner);
 }
