@@ -16,6 +16,7 @@ ROOT = HERE.parent.parent
 BITS = runpy.run_path(str(ROOT / "tinytorch" / "fuse" / "flags.py"))
 FLAGS = [*BITS["BITS"], "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-type-limits", "-Wno-unknown-pragmas"]
 ISAS = BITS["ISAS"]
+GCC = BITS["GCC"]
 
 SOURCES = sorted(HERE.glob("*.c")) + sorted((HERE.parent / "cuda").glob("*.c"))
 SIMD_SOURCES = sorted((HERE / "simd").glob("*.c"))
