@@ -61,7 +61,7 @@ TT_FN tt_normal_f32 tt_normal_tail_f32(float x) {
   p.r = tt_fma_f32(k, -TT_LN2_HIGH_F32, -0.5f * s);
   low = tt_fma_f32(k, -TT_LN2_LOW_F32, -0.5f * tt_fma_f32(a, a, -s));
   u = a + 4.0f;
-  p.t = t = 1.0f / u;
+  p.t = t = tt_inverse_f32(u);
   err = tt_fma_f32(-t, u, 1.0f) - t * (a - (u - 4.0f));
   low = tt_fma_f32(err, tt_fma_f32(t, 9.8f, 0.7f), low);
   tail = p.r * p.r * tt_exp_tail_f32(p.r);
