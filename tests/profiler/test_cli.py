@@ -205,7 +205,7 @@ def test_compare_runs_it_in_both_modes(tmp_path):
     assert modes["fused"]["kernels"] < modes["eager"]["kernels"]
     assert {p.name for p in (tmp_path / "profile").iterdir()} == FILES
     processes = {e["pid"] for e in json.loads((tmp_path / "profile" / "trace.json").read_text())["traceEvents"]}
-    assert len(processes) == 2
+    assert len(processes - {"Spans"}) == 2
     root = document(tmp_path / "profile" / "report.html", tmp_path)
     assert [p.attributes["data-mode"] for p in root.all("div", data_mode=None)] == ["eager", "fused"]
     assert all(int(c.attributes["data-drawn"]) > 100 for c in root.all("canvas"))

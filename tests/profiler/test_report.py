@@ -93,7 +93,7 @@ def test_the_page_of_an_example(make, tmp_path):
     height = image.shape[0]
     assert image.std() > 8
     for band in range(5):  # something stands in every part of the page, and in its middle, not just at an edge
-        part = image[height * band // 5: height * (band + 1) // 5, 100:900]
+        part = image[height * band // 5: height * (band + 1) // 5, 50:450]
         assert part.std() > 2, band
         assert len(np.unique(part.reshape(-1, 3), axis=0)) > 8, band
     for kind in ((0x6f, 0x9b, 0xd1), (0xe3, 0x9a, 0x54), (0x9b, 0x83, 0xd0)):  # operator, backward, program
@@ -118,6 +118,60 @@ def test_what_the_user_wrote_is_text(tmp_path):
     assert HOSTILE in section(root, "breaks").text
     assert section(root, "operators").all("div", data_operator="fused")
     assert figures(target.read_text())["modes"][0]["lanes"][0]["name"] == HOSTILE
+
+
+#: What a reader does: zooms with the keyboard, the wheel and the pointer, looks at an event, picks it, searches, hides a
+#: kind, changes the theme. What came of it is left on the body.
+READER = """<script>
+const told = {}, panel = panels[0], c = panel.canvas, box = c.getBoundingClientRect();
+const send = (kind, type, more) => c.dispatchEvent(new kind(type, {bubbles: true, clientX: box.left + box.width / 2,
+  clientY: box.top + panel.rows[0].y + 5, pointerId: 1, ...more}));
+c.setPointerCapture = () => {};
+const width = () => panel.to - panel.from;
+const whole_width = width();
+c.dispatchEvent(new KeyboardEvent("keydown", {key: "+"}));
+told.keyed = width() / whole_width;
+told.linked = panels[1].to - panels[1].from === width();
+send(WheelEvent, "wheel", {deltaY: -300, ctrlKey: true});
+told.wheeled = width() / whole_width;
+const from = panel.from;
+send(PointerEvent, "pointerdown");
+send(PointerEvent, "pointermove", {clientX: box.left + box.width / 4});
+send(PointerEvent, "pointerup", {clientX: box.left + box.width / 4});
+told.dragged = panel.from > from;
+send(MouseEvent, "dblclick");
+told.all = width() === whole_width;
+panel.hover({clientX: box.left + box.width / 2, clientY: box.top + panel.rows[0].y + 5});
+told.tip = document.getElementById("tip").textContent;
+send(PointerEvent, "pointerdown");
+send(PointerEvent, "pointerup");
+told.picked = document.getElementById("picked").textContent;
+document.getElementById("find").value = "no such name";
+document.getElementById("find").dispatchEvent(new Event("input"));
+const drawn = Number(c.dataset.drawn);
+document.querySelector("#kinds button").click();
+told.hidden = drawn - Number(c.dataset.drawn);
+const before = document.documentElement.dataset.theme;
+document.getElementById("theme").click();
+told.theme = document.documentElement.dataset.theme !== before;
+document.body.dataset.told = JSON.stringify(told);
+</script>"""
+
+
+@needs_browser
+def test_a_reader_can_zoom_look_and_pick(tmp_path):
+    ops = [Event("outer", "op", 0, 10_000, 1, sequence=7, shapes=((2, 3),), dtypes=("float32",), bytes=500,
+                 stack=("net.py:3 forward",)),
+           Event("inner", "kernel", 2000, 4000, 1)]
+    traces = {"eager": Trace(nest(ops), threads={1: "main"}, end=10_000), "fused": hostile_trace()}
+    text = page(traces, title="a reader")
+    (tmp_path / "report.html").write_text(text.replace("</body>", READER + "</body>"))
+    told = json.loads(document(tmp_path / "report.html", tmp_path).all("body")[0].attributes["data-told"])
+    assert told["keyed"] == pytest.approx(0.6) and told["wheeled"] < 0.4
+    assert told["linked"] and told["dragged"] and told["all"] and told["theme"]
+    for part in ("outer", "operator", "float32 (2, 3)", "500 B, 50.0 MB/s", "net.py:3 forward", "sequence", "in main"):
+        assert part.replace("operator", "op") in told["tip"] and part.replace("operator", "op") in told["picked"]
+    assert told["hidden"] == 1
 
 
 def test_a_page_asks_for_nothing_from_elsewhere():

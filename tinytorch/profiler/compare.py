@@ -29,7 +29,7 @@ from .events import Trace
 from .gains import Gain, gains_of
 from .report import Comparison, limits_of, page, time_text
 from .session import profile
-from .state import State, disagreement, distance, flat
+from .state import State, disagreement, distance, eagerly, flat
 
 OURS = ("eager", "interpreted", "compiled")
 THEIRS = ("torch", "torch.compile")
@@ -179,6 +179,11 @@ def compare(fn: Callable, *args, modes: Sequence[str] = ("eager", "fused"), torc
     if rounds < 1:
         raise ValueError(f"compare: argument 'rounds' must be at least 1, got {rounds}")
     theirs = {mode: _foreign(fn if torch in (None, True) else torch, mode) for mode in wanted if mode in THEIRS}
+    with eagerly():
+        return _compare(fn, args, kwargs, wanted, theirs, rounds, rtol, atol)
+
+
+def _compare(fn, args, kwargs, wanted, theirs, rounds, rtol, atol) -> Compared:
     state = State(fn, args, kwargs)
     sides = {}
     for mode in wanted:
@@ -229,7 +234,7 @@ class _Ours:
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
         """The settings of this mode."""
-        with config(fuse=0) if self.mode == "eager" else config(fuse_hot=self.hot):
+        with config(fuse_hot=self.hot):
             yield
 
     def call(self) -> None:
@@ -419,6 +424,8 @@ def _judged(name: str, sides: list, times: dict[str, list[float]], rtol: float, 
             remark = _difference(reference, side, rtol, atol)
             agrees = not remark
         trace = side.trace
+        if side.mode == "eager" and any(True for _ in trace.of_kind("program")):
+            remark = "the function enters fused mode by itself, here too"
         kernels = digest.launches(trace) if trace is not None else None
         compiled = sum(k.compiled for k in side.explanation.kernels) if side.explanation else None
         modes[side.mode] = Mode(side.mode, statistics.median(seconds), _quartiles(seconds), side.first, side.ready,
