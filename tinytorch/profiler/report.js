@@ -65,7 +65,7 @@ function terms(mode, lane, row, k) {
     if (text) list.push(make("dt", {}, name), make("dd", {}, text));
   };
   const merged = row.c && row.c[k];
-  put("what", merged ? whole(merged) + " short events next to each other, most of them " + sort.name : sort.kind);
+  put("what", merged ? whole(merged) + " short events next to each other, the longest " + sort.name : data.kinds[sort.kind]);
   put("from", time(row.t[k]) + " on, in " + lane.name);
   put("took", time(row.d[k]));
   if (!merged) {
