@@ -231,3 +231,21 @@ def test_an_empty_profile_makes_a_page():
         pass
     mode, = figures(page({"eager": profiler.trace}, title="empty"))["modes"]
     assert mode["count"] == 0 and mode["lanes"] == []
+
+
+@needs_browser
+def test_rates_are_set_against_the_ceilings(tmp_path):
+    events = [Event("linear", "op", 0, 1_000_000, 1, bytes=5_000_000, flops=50_000_000),
+              Event("outer", "op", 2_000_000, 3_000_000, 1, bytes=8_000, flops=8_000),
+              Event("exp", "op", 2_100_000, 2_900_000, 1, bytes=8_000, flops=8_000)]
+    limits = [{"device": "cpu", "bandwidth": 10e9, "flops": 100e9}]
+    target = tmp_path / "report.html"
+    target.write_text(page({"eager": Trace(nest(events), end=3_000_000)}, title="limits", limits=limits))
+    root = section(document(target, tmp_path), "efficiency")
+    rows = {row.all("td")[0].text: [cell.text for cell in row.all("td")] for row in root.all("tr")[1:]}
+    assert set(rows) == {"linear", "exp"}  # what is made of others is not counted again
+    assert rows["linear"][6:] == ["5.0 GB/s", "50.0 GFLOP/s", "50 %", "50 %"]
+    assert "copies 10.0 GB/s, matrix products 100 GFLOP/s" in root.text and "busy" not in root.text
+    target.write_text(page({"eager": Trace(nest(events), end=3_000_000)}, title="limits",
+                           limits=[{**limits[0], "flops": 20e9}]))
+    assert "busy" in section(document(target, tmp_path), "efficiency").text

@@ -319,6 +319,7 @@ function timeline() {
     });
   } else byId("step").hidden = true;
   byId("linked").addEventListener("change", all);
+  byId("linked").parentElement.hidden = panels.length < 2;
   byId("find").addEventListener("input", e => {
     needle = e.target.value.toLowerCase();
     for (const p of panels) p.draw();
@@ -397,6 +398,9 @@ function efficiency() {
     ". Work that stays in a cache can exceed the bandwidth of memory." : "This machine's ceilings have not been measured: profiler.ceilings() does so.";
   const rate = (r, field) => r[field] === null ? -1 : r[field] / r.counted * 1e9;
   const limit = (r, field) => { const l = limits.find(x => x.device === r.device); return l ? l[field] : 0; };
+  if (data.efficiency.some(r => limit(r, "flops") && rate(r, "flops") > 1.05 * limit(r, "flops")))
+    byId("efficiency-note").textContent += " Some were faster than the ceiling, which must have been measured while the " +
+      "machine was busy: profiler.ceilings(force=True) measures anew.";
   const columns = [...(data.modes.length > 1 ? [["mode", "", r => r.mode, r => r.mode]] : []),
     ["name", "", r => r.name, r => r.name], ["kind", "", r => data.kinds[r.kind], r => r.kind], ["calls", "n", r => whole(r.calls), r => r.calls],
     ["time", "n", r => time(r.counted), r => r.counted], ["memory", "n", r => amount(r.bytes, "B"), r => r.bytes || 0],
