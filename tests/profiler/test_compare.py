@@ -309,3 +309,12 @@ def test_memory_over_time_is_what_the_allocator_says():
     for k in range(len(memory.times)):
         assert sum(values[k] for values in memory.parts.values()) == memory.totals[k]
     assert memory.peak == max(memory.totals)
+
+
+def test_a_derivative_that_is_only_recorded_moves_nothing():
+    x = torch.rand(50, 50, requires_grad=True)
+    with eagerly(), profile() as profiler, torch.fuse():
+        torch.nn.functional.gelu(x).backward(torch.ones(50, 50))
+    derivative, = (e for e in profiler.trace.events if e.name == "GeluBackward0")
+    assert derivative.bytes is None
+    assert digest.traffic(profiler.trace) >= 5 * x.nbytes  # of the programs

@@ -277,10 +277,11 @@ class _Ours:
         self.ready = time.perf_counter() - start
 
     def look(self) -> None:
-        """Memory and events of a call."""
+        """Memory and events of a call that is not the first: what that one makes, such as gradients and an optimizer's
+        state, is there."""
         with self.inside():
+            self.call()
             self.peak = self.measure_peak()
-            self.state.restore()
             traces, told = [], []
             end = time.perf_counter() + _LOOK
             while len(traces) < _LOOKS and (not traces or time.perf_counter() < end):
@@ -289,7 +290,6 @@ class _Ours:
                 with profile(record_shapes=True, with_stack=True, with_flops=True, profile_memory=True) as profiler:
                     self.call()
                 traces.append(profiler.trace)
-                self.state.restore()
             self.trace = min(traces, key=lambda t: t.end - t.start)  # the least disturbed
             if told:
                 self.explanation = min(told, key=lambda e: sum(k.nanoseconds for k in e.kernels))

@@ -401,7 +401,9 @@ def attach(trace: Trace) -> None:
     program that launched it, if that launched nothing else. What fused mode only recorded has none: its program has."""
     forward: dict[int, Event] = {}
     for event in trace.of_kind("op"):
-        if event.bytes is None and (event.shapes or event.outputs) and not (event.extra or {}).get("recorded"):
+        if (event.extra or {}).get("recorded"):  # and most likely its derivative
+            continue
+        if event.bytes is None and (event.shapes or event.outputs):
             _set(event, cost(event.name, operands(event.shapes, event.dtypes), results(event)))
         if event.sequence is not None and event.shapes:
             forward.setdefault(event.sequence, event)  # events come before those inside them

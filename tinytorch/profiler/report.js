@@ -34,6 +34,9 @@ function amount(n, unit) {
 }
 
 const whole = n => n.toLocaleString("en");
+// What can be read on a color "#rrggbb".
+const readable = c => [1, 3, 5].reduce((sum, k, n) => sum + parseInt(c.slice(k, k + 2), 16) * [0.3, 0.59, 0.11][n], 0) > 100
+  ? "#0c1116" : "#e4e8eb";
 
 // Tables whose columns sort at a click on their heads: columns are [title, class, cell => text or node, cell => key].
 function table(columns, rows, describe) {
@@ -180,8 +183,7 @@ class Panel {
     const g = c.getContext("2d");
     g.scale(ratio, ratio);
     const colors = Object.fromEntries(KINDS.map(k => [k, color(k)]));
-    const ink = color("ink"), soft = color("soft"), line = color("line");
-    const px = width / (this.to - this.from);
+    const ink = color("ink"), soft = color("soft"), line = color("line"), px = width / (this.to - this.from);
     this.axis(g, width, soft, line);
     for (const lane of this.mode.lanes) {
       g.fillStyle = line;
@@ -210,7 +212,7 @@ class Panel {
         g.fillRect(left, y, w, ROW - 2);
         if (w > 26 && !dim) {
           g.globalAlpha = 1;
-          g.fillStyle = sort.kind === "gap" ? soft : "#0c1116";
+          g.fillStyle = readable(colors[sort.kind]);
           g.save();
           g.beginPath();
           g.rect(left, y, w - 3, ROW);
@@ -374,8 +376,7 @@ function gains() {
 function breaks() {
   if (!data.breaks.length) return;
   byId("breaks").hidden = false;
-  const named = data.modes.length > 1 || new Set(data.breaks.map(b => b.mode)).size > 1;
-  byId("breaks-table").append(table([...(named ? [["mode", "", b => b.mode, b => b.mode]] : []),
+  byId("breaks-table").append(table([...(data.modes.length > 1 ? [["mode", "", b => b.mode, b => b.mode]] : []),
     ["ended at", "code place", b => b.place || "unknown", b => b.place], ["because", "", b => b.reason, b => b.reason],
     ["programs", "n", b => whole(b.count), b => b.count], ["operators", "n", b => whole(b.operators), b => b.operators],
     ["kernels", "n", b => whole(b.kernels), b => b.kernels], ["of these compiled", "n", b => whole(b.compiled), b => b.compiled],

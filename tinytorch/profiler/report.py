@@ -72,7 +72,7 @@ def page(traces: dict[str, Trace], *, title: str, subtitle: str = "", comparison
     ``most``        events of each timeline to show one by one
     """
     figures = {
-        "kinds": KINDS, "categories": CATEGORIES, "cards": _cards(traces),
+        "kinds": KINDS, "categories": CATEGORIES, "cards": _cards(traces, comparison is None),
         "modes": [{"name": name, **_timeline(trace, most),
                    "memory": [{**m._asdict(), "held": [h._asdict() for h in m.held[:30]]} for m in memory(trace)]}
                   for name, trace in traces.items()],
@@ -102,14 +102,14 @@ def limits_of(traces: dict[str, Trace]) -> list[dict]:
     return found
 
 
-def _cards(traces: dict[str, Trace]) -> list[tuple[str, str]]:
-    """The numbers at the top of the page."""
+def _cards(traces: dict[str, Trace], alone: bool) -> list[tuple[str, str]]:
+    """The numbers at the top of the page: a few, where a table follows that has more."""
     cards = []
     for name, trace in traces.items():
         mode = f"{name}: " if len(traces) > 1 else ""
         cards.append((time_text(trace.end - trace.start), f"{mode}{launches(trace):,} kernels"
                       + (f", {bytes_text(traffic(trace))} of traffic" if traffic(trace) else "")))
-    for name, trace in traces.items():
+    for name, trace in traces.items() if alone else ():
         mode = f"{name}: " if len(traces) > 1 else ""
         cards += [(bytes_text(m.peak), f"{mode}peak memory, {m.device}") for m in memory(trace)]
         programs = sum(1 for _ in trace.of_kind("program"))
