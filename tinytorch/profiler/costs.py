@@ -410,7 +410,7 @@ def attach(trace: Trace) -> None:
     for event in reversed(trace.events):  # those inside come first
         if event.kind not in ("op", "backward") or event.bytes is not None:
             continue
-        inside = [c for c in event.children if c.bytes is not None]
+        inside = [c for c in event.children if c.bytes is not None and c.kind in ("op", "backward")]  # no programs
         if inside:
             event.bytes = sum(c.bytes for c in inside)
             event.flops = sum(c.flops or 0 for c in inside)
