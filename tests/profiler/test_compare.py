@@ -317,4 +317,16 @@ def test_a_derivative_that_is_only_recorded_moves_nothing():
         torch.nn.functional.gelu(x).backward(torch.ones(50, 50))
     derivative, = (e for e in profiler.trace.events if e.name == "GeluBackward0")
     assert derivative.bytes is None
-    assert digest.traffic(profiler.trace) >= 5 * x.nbytes  # of the programs
+    assert digest.traffic(profiler.trace) == sum(e.bytes for e in profiler.trace.of_kind("program")) >= 2 * x.nbytes
+
+
+def test_an_operator_that_runs_a_program_first_counts_as_well():
+    x, w = torch.rand(50, 50), torch.rand(50, 50)
+    with eagerly(), profile() as profiler, torch.fuse():
+        ((x * 2) @ w).sum().item()
+    programs = sum(e.bytes for e in profiler.trace.of_kind("program"))
+    product, = (e for e in profiler.trace.events if e.name == "matmul")
+    assert product.bytes == 3 * x.nbytes and any(c.kind == "program" for c in product.children)
+    assert digest.traffic(profiler.trace) == product.bytes + programs
+    assert digest.launches(profiler.trace) == 1 + 2  # the product of matrices, and a kernel before and after it
+    assert [t.name for t in digest.kernels(profiler.trace) if t.kind == "op"] == ["matmul"]
