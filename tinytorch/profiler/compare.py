@@ -86,7 +86,8 @@ class Compared:
         modes = list(self.modes.values())
         made = Comparison(list(self.modes), "Medians of calls that took turns. The first call is the first in this "
                           "process: what one mode has warmed up, such as threads and caches, is warm for the next. "
-                          "Kernels and traffic are those of operators; an optimizer's step that is one call is not among them.")
+                          "Kernels and traffic are those of operators; an optimizer's step that is one call is not "
+                          "among them.")
         made.add("a call", [m.seconds for m in modes], _seconds, less=True)
         first = modes[0].seconds
         made.add(f"{modes[0].name} / this", [first / m.seconds if first and m.seconds else None for m in modes],

@@ -169,6 +169,7 @@ def summary(trace: Trace) -> dict:
             "threads": {str(number): name for number, name in trace.threads.items()},
             "steps": {"count": len(steps), "median_ns": sorted(steps)[len(steps) // 2] if steps else None},
             "kernels": launches(trace), "bytes": traffic(trace), "flops": work(trace),
+            "events_ns": max(e.end for e in trace.events) - trace.events[0].start if trace.events else 0,
             "in_operators_ns": in_operators(trace),
             "memory": {m.device: {"peak": m.peak, "peak_ns": m.peak_time, "held": [h._asdict() for h in m.held[:50]]}
                        for m in memory(trace)},

@@ -110,7 +110,8 @@ class Panel {
     this.canvas = make("canvas", {tabindex: 0, role: "img", "aria-label": "timeline of " + mode.name});
     this.canvas.style.height = this.height + "px";
     this.scale = make("span");
-    const note = mode.merged ? ", short ones of the earlier part merged" : "";
+    const note = (mode.merged ? ", short ones of the earlier part merged" : "") +
+      (mode.before > mode.span / 20 ? `, begun after ${time(mode.before)}` : "");
     this.element = make("div", {class: "panel", "data-mode": mode.name},
       make("div", {}, make("h3", {}, mode.name),
         make("span", {}, `${time(mode.span)}, ${whole(mode.count)} events${note}`), this.scale),
@@ -291,7 +292,6 @@ class Panel {
 }
 
 const tip = byId("tip");
-
 function show(element, x, y) {
   element.style.display = "block";
   const w = element.offsetWidth, h = element.offsetHeight;
@@ -352,8 +352,7 @@ function legend(element, names, swatch) {
 function operators() {
   legend("operators-legend", data.modes.map(m => m.name), (name, k) => "mode" + k % 5);
   const most = Math.max(...data.operators.flatMap(o => o.cells.map(c => c ? c.self : 0)), 1);
-  const few = 18;
-  const entry = o => make("div", {class: "pair", "data-operator": o.name},
+  const few = 18, entry = o => make("div", {class: "pair", "data-operator": o.name},
     make("div", {class: "name"}, o.name, make("small", {}, o.kind)),
     make("div", {}, o.cells.map((c, k) => c && make("div", {class: "lane"},
       make("span", {class: "bar", style: {width: `${Math.max(c.self / most * 70, 0.15)}%`, background: `var(--mode${k % 5})`}}),
