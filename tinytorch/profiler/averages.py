@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from .ceilings import Ceilings, known_ceilings
 from .chrome import export_chrome_trace
 from .events import Allocation, Event, Trace
 
@@ -46,6 +47,13 @@ class EventAverage:
     def gflop_per_second(self) -> float | None:
         """Operations on numbers, by the time of what did it."""
         return self.flops / self.known_ns if self.flops and self.known_ns else None
+
+    @property
+    def ceiling_share(self) -> float | None:
+        """What was reached of the machine's bandwidth or rate of products, whichever is more; None before they have
+        been measured by ``profiler.ceilings()``."""
+        found = known_ceilings(self.device) if self.known_ns else None
+        return found and found.share(self.bytes, self.flops, self.known_ns / 1e9)
 
     def __repr__(self):
         return f"<EventAverage {self.key} x{self.count}, self {self.self_ns / 1e3:.3f} us>"
@@ -251,6 +259,9 @@ def _columns(rows: EventList, source_width: int, name_width: int, shapes_width: 
                     ("GB/s", ">", lambda a: _number(a.gb_per_second)),
                     ("MFLOPs", ">", lambda a: _number(a.flops / 1e6 if a.flops else None)),
                     ("GFLOP/s", ">", lambda a: _number(a.gflop_per_second))]
+        ceilings = {device: known_ceilings(device) for device in {a.device for a in rows}}
+        if any(ceilings.values()):
+            columns.append(("Ceiling %", ">", lambda a: _share(a, ceilings[a.device])))
     if any(a.input_shapes for a in rows):
         columns.append(("Input Shapes", "<", lambda a: _cut(str([list(s) for s in a.input_shapes]), shapes_width)))
     if any(a.stack for a in rows):
@@ -275,6 +286,11 @@ def memory_text(n: float) -> str:
 
 def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.2f}%" if whole else "--"
+
+
+def _share(a: EventAverage, ceilings: Ceilings | None) -> str:
+    share = ceilings.share(a.bytes, a.flops, a.known_ns / 1e9) if ceilings and a.known_ns else None
+    return f"{100 * share:.1f}%" if share else "--"
 
 
 def _number(x: float | None) -> str:

@@ -56,8 +56,8 @@ def _note(tensor: Tensor, category: str, when: int) -> Note:
 def holders(when: int) -> list[Note]:
     """Of all parameters, gradients and optimizers there are."""
     notes = []
-    for thing in gc.get_objects():
-        if isinstance(thing, Tensor):
+    for thing in gc.get_objects():  # of others too, whose __class__ may do anything when asked
+        if issubclass(type(thing), Tensor):
             if getattr(thing, "_h", None) is None:
                 continue
             if isinstance(thing, Parameter):
@@ -65,7 +65,7 @@ def holders(when: int) -> list[Note]:
             grad = getattr(thing, "_grad", None)
             if grad is not None:
                 notes.append(_note(grad, "gradient", when))
-        elif isinstance(thing, Optimizer):
+        elif issubclass(type(thing), Optimizer):
             for state in list(thing.__dict__.get("state", {}).values()):
                 values = state.values() if isinstance(state, dict) else ()
                 notes += [_note(v, "optimizer", when) for v in list(values) if isinstance(v, Tensor)]

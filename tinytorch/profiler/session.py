@@ -78,6 +78,7 @@ class profile:
         self._metadata: dict = {}
         self._collection: Collection | None = None
         self._recording = False
+        self._completed = False  # has a cycle ended, since start()?
         self._steps: list[Event] = []
         self._step_began = 0
 
@@ -100,6 +101,7 @@ class profile:
                                    f"'{other._opened_by}', since {other._opened_at}; only one can be open at a time. "
                                    "Name what is inside with record_function instead")
             _open.append(self)
+        self._completed = False
         self._opened_by = threading.current_thread().name
         self._opened_at = _users_line()
         options = Options(self.profile_memory, self.with_stack, ProfilerActivity.CUDA in self.activities)
@@ -190,6 +192,9 @@ class profile:
         stepping = self._steps or self.schedule is not always
         if not step_ended and stepping and any(e.start >= self._step_began for e in trace.events):
             self._end_step(now)  # one that has begun; nothing of it is seen after the last step()
+        if not step_ended and self._completed and not trace.events:
+            return  # a cycle that began with the last step(), and had none: what there is stays
+        self._completed = True
         earlier = self.trace if self.acc_events else Trace()
         trace.events = nest(earlier.events + trace.events + self._steps)
         trace.allocations = earlier.allocations + trace.allocations
