@@ -312,8 +312,8 @@ tt_array *tt_mul_backward(tt_array *g, tt_array *a, tt_array *b) {
     if (g->flags & TT_FLAG_DEVICE && !TT_RECORDING) {
         TT_ON_DEVICE(NULL, "mul", 3, ((tt_array *[]){g, a, b}));
         if (g->dtype >= TT_F16 && g->numel && alike(g, g) && alike(g, a) && alike(g, b)) {
-            of_a = like(g, g->dtype);
-            of_b = of_a ? like(g, g->dtype) : NULL;
+            of_a = tt_empty(g->dtype, g->ndim, g->shape);
+            of_b = of_a ? tt_empty(g->dtype, g->ndim, g->shape) : NULL;
             if (of_b && !tt_cuda_products(g, a, b, of_a, of_b)) {
                 tt_free(of_b);
                 of_b = NULL;
