@@ -1,10 +1,11 @@
 /* One pool of worker threads for kernels and BLAS. Small work stays on the calling thread.
  *
  * Work is handed out in chunks by an atomic counter, so that a slow core does not hold up the others; results never
- * depend on who did what. A second thread that wants the pool while it is busy works alone. */
+ * depend on who did what. A second thread that wants the pool while it is busy works alone. Workers that have nothing to
+ * do, do the jobs of Note [Work behind] in behind.h. */
 #define _GNU_SOURCE
+#include "behind.h"
 #include "fork.h"
-#include "tt.h"
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -38,18 +39,20 @@ static void drain(void) {
     inside = false;
 }
 
+static bool job_waits(void) { return __atomic_load_n(&tt_jobs_waiting, __ATOMIC_ACQUIRE); }
+
 static void *work(void *argument) {
     int64_t seen = (int64_t)(intptr_t)argument;
     for (;;) {
-        for (int i = 0; i < SPIN && __atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) == seen; i++) {
+        for (int i = 0; i < SPIN && __atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) == seen && !job_waits(); i++) {
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif
         }
         pthread_mutex_lock(&lock);
-        while (job.serial == seen) pthread_cond_wait(&wake, &lock);
+        while (job.serial == seen && !job_waits()) pthread_cond_wait(&wake, &lock);
+        bool join = job.serial != seen && job.wanted > 0;
         seen = job.serial;
-        bool join = job.wanted > 0;
         if (join) {
             job.wanted--;
             __atomic_add_fetch(&job.running, 1, __ATOMIC_RELAXED); /* others leave meanwhile, without the lock */
@@ -58,9 +61,30 @@ static void *work(void *argument) {
         if (join) {
             drain();
             __atomic_sub_fetch(&job.running, 1, __ATOMIC_RELEASE);
+        } else if (job_waits()) {
+            inside = true;
+            tt_do_job();
+            inside = false;
         }
     }
     return NULL;
+}
+
+/* The lock is held. */
+static void hire(void) {
+    while (num_workers < num_threads - 1) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)job.serial) != 0) break;
+        pthread_detach(thread);
+        num_workers++;
+    }
+}
+
+void tt_wake_worker(void) {
+    pthread_mutex_lock(&lock);
+    hire();
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&lock);
 }
 
 void tt_fork_threads(int phase) {
@@ -101,12 +125,7 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     int64_t pieces = (n + grain - 1) / grain;
     int64_t per_chunk = pieces / (4 * (int64_t)threads); /* about four chunks a thread */
     pthread_mutex_lock(&lock);
-    while (num_workers < threads - 1) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)job.serial) != 0) break;
-        pthread_detach(thread);
-        num_workers++;
-    }
+    hire();
     job.fn = fn;
     job.context = context;
     job.n = n;

@@ -9,7 +9,7 @@ from ..config import setting
 from .pure import Pure
 from .worker import worker
 
-_STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled")
+_STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled", "behind")
 
 
 class Fused:

@@ -171,7 +171,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out);
 void tt_replay_free(tt_replay *r);
 
 enum { TT_FUSE_RECORDED, TT_FUSE_PROGRAMS, TT_FUSE_HITS, TT_FUSE_MISSES, TT_FUSE_INTERPRETED, TT_FUSE_COMPILED,
-       TT_FUSE_STATS };
+       TT_FUSE_BEHIND, TT_FUSE_STATS };
 void tt_fuse_stats(int64_t *out);
 
 /* Settings: of the process. */
