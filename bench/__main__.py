@@ -5,13 +5,14 @@ import os
 import sys
 from importlib.util import find_spec
 
-from . import cpu, cuda, fuse, markdown, overhead, report
+from . import cpu, cuda, fuse, markdown, overhead, profiler, report
 
 SUITES = {
     "overhead": overhead.SUITE,
     "cpu": cpu.SUITE,
     "fuse": fuse.SUITE,
     "cuda": cuda.SUITE,
+    "profiler": profiler.SUITE,
 }
 
 

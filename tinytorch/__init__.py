@@ -1,5 +1,7 @@
 """tinytorch: eager tensors with a dynamic tape, C kernels, and PyTorch's names."""
 
+import importlib
+
 from . import autograd, cuda, dlpack, fuse, interop, nn, ops, optim, pickling, random, utils
 from .backends import cpu
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
@@ -22,3 +24,10 @@ int = int32  # noqa: A001
 globals().update(ops.FUNCTIONS)
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    """``tinytorch.profiler`` is imported when it is first asked for: most programs do without."""
+    if name == "profiler":
+        return importlib.import_module(".profiler", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

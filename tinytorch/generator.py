@@ -30,6 +30,7 @@ class Generator:
         if not -(1 << 63) <= seed <= _MASK:
             raise ValueError(f"manual_seed: Overflow when unpacking long long: the seed {seed} is outside of "
                              "[-2**63, 2**64)")
+        self._check_not_recorded("manual_seed")
         self._g.draw = 0
         self._g.seed = seed & _MASK
         return self
@@ -60,10 +61,16 @@ class Generator:
                             f"{state.dtype if isinstance(state, Tensor) else type(state).__name__}")
         if state._h.numel != 16:
             raise RuntimeError(f"set_state: expected a state of 16 bytes, got {state._h.numel}")
+        self._check_not_recorded("set_state")
         plain = state.contiguous()
         check(lib.tt_sync(plain._h, 0), "set_state")
         ffi.memmove(self._g, plain._h.data, 16)
         return self
+
+    def _check_not_recorded(self, op: str) -> None:
+        if self.device.type == "cuda" and runtime.is_capturing(runtime.current_device()):
+            raise RuntimeError(f"{op}: a CUDA generator cannot go to another place during CUDA graph capture: what is "
+                               "recorded draws from where the generator is when it runs")
 
     def clone_state(self) -> Generator:
         """Another generator at the same place."""
@@ -96,7 +103,7 @@ def default_of(number: int) -> Generator:
 def seed_defaults(seed: int, first: int = 0) -> None:
     """Starts the stream of ``seed`` in the default generators from the device numbered ``first`` on."""
     global _seed
-    for generator in _defaults[first:]:
+    for generator in reversed(_defaults[first:]):  # one of a CUDA device may refuse, before anything is done
         generator.manual_seed(seed)
     _seed = Generator().manual_seed(seed).initial_seed()
 
@@ -133,14 +140,11 @@ def set_rng_state(new_state: Tensor) -> None:
 def pointer(generator: Generator | None, op: str, number: int = 0):
     """The C side of a generator for tensors of the device that the C side numbers so: the default one's if None.
     RuntimeError for one of another kind of device."""
-    if number and runtime.is_capturing(number - 1):
-        raise RuntimeError(f"{op}: random numbers cannot be part of a CUDA graph: they would be the same whenever it "
-                           "runs")
     if generator is None:
-        return default_of(number)._g
-    if not isinstance(generator, Generator):
+        generator = default_of(number)
+    elif not isinstance(generator, Generator):
         raise TypeError(f"{op}(): argument 'generator' must be Generator, not {type(generator).__name__}")
-    wanted = "cuda" if number else "cpu"
-    if generator.device.type != wanted:
+    elif generator.device.type != (wanted := "cuda" if number else "cpu"):
         raise RuntimeError(f"{op}: Expected a '{wanted}' device type for generator but found '{generator.device.type}'")
-    return generator._g
+    capture = runtime.capture_of(number - 1) if number else None
+    return generator._g if capture is None else capture.counter(generator)

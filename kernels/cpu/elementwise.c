@@ -123,10 +123,15 @@ int tt_broadcast(int n, tt_array **in, int64_t *shape) {
     return broadcast("broadcast", n, in, &ndim, shape) ? ndim : -1;
 }
 
-/* Integer division by zero is an error that must be found before anything is written. */
+bool tt_divides_integers(int op, int dtype) {
+    return tt_kind_of(dtype) != TT_KIND_FLOAT &&
+           (op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder || op == TT_OP_fmod);
+}
+
+/* Integer division by zero is an error that must be found before anything is written; that of a device's elements, which
+ * are not waited for, is found by the kernel. */
 static bool divides_by_zero(int op, int dtype, tt_array *b) {
-    if (tt_kind_of(dtype) == TT_KIND_FLOAT || b->storage->device) return false; /* a device's elements are not waited for */
-    if (op != TT_OP_floor_divide && op != TT_OP_trunc_divide && op != TT_OP_remainder && op != TT_OP_fmod) return false;
+    if (!tt_divides_integers(op, dtype) || b->storage->device) return false;
     int64_t index[TT_MAX_NDIM] = {0};
     int size = tt_itemsizes[b->dtype];
     for (int64_t i = 0; i < b->numel; i++) {

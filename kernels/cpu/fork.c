@@ -10,8 +10,8 @@
 #include "fork.h"
 
 typedef void (*on_fork)(int phase);
-static const on_fork all[] = {tt_fork_records, tt_fork_jobs,     tt_fork_plans,  tt_fork_compiled,
-                              tt_fork_blas,    tt_fork_storages, tt_fork_threads};
+static const on_fork all[] = {tt_fork_records, tt_fork_jobs,     tt_fork_plans,   tt_fork_compiled, tt_fork_blas,
+                              tt_fork_storages, tt_fork_traffic, tt_fork_activity, tt_fork_threads};
 #define COUNT (int)(sizeof all / sizeof *all)
 
 static void before(void) {

@@ -6,7 +6,7 @@
  * and errors are those of eager mode. The notes of a thread form one recording. Whoever needs elements calls tt_ready,
  * tt_writable or tt_settle, which run the recording of whatever storage they find pending:
  *
- *   recording (words)  --fuse_plan.c-->  program: kernels of instructions  --fuse_run.c-->  memory
+ *   recording (words)  --fuse_plan.c-->  program: kernels of instructions  --fuse_launch.c, fuse_run.c-->  memory
  *
  * A recording is a list of 64-bit words that holds no addresses and no numbers of the user's: storages and Python
  * numbers are numbered in order of appearance. So the words, with a bit for each storage that says whether anyone can
@@ -114,7 +114,7 @@ int tt_op_weight(int op);                          /* its cost, in additions */
 void *tt_random_block(const tt_draw *draw, int dtype, void *buffer, int64_t at, int64_t n);
 #define TT_DRAW_NUMBERS 6 /* recorded numbers that make a draw */
 
-/* fuse_run.c */
+/* fuse_launch.c */
 bool tt_program_run(tt_program *p, tt_trace *t);
 bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers); /* base: of each storage */
 

@@ -142,6 +142,32 @@ static void free_plan(tt_plan *plan) {
     free(plan);
 }
 
+/* Finds the kernels that may run side by side with those before them: neither reads nor writes what the other writes. */
+static bool find_neighbours(tt_program *p) {
+    int *seen = calloc(2 * (size_t)p->num_storages + 1, sizeof *seen), group = 0; /* groups that read a storage, that wrote it */
+    if (!seen) return false;
+    for (int i = 0; i < p->num_kernels; i++) {
+        tt_kernel *k = &p->kernels[i];
+        bool alone = k->walk == TT_WALK_CALL || (i && p->kernels[i - 1].walk == TT_WALK_CALL);
+        for (int pass = 0; pass < 2; pass++) { /* look; then note down */
+            for (int a = 0; a < k->num_accesses; a++) {
+                bool writes = false;
+                for (int x = 0; x < k->num_stores; x++) writes |= k->stores[x].access == a;
+                for (int x = 0; x < k->num_folds; x++) writes |= k->folds[x].access == a;
+                int *s = &seen[2 * k->accesses[a].storage];
+                if (pass) s[writes] = group;
+                else alone |= s[1] == group || (writes && s[0] == group);
+            }
+            if (!pass) {
+                k->beside = i && !alone;
+                group += !k->beside;
+            }
+        }
+    }
+    free(seen);
+    return true;
+}
+
 /* Storages that nobody can see, but that a kernel hands to another: all in one block, side by side in time. */
 static bool plan_temporaries(tt_plan *plan, const tt_trace *t) {
     tt_program *p = &plan->program;
@@ -149,16 +175,18 @@ static bool plan_temporaries(tt_plan *plan, const tt_trace *t) {
     int *number = malloc(sizeof(int) * ((size_t)t->num_storages + 1)), n = 0;
     if (!number) return false;
     for (int s = 0; s < t->num_storages; s++) number[s] = -1;
-    for (int k = 0; k < p->num_kernels; k++)
+    for (int k = 0, group = 0; k < p->num_kernels; k++) {
+        group += !p->kernels[k].beside;
         for (int a = 0; a < p->kernels[k].num_accesses; a++) {
             int s = p->kernels[k].accesses[a].storage;
             if (t->storages[s].storage) continue;
             if (number[s] < 0) {
                 number[s] = n++;
-                plan->temporaries[number[s]] = (tt_temporary){.storage = s, .first = k, .nbytes = t->storages[s].nbytes};
+                plan->temporaries[number[s]] = (tt_temporary){.storage = s, .first = group, .nbytes = t->storages[s].nbytes};
             }
-            plan->temporaries[number[s]].last = k;
+            plan->temporaries[number[s]].last = group;
         }
+    }
     free(number);
     plan->num_temporaries = n;
     for (int i = 0; i < n; i++) { /* the lowest place that is free as long as it is needed */
@@ -238,7 +266,7 @@ static tt_plan *make_plan(const tt_trace *t) {
             program->reads += program->kernels[k].reads;
             program->writes += program->kernels[k].writes;
         }
-        ok = ok && plan_temporaries(plan, t);
+        ok = ok && find_neighbours(program) && plan_temporaries(plan, t);
         ok = ok && count_eager(program, nodes, t->num_nodes);
     }
     free(nodes);

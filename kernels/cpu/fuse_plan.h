@@ -36,7 +36,7 @@ typedef struct {
 
 typedef struct {
     int32_t storage;
-    int first, last;   /* kernels */
+    int first, last;   /* groups of kernels that run side by side */
     int64_t nbytes, offset;
 } tt_temporary;
 

@@ -1,31 +1,13 @@
-/* Fused mode's interpreter: runs a program's kernels over memory, block by block. A kernel whose stages were compiled
+/* Fused mode's interpreter: runs kernels over memory, block by block. A kernel whose stages were compiled
  * takes the compiled functions in the place of their instructions; all else is the same. */
-#include "../cuda/cuda.h"
-#include "fuse_plan.h"
-#include <stdlib.h>
+#include "fuse_run.h"
 #include <string.h>
-#include <time.h>
 
-#define ROW 512      /* as in iterate.c: rows this long are not mixed in a block, so that most operands lie in place */
-#define SHORT 16     /* rows up to this are reduced side by side */
-#define WORK 65536   /* additions that are worth a thread */
+#define WIDE 2048    /* columns that are worked on side by side, at most */
+#define RUN 8        /* rows of them that are worked on one after the other, as memory has them; a divisor of TT_LANES */
 #define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
-#define MOST_ACCESSES (3 * TT_FUSE_KERNEL_NODES)
 
-typedef struct {
-    const tt_kernel *k;
-    char **data;              /* of each access */
-    const tt_number *numbers;
-    char *arenas;             /* one for each thread that may work at a time */
-    int64_t arena_size;
-    int num_arenas;
-    unsigned char *busy;
-    char **parts;             /* FOLD, COLUMNS, totals: of each fold, the blocks' results */
-    int64_t tile;             /* COLUMNS: how many of them are worked on side by side */
-    bool direct;              /* every operand lies in place: no need for blocks */
-    bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
-    bool compiled;            /* asked once: the compiler may bring its functions at any time */
-} job;
+typedef tt_kernel_job job;
 
 /* One thread's view of a kernel at work. */
 typedef struct {
@@ -199,16 +181,16 @@ static void work(worker *w, int stage, int64_t at, int64_t n, int64_t in_group) 
 
 static void start(worker *w, const job *j, char **slots) {
     *w = (worker){.j = j, .k = j->k, .p = slots};
-    for (int i = 0;; i = (i + 1) % j->num_arenas) /* there are as many as threads: one is free */
-        if (!__atomic_exchange_n(&j->busy[i], 1, __ATOMIC_ACQUIRE)) {
+    for (int i = 0;; i = (i + 1) % j->arenas->num) /* there are as many as threads: one is free */
+        if (!__atomic_exchange_n(&j->arenas->busy[i], 1, __ATOMIC_ACQUIRE)) {
             w->which = i;
             break;
         }
-    w->arena = j->arenas + w->which * j->arena_size;
+    w->arena = j->arenas->memory + w->which * j->arenas->size;
     begin_work(w);
 }
 
-static void stop(worker *w) { __atomic_store_n(&w->j->busy[w->which], 0, __ATOMIC_RELEASE); }
+static void stop(worker *w) { __atomic_store_n(&w->j->arenas->busy[w->which], 0, __ATOMIC_RELEASE); }
 
 static void flat_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
@@ -219,7 +201,7 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
     start(&w, j, slots);
     for (int64_t at = begin; at < end;) {
         int64_t n = end - at < most ? end - at : most, in_row = at % row;
-        if (row >= ROW && n > row - in_row) n = row - in_row;
+        if (row >= TT_ROW && n > row - in_row) n = row - in_row;
         work(&w, 0, at, n, 0);
         at += n;
     }
@@ -252,7 +234,7 @@ static void fold_block(const worker *w, const tt_fold *f, int64_t q, int64_t don
     char *out = w->p[f->out] + q * acc;
     int64_t row = w->k->row;
     if (row > TT_BLOCK) r->fold(w->arena + (int64_t)f->partials * 64 + done / TT_BLOCK * acc, x, n, param);
-    else if (row <= SHORT && n >= 8 * row) fold_short(w, r, n / row, x, size, out, acc, param);
+    else if (row <= TT_SHORT && n >= 8 * row) fold_short(w, r, n / row, x, size, out, acc, param);
     else
         for (; n > 0; n -= row) {
             r->fold(out, x, row, param);
@@ -353,58 +335,75 @@ static void fold_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
-/* How many columns are worked on side by side: as many as a block holds, but for each thread some. */
-static int64_t tile_width(const tt_kernel *k, int64_t blocks) {
-    int64_t tiles = (k->inner + TT_BLOCK - 1) / TT_BLOCK;
-    while (k->rows * blocks * tiles < tt_get_num_threads() && k->inner / tiles > 256) tiles *= 2;
-    return tiles == 1 ? k->inner : ((k->inner + tiles - 1) / tiles + 63) / 64 * 64;
+/* Of a block's lanes, how many its units leave. */
+static int64_t lanes_left(const job *j) { return j->shares > 1 ? RUN : 1; }
+
+/* How many columns are worked on side by side: whole rows if possible, for they follow one another in memory. Should
+ * that be too little for the threads, they share a block's lanes, or its columns where rows are few or short. */
+static void share_columns(job *j, int64_t blocks) {
+    const tt_kernel *k = j->k;
+    int64_t tiles = (k->inner + WIDE - 1) / WIDE, threads = tt_get_num_threads(), all = k->rows * blocks;
+    j->shares = 1;
+    if (2 * k->inner > k->block && k->row >= 8 * TT_LANES)
+        while (all * tiles * j->shares < 2 * threads && threads > 1 && j->shares < RUN) j->shares *= 2;
+    while (all * tiles * j->shares < threads && k->inner / tiles > 256) tiles *= 2;
+    j->tile = tiles == 1 ? k->inner : ((k->inner + tiles - 1) / tiles + 63) / 64 * 64;
 }
 
-/* Adds a row of `wide` elements, the n-th of its block, to its lane in each fold's accumulators. */
-static void add_row(const worker *w, int64_t n, int64_t column, int64_t wide, int64_t in_slot, char *acc) {
+/* Adds a row of `wide` elements, the n-th of its block, to its lane in each fold's accumulators; the first of them is
+ * number `from` of its tile. */
+static void add_row(const worker *w, int64_t n, int64_t column, int64_t from, int64_t wide, int64_t in_slot, char *acc) {
     for (int i = 0; i < w->k->num_folds; i++) {
         const tt_fold *f = &w->k->folds[i];
         const tt_reducer *red = tt_get_reducer(f->reducer, f->dtype);
         int size = tt_itemsizes[f->dtype], asize = tt_itemsizes[f->acc];
-        const char *param = f->param >= 0 ? w->j->data[f->param] + column * asize : NULL;
-        (n < TT_LANES ? red->first : red->next)(acc + n % TT_LANES * wide * asize, w->p[f->slot] + in_slot * size, wide, param);
+        const char *param = f->param >= 0 ? w->j->data[f->param] + (column + from) * asize : NULL;
+        char *to = acc + (n % TT_LANES * w->j->tile + from) * asize;
+        (n < TT_LANES ? red->first : red->next)(to, w->p[f->slot] + in_slot * size, wide, param);
         acc += TT_LANES * w->j->tile * 8;
     }
 }
 
-/* One block of up to TT_BLOCK rows, one tile of columns: TT_LANES rows of accumulators, as in reduce_run.c. Wide tiles go
- * lane by lane, so that the accumulators stay in L1. */
+/* One block of up to TT_BLOCK rows, one tile of columns, one share of the lanes: TT_LANES rows of accumulators, as in
+ * reduce_run.c. Wide tiles go in runs of rows: they follow one another, and their accumulators stay in cache. A share
+ * is a part of every run: what l + TT_LANES/2 ... l + RUN are joined with is in the same share as l, and RUN lanes are
+ * left for `deliver`. */
 static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, char *tile) {
     const job *j = w->j;
     const tt_kernel *k = w->k;
-    int64_t left = u % tiles * j->tile, block = u / tiles % blocks, outer = u / tiles / blocks;
+    int64_t share = u % j->shares, left = u / j->shares % tiles * j->tile, which = u / j->shares / tiles;
+    int64_t block = which % blocks, outer = which / blocks;
     int64_t wide = k->inner - left < j->tile ? k->inner - left : j->tile, column = outer * k->inner + left;
     int64_t row0 = block * TT_BLOCK, n = k->row - row0 < TT_BLOCK ? k->row - row0 : TT_BLOCK;
     int64_t at = (outer * k->row + row0) * k->inner + left, together = tiles == 1 ? k->block / wide : 1;
+    int64_t run = RUN / j->shares, first = share * run;
     if (together > 1)
         for (int64_t r = 0; r < n; r += together) {
             int64_t rows = n - r < together ? n - r : together;
             work(w, 0, at + r * k->inner, rows * wide, 0);
-            for (int64_t q = 0; q < rows; q++) add_row(w, r + q, column, wide, q * wide, tile);
+            for (int64_t q = 0; q < rows; q++) add_row(w, r + q, column, 0, wide, q * wide, tile);
         }
     else
-        for (int64_t lane = 0; lane < TT_LANES; lane++)
-            for (int64_t r = lane; r < n; r += TT_LANES) {
-                work(w, 0, at + r * k->inner, wide, 0);
-                add_row(w, r, column, wide, 0, tile);
-            }
+        for (int64_t lane = first; lane < TT_LANES; lane += RUN)
+            for (int64_t r0 = lane; r0 < n; r0 += TT_LANES)
+                for (int64_t r = r0; r < n && r < r0 + run; r++)
+                    for (int64_t c = 0, m; c < wide; c += m) {
+                        m = wide - c < k->block ? wide - c : k->block;
+                        work(w, 0, at + r * k->inner + c, m, 0);
+                        add_row(w, r, column, c, m, 0, tile);
+                    }
     char *acc = tile;
     for (int i = 0; i < k->num_folds; i++) {
         const tt_fold *f = &k->folds[i];
-        int asize = tt_itemsizes[f->acc];
-        int64_t live = n < TT_LANES ? n : TT_LANES, pitch = wide * asize;
-        for (int64_t h = TT_LANES / 2; h > 0; h /= 2)
-            if (live > h) {
-                tt_get_reducer(f->reducer, f->dtype)->join(acc, acc + h * pitch, (live - h) * wide);
-                live = h;
-            }
-        memcpy(j->parts[i] + ((outer * blocks + block) * k->inner + left) * asize, acc, (size_t)pitch);
-        acc += TT_LANES * w->j->tile * 8;
+        const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
+        int64_t asize = tt_itemsizes[f->acc], pitch = j->tile * asize, lanes = lanes_left(j);
+        for (int64_t h = TT_LANES / 2; h >= lanes; h /= 2)
+            for (int64_t l = 0; l < h && l + h < n; l++)
+                if (l % RUN >= first && l % RUN < first + run) r->join(acc + l * pitch, acc + (l + h) * pitch, wide);
+        for (int64_t l = first; l < first + run && l < lanes && l < n; l++)
+            memcpy(j->parts[i] + (((outer * blocks + block) * lanes + l) * k->inner + left) * asize, acc + l * pitch,
+                   (size_t)(wide * asize));
+        acc += TT_LANES * j->tile * 8;
     }
 }
 
@@ -419,29 +418,73 @@ static void columns_range(void *context, int64_t begin, int64_t end) {
     stop(&w);
 }
 
-/* How many accumulators a fold leaves: its blocks' results. */
-static int64_t num_parts(const tt_kernel *k, const tt_fold *f) {
+/* How many accumulators a fold leaves: its blocks' results, or lanes of them. */
+static int64_t num_parts(const job *j, const tt_fold *f) {
+    const tt_kernel *k = j->k;
     if (is_total(k, f)) return (k->numel + TT_BLOCK - 1) / TT_BLOCK;
-    return k->walk == TT_WALK_ROWS ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * k->inner;
+    return k->walk == TT_WALK_ROWS ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * lanes_left(j) * k->inner;
+}
+
+int64_t tt_job_parts(const job *j, int fold) {
+    const tt_fold *f = &j->k->folds[fold];
+    return num_parts(j, f) * tt_itemsizes[f->acc];
+}
+
+int64_t tt_job_arena(const job *j) {
+    const tt_kernel *k = j->k;
+    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * j->tile * 8 : 0;
+    if (k->walk == TT_WALK_ROWS && k->row <= TT_SHORT) extra = 2 * k->block * 8; /* see fold_short */
+    return k->arena + extra;
+}
+
+void tt_job_divide(job *j, int64_t work) {
+    const tt_kernel *k = j->k;
+    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
+    j->units = k->numel;
+    j->grain = work / k->weight;
+    j->range = flat_range;
+    if (k->walk == TT_WALK_FLAT) {
+        j->grain = (j->grain + k->block - 1) / k->block * k->block; /* so that blocks begin where `repeated` has it */
+    } else if (k->walk == TT_WALK_ROWS) {
+        j->units = (k->rows + k->unit - 1) / k->unit;
+        j->grain /= k->unit * k->row;
+        j->range = rows_range;
+    } else if (k->walk == TT_WALK_FOLD) {
+        j->units = k->rows * blocks;
+        j->grain /= k->row < TT_BLOCK ? k->row : TT_BLOCK;
+        j->range = fold_range;
+    } else {
+        share_columns(j, blocks);
+        j->units = k->rows * blocks * ((k->inner + j->tile - 1) / j->tile) * j->shares;
+        j->grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * ((j->tile + j->shares - 1) / j->shares);
+        j->range = columns_range;
+    }
+    if (j->grain < 1) j->grain = 1;
 }
 
 /* From the blocks' results to the results. */
-static void deliver(const job *j) {
+void tt_job_deliver(const job *j) {
     const tt_kernel *k = j->k;
     for (int i = 0; i < k->num_folds; i++) {
         const tt_fold *f = &k->folds[i];
+        const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
         bool total = is_total(k, f);
-        int64_t parts = num_parts(k, f), rows = total ? 1 : k->rows, n = total ? 1 : k->inner;
-        int64_t blocks = parts / (rows * n), bytes = n * tt_itemsizes[f->acc];
+        int64_t parts = num_parts(j, f), rows = total ? 1 : k->rows, n = total ? 1 : k->inner, lanes = total ? 1 : lanes_left(j);
+        int64_t blocks = parts / (rows * n * lanes), bytes = n * tt_itemsizes[f->acc];
         for (int64_t u = 0; u < rows && parts; u++) {
-            char *p = j->parts[i] + u * blocks * bytes;
-            tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), p, blocks, bytes, n);
+            char *p = j->parts[i] + u * blocks * lanes * bytes;
+            for (int64_t b = 0; b < blocks && lanes > 1; b++)
+                for (int64_t h = lanes / 2, live = k->row - b * TT_BLOCK; h > 0; h /= 2) {
+                    if (live > 2 * h) live = 2 * h;
+                    if (live > h) r->join(p + b * lanes * bytes, p + (b * lanes + h) * bytes, (live - h) * n);
+                }
+            tt_join_blocks(r, p, blocks, lanes * bytes, n);
             memcpy(j->data[f->access] + u * bytes, p, (size_t)bytes);
         }
     }
 }
 
-static bool call(const job *j) {
+bool tt_job_call(const job *j) {
     const tt_kernel *k = j->k;
     const tt_fold *f = &k->folds[0];
     const tt_access *from = &k->accesses[f->slot];
@@ -469,126 +512,5 @@ static bool call(const job *j) {
     tt_set_contiguous(&out);
     ok = ok && tt_copy_now(&out, &made) == 0;
     tt_scratch_free(results);
-    return ok;
-}
-
-static int threads_for(int64_t work) {
-    int most = tt_get_num_threads();
-    return work <= 1 ? 1 : work < most ? (int)work : most;
-}
-
-/* Does every block see the same elements of the slot? Blocks begin at multiples of their length in these walks. */
-static bool is_repeated(const tt_kernel *k, const tt_slot *x) {
-    if (x->kind != TT_SLOT_LOAD || x->level == 0 || (k->walk != TT_WALK_FLAT && k->walk != TT_WALK_ROWS)) return false;
-    if (k->walk == TT_WALK_ROWS ? k->block < k->row : k->shape[k->ndim - 1] >= ROW) return false;
-    const tt_access *a = &k->accesses[x->index];
-    int d = 0;
-    int64_t period = 1;
-    while (d < k->ndim && a->strides[d] == 0) d++;
-    if (d == 0) return false;
-    for (int i = d; i < k->ndim; i++) period *= k->shape[i];
-    for (int i = 0; i < k->num_stores; i++)
-        if (k->accesses[k->stores[i].access].storage == a->storage) return false;
-    return k->block % period == 0;
-}
-
-/* False: out of memory, and nothing of this kernel was written. */
-static bool run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
-    char *data[MOST_ACCESSES], *parts[TT_FUSE_KERNEL_NODES];
-    job j = {.k = k, .data = data, .numbers = numbers, .parts = parts, .direct = true,
-             .compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0};
-    unsigned char busy[256] = {0};
-    bool repeated[MOST_SLOTS];
-    for (int s = 0; s < k->num_slots; s++) repeated[s] = is_repeated(k, &k->slots[s]);
-    j.repeated = repeated;
-    j.busy = busy;
-    for (int a = 0; a < k->num_accesses; a++) {
-        data[a] = base[k->accesses[a].storage] + k->accesses[a].offset;
-        j.direct &= k->accesses[a].flat || k->accesses[a].one;
-    }
-    for (int i = 0; i < k->num_stores; i++) { /* of a number there are only as many copies as a block has elements */
-        int kind = k->slots[k->stores[i].slot].kind;
-        j.direct &= kind == TT_SLOT_TEMP || kind == TT_SLOT_LOAD;
-    }
-    for (int s = 0; s < k->num_slots; s++) j.direct &= k->slots[s].kind != TT_SLOT_RANDOM;
-    if (k->walk == TT_WALK_CALL) return call(&j);
-    int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
-    if (k->walk == TT_WALK_COLUMNS) j.tile = tile_width(k, blocks);
-    int64_t units = k->numel, grain = WORK / k->weight;
-    tt_range_fn range = flat_range;
-    if (k->walk == TT_WALK_FLAT) {
-        grain = (grain + k->block - 1) / k->block * k->block; /* see is_repeated */
-    } else if (k->walk == TT_WALK_ROWS) {
-        units = (k->rows + k->unit - 1) / k->unit;
-        grain /= k->unit * k->row;
-        range = rows_range;
-    } else {
-        bool fold = k->walk == TT_WALK_FOLD;
-        units = k->rows * blocks * (fold ? 1 : (k->inner + j.tile - 1) / j.tile);
-        grain /= (k->row < TT_BLOCK ? k->row : TT_BLOCK) * (fold ? 1 : j.tile);
-        range = fold ? fold_range : columns_range;
-    }
-    if (grain < 1) grain = 1;
-    j.num_arenas = threads_for((units + grain - 1) / grain);
-    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * j.tile * 8 : 0;
-    if (k->walk == TT_WALK_ROWS && k->row <= SHORT) extra = 2 * k->block * 8; /* see fold_short */
-    j.arena_size = (k->arena + extra + 127) / 64 * 64;
-    int64_t need = j.num_arenas * j.arena_size, at[TT_FUSE_KERNEL_NODES];
-    for (int i = 0; i < k->num_folds; i++) {
-        at[i] = need;
-        need += (num_parts(k, &k->folds[i]) * tt_itemsizes[k->folds[i].acc] + 63) / 64 * 64;
-    }
-    if (!(j.arenas = tt_scratch(need))) return false;
-    for (int i = 0; i < k->num_folds; i++) parts[i] = j.arenas + at[i];
-    tt_parallel(units, grain, range, &j);
-    deliver(&j);
-    tt_scratch_free(j.arenas);
-    return true;
-}
-
-static void count_run(tt_kernel *k) {
-    __atomic_fetch_add(&k->elements, k->numel, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&k->runs, 1, __ATOMIC_RELAXED);
-    k->was_compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0;
-    tt_fuse_count(k->was_compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
-}
-
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-bool tt_program_run(tt_program *p, tt_trace *t) {
-    char *base[TT_FUSE_STORAGES];
-    for (int s = 0; s < p->num_storages; s++) {
-        const tt_pending *x = &t->storages[s];
-        base[s] = x->storage ? x->storage->data + x->origin : NULL;
-    }
-    return tt_program_run_on(p, base, t->numbers);
-}
-
-bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
-    tt_plan *plan = (tt_plan *)p;
-    char *temporaries = NULL;
-    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
-    tt_device = p->device;
-    tt_array *block = NULL; /* a device's temporaries */
-    if (plan->temporary_bytes && p->device) {
-        if (!(block = tt_cuda_temporary(TT_U8, plan->temporary_bytes))) return false;
-        temporaries = block->data;
-    } else if (plan->temporary_bytes && !(temporaries = tt_scratch(plan->temporary_bytes))) return false;
-    for (int i = 0; i < plan->num_temporaries; i++)
-        base[plan->temporaries[i].storage] = temporaries + plan->temporaries[i].offset;
-    bool ok = true, timed = tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS;
-    for (int k = 0; ok && k < p->num_kernels; k++) {
-        int64_t start = timed ? now() : 0;
-        ok = (p->device ? tt_cuda_run_kernel : run_kernel)(&p->kernels[k], base, numbers);
-        if (timed) p->kernels[k].nanoseconds = now() - start;
-        if (ok) count_run(&p->kernels[k]);
-    }
-    if (block) tt_free(block);
-    else tt_scratch_free(temporaries);
-    p->runs++;
     return ok;
 }

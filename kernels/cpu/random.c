@@ -19,7 +19,11 @@ int tt_random_kind(const char *name) {
     return -1;
 }
 
-static uint64_t next_draw(tt_generator *g) { return __atomic_fetch_add(&g->draw, 1, __ATOMIC_RELAXED); }
+uint64_t tt_take_draws(tt_generator *g, uint64_t n) { return __atomic_fetch_add(&g->draw, n, __ATOMIC_RELAXED); }
+
+static tt_draw next_draw(tt_generator *g) {
+    return (tt_draw){.seed = g->seed, .draw = tt_take_draws(g, 1), .place = g->place, .kind = TT_RANDOM_uniform, .b = 1};
+}
 
 typedef struct {
     tt_draw draw;
@@ -65,9 +69,11 @@ void *tt_random_block(const tt_draw *draw, int dtype, void *buffer, int64_t at, 
 /* Fills `out`, whatever its strides: the numbers go by the row-major index. */
 static int run(tt_array *out, job *j, tt_generator *g) {
     if (!tt_may_write("random numbers", out)) return -1;
-    j->draw.seed = g->seed;
-    j->draw.draw = next_draw(g);
-    if (TT_RECORDING && !j->p && out->numel && tt_record_random(out, &j->draw, j->compute)) return 0;
+    tt_draw next = next_draw(g);
+    j->draw.seed = next.seed;
+    j->draw.draw = next.draw;
+    j->draw.place = next.place;
+    if (TT_RECORDING && !j->p && !next.place && out->numel && tt_record_random(out, &j->draw, j->compute)) return 0;
     tt_array *to = out;
     if (!tt_settled(out)) {
         tt_decline();
@@ -123,19 +129,13 @@ int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t ran
     return run(out, &j, g);
 }
 
-/* Fisher and Yates: place i takes one of those from i on. One exchange follows from all before, so the CPU makes them, and a
- * device gets the result. */
-tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
-    TT_ON_DEVICE(NULL, "randperm", 0, NULL);
-    if (n < 0) return tt_fail(TT_RUNTIME_ERROR, "randperm: n must be non-negative, got %lld", (long long)n);
-    tt_array *out = tt_empty(TT_I64, 1, &n);
-    if (!out) return NULL;
-    tt_draw d = {.seed = g->seed, .draw = next_draw(g)};
-    int64_t *p = (int64_t *)out->data, words[TT_BLOCK];
+/* Fisher and Yates: place i takes one of those from i on. */
+static void exchange(const tt_draw *d, int64_t *p, int64_t n) {
+    int64_t words[TT_BLOCK];
     for (int64_t i = 0; i < n; i++) p[i] = i;
     for (int64_t at = 0; at < n; at += TT_BLOCK) {
         int64_t m = n - at < TT_BLOCK ? n - at : TT_BLOCK;
-        tt_random_table[tt_isa_index]->i64(&d, words, at / GROUP, (m + GROUP - 1) / GROUP);
+        tt_random_table[tt_isa_index]->i64(d, words, at / GROUP, (m + GROUP - 1) / GROUP);
         for (int64_t k = 0; k < m; k++) {
             int64_t i = at + k, j = i + (int64_t)((unsigned __int128)(uint64_t)words[k] * (uint64_t)(n - i) >> 64);
             int64_t other = p[j];
@@ -143,17 +143,20 @@ tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
             p[i] = other;
         }
     }
-    if (dtype != TT_I64) {
-        tt_array *made = tt_cast_now(out, dtype);
-        tt_free(out);
-        if (!(out = made)) return NULL;
-    }
-    if (tt_device_before) {
-        tt_array *there = tt_to_device(out, tt_device_before);
-        tt_free(out);
-        return there;
-    }
-    return out;
+}
+
+tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
+    if (n < 0) return tt_fail(TT_RUNTIME_ERROR, "randperm: n must be non-negative, got %lld", (long long)n);
+    tt_array *out = tt_empty(TT_I64, 1, &n), *made = NULL;
+    if (!out) return NULL;
+    tt_draw d = next_draw(g);
+    bool done = true;
+    if (tt_device) done = tt_cuda_permutation(&d, out);
+    else exchange(&d, (int64_t *)out->data, n);
+    if (dtype == TT_I64 && done) return out;
+    if (done) made = tt_cast_now(out, dtype);
+    tt_free(out);
+    return made;
 }
 
 typedef struct {
@@ -264,7 +267,7 @@ tt_array *tt_multinomial(tt_array *probabilities, int64_t samples, int replaceme
     tt_array *out = ndim == 2 ? tt_empty(TT_I64, 2, shape) : tt_empty(TT_I64, 1, shape + 1);
     if (!out || !rows) return out;
     if (tt_device) {
-        tt_draw d = {.seed = g->seed, .draw = next_draw(g), .kind = TT_RANDOM_uniform, .b = 1};
+        tt_draw d = next_draw(g);
         if (tt_cuda_multinomial(&d, probabilities, out, rows, replacement)) return out;
         tt_free(out);
         return NULL;
@@ -277,8 +280,7 @@ tt_array *tt_multinomial(tt_array *probabilities, int64_t samples, int replaceme
         tt_free(out);
         return NULL;
     }
-    distribution m = {.draw = {.seed = g->seed, .draw = next_draw(g), .kind = TT_RANDOM_uniform, .b = 1},
-                      .p = p, .scratch = scratch, .out = (int64_t *)out->data, .categories = categories,
+    distribution m = {.draw = next_draw(g), .p = p, .scratch = scratch, .out = (int64_t *)out->data, .categories = categories,
                       .samples = samples, .replacement = replacement};
     double buffer[GROUP];
     int64_t held = -1;

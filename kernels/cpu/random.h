@@ -6,6 +6,7 @@
 
 typedef struct {
     uint64_t seed, draw;
+    const uint64_t *place; /* of a device's: two numbers to be added to those, or NULL */
     int kind;
     double a, b;
     int digits;      /* uniform numbers in float32: their binary digits, no more than the dtype they end in has */

@@ -30,6 +30,11 @@ int tt_reduce_code(const char *name) {
     return -1;
 }
 
+int tt_reducer_of(int op, int *then) {
+    *then = ops[op].then == DIVIDE ? TT_RED_DIVIDE : ops[op].then == ROOT ? TT_RED_ROOT : TT_RED_ALONE;
+    return ops[op].reducer;
+}
+
 /* The bits of the dimensions that `how` and `dims` name. */
 static bool dims_mask(const char *op, const tt_array *a, int how, int64_t dims, int64_t *mask) {
     int64_t all = ((int64_t)1 << a->ndim) - 1, n = a->ndim ? a->ndim : 1;
@@ -195,7 +200,8 @@ tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int
     if (tt_device) {
         tt_reduction g;
         tt_reduction_plan(&g, a, mask, read, tt_itemsizes[acc], false);
-        int then = ops[op].then == DIVIDE ? TT_RED_DIVIDE : ops[op].then == ROOT ? TT_RED_ROOT : TT_RED_ALONE;
+        int then;
+        tt_reducer_of(op, &then);
         if (reduce_on_device(&g, reducer, acc, then, (double)g.reduced, NULL, out, mask)) return out;
         tt_free(out);
         return NULL;

@@ -42,6 +42,7 @@ typedef struct {
     void (*mark[TT_NUM_DTYPES])(int64_t *index, const void *x, const void *value, int64_t n, int64_t row);
 } tt_reduce_table;
 
+int tt_reducer_of(int op, int *then); /* of tt_reduce's; then: TT_RED_ALONE ... of ../cuda/reduce_args.h */
 const tt_reducer *tt_get_reducer(int reducer, int dtype); /* NULL where there is none */
 const tt_reduce_table *tt_get_reduce_table(void);
 

@@ -6,6 +6,7 @@
  * touching fresh pages costs several times the arithmetic (16M floats: 18 ms against 4). */
 #include "../cuda/cuda.h"
 #include "fork.h"
+#include "trace.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -47,8 +48,7 @@ static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 static tt_storage *shared[NUM_CLASSES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void count(int64_t *value, int64_t *peak, int64_t by) {
-    int64_t now = __atomic_add_fetch(value, by, __ATOMIC_RELAXED);
+static void raise_to(int64_t *peak, int64_t now) {
     int64_t seen = __atomic_load_n(peak, __ATOMIC_RELAXED);
     while (now > seen && !__atomic_compare_exchange_n(peak, &seen, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
@@ -84,7 +84,7 @@ static tt_storage *fresh_block(int64_t bytes) {
 #endif
         }
     } else if (posix_memalign((void **)&s, 64, (size_t)(bytes + HEADER)) != 0) s = NULL;
-    if (s) count(&stats.reserved, &stats.reserved_peak, bytes);
+    if (s) raise_to(&stats.reserved_peak, __atomic_add_fetch(&stats.reserved, bytes, __ATOMIC_RELAXED));
     return s;
 }
 
@@ -118,6 +118,45 @@ static void register_thread(void) {
     registered = true;
 }
 
+/* Note [Watched memory]
+ * While the profiler wants to know of memory, the peak that host_storage compares with is INT64_MIN, so that every
+ * allocation takes the way of one that raises it, to `peaked`; the true peak stands in watched_peak. What is allocated
+ * then has a size class of WATCHED + c, and so ends on the way of foreign memory. Blocks that were there before are seen
+ * to end if they are large. Nobody else pays for it. */
+#define WATCHED INT16_MIN
+#define IS_WATCHED(s) ((s)->size_class < WATCHED + NUM_CLASSES)
+static int64_t watched_peak;
+static bool watching;
+
+static __attribute__((noinline, cold)) void peaked(tt_storage *s, int64_t now) {
+    pthread_mutex_lock(&lock);
+    bool tell = watching;
+    raise_to(tell ? &watched_peak : &stats.peak, now);
+    pthread_mutex_unlock(&lock);
+    if (!tell) return;
+    tt_profile_memory(s->data, class_bytes(s->size_class), now);
+    s->size_class += WATCHED;
+}
+
+/* Before anyone else can have the block. */
+static __attribute__((noinline, cold)) void tell_end(tt_storage *s) {
+    int64_t bytes = class_bytes(s->size_class), now = __atomic_load_n(&stats.allocated, __ATOMIC_RELAXED);
+    if (s->size_class < SMALL_CLASSES) now -= bytes; /* it has not been subtracted yet */
+    tt_profile_memory((char *)s + HEADER, -bytes, now);
+}
+
+void tt_watch_memory(bool on) {
+    pthread_mutex_lock(&lock);
+    if (on != watching) {
+        watching = on;
+        if (on) watched_peak = stats.peak;
+        stats.peak = on ? INT64_MIN : watched_peak;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int64_t *true_peak(void) { return watching ? &watched_peak : &stats.peak; }
+
 void tt_fork_storages(int phase) { tt_fork_lock(&lock, phase); }
 
 static tt_storage *host_storage(int64_t nbytes) {
@@ -143,7 +182,6 @@ static tt_storage *host_storage(int64_t nbytes) {
         }
         if (!s) goto none;
     }
-    count(&stats.allocated, &stats.peak, bytes);
     __atomic_fetch_add(&stats.allocs, 1, __ATOMIC_RELAXED);
     s->data = (char *)s + HEADER;
     ASAN_POISON_MEMORY_REGION(s->data, (size_t)bytes);
@@ -157,6 +195,8 @@ static tt_storage *host_storage(int64_t nbytes) {
     s->shared = 0;
     s->jobs = 0;
     s->pending = NULL;
+    int64_t now = __atomic_add_fetch(&stats.allocated, bytes, __ATOMIC_RELAXED);
+    if (now > __atomic_load_n(&stats.peak, __ATOMIC_RELAXED)) peaked(s, now); /* or watched */
     return s;
 none:
     __atomic_fetch_add(&stats.ooms, 1, __ATOMIC_RELAXED);
@@ -177,10 +217,21 @@ void tt_storage_unref(tt_storage *s) {
     tt_storage_end(s);
 }
 
-void tt_storage_end(tt_storage *s) {
-    if (s->size_class < 0) {
+/* Foreign memory, and watched: Note [Watched memory]. */
+static __attribute__((noinline, cold)) void end_otherwise(tt_storage *s) {
+    if (!IS_WATCHED(s)) {
         if (s->release) s->release(s->owner);
         free(s);
+        return;
+    }
+    s->size_class -= WATCHED;
+    if (s->size_class < SMALL_CLASSES) tell_end(s); /* the others are told by tt_storage_end */
+    tt_storage_end(s);
+}
+
+void tt_storage_end(tt_storage *s) {
+    if (s->size_class < 0) {
+        end_otherwise(s);
         return;
     }
     int c = s->size_class;
@@ -194,6 +245,7 @@ void tt_storage_end(tt_storage *s) {
         cache.counts[c]++;
         return;
     }
+    if (c >= SMALL_CLASSES && tt_profiling == 2) tell_end(s);
     pthread_mutex_lock(&lock);
     s->owner = shared[c];
     shared[c] = s;
@@ -251,14 +303,17 @@ void tt_empty_cache(void) {
     pthread_mutex_unlock(&lock);
 }
 
-void tt_memory_stats(int64_t *out) { memcpy(out, &stats, sizeof stats); }
+void tt_memory_stats(int64_t *out) {
+    memcpy(out, &stats, sizeof stats);
+    out[1] = *true_peak();
+}
 
 void tt_reset_peak(void) {
-    stats.peak = stats.allocated;
+    *true_peak() = stats.allocated;
     stats.reserved_peak = stats.reserved;
 }
 
 void tt_raise_peak(int64_t allocated, int64_t reserved) {
-    if (stats.peak < allocated) stats.peak = allocated;
+    raise_to(true_peak(), allocated);
     if (stats.reserved_peak < reserved) stats.reserved_peak = reserved;
 }

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "behind.h"
 #include "fork.h"
+#include "trace.h"
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -59,7 +60,9 @@ static void *work(void *argument) {
         }
         pthread_mutex_unlock(&lock);
         if (join) {
+            int64_t start = tt_profiling ? tt_now() : 0;
             drain();
+            if (start) tt_profile_job(TT_PROFILE_SHARE, start, seen, 0);
             __atomic_sub_fetch(&job.running, 1, __ATOMIC_RELEASE);
         } else if (job_waits()) {
             inside = true;
@@ -121,6 +124,7 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
         fn(context, 0, n);
         return;
     }
+    int64_t start = tt_profiling ? tt_now() : 0;
     int threads = num_threads;
     int64_t pieces = (n + grain - 1) / grain;
     int64_t per_chunk = pieces / (4 * (int64_t)threads); /* about four chunks a thread */
@@ -144,5 +148,6 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
         __builtin_ia32_pause();
 #endif
     }
+    if (start) tt_profile_job(TT_PROFILE_JOB, start, job.serial, threads);
     pthread_mutex_unlock(&owner);
 }

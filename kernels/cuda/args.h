@@ -3,6 +3,7 @@
 #ifndef __CUDACC_RTC__
 #include <stdint.h>
 #endif
+#include "fault.h"
 
 #define TT_CUDA_THREADS 256 /* of a block, where nothing else is said */
 #define TT_CUDA_DIMS 16
@@ -18,6 +19,7 @@ typedef struct {
     char *out;
     const char *in[3];
     int64_t value[3];
+    tt_fault *fault; /* of a division */
 } tt_flat_args;
 
 /* elementwise, any layout; dimensions innermost first, steps in bytes, of the output and three inputs */
@@ -30,6 +32,7 @@ typedef struct {
     int64_t size[TT_CUDA_DIMS];
     tt_divider by[TT_CUDA_DIMS];
     int64_t step[4][TT_CUDA_DIMS];
+    tt_fault *fault; /* of a division */
 } tt_strided_args;
 
 /* matmul_int: c = a b, or c + a b; row-major, the stack's matrices `step` elements apart, c's without gaps */

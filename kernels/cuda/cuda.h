@@ -28,9 +28,9 @@
 
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
     X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
-    X(optim_count, 3) X(random, 4) X(range, 0) X(multinomial, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) \
+    X(optim_count, 3) X(random, 4) X(range, 0) X(multinomial, 0) X(permutation, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) \
     X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
-    X(counting, 0) X(fused, 0)
+    X(counting, 0) X(norms, 2) X(scale, 0) X(fused, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -45,11 +45,12 @@ static inline int64_t tt_key(int family, int op, int variant, int d0, int d1, in
 bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes);
 #define TT_LAUNCH(key, x, y, threads, shared, args) tt_launch(key, x, y, threads, shared, &(args), (int)sizeof(args))
 
-/* memory.c: a storage on tt_device. */
-tt_storage *tt_cuda_storage(int64_t nbytes);
+/* memory.c: a storage on tt_device. These two are variables, called by one instruction: Note [Traffic] in traffic.h. */
+#define TT_HIDDEN __attribute__((visibility("hidden")))
+extern TT_HIDDEN tt_storage *(*tt_cuda_storage)(int64_t nbytes);
 /* Page-locked memory, which tt_pinning asks for where the device is the CPU. */
 extern __thread bool tt_pinning;
-tt_storage *tt_pinned_storage(int64_t nbytes);
+extern TT_HIDDEN tt_storage *(*tt_pinned_storage)(int64_t nbytes);
 /* This thread's stream of the device has been told to read or write `a`; false: what it does cannot be awaited. */
 bool tt_pinned_used(const tt_array *a, int device);
 /* A contiguous array on tt_device for a function's own use; tt_free ends it. */
@@ -59,6 +60,7 @@ tt_divider tt_divider_of(int64_t size);
 
 /* elementwise.c. False and an error when a kernel could not be launched. */
 bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+bool tt_divides_integers(int op, int dtype); /* ../cpu/elementwise.c: must the divisor not be 0? */
 /* copy.c: out[...] = a with broadcasting and casting; either may be on the CPU. Operands are checked already. */
 bool tt_cuda_copy_array(tt_array *out, const tt_array *a);
 /* gemm.c: out = alpha a b + beta bias, where bias (NULL: none) broadcasts to out; out is contiguous. */
@@ -69,6 +71,7 @@ const char *tt_random_name(int op);
 bool tt_cuda_random(const tt_draw *draw, tt_array *out, int compute, const double *chance);
 /* The samples of each row, int64; false and an error where a row has no distribution. */
 bool tt_cuda_multinomial(const tt_draw *draw, const tt_array *weights, tt_array *out, int64_t rows, int replacement);
+bool tt_cuda_permutation(const tt_draw *draw, tt_array *out);
 /* range: TT_RANGE_...; what is not filled in is 0. */
 bool tt_cuda_range(int range, tt_array *out, tt_range_args *p);
 /* optim.c: those of the items that are on devices, by a rule of kernels/scalar/optim.h. */
@@ -83,6 +86,10 @@ bool tt_upload(void *to, const tt_array *from);
 bool tt_download(const tt_array *to, const void *from);
 bool tt_is_non_blocking(void);
 bool tt_is_capturing(void); /* what this thread launches becomes part of a graph */
+
+/* many.c: contiguous arrays of one dtype; `out` has room for as many norms. then: TT_RED_ALONE ... of reduce_args.h */
+bool tt_cuda_norms(int reducer, int then, int n, tt_array *const *in, tt_array *out);
+bool tt_cuda_scale(int n, tt_array *const *arrays, const tt_array *by);
 
 /* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where the
  * first such is, or NULL. then: TT_RED_ALONE ... of reduce_args.h; acc: the accumulators' dtype, `param` likewise. */

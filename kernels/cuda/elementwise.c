@@ -8,14 +8,15 @@
 #include <string.h>
 
 /* The variant: bits 0-2 the logarithm of a thread's elements at a time, 3 strided, 4 of 64-bit indices, from 5 on two bits
- * for each input: how it is given. */
+ * for each input: how it is given, 11 integers are divided by elements that only the kernel sees. */
 enum { MANY, ONE, VALUE };
 #define STRIDED 8
 #define WIDE 16
+#define DIVIDES 2048
 #define UNROLL 2 /* TT_UNROLL in elementwise.cuh */
 
 static bool launch_flat(int64_t key, int variant, const tt_iter *it, const int64_t *value, const int *given) {
-    tt_flat_args p = {.numel = it->numel, .out = it->data[0]};
+    tt_flat_args p = {.numel = it->numel, .out = it->data[0], .fault = tt_cuda_fault()};
     int log = 4, largest = 1;
     for (int k = 0; k < it->nops; k++) {
         if (k && given[k - 1] == VALUE) continue;
@@ -36,7 +37,7 @@ static bool launch_flat(int64_t key, int variant, const tt_iter *it, const int64
 }
 
 static bool launch_strided(int64_t key, int variant, const tt_iter *it, const int64_t *value, const int *given) {
-    tt_strided_args p = {.numel = it->numel, .out = it->data[0], .ndim = it->ndim};
+    tt_strided_args p = {.numel = it->numel, .out = it->data[0], .ndim = it->ndim, .fault = tt_cuda_fault()};
     int64_t reach = it->numel;
     for (int d = 0; d < it->ndim; d++) {
         int from = it->ndim - 1 - d;
@@ -60,9 +61,9 @@ static bool launch_strided(int64_t key, int variant, const tt_iter *it, const in
 }
 
 /* `it` as on the CPU; inputs of the CPU's, one element each, go as values. */
-static bool launch(int64_t key, tt_iter *it, tt_array *const *in) {
+static bool launch(int64_t key, int variant, tt_iter *it, tt_array *const *in) {
     int64_t value[3] = {0};
-    int given[3] = {MANY, MANY, MANY}, variant = 0;
+    int given[3] = {MANY, MANY, MANY};
     if (!it->numel) return true;
     for (int k = 1; k < it->nops; k++) {
         if (in[k - 1]->storage->device) continue;
@@ -102,7 +103,9 @@ bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *cons
         describe(&it, k + 1, out, in[k], tt_compute_of(op, k + 1, dtype));
         d[k] = in[k]->storage->device ? in[k]->dtype : it.compute[k + 1];
     }
-    return launch(tt_key(TT_FAMILY_elementwise, op, 0, tt_compute_dtype(dtype), out->dtype, d[0], d[1], d[2]), &it, in);
+    bool divides = tt_divides_integers(op, dtype) && in[1]->storage->device;
+    return launch(tt_key(TT_FAMILY_elementwise, op, 0, tt_compute_dtype(dtype), out->dtype, d[0], d[1], d[2]),
+                  divides ? DIVIDES : 0, &it, in);
 }
 
 /* On one device, or from one element on the CPU. */
@@ -112,7 +115,7 @@ static bool move(tt_array *out, tt_array *a) {
     describe(&it, 0, out, out, out->dtype);
     describe(&it, 1, out, a, out->dtype);
     int from = a->storage->device ? a->dtype : out->dtype;
-    return launch(tt_key(TT_FAMILY_copy, 0, 0, out->dtype, out->dtype, from, 0, 0), &it, &a);
+    return launch(tt_key(TT_FAMILY_copy, 0, 0, out->dtype, out->dtype, from, 0, 0), 0, &it, &a);
 }
 
 /* Between the CPU and a device contiguous bytes are moved; the rest is done by whoever has the elements. */

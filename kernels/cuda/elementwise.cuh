@@ -38,7 +38,10 @@ template <typename T> static TT_DEVICE T tt_bits_as(int64_t bits) {
     return u.value;
 }
 
-static TT_DEVICE out_type compute(value1 a, value2 b, value3 c) {
+static TT_DEVICE out_type compute(tt_fault *fault, value1 a, value2 b, value3 c) {
+#if TT_VARIANT & 2048 /* DIVIDES in elementwise.c */
+    if (b == 0) tt_report(fault, TT_FAULT_DIVISION, TT_OP, 0, 0);
+#endif
     return (out_type)TT_CONVERT(TT_K0, TT_D1, TT_APPLY(a, b, c));
 }
 
@@ -76,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
             tt_pack<out_type, TT_V> r;
 #pragma unroll
             for (int v = 0; v < TT_V; v++)
-                r.at[v] = compute(TT_GIVEN(1) == TT_MANY ? (value1)TT_CONVERT(TT_D2, TT_K1, a[u].at[v]) : s1,
+                r.at[v] = compute(p.fault, TT_GIVEN(1) == TT_MANY ? (value1)TT_CONVERT(TT_D2, TT_K1, a[u].at[v]) : s1,
                                   TT_ARITY > 1 && TT_GIVEN(2) == TT_MANY ? (value2)TT_CONVERT(TT_D3, TT_K2, b[u].at[v]) : s2,
                                   TT_ARITY > 2 && TT_GIVEN(3) == TT_MANY ? (value3)TT_CONVERT(TT_D4, TT_K3, c[u].at[v]) : s3);
             *(tt_pack<out_type, TT_V> *)(p.out + i * sizeof(out_type)) = r;
@@ -90,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
             if (TT_GIVEN(1) == TT_MANY) s1 = TT_CONVERT(TT_D2, TT_K1, ((const in1_type *)p.in[0])[i]);
             if (TT_ARITY > 1 && TT_GIVEN(2) == TT_MANY) s2 = TT_CONVERT(TT_D3, TT_K2, ((const in2_type *)p.in[1])[i]);
             if (TT_ARITY > 2 && TT_GIVEN(3) == TT_MANY) s3 = TT_CONVERT(TT_D4, TT_K3, ((const in3_type *)p.in[2])[i]);
-            ((out_type *)p.out)[i] = compute(s1, s2, s3);
+            ((out_type *)p.out)[i] = compute(p.fault, s1, s2, s3);
         }
 }
 
@@ -134,6 +137,6 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     value3 c{};
     if (TT_ARITY > 1) b = TT_LOADED(2, value2, TT_D3, TT_K2);
     if (TT_ARITY > 2) c = TT_LOADED(3, value3, TT_D4, TT_K3);
-    *(out_type *)(p.out + at[0]) = compute(a, b, c);
+    *(out_type *)(p.out + at[0]) = compute(p.fault, a, b, c);
 }
 #endif

@@ -1,5 +1,6 @@
 /* The records of faults, one for each device: Note [Faults] in fault.h. */
 #include "cuda.h"
+#include "../cpu/api/fuse.h"
 #include <string.h>
 
 #define DEVICES 64
@@ -44,7 +45,7 @@ static void raise(const tt_fault *f) {
                 size, where);
         return;
     case TT_FAULT_DIVISION:
-        tt_fail(TT_ZERO_DIVISION, "ZeroDivisionError: integer division by zero %s", where);
+        tt_fail(TT_ZERO_DIVISION, "%s: ZeroDivisionError: integer division by zero %s", tt_op_name((int)value), where);
         return;
     case TT_FAULT_TARGET:
         tt_fail(TT_INDEX_ERROR, "%s: Target %lld is out of bounds for %lld classes. %s", f->dim ? "cross_entropy" : "nll_loss",

@@ -105,7 +105,7 @@ bool tt_device_write(void *to, const void *from, int64_t nbytes) {
 /* Of memory that others made we do not know what it is. A graph would read the CPU's memory whenever it runs: only what is
  * page-locked may be left to it. */
 bool tt_upload(void *to, const tt_array *from) {
-    bool foreign = from->storage->size_class < 0, pinned = tt_is_pinned((tt_array *)from);
+    bool foreign = from->storage->size_class == -1, pinned = tt_is_pinned((tt_array *)from);
     int wait = pinned && non_blocking ? TT_LEFT : foreign || tt_is_capturing() ? TT_WAIT : TT_TAKEN;
     return copy(TT_COPY_TO_DEVICE, to, from->data, from->numel * tt_itemsizes[from->dtype], wait) &&
            (wait != TT_LEFT || tt_pinned_used(from, tt_device - 1));

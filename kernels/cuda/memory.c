@@ -1,6 +1,7 @@
 /* Memory of devices for tensors: allocation, giving back, what to do when there is none. Note [Memory of devices] in
  * pool.h. */
 #include "pool.h"
+#include "traffic.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,12 +125,15 @@ static void release(void *owner) {
     pthread_mutex_unlock(&tt_pool_lock);
 }
 
+static void release_seen(void *owner);
+static bool is_ours(const tt_storage *s) { return s->release == release || s->release == release_seen; }
+
 int tt_record_stream(tt_array *a, int stream) {
     if (!a->storage->device) {
         tt_fail(TT_RUNTIME_ERROR, "record_stream: the tensor is on the CPU, wanted one of a CUDA device");
         return -1;
     }
-    if (a->storage->release != release) return 0; /* someone else's memory: theirs to keep */
+    if (!is_ours(a->storage)) return 0; /* someone else's memory: theirs to keep */
     tt_block *b = a->storage->owner;
     pthread_mutex_lock(&tt_pool_lock);
     if (stream != b->segment->arena->stream) b->streams |= (uint64_t)1 << stream;
@@ -271,15 +275,50 @@ static tt_storage *storage_on(int device, int64_t nbytes) {
     return s;
 }
 
-tt_storage *tt_cuda_storage(int64_t nbytes) { return storage_on(tt_device - 1, nbytes); }
+static tt_storage *on_device(int64_t nbytes) { return storage_on(tt_device - 1, nbytes); }
+static tt_storage *on_host(int64_t nbytes) { return storage_on(TT_HOST, nbytes); }
+
+tt_storage *(*tt_cuda_storage)(int64_t) = on_device;
+tt_storage *(*tt_pinned_storage)(int64_t) = on_host;
+
+/* The same while traffic is recorded: Note [Traffic] in traffic.h. */
+
+static void tell(int device, const void *address, int64_t size) {
+    pthread_mutex_lock(&tt_pool_lock);
+    int64_t total = tt_pool_of(device)->stats.counts[TT_ALLOCATED_BYTES][0].current;
+    pthread_mutex_unlock(&tt_pool_lock);
+    tt_traffic_add(address, size, total, device);
+}
+
+static void release_seen(void *owner) {
+    tt_block *b = owner;
+    int device = b->segment->device;
+    const char *address = b->data;
+    int64_t bytes = b->bytes;
+    release(b);
+    tell(device, address, -bytes);
+}
+
+static tt_storage *seen(tt_storage *s) {
+    const tt_block *b = s ? s->owner : NULL;
+    if (!b) return s;
+    tell(b->segment->device, b->data, b->bytes);
+    s->release = release_seen;
+    return s;
+}
+static tt_storage *seen_on_device(int64_t nbytes) { return seen(on_device(nbytes)); }
+static tt_storage *seen_on_host(int64_t nbytes) { return seen(on_host(nbytes)); }
+
+void tt_traffic_watch(bool on) {
+    __atomic_store_n(&tt_cuda_storage, on ? seen_on_device : on_device, __ATOMIC_RELAXED);
+    __atomic_store_n(&tt_pinned_storage, on ? seen_on_host : on_host, __ATOMIC_RELAXED);
+}
 
 tt_array *tt_cuda_temporary(int dtype, int64_t n) { return tt_empty(dtype, 1, &n); }
 
 /* Page-locked memory. */
 
 __thread bool tt_pinning;
-
-tt_storage *tt_pinned_storage(int64_t nbytes) { return storage_on(TT_HOST, nbytes); }
 
 tt_array *tt_to_pinned(tt_array *a) {
     if (!tt_ready(a) || tt_device) return tt_decline();
@@ -293,7 +332,7 @@ tt_array *tt_to_pinned(tt_array *a) {
     return out;
 }
 
-int tt_is_pinned(tt_array *a) { return !a->storage->device && a->storage->release == release; }
+int tt_is_pinned(tt_array *a) { return !a->storage->device && is_ours(a->storage); }
 
 /* The stream of `device` has been told to read or write page-locked memory. */
 bool tt_pinned_used(const tt_array *a, int device) {

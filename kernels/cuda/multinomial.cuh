@@ -1,22 +1,12 @@
 /* Samples of categories, as in kernels/cpu/random.c: a block for each row of weights. TT_OP: 1 with replacement. */
 #pragma once
-#include "cuda/prelude.cuh"
-#include "cuda/random_args.h"
-#include "scalar/random.h"
+#include "cuda/stream.cuh"
 
 #define TT_ARGS tt_multinomial_args
 #define TILE 1024
 
 /* Element i of a draw of float64s on [0, 1). */
-static TT_DEVICE double uniform(const tt_multinomial_args &p, int64_t i) {
-    const int64_t group = i / TT_PHILOX_GROUP;
-    const int place = (int)(i % TT_PHILOX_GROUP), lane = place % TT_PHILOX_LANES, word = place / TT_PHILOX_LANES;
-    const uint64_t at = 2 * (uint64_t)group * TT_PHILOX_LANES + lane;
-    const tt_philox_block a = tt_philox(p.seed, p.draw, at), b = tt_philox(p.seed, p.draw, at + TT_PHILOX_LANES);
-    const uint32_t high = word == 0 ? a.x0 : word == 1 ? a.x1 : word == 2 ? a.x2 : a.x3;
-    const uint32_t low = word == 0 ? b.x0 : word == 1 ? b.x1 : word == 2 ? b.x2 : b.x3;
-    return tt_uniform_f64((uint64_t)high << 32 | low);
-}
+static TT_DEVICE double uniform(const tt_stream &s, int64_t i) { return tt_uniform_f64(tt_long_word(s, i)); }
 
 static TT_DEVICE void complain(const tt_multinomial_args &p, int of_sum) {
     atomicMin((unsigned long long *)p.bad, (unsigned long long)(2 * (int64_t)blockIdx.x + of_sum));
@@ -31,6 +21,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     __shared__ double total;
     __shared__ int64_t last;
     const int64_t row = blockIdx.x;
+    const tt_stream from = TT_PLACED(p.from);
     const double *weights = p.weights + row * p.categories;
     double *scratch = p.scratch + row * p.categories;
     int64_t *out = p.out + row * p.samples;
@@ -64,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     }
 #if TT_OP == 1
     for (int64_t s = threadIdx.x; s < p.samples; s += TT_CUDA_THREADS) { /* the inverse of the distribution function */
-        const double x = uniform(p, row * p.samples + s) * total;
+        const double x = uniform(from, row * p.samples + s) * total;
         int64_t low = 0, high = last;
         while (low < high) {
             const int64_t middle = low + (high - low) / 2;
@@ -78,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     __shared__ double keys[TT_CUDA_THREADS / 32];
     __shared__ int64_t places[TT_CUDA_THREADS / 32];
     for (int64_t c = threadIdx.x; c < p.categories; c += TT_CUDA_THREADS) {
-        const double time = -tt_log_f64(1.0 - uniform(p, row * p.categories + c));
+        const double time = -tt_log_f64(1.0 - uniform(from, row * p.categories + c));
         scratch[c] = weights[c] / (time > 0x1p-60 ? time : 0x1p-60);
     }
     for (int64_t s = 0; s < p.samples; s++) {

@@ -2,6 +2,7 @@
  * the variant is that of optim.c. */
 #pragma once
 #include "cuda/prelude.cuh"
+#include "cuda/tensors.cuh"
 #include "cuda/optim_args.h"
 #include "scalar/optim.h"
 
@@ -81,12 +82,7 @@ static TT_DEVICE void single(char *const *data, int64_t i, const rates &u, int f
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     const int flags = TT_FLAGS | p.fresh;
-    int tensor = 0, after = p.n; /* the last tensor that begins with this block or before */
-    while (after - tensor > 1) {
-        const int middle = (tensor + after) / 2;
-        if (p.first[middle] <= blockIdx.x) tensor = middle;
-        else after = middle;
-    }
+    const int tensor = tt_tensor_of(p.first, p.n, blockIdx.x);
     const double rate = p.rates ? p.rates[2 * tensor] : p.rate, root = p.rates ? p.rates[2 * tensor + 1] : p.root;
     const rates u = {(number)p.sign, (number)p.decay, (number)rate, (number)p.a, (number)p.b, (number)p.c, (number)root,
                      (number)p.eps};

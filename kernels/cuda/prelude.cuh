@@ -38,7 +38,6 @@ typedef long long intptr_t;
 
 #include "scalar/cast.h"
 #include "cuda/args.h"
-#include "cuda/fault.h"
 
 #define TT_JOIN2_(a, b) a##b
 #define TT_JOIN2(a, b) TT_JOIN2_(a, b)

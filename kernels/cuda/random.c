@@ -8,7 +8,7 @@ const char *tt_random_name(int op) {
 }
 
 bool tt_cuda_random(const tt_draw *d, tt_array *out, int compute, const double *chance) {
-    tt_random_args p = {.seed = d->seed, .draw = d->draw, .numel = out->numel, .low = d->low, .range = d->range, .a = d->a,
+    tt_random_args p = {.from = {d->seed, d->draw, d->place}, .numel = out->numel, .low = d->low, .range = d->range, .a = d->a,
                         .b = d->b, .rate = tt_draw_rate(d), .out = out->data, .chance = chance,
                         .threshold = tt_draw_threshold(d), .unit = 1.0f / (float)(1 << d->digits),
                         .dropped = 32 - (uint32_t)d->digits};
@@ -28,12 +28,28 @@ bool tt_cuda_range(int range, tt_array *out, tt_range_args *p) {
                      (p->numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p);
 }
 
+bool tt_cuda_permutation(const tt_draw *d, tt_array *out) {
+    int64_t n = out->numel, blocks = (n + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS;
+    if (!n) return true;
+    tt_array *heads = tt_full_now(TT_I64, 1, &n, TT_KIND_INT, 0, -1), *next = tt_cuda_temporary(TT_I64, n);
+    bool done = heads && next;
+    if (done) {
+        tt_permutation_args p = {.from = {d->seed, d->draw, d->place}, .n = n, .out = (int64_t *)out->data,
+                                 .heads = (int64_t *)heads->data, .next = (int64_t *)next->data};
+        for (int step = 0; done && step < 2; step++)
+            done = TT_LAUNCH(tt_key(TT_FAMILY_permutation, step, 0, 0, 0, 0, 0, 0), blocks, 1, TT_CUDA_THREADS, 0, p);
+    }
+    if (heads) tt_free(heads);
+    if (next) tt_free(next);
+    return done;
+}
+
 bool tt_cuda_multinomial(const tt_draw *d, const tt_array *weights, tt_array *out, int64_t rows, int replacement) {
     int64_t bad = INT64_MAX;
     tt_array *scratch = tt_cuda_temporary(TT_F64, weights->numel), *verdict = tt_cuda_temporary(TT_I64, 1);
     bool done = scratch && verdict && tt_device_write(verdict->data, &bad, sizeof bad);
     if (done) {
-        tt_multinomial_args p = {.seed = d->seed, .draw = d->draw, .weights = (const double *)weights->data,
+        tt_multinomial_args p = {.from = {d->seed, d->draw, d->place}, .weights = (const double *)weights->data,
                                  .scratch = (double *)scratch->data, .out = (int64_t *)out->data,
                                  .bad = (int64_t *)verdict->data, .categories = weights->shape[weights->ndim - 1],
                                  .samples = out->shape[out->ndim - 1]};

@@ -1,9 +1,15 @@
-/* random: numbers of a draw; range: sequences; multinomial: samples of categories. */
+/* random: numbers of a draw; range: sequences; multinomial: samples of categories; permutation: randperm. */
 #pragma once
 #include "args.h"
 
+/* Where numbers are in a random stream; what is in `place`, where it is not NULL, is added to seed and draw. */
 typedef struct {
     uint64_t seed, draw;
+    const uint64_t *place;
+} tt_stream;
+
+typedef struct {
+    tt_stream from;
     int64_t numel, low;
     uint64_t range;
     double a, b, rate;
@@ -28,9 +34,16 @@ typedef struct {
 enum { TT_RANGE_INTEGERS, TT_RANGE_STEPPED, TT_RANGE_BETWEEN, TT_RANGE_POWER, TT_RANGE_TRIL, TT_RANGE_TRIU };
 
 typedef struct {
-    uint64_t seed, draw;
+    tt_stream from;
     const double *weights;
     double *scratch;               /* as large as the weights */
     int64_t *out, *bad;            /* bad: twice the first row that has no distribution, and 1 more if its sum is 0 */
     int64_t categories, samples;
 } tt_multinomial_args;
+
+typedef struct {
+    tt_stream from;
+    int64_t n;
+    int64_t *out;                  /* first the places that the exchanges choose */
+    int64_t *heads, *next;         /* of each place the list of the exchanges that choose it; -1 ends it */
+} tt_permutation_args;

@@ -5,69 +5,12 @@
  * work on neighbouring results (ROWS). What the blocks gave is joined within the thread block as far as it has them,
  * and by a second kernel beyond that (JOIN). */
 #pragma once
-#include "cuda/prelude.cuh"
-#include "cuda/reduce_args.h"
-#include "scalar/reducers.h"
+#include "cuda/tree.cuh"
 
 #define TT_ARGS tt_reduce_args
 #define TT_FORM (TT_VARIANT & 3)
 #define TT_WALK (TT_VARIANT >> 2 & 3)
-#define TT_THEN (TT_VARIANT >> TT_RED_THEN & 7)
-#define TT_INDEXED (TT_VARIANT & TT_RED_INDEXED)
-#define TT_BLOCK 1024
-#define TT_LANES 32
 #define TT_WARPS (TT_CUDA_THREADS / 32)
-
-typedef TT_TYPE(TT_D0) stored_type;
-typedef TT_TYPE(TT_D1) value_type;
-typedef TT_TYPE(TT_D2) acc_type;
-typedef TT_TYPE(TT_D3) result_type;
-
-/* An accumulator, and with TT_RED_INDEXED the first place of its value. */
-struct accumulator {
-    acc_type value;
-#if TT_INDEXED
-    int64_t at;
-#endif
-};
-
-static TT_DEVICE accumulator nothing() {
-    accumulator a;
-    a.value = (acc_type)TT_JOIN2(TT_NONE_, TT_NAME)(TT_D1);
-#if TT_INDEXED
-    a.at = INT64_MAX;
-#endif
-    return a;
-}
-
-static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
-    accumulator r;
-    r.value = (acc_type)TT_JOIN2(TT_JOIN_, TT_NAME)(TT_D1, a.value, b.value);
-#if TT_INDEXED
-    const bool same = a.value == b.value || (a.value != a.value && b.value != b.value);
-    r.at = same ? (a.at < b.at ? a.at : b.at) : a.value != a.value || a.value == r.value ? a.at : b.at;
-#endif
-    return r;
-}
-
-static TT_DEVICE accumulator contribution(stored_type x, acc_type param, int64_t i) {
-    const value_type v = (value_type)TT_CONVERT(TT_D0, TT_D1, x);
-    accumulator a;
-    a.value = (acc_type)TT_JOIN2(TT_MAP_, TT_NAME)(TT_D1, v, param);
-#if TT_INDEXED
-    a.at = i;
-#endif
-    return a;
-}
-
-static TT_DEVICE accumulator lane_below(const accumulator &a, int by) {
-    accumulator r;
-    r.value = (acc_type)__shfl_down_sync(0xffffffffu, a.value, by);
-#if TT_INDEXED
-    r.at = __shfl_down_sync(0xffffffffu, a.at, by);
-#endif
-    return r;
-}
 
 /* The i-th element's place. */
 static TT_DEVICE int64_t place(const tt_reduce_dims &d, int64_t i) {
@@ -95,19 +38,6 @@ static TT_DEVICE stored_type element(const TT_ARGS &p, const char *base, int64_t
     return *(const stored_type *)(base + place(p.run, i));
 }
 
-#if TT_CODE(TT_D2) == 8 || TT_CODE(TT_D2) == 9
-#define TT_OF(f, x) TT_JOIN4(tt_, f, _, TT_D2)(x)
-static TT_DEVICE acc_type finish(acc_type a, double by, acc_type param) {
-    if (TT_THEN == TT_RED_DIVIDE || TT_THEN == TT_RED_DIVIDE_ROOT) a = a / (acc_type)by;
-    if (TT_THEN == TT_RED_ROOT || TT_THEN == TT_RED_DIVIDE_ROOT) a = TT_OF(sqrt, a);
-    if (TT_THEN == TT_RED_FINITE) a = a - a == 0 || a != a ? a : (acc_type)0;
-    if (TT_THEN == TT_RED_LOG_ADD) a = TT_OF(log, a) + param;
-    return a;
-}
-#else
-static TT_DEVICE acc_type finish(acc_type a, double, acc_type) { return a; }
-#endif
-
 static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a) {
     const acc_type param = p.param ? ((const acc_type *)p.param)[which] : (acc_type)0;
     if (p.out) ((result_type *)p.out)[which] = (result_type)TT_CONVERT(TT_D2, TT_D3, finish(a.value, p.by, param));
@@ -122,31 +52,6 @@ static TT_DEVICE void put_part(const TT_ARGS &p, int64_t at, const accumulator &
     p.part_index[at] = a.at;
 #endif
 }
-
-/* The binary tree over fewer than 4096 successive results of a thread: at[k], of 1 << k of them, waits for as many to
- * its right. */
-struct levels {
-    accumulator at[12];
-    uint32_t n;
-    TT_DEVICE void add(accumulator a) {
-#pragma unroll
-        for (int k = 0; k < 12; k++) {
-            if (!(n >> k & 1)) {
-                at[k] = a;
-                break;
-            }
-            a = join(at[k], a);
-        }
-        n++;
-    }
-    TT_DEVICE accumulator all() const {
-        accumulator a = nothing();
-#pragma unroll
-        for (int k = 0; k < 12; k++)
-            if (n >> k & 1) a = join(at[k], a);
-        return a;
-    }
-};
 
 #if TT_FORM == TT_RED_FOLD
 #define TT_LOG_LANES (TT_VARIANT >> TT_RED_OWN & 7)
@@ -309,44 +214,16 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #else
 #define TT_LOG_COLUMNS (TT_VARIANT >> TT_RED_OWN & 15)
 #define TT_COLUMNS (1 << TT_LOG_COLUMNS)
-#define TT_SLOTS (TT_CUDA_THREADS / TT_COLUMNS)
-#define TT_BATCH 8
-
-static TT_DEVICE accumulator part(const TT_ARGS &p, int64_t at) {
-    accumulator a;
-    a.value = ((const acc_type *)p.parts)[at];
-#if TT_INDEXED
-    a.at = p.part_index[at];
-#endif
-    return a;
-}
 
 /* Each thread joins 1 << log_per successive parts of a column, then the threads' are joined. */
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    __shared__ accumulator shared[TT_CUDA_THREADS];
     const int slot = threadIdx.x / TT_COLUMNS;
     const int64_t column = blockIdx.x % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS, outer = blockIdx.x / p.tiles;
     const int64_t begin = (int64_t)slot << p.log_per;
     const int64_t end = begin + (1 << p.log_per) < p.count ? begin + (1 << p.log_per) : p.count;
-    levels tree;
-    tree.n = 0;
-    if (column < p.inner)
-        for (int64_t i = begin; i < end; i += TT_BATCH) {
-            accumulator a[TT_BATCH];
-#pragma unroll
-            for (int k = 0; k < TT_BATCH; k++)
-                a[k] = i + k < end ? part(p, (outer * p.count + i + k) * p.inner + column) : nothing();
-#pragma unroll
-            for (int h = 1; h < TT_BATCH; h *= 2)
-#pragma unroll
-                for (int k = 0; k < TT_BATCH; k += 2 * h) a[k] = join(a[k], a[k + h]);
-            tree.add(a[0]);
-        }
-    shared[threadIdx.x] = tree.all();
-    for (int h = 1; h < TT_SLOTS; h *= 2) {
-        __syncthreads();
-        if (slot % (2 * h) == 0) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + h * TT_COLUMNS]);
-    }
-    if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, shared[threadIdx.x]);
+    accumulator a = nothing();
+    if (column < p.inner) a = joined_parts(p.parts, p.part_index, outer * p.count * p.inner + column, p.inner, begin, end);
+    a = joined_threads<TT_COLUMNS>(a);
+    if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, a);
 }
 #endif

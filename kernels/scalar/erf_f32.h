@@ -35,78 +35,79 @@ TT_FN float tt_erf_f32(float x) {
 
 /* What gelu and its derivative have in common; in one loop over the same x a compiler computes it
    once.  With Phi the normal distribution's function, Phi(-a) = exp(-a^2/2) M(a), and
-   M(a) = t Q(t) with t = 1/(a+4), Q our own minimax polynomial for 0 <= a <= 14.51, to 2^-26.7.
-   From 14.5 on Phi(-a) is zero.
+   M(a) = t Q(t - 0.114) with t = 1/(a+4), Q our own minimax polynomial for 0 <= a <= 14.52, to
+   2^-26.5; about the middle of its range its first steps round little that counts.  From 14.5 on
+   Phi(-a) is zero.  That bound is put on bits, where 14.5 also takes the place of a nan, which x
+   itself brings back: about a float, gcc would compute each half of a function twice, for the
+   constant too.
 
-   The main steps have their rounding errors put back, each found exactly by an fma: that of a^2
-   and the low part of n ln2 correct the reduced argument r of exp; err, the relative error of t,
-   counts by the logarithmic slope of M, 0.7 + 9.8 t (rough, as err is tiny); q_low are those of
-   the last two steps of Q, whose constants have few enough bits for q1 - c1 and q0 - c0 to be
-   exact. */
+   exp's reduced argument, times 2, is z = -a^2 - 2 n ln2: the high part of ln2 is so short that the
+   fma with the rounded square is exact, and the square's error goes with the low part.  The other
+   main steps have their rounding errors put back, each found exactly by an fma: err, the relative
+   error of t, counts by the slope of M in log t, of which Q is a linear function (roughly, as err
+   is tiny); and those of the last two steps of Q. */
 typedef struct {
-  float a, t, q, q_low; /* M(a) = t (q + q_low) */
-  float e, r, low;      /* exp(-a^2/2) = 2^n (1 + r + low), e for r + low */
-  tt_u32 shift;         /* n in exponent position */
+  float a, m, m_low;    /* M(a) = m + m_low */
+  float r, tail, scale; /* exp(-a^2/2) = (1 + r + tail) 2^-32 scale: no part of it is a denormal */
 } tt_normal_f32;
 
 TT_FN tt_normal_f32 tt_normal_tail_f32(float x) {
-  const float c1 = 1.59235573f, c0 = 0.398985147f;
+  const float c1 = 4.34108448f, c0 = 0.703629851f;
   tt_normal_f32 p;
-  float a = tt_abs_f32(x), s, k, low, tail, u, t, err, q2, q1;
-  p.a = a = a > 14.5f ? 14.5f : a;
+  tt_u32 bits = tt_bits_f32(x) & 0x7fffffffu;
+  float a, s, k, z, u, t, w, err, y, q2, q1, q, low;
+  p.a = a = tt_float_bits(bits < 0x41680000u ? bits : 0x41680000u);
   s = a * a;
   k = tt_fma_f32(s, -0.5f * TT_LOG2E_F32, TT_ROUND_F32);
-  p.shift = tt_bits_f32(k) << 23;
+  p.scale = tt_float_bits((tt_bits_f32(k) << 23) + ((127u + 32u) << 23));
   k = k - TT_ROUND_F32;
-  p.r = tt_fma_f32(k, -TT_LN2_HIGH_F32, -0.5f * s);
-  low = tt_fma_f32(k, -TT_LN2_LOW_F32, -0.5f * tt_fma_f32(a, a, -s));
+  z = tt_fma_f32(k, -2.0f * 0.693145752f, -s) + tt_fma_f32(k, -2.0f * 1.42860677e-6f, tt_fma_f32(-a, a, s));
+  y = 1.38189038e-3f / 64;
+  y = tt_fma_f32(y, z, 8.36907979e-3f / 32);
+  y = tt_fma_f32(y, z, 4.16682474e-2f / 16);
+  y = tt_fma_f32(y, z, 1.66665167e-1f / 8);
+  y = tt_fma_f32(y, z, 4.9999994e-1f / 4);
+  p.r = 0.5f * z;
+  p.tail = z * z * y;
   u = a + 4.0f;
-  p.t = t = 1.0f / u;
-  err = tt_fma_f32(-t, u, 1.0f) - t * (a - (u - 4.0f));
-  low = tt_fma_f32(err, tt_fma_f32(t, 9.8f, 0.7f), low);
-  tail = p.r * p.r * tt_exp_tail_f32(p.r);
-  p.e = p.r + tail;
-  p.low = tail + tt_fma_f32(low, p.e, low);
-  q2 = 17721.6465f;
-  q2 = tt_fma_f32(q2, t, -16930.0254f);
-  q2 = tt_fma_f32(q2, t, 3669.34106f);
-  q2 = tt_fma_f32(q2, t, 367.973785f);
-  q2 = tt_fma_f32(q2, t, 73.177124f);
-  q2 = tt_fma_f32(q2, t, 85.7885895f);
-  q2 = tt_fma_f32(q2, t, 18.6980972f);
-  q2 = tt_fma_f32(q2, t, 6.09803629f);
-  q1 = tt_fma_f32(q2, t, c1);
-  p.q = tt_fma_f32(q1, t, c0);
-  p.q_low = tt_fma_f32(q1, t, c0 - p.q) + t * tt_fma_f32(q2, t, c1 - q1);
+  t = 1.0f / u;
+  err = tt_fma_f32(-t, a - (u - 4.0f), tt_fma_f32(-t, u, 1.0f));
+  w = t - 0.113761902f;
+  q2 = 18262.5312f;
+  q2 = tt_fma_f32(q2, w, 1069.67542f);
+  q2 = tt_fma_f32(q2, w, -3478.88452f);
+  q2 = tt_fma_f32(q2, w, -651.530823f);
+  q2 = tt_fma_f32(q2, w, 299.654236f);
+  q2 = tt_fma_f32(q2, w, 231.973282f);
+  q2 = tt_fma_f32(q2, w, 84.71418f);
+  q2 = tt_fma_f32(q2, w, 21.7408333f);
+  q1 = tt_fma_f32(q2, w, c1);
+  q = tt_fma_f32(q1, w, c0);
+  low = tt_fma_f32(w, tt_fma_f32(q2, w, c1 - q1), tt_fma_f32(q1, w, c0 - q));
+  low = tt_fma_f32(err, tt_fma_f32(q, 3.68f, -1.31f), low);
+  p.m = t * q;
+  p.m_low = tt_fma_f32(t, low, tt_fma_f32(t, q, -p.m));
   return p;
 }
 
-/* h 2^n, rounded once: see tt_scale_f32. */
-TT_FN float tt_normal_scale_f32(float h, tt_u32 shift) {
-  return h * tt_float_bits(shift + ((127u + 32u) << 23)) * 0x1p-32f;
-}
-
 /* x Phi(x): x - x Phi(-x) on the right, -a Phi(-a) on the left with the relative accuracy that
-   erf would lose there.  h_low are the errors of the products w = a t and h = w q, and q_low.
-   As a product, gelu(-inf) is nan. */
+   erf would lose there.  As a product, gelu(-inf) is nan. */
 TT_FN float tt_gelu_f32(float x) {
   tt_normal_f32 p = tt_normal_tail_f32(x);
-  float w = p.a * p.t, h = w * p.q, h_low;
-  h_low = tt_fma_f32(tt_fma_f32(p.a, p.t, -w), p.q, tt_fma_f32(w, p.q_low, tt_fma_f32(w, p.q, -h)));
-  h_low = tt_fma_f32(h_low, p.e, h_low);
-  h = h + tt_fma_f32(h, p.r, tt_fma_f32(h, p.low, h_low));
-  h = tt_normal_scale_f32(h, p.shift);
-  return (x > 0.0f ? x : 0.0f * x) - h;
+  float low = tt_fma_f32(p.m_low, p.r + p.tail, p.m_low), s = p.a * p.scale;
+  low = tt_fma_f32(p.m, p.r, tt_fma_f32(p.m, p.tail, low));
+  float right = x > 0.0f ? x : 0.0f * x;
+  return tt_fma_f32(tt_fma_f32(s, p.m, s * low), -0x1p-32f, right);
 }
 
 /* Its derivative, Phi(x) + x phi(x): v = Phi(-a) - a phi(a) on the left, 1 - v on the right.  There
    is no relative accuracy to be had near its zero at -0.75.  As a product, it is nan at infinity. */
 TT_FN float tt_gelu_slope_f32(float x) {
   tt_normal_f32 p = tt_normal_tail_f32(x);
-  float v = tt_fma_f32(p.q, p.t, -0.398942280f * p.a);
-  v = tt_normal_scale_f32(tt_fma_f32(v, p.r + p.low, v), p.shift);
-  v = tt_fma_f32(x, 0.0f, v);
-  return x > 0.0f ? 1.0f - v : v;
+  float v = tt_fma_f32(p.a, -0.398942280f, p.m) + p.m_low, right = 0.0f * x;
+  v = tt_fma_f32(v, p.r + p.tail, v) * p.scale;
+  right = right + (x > 0.0f ? 1.0f : 0.0f);
+  return tt_fma_f32(v, x > 0.0f ? -0x1p-32f : 0x1p-32f, right);
 }
 
 #endif

@@ -164,6 +164,23 @@ def test_any_number_of_threads(threads):
     assert [bits(t) for ts in wanted for t in ts] == [bits(t) for ts in got for t in ts]
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("shape", [(1024, 2048), (257, 2049), (1033, 700), (2, 1030, 600), (40, 5000)], ids=str)
+def test_threads_share_sums_over_rows(shape, threads):
+    x, bias = normal(shape, "float32", 1), normal(shape[-1:], "float32", 2)
+
+    def run():
+        y = (x + bias).tanh()
+        return y, y.sum(-2), (y * y).sum(-2), (y * 2).amax(-2)
+
+    before = tinytorch.get_num_threads()
+    try:
+        tinytorch.set_num_threads(threads)
+        agree(run)
+    finally:
+        tinytorch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("n", [40, 700])
 def test_compiled(n):
     x, w, b = normal((50, n), "float32", 0), normal((n,), "float32", 1), normal((n,), "float32", 2)

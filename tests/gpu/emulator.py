@@ -76,6 +76,7 @@ class Emulator:
         self.graphs = {}     # by stream that is being captured: what it was told
         self.order = []      # which stream was told to wait for which
         self._streams = 0
+        self._priorities = {}
         self._mapped = {}
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._protect(False)
@@ -230,9 +231,16 @@ class Emulator:
 
     # Streams are numbers. What a stream is told is done at once; a held stream's events come when it is waited for.
 
-    def new_stream(self, device: int) -> int:
+    def new_stream(self, device: int, priority: int = 0) -> int:
         self._streams += 1
+        self._priorities[0x1000 + self._streams] = priority
         return 0x1000 + self._streams
+
+    def priorities(self, device: int) -> tuple[int, int]:
+        return 0, -3
+
+    def priority(self, stream) -> int:
+        return self._priorities.get(stream, 0)
 
     def handle(self, stream) -> int:
         return stream or 0

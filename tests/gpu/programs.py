@@ -3,6 +3,7 @@ those that are CHECKED: a value that the others look at may be 0."""
 
 import tinytorch as tt
 from tinytorch.nn import functional as F
+from tinytorch.nn.utils import clip_grad_norm_
 
 #: These look at values, and raise errors if they are wrong.
 CHECKED = {"multinomial", "counting"}
@@ -105,6 +106,10 @@ def multinomial():
     _ = weights.multinomial(3), weights.multinomial(30, replacement=True)
 
 
+def permutation():
+    tt.randperm(1000, device="cuda")
+
+
 def norm():
     x, half = empty(30, 100).requires_grad_(), empty(30, 5000, dtype=tt.bfloat16)
     F.layer_norm(x, (100,), empty(100).requires_grad_(), empty(100)).backward(empty(30, 100))
@@ -154,6 +159,18 @@ def search():
 
 def counting():
     _ = tt.zeros(99, dtype=tt.int64, device="cuda").bincount(minlength=5), empty(99).histc(9, 0, 1)
+
+
+def norms():
+    for dtype in (tt.float32, tt.bfloat16):
+        grads = [empty(30, 100).to(dtype), empty(7).to(dtype)]
+        params = [g.clone().requires_grad_() for g in grads]
+        for p, g in zip(params, grads):
+            p.grad = g
+        clip_grad_norm_(params, 1.0)
+
+
+scale = norms
 
 
 def fused():

@@ -69,8 +69,8 @@ def test_what_does_not_compile_is_told(compiler):
 THREADS, UNROLL = 256, 2
 MANY, ONE, VALUE = 0, 1, 2  # how an input is given: kernels/cuda/elementwise.c
 DIMS = 16
-FLAT = struct.Struct("q7Q")
-STRIDED = struct.Struct(f"q7Qii{DIMS}q{3 * DIMS}I{4 * DIMS}q")
+FLAT = struct.Struct("q8Q")
+STRIDED = struct.Struct(f"q7Qii{DIMS}q{3 * DIMS}I{4 * DIMS}qQ")
 
 
 def planned(emulated, run):

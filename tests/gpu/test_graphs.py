@@ -5,6 +5,7 @@ import gc
 import pytest
 import tinytorch as tt
 from tinytorch import cuda, nn
+from tinytorch.nn import functional as F
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
@@ -131,10 +132,78 @@ def test_what_cannot_be_recorded(bad):
     assert bool((y == x + 1).all())
 
 
-def test_random_numbers_are_refused():
+def draws(generator):
+    """Random numbers of several kinds, of which all but the last come from the default generator."""
+    x = tt.ones(100, device="cuda")
+    return (tt.rand(70, device="cuda"), F.dropout(x, 0.4), tt.randint(0, 1 << 40, (9,), device="cuda"),
+            tt.bernoulli(x.double() * 0.5), tt.randperm(70, device="cuda"),
+            tt.empty(5, device="cuda").normal_(generator=generator))
+
+
+def test_each_replay_draws_anew():
+    def seeded():
+        tt.manual_seed(3)
+        return tt.Generator("cuda").manual_seed(4)
+
+    generator = seeded()
+    expected = [draws(generator) for _ in range(3)] + [tt.rand(3, device="cuda")]
+    generator = seeded()
+    g = cuda.CUDAGraph()
+    g.register_generator_state(generator)
+    with cuda.graph(g):
+        out = draws(generator)
+    for wanted in expected[:3]:  # what eager mode draws
+        g.replay()
+        for a, b in zip(out, wanted):
+            assert bool((a == b).all())
+    assert bool((tt.rand(3, device="cuda") == expected[3]).all())
+    tt.manual_seed(3)
+    g.replay()  # the place in the stream is the generator's, not the graph's
+    assert bool((out[0] == expected[0][0]).all()) and not bool((out[5] == expected[0][5]).all())
+    first, second = (tt.Generator("cuda").manual_seed(s) for s in (1, 2))
+    with cuda.graph(other := cuda.CUDAGraph()):
+        y = tt.empty(9, device="cuda").uniform_(generator=first) + tt.empty(9, device="cuda").uniform_(generator=second)
+    other.replay()
+    assert bool((y == sum(tt.empty(9, device="cuda").uniform_(generator=tt.Generator("cuda").manual_seed(s))
+                          for s in (1, 2))).all())
+
+
+def test_a_generator_stays_where_it_is_while_a_graph_is_recorded():
     g, x = cuda.CUDAGraph(), values()
-    with pytest.raises(RuntimeError, match="random numbers cannot be part of a CUDA graph"), cuda.graph(g):
+    before = tt.get_rng_state(), cuda.get_rng_state()
+    for change in (lambda: tt.manual_seed(5), lambda: cuda.manual_seed(5), lambda: cuda.set_rng_state(before[1])):
+        with pytest.raises(RuntimeError, match="cannot go to another place during CUDA graph capture"), cuda.graph(g):
+            x.uniform_()
+            change()
+        g.reset()
+    assert tt.equal(before[0], tt.get_rng_state()) and tt.equal(before[1], cuda.get_rng_state())
+    with pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator but found 'cpu'"):
+        g.register_generator_state(tt.Generator())
+    with pytest.raises(TypeError, match="must be Generator, not int"):
+        g.register_generator_state(3)
+    with cuda.graph(g):
         x.uniform_()
+    with pytest.raises(RuntimeError, match="cannot become part of another"), cuda.graph(cuda.CUDAGraph()):
+        g.replay()
+
+
+def test_a_graph_in_fused_mode():
+    x = values()
+    expected = ((x * 2 + 1).exp(), x * 2)
+    tt.manual_seed(3)
+    noise = [tt.rand(64, device="cuda") for _ in range(2)]
+    tt.manual_seed(3)
+    g = cuda.CUDAGraph()
+    with tt.fuse():
+        z = x * 2  # put off, but not for the graph to do
+        with cuda.graph(g):
+            y = (x * 2 + 1).exp()
+            r = tt.rand(64, device="cuda") * 2
+        assert bool((z == expected[1]).all())
+    for wanted in noise:
+        y.fill_(7)
+        g.replay()
+        assert bool((y == expected[0]).all()) and bool((r == wanted * 2).all())
 
 
 def test_wrong_use():
@@ -173,6 +242,18 @@ def test_a_function_as_graphs():
         fast(values(), values(3))
     with pytest.raises(TypeError, match="takes 2 tensors, got 1"):
         fast(values())
+
+
+def test_dropout_in_a_function_as_graphs():
+    x = tt.ones(1000, device="cuda").requires_grad_()
+    fast = cuda.make_graphed_callables(lambda a: F.dropout(a * 2, 0.5), (x,))
+    masks = []
+    for _ in range(3):
+        out = fast(x)
+        (grad,) = tt.autograd.grad(out.sum(), x)
+        assert bool((grad == out).all())  # forward and backward have the same mask
+        masks.append(out.detach().clone())
+    assert not tt.equal(masks[0], masks[1]) and not tt.equal(masks[1], masks[2])
 
 
 def test_a_module_as_graphs():

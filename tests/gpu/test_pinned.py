@@ -86,6 +86,15 @@ def test_who_waits(emulated):
         assert not waits(lambda: pinned.copy_(device, non_blocking=True))
         assert waits(lambda: pinned.copy_(device))
 
+        def module():
+            made = tt.nn.Linear(3, 2)
+            made.weight.data, made.bias.data = made.weight.data.pin_memory(), made.bias.data.pin_memory()
+            return made
+
+        assert waits(lambda: module().to("cuda"))
+        assert not waits(lambda: module().to("cuda", non_blocking=True))
+        assert not waits(lambda: module().to("cuda", tt.float32, True))
+
 
 def test_pinned_memory_is_not_used_anew_while_a_copy_reads_it(emulated):
     s = cuda.Stream()

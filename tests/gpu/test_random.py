@@ -64,8 +64,10 @@ def test_draws_follow_each_other(gpu):
 
 
 def test_randperm_and_dropout(gpu):
-    check(lambda device: tt.randperm(2000, device=device))
+    for n in (0, 1, 2, 3, 65, 2000, 50_000):
+        check(lambda device, n=n: tt.randperm(n, device=device))
     check(lambda device: tt.randperm(20, dtype=tt.int32, device=device))
+    check(lambda device: tt.randperm(2000, dtype=tt.float16, device=device))
     check(lambda device: tt.nn.functional.dropout(tt.ones(1000, device=device), 0.3))
 
 

@@ -104,6 +104,19 @@ def test_streams_are_given_out_in_turn(gpu):
     assert cuda.default_stream() not in {cuda.Stream() for _ in range(40)}
 
 
+def test_priorities(gpu):
+    least, greatest = cuda.Stream.priority_range()
+    assert least == 0 > greatest  # as on all GPUs there are
+    urgent, plain = cuda.Stream(priority=-1), cuda.Stream()
+    assert (urgent.priority, plain.priority, cuda.default_stream().priority) == (-1, 0, 0)
+    assert cuda.Stream(priority=5).priority == 0 and cuda.Stream(priority=-99).priority == max(greatest, -5)
+    assert len({cuda.Stream(priority=-1) for _ in range(20)}) == 6 and plain not in {cuda.Stream(priority=-2)}
+    with cuda.stream(urgent):
+        a = tt.ones(1000, device="cuda") * 2
+    urgent.synchronize()
+    assert a.sum().item() == 2000
+
+
 def test_work_on_streams_that_wait_for_each_other(gpu):
     s = cuda.Stream()
     a = tt.ones(1 << 20, device="cuda")

@@ -15,6 +15,7 @@ from ..autograd.api import grad
 from ..autograd.function import Function
 from ..backends.cpu import check, lib
 from ..backends.cuda import runtime
+from ..generator import Generator, pointer
 from ..nn.module import Module
 from ..tensor import Tensor
 from .devices import synchronize
@@ -67,6 +68,7 @@ class CUDAGraph:
             raise RuntimeError("CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok "
                                "to replay them on the default stream.)")
         number = _number() if pool is None else int(pool[1])
+        check(lib.tt_fuse_flush(), "capture_begin")  # what fused mode has put off does not belong to the graph
         found = _pools.get(number)
         if found is None:
             found = _pools[number] = _Pool(number)
@@ -78,6 +80,12 @@ class CUDAGraph:
         """Ends recording. RuntimeError if something was done that cannot be recorded, or nothing was begun."""
         if not self._recording:
             raise RuntimeError("capture_end: capture_begin was not called")
+        try:
+            check(lib.tt_fuse_flush(), "capture_end")
+        finally:
+            self._end()
+
+    def _end(self) -> None:
         self._recording = False
         lib.tt_cuda_use_pool(self._before)
         try:
@@ -85,6 +93,11 @@ class CUDAGraph:
         except RuntimeError:
             self.reset()
             raise
+
+    def register_generator_state(self, generator: Generator) -> None:
+        """Says that what is recorded may draw from ``generator``. Nothing has to: each generator that is drawn from
+        registers itself. TypeError for anything else, RuntimeError for one of the CPU."""
+        pointer(generator, "register_generator_state", 1)
 
     def replay(self) -> None:
         """Runs the recorded work on the current stream. RuntimeError if there is none."""

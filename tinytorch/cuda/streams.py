@@ -11,14 +11,14 @@ from .devices import index_of
 
 class Stream:
     """A queue of work on a device; those of different streams may run at the same time. A device has 32 besides the
-    default one, which are given out in turn. ``priority`` is a wish; all streams have the same. Follows
-    ``torch.cuda.Stream``."""
+    default one, which are given out in turn, and six of each priority: the less that is, the earlier its work is done;
+    one that there is not becomes the nearest. Follows ``torch.cuda.Stream``."""
 
     __slots__ = ("device_index", "stream_id", "_entered")
 
     def __init__(self, device=None, priority: int = 0):
         self.device_index = index_of(device)
-        self.stream_id = runtime.open_device(self.device_index).new_stream()
+        self.stream_id = runtime.open_device(self.device_index).new_stream(priority)
         self._entered = []
 
     @property
@@ -30,6 +30,17 @@ class Stream:
     def _stream(self):
         """As the driver has it."""
         return runtime.open_device(self.device_index).streams[self.stream_id]
+
+    @property
+    def priority(self) -> int:
+        """The priority it has."""
+        runtime.open_device(self.device_index)
+        return runtime.driver().priority(self._stream)
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """The least and the greatest priority of the current device's streams; the greatest is the smaller number."""
+        return runtime.open_device(runtime.current_device()).priorities
 
     @property
     def cuda_stream(self) -> int:

@@ -6,7 +6,9 @@ import math
 from typing import NamedTuple
 
 from ..backends.cpu import lib
+from ..picture import Picture
 from . import recording
+from .picture import program_picture
 from .recording import DTYPES, Recording, op_name, reducer_name
 from .watch import Place, Run, call_of, operator_of, place_of
 
@@ -61,6 +63,10 @@ class Program(NamedTuple):
     def operators(self) -> int:
         """How many were recorded."""
         return len(self.recording.nodes)
+
+    def to_dot(self) -> Picture:
+        """Its graph as DOT text that can draw itself: ``.svg()``, ``.text()``."""
+        return program_picture(self)
 
 
 def program_of(run: Run) -> Program:

@@ -327,8 +327,9 @@ class Module(HookMethods, StateMethods):
 
     def to(self, *args, **kwargs):
         """``to(device)``, ``to(dtype)``, ``to(device, dtype)`` or ``to(tensor)``: floating-point parameters and buffers
-        take the dtype, all go to the device, in place. Returns this module. TypeError for an integer dtype."""
-        kwargs.pop("non_blocking", None)
+        take the dtype, all go to the device, in place; ``non_blocking``: no wait for those in page-locked memory.
+        Returns this module. TypeError for an integer dtype."""
+        non_blocking = kwargs.pop("non_blocking", False)
         kwargs.pop("copy", None)
         kwargs.pop("memory_format", None)
         target, place = kwargs.pop("dtype", None), kwargs.pop("device", None)
@@ -339,7 +340,9 @@ class Module(HookMethods, StateMethods):
                 target, place = a.dtype, a.device
             elif isinstance(a, dtype):
                 target = a
-            elif not isinstance(a, bool) and a is not None:  # non_blocking
+            elif isinstance(a, bool):
+                non_blocking = a
+            elif a is not None:
                 place = a
         if target is not None and not target.is_floating_point:
             raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
@@ -348,7 +351,7 @@ class Module(HookMethods, StateMethods):
             place = device(place)  # an unknown one raises
         if target is None and place is None:
             return self
-        return self._apply(lambda t: t.to(place, target if t.is_floating_point() else None))
+        return self._apply(lambda t: t.to(place, target if t.is_floating_point() else None, non_blocking=non_blocking))
 
     def type(self, dst_type):
         """Casts all parameters and buffers. Returns this module."""

@@ -5,9 +5,15 @@ from __future__ import annotations
 import math
 
 from ..autograd.modes import no_grad
+from ..autograd.views import writer_number, wrote
+from ..backends.cpu import ffi, lib
 from ..ops.create import tensor
 from ..ops.join import cat, stack
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
+
+NULL = ffi.NULL
+_REDUCERS = {p: lib.tt_reduce_code(b"norm_%g" % p) for p in (1.0, 2.0, math.inf, -math.inf)}
+_writer = writer_number("clip_grad_norm_")
 
 
 def _tensors(tensors) -> list[Tensor]:
@@ -25,11 +31,15 @@ def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = F
         return tensor(0.0)
     norm_type = float(norm_type)
     with no_grad():
-        norms = [t.detach().reshape(-1).norm(norm_type) for t in tensors]
-        dtypes = {n.dtype for n in norms}
-        if len(dtypes) > 1:
-            norms = [n.float() for n in norms]
-        total = stack(norms).norm(norm_type)
+        op = _REDUCERS.get(norm_type)
+        h = NULL if op is None else lib.tt_norms(op, len(tensors), [t._h for t in tensors])
+        if h:
+            norms = wrap(h)
+        else:
+            norms = [t.detach().reshape(-1).norm(norm_type) for t in tensors]
+            dtypes = {n.dtype for n in norms}
+            norms = stack([n.float() for n in norms] if len(dtypes) > 1 else norms)
+        total = norms.norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
                            "it cannot be clipped. To disable this error and scale the gradients by the non-finite norm "
@@ -42,8 +52,14 @@ def clip_grads_with_norm_(parameters, max_norm: float, total_norm: Tensor, forea
     grads = _grads(parameters)
     with no_grad():
         scale = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+        handles = [g._h for g in grads]
+        apart = len({h.storage for h in handles}) == len(handles)
+        together = apart and lib.tt_scale(len(handles), handles, scale._h, _writer) == 0
         for g in grads:
-            g.mul_(scale)
+            if together:
+                wrote(g)
+            else:
+                g.mul_(scale)
 
 
 def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,

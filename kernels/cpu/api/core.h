@@ -19,7 +19,7 @@ typedef struct tt_storage {
     int64_t version;       /* one more for every write in place; shared by all views. Note [Version counters] */
     int32_t refs;          /* descriptors on this storage; atomic */
     int32_t writer;        /* Python's number of the operator that wrote last, for messages */
-    int16_t size_class;    /* which free list it goes back to; < 0: foreign memory, see owner */
+    int16_t size_class;    /* which free list it goes back to;-1: foreign memory, see owner */
     int16_t device;        /* 0: the CPU; k + 1: cuda:k. Note [Devices] in tt.h */
     int16_t shared;        /* others (NumPy, another library) may read and write it at any time */
     int16_t jobs;          /* that read or write it; atomic. Note [Work behind] in behind.h */

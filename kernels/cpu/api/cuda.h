@@ -1,6 +1,7 @@
 /* Devices of NVIDIA's: see Note [Devices] in kernels/cpu/tt.h and Note [Launching] in kernels/cuda/cuda.h. */
 #pragma once
 #include "core.h"
+#include <stddef.h>
 
 /* Where this thread's functions allocate when no operand says it (0: the CPU, k + 1: cuda:k); the device before. To be
  * set back when the call that it was for returns. */
@@ -72,3 +73,10 @@ enum { TT_EVENT_RECORD = 1, TT_EVENT_QUERY, TT_EVENT_WAIT };
 int64_t tt_fault_bytes(void);
 int tt_fault_record(int device, int64_t here, int64_t there);
 int tt_device_check(int device);
+
+/* What CUPTI calls for buffers (its CUpti_BuffersCallbackRequestFunc and ...CompleteFunc), and who reads them: the oldest
+ * that is filled, NULL: none, to be given back by tt_activity_free. */
+void tt_activity_requested(uint8_t **buffer, size_t *size, size_t *max_records);
+void tt_activity_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
+void *tt_activity_next(int64_t *bytes);
+void tt_activity_free(void *buffer);

@@ -111,6 +111,8 @@ typedef struct tt_kernel {
     int64_t together;        /* ROWS: so many rows go through a stage before the next one begins */
     int64_t unit;            /* ROWS: so many rows are one thread's, of whole blocks where there are totals */
     int64_t arena;           /* bytes the interpreter needs for a thread */
+    int64_t beside;          /* it needs nothing of the kernels before it, back to the last one that does, nor they of it:
+                                they run side by side */
     tt_slot *slots;
     tt_instr *instrs;        /* in order of stage; within a stage level 1 first */
     tt_part *parts;          /* of each stage two: level 1, level 0; and one that has the loads of level 0 */
@@ -128,7 +130,7 @@ typedef struct tt_kernel {
     int32_t device;          /* as its program's; on a device `compiled` is not used */
     int64_t runs, elements;  /* so far */
     int64_t reads, writes;   /* bytes of memory one run touches */
-    int64_t nanoseconds;     /* that the last observed run took */
+    int64_t started, nanoseconds; /* the last observed run: when, by the monotonic clock, and how long */
     int64_t was_compiled;    /* in the last run */
     int64_t launch;          /* of a device: the number under which Python launches it */
     int64_t state;           /* 0: not wanted; 1: waits for the compiler; 2: compiled; -1: will not be */

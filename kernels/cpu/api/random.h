@@ -3,7 +3,9 @@
 #pragma once
 typedef struct tt_generator {
     uint64_t seed, draw;
+    uint64_t *place; /* NULL, or Note [Random numbers of graphs] in tinytorch/backends/cuda/runtime.py */
 } tt_generator;
+uint64_t tt_take_draws(tt_generator *g, uint64_t n); /* the number of the first */
 int tt_random_kind(const char *name);
 int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b);
 int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g);

@@ -216,9 +216,26 @@ class PyCuda:
 
     # Streams.
 
-    def new_stream(self, device: int):
+    def new_stream(self, device: int, priority: int = 0):
+        """The less its priority, the earlier what it is told is done; a driver that knows none leaves it at 0."""
         with self._entered(device):
-            return _forever(self.cuda.Stream(NON_BLOCKING))
+            stream = _forever(self.cuda.Stream(NON_BLOCKING))
+            if priority:  # PyCUDA makes only streams of priority 0
+                value = libcuda.ffi.new("int[16]", (priority,))  # the driver's union has 64 bytes
+                self.library.cuStreamSetAttribute(self._pointer(stream), libcuda.PRIORITY, value)
+            return stream
+
+    def priorities(self, device: int) -> tuple[int, int]:
+        """The priorities of streams: the least urgent (the larger number), and the most urgent."""
+        self.open(device)
+        least, greatest = libcuda.ffi.new("int *"), libcuda.ffi.new("int *")
+        check(self.library.cuCtxGetStreamPriorityRange(least, greatest), "asking for the priorities of streams")
+        return least[0], greatest[0]
+
+    def priority(self, stream) -> int:
+        out = libcuda.ffi.new("int *")
+        check(self.library.cuStreamGetPriority(self._pointer(stream), out), "asking for a stream's priority")
+        return out[0]
 
     def handle(self, stream) -> int:
         """The driver's handle; 0 for the default stream."""

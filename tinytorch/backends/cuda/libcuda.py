@@ -26,6 +26,9 @@ _DECLARATIONS = """
 
     int cuPointerGetAttribute(void *, int attribute, uint64_t address);
 
+    int cuCtxGetStreamPriorityRange(int *least, int *greatest);
+    int cuStreamGetPriority(void *stream, int *priority);
+    int cuStreamSetAttribute(void *stream, int attribute, const void *value);
     int cuStreamSynchronize(void *stream);
     int cuStreamQuery(void *stream);
     int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
@@ -48,6 +51,7 @@ _DECLARATIONS = """
 OUT_OF_MEMORY, NOT_READY = 2, 600
 DEVICE_ORDINAL = 9                    # of an address
 BLOCKING_SYNC, DISABLE_TIMING = 1, 2  # events
+PRIORITY = 8                          # attribute of a stream
 PORTABLE, DEVICE_MAP = 1, 2           # page-locked memory: for all contexts; at an address of the device's too
 RELAXED = 2                           # capture: the thread may go on allocating
 

@@ -33,7 +33,7 @@ def candidates(name: str) -> list[str]:
         for pattern in (f"*/lib/lib{name}.so*", f"*/lib64/lib{name}.so*"):
             found += sorted(glob.glob(os.path.join(root, pattern)), key=_newest, reverse=True)
     for home in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
-        for folder in ("lib64", "lib", "targets/x86_64-linux/lib") if home else ():
+        for folder in ("lib64", "lib", "targets/x86_64-linux/lib", "extras/CUPTI/lib64") if home else ():
             found += sorted(glob.glob(os.path.join(home, folder, f"lib{name}.so*")), key=_newest, reverse=True)
     return [*found, f"lib{name}.so", *(f"lib{name}.so.{major}" for major in (13, 12))]
 

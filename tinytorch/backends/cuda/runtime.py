@@ -15,7 +15,9 @@ from .driver import PyCuda
 from .libcuda import LATER
 
 _LEGACY = 1  # CU_STREAM_LEGACY: another handle of the default stream
-MAX_STREAMS = 33  # of a device: the default one and 32 that are handed out in turn. At most lib.TT_CUDA_STREAMS
+# Streams of a device besides the default one, handed out in turn: of priority 0, and of each other priority, of which
+# there are so many at most. All together no more than lib.TT_CUDA_STREAMS.
+MAX_STREAMS, MAX_OF_PRIORITY, MAX_PRIORITIES = 32, 6, 5
 
 _driver = None   # of this process
 _devices = {}    # by index: what is open
@@ -43,24 +45,36 @@ class Device:
         self.fused = {}      # by source: the number of a kernel of fused mode
         self.shared = {}     # by key: the most dynamic shared memory it was allowed
         self.streams = [None]  # by number; None: the default one
-        self.turn = 0        # which stream new_stream() gives next
+        self.numbers = {}    # by priority: of the streams that new_stream() gives; the first is the next
+        self.priorities = driver().priorities(index)
         self.arch = driver().arch(index)
         lib.tt_cuda_shared_limit(index, driver().properties(index)["shared_memory_per_block_optin"])
         check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
 
-    def new_stream(self) -> int:
-        """The number of a stream that others may have got before, if there are many."""
+    def new_stream(self, priority: int = 0) -> int:
+        """The number of a stream, of the nearest priority that there is, that others may have got before, if there are
+        many."""
+        least, greatest = self.priorities
+        priority = min(least, max(greatest, -MAX_PRIORITIES, priority))
         with _opening:
-            if len(self.streams) < MAX_STREAMS:
-                self.streams.append(driver().new_stream(self.index))
-                return len(self.streams) - 1
-            self.turn = self.turn % (MAX_STREAMS - 1) + 1
-            return self.turn
+            numbers = self.numbers.setdefault(priority, [])
+            if len(numbers) < (MAX_OF_PRIORITY if priority else MAX_STREAMS):
+                self.streams.append(driver().new_stream(self.index, priority))
+                numbers.append(len(self.streams) - 1)
+            else:
+                numbers.append(numbers.pop(0))
+            return numbers[-1]
 
 
 class Capture:
     """Work of a stream that is being recorded as a graph, and the graph it became. It keeps the CPU's memory that the
-    graph reads each time it runs."""
+    graph reads each time it runs.
+
+    Note [Random numbers of graphs]
+    A recorded kernel is told its seed and its draw once and for all, so those of a graph count from 0: their draws are
+    the graph's first, second, and so on. What they add to that lies in memory of the device: each run first takes as
+    many draws from the generator as the graph has, and writes there the generator's seed and the first of them. So a
+    graph draws what the same work would draw without one. ``place`` in tt_generator and tt_stream is that memory."""
 
     def __init__(self, index: int, stream: int):
         """From now on what the stream is told is recorded."""
@@ -69,6 +83,7 @@ class Capture:
         self.index, self.stream = index, stream
         self.graph = None
         self._memory: list[int] = []
+        self._generators: dict = {}  # what is drawn from: the graph's counter, and its address on the device
         open_device(index)
         _driver.begin_capture(self._driver_stream())
         _captures[index, stream] = self
@@ -86,6 +101,16 @@ class Capture:
         ffi.memmove(copy, memory, nbytes)
         return copy
 
+    def counter(self, generator):
+        """What the kernels of this graph are given for the generator: a tt_generator of the graph's own."""
+        if generator not in self._generators:
+            place = _driver.allocate(self.index, 16)  # not from the graph's pool, where earlier parts of it write
+            if not place:
+                raise MemoryError("CUDA graphs: no memory for the place in a random stream")
+            counter = ffi.new("tt_generator *", (0, 0, ffi.cast("uint64_t *", place)))
+            self._generators[generator] = counter, place
+        return self._generators[generator][0]
+
     def end(self) -> None:
         """The recording becomes a graph. RuntimeError if something of it could not be recorded."""
         del _captures[self.index, self.stream]
@@ -93,21 +118,37 @@ class Capture:
 
     def run(self) -> None:
         """Runs the graph on the current stream."""
+        stream = current_stream(self.index)
+        if self._generators and is_capturing(self.index):
+            raise RuntimeError("CUDA graphs: a graph that draws random numbers cannot become part of another")
         _driver.open(self.index)
-        _driver.run_graph(self.graph, current_stream(self.index))
+        for generator, (counter, place) in self._generators.items():
+            first = lib.tt_take_draws(generator._g, counter.draw)
+            begin = ffi.new("uint64_t[]", (generator._g.seed, first))
+            _driver.to_device(place, begin, 16, stream)
+        _driver.run_graph(self.graph, stream)
 
     def drop(self) -> None:
         """Lets go of the graph and its memory."""
         if self.graph is not None:
             _driver.drop_graph(self.graph)
             self.graph = None
+        if self._generators:
+            _driver.open(self.index)
+        while self._generators:
+            _driver.free(self.index, self._generators.popitem()[1][1])
         while self._memory:
             _driver.free_host(self._memory.pop())
 
 
+def capture_of(index: int) -> Capture | None:
+    """The capture of this thread's current stream of the device, if there is one."""
+    return _captures.get((index, lib.tt_cuda_stream(index))) if _captures else None
+
+
 def is_capturing(index: int) -> bool:
     """Is this thread's current stream of the device being captured?"""
-    return bool(_captures) and (index, lib.tt_cuda_stream(index)) in _captures
+    return capture_of(index) is not None
 
 
 def driver():
@@ -137,6 +178,11 @@ def device_count() -> int:
 def is_open() -> bool:
     """Has a device been used?"""
     return bool(_devices)
+
+
+def open_devices() -> list[int]:
+    """The devices that have been used."""
+    return list(_devices)
 
 
 def open_device(index: int) -> Device:
@@ -271,6 +317,16 @@ def tt_cuda_gemm(index, stream, problem, a, b, c, out, bias, alpha, beta):
     if _launch_blocking and not _captures:
         _driver.wait_for_stream(stream)
     return status
+
+
+WORK = {"tt_cuda_launch": tt_cuda_launch, "tt_cuda_copy": tt_cuda_copy, "tt_cuda_gemm": tt_cuda_gemm}
+
+
+def let_work(callbacks: dict) -> None:
+    """The C side calls these from now on for what a device is to do: those of WORK, or what a profiler puts around
+    them."""
+    for name, callback in callbacks.items():
+        ffi.def_extern(name, error=-1, onerror=_keep)(callback)
 
 
 @ffi.def_extern(error=-1, onerror=_keep)

@@ -1,0 +1,143 @@
+/* The parts of the tree of a reduction, for the kernels that build it: Note [The tree of a reduction] in ../cpu/reduce.h.
+ * TT_NAME: the reducer; TT_D0: the elements as stored, TT_D1: as read, TT_D2: accumulators, TT_D3: results; of the variant
+ * only what reduce_args.h says of TT_RED_INDEXED and TT_RED_THEN. */
+#pragma once
+#include "cuda/prelude.cuh"
+#include "cuda/reduce_args.h"
+#include "scalar/reducers.h"
+
+#define TT_THEN (TT_VARIANT >> TT_RED_THEN & 7)
+#define TT_INDEXED (TT_VARIANT & TT_RED_INDEXED)
+#define TT_BLOCK 1024
+#define TT_LANES 32
+
+typedef TT_TYPE(TT_D0) stored_type;
+typedef TT_TYPE(TT_D1) value_type;
+typedef TT_TYPE(TT_D2) acc_type;
+typedef TT_TYPE(TT_D3) result_type;
+
+/* An accumulator, and with TT_RED_INDEXED the first place of its value. */
+struct accumulator {
+    acc_type value;
+#if TT_INDEXED
+    int64_t at;
+#endif
+};
+
+static TT_DEVICE accumulator nothing() {
+    accumulator a;
+    a.value = (acc_type)TT_JOIN2(TT_NONE_, TT_NAME)(TT_D1);
+#if TT_INDEXED
+    a.at = INT64_MAX;
+#endif
+    return a;
+}
+
+static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
+    accumulator r;
+    r.value = (acc_type)TT_JOIN2(TT_JOIN_, TT_NAME)(TT_D1, a.value, b.value);
+#if TT_INDEXED
+    const bool same = a.value == b.value || (a.value != a.value && b.value != b.value);
+    r.at = same ? (a.at < b.at ? a.at : b.at) : a.value != a.value || a.value == r.value ? a.at : b.at;
+#endif
+    return r;
+}
+
+static TT_DEVICE accumulator contribution(stored_type x, acc_type param, int64_t i) {
+    const value_type v = (value_type)TT_CONVERT(TT_D0, TT_D1, x);
+    accumulator a;
+    a.value = (acc_type)TT_JOIN2(TT_MAP_, TT_NAME)(TT_D1, v, param);
+#if TT_INDEXED
+    a.at = i;
+#endif
+    return a;
+}
+
+static TT_DEVICE accumulator lane_below(const accumulator &a, int by) {
+    accumulator r;
+    r.value = (acc_type)__shfl_down_sync(0xffffffffu, a.value, by);
+#if TT_INDEXED
+    r.at = __shfl_down_sync(0xffffffffu, a.at, by);
+#endif
+    return r;
+}
+
+#if TT_CODE(TT_D2) == 8 || TT_CODE(TT_D2) == 9
+#define TT_OF(f, x) TT_JOIN4(tt_, f, _, TT_D2)(x)
+static TT_DEVICE acc_type finish(acc_type a, double by, acc_type param) {
+    if (TT_THEN == TT_RED_DIVIDE || TT_THEN == TT_RED_DIVIDE_ROOT) a = a / (acc_type)by;
+    if (TT_THEN == TT_RED_ROOT || TT_THEN == TT_RED_DIVIDE_ROOT) a = TT_OF(sqrt, a);
+    if (TT_THEN == TT_RED_FINITE) a = a - a == 0 || a != a ? a : (acc_type)0;
+    if (TT_THEN == TT_RED_LOG_ADD) a = TT_OF(log, a) + param;
+    return a;
+}
+#else
+static TT_DEVICE acc_type finish(acc_type a, double, acc_type) { return a; }
+#endif
+
+/* The binary tree over fewer than 4096 successive results of a thread: at[k], of 1 << k of them, waits for as many to
+ * its right. */
+struct levels {
+    accumulator at[12];
+    uint32_t n;
+    TT_DEVICE void add(accumulator a) {
+#pragma unroll
+        for (int k = 0; k < 12; k++) {
+            if (!(n >> k & 1)) {
+                at[k] = a;
+                break;
+            }
+            a = join(at[k], a);
+        }
+        n++;
+    }
+    TT_DEVICE accumulator all() const {
+        accumulator a = nothing();
+#pragma unroll
+        for (int k = 0; k < 12; k++)
+            if (n >> k & 1) a = join(at[k], a);
+        return a;
+    }
+};
+
+#define TT_PARTS 8 /* that a thread joins at a time */
+
+/* Of the parts that lie `step` apart from `from` on, those from `begin` to `end`: those of a thread, a power of 2. */
+static TT_DEVICE accumulator joined_parts(const char *parts, const int64_t *index, int64_t from, int64_t step,
+                                          int64_t begin, int64_t end) {
+    levels tree;
+    tree.n = 0;
+    for (int64_t i = begin; i < end; i += TT_PARTS) {
+        accumulator a[TT_PARTS];
+#pragma unroll
+        for (int k = 0; k < TT_PARTS; k++) {
+            const int64_t at = from + (i + k) * step;
+            a[k] = nothing();
+            if (i + k < end) {
+                a[k].value = ((const acc_type *)parts)[at];
+#if TT_INDEXED
+                a[k].at = index[at];
+#endif
+            }
+        }
+#pragma unroll
+        for (int h = 1; h < TT_PARTS; h *= 2)
+#pragma unroll
+            for (int k = 0; k < TT_PARTS; k += 2 * h) a[k] = join(a[k], a[k + h]);
+        tree.add(a[0]);
+    }
+    return tree.all();
+}
+
+/* The tree over the threads of a block of TT_CUDA_THREADS, of which those of a column are `columns` apart: the first of
+ * them gets it. */
+template <int columns> static TT_DEVICE accumulator joined_threads(const accumulator &a) {
+    __shared__ accumulator shared[TT_CUDA_THREADS];
+    const int slot = threadIdx.x / columns;
+    shared[threadIdx.x] = a;
+    for (int h = 1; h < TT_CUDA_THREADS / columns; h *= 2) {
+        __syncthreads();
+        if (slot % (2 * h) == 0) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + h * columns]);
+    }
+    return shared[threadIdx.x];
+}

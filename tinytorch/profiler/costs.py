@@ -1,0 +1,441 @@
+"""Bytes and floating-point operations of operators, from the shapes and dtypes of their operands.
+
+Bytes are those that an operator has to move at least: each operand is read once and the result written once, whatever
+the caches do. Operations are those of the formula: an addition, a multiplication, a comparison is one each, a fused
+multiply-add two; for functions such as ``exp`` the count is about that of the polynomial in kernels/scalar. A product
+of matrices (m, k) by (k, n) has 2 m k n.
+
+An operator stands under the rule that it follows, with the operations for an element where it does arithmetic. Those
+made of other operators have no rule: their cost is that of what they called (see ``attach``).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from .. import dtypes as _dtypes
+from ..backends.cpu import lib
+from ..fuse.recording import op_name, reducer_name
+from .events import Event, Trace
+
+
+class Cost(NamedTuple):
+    """Of one call."""
+
+    bytes: int
+    flops: int
+
+
+class Operand(NamedTuple):
+    """A tensor as costs see it."""
+
+    shape: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel * self.itemsize
+
+
+NOTHING = Cost(0, 0)
+Operands = Sequence[Operand]
+Rule = Callable[[Operands, Operands], "Cost | None"]
+
+# Operations for an element of the scalar functions of kernels/scalar that take more than one.
+WORK = {
+    "exp": 18, "exp2": 16, "expm1": 22, "log": 22, "log2": 24, "log10": 24, "log1p": 26, "sin": 24, "cos": 24,
+    "tan": 34, "asin": 24, "acos": 24, "atan": 24, "atan2": 28, "sinh": 26, "cosh": 22, "tanh": 26, "asinh": 34,
+    "acosh": 34, "atanh": 30, "erf": 30, "erfc": 36, "erfinv": 40, "lgamma": 70, "digamma": 50, "zeta": 150,
+    "sigmoid": 21, "logsigmoid": 46, "softplus": 46, "silu": 22, "gelu": 34, "gelu_tanh": 34, "pow": 48,
+    "logaddexp": 48, "xlogy": 24, "hypot": 6, "fmod": 4, "remainder": 5, "rsqrt": 2, "relu_backward": 2,
+    "sigmoid_backward": 3, "tanh_backward": 3, "silu_backward": 26, "gelu_backward": 54, "gelu_tanh_backward": 44,
+    "clamp": 2, "lerp": 3, "addcmul": 3, "addcdiv": 3, "positive": 0, "where": 0, "copysign": 0, "signbit": 0,
+}
+_REDUCTION = {"sum": 1, "prod": 1, "max": 1, "min": 1, "count": 1, "nansum": 2, "abssum": 2, "sqsum": 2, "maxabs": 2,
+              "minabs": 2, "nonzero": 1, "devsq": 3, "expsum": 20}
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+_BOOLEAN = words("eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit "
+                  "greater greater_equal less less_equal not_equal isneginf isposinf isin")
+
+# Rules. Each takes the operands that are tensors, and the results as far as they are known.
+
+
+def _total(operands: Iterable[Operand]) -> int:
+    return sum(o.nbytes for o in operands)
+
+
+def broadcast(operands: Operands) -> tuple[int, ...]:
+    """The shape that operands broadcast to."""
+    shape: list[int] = []
+    for o in operands:
+        shape[:0] = [1] * (len(o.shape) - len(shape))
+        for k in range(1, len(o.shape) + 1):
+            if shape[-k] == 1:
+                shape[-k] = o.shape[-k]
+    return tuple(shape)
+
+
+def _pointwise(work: int, itemsize: int = 0) -> Rule:
+    """Each element of the result from those of the operands at its place."""
+    def rule(ins: Operands, outs: Operands) -> Cost | None:
+        if not outs:
+            if not ins:
+                return None
+            outs = [Operand(broadcast(ins), itemsize or max(o.itemsize for o in ins))]
+        return Cost(_total(ins) + _total(outs), work * sum(o.numel for o in outs[:1]))
+    return rule
+
+
+def _folded(work: int) -> Rule:
+    """Many elements to one. What is written, where it is not known, is small beside what is read."""
+    return lambda ins, outs: Cost(_total(ins) + _total(outs), work * ins[0].numel) if ins else None
+
+
+def _along(work: int, extra: int = 0) -> Rule:
+    """Along rows or columns, the result as large as the first operand; ``extra`` bytes for each element beside it."""
+    def rule(ins: Operands, outs: Operands) -> Cost | None:
+        if not ins:
+            return None
+        written = _total(outs) if outs else ins[0].nbytes + extra * ins[0].numel
+        return Cost(_total(ins) + written, work * ins[0].numel)
+    return rule
+
+
+def _into(work: int = 0) -> Rule:
+    """The first operand is overwritten, in full, from the others."""
+    return lambda ins, outs: Cost(_total(ins), work * ins[0].numel) if ins else None
+
+
+def _moved(ins: Operands, outs: Operands) -> Cost | None:
+    """All operands are copied to the result."""
+    return Cost(_total(ins) + (_total(outs) if outs else _total(ins)), 0) if ins else None
+
+
+def _picked(ins: Operands, outs: Operands) -> Cost | None:
+    """Elements of the first operand that the others, or numbers, choose."""
+    if not ins or not outs and len(ins) < 2:
+        return None
+    if not outs:
+        outs = [Operand(ins[1].shape, ins[0].itemsize)]
+    return Cost(_total(ins[1:]) + 2 * _total(outs), 0)
+
+
+def _indexed(ins: Operands, outs: Operands) -> Cost | None:
+    """With a tensor in the brackets a copy, else a view."""
+    return _picked(ins, outs) if len(ins) > 1 else NOTHING
+
+
+def _looked_up(ins: Operands, outs: Operands) -> Cost | None:
+    """Rows of a table, an operand of two dimensions, by the numbers in the other."""
+    table = next((o for o in ins if o.itemsize < 8 and len(o.shape) == 2), ins[-1] if ins else None)
+    if len(ins) < 2 or not table.shape:
+        return None
+    numbers = sum(o.numel for o in ins if o is not table)
+    return Cost(_total(o for o in ins if o is not table) + 2 * numbers * table.shape[-1] * table.itemsize, 0)
+
+
+def _scattered(inplace: bool, work: int) -> Rule:
+    """What the later operands hold is put into, or added to, chosen elements of the first, or of a copy of it."""
+    def rule(ins: Operands, outs: Operands) -> Cost | None:
+        if not ins:
+            return None
+        numbers = [o for o in ins[1:] if o.itemsize == 8]
+        values = next((o for o in reversed(ins[1:]) if o.numel and o.itemsize == ins[0].itemsize), None)
+        put = values.numel if values else max((o.numel for o in numbers), default=0)
+        moved = _total(ins[1:]) + put * ins[0].itemsize * (2 if work else 1)
+        return Cost(moved + (0 if inplace else 2 * ins[0].nbytes), work * put)
+    return rule
+
+
+def _made(work: int = 0) -> Rule:
+    """From nothing; what is not known to be made costs nothing known."""
+    return lambda ins, outs: Cost(_total(outs), work * sum(o.numel for o in outs)) if outs else None
+
+
+def _sorted(ins: Operands, outs: Operands) -> Cost | None:
+    """Values and their numbers; a comparison for each level."""
+    if not ins:
+        return None
+    levels = max(1, math.ceil(math.log2(max(2, ins[0].shape[-1] if ins[0].shape else 1))))
+    return Cost(_total(ins) + (_total(outs) if outs else ins[0].nbytes + 8 * ins[0].numel), levels * ins[0].numel)
+
+
+def _multiplied(a: Operand, b: Operand, outs: Operands, extra: Operands = (), more: int = 0) -> Cost:
+    """a @ b, of any dimensions, by matmul's rules; ``extra`` operands are added, ``more`` operations for an element."""
+    rows = a.shape[-2] if len(a.shape) > 1 else 1
+    inner = a.shape[-1] if a.shape else 1
+    cols = b.shape[-1] if len(b.shape) > 1 else 1
+    batch = math.prod(broadcast([Operand(a.shape[:-2], 1), Operand(b.shape[:-2], 1)]))
+    count = batch * rows * cols
+    written = _total(outs) if outs else count * max(a.itemsize, b.itemsize)
+    return Cost(a.nbytes + b.nbytes + _total(extra) + written, 2 * count * inner + more * count)
+
+
+def _product(ins: Operands, outs: Operands) -> Cost | None:
+    return _multiplied(ins[0], ins[1], outs) if len(ins) > 1 else None
+
+
+def _added_product(ins: Operands, outs: Operands) -> Cost | None:
+    """input + a @ b; addbmm's sum over the stack too."""
+    if len(ins) < 3:
+        return None
+    return _multiplied(ins[1], ins[2], outs or [ins[0]], ins[:1], 1)
+
+
+def _linear(ins: Operands, outs: Operands) -> Cost | None:
+    """x (*, k) by weight (n, k), transposed, and bias (n)."""
+    if len(ins) < 2 or not ins[0].shape:
+        return None
+    x, weight = ins[0], ins[1]
+    flat = Operand((x.numel // max(1, x.shape[-1]), x.shape[-1]), x.itemsize)
+    return _multiplied(flat, Operand(weight.shape[::-1], weight.itemsize), outs, ins[2:], len(ins) > 2)
+
+
+def _outer(ins: Operands, outs: Operands) -> Cost | None:
+    if len(ins) < 2:
+        return None
+    a, b = ins[-2:]
+    return Cost(_total(ins) + a.numel * b.numel * a.itemsize, (len(ins) - 1) * a.numel * b.numel)
+
+
+def _bilinear(ins: Operands, outs: Operands) -> Cost | None:
+    """x (*, i), y (*, j), weight (o, i, j), bias (o)."""
+    if len(ins) < 3 or len(ins[2].shape) != 3:
+        return None
+    o, i, j = ins[2].shape
+    rows = ins[0].numel // max(1, i)
+    return Cost(_total(ins) + rows * o * ins[0].itemsize, rows * o * (2 * i * j + 2 * j))
+
+
+def _attention(ins: Operands, outs: Operands) -> Cost | None:
+    """query (*, l, e), key (*, s, e), value (*, s, v): two products, and a softmax of (*, l, s)."""
+    if len(ins) < 3 or min(len(o.shape) for o in ins[:3]) < 2:
+        return None
+    q, k, v = ins[:3]
+    scores = math.prod(q.shape[:-1]) * k.shape[-2]
+    written = math.prod(q.shape[:-1]) * v.shape[-1]
+    return Cost(_total(ins) + written * q.itemsize, scores * (2 * q.shape[-1] + 2 * v.shape[-1] + 22))
+
+
+def _free(ins: Operands, outs: Operands) -> Cost:
+    return NOTHING
+
+
+_TABLE: list[tuple[Rule, str]] = [
+    (_pointwise(1), "rsub deg2rad rad2deg sgn clamp_max clamp_min hardshrink softshrink threshold relu6 hardtanh "
+                    "leaky_relu rrelu prelu isneginf isposinf masked_fill nan_to_num isclose"),
+    (_pointwise(4), "hardsigmoid softsign"), (_pointwise(5), "hardswish"), (_pointwise(20), "elu selu celu"),
+    (_pointwise(27), "tanhshrink"), (_pointwise(72), "mish"), (_pointwise(26), "logit"),
+    (_pointwise(48), "float_power"),
+    (_pointwise(150), "polygamma"), (_pointwise(2), "dropout alpha_dropout"),
+    (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
+    (_folded(1), "sum prod mean max min amax amin all any argmax argmin count_nonzero nansum nanmean nonzero argwhere "
+                 "equal allclose trace sum_to_size bincount histc"),
+    (_folded(2), "norm aminmax"), (_folded(3), "var std var_mean std_mean dist"), (_folded(20), "logsumexp"),
+    (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
+    (_folded(22), "cross_entropy"), (_folded(1), "nll_loss multi_margin_loss"),
+    (_folded(26), "kl_div poisson_nll_loss"),
+    (_folded(50), "binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss multilabel_soft_margin_loss"),
+    (_folded(30), "gaussian_nll_loss"), (_folded(5), "cosine_similarity pairwise_distance"),
+    (_along(22), "softmax log_softmax softmin"), (_along(8), "layer_norm group_norm"),
+    (_along(5), "rms_norm normalize"),
+    (_along(1), "cumsum cumprod diff"), (_along(1, 8), "cummax cummin"), (_along(44), "logcumsumexp"),
+    (_into(1), "cumsum_ cumprod_"),
+    (_sorted, "sort argsort msort topk kthvalue median nanmedian mode unique unique_consecutive"),
+    (_pointwise(8), "searchsorted bucketize isin"),
+    (_product, "matmul mm bmm mv dot vdot inner __matmul__"),
+    (_added_product, "addmm baddbmm addmv addbmm"), (_linear, "linear"), (_outer, "outer addr"),
+    (_bilinear, "bilinear"), (_attention, "scaled_dot_product_attention"),
+    (_moved, "cat concat concatenate stack hstack vstack dstack row_stack column_stack clone contiguous flip fliplr "
+             "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
+             "int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
+             "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
+             "masked_scatter block_diag one_hot glu"),
+    (_into(), "copy_ fill_ zero_ tril_ triu_ masked_scatter_ fill"),
+    (_picked, "gather take take_along_dim index_select"), (_indexed, "__getitem__"), (_looked_up, "embedding"),
+    (_scattered(True, 0), "scatter_ index_copy_ index_fill_ index_put_ put_ __setitem__"),
+    (_scattered(False, 0), "scatter index_copy index_fill index_put put"),
+    (_scattered(True, 1), "scatter_add_ scatter_reduce_ index_add_ index_reduce_"),
+    (_scattered(False, 1), "scatter_add scatter_reduce index_add index_reduce"),
+    (_made(), "zeros ones full eye arange linspace logspace range zeros_like ones_like full_like new_zeros new_ones "
+              "new_full tril_indices triu_indices scalar_tensor rand rand_like randint randint_like randperm bernoulli "
+              "dropout_mask"),
+    (_made(60), "randn randn_like normal multinomial"),
+    (_into(), "bernoulli_ random_ uniform_"), (_into(25), "exponential_ geometric_"),
+    (_into(60), "normal_ log_normal_ cauchy_"),
+    (_free, "view reshape reshape_as view_as flatten unflatten ravel squeeze squeeze_ unsqueeze unsqueeze_ transpose "
+            "transpose_ swapaxes swapaxes_ swapdims swapdims_ t t_ permute movedim moveaxis expand expand_as "
+            "broadcast_to broadcast_tensors narrow select split split_with_sizes chunk tensor_split hsplit vsplit "
+            "dsplit unbind unfold diagonal as_strided atleast_1d atleast_2d atleast_3d detach detach_ meshgrid rot90 "
+            "H T mH mT data empty empty_like empty_strided new_empty new_empty_strided new resize_ resize_as_ "
+            "as_tensor asarray from_numpy frombuffer from_dlpack to_dlpack"),
+]
+_RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in names.split()}
+
+# Other names of the same operators.
+ALIASES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div", "fix": "trunc", "greater": "gt",
+    "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
+    "subtract": "sub", "true_divide": "div", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift", "invert": "bitwise_not",
+}
+
+# Made of other operators, in ways that shapes alone do not tell.
+COMPOSED = words("""
+    backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout1d dropout2d dropout3d einsum
+    feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss triplet_margin_with_distance_loss
+""")
+
+# What only asks or sets something, and touches no elements (``item`` reads one).
+WITHOUT = words("""
+    broadcast_shapes can_cast data_ptr default_generator dim element_size get_device get_rng_state initial_seed
+    is_complex is_contiguous is_floating_point is_inference is_pinned is_same_size is_set_to is_signed is_tensor item
+    manual_seed ndimension nelement numel promote_types record_stream register_hook register_post_accumulate_grad_hook
+    requires_grad_ result_type retain_grad seed set_rng_state size storage_offset stride with_layout
+""")
+
+
+@functools.cache
+def rule_of(name: str) -> Rule | None:
+    """The rule that an operator follows, by any of its names."""
+    plain = name.strip("_")
+    inplace = name.endswith("_") and not name.startswith("__")
+    if name in _RULES:
+        return _RULES[name]
+    if name.startswith("__"):  # __radd__, __iadd__
+        for cut in (plain, plain[1:]):
+            if cut != plain and plain[0] not in "ri":
+                continue
+            if found := rule_of(ALIASES.get(cut, cut)):
+                return found
+        return None
+    plain = ALIASES.get(plain, plain)
+    if lib.tt_op_code(plain.encode()) >= 0:
+        work = WORK.get(plain, 1)
+        return _pointwise(work) if inplace else _pointwise(work, 1 if plain in _BOOLEAN else 0)
+    return _RULES.get(plain)
+
+
+def operands(shapes: Iterable, dtypes: Iterable) -> list[Operand]:
+    """Of what an event recorded: shapes, and dtypes as objects or by name. What is no tensor (None) is left out."""
+    return [Operand(tuple(s), itemsize(d)) for s, d in zip(shapes, dtypes) if d and s is not None]
+
+
+@functools.cache
+def itemsize(dtype) -> int:
+    """Bytes of an element, of a dtype or its name with or without a package's in front."""
+    if isinstance(dtype, str):
+        dtype = getattr(_dtypes, dtype.rpartition(".")[2])
+    return dtype.itemsize
+
+
+def cost(name: str, ins: Operands, outs: Operands = ()) -> Cost | None:
+    """Of a call of the operator with these tensors; ``outs``, its results, matter where the operands do not tell their
+    shapes. None where it is not known."""
+    rule = rule_of(name)
+    if rule is None:
+        return None
+    if not outs and ins and name.endswith("_") and not name.startswith("__"):
+        outs = ins[:1]
+    return rule(ins, outs)
+
+
+_PRODUCTS = words("matmul mm bmm mv dot vdot inner addmm baddbmm addmv addbmm linear outer addr bilinear "
+                      "scaled_dot_product_attention __matmul__")
+
+
+def backward_cost(name: str, ins: Operands, outs: Operands = ()) -> Cost | None:
+    """Of the derivative of such a call: of a product two products, else about twice the work; the gradient of the
+    result and the operands are read, a gradient for each floating operand is written."""
+    forward = cost(name, ins, outs)
+    if forward is None or forward == NOTHING:
+        return forward
+    if name in _PRODUCTS:
+        return Cost(2 * forward.bytes, 2 * forward.flops)
+    return Cost(forward.bytes + _total(ins), 2 * forward.flops)
+
+
+def kernel_flops(kernel) -> int:
+    """Of a ``tt_kernel *`` of fused mode: its instructions, each for every element or every row, and its reductions."""
+    total = 0
+    for i in kernel.instrs[0:kernel.num_instrs]:
+        if i.kind == lib.TT_INSTR_OP:
+            total += _op_work(i.op) * (kernel.numel if i.level == 1 else kernel.rows)
+    return total + sum(_reducer_work(f.reducer) for f in kernel.folds[0:kernel.num_folds]) * kernel.numel
+
+
+def program_cost(program) -> Cost:
+    """Of a ``tt_program *`` of fused mode, as it ran: the bytes it counted itself."""
+    return Cost(program.reads + program.writes,
+                sum(kernel_flops(program.kernels[k]) for k in range(program.num_kernels)))
+
+
+@functools.cache
+def _op_work(op: int) -> int:
+    return WORK.get(op_name(op), 1)
+
+
+@functools.cache
+def _reducer_work(reducer: int) -> int:
+    return _REDUCTION.get(reducer_name(reducer), 1)
+
+
+def attach(trace: Trace) -> None:
+    """Sets ``bytes`` and ``flops`` of a trace's events where they are not set and can be known. ``nest`` must have run.
+
+    An operator's are those of its rule, or of the operators inside it. A derivative's are those of the operators inside
+    it, or else told from the forward operator, which ``sequence`` names. A device's kernel has those of the operator or
+    program that launched it, if that launched nothing else. What fused mode only recorded has none: its program has."""
+    forward: dict[int, Event] = {}
+    for event in trace.of_kind("op"):
+        if event.bytes is None and (event.shapes or event.outputs) and not (event.extra or {}).get("recorded"):
+            _set(event, cost(event.name, operands(event.shapes, event.dtypes), results(event)))
+        if event.sequence is not None and event.shapes:
+            forward.setdefault(event.sequence, event)  # events come before those inside them
+    for event in reversed(trace.events):  # those inside come first
+        if event.kind not in ("op", "backward") or event.bytes is not None:
+            continue
+        inside = [c for c in event.children if c.bytes is not None]
+        if inside:
+            event.bytes = sum(c.bytes for c in inside)
+            event.flops = sum(c.flops or 0 for c in inside)
+        elif event.kind == "backward" and (made := forward.get(event.sequence)):
+            _set(event, backward_cost(made.name, operands(made.shapes, made.dtypes), results(made)))
+    _attach_to_kernels(trace.events)
+
+
+def results(event: Event) -> list[Operand]:
+    """What the event returned, where it was recorded."""
+    return operands((shape for shape, _ in event.outputs), (dtype for _, dtype in event.outputs))
+
+
+def _set(event: Event, found: Cost | None) -> None:
+    if found is not None:
+        event.bytes, event.flops = found
+
+
+def _attach_to_kernels(events: list[Event]) -> None:
+    launches = {e.correlation: e for e in events if e.kind == "runtime" and e.correlation is not None}
+    kernels = [e for e in events if e.kind == "kernel" and e.device != "cpu" and e.correlation in launches]
+    by_launcher: dict[int, list[Event]] = {}
+    for kernel in kernels:
+        launcher = launches[kernel.correlation].parent
+        if launcher is not None and launcher.kind in ("op", "backward", "program"):
+            by_launcher.setdefault(id(launcher), []).append(kernel)
+    for launched in by_launcher.values():
+        launcher = launches[launched[0].correlation].parent
+        if len(launched) == 1 and launched[0].bytes is None:
+            launched[0].bytes, launched[0].flops = launcher.bytes, launcher.flops

@@ -1,0 +1,175 @@
+"""What a Trace comes to: figures by operator, why programs ended, memory by category. For reports and comparisons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from .events import Event, Trace
+from .memory import DeviceMemory, MemoryView
+
+WORK = ("op", "backward", "kernel", "program", "compile", "copy", "runtime")
+
+
+class Total(NamedTuple):
+    """All events of one name and kind."""
+
+    name: str
+    kind: str
+    device: str
+    calls: int
+    total: int         # ns; an event inside another of the same name is counted once
+    self_time: int     # ns
+    bytes: int | None  # of those calls whose bytes are known; None if they never are
+    flops: int | None
+    counted: int       # ns of the calls whose bytes or FLOPs are known: what a rate is to be divided by
+
+
+def totals(trace: Trace) -> list[Total]:
+    """By name and kind, those with the most time of their own first."""
+    groups: dict[tuple[str, str, str], list] = {}
+    for e in trace.of_kind(*WORK):
+        sums = groups.setdefault((e.name, e.kind, e.device), [0, 0, 0, None, None, 0])
+        sums[0] += 1
+        sums[1] += 0 if _inside_itself(e) else e.duration
+        sums[2] += e.self_time
+        if e.bytes is not None:
+            sums[3] = (sums[3] or 0) + e.bytes
+        if e.flops is not None:
+            sums[4] = (sums[4] or 0) + e.flops
+        if e.bytes is not None or e.flops is not None:
+            sums[5] += e.duration
+    return sorted((Total(*key, *sums) for key, sums in groups.items()), key=lambda t: -t.self_time)
+
+
+def _inside_itself(e: Event) -> bool:
+    above = e.parent
+    while above is not None:
+        if above.name == e.name and above.kind == e.kind:
+            return True
+        above = above.parent
+    return False
+
+
+class Break(NamedTuple):
+    """Programs that ended at the same place for the same reason."""
+
+    place: str        # "file:line"; "" where it is not known
+    reason: str
+    count: int
+    operators: int    # recorded, of all
+    kernels: int      # of all
+    compiled: int     # kernels of all that ran compiled
+    nanoseconds: int  # of all
+    names: tuple[str, ...]  # of the operators of the largest, such as "mul" and "copy x3"
+
+
+def breaks(trace: Trace) -> list[Break]:
+    """Why programs ended, those with the most operators first."""
+    groups: dict[tuple[str, str], list] = {}
+    for e in trace.of_kind("program"):
+        extra = e.extra or {}
+        names = tuple(extra.get("operators", ()))
+        found = groups.setdefault((str(extra.get("place") or ""), str(extra.get("reason") or "")), [0, 0, 0, 0, 0, ()])
+        found[0] += 1
+        kernels = [c for c in e.children if c.kind == "kernel"]
+        found[1] += len(names)
+        found[2] += len(kernels)
+        found[3] += sum((c.extra or {}).get("tier") == "compiled" for c in kernels)
+        found[4] += e.duration
+        found[5] = max(found[5], names, key=len)
+    return sorted((Break(*key, *found[:5], _counted(found[5])) for key, found in groups.items()),
+                  key=lambda b: (-b.count, -b.operators))
+
+
+def _counted(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name if n == 1 else f"{name} x{n}" for name, n in Counter(names).items())
+
+
+def memory(trace: Trace, most: int = 1500) -> list[DeviceMemory]:
+    """Bytes in use over time, by device; of more than ``most`` changes, the highest of each stretch is kept."""
+    found = []
+    for m in MemoryView(trace).devices.values():
+        step = -(-len(m.times) // most)
+        kept = [max(range(k, min(k + step, len(m.times))), key=m.totals.__getitem__)
+                for k in range(0, len(m.times), step)]
+        found.append(m._replace(times=[m.times[k] for k in kept], totals=[m.totals[k] for k in kept],
+                                parts={c: [sizes[k] for k in kept] for c, sizes in m.parts.items()}))
+    return found
+
+
+def traffic(trace: Trace) -> int | None:
+    """Bytes read and written, of what is known."""
+    return _amount(trace, "bytes")
+
+
+def work(trace: Trace) -> int | None:
+    """Floating-point operations, of what is known."""
+    return _amount(trace, "flops")
+
+
+def _amount(trace: Trace, field: str) -> int | None:
+    """The sum over what computed. An operator made of others is their sum; one that was recorded did nothing itself."""
+    inside: dict[int, int] = {}  # of an event: what those in it come to
+    total = None
+    for e in reversed(trace.events):  # those inside come first
+        amount = inside.pop(id(e), None)
+        if e.kind in ("op", "backward", "program", "copy") and (amount is None or e.kind == "program"):
+            own = None if _recorded(e) else getattr(e, field)
+            amount = own if own is not None else amount
+        elif e.kind == "kernel":
+            amount = None  # of whoever launched it
+        if amount is None:
+            continue
+        if e.parent is None:
+            total = (total or 0) + amount
+        else:
+            inside[id(e.parent)] = inside.get(id(e.parent), 0) + amount
+    return total
+
+
+def launches(trace: Trace) -> int:
+    """Kernels run: those of devices and of fused programs, and each operator on the CPU that computed by itself."""
+    count = 0
+    for e in trace.events:
+        if e.kind == "kernel":
+            count += e.device != "cpu" or "program" in (e.extra or {})
+        elif e.kind in ("op", "backward"):
+            count += computes(e)
+    return count
+
+
+def computes(e: Event) -> bool:
+    """Did an operator compute on the CPU by itself? It did not if it is made of others, was recorded, was another
+    device's, or only looks differently at the same memory."""
+    return (bool(e.bytes) and not _recorded(e) and "on" not in (e.extra or {})
+            and not any(c.kind in ("op", "backward", "program") for c in e.children))
+
+
+def _recorded(e: Event) -> bool:
+    return bool(e.extra) and e.extra.get("recorded", False)
+
+
+def in_operators(trace: Trace) -> int:
+    """Nanoseconds that threads of the program spent in operators, derivatives and programs."""
+    kinds = ("op", "backward", "program")
+    total, inside = 0, set()
+    for e in trace.events:  # those around others come first
+        if e.parent is not None and id(e.parent) in inside:
+            inside.add(id(e))
+        elif e.kind in kinds and e.device == "cpu":
+            inside.add(id(e))
+            total += e.duration
+    return total
+
+
+def summary(trace: Trace) -> dict:
+    """The figures of a trace, as JSON has them."""
+    steps = [e.duration for e in trace.of_kind("step")]
+    return {"nanoseconds": trace.end - trace.start, "events": len(trace.events), "dropped": trace.dropped,
+            "threads": {str(number): name for number, name in trace.threads.items()},
+            "steps": {"count": len(steps), "median_ns": sorted(steps)[len(steps) // 2] if steps else None},
+            "kernels": launches(trace), "bytes": traffic(trace), "flops": work(trace),
+            "in_operators_ns": in_operators(trace), "memory": {m.device: {
+                "peak": m.peak, "peak_ns": m.peak_time, "held": [h._asdict() for h in m.held[:50]]} for m in memory(trace)},
+            "operators": [t._asdict() for t in totals(trace)], "breaks": [b._asdict() for b in breaks(trace)]}
