@@ -179,7 +179,8 @@ def comparison(traces: dict[str, Trace], codes: list[int]) -> Comparison:
     made.add("kernels launched", [f["kernels"] for f in figures], "{:,}".format, less=True)
     made.add("runs of fused programs", [sum(b["count"] for b in f["breaks"]) for f in figures], "{:,}".format)
     made.add("read and written", [f["bytes"] for f in figures], bytes_text, less=True)
-    made.add("peak memory", [max((m["peak"] for m in f["memory"].values()), default=None) for f in figures], bytes_text, less=True)
+    peaks = [max((m["peak"] for m in f["memory"].values()), default=None) for f in figures]
+    made.add("peak memory", peaks, bytes_text, less=True)
     made.add("exit code", codes[:len(figures)])
     made.rows = [row for row in made.rows if any(v is not None for v in row[1])]
     return made
@@ -191,8 +192,8 @@ def _write(out: pathlib.Path, traces: dict[str, Trace], script: pathlib.Path, ar
     command = " ".join([str(script), *args])
     _export(traces, out / "trace.json")
     limits = limits_of(traces)
-    figures = {"tinytorch": tinytorch.__version__, "python": sys.version.split()[0], "command": command, "ceilings": limits,
-               "modes": {mode: digest.summary(trace) for mode, trace in traces.items()}}
+    figures = {"tinytorch": tinytorch.__version__, "python": sys.version.split()[0], "command": command,
+               "ceilings": limits, "modes": {mode: digest.summary(trace) for mode, trace in traces.items()}}
     (out / "summary.json").write_text(json.dumps(figures, indent=1, default=str), encoding="utf-8")
     (out / "report.html").write_text(page(traces, title=script.name, subtitle=command, comparison=table,
                                           limits=limits), encoding="utf-8")

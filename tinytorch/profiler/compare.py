@@ -35,6 +35,7 @@ OURS = ("eager", "interpreted", "compiled")
 THEIRS = ("torch", "torch.compile")
 _GROUPS = {"fused": ("interpreted", "compiled")}
 _BATCH = 2e-3   # seconds that a batch of calls should fill
+_MOST = 10_000  # calls of a batch
 _PAUSE = 0.25   # seconds after PyTorch's turn: its threads go on spinning for a while, and would slow ours
 _LOOK, _LOOKS = 1.0, 5  # seconds for looking at calls one by one, and the most that are looked at
 _TRIES = 20     # times that the compiled tier is waited for
@@ -373,7 +374,7 @@ def _take_turns(sides: list, rounds: int) -> dict[str, list[float]]:
     counts = {}
     for side in sides:
         with side.inside():
-            counts[side.mode] = max(1, min(10_000, round(_BATCH / max(_batch(side, 1), 1e-7))))
+            counts[side.mode] = _fitting(side)
     gc.collect()
     order = list(sides)
     for _ in range(rounds):
@@ -386,7 +387,19 @@ def _take_turns(sides: list, rounds: int) -> dict[str, list[float]]:
     return times
 
 
+def _fitting(side) -> int:
+    """How many calls fill a batch."""
+    count = 1
+    while (took := min(_batch(side, count), _batch(side, count)) * count) < _BATCH / 2 and count < _MOST:
+        count *= 2
+    return max(1, min(_MOST, round(count * _BATCH / took)))
+
+
 def _batch(side, count: int) -> float:
+    """Seconds of a call. Where a batch has several, one before them finds what another mode left in the caches, and
+    threads that sleep."""
+    if count > 1:
+        side.call()
     start = time.perf_counter()
     for _ in range(count):
         side.call()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .events import Event, Trace
@@ -27,8 +28,18 @@ class Total(NamedTuple):
 
 def totals(trace: Trace) -> list[Total]:
     """By name and kind, those with the most time of their own first."""
+    return _summed(trace.of_kind(*WORK))
+
+
+def kernels(trace: Trace) -> list[Total]:
+    """The same of what computed by itself: kernels, and operators that are not made of others."""
+    return _summed(e for e in trace.of_kind("op", "backward", "kernel", "copy")
+                   if e.kind in ("kernel", "copy") or computes(e))
+
+
+def _summed(events: Iterable[Event]) -> list[Total]:
     groups: dict[tuple[str, str, str], list] = {}
-    for e in trace.of_kind(*WORK):
+    for e in events:
         sums = groups.setdefault((e.name, e.kind, e.device), [0, 0, 0, None, None, 0])
         sums[0] += 1
         sums[1] += 0 if _inside_itself(e) else e.duration
@@ -170,6 +181,7 @@ def summary(trace: Trace) -> dict:
             "threads": {str(number): name for number, name in trace.threads.items()},
             "steps": {"count": len(steps), "median_ns": sorted(steps)[len(steps) // 2] if steps else None},
             "kernels": launches(trace), "bytes": traffic(trace), "flops": work(trace),
-            "in_operators_ns": in_operators(trace), "memory": {m.device: {
-                "peak": m.peak, "peak_ns": m.peak_time, "held": [h._asdict() for h in m.held[:50]]} for m in memory(trace)},
+            "in_operators_ns": in_operators(trace),
+            "memory": {m.device: {"peak": m.peak, "peak_ns": m.peak_time, "held": [h._asdict() for h in m.held[:50]]}
+                       for m in memory(trace)},
             "operators": [t._asdict() for t in totals(trace)], "breaks": [b._asdict() for b in breaks(trace)]}

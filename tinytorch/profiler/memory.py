@@ -56,7 +56,7 @@ def _note(tensor: Tensor, category: str, when: int) -> Note:
 def holders(when: int) -> list[Note]:
     """Of all parameters, gradients and optimizers there are."""
     notes = []
-    for thing in gc.get_objects():
+    for thing in gc.get_objects():  # of others too, whose __class__ may do anything when asked
         if issubclass(type(thing), Tensor):
             if getattr(thing, "_h", None) is None:
                 continue

@@ -400,12 +400,12 @@ function efficiency() {
   const columns = [...(data.modes.length > 1 ? [["mode", "", r => r.mode, r => r.mode]] : []),
     ["name", "", r => r.name, r => r.name], ["kind", "", r => data.kinds[r.kind], r => r.kind], ["calls", "n", r => whole(r.calls), r => r.calls],
     ["time", "n", r => time(r.counted), r => r.counted], ["memory", "n", r => amount(r.bytes, "B"), r => r.bytes || 0],
-    ["FLOPs", "n", r => amount(r.flops, ""), r => r.flops || 0],
+    ["FLOPs", "n", r => r.flops ? amount(r.flops, "") : "", r => r.flops || 0],
     ["bandwidth", "n", r => r.bytes === null ? "" : amount(rate(r, "bytes"), "B/s"), r => rate(r, "bytes")],
-    ["rate", "n", r => r.flops === null ? "" : amount(rate(r, "flops"), "FLOP/s"), r => rate(r, "flops")]];
+    ["rate", "n", r => !r.flops ? "" : amount(rate(r, "flops"), "FLOP/s"), r => rate(r, "flops")]];
   if (limits.length) columns.push(
     ["of the bandwidth", "", r => r.bytes === null || !limit(r, "bandwidth") ? "" : share(rate(r, "bytes") / limit(r, "bandwidth"), "op")],
-    ["of the GEMM rate", "", r => r.flops === null || !limit(r, "flops") ? "" : share(rate(r, "flops") / limit(r, "flops"), "backward")]);
+    ["of the GEMM rate", "", r => !r.flops || !limit(r, "flops") ? "" : share(rate(r, "flops") / limit(r, "flops"), "backward")]);
   const few = 25;
   byId("efficiency-table").append(table(columns, data.efficiency.slice(0, few)));
   if (data.efficiency.length > few) byId("efficiency-table").append(make("details", {}, make("summary", {},

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from ..backends.cpu import get_num_threads
 from ..fuse.describe import bytes_text, count_text
 from .ceilings import ceilings
-from .digest import breaks, launches, memory, totals, traffic
+from .digest import breaks, kernels, launches, memory, totals, traffic
 from .events import Event, Trace
 from .memory import CATEGORIES
 
@@ -250,7 +250,7 @@ def _breaks(traces: dict[str, Trace]) -> list[dict]:
 
 
 def _efficiency(traces: dict[str, Trace]) -> list[dict]:
-    rows = [{"mode": name, **t._asdict()} for name, trace in traces.items() for t in totals(trace)
-            if t.counted and (t.bytes or t.flops) and t.kind != "program"]  # whose kernels are there
+    rows = [{"mode": name, **t._asdict()} for name, trace in traces.items() for t in kernels(trace)
+            if t.counted and (t.bytes or t.flops)]
     rows.sort(key=lambda row: -row["counted"])
     return rows[:_MOST_ROWS]
