@@ -106,9 +106,15 @@ void tt_fork_jobs(int phase) {
     if (phase != TT_FORK_BEFORE) pthread_mutex_unlock(&lock);
 }
 
+void tt_finish_jobs(void) {
+    pthread_mutex_lock(&lock);
+    work_off(0);
+    pthread_mutex_unlock(&lock);
+}
+
 /* Before the libraries that the jobs use are taken down. */
 static bool ended;
-static void all_done(void) {
+static void process_ends(void) {
     pthread_mutex_lock(&lock);
     ended = true;
     work_off(0);
@@ -123,7 +129,11 @@ bool tt_left_to_jobs(tt_storage *s) {
     return left;
 }
 
-bool tt_may_work_behind(void) { return TT_RECORDING && !tt_recorder->step && tt_get_num_threads() > 1; }
+/* Who watches runs sees them one by one, and memory as these alone use it. */
+bool tt_may_work_behind(void) {
+    return TT_RECORDING && !tt_recorder->step && tt_get_num_threads() > 1 &&
+           !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS);
+}
 
 /* Marks what the job writes, from the first storage on, of which one may be there more than once, or undoes that. False:
  * another thread has begun to record with it meanwhile, without waiting for this one. */
@@ -159,7 +169,7 @@ bool tt_work_behind(tt_job *job) {
     pthread_mutex_unlock(&lock);
     if (!ok) return false;
     static bool registered;
-    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED)) atexit(all_done);
+    if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED)) atexit(process_ends);
     tt_wake_worker();
     tt_fuse_count(TT_FUSE_BEHIND, 1);
     return true;

@@ -5,7 +5,7 @@
  * the new weights until the next forward pass. In fused mode, where arrays may be yet to be computed anyway, such a call
  * checks its arguments, makes its result, hands the rest over as a job and returns; a worker of the pool that has nothing
  * else to do works it off meanwhile (threads.c). Which calls those are depends on shapes, dtypes and modes alone, never on
- * how far the jobs before have come.
+ * how far the jobs before have come; with one thread, in fuse(step=True), and while someone watches, none are.
  * - What a job writes is pending (storage->pending is tt_under_way), so all who look, from any thread, wait for it.
  * - What it reads or writes is counted in storage->jobs, and whoever is to write that waits: tt_settled, record. So no
  *   recording writes what a job reads.
@@ -30,8 +30,11 @@ typedef struct tt_job {
 } tt_job;
 
 extern struct tt_pending tt_under_way;
-bool tt_may_work_behind(void);    /* this thread is in fused mode, and there is another one for the work */
+bool tt_may_work_behind(void);    /* this thread is in fused mode, there is another one for the work, and nobody
+                                   * watches, step by step or as fuse.explain does */
 bool tt_work_behind(tt_job *job); /* false: not with these storages, do it yourself */
+
+void tt_finish_jobs(void);        /* all that there are */
 
 void tt_wait_for_jobs(const tt_storage *s, bool write);
 /* Until no job writes it, and for who is to write, until none reads it. */

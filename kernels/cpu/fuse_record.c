@@ -230,7 +230,11 @@ int tt_fuse_step(int on) {
 
 int tt_fuse_join(void) { return tt_fuse_enter() > 0; }
 
-int tt_fuse_flush(void) { return !mine || run_locked(mine, TT_FLUSH_ASKED) ? 0 : -1; }
+int tt_fuse_flush(void) {
+    if (mine && !run_locked(mine, TT_FLUSH_ASKED)) return -1;
+    tt_finish_jobs();
+    return 0;
+}
 int tt_fuse_depth(void) { return mine ? mine->depth : 0; }
 int tt_fuse_pending(void) { return mine ? mine->num_nodes : 0; }
 

@@ -6,7 +6,7 @@
 int tt_fuse_enter(void);
 int tt_fuse_leave(void);      /* -1 and an error when the pending program could not run */
 extern int tt_fuse_everywhere; /* every thread is in the mode, from its first operator on */
-int tt_fuse_flush(void);      /* runs this thread's pending program now */
+int tt_fuse_flush(void);      /* runs this thread's pending program now, and waits for work behind */
 int tt_fuse_depth(void);
 int tt_fuse_pending(void);    /* operators recorded by this thread and not run yet */
 
