@@ -4,17 +4,20 @@
 #include "fuse.h"
 #include <stdlib.h>
 
-#define SPIN 2000    /* looks at a storage before who waits for it sleeps */
-#define MOST_JOBS 32 /* that wait or are under way: whoever submits more does some first */
+/* Looks at a storage before who waits for it does a job himself, that no worker has begun, or sleeps. What a job touches is
+ * in the cache of the worker that did those before: doing it elsewhere may take four times as long. */
+#define SPIN 2000
+#define LONG_SPIN 20000
+#define MOST_JOBS 32     /* that are not done: whoever submits more waits */
 #define ORPHAN INT16_MIN /* in storage->jobs: nobody has a reference any more */
 
 tt_pending tt_under_way; /* of no trace */
-int tt_jobs_waiting;
+int tt_job_waits;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
-static tt_job *first, *last;    /* that wait */
-static int num_jobs, num_begun; /* unfinished ones, and those of them that have begun */
-static bool alone;              /* the one that has begun lets no other begin */
+static tt_job *first, *last; /* the first of which may have begun */
+static int num_jobs;
+static bool begun;
 
 static void pause_a_little(void) {
 #if defined(__x86_64__)
@@ -22,21 +25,12 @@ static void pause_a_little(void) {
 #endif
 }
 
-/* The lock is held, and something has changed. */
-static void changed(void) {
-    bool may_begin = first && !alone && !(first->after_all && num_begun);
-    __atomic_store_n(&tt_jobs_waiting, may_begin, __ATOMIC_RELEASE);
-}
-
-/* The next job that may begin; NULL: there is none. The lock is held. */
-static tt_job *take(void) {
-    tt_job *job = first;
-    if (!tt_jobs_waiting) return NULL;
-    first = job->next;
-    alone = job->after_all;
-    num_begun++;
-    changed();
-    return job;
+/* The next job; NULL: there is none, or one has begun. The lock is held. */
+static tt_job *begin(void) {
+    if (!first || begun) return NULL;
+    __atomic_store_n(&begun, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&tt_job_waits, 0, __ATOMIC_RELAXED);
+    return first;
 }
 
 static void unmark(tt_storage *s) {
@@ -44,7 +38,9 @@ static void unmark(tt_storage *s) {
     __atomic_compare_exchange_n(&s->pending, &p, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/* The lock is held, before and after. */
 static void perform(tt_job *job) {
+    pthread_mutex_unlock(&lock);
     job->run(job);
     pthread_mutex_lock(&lock);
     for (int k = 0; k < job->num; k++) {
@@ -52,23 +48,19 @@ static void perform(tt_job *job) {
         if (k < job->num_out) unmark(s);
         if (__atomic_sub_fetch(&s->jobs, 1, __ATOMIC_RELEASE) == ORPHAN) tt_storage_end(s);
     }
+    first = job->next;
     num_jobs--;
-    num_begun--;
-    alone = false;
-    changed();
-    bool more = tt_jobs_waiting;
-    pthread_cond_broadcast(&done);
-    pthread_mutex_unlock(&lock);
-    if (more) tt_wake_worker();
+    __atomic_store_n(&begun, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&tt_job_waits, first != NULL, __ATOMIC_RELAXED);
     tt_scratch_free(job);
+    pthread_cond_broadcast(&done);
 }
 
-bool tt_do_job(void) {
+void tt_do_job(void) {
     pthread_mutex_lock(&lock);
-    tt_job *job = take();
-    pthread_mutex_unlock(&lock);
+    tt_job *job = begin();
     if (job) perform(job);
-    return job;
+    pthread_mutex_unlock(&lock);
 }
 
 static bool busy(const tt_storage *s, bool write) {
@@ -77,10 +69,13 @@ static bool busy(const tt_storage *s, bool write) {
 
 void tt_wait_for_jobs(const tt_storage *s, bool write) {
     while (busy(s, write)) {
-        if (tt_do_job()) continue;
-        for (int k = 0; k < SPIN && busy(s, write); k++) pause_a_little();
+        for (int k = 0; busy(s, write) && k < (__atomic_load_n(&begun, __ATOMIC_RELAXED) ? LONG_SPIN : SPIN); k++)
+            pause_a_little();
         pthread_mutex_lock(&lock);
-        while (busy(s, write) && !tt_jobs_waiting) pthread_cond_wait(&done, &lock);
+        tt_job *job = busy(s, write) ? begin() : NULL;
+        if (job) perform(job);
+        else if (busy(s, write)) pthread_cond_wait(&done, &lock);
+        if (job && first) tt_wake_worker();
         pthread_mutex_unlock(&lock);
     }
 }
@@ -88,14 +83,9 @@ void tt_wait_for_jobs(const tt_storage *s, bool write) {
 /* Until at most so many are left. The lock is held. */
 static void work_off(int most) {
     while (num_jobs > most) {
-        tt_job *job = take();
-        if (!job) {
-            pthread_cond_wait(&done, &lock);
-            continue;
-        }
-        pthread_mutex_unlock(&lock);
-        perform(job);
-        pthread_mutex_lock(&lock);
+        tt_job *job = begin();
+        if (job) perform(job);
+        else pthread_cond_wait(&done, &lock);
     }
 }
 
@@ -164,7 +154,7 @@ bool tt_work_behind(tt_job *job) {
         else first = job;
         last = job;
         num_jobs++;
-        changed();
+        __atomic_store_n(&tt_job_waits, !begun, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
     if (!ok) return false;

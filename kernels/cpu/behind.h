@@ -1,10 +1,10 @@
-/* Work behind the caller's back, on the pool's threads. Not seen by Python.
+/* Work behind the caller's back, on a thread of the pool. Not seen by Python.
  *
  * Note [Work behind]
  * A training step computes much that nobody looks at for a while: the gradient of a weight until the optimiser's step,
  * the new weights until the next forward pass. In fused mode, where arrays may be yet to be computed anyway, such a call
- * checks its arguments, makes its result, hands the rest over as a job and returns; a worker of the pool that has nothing
- * else to do works it off meanwhile (threads.c). Which calls those are depends on shapes, dtypes and modes alone, never on
+ * checks its arguments, makes its result, hands the rest over as a job and returns; the first worker of the pool works it off
+ * meanwhile (threads.c). Which calls those are depends on shapes, dtypes and modes alone, never on
  * how far the jobs before have come; with one thread, in fuse(step=True), and while someone watches, none are.
  * - What a job writes is pending (storage->pending is tt_under_way), so all who look, from any thread, wait for it.
  * - What it reads or writes is counted in storage->jobs, and whoever is to write that waits: tt_settled, record. So no
@@ -12,10 +12,9 @@
  * - A job holds no references, so that nobody who counts them (the engine, which adopts a gradient that is nobody else's;
  *   a recording, which asks what can still be seen) sees how far it has come. A storage whose last reference goes
  *   meanwhile is left to its jobs, the last of which ends it.
- * - Who submits a job has settled its operands, so that jobs do not depend on each other; or, where they may be under way
- *   themselves, has it begin `after_all` that were submitted before (and none begins until it is done).
- * - Who waits does jobs himself meanwhile. A job can only succeed, takes no lock of a recording, and runs no Python: so a
- *   job waits for nobody.
+ * - Jobs are done one after the other, as they were submitted: what one reads may be what one before it writes.
+ * - A job can only succeed, takes no lock of a recording, and runs no Python: so it waits for nobody. Who waits for jobs
+ *   does them himself if the worker does not come.
  * - Jobs are for the CPU's own memory alone: not a device's, nor what others may read and write (storage->shared). */
 #pragma once
 #include "tt.h"
@@ -24,7 +23,6 @@
 typedef struct tt_job {
     void (*run)(struct tt_job *job);
     int num_out, num;       /* storages that are written, which come first, and all */
-    bool after_all;
     tt_storage **storages;
     struct tt_job *next;
 } tt_job;
@@ -44,6 +42,6 @@ static inline void tt_await(const tt_storage *s, bool write) {
 }
 
 /* For threads.c */
-extern int tt_jobs_waiting;  /* is there one that may begin? Atomic */
-bool tt_do_job(void);        /* does one; false: there was none */
-void tt_wake_worker(void);   /* there is one now */
+extern int tt_job_waits;   /* there is a job, and none has begun; atomic */
+void tt_do_job(void);
+void tt_wake_worker(void); /* there is a job for the first worker */

@@ -17,8 +17,8 @@
 #define TILE 512                           /* the most rows and columns of one call */
 #define TILE_MIN 64                        /* and the fewest that a tile is cut down to */
 #define PARALLEL_WORK ((int64_t)1 << 21)   /* multiplications that are worth a second thread */
-#define BEHIND_LEAST ((int64_t)1 << 18)    /* that are worth being done behind, and few enough to be left to one thread */
-#define BEHIND_MOST ((int64_t)1 << 25)
+#define BEHIND_LEAST ((int64_t)1 << 18)    /* that are worth being done behind */
+#define BEHIND_MOST ((int64_t)1 << 26)     /* and, times threads, few enough to be left to one */
 #define LARGE_WORK ((int64_t)1 << 27)      /* from here on more tiles, for machines with many cores */
 
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
@@ -390,7 +390,7 @@ static void run_later(tt_job *job) { run(&((later *)job)->p); }
 
 static bool put_off(const product *p, tt_array *out, tt_array *a, tt_array *b) {
     double work = (double)p->m * (double)p->n * (double)p->k;
-    if (work < BEHIND_LEAST || work > BEHIND_MOST || out->dtype != p->dtype || !tt_may_work_behind()) return false;
+    if (work < BEHIND_LEAST || work * tt_get_num_threads() > BEHIND_MOST || out->dtype != p->dtype || !tt_may_work_behind()) return false;
     later *l = tt_scratch(sizeof *l);
     if (!l) return false;
     *l = (later){{.run = run_later, .num_out = 1, .num = 3, .storages = l->storages}, *p, {out->storage,

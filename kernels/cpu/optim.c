@@ -11,10 +11,10 @@ TT_ISA_TABLES(tt_optim_loops, tt_optim)
 
 #define OPERANDS TT_UPDATE_OPERANDS
 #define GRAIN 16384
-/* Elements that are worth being updated behind, and few enough to be left to one thread; and parameters, which may all be
- * views of one storage, whose jobs are counted in 15 bits: Note [Work behind] */
+/* Elements that are worth being updated behind, and, times threads, few enough to be left to one; and parameters, which may
+ * all be views of one storage, whose jobs are counted in 15 bits: Note [Work behind] */
 #define BEHIND_LEAST 4096
-#define BEHIND_MOST (1 << 18)
+#define BEHIND_MOST (1 << 19)
 #define BEHIND_PARAMETERS 200
 
 /* A step as asked for. */
@@ -192,13 +192,13 @@ static void run_later(tt_job *j) {
 
 /* NULL: it is to be made at once. */
 static later *later_of(const request *r, tt_update_item *items, int64_t total, const job *parts) {
-    if (!r->behind || total < BEHIND_LEAST || total > BEHIND_MOST || r->n > BEHIND_PARAMETERS) return NULL;
+    if (!r->behind || total < BEHIND_LEAST || total * tt_get_num_threads() > BEHIND_MOST || r->n > BEHIND_PARAMETERS) return NULL;
     for (int k = 0; k < r->n; k++)
         for (int j = 0; j < OPERANDS; j++)
             if (items[k].copies[j] || items[k].device) return NULL;
     later *l = tt_scratch((int64_t)(sizeof *l + OPERANDS * (size_t)r->n * sizeof(tt_storage *)));
     if (!l) return NULL;
-    *l = (later){{.run = run_later, .after_all = true, .storages = (tt_storage **)(l + 1)}, items, *parts, total};
+    *l = (later){{.run = run_later, .storages = (tt_storage **)(l + 1)}, items, *parts, total};
     for (int j = 0; j < OPERANDS; j++)
         for (int k = 0; k < r->n; k++)
             if (j != 1 && r->operands[j]) l->job.storages[l->job.num++] = r->operands[j][k]->storage;

@@ -1,8 +1,8 @@
 /* One pool of worker threads for kernels and BLAS. Small work stays on the calling thread.
  *
  * Work is handed out in chunks by an atomic counter, so that a slow core does not hold up the others; results never
- * depend on who did what. A second thread that wants the pool while it is busy works alone. Workers that have nothing to
- * do, do the jobs of Note [Work behind] in behind.h. */
+ * depend on who did what. A second thread that wants the pool while it is busy works alone. The first worker, when
+ * it has nothing else to do, does the jobs of Note [Work behind] in behind.h. */
 #define _GNU_SOURCE
 #include "behind.h"
 #include "fork.h"
@@ -16,7 +16,7 @@
 
 static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by whoever has the pool */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, wake_first = PTHREAD_COND_INITIALIZER;
 static int num_threads, num_workers;
 
 static struct {
@@ -40,18 +40,20 @@ static void drain(void) {
     inside = false;
 }
 
-static bool job_waits(void) { return __atomic_load_n(&tt_jobs_waiting, __ATOMIC_ACQUIRE); }
+static bool job_waits(bool is_first) { return is_first && __atomic_load_n(&tt_job_waits, __ATOMIC_ACQUIRE); }
 
+/* The argument: the jobs so far, and whether it is the first worker. */
 static void *work(void *argument) {
-    int64_t seen = (int64_t)(intptr_t)argument;
+    bool is_first = (intptr_t)argument & 1;
+    int64_t seen = (int64_t)((intptr_t)argument >> 1);
     for (;;) {
-        for (int i = 0; i < SPIN && __atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) == seen && !job_waits(); i++) {
+        for (int i = 0; i < SPIN && __atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) == seen && !job_waits(is_first); i++) {
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif
         }
         pthread_mutex_lock(&lock);
-        while (job.serial == seen && !job_waits()) pthread_cond_wait(&wake, &lock);
+        while (job.serial == seen && !job_waits(is_first)) pthread_cond_wait(is_first ? &wake_first : &wake, &lock);
         bool join = job.serial != seen && job.wanted > 0;
         seen = job.serial;
         if (join) {
@@ -64,7 +66,7 @@ static void *work(void *argument) {
             drain();
             if (start) tt_profile_job(TT_PROFILE_SHARE, start, seen, 0);
             __atomic_sub_fetch(&job.running, 1, __ATOMIC_RELEASE);
-        } else if (job_waits()) {
+        } else if (job_waits(is_first)) {
             inside = true;
             tt_do_job();
             inside = false;
@@ -77,7 +79,7 @@ static void *work(void *argument) {
 static void hire(void) {
     while (num_workers < num_threads - 1) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)job.serial) != 0) break;
+        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)(2 * job.serial + !num_workers)) != 0) break;
         pthread_detach(thread);
         num_workers++;
     }
@@ -86,7 +88,7 @@ static void hire(void) {
 void tt_wake_worker(void) {
     pthread_mutex_lock(&lock);
     hire();
-    pthread_cond_signal(&wake);
+    pthread_cond_signal(&wake_first);
     pthread_mutex_unlock(&lock);
 }
 
@@ -96,6 +98,7 @@ void tt_fork_threads(int phase) {
     pthread_mutex_init(&owner, NULL);
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&wake, NULL);
+    pthread_cond_init(&wake_first, NULL);
     num_workers = 0;
     job.wanted = job.running = 0;
 }
@@ -137,6 +140,7 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     __atomic_store_n(&job.next, 0, __ATOMIC_RELAXED);
     job.wanted = (int)(pieces - 1 < threads - 1 ? pieces - 1 : threads - 1);
     __atomic_store_n(&job.serial, job.serial + 1, __ATOMIC_RELEASE);
+    pthread_cond_signal(&wake_first);
     pthread_cond_broadcast(&wake);
     pthread_mutex_unlock(&lock);
     drain();
