@@ -1,7 +1,9 @@
 /* The queue of jobs: Note [Work behind] in behind.h. */
+#define _GNU_SOURCE
 #include "behind.h"
 #include "fork.h"
 #include "fuse.h"
+#include <sched.h>
 #include <stdlib.h>
 
 /* Looks at a storage before who waits for it does a job himself, that no worker has begun, or sleeps. What a job touches is
@@ -18,6 +20,7 @@ static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static tt_job *first, *last; /* the first of which may have begun */
 static int num_jobs;
 static bool begun;
+static int core_of_caller, core_of_worker; /* where a job was submitted last, and done */
 
 static void pause_a_little(void) {
 #if defined(__x86_64__)
@@ -56,7 +59,10 @@ static void perform(tt_job *job) {
     pthread_cond_broadcast(&done);
 }
 
+bool tt_on_callers_core(void) { return sched_getcpu() == __atomic_load_n(&core_of_caller, __ATOMIC_RELAXED); }
+
 void tt_do_job(void) {
+    __atomic_store_n(&core_of_worker, sched_getcpu(), __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
     tt_job *job = begin();
     if (job) perform(job);
@@ -69,7 +75,8 @@ static bool busy(const tt_storage *s, bool write) {
 
 void tt_wait_for_jobs(const tt_storage *s, bool write) {
     while (busy(s, write)) {
-        for (int k = 0; busy(s, write) && k < (__atomic_load_n(&begun, __ATOMIC_RELAXED) ? LONG_SPIN : SPIN); k++)
+        bool apart = sched_getcpu() != __atomic_load_n(&core_of_worker, __ATOMIC_RELAXED);
+        for (int k = 0; apart && busy(s, write) && k < (__atomic_load_n(&begun, __ATOMIC_RELAXED) ? LONG_SPIN : SPIN); k++)
             pause_a_little();
         pthread_mutex_lock(&lock);
         tt_job *job = busy(s, write) ? begin() : NULL;
@@ -154,6 +161,7 @@ bool tt_work_behind(tt_job *job) {
         else first = job;
         last = job;
         num_jobs++;
+        __atomic_store_n(&core_of_caller, sched_getcpu(), __ATOMIC_RELAXED);
         __atomic_store_n(&tt_job_waits, !begun, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);

@@ -44,4 +44,5 @@ static inline void tt_await(const tt_storage *s, bool write) {
 /* For threads.c */
 extern int tt_job_waits;   /* there is a job, and none has begun; atomic */
 void tt_do_job(void);
+bool tt_on_callers_core(void);
 void tt_wake_worker(void); /* there is a job for the first worker */

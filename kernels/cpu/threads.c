@@ -13,6 +13,7 @@
 
 #define MAX_THREADS 256
 #define SPIN 2000 /* looks at the job counter before a worker sleeps: a few microseconds */
+#define LONG_SPIN 20000 /* after a job of Note [Work behind]: until the next training step's */
 
 static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by whoever has the pool */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,12 +47,14 @@ static bool job_waits(bool is_first) { return is_first && __atomic_load_n(&tt_jo
 static void *work(void *argument) {
     bool is_first = (intptr_t)argument & 1;
     int64_t seen = (int64_t)((intptr_t)argument >> 1);
-    for (;;) {
-        for (int i = 0; i < SPIN && __atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) == seen && !job_waits(is_first); i++) {
+    for (int spin = SPIN;;) {
+        for (int i = 0; i < spin && __atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) == seen && !job_waits(is_first); i++) {
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif
+            if (spin > SPIN && tt_on_callers_core()) break;
         }
+        spin = SPIN;
         pthread_mutex_lock(&lock);
         while (job.serial == seen && !job_waits(is_first)) pthread_cond_wait(is_first ? &wake_first : &wake, &lock);
         bool join = job.serial != seen && job.wanted > 0;
@@ -70,6 +73,7 @@ static void *work(void *argument) {
             inside = true;
             tt_do_job();
             inside = false;
+            spin = LONG_SPIN;
         }
     }
     return NULL;
