@@ -5,6 +5,7 @@ import os
 import pathlib
 import runpy
 import shutil
+import subprocess
 import sys
 
 from setuptools import setup
@@ -26,11 +27,14 @@ class BuildKernels(build_ext):
         super().build_extensions()
 
     def build_extension(self, ext):
+        version = subprocess.run([*self.compiler.compiler_so, "--version"], capture_output=True, text=True, check=False)
+        flags = BUILD["FLAGS"] + ([] if "clang" in version.stdout.lower() else BUILD["GCC"])
+
         def compile_one(job):
             isa, source = job
             return self.compiler.compile(
                 [source], output_dir=os.path.join(self.build_temp, isa), macros=[("TT_ISA", isa), *ext.define_macros],
-                include_dirs=ext.include_dirs, extra_postargs=BUILD["FLAGS"] + BUILD["ISAS"][isa],
+                include_dirs=ext.include_dirs, extra_postargs=flags + BUILD["ISAS"][isa],
                 debug=self.debug, depends=ext.depends)
 
         jobs = [(isa, BUILD["relative"](s)) for isa in BUILD["ISAS"] for s in BUILD["SIMD_SOURCES"]]

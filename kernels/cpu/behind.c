@@ -6,8 +6,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* Looks at a storage before who waits for it does a job himself, that no worker has begun, or sleeps. What a job touches is
- * in the cache of the worker that did those before: doing it elsewhere may take four times as long. */
+/* Looks at a storage before who waits for it does a job himself, which no one has begun, or, where one has, sleeps. What
+ * jobs touch is in the cache of the worker's core: to do one elsewhere may take four times as long. On the worker's very
+ * core it is no use to look, since that keeps the worker from running. */
 #define SPIN 2000
 #define LONG_SPIN 20000
 #define MOST_JOBS 32     /* that are not done: whoever submits more waits */
@@ -19,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static tt_job *first, *last; /* the first of which may have begun */
 static int num_jobs;
-static bool begun;
+static bool begun, ended; /* the first job has; the process has */
 static int core_of_caller, core_of_worker; /* where a job was submitted last, and done */
 
 static void pause_a_little(void) {
@@ -56,6 +57,7 @@ static void perform(tt_job *job) {
     __atomic_store_n(&begun, false, __ATOMIC_RELAXED);
     __atomic_store_n(&tt_job_waits, first != NULL, __ATOMIC_RELAXED);
     tt_scratch_free(job);
+    if (first) tt_wake_worker(); /* who may have looked while another thread did this one */
     pthread_cond_broadcast(&done);
 }
 
@@ -82,7 +84,6 @@ void tt_wait_for_jobs(const tt_storage *s, bool write) {
         tt_job *job = busy(s, write) ? begin() : NULL;
         if (job) perform(job);
         else if (busy(s, write)) pthread_cond_wait(&done, &lock);
-        if (job && first) tt_wake_worker();
         pthread_mutex_unlock(&lock);
     }
 }
@@ -98,7 +99,10 @@ static void work_off(int most) {
 
 /* No job is under way when a process forks, since the workers do not come along. */
 void tt_fork_jobs(int phase) {
-    if (phase == TT_FORK_BEFORE) pthread_mutex_lock(&lock), work_off(0);
+    if (phase == TT_FORK_BEFORE) {
+        pthread_mutex_lock(&lock);
+        work_off(0);
+    }
     if (phase == TT_FORK_CHILD) pthread_cond_init(&done, NULL);
     if (phase != TT_FORK_BEFORE) pthread_mutex_unlock(&lock);
 }
@@ -110,7 +114,6 @@ void tt_finish_jobs(void) {
 }
 
 /* Before the libraries that the jobs use are taken down. */
-static bool ended;
 static void process_ends(void) {
     pthread_mutex_lock(&lock);
     ended = true;
@@ -132,9 +135,13 @@ bool tt_may_work_behind(void) {
            !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS);
 }
 
-/* Marks what the job writes, from the first storage on, of which one may be there more than once, or undoes that. False:
- * another thread has begun to record with it meanwhile, without waiting for this one. */
+/* Marks what the job writes, of which one storage may be there more than once, or undoes that. False: they are not ours
+ * alone, or another thread has begun to record with one meanwhile, without waiting for this one. The lock is held. */
 static bool mark(const tt_job *job) {
+    for (int k = 0; k < job->num; k++) {
+        const tt_storage *s = job->storages[k];
+        if (s->size_class < 0 || s->device || s->shared) return false;
+    }
     for (int k = 0; k < job->num_out; k++) {
         tt_pending *p = NULL;
         if (!__atomic_compare_exchange_n(&job->storages[k]->pending, &p, &tt_under_way, false, __ATOMIC_ACQ_REL,
@@ -147,10 +154,6 @@ static bool mark(const tt_job *job) {
 }
 
 bool tt_work_behind(tt_job *job) {
-    for (int k = 0; k < job->num; k++) {
-        const tt_storage *s = job->storages[k];
-        if (s->size_class < 0 || s->device || s->shared) return false;
-    }
     pthread_mutex_lock(&lock);
     work_off(MOST_JOBS - 1);
     bool ok = !ended && mark(job);

@@ -3,9 +3,9 @@
  * Note [Work behind]
  * A training step computes much that nobody looks at for a while: the gradient of a weight until the optimiser's step,
  * the new weights until the next forward pass. In fused mode, where arrays may be yet to be computed anyway, such a call
- * checks its arguments, makes its result, hands the rest over as a job and returns; the first worker of the pool works it off
- * meanwhile (threads.c). Which calls those are depends on shapes, dtypes and modes alone, never on
- * how far the jobs before have come; with one thread, in fuse(step=True), and while someone watches, none are.
+ * checks its arguments, makes its result, hands the rest over as a job and returns; the first worker of the pool works it
+ * off meanwhile (threads.c). Which calls those are depends on shapes, dtypes, modes and the number of threads alone, never
+ * on how far other jobs have come. With one thread, in fuse(step=True), and while someone watches, there are none.
  * - What a job writes is pending (storage->pending is tt_under_way), so all who look, from any thread, wait for it.
  * - What it reads or writes is counted in storage->jobs, and whoever is to write that waits: tt_settled, record. So no
  *   recording writes what a job reads.
@@ -28,12 +28,9 @@ typedef struct tt_job {
 } tt_job;
 
 extern struct tt_pending tt_under_way;
-bool tt_may_work_behind(void);    /* this thread is in fused mode, there is another one for the work, and nobody
-                                   * watches, step by step or as fuse.explain does */
+bool tt_may_work_behind(void);    /* as far as modes and threads go */
 bool tt_work_behind(tt_job *job); /* false: not with these storages, do it yourself */
-
 void tt_finish_jobs(void);        /* all that there are */
-
 void tt_wait_for_jobs(const tt_storage *s, bool write);
 /* Until no job writes it, and for who is to write, until none reads it. */
 static inline void tt_await(const tt_storage *s, bool write) {
@@ -44,5 +41,5 @@ static inline void tt_await(const tt_storage *s, bool write) {
 /* For threads.c */
 extern int tt_job_waits;   /* there is a job, and none has begun; atomic */
 void tt_do_job(void);
-bool tt_on_callers_core(void);
+bool tt_on_callers_core(void); /* where the worker had better sleep when it has nothing to do */
 void tt_wake_worker(void); /* there is a job for the first worker */

@@ -16,6 +16,7 @@ ROOT = HERE.parent.parent
 BITS = runpy.run_path(str(ROOT / "tinytorch" / "fuse" / "flags.py"))
 FLAGS = [*BITS["BITS"], "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-type-limits", "-Wno-unknown-pragmas"]
 ISAS = BITS["ISAS"]
+GCC = BITS["GCC"]
 
 SOURCES = sorted(HERE.glob("*.c")) + sorted((HERE.parent / "cuda").glob("*.c"))
 SIMD_SOURCES = sorted((HERE / "simd").glob("*.c"))
@@ -41,8 +42,9 @@ ffibuilder.cdef(declarations())
 ffibuilder.cdef('extern "Python" void tt_release_python(void *);')  # lets go of memory that Python owns
 # tinytorch/backends/cuda: see Note [Launching] in kernels/cuda/cuda.h
 ffibuilder.cdef("""extern "Python+C" {
-    int tt_cuda_launch(int device, int stream, int64_t key, int64_t x, int64_t y, int threads, int64_t shared,
-                       void *args, int nbytes);
+    int tt_cuda_launch(int number, int device, int stream, int64_t key, int64_t x, int64_t y, int threads,
+                       int64_t shared, void *args, int nbytes);
+    int tt_cuda_launch_again(int number);
     int tt_cuda_copy(int kind, int device, int stream, void *to, void *from, int64_t nbytes, int wait);
     int tt_cuda_gemm(int device, int stream, tt_gemm *problem, void *a, void *b, void *c, void *out, void *bias,
                      void *alpha, void *beta);

@@ -30,6 +30,7 @@ typedef struct {
     tt_step *steps;    /* `run` is a code, for now */
     bool *wanted;      /* of each slot: something after the chain looks at it in memory */
     bool *there;       /* of each slot: its value is in memory */
+    bool *whole;       /* of each slot: a block of it is read from memory */
     int a, b;          /* the slots whose values are in A and in B; -1 */
     tt_step *open;     /* an operator's step, whose ending is not settled; NULL */
 } maker;
@@ -56,6 +57,13 @@ static bool is_number(const maker *m, int slot) {
 
 static bool reads(const tt_instr *x, int slot) { return x->in[0] == slot || x->in[1] == slot || x->in[2] == slot; }
 
+/* Does it read a row's value that a chain takes as a number? That is worth a chain of its own. */
+static bool reads_row(const maker *m, const tt_instr *x) {
+    bool row = false;
+    for (int j = 0; j < 2 && x->in[1] >= 0 && x->in[2] < 0; j++) row |= m->k->slots[x->in[j]].kind == TT_SLOT_ROW && is_number(m, x->in[j]);
+    return row;
+}
+
 /* The first instruction that reads the slot, from number i on. */
 static int next_use(const maker *m, int slot, int i, int end) {
     while (i < end && !reads(&m->k->instrs[i], slot)) i++;
@@ -79,6 +87,7 @@ static void fetch(maker *m, const tt_instr *x, int n) {
     if (number) from = x->in[0];
     bool is_bool = m->k->slots[from].dtype == TT_BOOL;
     step(m, is_bool ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, from);
+    m->whole[from] |= is_bool || !number;
     m->a = from;
 }
 
@@ -90,8 +99,11 @@ static void operate(maker *m, const tt_instr *x) {
                     : n > 1 && is_number(m, x->in[j]) ? TT_IN_C : TT_IN_M;
     bool numbers = n == 3 && places[0] == TT_IN_A && places[1] == TT_IN_C && places[2] == TT_IN_C;
     int form = 0;
-    for (int j = 0; j < n; j++) /* a slot of numbers has room for a block of them: it may be read as memory too */
-        form = form * TT_NUM_PLACES + (n == 3 && places[j] == TT_IN_C && !numbers ? TT_IN_M : places[j]);
+    for (int j = 0; j < n; j++) { /* a slot of numbers has room for a block of them: it may be read as memory too */
+        if (n == 3 && places[j] == TT_IN_C && !numbers) places[j] = TT_IN_M;
+        form = form * TT_NUM_PLACES + places[j];
+        m->whole[x->in[j]] |= places[j] == TT_IN_M;
+    }
     tt_step *s = step(m, code + form * TT_ENDINGS, x->in[0]);
     s->more = x->in[1];
     s->third = x->in[2];
@@ -156,6 +168,13 @@ static void find_wanted(const tt_kernel *k, int end, bool *wanted) {
             if (k->instrs[i].in[j] >= 0) wanted[k->instrs[i].in[j]] = true;
 }
 
+/* Instructions that are run by themselves read blocks. */
+static void find_whole(maker *m, int first, int end) {
+    for (int i = first; i < end; i++)
+        for (int j = 0; j < 3; j++)
+            if (m->k->instrs[i].in[j] >= 0) m->whole[m->k->instrs[i].in[j]] = true;
+}
+
 /* A store whose place is read by an instruction after the one that makes its value is not made in place. */
 static void find_late_stores(tt_kernel *k) {
     for (int s = 0; s < k->num_stores; s++) {
@@ -203,8 +222,9 @@ static bool link_steps(tt_kernel *k, const tt_step *steps) {
 bool tt_make_chains(tt_kernel *k) {
     find_late_stores(k);
     size_t slots = (size_t)k->num_slots, instrs = (size_t)k->num_instrs;
-    maker m = {.k = k, .wanted = malloc(2 * slots + 1), .steps = malloc(sizeof *m.steps * (6 * instrs + 1))};
+    maker m = {.k = k, .wanted = calloc(3 * slots + 1, 1), .steps = malloc(sizeof *m.steps * (6 * instrs + 1))};
     m.there = m.wanted + slots;
+    m.whole = m.there + slots;
     k->chains = malloc(sizeof *k->chains * (instrs + 1));
     bool ok = m.wanted && m.steps && k->chains;
     for (int p = 0; ok && p < 2 * k->num_stages; p++) {
@@ -212,12 +232,18 @@ bool tt_make_chains(tt_kernel *k) {
         part->first_chain = k->num_chains;
         for (int i = part->first_instr, end; i < part->end_instr; i = end + 1) {
             for (end = i; end < part->end_instr && kind_of(&k->instrs[end]) != NONE;) end++;
-            if (end - i < 2) continue;
+            if (end - i < 2 && (end == i || !reads_row(&m, &k->instrs[i]))) {
+                find_whole(&m, i, end + 1 < part->end_instr ? end + 1 : part->end_instr);
+                continue;
+            }
             find_wanted(k, end, m.wanted);
             make_chain(&m, i, end);
+            find_whole(&m, end, end + 1 < part->end_instr ? end + 1 : part->end_instr);
         }
         part->end_chain = k->num_chains;
     }
+    for (int s = 0; ok && s < k->num_slots; s++)
+        if (k->slots[s].kind == TT_SLOT_ROW && is_number(&m, s)) k->slots[s].index = !m.whole[s];
     ok = ok && link_steps(k, m.steps);
     free(m.wanted);
     free(m.steps);

@@ -3,6 +3,7 @@
 #include "fuse_run.h"
 #include <string.h>
 
+#define MOST_LEFT 128 /* elements that a chain leaves over at the end of a block, and more: see CHUNK in simd/chains.c */
 #define WIDE 2048    /* columns that are worked on side by side, at most */
 #define RUN 8        /* rows of them that are worked on one after the other, as memory has them; a divisor of TT_LANES */
 #define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
@@ -77,13 +78,17 @@ static void begin_work(worker *w) {
 
 static const tt_part *part_of(const tt_kernel *k, int stage, int level) { return &k->parts[2 * stage + 1 - level]; }
 
+/* Of a row's value that only chains read, there are as many elements as a chain may leave over. */
+static bool is_single(const tt_kernel *k, int slot) { return k->slots[slot].kind == TT_SLOT_ROW && k->slots[slot].index; }
+
 /* One instruction, on n elements from number `from` of the block on. */
 static void instruction(const worker *w, const tt_instr *x, int64_t from, int64_t n) {
     char *p[4] = {w->p[x->out]};
     for (int j = 0; j < 3 && x->in[j] >= 0; j++) p[j + 1] = w->p[x->in[j]];
     if (from) {
         p[0] += from * tt_itemsizes[w->k->slots[x->out].dtype];
-        for (int j = 0; j < 3 && x->in[j] >= 0; j++) p[j + 1] += from * tt_itemsizes[w->k->slots[x->in[j]].dtype];
+        for (int j = 0; j < 3 && x->in[j] >= 0; j++)
+            if (!is_single(w->k, x->in[j])) p[j + 1] += from * tt_itemsizes[w->k->slots[x->in[j]].dtype];
     }
     if (x->kind == TT_INSTR_OP) tt_isa->ops[x->op][x->dtype](p, n);
     else if (x->kind == TT_INSTR_CAST) tt_isa->casts[x->dtype][x->to](p[0], p[1], n);
@@ -114,11 +119,17 @@ static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t
     return tt_random_block(&draw, x->dtype, buffer, at, n);
 }
 
-#define SPREAD(T)                                                           \
-    for (int64_t at = 0; at < n; at += row, value += sizeof(T)) {           \
-        T v, *p = (T *)to + at;                                             \
-        memcpy(&v, value, sizeof v);                                        \
-        for (int64_t i = 0; i < row; i++) p[i] = v;                         \
+/* memcpy knows wider stores than this file is compiled for. */
+#define SPREAD(T)                                                                                   \
+    for (int64_t at = 0; at < n; at += row, value += sizeof(T)) {                                   \
+        T v, *p = (T *)to + at;                                                                     \
+        memcpy(&v, value, sizeof v);                                                                \
+        int64_t done = row < 64 ? row : 64;                                                         \
+        for (int64_t i = 0; i < done; i++) p[i] = v;                                                \
+        for (int64_t m; done < row; done += m) {                                                    \
+            m = row - done < done ? row - done : done;                                              \
+            memcpy(p + done, p, (size_t)m * sizeof(T));                                             \
+        }                                                                                           \
     }
 
 /* For each of n elements its row's value. Rows worked on one at a time have one value for the whole block and for those
@@ -127,8 +138,9 @@ static char *spread(const worker *w, int slot, int64_t n, int64_t in_group) {
     const tt_kernel *k = w->k;
     int size = tt_itemsizes[k->slots[slot].dtype];
     char *value = w->p[k->slots[slot].from] + in_group / k->row * size, *to = buffer_of(w, slot);
-    int64_t row = k->row < n ? k->row : n;
     if (w->j->compiled && k->block < 2 * k->row) return value;
+    if (is_single(k, slot) && n > MOST_LEFT) n = MOST_LEFT;
+    int64_t row = k->row < n ? k->row : n;
     if (in_group % k->row == 0) switch (size) {
         case 1: SPREAD(uint8_t) break;
         case 2: SPREAD(uint16_t) break;

@@ -191,9 +191,9 @@ static bool split_rows(const tt_array *x, int dims, int64_t *rows, int64_t *n) {
 
 /* Of the rows of a device. */
 static bool too_long(const char *op, int64_t n) {
-    if (n <= TT_ROW_MOST) return false;
+    if (n <= TT_ROW_LIMIT) return false;
     tt_fail(TT_NOT_IMPLEMENTED, "%s: rows of %lld elements: on a device they have at most %d", op, (long long)n,
-            TT_ROW_MOST);
+            TT_ROW_LIMIT);
     return true;
 }
 

@@ -339,6 +339,13 @@ static tt_array *shaped(tt_array *recorded, const tt_array *a, int64_t mask, int
     return recorded;
 }
 
+/* On a device: are the results those of rows that kernels over rows take, and long enough to be a warp's each? */
+static bool are_rows(const tt_reduction *g) {
+    const tt_array *a = g->a;
+    bool along = g->run.n == 1 && g->run.step[0] == g->stored, kept = g->outer.n <= 1 && (a->flags & TT_FLAG_CONTIGUOUS);
+    return !g->rows && g->in_order && along && kept && g->reduced >= 64 && tt_cuda_rows_fit(g->kept, g->reduced);
+}
+
 /* Two reductions, the second of which has to know the first one's results. */
 static bool twice_on_device(tt_reduction *g, int first, int then, double by, int second, int then2, double by2,
                             tt_array *out, int64_t mask) {
@@ -372,8 +379,9 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
     if (tt_device) {
         double n = (double)g.reduced, freedom = n - correction > 0 ? n - correction : 0;
-        if (twice_on_device(&g, TT_RED_SUM, TT_RED_DIVIDE, n, TT_RED_DEVSQ, root ? TT_RED_DIVIDE_ROOT : TT_RED_DIVIDE,
-                            freedom, out, mask))
+        if (are_rows(&g) ? tt_cuda_statistics(root ? TT_STATISTIC_STD : TT_STATISTIC_VAR, out, a, g.reduced, freedom)
+                         : twice_on_device(&g, TT_RED_SUM, TT_RED_DIVIDE, n, TT_RED_DEVSQ,
+                                           root ? TT_RED_DIVIDE_ROOT : TT_RED_DIVIDE, freedom, out, mask))
             return out;
         tt_free(out);
         return NULL;
@@ -415,7 +423,9 @@ tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
     tt_reduction g;
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
     if (tt_device) {
-        if (twice_on_device(&g, TT_RED_MAX, TT_RED_FINITE, 0, TT_RED_EXPSUM, TT_RED_LOG_ADD, 0, out, mask)) return out;
+        if (are_rows(&g) ? tt_cuda_statistics(TT_STATISTIC_LOGSUMEXP, out, a, g.reduced, 0)
+                         : twice_on_device(&g, TT_RED_MAX, TT_RED_FINITE, 0, TT_RED_EXPSUM, TT_RED_LOG_ADD, 0, out, mask))
+            return out;
         tt_free(out);
         return NULL;
     }

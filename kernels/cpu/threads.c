@@ -13,7 +13,7 @@
 
 #define MAX_THREADS 256
 #define SPIN 2000 /* looks at the job counter before a worker sleeps: a few microseconds */
-#define LONG_SPIN 20000 /* after a job of Note [Work behind]: until the next training step's */
+#define LONG_SPIN 20000 /* the same after a job of Note [Work behind]: until the next training step's */
 
 static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by whoever has the pool */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

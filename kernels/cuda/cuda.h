@@ -28,7 +28,7 @@
 
 #define TT_FAMILIES(X) X(elementwise, 1) X(copy, 0) X(reduce, 2) X(softmax, 0) X(softmax_columns, 0) X(index, 0) \
     X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
-    X(optim_count, 3) X(random, 4) X(range, 0) X(multinomial, 0) X(permutation, 0) X(norm, 0) X(norm_weight, 0) X(class_loss, 0) \
+    X(optim_count, 3) X(random, 4) X(range, 0) X(multinomial, 0) X(permutation, 0) X(norm, 0) X(norm_weight, 0) X(statistics, 0) X(class_loss, 0) \
     X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
     X(counting, 0) X(norms, 2) X(scale, 0) X(fused, 0)
 
@@ -112,6 +112,8 @@ bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p);
 /* Normalisation (g: its derivative); weight, bias and mean may be NULL. */
 bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
                   const tt_array *mean, const tt_array *rstd, int64_t n, double eps);
+/* what: TT_STATISTIC_ ... of rows_args.h */
+bool tt_cuda_statistics(int what, tt_array *out, const tt_array *x, int64_t n, double by);
 bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean,
                          const tt_array *rstd, int64_t n);
 /* what: TT_CLASS_ ... of rows_args.h */

@@ -118,6 +118,16 @@ struct tt_bitonic {
     }
 };
 #endif
+/* In so much shared memory. */
+static TT_DEVICE tt_bitonic tt_bitonic_in(unsigned char *room, int size) {
+    tt_bitonic x;
+    x.x = (uint64_t *)room;
+#if TT_KEY_BITS == 64
+    x.number = (uint32_t *)(x.x + size);
+#endif
+    return x;
+}
+
 static TT_DEVICE void tt_bitonic_sort(tt_bitonic &x, int size) {
     for (int length = 2; length <= size; length *= 2)
         for (int step = length / 2; step; step /= 2) {

@@ -3,10 +3,14 @@
 #include "../cpu/simd.h"
 #include "../cpu/reduce.h"
 #include "../cpu/api/fuse.h"
+#include "../cpu/fork.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Python's part, defined in tinytorch/backends/cuda. -1: an exception, which Python keeps. */
-extern int tt_cuda_launch(int, int, int64_t, int64_t, int64_t, int, int64_t, void *, int);
+extern int tt_cuda_launch(int, int, int, int64_t, int64_t, int64_t, int, int64_t, void *, int);
+extern int tt_cuda_launch_again(int);
 extern int tt_cuda_copy(int, int, int, void *, void *, int64_t, int);
 
 int tt_device_set(int device) {
@@ -76,8 +80,93 @@ const char *tt_operator_name(int family, int op) {
     }
 }
 
+/* Note [Launching again]
+ * A step launches what the step before launched, with other arguments. To tell Python of a launch takes longer than the
+ * launch: so each thread keeps its launches, each with memory for its arguments, and Python keeps what it made of them
+ * (function, grid, that memory as a buffer, stream) under the launch's number. The next time it is told the number.
+ * A thread's launches are in a table with one place for each hash; tables go from threads that end to others. */
+#define PLACES 256
+#define KEPT_BYTES 1024 /* of arguments; longer ones are rare */
+
+typedef struct {
+    int64_t key, x, y, shared;
+    int32_t threads, nbytes, device, stream;
+    int64_t args[KEPT_BYTES / 8];
+} kept_launch;
+
+typedef struct table {
+    kept_launch *places[PLACES];
+    int first;          /* number of the first place */
+    struct table *next; /* of those that are free */
+} table;
+
+static __thread table *launches;
+static __thread int generation; /* that this thread's launches are of; 0: there are none */
+static int present;             /* generation; odd: launches are kept */
+static table *spare;
+static int num_tables;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
+void tt_cuda_keep_launches(int on) {
+    int now = __atomic_load_n(&present, __ATOMIC_RELAXED);
+    __atomic_store_n(&present, now + (now % 2 == on ? 2 : 1), __ATOMIC_RELAXED);
+}
+
+void tt_fork_launches(int phase) {
+    tt_fork_lock(&lock, phase);
+    if (phase == TT_FORK_CHILD) tt_cuda_keep_launches(0); /* Python is to say that there is no device here */
+}
+
+static void give_table(void *p) {
+    table *t = p;
+    pthread_mutex_lock(&lock);
+    t->next = spare;
+    spare = t;
+    pthread_mutex_unlock(&lock);
+    launches = NULL;
+}
+
+static void make_exit_key(void) { pthread_key_create(&exit_key, give_table); }
+
+static table *take_table(void) {
+    pthread_once(&exit_once, make_exit_key);
+    pthread_mutex_lock(&lock);
+    table *t = spare;
+    if (t) spare = t->next;
+    else if ((t = calloc(1, sizeof *t))) t->first = PLACES * num_tables++;
+    pthread_mutex_unlock(&lock);
+    if (t) pthread_setspecific(exit_key, t);
+    return launches = t;
+}
+
 bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes) {
-    if (tt_cuda_launch(tt_device - 1, tt_cuda_stream(tt_device - 1), key, x, y, threads, shared, (void *)args, nbytes) == 0) return true;
+    int device = tt_device - 1, stream = tt_cuda_stream(device), number = -1;
+    int now = __atomic_load_n(&present, __ATOMIC_RELAXED);
+    if (now % 2 && nbytes <= KEPT_BYTES && (launches || take_table())) {
+        uint64_t hash = (uint64_t)key ^ (uint64_t)x << 20 ^ (uint64_t)y << 44 ^ (uint64_t)stream << 56 ^ (uint64_t)threads;
+        int at = (int)(hash * 0x9e3779b97f4a7c15u >> 56);
+        kept_launch *k = launches->places[at];
+        if (k && generation == now && k->key == key && k->x == x && k->y == y && k->threads == threads &&
+            k->shared == shared && k->nbytes == nbytes && k->device == device && k->stream == stream) {
+            memcpy(k->args, args, (size_t)nbytes);
+            if (tt_cuda_launch_again(launches->first + at) == 0) return true;
+            goto failed;
+        }
+        if (k || (k = launches->places[at] = malloc(sizeof *k))) {
+            *k = (kept_launch){.nbytes = -1}; /* nothing, until Python has made something of it */
+            memcpy(k->args, args, (size_t)nbytes);
+            number = launches->first + at;
+            if (tt_cuda_launch(number, device, stream, key, x, y, threads, shared, k->args, nbytes) < 0) goto failed;
+            k->key = key, k->x = x, k->y = y, k->shared = shared;
+            k->threads = threads, k->nbytes = nbytes, k->device = device, k->stream = stream;
+            generation = now;
+            return true;
+        }
+    }
+    if (tt_cuda_launch(-1, device, stream, key, x, y, threads, shared, (void *)args, nbytes) == 0) return true;
+failed:
     tt_fail(TT_PYTHON_ERROR, "the kernel could not be launched");
     return false;
 }

@@ -46,13 +46,6 @@ static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a)
 #endif
 }
 
-static TT_DEVICE void put_part(const TT_ARGS &p, int64_t at, const accumulator &a) {
-    ((acc_type *)p.parts)[at] = a.value;
-#if TT_INDEXED
-    p.part_index[at] = a.at;
-#endif
-}
-
 #if TT_FORM == TT_RED_FOLD
 #define TT_LOG_LANES (TT_VARIANT >> TT_RED_OWN & 7)
 #define TT_LOG_EACH (TT_VARIANT >> (TT_RED_OWN + 3) & 7)
@@ -142,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
         }
     }
     if (own || (threadIdx.x & 31) || which >= p.kept) return;
-    if (p.parts) put_part(p, which * p.count + group, a);
+    if (p.parts) store(p.parts, p.part_index, which * p.count + group, a);
     else put(p, which, a);
 }
 #endif
@@ -207,7 +200,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
         if (slot < h) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + h * TT_COLUMNS]);
     }
     if (slot || !live) return;
-    if (p.parts) put_part(p, (outer * p.count + block) * p.inner + column, shared[threadIdx.x]);
+    if (p.parts) store(p.parts, p.part_index, (outer * p.count + block) * p.inner + column, shared[threadIdx.x]);
     else put(p, outer * p.inner + column, shared[threadIdx.x]);
 }
 

@@ -27,12 +27,18 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
     }
     int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, rounds = (blocks + most - 1) / most;
     s.blocks = rows;
-    s.variant = rounds == 1 ? TT_ROW_HELD : TT_ROW_LONG;
+    s.variant = rounds == 1 ? TT_ROW_HELD : n <= TT_ROW_MOST ? TT_ROW_LONG : TT_ROW_VAST;
     if (rounds > 1) rounds = (blocks + WARPS / 2 - 1) / (WARPS / 2);
     s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
     int64_t parts = TT_ROW_MOST / TT_BLOCK * (size == 8 ? 8 : 4), bytes = (n * size + 15) / 16 * 16;
     if (s.variant == TT_ROW_LONG && bytes + parts <= shared_limits[tt_device - 1]) s.shared = bytes;
     return s;
+}
+
+/* What VAST rows need: room for what their blocks give. False: there is none. */
+static bool make_room(const split *s, int64_t rows, int64_t n, tt_array **parts) {
+    *parts = NULL;
+    return s->variant != TT_ROW_VAST || (*parts = tt_cuda_temporary(TT_I64, rows * ((n + TT_BLOCK - 1) / TT_BLOCK)));
 }
 
 bool tt_cuda_rows_fit(int64_t rows, int64_t n) { return n <= TT_ROW_MOST && (rows >= 32 || n <= 65536); }
@@ -68,7 +74,20 @@ bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_
                       .g = g ? g->data : NULL, .weight = weight ? weight->data : NULL, .bias = bias ? bias->data : NULL,
                       .mean = mean ? mean->data : NULL, .rstd = rstd->data, .eps = eps};
     int has = (mean ? 0 : TT_NORM_RMS) | (weight ? TT_NORM_WEIGHT : 0) | (bias ? TT_NORM_BIAS : 0);
+    tt_array *parts;
+    if (!make_room(&s, p.rows, n, &parts)) return false;
+    p.parts = parts ? parts->data : NULL;
     int64_t key = tt_key(TT_FAMILY_norm, g != NULL, s.variant | has << TT_ROW_OWN, x->dtype, rstd->dtype, 0, 0, 0);
+    bool ok = TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
+    if (parts) tt_free(parts);
+    return ok;
+}
+
+bool tt_cuda_statistics(int what, tt_array *out, const tt_array *x, int64_t n, double by) {
+    split s = split_rows(x->numel / n, n, 1, tt_itemsizes[x->dtype]);
+    tt_statistics_args p = {.rows = x->numel / n, .n = (int32_t)n, .cached = s.shared > 0, .out = out->data, .x = x->data,
+                            .by = by};
+    int64_t key = tt_key(TT_FAMILY_statistics, what, s.variant, x->dtype, tt_compute_dtype(x->dtype), 0, 0, 0);
     return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
 }
 
@@ -95,8 +114,13 @@ bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
     if (what & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)) s.shared = 0; /* one pass */
     p->cached = s.shared > 0;
     p->fault = tt_cuda_fault();
+    tt_array *parts;
+    if (!make_room(&s, p->rows, p->n, &parts)) return false;
+    p->parts = parts ? parts->data : NULL;
     int64_t key = tt_key(TT_FAMILY_class_loss, what, s.variant, dtype, compute, 0, 0, 0);
-    return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, *p);
+    bool ok = TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, *p);
+    if (parts) tt_free(parts);
+    return ok;
 }
 
 bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean) {

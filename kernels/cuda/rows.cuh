@@ -10,7 +10,12 @@
 
 #define TT_LANES 32
 #define TT_BLOCK 1024
+#define TT_VAST ((TT_VARIANT & TT_ROW_FORM) == TT_ROW_VAST)
+#if TT_VAST
+#define TT_FORM TT_ROW_LONG
+#else
 #define TT_FORM (TT_VARIANT & TT_ROW_FORM)
+#endif
 #define TT_E (TT_FORM == TT_ROW_WARP ? 1 << (TT_VARIANT >> TT_ROW_EACH & 7) : 32)
 
 /* Of a kernel that has so many inputs in registers: half as many threads where they need more of them. */
@@ -99,9 +104,14 @@ template <int which, typename J, typename T> static TT_DEVICE T over_row(const r
 }
 
 #if TT_FORM == TT_ROW_LONG
-template <typename T> static TT_DEVICE T *block_parts() {
+/* A place for what each block of elements gives. */
+template <typename T> static TT_DEVICE T *block_parts(const TT_ARGS &p, const row &r) {
+#if TT_VAST
+    return (T *)(p.parts + 8 * r.at * ((r.n + TT_BLOCK - 1) / TT_BLOCK));
+#else
     __shared__ T parts[TT_ROW_MOST / TT_BLOCK];
     return parts;
+#endif
 }
 
 /* A binary tree over what the blocks left. */
@@ -140,7 +150,7 @@ template <int which, typename T, typename J, typename V, typename F>
 static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, bool again, J join, F f) {
     T a = J::template none<T>();
 #if TT_FORM == TT_ROW_LONG
-    T *const parts = block_parts<T>();
+    T *const parts = block_parts<T>(p, r);
     const int lane = threadIdx.x & 31;
     for (int first = r.start; first - lane < r.n; first += r.warps * TT_BLOCK) {
         V v;

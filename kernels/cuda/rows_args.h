@@ -7,10 +7,12 @@
 #define TT_ROW_WARP 0  /* a warp, which keeps it in registers */
 #define TT_ROW_HELD 1  /* a thread block: each warp keeps TT_BLOCK elements in registers */
 #define TT_ROW_LONG 2  /* a thread block, which reads it several times */
+#define TT_ROW_VAST 3  /* the same, and what its blocks of elements gave does not fit in shared memory */
 #define TT_ROW_FORM 3
 #define TT_ROW_EACH 2  /* 3 bits from here: log of a lane's elements, of TT_ROW_WARP */
 #define TT_ROW_OWN 5   /* from here on what the kernel wants to know */
-#define TT_ROW_MOST (1 << 22) /* elements of the longest row */
+#define TT_ROW_MOST (1 << 22) /* elements of the longest row that is not VAST */
+#define TT_ROW_LIMIT (0x7fffffff - (1 << 20))
 
 typedef struct {
     int64_t rows;
@@ -19,6 +21,16 @@ typedef struct {
     char *out;
     const char *x, *y;   /* y: of derivatives the result, and x its gradient */
 } tt_softmax_args;
+
+enum { TT_STATISTIC_VAR, TT_STATISTIC_STD, TT_STATISTIC_LOGSUMEXP };
+
+typedef struct {
+    int64_t rows;
+    int32_t n, cached;
+    char *out;
+    const char *x;
+    double by;           /* degrees of freedom */
+} tt_statistics_args;
 
 #define TT_COLUMN_CHUNK 64 /* TT_NN_CHUNK of kernels/cpu/nn.h */
 
@@ -41,6 +53,7 @@ typedef struct {
     const char *x, *g, *weight, *bias;
     char *mean, *rstd;       /* of each row */
     double eps;
+    char *parts;             /* VAST: eight bytes for each block of elements */
 } tt_norm_args;
 
 /* The gradient of a normalisation's weight. The variant: bit 0: TT_NORM_RMS, from bit 1 on the log of a thread block's
@@ -71,6 +84,7 @@ typedef struct {
     double smoothing;
     int32_t each_row, unused;
     tt_fault *fault;
+    char *parts;             /* VAST: eight bytes for each block of elements */
 } tt_class_args;
 
 typedef struct {

@@ -14,12 +14,8 @@ struct tt_shared_keys {
 extern "C" __global__ void __launch_bounds__(1024) tt_kernel(const __grid_constant__ TT_ARGS p) {
     TT_DYNAMIC_SHARED(room);
     __shared__ uint64_t best;
-    tt_bitonic x;
+    tt_bitonic x = tt_bitonic_in(room, p.padded);
     int64_t in, out;
-    x.x = (uint64_t *)room;
-#if TT_KEY_BITS == 64
-    x.number = (uint32_t *)(x.x + p.padded);
-#endif
     tt_row(p, blockIdx.x, &in, &out);
     for (int i = threadIdx.x; i < p.padded; i += blockDim.x) {
         if (i < p.n) x.set(i, tt_key_of(*(const stored *)(p.in + in + i * p.step)), (uint32_t)i);

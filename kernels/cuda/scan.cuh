@@ -12,21 +12,9 @@
 typedef TT_TYPE(TT_D0) element_type;
 typedef TT_TYPE(TT_D1) acc_type;
 
-struct accumulator {
-    acc_type value;
-#if TT_INDEXED
-    int64_t at;
-#endif
-};
+#include "cuda/accumulator.cuh"
 
-static TT_DEVICE accumulator first_of(element_type x, int64_t at) {
-    accumulator a;
-    a.value = (acc_type)x;
-#if TT_INDEXED
-    a.at = at;
-#endif
-    return a;
-}
+static TT_DEVICE accumulator first_of(element_type x, int64_t at) { return accumulated((acc_type)x, at); }
 
 /* a, and after it b */
 static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
@@ -47,20 +35,9 @@ static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
     return r;
 }
 
-static TT_DEVICE accumulator carried(const TT_ARGS &p, int64_t k) {
-    accumulator a;
-    a.value = ((const acc_type *)p.carries)[k];
-#if TT_INDEXED
-    a.at = p.carried_index[k];
-#endif
-    return a;
-}
-
+static TT_DEVICE accumulator carried(const TT_ARGS &p, int64_t k) { return loaded(p.carries, p.carried_index, k); }
 static TT_DEVICE void carry(const TT_ARGS &p, int64_t k, const accumulator &a) {
-    ((acc_type *)p.carries)[k] = a.value;
-#if TT_INDEXED
-    p.carried_index[k] = a.at;
-#endif
+    store(p.carries, p.carried_index, k, a);
 }
 
 static TT_DEVICE void put(const TT_ARGS &p, int64_t at, const accumulator &a) {

@@ -13,12 +13,8 @@ extern "C" __global__ void __launch_bounds__(1024) tt_kernel(const __grid_consta
     TT_DYNAMIC_SHARED(room);
     __shared__ uint32_t counts[256], gathered;
     __shared__ uint32_t found_digit, found_before;
-    tt_bitonic x;
+    tt_bitonic x = tt_bitonic_in(room, p.padded);
     int64_t in, out;
-    x.x = (uint64_t *)room;
-#if TT_KEY_BITS == 64
-    x.number = (uint32_t *)(x.x + p.padded);
-#endif
     tt_row(p, blockIdx.x, &in, &out);
     const char *row = p.in + in;
     const uint32_t n = (uint32_t)p.n;

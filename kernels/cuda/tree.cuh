@@ -16,21 +16,10 @@ typedef TT_TYPE(TT_D1) value_type;
 typedef TT_TYPE(TT_D2) acc_type;
 typedef TT_TYPE(TT_D3) result_type;
 
-/* An accumulator, and with TT_RED_INDEXED the first place of its value. */
-struct accumulator {
-    acc_type value;
-#if TT_INDEXED
-    int64_t at;
-#endif
-};
+#include "cuda/accumulator.cuh" /* with TT_RED_INDEXED of the first place of its value */
 
 static TT_DEVICE accumulator nothing() {
-    accumulator a;
-    a.value = (acc_type)TT_JOIN2(TT_NONE_, TT_NAME)(TT_D1);
-#if TT_INDEXED
-    a.at = INT64_MAX;
-#endif
-    return a;
+    return accumulated((acc_type)TT_JOIN2(TT_NONE_, TT_NAME)(TT_D1), INT64_MAX);
 }
 
 static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
@@ -45,12 +34,7 @@ static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
 
 static TT_DEVICE accumulator contribution(stored_type x, acc_type param, int64_t i) {
     const value_type v = (value_type)TT_CONVERT(TT_D0, TT_D1, x);
-    accumulator a;
-    a.value = (acc_type)TT_JOIN2(TT_MAP_, TT_NAME)(TT_D1, v, param);
-#if TT_INDEXED
-    a.at = i;
-#endif
-    return a;
+    return accumulated((acc_type)TT_JOIN2(TT_MAP_, TT_NAME)(TT_D1, v, param), i);
 }
 
 static TT_DEVICE accumulator lane_below(const accumulator &a, int by) {
@@ -110,16 +94,8 @@ static TT_DEVICE accumulator joined_parts(const char *parts, const int64_t *inde
     for (int64_t i = begin; i < end; i += TT_PARTS) {
         accumulator a[TT_PARTS];
 #pragma unroll
-        for (int k = 0; k < TT_PARTS; k++) {
-            const int64_t at = from + (i + k) * step;
-            a[k] = nothing();
-            if (i + k < end) {
-                a[k].value = ((const acc_type *)parts)[at];
-#if TT_INDEXED
-                a[k].at = index[at];
-#endif
-            }
-        }
+        for (int k = 0; k < TT_PARTS; k++)
+            a[k] = i + k < end ? loaded(parts, index, from + (i + k) * step) : nothing();
 #pragma unroll
         for (int h = 1; h < TT_PARTS; h *= 2)
 #pragma unroll

@@ -24,7 +24,13 @@ typedef unsigned int tt_u32;
 typedef long long tt_i64;
 typedef unsigned long long tt_u64;
 
-/* tt_bits_*: the bits of a number.  tt_float_bits, tt_double_bits: the number of some bits. */
+/* tt_bits_*: the bits of a number.  tt_float_bits, tt_double_bits: the number of some bits.
+
+   tt_inverse_f32, tt_ratio_f32: 1/d and n/d, correctly rounded, where d and the quotient are
+   normal numbers well inside the range, and n is or is zero (of which the sign gets lost).  A GPU
+   needs a third of the instructions for it: an estimate good to an ulp and one step of Newton's
+   iteration give 1/d, and the remainder, which fma finds exactly, the last bit of n/d (Markstein,
+   "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). */
 #if TT_CUDA
 TT_FN tt_u32 tt_bits_f32(float x) { return __float_as_uint(x); }
 TT_FN float tt_float_bits(tt_u32 u) { return __uint_as_float(u); }
@@ -34,6 +40,15 @@ TT_FN float tt_fma_f32(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 TT_FN double tt_fma_f64(double a, double b, double c) { return __fma_rn(a, b, c); }
 TT_FN float tt_sqrt_f32(float x) { return __fsqrt_rn(x); }
 TT_FN double tt_sqrt_f64(double x) { return __dsqrt_rn(x); }
+TT_FN float tt_inverse_f32(float d) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
+  return __fmaf_rn(r, __fmaf_rn(-d, r, 1.0f), r);
+}
+TT_FN float tt_ratio_f32(float n, float d) {
+  float r = tt_inverse_f32(d), q = __fmul_rn(n, r);
+  return __fmaf_rn(r, __fmaf_rn(-d, q, n), q);
+}
 #else
 TT_FN tt_u32 tt_bits_f32(float x) { tt_u32 u; memcpy(&u, &x, sizeof u); return u; }
 TT_FN float tt_float_bits(tt_u32 u) { float x; memcpy(&x, &u, sizeof x); return x; }
@@ -43,6 +58,8 @@ TT_FN float tt_fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, 
 TT_FN double tt_fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }
 TT_FN float tt_sqrt_f32(float x) { return __builtin_sqrtf(x); }
 TT_FN double tt_sqrt_f64(double x) { return __builtin_sqrt(x); }
+TT_FN float tt_inverse_f32(float d) { return 1.0f / d; }
+TT_FN float tt_ratio_f32(float n, float d) { return n / d; }
 #endif
 
 #define TT_INF_F32 tt_float_bits(0x7f800000u)
@@ -50,7 +67,11 @@ TT_FN double tt_sqrt_f64(double x) { return __builtin_sqrt(x); }
 #define TT_INF_F64 tt_double_bits(0x7ff0000000000000ull)
 #define TT_NAN_F64 tt_double_bits(0x7ff8000000000000ull)
 
+#if TT_CUDA /* a modifier of the instruction that takes it, which no compiler makes of the bits */
+TT_FN float tt_abs_f32(float x) { return fabsf(x); }
+#else
 TT_FN float tt_abs_f32(float x) { return tt_float_bits(tt_bits_f32(x) & 0x7fffffffu); }
+#endif
 TT_FN double tt_abs_f64(double x) { return tt_double_bits(tt_bits_f64(x) & 0x7fffffffffffffffull); }
 
 TT_FN float tt_copysign_f32(float x, float s) {

@@ -70,7 +70,7 @@ TT_FN tt_normal_f32 tt_normal_tail_f32(float x) {
   p.r = 0.5f * z;
   p.tail = z * z * y;
   u = a + 4.0f;
-  t = 1.0f / u;
+  t = tt_inverse_f32(u);
   err = tt_fma_f32(-t, a - (u - 4.0f), tt_fma_f32(-t, u, 1.0f));
   w = t - 0.113761902f;
   q2 = 18262.5312f;

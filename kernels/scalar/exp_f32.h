@@ -46,13 +46,20 @@ TT_FN float tt_scale_f32(float y, tt_u32 shift, int negative) {
   return y * s * (negative ? 0x1p-32f : 0x1p32f);
 }
 
+/* exp(r) for |r| <= ln2/2. */
+TT_FN float tt_exp_near_f32(float r) {
+  float q = tt_fma_f32(tt_exp_tail_f32(r), r, 1.0f);
+  return tt_fma_f32(q, r, 1.0f);
+}
+
 TT_FN float tt_exp_f32(float x) {
-  tt_u32 shift;
-  float y;
+  float t, r;
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
-  y = 1.0f + tt_exp_split_f32(x, &shift);
-  return tt_scale_f32(y, shift, x < 0.0f);
+  t = tt_fma_f32(x, TT_LOG2E_F32, TT_ROUND_F32);
+  r = tt_fma_f32(t - TT_ROUND_F32, -TT_LN2_HIGH_F32, x);
+  r = tt_fma_f32(t - TT_ROUND_F32, -TT_LN2_LOW_F32, r);
+  return tt_scale_f32(tt_exp_near_f32(r), tt_bits_f32(t) << 23, x < 0.0f);
 }
 
 /* The fraction r = x - n is exact here; 2^r = 1 + r q(r), |r| <= 1/2. */
@@ -89,21 +96,30 @@ TT_FN float tt_expm1_f32(float x) {
 }
 
 /* Near zero an odd minimax polynomial, further out 1 - 2/(exp(2a) + 1), where the subtraction
-   hides the roundings of the quotient; 1 to rounding from a = 9.02 on. */
+   hides the roundings of the quotient; 1 to rounding from a = 9.02 on.
+
+   exp(2a) = 2^n exp(2r) with r = a - n ln2/2; its polynomial has the coefficients of the other
+   times powers of two. */
 TT_FN float tt_tanh_f32(float x) {
-  tt_u32 shift;
-  float a = tt_abs_f32(x), z = x * x, c, p, s, q;
+  float a = tt_abs_f32(x), z = x * x, c, t, r, e, p, q;
   c = a > 10.0f ? 10.0f : a;
-  p = tt_exp_split_f32(c + c, &shift);
-  s = tt_float_bits(shift + (127u << 23));
-  p = 1.0f - 2.0f / (tt_fma_f32(s, p, s) + 1.0f);
-  q = -5.7064672e-3f;
-  q = tt_fma_f32(q, z, 2.06384622e-2f);
-  q = tt_fma_f32(q, z, -5.37387468e-2f);
-  q = tt_fma_f32(q, z, 1.33314192e-1f);
-  q = tt_fma_f32(q, z, -3.33332807e-1f);
+  t = tt_fma_f32(c, 2.0f * TT_LOG2E_F32, TT_ROUND_F32);
+  r = tt_fma_f32(t - TT_ROUND_F32, -0.5f * TT_LN2_HIGH_F32, c);
+  e = 8.84409632e-2f;
+  e = tt_fma_f32(e, r, 2.67810553e-1f);
+  e = tt_fma_f32(e, r, 6.66691958e-1f);
+  e = tt_fma_f32(e, r, 1.33332134f);
+  e = tt_fma_f32(e, r, 1.99999976f);
+  e = tt_fma_f32(e, r, 2.0f);
+  e = tt_fma_f32(e, r, 1.0f);
+  p = 1.0f - tt_inverse_f32(tt_fma_f32(e, tt_float_bits((tt_bits_f32(t) << 23) + (126u << 23)), 0.5f));
+  q = -5.19154128e-3f;
+  q = tt_fma_f32(q, z, 2.01488137e-2f);
+  q = tt_fma_f32(q, z, -5.35797477e-2f);
+  q = tt_fma_f32(q, z, 1.33294106e-1f);
+  q = tt_fma_f32(q, z, -3.33332032e-1f);
   q = tt_fma_f32(q * z, a, a);
-  return tt_copysign_f32(a < 0.625f ? q : p, x);
+  return tt_float_bits(tt_bits_f32(a < 0.6931f ? q : p) | (tt_bits_f32(x) & 0x80000000u));
 }
 
 /* v times the sigmoid of +-a, a <= 0, the sign chosen by negative, from exp(a) = s (1 + p).
@@ -117,7 +133,7 @@ TT_FN float tt_times_sigmoid_f32(float v, int negative, float p, tt_u32 shift, i
   float t = s * 0x1p-32f, w = v * s;
   float e = tt_fma_f32(t, p, t), d = tt_fma_f32(t, p, 1.0f + t);
   float b = negative ? tt_fma_f32(w, p, w) : v;
-  float q = (e < 0.4f ? e : b) / d;
+  float q = tt_ratio_f32(e < 0.4f ? e : b, d);
   q = e < 0.4f ? tt_fma_f32(-b, q, b) : q;
   q = tt_copysign_f32(q * (negative ? 0x1p-32f : 1.0f), v);
   return v < TT_INF_F32 ? q : v;

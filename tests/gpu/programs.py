@@ -114,15 +114,22 @@ def norm():
     x, half = empty(30, 100).requires_grad_(), empty(30, 5000, dtype=tt.bfloat16)
     F.layer_norm(x, (100,), empty(100).requires_grad_(), empty(100)).backward(empty(30, 100))
     F.layer_norm(half, (5000,))
+    F.layer_norm(empty(1, 5_000_000), (5_000_000,))
 
 
 norm_weight = norm
+
+
+def statistics():
+    x = empty(70, 3000)
+    _ = x.var(1), x.half().std(1), x.logsumexp(1), empty(40, 100).double().var(1), empty(20_000).std()
 
 
 def class_loss():
     x, target = empty(30, 100).requires_grad_(), tt.zeros(30, dtype=tt.int64, device="cuda")
     F.cross_entropy(x, target).backward()
     F.nll_loss(empty(30, 100).half(), target)
+    F.cross_entropy(empty(1, 5_000_000), target[:1])
 
 
 class_total = class_loss

@@ -114,3 +114,37 @@ def test_a_target_that_is_no_class(gpu):
     loss = functional.cross_entropy(numbers(3, 5).to("cuda"), tinytorch.tensor([1, 7, 2]).to("cuda"))
     with pytest.raises(IndexError, match="Target 7 is out of bounds"):
         loss.item()
+
+
+@pytest.mark.parametrize("shape, dim, once", [
+    ((40, 100), 1, True), ((3, 4, 64), 2, True), ((3000,), 0, True), ((2, 40_000), 1, True),
+    ((33, 4, 50), (1, 2), True), ((100, 40), 0, False), ((5, 7), 1, False)])
+def test_statistics_of_rows(emulated, shape, dim, once):
+    """Long contiguous rows are read once; whatever the form, the bits are the CPU's."""
+    x = numbers(*shape)
+    if x.ndim == 2 and shape[1] > 7:  # rows that are not finite
+        x[1, 5], x[-1, :3], x[0] = float("nan"), float("inf"), -float("inf")
+    there, half = x.cuda(), x.bfloat16()
+    for f in (lambda t: t.var(dim), lambda t: t.std(dim, correction=0), lambda t: t.logsumexp(dim)):
+        before = len(emulated.launches)
+        result = f(there)
+        assert same(result, f(x)) and (len(emulated.launches) - before == 1) == once
+    assert same(half.cuda().var(dim), half.var(dim))
+
+
+@pytest.mark.slow
+def test_vast_rows(gpu):
+    """Rows whose blocks' sums do not fit in shared memory."""
+    n = (1 << 22) + 1500
+    x, weight, target = numbers(1, n), numbers(n), tinytorch.tensor([n - 3])
+    results = []
+    for device in ("cpu", "cuda"):
+        a, w, t = (v.detach().to(device) for v in (x, weight, target))
+        for v in (a, w):
+            v.requires_grad_()
+        y = functional.layer_norm(a, (n,), w)
+        loss = functional.cross_entropy(a, t, label_smoothing=0.1)
+        (y.sum() + loss).backward()
+        results.append((y, loss, a.grad, w.grad))
+    for here, there in zip(*results):
+        assert same(here, there)

@@ -202,10 +202,11 @@ def test_compare_runs_it_in_both_modes(tmp_path):
     assert modes["eager"]["breaks"] == []  # although the script asks for fused mode
     assert any(b["reason"] == "matmul is not fused" and "examples/gpt.py:" in b["place"]
                for b in modes["fused"]["breaks"])
-    assert modes["fused"]["kernels"] < modes["eager"]["kernels"]
+    assert modes["fused"]["kernels"] >= sum(b["kernels"] for b in modes["fused"]["breaks"]) > 0
+    assert modes["eager"]["kernels"] > 100 and modes["eager"]["bytes"] > 1e6
     assert {p.name for p in (tmp_path / "profile").iterdir()} == FILES
     processes = {e["pid"] for e in json.loads((tmp_path / "profile" / "trace.json").read_text())["traceEvents"]}
-    assert len(processes) == 2
+    assert len(processes - {"Spans"}) == 2
     root = document(tmp_path / "profile" / "report.html", tmp_path)
     assert [p.attributes["data-mode"] for p in root.all("div", data_mode=None)] == ["eager", "fused"]
     assert all(int(c.attributes["data-drawn"]) > 100 for c in root.all("canvas"))

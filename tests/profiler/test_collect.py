@@ -1,6 +1,7 @@
 """What a profile sees of operators, derivatives, threads and memory, and that it changes nothing."""
 
 import inspect
+import sys
 import threading
 import types
 
@@ -171,13 +172,18 @@ def test_nothing_changes(options):
 
 
 def test_a_leaf_takes_over_its_gradient_as_without_a_profiler():
-    x, g = torch.ones(4, requires_grad=True), torch.full((4,), 3.0)
-    with profile(profile_memory=True) as p:
+    def took_over():
+        x, g = torch.ones(4, requires_grad=True), torch.full((4,), 3.0)
+        arrived = []
+        x.register_hook(lambda grad: arrived.append(grad.data_ptr()))
         (x * g).sum().backward()
-    assert x.grad.tolist() == [3.0] * 4
-    accumulate = one(p, "AccumulateGrad")
-    inside = [a for a in p.trace.allocations if accumulate.start <= a.time <= accumulate.end]
-    assert not inside  # no copy of it was made
+        return x.grad.data_ptr() in arrived
+
+    plain = took_over()
+    with profile():
+        profiled = took_over()
+    assert plain == profiled
+    assert plain or sys.version_info < (3, 11)  # whose calls hold one reference more: it is copied there
 
 
 def test_errors_are_the_same_and_are_recorded():

@@ -12,7 +12,9 @@ import pytest
 
 import tinytorch as torch
 from tinytorch import nn
+from tinytorch.backends.cpu import lib
 from tinytorch.profiler import compare, digest, profile
+from tinytorch.profiler.state import eagerly
 
 OURS = ["eager", "interpreted", "compiled"]
 
@@ -172,6 +174,21 @@ def test_nested_results_and_those_that_are_no_tensors():
     assert told.modes["interpreted"].remark.startswith("result['a'] is 0 and ")
 
 
+def test_inside_of_fused_mode_eager_is_eager():
+    with torch.fuse():
+        x = torch.rand(10) + 1
+        told = quick(chain, x)
+        assert (told.modes["eager"].kernels, told.modes["compiled"].kernels) == (6, 1)
+        y = x * 2
+        assert lib.tt_fuse_pending() == 1  # and the mode goes on
+    assert torch.equal(y, x + x)
+
+
+def test_a_function_that_enters_fused_mode_itself_is_told():
+    told = quick(torch.fuse(chain), torch.rand(10), modes=("eager", "interpreted"))
+    assert told.modes["eager"].remark == "the function enters fused mode by itself, here too" and told.agree
+
+
 def test_errors_are_the_functions():
     x = torch.zeros(3)
 
@@ -263,7 +280,7 @@ def test_where_pytorch_is_not_installed_the_others_run(monkeypatch):
 
 def test_totals_agree_with_the_events():
     x = torch.rand(50, 50, requires_grad=True)
-    with profile() as profiler:
+    with eagerly(), profile() as profiler:
         for _ in range(3):
             (x @ x).tanh().sum().backward()
     totals = {(t.name, t.kind): t for t in digest.totals(profiler.trace)}
@@ -276,13 +293,13 @@ def test_totals_agree_with_the_events():
 
 def test_operators_that_only_look_do_not_launch():
     x = torch.rand(6, 4)
-    with profile() as profiler:
+    with eagerly(), profile() as profiler:
         x.t().reshape(24).view(4, 6)[3:].exp()
     assert digest.launches(profiler.trace) == 2  # reshape copies, exp computes
 
 
 def test_memory_over_time_is_what_the_allocator_says():
-    with profile(profile_memory=True) as profiler:
+    with eagerly(), profile(profile_memory=True) as profiler:
         a = torch.zeros(1000, 1000)
         b = a + 1
         del a
@@ -292,3 +309,24 @@ def test_memory_over_time_is_what_the_allocator_says():
     for k in range(len(memory.times)):
         assert sum(values[k] for values in memory.parts.values()) == memory.totals[k]
     assert memory.peak == max(memory.totals)
+
+
+def test_a_derivative_that_is_only_recorded_moves_nothing():
+    x = torch.rand(50, 50, requires_grad=True)
+    with eagerly(), profile() as profiler, torch.fuse():
+        torch.nn.functional.gelu(x).backward(torch.ones(50, 50))
+    derivative, = (e for e in profiler.trace.events if e.name == "GeluBackward0")
+    assert derivative.bytes is None
+    assert digest.traffic(profiler.trace) == sum(e.bytes for e in profiler.trace.of_kind("program")) >= 2 * x.nbytes
+
+
+def test_an_operator_that_runs_a_program_first_counts_as_well():
+    x, w = torch.rand(50, 50), torch.rand(50, 50)
+    with eagerly(), profile() as profiler, torch.fuse():
+        ((x * 2) @ w).sum().item()
+    programs = sum(e.bytes for e in profiler.trace.of_kind("program"))
+    product, = (e for e in profiler.trace.events if e.name == "matmul")
+    assert product.bytes == 3 * x.nbytes and any(c.kind == "program" for c in product.children)
+    assert digest.traffic(profiler.trace) == product.bytes + programs
+    assert digest.launches(profiler.trace) == 1 + 2  # the product of matrices, and a kernel before and after it
+    assert [t.name for t in digest.kernels(profiler.trace) if t.kind == "op"] == ["matmul"]

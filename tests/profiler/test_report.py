@@ -93,7 +93,7 @@ def test_the_page_of_an_example(make, tmp_path):
     height = image.shape[0]
     assert image.std() > 8
     for band in range(5):  # something stands in every part of the page, and in its middle, not just at an edge
-        part = image[height * band // 5: height * (band + 1) // 5, 100:900]
+        part = image[height * band // 5: height * (band + 1) // 5, 50:450]
         assert part.std() > 2, band
         assert len(np.unique(part.reshape(-1, 3), axis=0)) > 8, band
     for kind in ((0x6f, 0x9b, 0xd1), (0xe3, 0x9a, 0x54), (0x9b, 0x83, 0xd0)):  # operator, backward, program
@@ -118,6 +118,60 @@ def test_what_the_user_wrote_is_text(tmp_path):
     assert HOSTILE in section(root, "breaks").text
     assert section(root, "operators").all("div", data_operator="fused")
     assert figures(target.read_text())["modes"][0]["lanes"][0]["name"] == HOSTILE
+
+
+#: What a reader does: zooms with the keyboard, the wheel and the pointer, looks at an event, picks it, searches, hides
+#: a kind, changes the theme. What came of it is left on the body.
+READER = """<script>
+const told = {}, panel = panels[0], c = panel.canvas, box = c.getBoundingClientRect();
+const send = (kind, type, more) => c.dispatchEvent(new kind(type, {bubbles: true, clientX: box.left + box.width / 2,
+  clientY: box.top + panel.rows[0].y + 5, pointerId: 1, ...more}));
+c.setPointerCapture = () => {};
+const width = () => panel.to - panel.from;
+const whole_width = width();
+c.dispatchEvent(new KeyboardEvent("keydown", {key: "+"}));
+told.keyed = width() / whole_width;
+told.linked = panels[1].to - panels[1].from === width();
+send(WheelEvent, "wheel", {deltaY: -300, ctrlKey: true});
+told.wheeled = width() / whole_width;
+const from = panel.from;
+send(PointerEvent, "pointerdown");
+send(PointerEvent, "pointermove", {clientX: box.left + box.width / 4});
+send(PointerEvent, "pointerup", {clientX: box.left + box.width / 4});
+told.dragged = panel.from > from;
+send(MouseEvent, "dblclick");
+told.all = width() === whole_width;
+panel.hover({clientX: box.left + box.width / 2, clientY: box.top + panel.rows[0].y + 5});
+told.tip = document.getElementById("tip").textContent;
+send(PointerEvent, "pointerdown");
+send(PointerEvent, "pointerup");
+told.picked = document.getElementById("picked").textContent;
+document.getElementById("find").value = "no such name";
+document.getElementById("find").dispatchEvent(new Event("input"));
+const drawn = Number(c.dataset.drawn);
+document.querySelector("#kinds button").click();
+told.hidden = drawn - Number(c.dataset.drawn);
+const before = document.documentElement.dataset.theme;
+document.getElementById("theme").click();
+told.theme = document.documentElement.dataset.theme !== before;
+document.body.dataset.told = JSON.stringify(told);
+</script>"""
+
+
+@needs_browser
+def test_a_reader_can_zoom_look_and_pick(tmp_path):
+    ops = [Event("outer", "op", 0, 10_000, 1, sequence=7, shapes=((2, 3),), dtypes=("float32",), bytes=500,
+                 stack=("net.py:3 forward",)),
+           Event("inner", "kernel", 2000, 4000, 1)]
+    traces = {"eager": Trace(nest(ops), threads={1: "main"}, end=10_000), "fused": hostile_trace()}
+    text = page(traces, title="a reader")
+    (tmp_path / "report.html").write_text(text.replace("</body>", READER + "</body>"))
+    told = json.loads(document(tmp_path / "report.html", tmp_path).all("body")[0].attributes["data-told"])
+    assert told["keyed"] == pytest.approx(0.6) and told["wheeled"] < 0.4
+    assert told["linked"] and told["dragged"] and told["all"] and told["theme"]
+    for part in ("outer", "operator", "float32 (2, 3)", "500 B, 50.0 MB/s", "net.py:3 forward", "sequence", "in main"):
+        assert part in told["tip"] and part in told["picked"]
+    assert told["hidden"] == 1
 
 
 def test_a_page_asks_for_nothing_from_elsewhere():
@@ -167,7 +221,7 @@ def test_of_more_events_the_earlier_are_merged():
     blocks = sum(1 for lane in mode["lanes"] for row in lane["rows"] for c in row.get("c", ()) if c)
     assert 10_000 <= alone + blocks <= 20_000
     last = max(sum(row["t"]) for lane in mode["lanes"] for row in lane["rows"])
-    assert last == trace.events[-1].start  # the latest are there as they were
+    assert last == trace.events[-1].start - trace.events[0].start  # the latest are there as they were
     memory, = mode["memory"]
     assert len(memory["times"]) <= 1500 and memory["peak"] == max(memory["totals"]) == 64 * 5000
 
@@ -177,3 +231,29 @@ def test_an_empty_profile_makes_a_page():
         pass
     mode, = figures(page({"eager": profiler.trace}, title="empty"))["modes"]
     assert mode["count"] == 0 and mode["lanes"] == []
+
+
+@needs_browser
+def test_rates_are_set_against_the_ceilings(tmp_path):
+    events = [Event("linear", "op", 0, 1_000_000, 1, bytes=5_000_000, flops=50_000_000),
+              Event("outer", "op", 2_000_000, 3_000_000, 1, bytes=8_000, flops=8_000),
+              Event("exp", "op", 2_100_000, 2_900_000, 1, bytes=8_000, flops=8_000)]
+    limits = [{"device": "cpu", "bandwidth": 10e9, "flops": 100e9}]
+    target = tmp_path / "report.html"
+    target.write_text(page({"eager": Trace(nest(events), end=3_000_000)}, title="limits", limits=limits))
+    root = section(document(target, tmp_path), "efficiency")
+    rows = {row.all("td")[0].text: [cell.text for cell in row.all("td")] for row in root.all("tr")[1:]}
+    assert set(rows) == {"linear", "exp"}  # what is made of others is not counted again
+    assert rows["linear"][6:] == ["5.0 GB/s", "50.0 GFLOP/s", "50 %", "50 %"]
+    assert "copies 10.0 GB/s, matrix products 100 GFLOP/s" in root.text and "busy" not in root.text
+    target.write_text(page({"eager": Trace(nest(events), end=3_000_000)}, title="limits",
+                           limits=[{**limits[0], "flops": 20e9}]))
+    assert "busy" in section(document(target, tmp_path), "efficiency").text
+
+
+def test_time_begins_with_the_first_event():
+    trace = Trace(nest([Event("exp", "op", 9000, 9500, 1)]), [Allocation(9100, 1, 64, 64), Allocation(9200, 1, -64, 0)],
+                  start=1000, end=20_000)
+    mode, = figures(page({"eager": trace}, title="late"))["modes"]
+    assert (mode["span"], mode["before"], mode["lanes"][0]["rows"][0]["t"]) == (500, 8000, [0])
+    assert mode["memory"][0]["times"] == [0, 100, 200] and mode["memory"][0]["peak_time"] == 100

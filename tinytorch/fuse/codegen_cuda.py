@@ -5,7 +5,8 @@ reduction trees (Note [The tree of a reduction] in kernels/cpu/reduce.h: 1024 el
 thread), so the same bits. It follows from the kernel's structure, not from sizes or addresses; those come in the
 arguments, which kernels/cuda/fuse.c packs in the order of ``arguments``.
 
-  FLAT     a thread takes some elements, by accesses of 16 bytes where all operands lie one after the other
+  FLAT     a thread takes some elements, by accesses of 16 bytes where all operands lie one after the other. It first
+           computes as for usual arguments (kernels/cuda/usual.cuh), and anew if one was not
   ROWS     a warp takes a row of up to 1024 elements, a thread block a longer one; a stage's values that a later one
            needs wait in shared memory
   FOLD     a warp takes 1024 elements of a row and leaves its accumulators; a second kernel joins them
@@ -22,6 +23,7 @@ from .codegen import C_TYPES, SIZES, SUFFIXES, Stage
 
 THREADS = 256
 UNROLL = 2
+USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in usual.cuh
 _WALKS = {
     lib.TT_WALK_FLAT: "flat",
     lib.TT_WALK_ROWS: "rows",
@@ -128,7 +130,7 @@ class Kernel:
                 head.append(
                     f" *   v{i.out} = {i.name}({', '.join(map(self.name, i.inputs))})  {i.dtype}  {where}".rstrip()
                 )
-        head += [" */", '#include "cuda/prelude.cuh"', '#include "scalar/reducers.h"', ""]
+        head += [" */", '#include "cuda/usual.cuh"', '#include "scalar/reducers.h"', ""]
         return "\n".join([*head, *self.arguments(), "", *_HELPERS, "", *getattr(self, f"_{self.walk}")()]) + "\n"
 
     # Pieces.
@@ -152,6 +154,13 @@ class Kernel:
         if (instr.name, instr.dtype) in PERIODIC:
             instr = instr._replace(name=f"quick_{instr.name}")
         return f"const {self.type_of(instr.out)} v{instr.out} = {stage.expression(instr)};"
+
+    def usual(self, stage, instr) -> str:
+        """The statement for usual arguments."""
+        if instr.dtype != "f32" or instr.name not in USUAL:
+            return self.statement(stage, instr)
+        inputs = ", ".join(map(self.name, instr.inputs))
+        return f"const float v{instr.out} = tt_usual_{instr.name}_f32({inputs}, odd);"
 
     def loads(self, stage) -> list[int]:
         """The slots of operands in memory that a stage needs on elements, and those from earlier stages."""
@@ -204,36 +213,43 @@ class Kernel:
         stage = self.stages[0]
         head = [
             f'extern "C" __global__ void __launch_bounds__({THREADS}) tt_kernel(const __grid_constant__ TT_ARGS p) {{',
+            "    const uint32_t numel = (uint32_t)p.numel; /* below 2^31 */",
             *("    " + line for line in self.numbers() + self.ones()),
         ]
         if self.flat:
             head += self._vectors(stage)
         return [
             *head,
-            f"    const int64_t i = (int64_t)blockIdx.x * {THREADS} + threadIdx.x;",
-            "    if (i >= p.numel) return;",
+            f"    const uint32_t i = blockIdx.x * {THREADS} + threadIdx.x;",
+            "    if (i >= numel) return;",
             *self.element(stage, "i", "    "),
             "}",
         ]
 
     def _vectors(self, stage) -> list[str]:
-        """The way through whole vectors, where everything is aligned; the last few elements go one by one."""
+        """The way through whole vectors, where everything is aligned; the last few elements go one by one, and so do
+        those of a thread that came upon an unusual one."""
         loads = self.loads(stage)
         largest = max(
             [SIZES[self.type_of(s)] for s in loads] + [SIZES[self.access_type(x.access)] for x in self.stores]
         )
         v, tile = 16 // largest, 16 // largest * THREADS * UNROLL
-        text = [
-            "    if (p.aligned) {",
-            f"        const int64_t first = (int64_t)blockIdx.x * {tile} + threadIdx.x * {v};",
-            f"        if (first + {tile - THREADS * v} + {v} <= p.numel) {{",
-        ]
-        for s in loads:
-            text.append(f"            tt_pack<{self.type_of(s)}, {v}> in{s}[{UNROLL}];")
-        text += [
+        each = [
             "#pragma unroll",
             f"            for (int u = 0; u < {UNROLL}; u++) {{",
-            f"                const int64_t i = first + u * {THREADS * v};",
+            f"                const uint32_t i = first + u * {THREADS * v};",
+        ]
+        text = [
+            "    if ((int)p.aligned) {",
+            f"        const uint32_t first = blockIdx.x * {tile} + threadIdx.x * {v};",
+            f"        if (first + {tile - THREADS * v} + {v} <= numel) {{",
+            *(f"            tt_pack<{self.type_of(s)}, {v}> in{s}[{UNROLL}];" for s in loads),
+            *(
+                f"            tt_pack<{self.access_type(x.access)}, {v}> out{n}[{UNROLL}];"
+                for n, x in enumerate(self.stores)
+            ),
+            "            bool odd = false;",
+            *each,
         ]
         for s in loads:
             a, t = self.slots[s].index, self.type_of(s)
@@ -242,26 +258,28 @@ class Kernel:
             "            }",
             "#pragma unroll",
             f"            for (int u = 0; u < {UNROLL}; u++) {{",
-            f"                const int64_t i = first + u * {THREADS * v};",
+            "#pragma unroll",
+            f"                for (int e = 0; e < {v}; e++) {{",
+            *(f"                    const {self.type_of(s)} v{s} = in{s}[u].at[e];" for s in loads),
+            *(f"                    {self.usual(stage, i)}" for i in stage.instrs),
+            *(f"                    out{n}[u].at[e] = {self.name(x.slot)};" for n, x in enumerate(self.stores)),
+            "                }",
+            "            }",
+            "            if (!odd) {",
+            *("    " + line if line[0] != "#" else line for line in each),
         ]
         for n, x in enumerate(self.stores):
-            text.append(f"                tt_pack<{self.access_type(x.access)}, {v}> out{n};")
-        text += ["#pragma unroll", f"                for (int e = 0; e < {v}; e++) {{"]
-        text += [f"                    const {self.type_of(s)} v{s} = in{s}[u].at[e];" for s in loads]
-        text += [f"                    {self.statement(stage, i)}" for i in stage.instrs]
-        text += [f"                    out{n}.at[e] = {self.name(x.slot)};" for n, x in enumerate(self.stores)]
-        text.append("                }")
-        for n, x in enumerate(self.stores):
             t = self.access_type(x.access)
-            text.append(f"                *(tt_pack<{t}, {v}> *)(({t} *)p.access[{x.access}] + i) = out{n};")
+            text.append(f"                    *(tt_pack<{t}, {v}> *)(({t} *)p.access[{x.access}] + i) = out{n}[u];")
         text += [
+            "                }",
+            "                return;",
             "            }",
-            "            return;",
             "        }",
             f"        for (int u = 0; u < {UNROLL}; u++)",
             f"            for (int e = 0; e < {v}; e++) {{",
-            f"                const int64_t i = first + u * {THREADS * v} + e;",
-            "                if (i >= p.numel) return;",
+            f"                const uint32_t i = first + u * {THREADS * v} + e;",
+            "                if (i >= numel) return;",
             *self.element(stage, "i", "                "),
             "            }",
             "        return;",

@@ -17,14 +17,14 @@ import time
 from typing import NamedTuple
 
 from ..cache import CompileError, digest_of
-from .flags import BITS, ISAS
+from .flags import BITS, GCC, ISAS
 
 TIMEOUT = 60.0  # seconds, for one kernel
 NICENESS = 5    # the program's own threads come first
 # sin and cos of one argument must stay two calls, as they are in eager mode, not become one of sincos.
 _FLAGS = [*BITS, "-shared", "-fPIC", "-s", "-w", "-fno-builtin-sin", "-fno-builtin-cos"]
 # gcc 12 does not vectorise a loop for which it has computed conditions in advance; vectorised, they move out later.
-_GCC_FLAGS = ["-fno-tree-loop-im"]
+_GCC_FLAGS = ["-fno-tree-loop-im", *GCC]
 
 
 class Compiler(NamedTuple):

@@ -5,6 +5,9 @@ import platform
 
 # No contraction and no fast-math: every instruction set, and every generated kernel, gives the same bits.
 BITS = ["-std=gnu11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+# Of gcc alone, and bits do not depend on it. From `x < low ? low : x` gcc would make paths for x and for the constant,
+# of which a vectorised loop then computes every one.
+GCC = ["-fno-thread-jumps"]
 X86 = platform.machine() in ("x86_64", "AMD64")
 ISAS = {"baseline": []}
 if X86:

@@ -29,7 +29,7 @@ from .events import Trace
 from .gains import Gain, gains_of
 from .report import Comparison, limits_of, page, time_text
 from .session import profile
-from .state import State, disagreement, distance, flat
+from .state import State, disagreement, distance, eagerly, flat
 
 OURS = ("eager", "interpreted", "compiled")
 THEIRS = ("torch", "torch.compile")
@@ -85,7 +85,9 @@ class Compared:
         """The figures, side by side."""
         modes = list(self.modes.values())
         made = Comparison(list(self.modes), "Medians of calls that took turns. The first call is the first in this "
-                          "process: what one mode has warmed up, such as threads and caches, is warm for the next.")
+                          "process: what one mode has warmed up, such as threads and caches, is warm for the next. "
+                          "Kernels and traffic are those of operators; an optimizer's step that is one call is not "
+                          "among them.")
         made.add("a call", [m.seconds for m in modes], _seconds, less=True)
         first = modes[0].seconds
         made.add(f"{modes[0].name} / this", [first / m.seconds if first and m.seconds else None for m in modes],
@@ -179,6 +181,11 @@ def compare(fn: Callable, *args, modes: Sequence[str] = ("eager", "fused"), torc
     if rounds < 1:
         raise ValueError(f"compare: argument 'rounds' must be at least 1, got {rounds}")
     theirs = {mode: _foreign(fn if torch in (None, True) else torch, mode) for mode in wanted if mode in THEIRS}
+    with eagerly():
+        return _compare(fn, args, kwargs, wanted, theirs, rounds, rtol, atol)
+
+
+def _compare(fn, args, kwargs, wanted, theirs, rounds, rtol, atol) -> Compared:
     state = State(fn, args, kwargs)
     sides = {}
     for mode in wanted:
@@ -229,7 +236,7 @@ class _Ours:
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
         """The settings of this mode."""
-        with config(fuse=0) if self.mode == "eager" else config(fuse_hot=self.hot):
+        with config(fuse_hot=self.hot):
             yield
 
     def call(self) -> None:
@@ -272,10 +279,11 @@ class _Ours:
         self.ready = time.perf_counter() - start
 
     def look(self) -> None:
-        """Memory and events of a call."""
+        """Memory and events of a call that is not the first: what that one makes, such as gradients and an optimizer's
+        state, is there."""
         with self.inside():
+            self.call()
             self.peak = self.measure_peak()
-            self.state.restore()
             traces, told = [], []
             end = time.perf_counter() + _LOOK
             while len(traces) < _LOOKS and (not traces or time.perf_counter() < end):
@@ -284,7 +292,6 @@ class _Ours:
                 with profile(record_shapes=True, with_stack=True, with_flops=True, profile_memory=True) as profiler:
                     self.call()
                 traces.append(profiler.trace)
-                self.state.restore()
             self.trace = min(traces, key=lambda t: t.end - t.start)  # the least disturbed
             if told:
                 self.explanation = min(told, key=lambda e: sum(k.nanoseconds for k in e.kernels))
@@ -419,6 +426,8 @@ def _judged(name: str, sides: list, times: dict[str, list[float]], rtol: float, 
             remark = _difference(reference, side, rtol, atol)
             agrees = not remark
         trace = side.trace
+        if side.mode == "eager" and any(True for _ in trace.of_kind("program")):
+            remark = "the function enters fused mode by itself, here too"
         kernels = digest.launches(trace) if trace is not None else None
         compiled = sum(k.compiled for k in side.explanation.kernels) if side.explanation else None
         modes[side.mode] = Mode(side.mode, statistics.median(seconds), _quartiles(seconds), side.first, side.ready,

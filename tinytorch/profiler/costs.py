@@ -401,14 +401,16 @@ def attach(trace: Trace) -> None:
     program that launched it, if that launched nothing else. What fused mode only recorded has none: its program has."""
     forward: dict[int, Event] = {}
     for event in trace.of_kind("op"):
-        if event.bytes is None and (event.shapes or event.outputs) and not (event.extra or {}).get("recorded"):
+        if (event.extra or {}).get("recorded"):  # and most likely its derivative
+            continue
+        if event.bytes is None and (event.shapes or event.outputs):
             _set(event, cost(event.name, operands(event.shapes, event.dtypes), results(event)))
         if event.sequence is not None and event.shapes:
             forward.setdefault(event.sequence, event)  # events come before those inside them
     for event in reversed(trace.events):  # those inside come first
         if event.kind not in ("op", "backward") or event.bytes is not None:
             continue
-        inside = [c for c in event.children if c.bytes is not None]
+        inside = [c for c in event.children if c.bytes is not None and c.kind in ("op", "backward")]  # no programs
         if inside:
             event.bytes = sum(c.bytes for c in inside)
             event.flops = sum(c.flops or 0 for c in inside)

@@ -120,23 +120,10 @@ def work(trace: Trace) -> int | None:
 
 
 def _amount(trace: Trace, field: str) -> int | None:
-    """The sum over what computed. An operator made of others is their sum; one that was recorded did nothing itself."""
-    inside: dict[int, int] = {}  # of an event: what those in it come to
-    total = None
-    for e in reversed(trace.events):  # those inside come first
-        amount = inside.pop(id(e), None)
-        if e.kind in ("op", "backward", "program", "copy") and (amount is None or e.kind == "program"):
-            own = None if _recorded(e) else getattr(e, field)
-            amount = own if own is not None else amount
-        elif e.kind == "kernel":
-            amount = None  # of whoever launched it
-        if amount is None:
-            continue
-        if e.parent is None:
-            total = (total or 0) + amount
-        else:
-            inside[id(e.parent)] = inside.get(id(e.parent), 0) + amount
-    return total
+    """The sum over what computed."""
+    amounts = [getattr(e, field) or 0 for e in trace.events
+               if e.kind in ("program", "copy") or e.kind in ("op", "backward") and _works(e)]
+    return sum(amounts) if amounts else None
 
 
 def launches(trace: Trace) -> int:
@@ -151,14 +138,15 @@ def launches(trace: Trace) -> int:
 
 
 def computes(e: Event) -> bool:
-    """Did an operator compute on the CPU by itself? It did not if it is made of others, was recorded, was another
-    device's, or only looks differently at the same memory."""
-    return (bool(e.bytes) and not _recorded(e) and "on" not in (e.extra or {})
-            and not any(c.kind in ("op", "backward", "program") for c in e.children))
+    """Did an operator compute on the CPU by itself?"""
+    return _works(e) and "on" not in (e.extra or {})
 
 
-def _recorded(e: Event) -> bool:
-    return bool(e.extra) and e.extra.get("recorded", False)
+def _works(e: Event) -> bool:
+    """Does an operator touch memory by itself? It does not if it was recorded, is made of others, or only looks
+    differently at the same memory. A program that it runs before is another matter."""
+    return (bool(e.bytes) and not (e.extra or {}).get("recorded")
+            and not any(c.bytes and c.kind in ("op", "backward") for c in e.children))
 
 
 def in_operators(trace: Trace) -> int:
@@ -181,6 +169,7 @@ def summary(trace: Trace) -> dict:
             "threads": {str(number): name for number, name in trace.threads.items()},
             "steps": {"count": len(steps), "median_ns": sorted(steps)[len(steps) // 2] if steps else None},
             "kernels": launches(trace), "bytes": traffic(trace), "flops": work(trace),
+            "events_ns": max(e.end for e in trace.events) - trace.events[0].start if trace.events else 0,
             "in_operators_ns": in_operators(trace),
             "memory": {m.device: {"peak": m.peak, "peak_ns": m.peak_time, "held": [h._asdict() for h in m.held[:50]]}
                        for m in memory(trace)},

@@ -69,7 +69,7 @@ def watching(noted: list[Launch], begin: Begin, end: End) -> Iterator[None]:
             noted.append(Launch(number, kind, what, index, stream, start, stop, get_native_id(), nbytes))
 
     def launch(*args):
-        return around(do_launch, args, "kernel", args[2], args[0], args[1])
+        return around(do_launch, args, "kernel", args[3], args[1], args[2])
 
     def copy(*args):
         return around(do_copy, args, "copy", args[0], args[1], args[2], args[5])

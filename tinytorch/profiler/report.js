@@ -34,6 +34,9 @@ function amount(n, unit) {
 }
 
 const whole = n => n.toLocaleString("en");
+// What can be read on a color "#rrggbb".
+const readable = c => [1, 3, 5].reduce((sum, k, n) => sum + parseInt(c.slice(k, k + 2), 16) * [0.3, 0.59, 0.11][n], 0) > 100
+  ? "#0c1116" : "#e4e8eb";
 
 // Tables whose columns sort at a click on their heads: columns are [title, class, cell => text or node, cell => key].
 function table(columns, rows, describe) {
@@ -65,7 +68,7 @@ function terms(mode, lane, row, k) {
     if (text) list.push(make("dt", {}, name), make("dd", {}, text));
   };
   const merged = row.c && row.c[k];
-  put("what", merged ? whole(merged) + " short events next to each other, most of them " + sort.name : sort.kind);
+  put("what", merged ? whole(merged) + " short events next to each other, the longest " + sort.name : data.kinds[sort.kind]);
   put("from", time(row.t[k]) + " on, in " + lane.name);
   put("took", time(row.d[k]));
   if (!merged) {
@@ -107,7 +110,8 @@ class Panel {
     this.canvas = make("canvas", {tabindex: 0, role: "img", "aria-label": "timeline of " + mode.name});
     this.canvas.style.height = this.height + "px";
     this.scale = make("span");
-    const note = mode.merged ? ", short ones of the earlier part merged" : "";
+    const note = (mode.merged ? ", short ones of the earlier part merged" : "") +
+      (mode.before > mode.span / 20 ? `, begun after ${time(mode.before)}` : "");
     this.element = make("div", {class: "panel", "data-mode": mode.name},
       make("div", {}, make("h3", {}, mode.name),
         make("span", {}, `${time(mode.span)}, ${whole(mode.count)} events${note}`), this.scale),
@@ -180,8 +184,7 @@ class Panel {
     const g = c.getContext("2d");
     g.scale(ratio, ratio);
     const colors = Object.fromEntries(KINDS.map(k => [k, color(k)]));
-    const ink = color("ink"), soft = color("soft"), line = color("line");
-    const px = width / (this.to - this.from);
+    const ink = color("ink"), soft = color("soft"), line = color("line"), px = width / (this.to - this.from);
     this.axis(g, width, soft, line);
     for (const lane of this.mode.lanes) {
       g.fillStyle = line;
@@ -210,7 +213,7 @@ class Panel {
         g.fillRect(left, y, w, ROW - 2);
         if (w > 26 && !dim) {
           g.globalAlpha = 1;
-          g.fillStyle = sort.kind === "gap" ? soft : "#0c1116";
+          g.fillStyle = readable(colors[sort.kind]);
           g.save();
           g.beginPath();
           g.rect(left, y, w - 3, ROW);
@@ -289,7 +292,6 @@ class Panel {
 }
 
 const tip = byId("tip");
-
 function show(element, x, y) {
   element.style.display = "block";
   const w = element.offsetWidth, h = element.offsetHeight;
@@ -319,6 +321,7 @@ function timeline() {
     });
   } else byId("step").hidden = true;
   byId("linked").addEventListener("change", all);
+  byId("linked").parentElement.hidden = panels.length < 2;
   byId("find").addEventListener("input", e => {
     needle = e.target.value.toLowerCase();
     for (const p of panels) p.draw();
@@ -349,8 +352,7 @@ function legend(element, names, swatch) {
 function operators() {
   legend("operators-legend", data.modes.map(m => m.name), (name, k) => "mode" + k % 5);
   const most = Math.max(...data.operators.flatMap(o => o.cells.map(c => c ? c.self : 0)), 1);
-  const few = 18;
-  const entry = o => make("div", {class: "pair", "data-operator": o.name},
+  const few = 18, entry = o => make("div", {class: "pair", "data-operator": o.name},
     make("div", {class: "name"}, o.name, make("small", {}, o.kind)),
     make("div", {}, o.cells.map((c, k) => c && make("div", {class: "lane"},
       make("span", {class: "bar", style: {width: `${Math.max(c.self / most * 70, 0.15)}%`, background: `var(--mode${k % 5})`}}),
@@ -373,8 +375,7 @@ function gains() {
 function breaks() {
   if (!data.breaks.length) return;
   byId("breaks").hidden = false;
-  const named = data.modes.length > 1 || new Set(data.breaks.map(b => b.mode)).size > 1;
-  byId("breaks-table").append(table([...(named ? [["mode", "", b => b.mode, b => b.mode]] : []),
+  byId("breaks-table").append(table([...(data.modes.length > 1 ? [["mode", "", b => b.mode, b => b.mode]] : []),
     ["ended at", "code place", b => b.place || "unknown", b => b.place], ["because", "", b => b.reason, b => b.reason],
     ["programs", "n", b => whole(b.count), b => b.count], ["operators", "n", b => whole(b.operators), b => b.operators],
     ["kernels", "n", b => whole(b.kernels), b => b.kernels], ["of these compiled", "n", b => whole(b.compiled), b => b.compiled],
@@ -397,6 +398,9 @@ function efficiency() {
     ". Work that stays in a cache can exceed the bandwidth of memory." : "This machine's ceilings have not been measured: profiler.ceilings() does so.";
   const rate = (r, field) => r[field] === null ? -1 : r[field] / r.counted * 1e9;
   const limit = (r, field) => { const l = limits.find(x => x.device === r.device); return l ? l[field] : 0; };
+  if (data.efficiency.some(r => limit(r, "flops") && rate(r, "flops") > 1.05 * limit(r, "flops")))
+    byId("efficiency-note").textContent += " Some were faster than the ceiling, which must have been measured while the " +
+      "machine was busy: profiler.ceilings(force=True) measures anew.";
   const columns = [...(data.modes.length > 1 ? [["mode", "", r => r.mode, r => r.mode]] : []),
     ["name", "", r => r.name, r => r.name], ["kind", "", r => data.kinds[r.kind], r => r.kind], ["calls", "n", r => whole(r.calls), r => r.calls],
     ["time", "n", r => time(r.counted), r => r.counted], ["memory", "n", r => amount(r.bytes, "B"), r => r.bytes || 0],

@@ -72,10 +72,8 @@ def page(traces: dict[str, Trace], *, title: str, subtitle: str = "", comparison
     ``most``        events of each timeline to show one by one
     """
     figures = {
-        "kinds": KINDS, "categories": CATEGORIES, "cards": _cards(traces),
-        "modes": [{"name": name, **_timeline(trace, most),
-                   "memory": [{**m._asdict(), "held": [h._asdict() for h in m.held[:30]]} for m in memory(trace)]}
-                  for name, trace in traces.items()],
+        "kinds": KINDS, "categories": CATEGORIES, "cards": _cards(traces, comparison is None),
+        "modes": [{"name": name, **_timeline(trace, most), "memory": _memory(trace)} for name, trace in traces.items()],
         "comparison": comparison.data() if comparison else None, "gains": gains, "ceilings": list(limits),
         "operators": _operators(traces), "breaks": _breaks(traces), "efficiency": _efficiency(traces),
     }
@@ -102,14 +100,14 @@ def limits_of(traces: dict[str, Trace]) -> list[dict]:
     return found
 
 
-def _cards(traces: dict[str, Trace]) -> list[tuple[str, str]]:
-    """The numbers at the top of the page."""
+def _cards(traces: dict[str, Trace], alone: bool) -> list[tuple[str, str]]:
+    """The numbers at the top of the page: a few, where a table follows that has more."""
     cards = []
     for name, trace in traces.items():
         mode = f"{name}: " if len(traces) > 1 else ""
         cards.append((time_text(trace.end - trace.start), f"{mode}{launches(trace):,} kernels"
                       + (f", {bytes_text(traffic(trace))} of traffic" if traffic(trace) else "")))
-    for name, trace in traces.items():
+    for name, trace in traces.items() if alone else ():
         mode = f"{name}: " if len(traces) > 1 else ""
         cards += [(bytes_text(m.peak), f"{mode}peak memory, {m.device}") for m in memory(trace)]
         programs = sum(1 for _ in trace.of_kind("program"))
@@ -128,7 +126,7 @@ def time_text(ns: float) -> str:
 
 def _timeline(trace: Trace, most: int) -> dict:
     """Events by lane (a thread, or a device's stream) and row (how deep they are), as columns of numbers."""
-    start = trace.start
+    start = _origin(trace)
     sorts: dict[tuple, int] = {}
     described: list[dict] = []
     lanes: dict[tuple, dict[int, list]] = {}
@@ -148,9 +146,20 @@ def _timeline(trace: Trace, most: int) -> dict:
         _merge(lanes, most)
     made = [{"name": _lane_name(trace, key), "rows": [_row(sorted(rows[level])) for level in sorted(rows)]}
             for key, rows in sorted(lanes.items(), key=lambda item: _lane_order(item[0], item[1]))]
-    span = max(trace.end - start, max((e.end - start for e in trace.events), default=1))
-    return {"span": span, "count": count, "merged": merged, "dropped": trace.dropped, "lanes": made,
-            "sorts": described, "step": step}
+    span = max((e.end - start for e in trace.events), default=trace.end - start)
+    return {"span": max(span, 1), "before": start - trace.start, "step": step, "count": count, "merged": merged,
+            "dropped": trace.dropped, "lanes": made, "sorts": described}
+
+
+def _origin(trace: Trace) -> int:
+    """Where the page's time begins: before it, a script imports its modules and the like."""
+    return trace.events[0].start if trace.events else trace.start
+
+
+def _memory(trace: Trace) -> list[dict]:
+    shift = _origin(trace) - trace.start
+    return [{**m._asdict(), "times": [max(t - shift, 0) for t in m.times], "peak_time": max(m.peak_time - shift, 0),
+             "held": [h._asdict() for h in m.held[:30]]} for m in memory(trace)]
 
 
 def _lane_order(key: tuple, rows: dict[int, list]) -> tuple:

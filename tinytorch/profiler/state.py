@@ -7,6 +7,7 @@ alone.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
@@ -18,12 +19,29 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.modes import no_grad
+from ..backends.cpu import check, lib
+from ..config import config
 from ..generator import get_rng_state, set_rng_state
 from ..nn import Module
 from ..tensor import Tensor
 
 _DEEP = 4  # containers within containers
 _INTEGERS = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
+
+
+@contextlib.contextmanager
+def eagerly() -> Iterator[None]:
+    """Inside, this thread is not in fused mode, wherever it was before."""
+    check(lib.tt_fuse_flush(), "compare")
+    depth = lib.tt_fuse_depth()
+    with config(fuse=0):
+        for _ in range(depth):
+            check(lib.tt_fuse_leave(), "compare")
+        try:
+            yield
+        finally:
+            for _ in range(depth):
+                check(lib.tt_fuse_enter(), "compare")
 
 
 class State:

@@ -53,7 +53,8 @@ typedef struct tt_slot {
     int16_t stage;     /* where it is made: TEMP, RESULT */
     int16_t last;      /* the last stage that uses it */
     int16_t from;      /* ROW: the level-0 slot */
-    int32_t index;     /* LOAD, ONE: the access; CONST: the recorded number; RANDOM: the first of them */
+    int32_t index;     /* LOAD, ONE: the access; CONST: the recorded number; RANDOM: the first of them; ROW: 1 if it is
+                          one number for a block, which only chains read, as that */
     int32_t buffer;    /* its place in the interpreter's arena, in units of 64 bytes; -1: none */
 } tt_slot;
 

@@ -197,6 +197,7 @@ def open_device(index: int) -> Device:
         with _opening:
             if index not in _devices:
                 _devices[index] = Device(index)
+                _keep_launches()
         device = _devices[index]
     return device
 
@@ -259,8 +260,11 @@ def _keep(kind, exception, traceback) -> None:
 _LARGE = 40 << 10  # bytes of dynamic shared memory, beside a kernel's own, that it must be allowed
 
 
+_kept = {}  # by number: launches that C may ask for again. Note [Launching again] in kernels/cuda/launch.c
+
+
 @ffi.def_extern(error=-1, onerror=_keep)
-def tt_cuda_launch(index, stream, key, x, y, threads, shared, args, nbytes):
+def tt_cuda_launch(number, index, stream, key, x, y, threads, shared, args, nbytes):
     _driver.open(index)
     device = _devices[index]
     launch = device.functions.get(key)
@@ -269,9 +273,19 @@ def tt_cuda_launch(index, stream, key, x, y, threads, shared, args, nbytes):
     if shared > _LARGE and device.shared.get(key, 0) < shared:
         _driver.allow_shared(launch, shared)
         device.shared[key] = shared
-    launch((x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, device.streams[stream])
+    kept = launch, (x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, device.streams[stream]
+    if number >= 0:
+        _kept[number] = kept
+    launch(*kept[1:])
     if _launch_blocking and (index, stream) not in _captures:
         _driver.wait_for_stream(device.streams[stream])
+    return 0
+
+
+@ffi.def_extern(error=-1, onerror=_keep)
+def tt_cuda_launch_again(number):
+    launch, grid, block, args, shared, stream = _kept[number]
+    launch(grid, block, args, shared, stream)
     return 0
 
 
@@ -319,12 +333,24 @@ def tt_cuda_gemm(index, stream, problem, a, b, c, out, bias, alpha, beta):
     return status
 
 
+_watched = False  # somebody looks at each launch
+
+
+def _keep_launches() -> None:
+    """Lets the C side keep launches from now on, or forget them: where each must be looked at, or where it is not
+    certain that what is current in a thread stays so (see PyCuda.open)."""
+    lib.tt_cuda_keep_launches(not _watched and not _launch_blocking and driver().count == 1)
+
+
 WORK = {"tt_cuda_launch": tt_cuda_launch, "tt_cuda_copy": tt_cuda_copy, "tt_cuda_gemm": tt_cuda_gemm}
 
 
 def let_work(callbacks: dict) -> None:
     """The C side calls these from now on for what a device is to do: those of WORK, or what a profiler puts around
     them."""
+    global _watched
+    _watched = callbacks is not WORK
+    _keep_launches()
     for name, callback in callbacks.items():
         ffi.def_extern(name, error=-1, onerror=_keep)(callback)
 

@@ -1,0 +1,44 @@
+/* The variance (TT_OP 1: its root) and (TT_OP 2) log sum exp of contiguous rows, which are read once. TT_D0: the rows'
+ * dtype, TT_D1: that computed in. */
+#pragma once
+#include "cuda/prelude.cuh"
+#include "cuda/rows_args.h"
+#define TT_ARGS tt_statistics_args
+typedef TT_TYPE(TT_D1) number;
+typedef TT_TYPE(TT_D0) stored_type;
+#include "cuda/rows.cuh"
+#define TT_OF(f, x) TT_JOIN4(tt_, f, _, TT_D1)(x)
+
+struct values {
+    number x[TT_E];
+};
+
+static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first, bool again) {
+    fetch_x(p, r, v.x, first, again);
+}
+
+extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1)) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    row r;
+    if (!find_row(r, p.rows, p.n)) return;
+    values held;
+#if TT_FORM != TT_ROW_LONG
+    fetch(p, r, held, r.start, false);
+#endif
+#if TT_OP == 2
+    number top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
+    top = top - top == 0 ? top : 0; /* as the CPU: where it is infinite */
+    const number sum = reduced<1, number>(p, r, held, true, plus(), [&](values &v, int e, int) {
+        return TT_OF(exp, v.x[e] - top);
+    });
+    const number result = TT_OF(log, sum) + top;
+#else
+    number mean = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) { return v.x[e]; });
+    mean = mean / (number)r.n;
+    const number sum = reduced<1, number>(p, r, held, true, plus(), [&](values &v, int e, int) {
+        const number d = v.x[e] - mean;
+        return d * d;
+    });
+    const number result = TT_OP ? TT_OF(sqrt, sum / (number)p.by) : sum / (number)p.by;
+#endif
+    if (r.start == 0) ((stored_type *)p.out)[r.at] = (stored_type)TT_CONVERT(TT_D1, TT_D0, result);
+}

@@ -1,0 +1,122 @@
+"""Launches that are kept: Note [Launching again] in kernels/cuda/launch.c."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import tinytorch as torch
+from tinytorch.backends.cpu import lib
+from tinytorch.backends.cuda import runtime
+
+
+@pytest.fixture
+def told(gpu, monkeypatch):
+    """Which launches Python was told of, and was told of again."""
+    firsts, agains = [], []
+    work = dict(runtime.WORK)
+
+    def launch(*args):
+        firsts.append(args)
+        return work["tt_cuda_launch"](*args)
+
+    def again(number):
+        agains.append(number)
+        return runtime.tt_cuda_launch_again(number)
+
+    runtime.let_work({**work, "tt_cuda_launch": launch, "tt_cuda_launch_again": again})
+    lib.tt_cuda_keep_launches(1)
+    yield firsts, agains
+    runtime.let_work({**runtime.WORK, "tt_cuda_launch_again": runtime.tt_cuda_launch_again})
+    runtime.let_work(runtime.WORK)
+
+
+def test_the_same_launch_is_told_once(told):
+    firsts, agains = told
+    x = torch.arange(64.0, device="cuda")
+    y = x * 1.5
+    firsts.clear()
+    agains.clear()
+    for k in range(5):
+        x = x + y
+        np.testing.assert_array_equal(x.cpu().numpy(), np.arange(64, dtype=np.float32) * (1 + 1.5 * (k + 1)))
+    assert len(firsts) == 1 and len(agains) == 4
+
+
+def test_other_arguments_grids_and_streams(told):
+    firsts, _ = told
+    side = torch.cuda.Stream()
+    for n in (64, 100, 64, 5000, 100):
+        x = torch.arange(float(n), device="cuda")
+        np.testing.assert_array_equal((x + x).cpu().numpy(), np.arange(n, dtype=np.float32) * 2)
+    before = len(firsts)
+    with torch.cuda.stream(side):
+        z = x + x
+    side.synchronize()
+    np.testing.assert_array_equal(z.cpu().numpy(), np.arange(100, dtype=np.float32) * 2)
+    assert firsts[before][2] != firsts[0][2]  # the stream
+
+
+def test_more_launches_than_places(told):
+    for n in range(1, 700):  # numbers of blocks: a launch each
+        x = torch.full((n * 2048,), float(n), device="cuda")
+        if n % 50 == 0:
+            assert (x[-1] + x[0]).item() == 2 * n
+
+
+def test_threads_keep_their_own(told):
+    failed = []
+
+    def work(k):
+        x = torch.full((256,), float(k), device="cuda")
+        total = torch.zeros(256, device="cuda")
+        for _ in range(100):
+            total = total + x
+        if not (total.cpu().numpy() == 100 * k).all():
+            failed.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed
+
+
+def test_nothing_is_kept_while_somebody_looks(gpu):
+    x = torch.ones(8, device="cuda")
+    x + x
+    seen = []
+    work = dict(runtime.WORK)
+
+    def launch(*args):
+        seen.append(args[0])
+        return work["tt_cuda_launch"](*args)
+
+    runtime.let_work({**work, "tt_cuda_launch": launch})
+    try:
+        for _ in range(3):
+            x + x
+    finally:
+        runtime.let_work(runtime.WORK)
+    assert seen == [-1, -1, -1]
+
+
+def test_a_launch_that_failed_is_not_kept(told, monkeypatch):
+    firsts, agains = told
+    x = torch.ones(8, device="cuda")
+    (x * 0.25).cpu()
+    key = firsts[-1][3]
+
+    def fail(*args):
+        raise RuntimeError("refused")
+
+    lib.tt_cuda_keep_launches(1)
+    monkeypatch.setitem(runtime._devices[0].functions, key, fail)
+    agains.clear()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="refused"):
+            x * 0.25
+    monkeypatch.undo()
+    assert (x * 0.25).cpu().tolist() == [0.25] * 8
+    assert not agains
