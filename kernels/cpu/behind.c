@@ -6,9 +6,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* Looks at a storage before who waits for it does a job himself, which no one has begun, or, where one has, sleeps. What
- * jobs touch is in the cache of the worker's core: to do one elsewhere may take four times as long. On the worker's very
- * core it is no use to look, since that keeps the worker from running. */
+/* Looks at a storage before who waits for it does a job himself, which nobody has begun, or, where someone has, sleeps.
+ * What jobs touch is in the cache of the worker's core: to do one elsewhere may take four times as long. On that very
+ * core it is no use to look, since it keeps the worker from running. */
 #define SPIN 2000
 #define LONG_SPIN 20000
 #define MOST_JOBS 32     /* that are not done: whoever submits more waits */
@@ -78,8 +78,10 @@ static bool busy(const tt_storage *s, bool write) {
 void tt_wait_for_jobs(const tt_storage *s, bool write) {
     while (busy(s, write)) {
         bool apart = sched_getcpu() != __atomic_load_n(&core_of_worker, __ATOMIC_RELAXED);
-        for (int k = 0; apart && busy(s, write) && k < (__atomic_load_n(&begun, __ATOMIC_RELAXED) ? LONG_SPIN : SPIN); k++)
+        for (int k = 0; apart && busy(s, write); k++) {
+            if (k >= (__atomic_load_n(&begun, __ATOMIC_RELAXED) ? LONG_SPIN : SPIN)) break;
             pause_a_little();
+        }
         pthread_mutex_lock(&lock);
         tt_job *job = busy(s, write) ? begin() : NULL;
         if (job) perform(job);

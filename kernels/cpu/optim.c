@@ -11,8 +11,8 @@ TT_ISA_TABLES(tt_optim_loops, tt_optim)
 
 #define OPERANDS TT_UPDATE_OPERANDS
 #define GRAIN 16384
-/* Elements that are worth being updated behind, and, times threads, few enough to be left to one; and parameters, which may
- * all be views of one storage, whose jobs are counted in 15 bits: Note [Work behind] */
+/* Elements that are worth being updated behind, and, times threads, few enough to be left to one; and parameters, which
+ * may all be views of one storage, whose jobs are counted in 15 bits: Note [Work behind] */
 #define BEHIND_LEAST 4096
 #define BEHIND_MOST (1 << 19)
 #define BEHIND_PARAMETERS 200

@@ -48,7 +48,8 @@ static void *work(void *argument) {
     bool is_first = (intptr_t)argument & 1;
     int64_t seen = (int64_t)((intptr_t)argument >> 1);
     for (int spin = SPIN;;) {
-        for (int i = 0; i < spin && __atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) == seen && !job_waits(is_first); i++) {
+        for (int i = 0; i < spin && !job_waits(is_first); i++) {
+            if (__atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) != seen) break;
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif

@@ -377,12 +377,14 @@ def test_a_thread_ends_meanwhile():
             assert same(a, b)
 
 
+ACTS = ["step", "clip", "look", "write x", "write w", "drop", "keep", "second", "accumulate", "numpy", "leave"]
+
+
 @st.composite
 def trainings(draw):
     """Layers, rows, what is done to the gradients and parameters between the steps, and how often."""
     widths = draw(st.lists(st.sampled_from([8, 64, 96, 200]), min_size=2, max_size=4))
-    acts = draw(st.lists(st.sampled_from(["step", "clip", "look", "write x", "write w", "drop", "keep", "second", "accumulate",
-                                          "numpy", "leave"]), min_size=1, max_size=8))
+    acts = draw(st.lists(st.sampled_from(ACTS), min_size=1, max_size=8))
     return widths, draw(st.sampled_from([1, 40, 333])), acts, draw(st.integers(0, len(OPTIMIZERS) - 1))
 
 
