@@ -2,19 +2,20 @@
  *
  * Note [Work behind]
  * A training step computes much that nobody looks at for a while: the gradient of a weight until the optimiser's step,
- * the new weights until the next forward pass. In fused mode, where arrays may be yet to be computed anyway, such a call
- * checks its arguments, makes its result, hands the rest over as a job and returns; the first worker of the pool works it
- * off meanwhile (threads.c). Which calls those are depends on shapes, dtypes, modes and the number of threads alone, never
- * on how far other jobs have come. With one thread, in fuse(step=True), and while someone watches, there are none.
+ * the new weights until the next forward pass. In fused mode, where arrays may be yet to be computed anyway, such a
+ * call checks its arguments, makes its result, hands the rest over as a job and returns; the first worker of the pool
+ * works it off meanwhile (threads.c). Which calls those are depends on shapes, dtypes, modes and the number of threads
+ * alone, never on how far other jobs have come. With one thread, in fuse(step=True), and while someone watches, there
+ * are none.
  * - What a job writes is pending (storage->pending is tt_under_way): all who look, from any thread, wait for it.
  * - What it reads or writes is counted in storage->jobs, and whoever is to write that waits: tt_settled, record. So no
  *   recording writes what a job reads.
- * - A job holds no references, so that nobody who counts them (the engine, which adopts a gradient that is nobody else's;
- *   a recording, which asks what can still be seen) sees how far it has come. A storage whose last reference goes
- *   meanwhile is left to its jobs, the last of which ends it.
+ * - A job holds no references, so that nobody who counts them (the engine, which adopts a gradient that is nobody
+ *   else's; a recording, which asks what can still be seen) sees how far it has come. A storage whose last reference
+ *   goes meanwhile is left to its jobs, the last of which ends it.
  * - Jobs are done one after the other, as they were submitted: what one reads may be what one before it writes.
- * - A job can only succeed, takes no lock of a recording, and runs no Python: so it waits for nobody. Who waits for jobs
- *   does them himself if the worker does not come.
+ * - A job can only succeed, takes no lock of a recording, and runs no Python: so it waits for nobody. Who waits for
+ *   jobs does them himself if the worker does not come.
  * - Jobs are for the CPU's own memory alone: not a device's, nor what others may read and write (storage->shared). */
 #pragma once
 #include "tt.h"

@@ -390,7 +390,8 @@ static void run_later(tt_job *job) { run(&((later *)job)->p); }
 
 static bool put_off(const product *p, tt_array *out, tt_array *a, tt_array *b) {
     double work = (double)p->m * (double)p->n * (double)p->k;
-    if (work < BEHIND_LEAST || work * tt_get_num_threads() > BEHIND_MOST || out->dtype != p->dtype || !tt_may_work_behind()) return false;
+    bool worth = work >= BEHIND_LEAST && work * tt_get_num_threads() <= BEHIND_MOST && out->dtype == p->dtype;
+    if (!worth || !tt_may_work_behind()) return false;
     later *l = tt_scratch(sizeof *l);
     if (!l) return false;
     *l = (later){{.run = run_later, .num_out = 1, .num = 3, .storages = l->storages}, *p, {out->storage,

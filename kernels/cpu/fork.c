@@ -5,8 +5,8 @@
  * the other threads have recorded as it was after their last operator, and can run it.
  *
  * The order is the one in which a thread takes them: who runs a recording holds its lock, and looks for a plan, asks
- * for compiled kernels, and allocates meanwhile, and leaves storages to jobs. Nobody waits for Python's interpreter with one of them held, so that
- * the forking thread may hold that. */
+ * for compiled kernels, allocates, and leaves storages to jobs meanwhile. Nobody waits for Python's interpreter with
+ * one of them held, so that the forking thread may hold that. */
 #include "fork.h"
 
 typedef void (*on_fork)(int phase);

@@ -192,7 +192,8 @@ static void run_later(tt_job *j) {
 
 /* NULL: it is to be made at once. */
 static later *later_of(const request *r, tt_update_item *items, int64_t total, const job *parts) {
-    if (!r->behind || total < BEHIND_LEAST || total * tt_get_num_threads() > BEHIND_MOST || r->n > BEHIND_PARAMETERS) return NULL;
+    bool worth = total >= BEHIND_LEAST && total * tt_get_num_threads() <= BEHIND_MOST && r->n <= BEHIND_PARAMETERS;
+    if (!r->behind || !worth) return NULL;
     for (int k = 0; k < r->n; k++)
         for (int j = 0; j < OPERANDS; j++)
             if (items[k].copies[j] || items[k].device) return NULL;
