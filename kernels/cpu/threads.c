@@ -82,7 +82,7 @@ static void *work(void *argument) {
 
 /* The lock is held. */
 static void hire(void) {
-    while (num_workers < num_threads - 1) {
+    while (num_workers < tt_get_num_threads() - 1) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, work, (void *)(intptr_t)(2 * job.serial + !num_workers)) != 0) break;
         pthread_detach(thread);
@@ -115,25 +115,25 @@ __attribute__((constructor)) static void start(void) {
     if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
 }
 
-int tt_get_num_threads(void) { return num_threads; }
+int tt_get_num_threads(void) { return __atomic_load_n(&num_threads, __ATOMIC_RELAXED); }
 
 int tt_set_num_threads(int n) {
     if (n < 1 || n > MAX_THREADS) {
         tt_fail(TT_RUNTIME_ERROR, "set_num_threads: expected 1 to %d threads, got %d", MAX_THREADS, n);
         return -1;
     }
-    num_threads = n;
+    __atomic_store_n(&num_threads, n, __ATOMIC_RELAXED);
     return 0;
 }
 
 void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     if (n <= 0) return;
-    if (n <= grain || num_threads == 1 || inside || pthread_mutex_trylock(&owner) != 0) {
+    int threads = tt_get_num_threads();
+    if (n <= grain || threads == 1 || inside || pthread_mutex_trylock(&owner) != 0) {
         fn(context, 0, n);
         return;
     }
     int64_t start = tt_profiling ? tt_now() : 0;
-    int threads = num_threads;
     int64_t pieces = (n + grain - 1) / grain;
     int64_t per_chunk = pieces / (4 * (int64_t)threads); /* about four chunks a thread */
     pthread_mutex_lock(&lock);
