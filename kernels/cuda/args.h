@@ -22,6 +22,14 @@ typedef struct {
     tt_fault *fault; /* of a division */
 } tt_flat_args;
 
+/* products: the gradients of a * b from that of the product. Variant: in vectors. */
+#define TT_PRODUCTS_VECTORS 1
+typedef struct {
+    int64_t numel;
+    const char *g, *a, *b;
+    char *of_a, *of_b;
+} tt_products_args;
+
 /* elementwise, any layout; dimensions innermost first, steps in bytes, of the output and three inputs */
 typedef struct {
     int64_t numel;

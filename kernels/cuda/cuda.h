@@ -30,7 +30,7 @@
     X(segments, 0) X(radix, 0) X(join, 0) X(rearrange, 0) X(triangle, 0) X(matmul_int, 0) X(optim, 3) \
     X(optim_count, 3) X(random, 4) X(range, 0) X(multinomial, 0) X(permutation, 0) X(norm, 0) X(norm_weight, 0) X(statistics, 0) X(class_loss, 0) \
     X(class_total, 0) X(rowsort, 0) X(sorted, 0) X(select, 0) X(scan, 0) X(compact, 0) X(groups, 0) X(search, 0) \
-    X(counting, 0) X(norms, 2) X(scale, 0) X(fused, 0)
+    X(counting, 0) X(norms, 2) X(scale, 0) X(products, 0) X(fused, 0)
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
@@ -60,6 +60,7 @@ tt_divider tt_divider_of(int64_t size);
 
 /* elementwise.c. False and an error when a kernel could not be launched. */
 bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+bool tt_cuda_products(const tt_array *g, const tt_array *a, const tt_array *b, tt_array *of_a, tt_array *of_b);
 bool tt_divides_integers(int op, int dtype); /* ../cpu/elementwise.c: must the divisor not be 0? */
 /* copy.c: out[...] = a with broadcasting and casting; either may be on the CPU. Operands are checked already. */
 bool tt_cuda_copy_array(tt_array *out, const tt_array *a);

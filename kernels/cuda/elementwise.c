@@ -108,6 +108,14 @@ bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *cons
                   divides ? DIVIDES : 0, &it, in);
 }
 
+bool tt_cuda_products(const tt_array *g, const tt_array *a, const tt_array *b, tt_array *of_a, tt_array *of_b) {
+    tt_products_args p = {.numel = g->numel, .g = g->data, .a = a->data, .b = b->data, .of_a = of_a->data, .of_b = of_b->data};
+    bool vectors = (((intptr_t)p.g | (intptr_t)p.a | (intptr_t)p.b | (intptr_t)p.of_a | (intptr_t)p.of_b) & 15) == 0;
+    int64_t tile = (int64_t)TT_CUDA_THREADS * (vectors ? 16 / tt_itemsizes[g->dtype] : 1);
+    return TT_LAUNCH(tt_key(TT_FAMILY_products, 0, vectors ? TT_PRODUCTS_VECTORS : 0, g->dtype, tt_compute_dtype(g->dtype), 0, 0, 0),
+                     (g->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, p);
+}
+
 /* On one device, or from one element on the CPU. */
 static bool move(tt_array *out, tt_array *a) {
     tt_iter it = {.nops = 2, .ndim = out->ndim, .numel = out->numel};

@@ -4,7 +4,7 @@
 #include "../cpu/reduce.h"
 #include <string.h>
 
-#define BUSY 2112   /* thread blocks that fill the largest GPUs: more, with less to do each, gain nothing */
+#define BUSY 16896  /* thread blocks from which on more, with less to do each, gain nothing */
 #define ENOUGH 264  /* with fewer, some of their processors have nothing to do */
 #define WARPS (TT_CUDA_THREADS / 32)
 #define LEVELS 11   /* log of what a thread joins alone: struct levels in reduce.cuh */

@@ -180,6 +180,12 @@ def norms():
 scale = norms
 
 
+def products():
+    for dtype in (tt.float32, tt.bfloat16):
+        a, b = empty(1000).to(dtype).requires_grad_(), empty(1000).to(dtype).requires_grad_()
+        (a * b).backward(empty(1000).to(dtype))
+
+
 def fused():
     x, y = empty(300, 400), empty(400)
     for _ in [None] * HOT:

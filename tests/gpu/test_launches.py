@@ -120,3 +120,39 @@ def test_a_launch_that_failed_is_not_kept(told, monkeypatch):
     monkeypatch.undo()
     assert (x * 0.25).cpu().tolist() == [0.25] * 8
     assert not agains
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("shape", [(), (4, 4), (33,), (1000,), (70001,)])
+def test_the_gradients_of_a_product_are_one_launch(told, dtype, shape):
+    firsts, agains = told
+    dtype = getattr(torch, dtype)
+    here = [torch.randn(shape).to(dtype) for _ in range(3)]
+    there = [t.to("cuda") for t in here]
+    grads = []
+    for a, b, g in (here, there):
+        a.requires_grad_(), b.requires_grad_()
+        out = a * b
+        firsts.clear()
+        agains.clear()
+        out.backward(g)
+        launched = len(firsts) + len(agains)
+        grads.append([a.grad.cpu(), b.grad.cpu()])
+    assert launched == 1
+    for x, y in zip(*grads):
+        assert x.dtype is dtype and torch.equal(x, y)
+
+
+def test_products_of_other_layouts(gpu):
+    grads = []
+    for device in ("cpu", "cuda"):
+        torch.manual_seed(0)
+        a = torch.randn(5, 7).to(device).requires_grad_()
+        row, other = (torch.randn(n).to(device).requires_grad_() for n in (7, 5))
+        out = (a.t() * other)[1:] * row[1:, None]
+        out.square().sum().backward()
+        again = torch.autograd.grad(((a * a) * row).sum(), (a, row), create_graph=True)
+        grads.append([t.grad.cpu() for t in (a, row, other)] + [t.detach().cpu() for t in again] +
+                     [t.cpu() for t in torch.autograd.grad(again[0].sum(), (a, row))])
+    for x, y in zip(*grads):
+        assert torch.equal(x, y)

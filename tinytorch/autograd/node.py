@@ -277,14 +277,14 @@ def code_of(source: str, filename: str):
 
 
 def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None = None, *, title: str | None = None,
-               variadic: bool = False) -> type:
+               variadic: bool = False, joint=None) -> type:
     """The Node class of an operator, from one formula per differentiable input. Its ``save(edges, out, *args)`` gives
     what to save; ``saves`` is the same as an expression.
 
     A formula is a function whose first parameter is the output's gradient ``g``. Its others name what it needs, and so
     what is saved: a parameter of the operator, ``out``, or ``<parameter>_shape``, ``<parameter>_dtype`` and
     ``<parameter>_device``, for which the tensor itself is not kept. ``fast`` holds formulas for when no higher
-    derivative is asked.
+    derivative is asked; ``joint`` gives all gradients at once then, from all that is saved, where all are wanted.
     """
     inputs = list(vjps)
     uses: dict[str, set[int]] = {}
@@ -321,6 +321,10 @@ def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None =
             results.append(call if variadic or len(inputs) == 1 else f"None if edges[{i}] is None else {call}")
         source += f"def {kind}(g, saved, edges):\n"
         source += f"    {', '.join(uses)}{',' if uses else ''} = saved\n" if uses else ""
+        if joint and kind == "fast":
+            namespace["joint"] = joint
+            wanted = " and ".join(f"edges[{i}] is not None" for i in range(len(inputs)))
+            source += f"    if {wanted}: return joint({', '.join(['g', *parameters(joint)[1:]])})\n"
         source += f"    return {results[0]}\n" if variadic else f"    return ({''.join(r + ', ' for r in results)})\n"
     exec(code_of(source, "<derivative>"), namespace)  # as collections.namedtuple makes its methods
     holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1

@@ -27,13 +27,13 @@ class Elementwise:
 
     TABLE: dict[str, Elementwise] = {}
 
-    def __init__(self, name, params, formulas, fast, title):
+    def __init__(self, name, params, formulas, fast, title, joint=None):
         self.name, self.params = name, params
         self.code = lib.tt_op_code(name.encode())
         if self.code < 0:
             raise LookupError(f"kernels/scalar/ops.h has no operator '{name}'")
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
-        self.node = node_class(name, params, vjps, fast, title=title) if vjps else None
+        self.node = node_class(name, params, vjps, fast, title=title, joint=joint) if vjps else None
         self.diff = tuple(i for i, p in enumerate(params) if p in vjps)
         self.writer = writer_number(name + "_")
         self.TABLE[name] = self
@@ -252,11 +252,11 @@ def unary(name: str, formula=None, *, fast=None, title=None, doc: str, inplace: 
     return public if attach else apply
 
 
-def binary(name: str, formula_a=None, formula_b=None, *, fast=None, title=None, doc: str, inplace: bool = True,
-           dunder: str | None = None, kernel: str | None = None, attach: bool = True):
+def binary(name: str, formula_a=None, formula_b=None, *, fast=None, joint=None, title=None, doc: str,
+           inplace: bool = True, dunder: str | None = None, kernel: str | None = None, attach: bool = True):
     """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``dunder="add"`` makes it Python's
     ``+`` with its reflected and in-place forms."""
-    info = Elementwise(kernel or name, ("a", "b"), (formula_a, formula_b), fast, title)
+    info = Elementwise(kernel or name, ("a", "b"), (formula_a, formula_b), fast, title, joint)
     apply = _hot(_BINARY, info, call=lib.tt_binary, call_scalar=lib.tt_binary_scalar)
 
     def public(input, other, *, out=None):
@@ -295,6 +295,21 @@ def without_history(kernel: str, *names: str):
 
     apply.parameters = names
     return apply
+
+
+def both_products(g, a, b):
+    """The gradients of ``a * b``, for derivatives that nobody derives again: ``g * b`` and ``g * a``."""
+    h = lib.tt_mul_backward(g._h, a._h, b._h)
+    if not h:
+        mul = Elementwise.TABLE["mul"]
+        return mul.slow((g, b)), mul.slow((g, a))
+    of_a = new(Tensor)
+    of_a._h = h
+    of_a._node = None
+    of_b = new(Tensor)
+    of_b._h = lib.tt_second()
+    of_b._node = None
+    return of_a, of_b
 
 
 def ternary(name: str, *formulas, params, title=None, doc: str):

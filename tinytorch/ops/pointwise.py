@@ -13,14 +13,14 @@ from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
 from ..tensor import Tensor
 from .declare import FUNCTIONS, both, composite, function, method
-from .elementwise import binary, ternary, unary, without_history
+from .elementwise import binary, both_products, ternary, unary, without_history
 
 # Arithmetic.
 
 _add = binary("add", lambda g: g, lambda g: g, dunder="add", doc="a + b, broadcast.")
 _sub = binary("sub", lambda g: g, lambda g: -g, dunder="sub", doc="a - b, broadcast.")
 mul = binary("mul", lambda g, b: g * b, lambda g, a: g * a, dunder="mul", doc="a * b, broadcast.",
-             fast={"a": without_history("mul", "g", "b"), "b": without_history("mul", "g", "a")})
+             fast={"a": without_history("mul", "g", "b"), "b": without_history("mul", "g", "a")}, joint=both_products)
 _div = binary("div", lambda g, b: g / b, lambda g, b, out: -g * out / b, dunder="truediv",
               doc="a / b, broadcast; integers give floats.")
 remainder = binary("remainder", lambda g: g, lambda g, a, b: -g * a.floor_divide(b), dunder="mod",

@@ -92,6 +92,8 @@ int tt_broadcast(int n, tt_array **in, int64_t *shape); /* the number of dimensi
 int tt_op_result_type(int op, tt_array *a, tt_array *b, tt_array *c);
 tt_array *tt_unary(int op, tt_array *a);
 tt_array *tt_binary(int op, tt_array *a, tt_array *b);
+tt_array *tt_mul_backward(tt_array *g, tt_array *a, tt_array *b); /* g * b; tt_second() then gives g * a */
+tt_array *tt_second(void);
 tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, int reflected);
 tt_array *tt_ternary(int op, tt_array *a, tt_array *b, tt_array *c);
 int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array *c, int writer);
