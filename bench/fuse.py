@@ -265,6 +265,31 @@ def adam(library):
     return library.adam(*_adam_arrays(library), RATE)
 
 
+BATCHES = 11
+
+
+@SUITE.row("a training step of examples/digits.py", target=0.97, against="eager", needs="example", per=BATCHES)
+def digits(library):
+    example, torch = library.example("digits"), library.xp
+    torch.manual_seed(0)
+    images, labels = example.load(0)[0].tensors
+    batches = list(zip(images.split(32), labels.split(32)))[:BATCHES]
+    model = example.MLP()
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    return functools.partial(library.fused(example.train_epoch), model, optimizer, batches, "cpu")
+
+
+@SUITE.row("a training step of examples/gpt.py", target=0.97, against="eager", needs="example")
+def gpt(library):
+    example, torch = library.example("gpt"), library.xp
+    torch.manual_seed(0)
+    tokens, _ = example.load(0, train_size=128, test_size=1)
+    model = example.GPT()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    return functools.partial(library.fused(example.train_step), model, optimizer, schedule, tokens)
+
+
 RECORDED = 50
 
 

@@ -7,9 +7,10 @@ there, and it stays away from the rows that need it.
 """
 
 import contextlib
-import importlib
+import importlib.util
 import logging
 import os
+import pathlib
 from types import SimpleNamespace
 
 
@@ -29,7 +30,7 @@ class Library:
     #: Whether an operator is recorded, to be run later; whether it makes a Node.
     lazy = taped = None
     #: What not every library, or not every way of using it, has.
-    vjp = second = recording = gelu = cross_entropy = adam = None
+    vjp = second = recording = gelu = cross_entropy = adam = example = None
 
     def __init__(self, threads):
         """Import the library and limit it to ``threads``."""
@@ -134,6 +135,14 @@ class Eager(Library):
 
         return run
 
+    def example(self, name):
+        """The module examples/``name``.py, which imports tinytorch."""
+        path = pathlib.Path(__file__).parents[1] / "examples" / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
     def numpy(self, array):
         return array.detach().numpy()
 
@@ -179,6 +188,7 @@ class Torch(Eager):
     """PyTorch, one operator after the other."""
 
     module = "torch"
+    example = None
 
 
 class Inductor(Torch):

@@ -419,12 +419,12 @@ int tt_copy_now(tt_array *out, tt_array *a) {
 int tt_copy(tt_array *out, tt_array *a) {
     TT_ON_DEVICE(-1, "copy_", 1, &out);
     if (out->storage->device != a->storage->device) {
-        if (tt_settled(out) && (!a->storage->pending || tt_settle(a, false))) return tt_copy_now(out, a);
+        if (tt_settled(out) && (!tt_pending_of(a->storage) || tt_settle(a, false))) return tt_copy_now(out, a);
         tt_decline();
         return -1;
     }
     if (TT_RECORDING && fits(out, a) && tt_may_write("copy_", out) && tt_record_copy(out, a)) return 0;
-    if (!tt_settled(out) || (a->storage->pending && !tt_settle(a, false))) {
+    if (!tt_settled(out) || (tt_pending_of(a->storage) && !tt_settle(a, false))) {
         tt_decline();
         return -1;
     }
@@ -441,7 +441,7 @@ static tt_array *filled(tt_array *out, tt_array *a) {
 }
 static tt_array *recorded(tt_array *out, tt_array *a) {
     if (!out || !a->numel || (TT_RECORDING && tt_record_copy(out, a))) return out;
-    if (!a->storage->pending || tt_settle(a, false)) return filled(out, a);
+    if (!tt_pending_of(a->storage) || tt_settle(a, false)) return filled(out, a);
     tt_free(out);
     return tt_decline();
 }

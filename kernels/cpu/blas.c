@@ -4,8 +4,8 @@
  * The library is opened at the first product, and told to use one thread: we cut the result into tiles and give each
  * to one call, on our own pool. The tiles depend on the shape alone, so the bits do not depend on the number of
  * threads, and OpenBLAS's threads do not compete with ours. A transposed operand is passed as it lies. */
+#include "behind.h"
 #include "fork.h"
-#include "tt.h"
 #include "simd.h"
 #include "api/blas.h"
 #include "../cuda/cuda.h"
@@ -17,6 +17,8 @@
 #define TILE 512                           /* the most rows and columns of one call */
 #define TILE_MIN 64                        /* and the fewest that a tile is cut down to */
 #define PARALLEL_WORK ((int64_t)1 << 21)   /* multiplications that are worth a second thread */
+#define BEHIND_LEAST ((int64_t)1 << 18)    /* that are worth being done behind */
+#define BEHIND_MOST ((int64_t)1 << 26)     /* and, times threads, few enough to be left to one */
 #define LARGE_WORK ((int64_t)1 << 27)      /* from here on more tiles, for machines with many cores */
 
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
@@ -377,9 +379,31 @@ static bool on_device(product *p, tt_array *out, const tt_array *a, const tt_arr
     static void scale_##name(T *c, int64_t n, T beta) { for (int64_t i = 0; i < n; i++) c[i] = beta * c[i]; }
 SCALE(f32, float) SCALE(f64, double)
 
-/* The one entrance: alpha a @ b + beta bias, into a fresh array. */
+/* A product that is computed behind: Note [Work behind]. */
+typedef struct {
+    tt_job job;
+    product p;
+    tt_storage *storages[3];
+} later;
+
+static void run_later(tt_job *job) { run(&((later *)job)->p); }
+
+static bool put_off(const product *p, tt_array *out, tt_array *a, tt_array *b) {
+    double work = (double)p->m * (double)p->n * (double)p->k;
+    bool worth = work >= BEHIND_LEAST && work * tt_get_num_threads() <= BEHIND_MOST && out->dtype == p->dtype;
+    if (!worth || !tt_may_work_behind()) return false;
+    later *l = tt_scratch(sizeof *l);
+    if (!l) return false;
+    *l = (later){{.run = run_later, .num_out = 1, .num = 3, .storages = l->storages}, *p, {out->storage,
+                 (p->a.copy ? p->a.copy : a)->storage, (p->b.copy ? p->b.copy : b)->storage}};
+    if (tt_work_behind(&l->job)) return true;
+    tt_scratch_free(l);
+    return false;
+}
+
+/* The one entrance: alpha a @ b + beta bias, into a fresh array. `behind`: nobody is likely to look at it at once. */
 static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *bias, double beta,
-                          double alpha) {
+                          double alpha, bool behind) {
     product p = {.alpha = alpha, .beta = bias ? beta : 0};
     int64_t shape[TT_MAX_NDIM];
     tt_array *out = NULL, *wide = NULL, *done = NULL;
@@ -425,7 +449,7 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
             if (p.m > INT_MAX) goto end;
         }
         if (!prepare(&p, &p.a, a, !is_float, false) || !prepare(&p, &p.b, b, !is_float, false)) goto end;
-        run(&p);
+        if (!behind || !put_off(&p, out, a, b)) run(&p);
     }
     if (wide != out && tt_copy_now(out, wide) < 0) goto end;
     out->stamp = versions(a, b);
@@ -440,7 +464,7 @@ end:
 
 tt_array *tt_matmul(tt_array *a, tt_array *b, int transpose_a, int transpose_b) {
     TT_ON_DEVICE(NULL, "matmul", 2, ((tt_array *[]){a, b}));
-    return multiply(a, transpose_a, b, transpose_b, NULL, 0, 1);
+    return multiply(a, transpose_a, b, transpose_b, NULL, 0, 1, false);
 }
 
 tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, double alpha) {
@@ -461,7 +485,7 @@ tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, doubl
                            "size of the tensor must match the existing size", tt_shape_text(have, input->ndim,
                            input->shape), (long long)a->shape[0], (long long)b->shape[1]);
     }
-    return multiply(a, false, b, false, input, beta, alpha);
+    return multiply(a, false, b, false, input, beta, alpha, false);
 }
 
 tt_array *tt_linear(tt_array *x, tt_array *w, tt_array *bias) {
@@ -474,7 +498,7 @@ tt_array *tt_linear(tt_array *x, tt_array *w, tt_array *bias) {
         return tt_fail(TT_RUNTIME_ERROR, "bias of shape %s does not match weight's %lld rows: The expanded size "
                        "of the tensor must match the existing size", tt_shape_text(have, bias->ndim, bias->shape),
                        (long long)w->shape[0]);
-    return multiply(x, false, w, true, bias, 1, 1);
+    return multiply(x, false, w, true, bias, 1, 1, false);
 }
 
 /* All dimensions but the last as one; a copy where the strides do not allow it. */
@@ -495,9 +519,9 @@ static tt_array *as_rows(tt_array *a) {
 tt_array *tt_linear_weight(tt_array *g, tt_array *x) {
     TT_ON_DEVICE(NULL, "linear", 2, ((tt_array *[]){g, x}));
     if (!tt_ready(g) || !tt_ready(x)) return tt_decline();
-    if (g->ndim == 2 && x->ndim == 2) return multiply(g, true, x, false, NULL, 0, 1);
+    if (g->ndim == 2 && x->ndim == 2) return multiply(g, true, x, false, NULL, 0, 1, true);
     tt_array *rows_g = as_rows(g), *rows_x = as_rows(x);
-    tt_array *out = rows_g && rows_x ? multiply(rows_g, true, rows_x, false, NULL, 0, 1) : NULL;
+    tt_array *out = rows_g && rows_x ? multiply(rows_g, true, rows_x, false, NULL, 0, 1, true) : NULL;
     if (rows_g) tt_free(rows_g);
     if (rows_x) tt_free(rows_x);
     return out;

@@ -244,7 +244,7 @@ static inline bool plain(const tt_array *a) {
 }
 /* ... of so few elements that the loop runs on this thread, and already computed. */
 static inline bool small(const tt_array *a) {
-    return a->numel <= GRAIN_COSTLY && !a->storage->pending && !tt_is_half(a->dtype);
+    return a->numel <= GRAIN_COSTLY && !tt_pending_of(a->storage) && !tt_is_half(a->dtype);
 }
 
 static inline tt_array *like(const tt_array *a, int dtype) {
@@ -284,7 +284,7 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
     if (!plain(a) || !plain(b) || a->dtype != b->dtype || a->ndim != b->ndim || !loop || a->dtype < TT_F16 ||
-        !(record ? a->numel > 0 : small(a) && !b->storage->pending))
+        !(record ? a->numel > 0 : small(a) && !tt_pending_of(b->storage)))
         return apply(op, 2, (tt_array *[]){a, b});
     for (int d = 0; d < a->ndim; d++)
         if (a->shape[d] != b->shape[d]) return apply(op, 2, (tt_array *[]){a, b});

@@ -5,12 +5,12 @@
  * the other threads have recorded as it was after their last operator, and can run it.
  *
  * The order is the one in which a thread takes them: who runs a recording holds its lock, and looks for a plan, asks
- * for compiled kernels, and allocates meanwhile. Nobody waits for Python's interpreter with one of them held, so that
- * the forking thread may hold that. */
+ * for compiled kernels, allocates, and leaves storages to jobs meanwhile. Nobody waits for Python's interpreter with
+ * one of them held, so that the forking thread may hold that. */
 #include "fork.h"
 
 typedef void (*on_fork)(int phase);
-static const on_fork all[] = {tt_fork_records, tt_fork_plans,    tt_fork_compiled,
+static const on_fork all[] = {tt_fork_records, tt_fork_jobs,     tt_fork_plans,    tt_fork_compiled,
                               tt_fork_blas,    tt_fork_storages, tt_fork_launches, tt_fork_traffic,
                               tt_fork_activity, tt_fork_threads};
 #define COUNT (int)(sizeof all / sizeof *all)

@@ -6,6 +6,7 @@ enum { TT_FORK_BEFORE, TT_FORK_PARENT, TT_FORK_CHILD };
 
 /* Each in the file that has the locks. */
 void tt_fork_records(int phase);  /* fuse_record.c */
+void tt_fork_jobs(int phase);     /* behind.c */
 void tt_fork_plans(int phase);    /* fuse_plan.c */
 void tt_fork_compiled(int phase); /* fuse_compiled.c */
 void tt_fork_blas(int phase);     /* blas.c */

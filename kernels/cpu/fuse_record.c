@@ -1,4 +1,5 @@
 /* Fused mode's recorder: Note [Fused mode] in fuse.h. */
+#include "behind.h"
 #include "fork.h"
 #include "fuse.h"
 #include <sched.h>
@@ -95,8 +96,12 @@ static bool run_locked(tt_trace *t, int reason) {
  * a trace is never freed, so that its lock can always be taken. */
 static bool settle(tt_storage *s, bool write, int reason) {
     for (;;) {
-        tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
-        if (!p) return true;
+        tt_pending *p = tt_pending_of(s);
+        if (!p || p == &tt_under_way) {
+            tt_await(s, write);
+            if (!p) return true;
+            continue;
+        }
         tt_trace *t = p->trace;
         if (tt_fuse_running(t)) {
             tt_fail(TT_RUNTIME_ERROR, "fuse: a destructor used a tensor of the very program whose run called it");
@@ -105,9 +110,10 @@ static bool settle(tt_storage *s, bool write, int reason) {
         }
         tt_trace_lock(t);
         bool ok = true;
-        if (s->pending && s->pending->trace == t && (write || s->pending->written))
+        p = tt_pending_of(s); /* once: what is under way may be done at any moment */
+        if (p && p->trace == t && (write || p->written))
             ok = run(t, t == tt_recorder ? reason : TT_FLUSH_THREAD);
-        else if (s->pending && s->pending->trace == t) { /* only read: its elements are there */
+        else if (p && p->trace == t) { /* only read: its elements are there */
             tt_trace_unlock(t);
             return true;
         }
@@ -135,8 +141,8 @@ int tt_sync(tt_array *a, int share) {
 
 bool tt_forget(tt_storage *s) {
     for (;;) {
-        tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
-        if (!p) return true;
+        tt_pending *p = tt_pending_of(s);
+        if (!p || p == &tt_under_way) return true;
         tt_trace *t = p->trace;
         if (tt_fuse_running(t)) {
             p->dying = true;
@@ -224,7 +230,11 @@ int tt_fuse_step(int on) {
 
 int tt_fuse_join(void) { return tt_fuse_enter() > 0; }
 
-int tt_fuse_flush(void) { return !mine || run_locked(mine, TT_FLUSH_ASKED) ? 0 : -1; }
+int tt_fuse_flush(void) {
+    if (mine && !run_locked(mine, TT_FLUSH_ASKED)) return -1;
+    tt_finish_jobs();
+    return 0;
+}
 int tt_fuse_depth(void) { return mine ? mine->depth : 0; }
 int tt_fuse_pending(void) { return mine ? mine->num_nodes : 0; }
 
@@ -243,7 +253,7 @@ bool tt_trace_room(tt_trace *t, int64_t words) {
 /* The storage's number in this recording; -1: it is pending in another one. */
 static int number_of(tt_trace *t, const tt_array *a, bool whole) {
     tt_storage *s = a->storage;
-    tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
+    tt_pending *p = tt_pending_of(s);
     if (p) return p->trace == t ? p->id : -1;
     int id = t->num_storages++;
     p = &t->storages[id];
@@ -332,7 +342,7 @@ static bool take(tt_array **a, tt_array **copy) {
     *copy = NULL;
     if (is_number(*a)) return true;
     tt_storage *s = (*a)->storage;
-    tt_pending *p = __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
+    tt_pending *p = tt_pending_of(s);
     if (p && p->trace != tt_recorder && !settle(s, true, TT_FLUSH_THREAD)) return false;
     if (!s->shared) return true;
     *copy = *a = tt_clone_now(*a);
@@ -345,10 +355,12 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
     if (out->storage->shared || tt_fuse_running(t)) return false;
     int device = out->storage->device;
-    if (out->storage->pending && out->storage->pending->trace != t && !settle(out->storage, true, TT_FLUSH_THREAD)) {
+    tt_pending *p = tt_pending_of(out->storage);
+    if (p && p->trace != t && !settle(out->storage, true, TT_FLUSH_THREAD)) {
         tt_settle_failed = false;
         return false;
     }
+    tt_await(out->storage, true);
     bool ok = true;
     for (int k = 0; ok && k < n; k++) {
         in[k] = operands[k];

@@ -30,7 +30,7 @@ void tt_replay_free(tt_replay *r) {
 
 /* Where an array's storage is in the recording; -1: it is not there, or others may change it. */
 static int locate(place *p, const tt_trace *t, const tt_array *a) {
-    const tt_pending *pending = a->storage->pending;
+    const tt_pending *pending = tt_pending_of(a->storage);
     *p = (place){.storage = pending && pending->trace == t ? pending->id : -1, .offset = a->data - a->storage->data};
     if (p->storage >= 0) p->offset -= pending->origin;
     memcpy(&p->like, a, sizeof p->like);
@@ -123,7 +123,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
         if (in[k]->storage->device != tt_device || !fits(in[k], &r->in[k].like) || in[k]->storage->shared || !tt_current(in[k])) return 0;
         for (int j = 0; j < k; j++) /* one storage may not stand for two */
             if (in[j]->storage == in[k]->storage) return 0;
-        if (in[k]->storage->pending && !tt_settle(in[k], false)) {
+        if (tt_pending_of(in[k]->storage) && !tt_settle(in[k], false)) {
             tt_settle_failed = false;
             return -1;
         }
@@ -132,7 +132,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     for (int s = 0; s < r->num_storages; s++)
         if (r->held[s]) {
             tt_array a = {.storage = r->held[s]};
-            if (a.storage->pending && !tt_settle(&a, false)) {
+            if (tt_pending_of(a.storage) && !tt_settle(&a, false)) {
                 tt_settle_failed = false;
                 return -1;
             }

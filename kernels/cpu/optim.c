@@ -1,5 +1,6 @@
 /* Optimisers: checks, layouts, and one pass of the threads over all elements of all parameters together. Parameters on
  * devices are updated by kernels/cuda/optim.c; their step counts are the CPU's, so that nobody waits for a device, or the device's own. */
+#include "behind.h"
 #include "simd.h"
 #include "optim.h"
 #include "../cuda/cuda.h"
@@ -10,9 +11,14 @@ TT_ISA_TABLES(tt_optim_loops, tt_optim)
 
 #define OPERANDS TT_UPDATE_OPERANDS
 #define GRAIN 16384
+/* Elements that are worth being updated behind, and, times threads, few enough to be left to one; and parameters, which
+ * may all be views of one storage, whose jobs are counted in 15 bits: Note [Work behind] */
+#define BEHIND_LEAST 4096
+#define BEHIND_MOST (1 << 19)
+#define BEHIND_PARAMETERS 200
 
 /* A step as asked for. */
-typedef struct {
+typedef struct request {
     const char *name;
     int n, writer;
     tt_array **operands[OPERANDS]; /* parameters, gradients, states; NULL where the rule has none */
@@ -21,6 +27,7 @@ typedef struct {
     tt_update common;
     tt_schedule schedule;
     const char *fresh;
+    bool behind;                   /* may be taken behind; then gradients may be under way */
 } request;
 
 typedef struct {
@@ -40,7 +47,8 @@ static bool check(const request *r, int k) {
             tt_fail(TT_RUNTIME_ERROR, "%s: %s %d is on another device than its parameter", r->name, roles[j], k);
             return false;
         }
-        if (!tt_settled(a)) {
+        bool under_way = j == 1 && r->behind && tt_pending_of(a->storage) == &tt_under_way;
+        if (!under_way && !tt_settled(a)) {
             tt_decline();
             return false;
         }
@@ -117,6 +125,7 @@ static bool lay_out(tt_update_item *it, const request *r, int k) {
                                       : tt_empty(a->dtype, a->ndim, a->shape);
             if (!copy) return false;
             it->copies[j] = copy;
+            tt_await(a->storage, false);
             if (tt_copy_now(copy, a) < 0) return false;
             a = copy;
         }
@@ -167,9 +176,47 @@ static void run_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
-static int run(const request *r) {
+/* An update that is made behind: Note [Work behind]. */
+typedef struct {
+    tt_job job;
+    tt_update_item *items;
+    job parts;
+    int64_t total;
+} later;
+
+static void run_later(tt_job *j) {
+    later *l = (later *)j;
+    tt_parallel(l->total, GRAIN, run_range, &l->parts);
+    tt_scratch_free(l->items);
+}
+
+/* NULL: it is to be made at once. */
+static later *later_of(const request *r, tt_update_item *items, int64_t total, const job *parts) {
+    bool worth = total >= BEHIND_LEAST && total * tt_get_num_threads() <= BEHIND_MOST && r->n <= BEHIND_PARAMETERS;
+    if (!r->behind || !worth) return NULL;
+    for (int k = 0; k < r->n; k++)
+        for (int j = 0; j < OPERANDS; j++)
+            if (items[k].copies[j] || items[k].device) return NULL;
+    later *l = tt_scratch((int64_t)(sizeof *l + OPERANDS * (size_t)r->n * sizeof(tt_storage *)));
+    if (!l) return NULL;
+    *l = (later){{.run = run_later, .storages = (tt_storage **)(l + 1)}, items, *parts, total};
+    for (int j = 0; j < OPERANDS; j++)
+        for (int k = 0; k < r->n; k++)
+            if (j != 1 && r->operands[j]) l->job.storages[l->job.num++] = r->operands[j][k]->storage;
+    l->job.num_out = l->job.num;
+    for (int k = 0; k < r->n; k++) l->job.storages[l->job.num++] = r->operands[1][k]->storage;
+    return l;
+}
+
+static void update(const request *r, int64_t total, job *parts) {
+    for (int k = 0; k < r->n; k++) tt_await(r->operands[1][k]->storage, false);
+    if (total) tt_parallel(total, GRAIN, run_range, parts);
+}
+
+static int run(request *r) {
     if (r->n <= 0) return 0;
     __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    r->behind = tt_may_work_behind();
     for (int k = 0; k < r->n; k++)
         if (!check(r, k)) return -1;
     tt_update_item *items = tt_scratch((int64_t)sizeof(tt_update_item) * r->n);
@@ -197,7 +244,8 @@ static int run(const request *r) {
     }
     tt_device = 0;
     job jb = {items, r->n, tt_optim[tt_isa_index]->rules[r->rule]};
-    if (total) tt_parallel(total, GRAIN, run_range, &jb);
+    later *l = later_of(r, items, total, &jb);
+    if (!l) update(r, total, &jb);
     if (devices && !tt_cuda_update(r->rule, &r->schedule, r->n, items)) goto done;
     for (int k = 0; k < r->n; k++) {
         for (int j = 0; j < OPERANDS; j++) {
@@ -209,6 +257,11 @@ static int run(const request *r) {
             if (!items[k].count) tt_isa->casts[TT_F64][r->steps[k]->dtype](r->steps[k]->data, &items[k].step, 1);
             tt_bump_version(r->steps[k], r->writer);
         }
+    }
+    if (l && tt_work_behind(&l->job)) return 0; /* the items are the job's */
+    if (l) {
+        update(r, total, &jb);
+        tt_scratch_free(l);
     }
     status = 0;
 done:

@@ -193,6 +193,7 @@ static tt_storage *host_storage(int64_t nbytes) {
     s->size_class = (int16_t)c;
     s->device = 0;
     s->shared = 0;
+    s->jobs = 0;
     s->pending = NULL;
     int64_t now = __atomic_add_fetch(&stats.allocated, bytes, __ATOMIC_RELAXED);
     if (now > __atomic_load_n(&stats.peak, __ATOMIC_RELAXED)) peaked(s, now); /* or watched */
@@ -211,7 +212,8 @@ void tt_storage_unref(tt_storage *s) {
     /* The usual case, one descriptor on its storage, needs no atomic subtraction: nobody else can take a reference. */
     if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    if (s->pending && !tt_forget(s)) return;
+    if (tt_pending_of(s) && !tt_forget(s)) return;
+    if (__atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE) && tt_left_to_jobs(s)) return;
     tt_storage_end(s);
 }
 

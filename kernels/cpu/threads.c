@@ -1,8 +1,10 @@
 /* One pool of worker threads for kernels and BLAS. Small work stays on the calling thread.
  *
  * Work is handed out in chunks by an atomic counter, so that a slow core does not hold up the others; results never
- * depend on who did what. A second thread that wants the pool while it is busy works alone. */
+ * depend on who did what. A second thread that wants the pool while it is busy works alone. The first worker, when
+ * it has nothing else to do, does the jobs of Note [Work behind] in behind.h. */
 #define _GNU_SOURCE
+#include "behind.h"
 #include "fork.h"
 #include "trace.h"
 #include <sched.h>
@@ -11,10 +13,11 @@
 
 #define MAX_THREADS 256
 #define SPIN 2000 /* looks at the job counter before a worker sleeps: a few microseconds */
+#define LONG_SPIN 20000 /* the same after a job of Note [Work behind]: until the next training step's */
 
 static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by whoever has the pool */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, wake_first = PTHREAD_COND_INITIALIZER;
 static int num_threads, num_workers;
 
 static struct {
@@ -38,18 +41,25 @@ static void drain(void) {
     inside = false;
 }
 
+static bool job_waits(bool is_first) { return is_first && __atomic_load_n(&tt_job_waits, __ATOMIC_ACQUIRE); }
+
+/* The argument: the jobs so far, and whether it is the first worker. */
 static void *work(void *argument) {
-    int64_t seen = (int64_t)(intptr_t)argument;
-    for (;;) {
-        for (int i = 0; i < SPIN && __atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) == seen; i++) {
+    bool is_first = (intptr_t)argument & 1;
+    int64_t seen = (int64_t)((intptr_t)argument >> 1);
+    for (int spin = SPIN;;) {
+        for (int i = 0; i < spin && !job_waits(is_first); i++) {
+            if (__atomic_load_n(&job.serial, __ATOMIC_ACQUIRE) != seen) break;
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif
+            if (spin > SPIN && tt_on_callers_core()) break;
         }
+        spin = SPIN;
         pthread_mutex_lock(&lock);
-        while (job.serial == seen) pthread_cond_wait(&wake, &lock);
+        while (job.serial == seen && !job_waits(is_first)) pthread_cond_wait(is_first ? &wake_first : &wake, &lock);
+        bool join = job.serial != seen && job.wanted > 0;
         seen = job.serial;
-        bool join = job.wanted > 0;
         if (join) {
             job.wanted--;
             __atomic_add_fetch(&job.running, 1, __ATOMIC_RELAXED); /* others leave meanwhile, without the lock */
@@ -60,9 +70,31 @@ static void *work(void *argument) {
             drain();
             if (start) tt_profile_job(TT_PROFILE_SHARE, start, seen, 0);
             __atomic_sub_fetch(&job.running, 1, __ATOMIC_RELEASE);
+        } else if (job_waits(is_first)) {
+            inside = true;
+            tt_do_job();
+            inside = false;
+            spin = LONG_SPIN;
         }
     }
     return NULL;
+}
+
+/* The lock is held. */
+static void hire(void) {
+    while (num_workers < tt_get_num_threads() - 1) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)(2 * job.serial + !num_workers)) != 0) break;
+        pthread_detach(thread);
+        num_workers++;
+    }
+}
+
+void tt_wake_worker(void) {
+    pthread_mutex_lock(&lock);
+    hire();
+    pthread_cond_signal(&wake_first);
+    pthread_mutex_unlock(&lock);
 }
 
 void tt_fork_threads(int phase) {
@@ -71,6 +103,7 @@ void tt_fork_threads(int phase) {
     pthread_mutex_init(&owner, NULL);
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&wake, NULL);
+    pthread_cond_init(&wake_first, NULL);
     num_workers = 0;
     job.wanted = job.running = 0;
 }
@@ -82,34 +115,29 @@ __attribute__((constructor)) static void start(void) {
     if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
 }
 
-int tt_get_num_threads(void) { return num_threads; }
+int tt_get_num_threads(void) { return __atomic_load_n(&num_threads, __ATOMIC_RELAXED); }
 
 int tt_set_num_threads(int n) {
     if (n < 1 || n > MAX_THREADS) {
         tt_fail(TT_RUNTIME_ERROR, "set_num_threads: expected 1 to %d threads, got %d", MAX_THREADS, n);
         return -1;
     }
-    num_threads = n;
+    __atomic_store_n(&num_threads, n, __ATOMIC_RELAXED);
     return 0;
 }
 
 void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     if (n <= 0) return;
-    if (n <= grain || num_threads == 1 || inside || pthread_mutex_trylock(&owner) != 0) {
+    int threads = tt_get_num_threads();
+    if (n <= grain || threads == 1 || inside || pthread_mutex_trylock(&owner) != 0) {
         fn(context, 0, n);
         return;
     }
     int64_t start = tt_profiling ? tt_now() : 0;
-    int threads = num_threads;
     int64_t pieces = (n + grain - 1) / grain;
     int64_t per_chunk = pieces / (4 * (int64_t)threads); /* about four chunks a thread */
     pthread_mutex_lock(&lock);
-    while (num_workers < threads - 1) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, work, (void *)(intptr_t)job.serial) != 0) break;
-        pthread_detach(thread);
-        num_workers++;
-    }
+    hire();
     job.fn = fn;
     job.context = context;
     job.n = n;
@@ -117,6 +145,7 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     __atomic_store_n(&job.next, 0, __ATOMIC_RELAXED);
     job.wanted = (int)(pieces - 1 < threads - 1 ? pieces - 1 : threads - 1);
     __atomic_store_n(&job.serial, job.serial + 1, __ATOMIC_RELEASE);
+    pthread_cond_signal(&wake_first);
     pthread_cond_broadcast(&wake);
     pthread_mutex_unlock(&lock);
     drain();

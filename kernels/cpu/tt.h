@@ -71,15 +71,20 @@ bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in);
 /* ... and are they computed? What is pending is run: Note [Fused mode] in fuse.h. */
 extern __thread bool tt_settle_failed; /* tt_decline then keeps the error that tt_settle left */
 bool tt_settle(const tt_array *a, bool write);
+static inline struct tt_pending *tt_pending_of(const tt_storage *s) {
+    return __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
+}
 static inline bool tt_ready(const tt_array *a) {
-    return tt_current(a) && (!a->storage->pending || tt_settle(a, false));
+    return tt_current(a) && (!tt_pending_of(a->storage) || tt_settle(a, false));
 }
 /* The same for an array on the CPU, while this thread's device is another. */
 bool tt_ready_here(const tt_array *a);
 /* Is it on tt_device? If not, an error. */
 bool tt_same_device(const char *op, const tt_array *a);
 /* tt_ready for an array about to be written: what has still to read it is run first. */
-static inline bool tt_settled(const tt_array *a) { return !a->storage->pending || tt_settle(a, true); }
+static inline bool tt_settled(const tt_array *a) {
+    return (!tt_pending_of(a->storage) && !__atomic_load_n(&a->storage->jobs, __ATOMIC_ACQUIRE)) || tt_settle(a, true);
+}
 /* Of this thread, in fused mode; NULL otherwise. The record functions give false where they leave the work to the
  * caller, who settles the operands first. `out` is allocated already; its version is the caller's affair. */
 extern __thread struct tt_trace *tt_recorder;
@@ -89,6 +94,8 @@ int tt_fuse_join(void);
 bool tt_record_copy(tt_array *out, tt_array *a);
 /* A storage with pending operators is about to be freed. False: not yet, whoever runs them will. */
 bool tt_forget(tt_storage *s);
+/* Work under way reads or writes it, and will end it; false: no longer. Note [Work behind] in behind.h */
+bool tt_left_to_jobs(tt_storage *s);
 
 /* Sets the thread's error; always returns NULL, so that `return tt_fail(...)` serves in functions that give pointers. */
 void *tt_fail(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));

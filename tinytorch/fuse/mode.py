@@ -9,7 +9,7 @@ from ..config import setting
 from .pure import Pure
 from .worker import worker
 
-_STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled")
+_STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled", "behind")
 
 
 class Fused:
@@ -70,6 +70,7 @@ def stats() -> dict[str, int]:
     ``misses``       and such as were planned then
     ``interpreted``  runs of kernels, a program's one by one, in the interpreter
     ``compiled``     and in compiled code
+    ``behind``       gradients of weights and optimizers' steps that were left to a thread of the pool
     """
     out = ffi.new("int64_t[]", len(_STATS))
     lib.tt_fuse_stats(out)

@@ -6,7 +6,7 @@
 int tt_fuse_enter(void);
 int tt_fuse_leave(void);      /* -1 and an error when the pending program could not run */
 extern int tt_fuse_everywhere; /* every thread is in the mode, from its first operator on */
-int tt_fuse_flush(void);      /* runs this thread's pending program now */
+int tt_fuse_flush(void);      /* runs this thread's pending program now, and waits for work behind */
 int tt_fuse_depth(void);
 int tt_fuse_pending(void);    /* operators recorded by this thread and not run yet */
 
@@ -174,7 +174,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out);
 void tt_replay_free(tt_replay *r);
 
 enum { TT_FUSE_RECORDED, TT_FUSE_PROGRAMS, TT_FUSE_HITS, TT_FUSE_MISSES, TT_FUSE_INTERPRETED, TT_FUSE_COMPILED,
-       TT_FUSE_STATS };
+       TT_FUSE_BEHIND, TT_FUSE_STATS };
 void tt_fuse_stats(int64_t *out);
 
 /* Settings: of the process. */
