@@ -13,7 +13,7 @@ enum { TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT, TT_RED_DIVIDE_ROOT, TT_RED_FINI
 #define TT_RED_THEN 5
 #define TT_RED_OWN 8
 /* FOLD: 3 bits: log of the lanes that a result of one block has; 3 bits: log of a lane's elements; then TT_RED_LAST:
- * there is one result, and the last thread block joins the parts. ROWS, JOIN: 4 bits: log of a block's columns */
+ * there is one result, and the last thread block joins the parts. ROWS, JOIN: 4 bits: log of a thread block's columns */
 #define TT_RED_LAST (1 << (TT_RED_OWN + 6))
 #define TT_RED_STREAMS 64 /* of a device: TT_CUDA_STREAMS */
 
