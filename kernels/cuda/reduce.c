@@ -9,7 +9,6 @@
 #define WARPS (TT_CUDA_THREADS / 32)
 #define LEVELS 11   /* log of what a thread joins alone: struct levels in reduce.cuh */
 #define BATCH_LOG 3 /* of which JOIN takes so many at once */
-_Static_assert(TT_RED_STREAMS == TT_CUDA_STREAMS, "every stream of a device has its place in a kernel");
 
 static int log_of(int64_t n) { /* the least k with 1 << k >= n */
     int k = 0;
@@ -38,25 +37,21 @@ static void prefer_fold(tt_reduction *g) {
     g->outer.n++;
 }
 
-/* The parts of a result are shared out among the threads of a column. */
-static bool split_parts(tt_reduce_args *p, int columns) {
-    p->log_parts = log_of(divided(p->count, TT_CUDA_THREADS >> columns));
-    if (p->log_parts <= LEVELS + BATCH_LOG) return true;
-    tt_fail(TT_RUNTIME_ERROR, "reduction: %lld elements of one result are more than a device reduces",
-            (long long)p->reduced);
-    return false;
-}
-
 static bool join_parts(int64_t key, int variant, const tt_reduce_args *p, tt_array *parts, tt_array *part_index) {
     tt_reduce_args j = {.out = p->out, .index = p->index, .parts = parts->data, .param = p->param, .kept = p->kept,
-                        .reduced = p->reduced, .count = p->count, .inner = p->inner, .by = p->by};
+                        .count = p->count, .inner = p->inner, .by = p->by};
     j.part_index = part_index ? (int64_t *)part_index->data : NULL;
     int columns = p->inner >= 32 ? 5 : log_of(p->inner);
     while (columns > 0 && (p->count > (int64_t)(TT_CUDA_THREADS >> columns) << 7)) columns--;
     j.tiles = divided(p->inner, 1 << columns);
+    j.log_per = log_of(divided(p->count, TT_CUDA_THREADS >> columns));
+    if (j.log_per > LEVELS + BATCH_LOG) {
+        tt_fail(TT_RUNTIME_ERROR, "reduction: %lld elements of one result are more than a device reduces",
+                (long long)p->reduced);
+        return false;
+    }
     variant = (variant & ~15) | TT_RED_JOIN | columns << TT_RED_OWN;
-    return split_parts(&j, columns) &&
-           TT_LAUNCH(key | (int64_t)variant << 36, p->kept / p->inner * j.tiles, 1, TT_CUDA_THREADS, 0, j);
+    return TT_LAUNCH(key | (int64_t)variant << 36, p->kept / p->inner * j.tiles, 1, TT_CUDA_THREADS, 0, j);
 }
 
 bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner,
@@ -112,12 +107,6 @@ bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double b
     int walk = g->run.n > 1 ? (p.run.narrow ? TT_RED_DIMS : TT_RED_FAR) : TT_RED_STEP;
     if (g->run.n == 0 || (g->run.n == 1 && g->run.step[0] == g->stored)) walk = TT_RED_FLAT;
     int own = g->rows ? split_rows(&p, g->stored, &x) : split_fold(&p, &x);
-    bool last = !g->rows && p.kept == 1 && p.count > 1 && !tt_is_capturing();
-    if (last) {
-        if (!split_parts(&p, 0)) return false;
-        own |= TT_RED_LAST >> TT_RED_OWN;
-        p.stream = tt_cuda_stream(tt_device - 1);
-    }
     int variant = (g->rows ? TT_RED_ROWS : TT_RED_FOLD) | walk << 2 | then << TT_RED_THEN;
     if (index) variant |= TT_RED_INDEXED;
     tt_array *parts = NULL, *part_index = NULL;
@@ -129,7 +118,7 @@ bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double b
         if (part_index) p.part_index = (int64_t *)part_index->data;
     }
     ok = ok && TT_LAUNCH(key | (int64_t)(variant | own << TT_RED_OWN) << 36, x, 1, TT_CUDA_THREADS, 0, p) &&
-         (!parts || last || join_parts(key, variant, &p, parts, part_index));
+         (!parts || join_parts(key, variant, &p, parts, part_index));
     if (parts) tt_free(parts);
     if (part_index) tt_free(part_index);
     return ok;

@@ -3,7 +3,7 @@
  * A block of TT_BLOCK elements is the work of a warp, a lane of the tree is a lane of it (FOLD). Where results lie next
  * to each other in memory, and not the elements of one, the tree's lanes are shared out among threads whose neighbours
  * work on neighbouring results (ROWS). What the blocks gave is joined within the thread block as far as it has them,
- * and beyond that by a second kernel (JOIN), or for a single result by the last thread block to be done (LAST). */
+ * and by a second kernel beyond that (JOIN). */
 #pragma once
 #include "cuda/tree.cuh"
 
@@ -44,19 +44,6 @@ static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a)
 #if TT_INDEXED
     p.index[which] = a.at;
 #endif
-}
-
-/* Joins the parts of a tile of `columns`: each thread 1 << log_parts successive ones, then the threads' are joined. */
-template <int columns> static TT_DEVICE void put_joined(const TT_ARGS &p, int64_t tile) {
-    const int slot = threadIdx.x / columns;
-    const int64_t column = tile % p.tiles * columns + threadIdx.x % columns, outer = tile / p.tiles;
-    const int64_t begin = (int64_t)slot << p.log_parts;
-    const int64_t end = begin + (1 << p.log_parts) < p.count ? begin + (1 << p.log_parts) : p.count;
-    accumulator a = nothing();
-    if (column < p.inner)
-        a = joined_parts(p.parts, p.part_index, outer * p.count * p.inner + column, p.inner, begin, end);
-    a = joined_threads<columns>(a);
-    if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, a);
 }
 
 #if TT_FORM == TT_RED_FOLD
@@ -101,24 +88,6 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     }
 }
 #else
-#if TT_VARIANT & TT_RED_LAST
-/* How many thread blocks of a stream's launch have stored their part. The last makes it 0 for the next launch: those of
- * a stream come one after the other. What a graph launches has no stream of its own, and is not of this form. */
-static __device__ unsigned stored[TT_RED_STREAMS];
-
-/* Is this the last? Then it sees what the others have stored. */
-static TT_DEVICE bool is_last(const TT_ARGS &p) {
-    __shared__ bool last;
-    if (threadIdx.x == 0) { /* which has stored the part */
-        __threadfence();
-        last = atomicInc(&stored[p.stream], gridDim.x - 1) == gridDim.x - 1;
-        __threadfence();
-    }
-    __syncthreads();
-    return last;
-}
-#endif
-
 template <bool whole>
 static TT_DEVICE accumulator block_of(const TT_ARGS &p, const char *base, int64_t first, int n, acc_type param) {
     const int lane = threadIdx.x & 31;
@@ -165,13 +134,9 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
             a = shared[warp];
         }
     }
-    if (own == 0 && (threadIdx.x & 31) == 0 && which < p.kept) {
-        if (p.parts) store(p.parts, p.part_index, which * p.count + group, a);
-        else put(p, which, a);
-    }
-#if TT_VARIANT & TT_RED_LAST
-    if (is_last(p)) put_joined<1>(p, 0);
-#endif
+    if (own || (threadIdx.x & 31) || which >= p.kept) return;
+    if (p.parts) store(p.parts, p.part_index, which * p.count + group, a);
+    else put(p, which, a);
 }
 #endif
 
@@ -243,7 +208,15 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #define TT_LOG_COLUMNS (TT_VARIANT >> TT_RED_OWN & 15)
 #define TT_COLUMNS (1 << TT_LOG_COLUMNS)
 
+/* Each thread joins 1 << log_per successive parts of a column, then the threads' are joined. */
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    put_joined<TT_COLUMNS>(p, blockIdx.x);
+    const int slot = threadIdx.x / TT_COLUMNS;
+    const int64_t column = blockIdx.x % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS, outer = blockIdx.x / p.tiles;
+    const int64_t begin = (int64_t)slot << p.log_per;
+    const int64_t end = begin + (1 << p.log_per) < p.count ? begin + (1 << p.log_per) : p.count;
+    accumulator a = nothing();
+    if (column < p.inner) a = joined_parts(p.parts, p.part_index, outer * p.count * p.inner + column, p.inner, begin, end);
+    a = joined_threads<TT_COLUMNS>(a);
+    if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, a);
 }
 #endif

@@ -12,10 +12,8 @@ enum { TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT, TT_RED_DIVIDE_ROOT, TT_RED_FINI
 #define TT_RED_INDEXED 16
 #define TT_RED_THEN 5
 #define TT_RED_OWN 8
-/* FOLD: 3 bits: log of the lanes that a result of one block has; 3 bits: log of a lane's elements; then TT_RED_LAST:
- * there is one result, and the last thread block joins the parts. ROWS, JOIN: 4 bits: log of a thread block's columns */
-#define TT_RED_LAST (1 << (TT_RED_OWN + 6))
-#define TT_RED_STREAMS 64 /* of a device: TT_CUDA_STREAMS */
+/* FOLD: 3 bits: log of the lanes that a result of one block has; 3 bits: log of a lane's elements. ROWS, JOIN: 4 bits:
+ * log of the columns of a thread block */
 
 typedef struct {
     int32_t n;
@@ -36,8 +34,7 @@ typedef struct {
     int64_t count;                 /* of the parts that make one result */
     int64_t inner, inner_step, tiles;
     double by;                     /* what to divide by */
-    /* logs; FOLD, several blocks: of the warps that share a result, of a warp's blocks; LAST, JOIN: a thread's parts */
-    int32_t log_warps, log_per, log_parts;
-    int32_t stream;                /* LAST: its number */
+    /* logs; FOLD, several blocks: of the warps that share a result, of a warp's blocks; JOIN: of a thread's parts */
+    int32_t log_warps, log_per;
     tt_reduce_dims outer, run;
 } tt_reduce_args;

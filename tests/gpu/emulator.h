@@ -115,7 +115,6 @@ static inline int __syncthreads_and(int p) { return __syncthreads_count(!p) == 0
         return old;                                                                    \
     }
 TT_ATOMIC(atomicAdd, (T)(old + v)) TT_ATOMIC(atomicMax, old > v ? old : v) TT_ATOMIC(atomicMin, old < v ? old : v)
-TT_ATOMIC(atomicInc, old < v ? (T)(old + 1) : (T)0)
 TT_ATOMIC(atomicExch, v) TT_ATOMIC(atomicOr, (T)(old | v)) TT_ATOMIC(atomicAnd, (T)(old & v))
 template <typename T> static inline T atomicCAS(T *at, T compare, T value) {
     T old = *at;

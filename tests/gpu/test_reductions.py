@@ -4,7 +4,6 @@ which operators and dtypes there are is the business of the operators' table."""
 import pytest
 
 import tinytorch
-from tinytorch import cuda
 from tinytorch.nn import functional
 
 SHAPES = [((), 0), ((33,), 0), ((5, 7), 1), ((70, 8), 1), ((40, 100), 0), ((3, 2500), 1), ((2500, 3), 0),
@@ -59,50 +58,6 @@ def test_statistics(gpu):
     x = numbers(3, 2500)
     x[1, 3], x[2] = float("inf"), float("-inf")
     compare(lambda x: (x.var(1), x.std(0), x.logsumexp(1), x.norm(2, 0)), x)
-
-
-WHOLE = {
-    "sum": lambda x: x.sum(), "prod": lambda x: (1 + x / 100).prod(), "max": lambda x: x.max(),
-    "argmax": lambda x: x.argmax(), "max and where": lambda x: tuple(x.max(0)), "mean": lambda x: x.mean(),
-    "norm": lambda x: x.norm(), "logsumexp": lambda x: x.logsumexp(0), "float16": lambda x: x.half().sum(),
-    "int64": lambda x: (x * 100).long().sum()}
-
-
-@pytest.mark.parametrize("n", [5000, 70000, 300001])
-@pytest.mark.parametrize("name", WHOLE)
-def test_one_result_on_streams(gpu, name, n):
-    """The thread block that is the last to be done joins the parts: also in the next launch, and on another stream."""
-    x = numbers(n)
-    if "max" in name:
-        x[n // 3] = x[n - 2] = 50
-    expected, there, found = WHOLE[name](x), x.cuda(), []
-    streams = cuda.Stream(), cuda.Stream()
-    for s in streams:
-        s.wait_stream(cuda.current_stream())
-    for _ in range(3):
-        for s in streams:
-            with cuda.stream(s):
-                found.append(WHOLE[name](there))
-    cuda.synchronize()
-    for results in found:
-        for e, f in zip(*((r,) if isinstance(r, tinytorch.Tensor) else r for r in (expected, results))):
-            assert same(e, f)
-
-
-def test_one_result_takes_one_launch(emulated):
-    """But in a graph, which may run beside the stream that it was recorded on."""
-    x = numbers(70000)
-    there, launches = x.cuda(), []
-    launches.append(len(emulated.launches))
-    total = there.sum()
-    launches.append(len(emulated.launches))
-    g = cuda.CUDAGraph()
-    with cuda.graph(g):
-        recorded = there.sum()
-    g.replay()
-    launches.append(len(emulated.launches))
-    assert [b - a for a, b in zip(launches, launches[1:])] == [1, 2]
-    assert same(total, x.sum()) and same(recorded, total)
 
 
 def test_nothing_to_reduce(gpu):
