@@ -182,6 +182,12 @@ def small_chain(side):
     return _function(side, 64)
 
 
+@SUITE.row("the same, promised to be pure", sides=ALL, ours=("fused",), target=10e-6, absolute=True,
+           also=((("fused",), "compile", 1.0),))
+def pure_chain(side):
+    return functools.partial(side.pure(functools.partial(chain, side.torch)), side.tensor(_normal(64)))
+
+
 # Bandwidth of eager kernels.
 
 
