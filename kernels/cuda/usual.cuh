@@ -49,11 +49,13 @@ static TT_DEVICE float tt_usual_div_f32(float a, float b, bool &odd) {
 }
 
 #if TT_CUDA
-/* The estimate of the root's inverse and one step of Newton's iteration for the root. */
+/* The estimate of the root's inverse and one step of Newton's iteration for the root. Both instructions take denormal
+ * numbers for 0, so that those give NaN. */
 static TT_DEVICE float tt_usual_sqrt_f32(float x, bool &odd) {
-    float r;
+    float r, y;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-    const float y = __fmul_rn(x, r), e = __fmaf_rn(-y, y, x);
+    asm("mul.rn.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(r));
+    const float e = __fmaf_rn(-y, y, x);
     r = __fmaf_rn(e, __fmul_rn(0.5f, r), y);
     odd |= !(r >= 0x1p-50f);
     return r;
