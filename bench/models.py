@@ -50,3 +50,19 @@ def make_gpt(torch, *, vocabulary, length, width, heads, layers):
             return self.head(self.norm(x))
 
     return GPT()
+
+
+def chain_of_products(torch, w_requires_grad):
+    """50 multiplications, forward and backward."""
+    x = torch.randn(4, 4, requires_grad=True)
+    w = torch.full((4, 4), 1.01, requires_grad=w_requires_grad)  # near 1: the products stay normal
+    gradient = torch.ones(4, 4)
+
+    def step():
+        x.grad = w.grad = None
+        y = x
+        for _ in range(50):
+            y = y * w
+        y.backward(gradient)
+
+    return step

@@ -1,5 +1,6 @@
 """What an op costs when the data is tiny: both sides on one thread, in turns, in one process."""
 
+from .models import chain_of_products
 from .suite import Suite
 from .timing import together
 
@@ -32,29 +33,14 @@ def add_recording(torch):
     return lambda: a + b
 
 
-def _chain(torch, w_requires_grad):
-    x = torch.randn(4, 4, requires_grad=True)
-    w = torch.full((4, 4), 1.01, requires_grad=w_requires_grad)  # near 1: the products stay normal
-    gradient = torch.ones(4, 4)
-
-    def step():
-        x.grad = w.grad = None
-        y = x
-        for _ in range(50):
-            y = y * w
-        y.backward(gradient)
-
-    return step
-
-
 @SUITE.row("50 muls by a constant, forward + backward, per op", target=0.55, per=50)
 def chain(torch):
-    return _chain(torch, w_requires_grad=False)
+    return chain_of_products(torch, w_requires_grad=False)
 
 
 @SUITE.row("50 muls by a parameter, forward + backward, per op", target=0.55, per=50)
 def chain_both(torch):
-    return _chain(torch, w_requires_grad=True)
+    return chain_of_products(torch, w_requires_grad=True)
 
 
 @SUITE.row("second derivative of (tanh(x) * x).sum(), (4,4)", target=0.55)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from time import perf_counter, perf_counter_ns
 
-from .models import make_gpt, perceptron
+from .models import chain_of_products, make_gpt, perceptron
 from .suite import Row, Suite
 from .timing import Measured
 
@@ -135,18 +135,7 @@ def view(torch):
 
 @SUITE.row("50 muls by a parameter, forward + backward, per op and derivative", per=100)
 def chain(torch):
-    x = torch.randn(4, 4, requires_grad=True)
-    w = torch.full((4, 4), 1.01, requires_grad=True)
-    gradient = torch.ones(4, 4)
-
-    def work():
-        x.grad = w.grad = None
-        y = x
-        for _ in range(50):
-            y = y * w
-        y.backward(gradient)
-
-    return work
+    return chain_of_products(torch, True)
 
 
 def _training(torch, model, inputs, targets):

@@ -130,7 +130,7 @@ def _add(a: EventAverage, event: Event, memory: dict, on_device: dict) -> None:
     a.count += 1
     if event.device == "cpu":
         a.self_ns += event.self_time
-        if not _inside_same(event):
+        if not event.recurs:
             a.total_ns += event.duration
             a.device_ns += on_device.get(id(event), 0)
     else:
@@ -143,16 +143,6 @@ def _add(a: EventAverage, event: Event, memory: dict, on_device: dict) -> None:
         a.bytes += event.bytes or 0
         a.flops += event.flops or 0
         a.known_ns += event.duration
-
-
-def _inside_same(event: Event) -> bool:
-    """Is it within one of its own name? The time counts once."""
-    above = event.parent
-    while above is not None:
-        if above.name == event.name and above.kind == event.kind:
-            return True
-        above = above.parent
-    return False
 
 
 def _device_times(events: list[Event]) -> dict[int, int]:

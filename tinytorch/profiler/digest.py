@@ -42,7 +42,7 @@ def _summed(events: Iterable[Event]) -> list[Total]:
     for e in events:
         sums = groups.setdefault((e.name, e.kind, e.device), [0, 0, 0, None, None, 0])
         sums[0] += 1
-        sums[1] += 0 if _inside_itself(e) else e.duration
+        sums[1] += 0 if e.recurs else e.duration
         sums[2] += e.self_time
         if e.bytes is not None:
             sums[3] = (sums[3] or 0) + e.bytes
@@ -51,15 +51,6 @@ def _summed(events: Iterable[Event]) -> list[Total]:
         if e.bytes is not None or e.flops is not None:
             sums[5] += e.duration
     return sorted((Total(*key, *sums) for key, sums in groups.items()), key=lambda t: -t.self_time)
-
-
-def _inside_itself(e: Event) -> bool:
-    above = e.parent
-    while above is not None:
-        if above.name == e.name and above.kind == e.kind:
-            return True
-        above = above.parent
-    return False
 
 
 class Break(NamedTuple):

@@ -57,6 +57,16 @@ class Event:
         """Nanoseconds that were not those of an event inside."""
         return self.duration - sum(c.duration for c in self.children)
 
+    @property
+    def recurs(self) -> bool:
+        """Is it within one of its own name? The time counts once."""
+        above = self.parent
+        while above is not None:
+            if above.name == self.name and above.kind == self.kind:
+                return True
+            above = above.parent
+        return False
+
     def __repr__(self):
         return f"<{self.kind} {self.name} {self.duration / 1e3:.3f} us>"
 
