@@ -1,7 +1,6 @@
 """What a profile sees of operators, derivatives, threads and memory, and that it changes nothing."""
 
 import inspect
-import sys
 import threading
 import types
 
@@ -171,19 +170,39 @@ def test_nothing_changes(options):
         np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
 
 
-def test_a_leaf_takes_over_its_gradient_as_without_a_profiler():
-    def took_over():
-        x, g = torch.ones(4, requires_grad=True), torch.full((4,), 3.0)
-        arrived = []
-        x.register_hook(lambda grad: arrived.append(grad.data_ptr()))
-        (x * g).sum().backward()
-        return x.grad.data_ptr() in arrived
+def takes_over(keep):
+    """Does a leaf's gradient take the memory of the one that arrived? ``keep``: others hold that."""
+    x, g = torch.ones(4, requires_grad=True), torch.full((4,), 3.0)
+    arrived, kept = [], []
 
-    plain = took_over()
+    def look(grad):
+        arrived.append(grad.data_ptr())
+        kept.extend([grad] * keep)
+
+    x.register_hook(look)
+    (x * g).sum().backward()
+    return x.grad.data_ptr() in arrived
+
+
+def test_a_leaf_takes_over_a_gradient_that_nobody_else_holds():
+    before = engine.own
+    assert takes_over(False) and not takes_over(True)
     with profile():
-        profiled = took_over()
-    assert plain == profiled
-    assert plain or sys.version_info < (3, 11)  # whose calls hold one reference more: it is copied there
+        assert takes_over(False) and not takes_over(True)
+        assert engine.own > before, "the wrapper holds a reference more"
+    assert takes_over(False) and not takes_over(True)
+    assert engine.own == before
+
+
+def test_one_gradient_for_two_leaves_is_not_shared():
+    def apart():
+        x, y = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+        (x + y).backward(torch.ones(4) * 2)
+        return len({x.grad.data_ptr(), y.grad.data_ptr()}) == 2
+
+    assert apart()
+    with profile():
+        assert apart()
 
 
 def test_errors_are_the_same_and_are_recorded():

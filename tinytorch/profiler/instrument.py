@@ -5,8 +5,9 @@ No operator looks whether it is profiled. While a profiler is open, the *code* o
 by a wrapper's: all references to the function, in whatever module, see it, and no other object changes. The wrapper
 has the function's own parameters (so its defaults go on working) and as many free variables; the original, a function
 of the old code, and what the wrapper calls stand among its constants. Derivatives are attributes of Node classes, and
-are replaced as such by functions that are bound to the Node, and so know its number. When the profiler closes, the old
-objects are put back.
+are replaced as such by functions that are bound to the Node, and so know its number. What the engine knows about the
+calls that a gradient goes through is measured again: Note [Own gradients] in autograd/engine.py. When the profiler
+closes, the old objects are put back.
 """
 
 from __future__ import annotations
@@ -106,10 +107,8 @@ class Target:
     """A function to be wrapped. ``number`` is an expression of its parameters: see _By; ``operands`` those that are
     looked at."""
 
-    def __init__(self, fn: FunctionType, number, *, by: _By | None = None, operands: tuple[str, ...] | None = None,
-                 code: CodeType | None = None):
+    def __init__(self, fn: FunctionType, number, *, by: _By | None = None, operands: tuple[str, ...] | None = None):
         self.fn, self.number, self.by, self.operands = fn, number, by, operands
-        self.code = code or fn.__code__  # what the wrapper calls
 
 
 class Stacks:
@@ -192,7 +191,7 @@ def wrapper_code(target: Target, with_stack: bool) -> CodeType:
     if star and target.operands is None:
         operands += [f"{star}[{k}] if {star}[{k}:] else None" for k in range(3)]
     shown = [f'_p_get({o}, "_h", _p_null)' for o in operands[:3]] + ["_p_null"] * 3
-    original = FunctionType(target.code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    original = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     original.__kwdefaults__ = fn.__kwdefaults__
     things = {"_p_original": original, "_p_names": target.by, "_p_number": target.number}
     return _code(_WRAPPER, " " * 8, things, code.co_name, free=", ".join(code.co_freevars), params=", ".join(params),
@@ -258,10 +257,7 @@ def targets() -> Iterator[Target]:
     yield Target(Elementwise.update, "name", by=_OPERATORS, operands=("out", "other"))
     for fn in (api.backward, api.grad, Tensor.backward):
         yield Target(fn, names.number("grad" if fn is api.grad else "backward", "op"))
-    # It takes over a gradient that nobody else holds: the wrapper's parameter is one name more.
-    code = engine.accumulate.__code__
-    more = code.replace(co_consts=tuple(4 if c == 3 and type(c) is int else c for c in code.co_consts))
-    yield Target(engine.accumulate, "type(node)", by=_NODES, operands=("g",), code=more)
+    yield Target(engine.accumulate, "type(node)", by=_NODES, operands=("g",))
     yield Target(nn.Module.__call__, "self.__class__", by=_MODULES, operands=("args[0] if args else None",))
     for cls in (optim.Optimizer, *_subclasses(optim.Optimizer)):
         if isinstance(fn := cls.__dict__.get("step"), FunctionType):
@@ -288,11 +284,13 @@ class Instrumentation:
     def __init__(self, with_stack: bool):
         self.functions: list[tuple[FunctionType, CodeType]] = []
         self.attributes: list[tuple[type, str, object]] = []
+        self.own = engine.own
         try:
             for target in list(targets()):
                 self._wrap(target, with_stack)
             for cls in list(_subclasses(Node)):
                 self._wrap_node(cls)
+            engine.measure_own()
         except BaseException:
             self.remove()
             raise
@@ -325,6 +323,7 @@ class Instrumentation:
 
     def remove(self) -> None:
         """Everything is as before."""
+        engine.own = self.own  # first: never more than there are
         for fn, code in self.functions:
             fn.__code__ = code
         for cls, attribute, old in self.attributes:
