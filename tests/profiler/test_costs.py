@@ -132,6 +132,26 @@ def test_attach():
     assert by["k", 204] == by["k", 205] == by["k", 206] == (None, None)
 
 
+def test_what_gives_its_operand_back_moves_nothing():
+    x, still = tinytorch.ones(100, 10), tinytorch.nn.Dropout(0.0)
+    with profile() as p:
+        still(x)
+        F.dropout(x, 0.5, training=False)
+        F.dropout2d(x.view(1, 1, 100, 10), 0.0)
+        x.contiguous()
+        x.to("cpu")
+        F.dropout(x, 0.5)
+        x.t().contiguous()
+        F.dropout(x, 0.5, inplace=True)
+        x.relu_()
+        tinytorch.exp(x, out=tinytorch.empty(100, 10))
+    found = [(e.name, e.bytes) for e in p.events() if e.kind == "op" and e.parent is None or e.name == "dropout"]
+    copied = 2 * x.nbytes
+    assert [f for f in found if f[0] not in ("view", "t", "empty")] == [
+        ("dropout", 0), ("dropout", 0), ("dropout2d", 0), ("contiguous", 0), ("to", 0), ("dropout", 2 * copied),
+        ("contiguous", copied), ("dropout", 2 * copied), ("relu_", copied), ("exp", copied)]
+
+
 def test_a_fused_program_counts_its_own():
     a, b = tinytorch.ones(10, 100), tinytorch.ones(10, 100)
     with profile() as p, tinytorch.fuse():

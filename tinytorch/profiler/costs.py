@@ -227,7 +227,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(4), "hardsigmoid softsign"), (_pointwise(5), "hardswish"), (_pointwise(20), "elu selu celu"),
     (_pointwise(27), "tanhshrink"), (_pointwise(72), "mish"), (_pointwise(26), "logit"),
     (_pointwise(48), "float_power"),
-    (_pointwise(150), "polygamma"), (_pointwise(2), "dropout alpha_dropout"),
+    (_pointwise(150), "polygamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
     (_folded(1), "sum prod mean max min amax amin all any argmax argmin count_nonzero nansum nanmean nonzero argwhere "
                  "equal allclose trace sum_to_size bincount histc"),
@@ -284,8 +284,9 @@ ALIASES = {
 
 # Made of other operators, in ways that shapes alone do not tell.
 COMPOSED = words("""
-    backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout1d dropout2d dropout3d einsum
-    feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss triplet_margin_with_distance_loss
+    alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout dropout1d
+    dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss
+    triplet_margin_with_distance_loss
 """)
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
@@ -368,7 +369,8 @@ def attach(trace: Trace) -> None:
         if (event.extra or {}).get("recorded"):  # and most likely its derivative
             continue
         if event.bytes is None and (event.shapes or event.outputs):
-            _set(event, cost(event.name, operands(event.shapes, event.dtypes), results(event)))
+            _set(event, NOTHING if _moved_nothing(event) else
+                 cost(event.name, operands(event.shapes, event.dtypes), results(event)))
         if event.sequence is not None and event.shapes:
             forward.setdefault(event.sequence, event)  # events come before those inside them
     for event in reversed(trace.events):  # those inside come first
@@ -381,6 +383,13 @@ def attach(trace: Trace) -> None:
         elif event.kind == "backward" and (made := forward.get(event.sequence)):
             _set(event, backward_cost(made.name, operands(made.shapes, made.dtypes), results(made)))
     _attach_to_kernels(trace.events)
+
+
+def _moved_nothing(event: Event) -> bool:
+    """Did an operator that copies, or is made of others, give its operand back as it was?"""
+    if not (event.extra or {}).get("given_back") or any(c.kind == "op" for c in event.children):
+        return False
+    return rule_of(event.name) in (None, _moved)
 
 
 def results(event: Event) -> list[Operand]:

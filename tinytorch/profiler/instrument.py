@@ -29,6 +29,7 @@ from ..fuse.watch import users_frame
 from ..nn import functional
 from ..ops.elementwise import Elementwise
 from ..tensor import FUNCTIONS, Tensor
+from ..utils.data.loader import Batches
 
 MOST_FRAMES = 64  # of a stack
 
@@ -100,6 +101,7 @@ _OPERATORS = _By(lambda name: (name, "op"))
 _NODES = _By(lambda cls: (cls.__name__, "backward"))
 _MODULES = _By(lambda cls: (f"nn.Module: {cls.__name__}", "module"))
 _STEPS = _By(lambda cls: (f"Optimizer.step#{cls.__name__}.step", "module"))
+_LOADERS = _By(lambda cls: (f"enumerate(DataLoader)#{cls.__name__}.__next__", "module"))
 _ZEROS = _By(lambda cls: (f"Optimizer.zero_grad#{cls.__name__}.zero_grad", "module"))
 
 
@@ -251,9 +253,9 @@ def targets() -> Iterator[Target]:
         if fn is not None and id(fn) not in seen:
             seen.add(id(fn))
             yield Target(fn, names.number(_plain_name(name, fn), "op"))
-    yield Target(Elementwise.slow, "self.name", by=_OPERATORS,
-                 operands=tuple(f"args[{k}] if args[{k}:] else None" for k in range(3)))
-    yield Target(Elementwise.into, "name", by=_OPERATORS, operands=("out", "args[-1]"))
+    given = tuple(f"args[{k}] if args[{k}:] else None" for k in range(3))
+    yield Target(Elementwise.slow, "self.name", by=_OPERATORS, operands=given)
+    yield Target(Elementwise.into, "name", by=_OPERATORS, operands=given)
     yield Target(Elementwise.update, "name", by=_OPERATORS, operands=("out", "other"))
     for fn in (api.backward, api.grad, Tensor.backward):
         yield Target(fn, names.number("grad" if fn is api.grad else "backward", "op"))
@@ -264,6 +266,7 @@ def targets() -> Iterator[Target]:
             yield Target(fn, "args[0].__class__" if fn.__code__.co_argcount == 0 else "self.__class__", by=_STEPS,
                          operands=())
     yield Target(optim.Optimizer.zero_grad, "self.__class__", by=_ZEROS, operands=())
+    yield Target(Batches.__next__, "self.__class__", by=_LOADERS, operands=())
     yield Target(compiler.compile_file, names.number("C compiler", "compile"), operands=())
     yield Target(Cache.get, names.number("cache lookup", "cache"), operands=())
     yield Target(Cache.build, names.number("cache build", "cache"), operands=())
