@@ -127,16 +127,16 @@ tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *st
 tt_array *tt_track(const tt_array *a, tt_array *view);
 bool tt_may_write(const char *op, const tt_array *out); /* no internal overlap, not read-only */
 bool tt_writable(const char *op, const tt_array *out);  /* that, and what has still to read it was run */
-/* At once, and from operands that are ready. */
+tt_array *tt_like(tt_array *a, int dtype); /* tt_empty_like, on tt_device */
+bool tt_overlaps(const tt_array *a, const tt_array *b);
+bool tt_same_layout(const tt_array *a, const tt_array *b);
+/* copy.c: at once, and from operands that are ready */
 int tt_copy_now(tt_array *out, tt_array *a);
 tt_array *tt_cast_now(tt_array *a, int dtype);
 tt_array *tt_clone_now(tt_array *a);
 tt_array *tt_contiguous_now(tt_array *a);
 int tt_fill_now(tt_array *out, int kind, double f, int64_t i);
 tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
-tt_array *tt_like(tt_array *a, int dtype); /* tt_empty_like, on tt_device */
-bool tt_overlaps(const tt_array *a, const tt_array *b);
-bool tt_same_layout(const tt_array *a, const tt_array *b);
 
 /* threads.c: fn runs over [0, n) in chunks of whole multiples of `grain`, on this thread alone when n <= grain. */
 typedef void (*tt_range_fn)(void *context, int64_t begin, int64_t end);
