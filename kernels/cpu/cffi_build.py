@@ -20,8 +20,8 @@ FLAGS = [*BITS["BITS"], "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-type-li
 ISAS = BITS["ISAS"]
 GCC = BITS["GCC"]
 
-# An operator asks some ten times for what belongs to its thread. glibc lends a library that is loaded late about 500 bytes
-# beside each thread's stack, to be reached by one instruction instead of a call; all of ours together stay below (test_kernels.py).
+# An operator asks some ten times for what belongs to its thread. glibc has about 500 bytes for libraries loaded
+# late that want it where one instruction, no call, reaches it; all of ours are fewer (tests/test_kernels.py).
 if sys.platform == "linux" and "glibc" in (os.confstr("CS_GNU_LIBC_VERSION") or ""):
     FLAGS.append("-ftls-model=initial-exec")
 
