@@ -299,6 +299,18 @@ tt_array *tt_view_dtype(tt_array *a, int dtype) {
     return b;
 }
 
+int64_t tt_shape_key(tt_array *a) {
+    static const char bits_of[] = {0, 60, 30, 20, 15, 12};
+    if (a->ndim >= (int)sizeof bits_of) return -1;
+    int bits = bits_of[a->ndim];
+    int64_t key = (int64_t)a->ndim << 60;
+    for (int d = 0; d < a->ndim; d++) {
+        if (a->shape[d] >> bits) return -1;
+        key |= a->shape[d] << bits * d;
+    }
+    return key;
+}
+
 int tt_is_contiguous(tt_array *a) { return a->flags & TT_FLAG_CONTIGUOUS; }
 
 int tt_same_shape(tt_array *a, tt_array *b) {

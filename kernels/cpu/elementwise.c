@@ -274,7 +274,7 @@ tt_array *tt_unary(int op, tt_array *a) {
     if (!plain(a) || !loop || !(record ? a->numel > 0 : small(a))) return apply(op, 1, &a);
     tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
     if (!out) return NULL;
-    if (record && !tt_record_op(op, a->dtype, out, 1, &a)) {
+    if (record && !tt_record_alike(op, out, 1, &a)) {
         tt_free(out);
         return apply(op, 1, &a);
     }
@@ -293,7 +293,7 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
         if (a->shape[d] != b->shape[d]) return apply(op, 2, (tt_array *[]){a, b});
     tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
     if (!out) return NULL;
-    if (record && !tt_record_op(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
+    if (record && !tt_record_alike(op, out, 2, (tt_array *[]){a, b})) {
         tt_free(out);
         return apply(op, 2, (tt_array *[]){a, b});
     }

@@ -21,6 +21,7 @@ enum {
     TT_FLAG_READONLY = 32,
     TT_FLAG_INFERENCE = 64, /* made in inference mode */
     TT_FLAG_CREATION = 7 << 8, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
+    TT_FLAG_MANY = 2 << 8,     /* that of one of several views: MULTI_OUTPUT there */
     TT_SLOW = TT_FLAG_DEVICE, /* flags that the CPU's kernels cannot work with */
 };
 
@@ -121,7 +122,7 @@ void tt_set_contiguous(tt_array *a);              /* numel and strides from shap
 void tt_update_flags(tt_array *a);
 static inline void tt_bump_version(tt_array *a, int writer) {
     __atomic_fetch_add(&a->storage->version, 1, __ATOMIC_RELAXED);
-    a->storage->writer = writer;
+    __atomic_store_n(&a->storage->writer, writer, __ATOMIC_RELAXED);
 }
 tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides, int64_t start); /* views.c */
 tt_array *tt_track(const tt_array *a, tt_array *view);
