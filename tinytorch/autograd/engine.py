@@ -8,10 +8,10 @@ run backward through shared parts of a graph.
 from __future__ import annotations
 
 import operator
-import sys
 import warnings
 import weakref
 from heapq import heappop, heappush
+from sys import getrefcount
 
 from ..backends.cpu import lib
 from ..dtypes import float32
@@ -209,7 +209,7 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
         return
     old = t._grad
     if old is None:
-        if create_graph or sys.getrefcount(g) <= own and g._h.storage.refs == 1 and g._h.flags & 1:
+        if create_graph or getrefcount(g) <= own and g._h.storage.refs == 1 and g._h.flags & 1:
             t._grad = g
         else:
             t._grad = wrap(lib.tt_contiguous(g._h)) if t._h.flags & 1 else g.detach().clone()
