@@ -207,6 +207,50 @@ void tt_delay_bools(tt_kernel *k) {
     }
 }
 
+/* Which pair begins with it, and what the second is. */
+static int pair_of(const tt_instr *x, int *derivative) {
+    if (x->kind != TT_INSTR_OP || x->dtype != TT_F32 || x->level != 1 || x->pair) return TT_NO_PAIR;
+#define IS_PAIR(op, second) case TT_OP_##op: *derivative = TT_OP_##second; return TT_PAIR_##op;
+    switch (x->op) { TT_PAIRS(IS_PAIR) }
+    return TT_NO_PAIR;
+}
+
+/* The derivative's instruction that goes with instruction i; -1. */
+static int other_of(const tt_kernel *k, int i, int derivative) {
+    const tt_instr *x = &k->instrs[i], *y = k->instrs;
+    for (int j = 0; j < k->num_instrs; j++, y++)
+        if (y->kind == TT_INSTR_OP && y->op == derivative && y->dtype == x->dtype && y->level == 1 && y->stage == x->stage &&
+            y->in[1] == x->in[0] && !(j && y[-1].pair)) return j;
+    return -1;
+}
+
+static void move_instr(tt_kernel *k, int from, int to) {
+    const tt_instr x = k->instrs[from];
+    for (int step = from < to ? 1 : -1; from != to; from += step) k->instrs[from] = k->instrs[from + step];
+    k->instrs[to] = x;
+}
+
+/* Operators that begin alike go side by side: the later of the two moves up if its operands are there, or the earlier
+ * one down if nothing in between wants its result. */
+void tt_pair_up(tt_kernel *k) {
+    for (int i = 0, derivative; i < k->num_instrs; i++) {
+        int pair = pair_of(&k->instrs[i], &derivative), j = pair ? other_of(k, i, derivative) : -1;
+        if (j < 0) continue;
+        int first = i < j ? i : j, last = i < j ? j : i;
+        bool up = true, down = true;
+        for (int m = first; m < last; m++) {
+            up &= !reads(&k->instrs[last], k->instrs[m].out);
+            down &= !reads(&k->instrs[m + 1], k->instrs[first].out);
+        }
+        if (!up && !down) continue;
+        int at = up ? first : last - 1;
+        move_instr(k, up ? last : first, up ? first + 1 : last - 1);
+        if (j < i) move_instr(k, at, at + 1);
+        k->instrs[at].pair = (int16_t)pair;
+        if (at > i) i--; /* another has come to its place */
+    }
+}
+
 /* The steps, with the functions of each instruction set. */
 static bool link_steps(tt_kernel *k, const tt_step *steps) {
     int n = k->num_steps;

@@ -100,7 +100,12 @@ static void instructions(const worker *w, int stage, int level, int64_t n) {
     const tt_part *part = part_of(k, stage, level);
     for (int i = part->first_instr, c = part->first_chain; i < part->end_instr;) {
         const tt_chain *chain = &k->chains[c];
-        if (c == part->end_chain || chain->first_instr != i) instruction(w, &k->instrs[i++], 0, n);
+        const tt_instr *x = &k->instrs[i];
+        if (x->pair) {
+            char *p[4] = {w->p[x[0].out], w->p[x[1].out], w->p[x[0].in[0]], w->p[x[1].in[0]]};
+            tt_isa->pairs[x->pair](p, n);
+            i += 2;
+        } else if (c == part->end_chain || chain->first_instr != i) instruction(w, &k->instrs[i++], 0, n);
         else {
             int64_t done = tt_isa->chain(k->steps + tt_isa_index * k->num_steps + chain->first_step, w->p, n);
             for (; i < chain->end_instr; i++)

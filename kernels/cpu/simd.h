@@ -7,6 +7,8 @@
 
 #define TT_OP_ENUM(name, arity, domain, rule) TT_OP_##name,
 enum { TT_OPS(TT_OP_ENUM) TT_NUM_OPS };
+#define TT_PAIR_ENUM(name, derivative) TT_PAIR_##name,
+enum { TT_NO_PAIR, TT_PAIRS(TT_PAIR_ENUM) TT_NUM_PAIRS };
 
 #define TT_PASTE_(a, b) a##_##b
 #define TT_PASTE(a, b) TT_PASTE_(a, b)
@@ -22,6 +24,7 @@ typedef int64_t tt_chain_fn(const struct tt_step *s, char **p, int64_t n); /* ho
 struct tt_isa {
     const char *name;
     const tt_op_loops *ops;
+    const tt_loop *pairs;
     const tt_cast_loops *casts;
     tt_chain_fn *chain;
     void *const *steps;

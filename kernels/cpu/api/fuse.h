@@ -29,6 +29,7 @@ typedef struct tt_instr {
     int16_t out, in[3]; /* slots; -1: none */
     int16_t again;     /* not 0: compiled functions compute it anew in every stage that uses it, not to keep it in
                           memory; how many instructions that takes */
+    int16_t pair;      /* the interpreter does it and the next in one loop: of that number, see TT_PAIRS */
     int32_t node;      /* the recorded operator it came from */
 } tt_instr;
 
