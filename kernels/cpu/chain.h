@@ -14,6 +14,8 @@
 #pragma once
 #include "fuse.h"
 
+#define TT_MOST_LEFT 128 /* a chain leaves fewer elements over, on every instruction set */
+
 /* The operators that have steps, all on float32, by number of operands. */
 #define TT_CHAIN_1(X) X(neg) X(abs) X(sign) X(square) X(relu) X(positive) X(reciprocal) X(sqrt) X(rsqrt)
 #define TT_CHAIN_2(X)                                                                            \

@@ -1,9 +1,10 @@
 /* Fused mode's interpreter: runs kernels over memory, block by block. A kernel whose stages were compiled
  * takes the compiled functions in the place of their instructions; all else is the same. */
+#include "chain.h"
 #include "fuse_run.h"
 #include <string.h>
 
-#define MOST_LEFT 128 /* elements that a chain leaves over at the end of a block, and more: see CHUNK in simd/chains.c */
+#define SLICE 512    /* elements that several loops work on in turn */
 #define WIDE 2048    /* columns that are worked on side by side, at most */
 #define RUN 8        /* rows of them that are worked on one after the other, as memory has them; a divisor of TT_LANES */
 #define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
@@ -81,36 +82,53 @@ static const tt_part *part_of(const tt_kernel *k, int stage, int level) { return
 /* Of a row's value that only chains read, there are as many elements as a chain may leave over. */
 static bool is_single(const tt_kernel *k, int slot) { return k->slots[slot].kind == TT_SLOT_ROW && k->slots[slot].index; }
 
-/* One instruction, on n elements from number `from` of the block on. */
-static void instruction(const worker *w, const tt_instr *x, int64_t from, int64_t n) {
-    char *p[4] = {w->p[x->out]};
-    for (int j = 0; j < 3 && x->in[j] >= 0; j++) p[j + 1] = w->p[x->in[j]];
-    if (from) {
-        p[0] += from * tt_itemsizes[w->k->slots[x->out].dtype];
-        for (int j = 0; j < 3 && x->in[j] >= 0; j++)
-            if (!is_single(w->k, x->in[j])) p[j + 1] += from * tt_itemsizes[w->k->slots[x->in[j]].dtype];
-    }
-    if (x->kind == TT_INSTR_OP) tt_isa->ops[x->op][x->dtype](p, n);
-    else if (x->kind == TT_INSTR_CAST) tt_isa->casts[x->dtype][x->to](p[0], p[1], n);
-    else memcpy(p[0], p[1], (size_t)(n * tt_itemsizes[x->dtype]));
+/* One instruction, on the elements of the block from number `from` to `end`. */
+static void instruction(const worker *w, const tt_instr *x, int64_t from, int64_t end) {
+    const tt_slot *slots = w->k->slots;
+    char *p[4] = {w->p[x->out] + from * tt_itemsizes[slots[x->out].dtype]};
+    for (int j = 0; j < 3 && x->in[j] >= 0; j++)
+        p[j + 1] = w->p[x->in[j]] + (is_single(w->k, x->in[j]) ? 0 : from * tt_itemsizes[slots[x->in[j]].dtype]);
+    if (x->kind == TT_INSTR_OP) tt_isa->ops[x->op][x->dtype](p, end - from);
+    else if (x->kind == TT_INSTR_CAST) tt_isa->casts[x->dtype][x->to](p[0], p[1], end - from);
+    else memcpy(p[0], p[1], (size_t)((end - from) * tt_itemsizes[x->dtype]));
 }
 
+/* The same of a pair, whose first is x. */
+static void pair(const worker *w, const tt_instr *x, int64_t from, int64_t end) {
+    int slots[4] = {x[0].out, x[1].out, x[0].in[0], x[1].in[0]};
+    char *p[4];
+    for (int j = 0; j < 4; j++) p[j] = w->p[slots[j]] + from * 4;
+    tt_isa->pairs[x->pair](p, end - from);
+}
+
+static bool is_one_loop(const tt_kernel *k, const tt_part *part) {
+    const tt_chain *chain = &k->chains[part->first_chain];
+    if (part->first_chain == part->end_chain) return part->end_instr - part->first_instr < 2;
+    return chain->first_instr == part->first_instr && chain->end_instr == part->end_instr;
+}
+
+/* Those of a stage, on n elements. Several loops over memory go slice by slice: the processor asks for what follows in
+ * a page of it while they compute, and not beyond the page. */
 static void instructions(const worker *w, int stage, int level, int64_t n) {
     const tt_kernel *k = w->k;
     const tt_part *part = part_of(k, stage, level);
-    for (int i = part->first_instr, c = part->first_chain; i < part->end_instr;) {
-        const tt_chain *chain = &k->chains[c];
-        const tt_instr *x = &k->instrs[i];
-        if (x->pair) {
-            char *p[4] = {w->p[x[0].out], w->p[x[1].out], w->p[x[0].in[0]], w->p[x[1].in[0]]};
-            tt_isa->pairs[x->pair](p, n);
-            i += 2;
-        } else if (c == part->end_chain || chain->first_instr != i) instruction(w, &k->instrs[i++], 0, n);
-        else {
-            int64_t done = tt_isa->chain(k->steps + tt_isa_index * k->num_steps + chain->first_step, w->p, n);
-            for (; i < chain->end_instr; i++)
-                if (done < n) instruction(w, &k->instrs[i], done, n - done);
-            c++;
+    int64_t slice = is_one_loop(k, part) ? n : SLICE;
+    for (int64_t from = 0, end; from < n; from = end) {
+        end = n - from < 2 * slice ? n : from + slice;
+        for (int i = part->first_instr, c = part->first_chain; i < part->end_instr;) {
+            const tt_instr *x = &k->instrs[i];
+            const tt_chain *chain = &k->chains[c];
+            if (x->pair) pair(w, x, from, end);
+            else if (c == part->end_chain || chain->first_instr != i) instruction(w, x, from, end);
+            else {
+                const tt_step *steps = k->steps + tt_isa_index * k->num_steps + chain->first_step;
+                int64_t done = tt_isa->chain(steps, w->p, from, end);
+                for (int left = i; done < end && left < chain->end_instr; left++)
+                    instruction(w, &k->instrs[left], done, end);
+                i = chain->end_instr - 1;
+                c++;
+            }
+            i += x->pair ? 2 : 1;
         }
     }
 }
@@ -144,7 +162,7 @@ static char *spread(const worker *w, int slot, int64_t n, int64_t in_group) {
     int size = tt_itemsizes[k->slots[slot].dtype];
     char *value = w->p[k->slots[slot].from] + in_group / k->row * size, *to = buffer_of(w, slot);
     if (w->j->compiled && k->block < 2 * k->row) return value;
-    if (is_single(k, slot) && n > MOST_LEFT) n = MOST_LEFT;
+    if (is_single(k, slot) && n > TT_MOST_LEFT) n = TT_MOST_LEFT;
     int64_t row = k->row < n ? k->row : n;
     if (in_group % k->row == 0) switch (size) {
         case 1: SPREAD(uint8_t) break;

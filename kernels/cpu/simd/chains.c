@@ -257,8 +257,10 @@ void *const TT_LOCAL(tt_step_table)[TT_NUM_STEPS] = {
     TT_CHAIN_3(ENTRIES_3) ENTRIES_3(where)
 };
 
-int64_t TT_LOCAL(tt_chain_run)(const tt_step *s, char **p, int64_t n) {
+_Static_assert(CHUNK <= TT_MOST_LEFT, "a row's value is there for as many elements as a chain leaves over");
+
+int64_t TT_LOCAL(tt_chain_run)(const tt_step *s, char **p, int64_t from, int64_t end) {
     vec x = {0};
-    if (n >= CHUNK) ((step_fn *)s->run)(s, p, 0, n, x, x, x, x, x, x, x, x);
-    return n / CHUNK * CHUNK;
+    if (end - from >= CHUNK) ((step_fn *)s->run)(s, p, from, end, x, x, x, x, x, x, x, x);
+    return end - (end - from) % CHUNK;
 }
