@@ -66,7 +66,33 @@ static inline vec either(cond m, vec a, vec b) { return (vec)(((mask)a & m) | ((
 static inline vec vec_of(cond m) { return (vec)m; }
 static inline vec chosen(vec m, vec a, vec b) { return either((cond)m, a, b); }
 #endif
+
+/* Bools in memory, as a mask; a mask, as bools in memory. Of __builtin_convertvector gcc 12 makes element by element. */
+#if defined __AVX512F__
+static inline vec mask_of(const bools *x) { return (vec)-(mask)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i_u *)x)); }
+static inline void put_bools(bools *x, vec m) { *x = __builtin_convertvector((mask)m & 1, bools); }
+#elif defined __AVX__
+static inline vec mask_of(const bools *x) { return (vec)-(mask)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u *)x)); }
+static inline void put_bools(bools *x, vec m) {
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)m), _mm256_extracti128_si256((__m256i)m, 1));
+    _mm_storel_epi64((__m128i_u *)x, _mm_packs_epi16(words, words) & _mm_set1_epi8(1));
+}
+#elif defined __SSE2__
+static inline vec mask_of(const bools *x) {
+    int four;
+    __builtin_memcpy(&four, x, 4);
+    __m128i words = _mm_unpacklo_epi8(_mm_cvtsi32_si128(four), _mm_setzero_si128());
+    return (vec)-(mask)_mm_unpacklo_epi16(words, _mm_setzero_si128());
+}
+static inline void put_bools(bools *x, vec m) {
+    __m128i words = _mm_packs_epi32((__m128i)m, (__m128i)m);
+    int four = _mm_cvtsi128_si32(_mm_packs_epi16(words, words)) & 0x01010101;
+    __builtin_memcpy(x, &four, 4);
+}
+#else
 static inline vec mask_of(const bools *x) { return (vec)-__builtin_convertvector(*x, mask); }
+static inline void put_bools(bools *x, vec m) { *x = __builtin_convertvector((mask)m & 1, bools); }
+#endif
 
 /* a > b ? a : b, and a < b ? a : b: what x86's instructions say; and the square root. */
 #if defined __AVX512F__
@@ -149,8 +175,8 @@ STEP(end) {
 #define SAME(i, _) a##i = c;
 #define STORE(i, _) m[i] = a##i;
 #define STORE_KEPT(i, _) m[i] = b##i;
-#define STORE_BOOL(i, _) m[i] = __builtin_convertvector((mask)a##i & 1, bools);
-#define STORE_KEPT_BOOL(i, _) m[i] = __builtin_convertvector((mask)b##i & 1, bools);
+#define STORE_BOOL(i, _) put_bools(m + i, a##i);
+#define STORE_KEPT_BOOL(i, _) put_bools(m + i, b##i);
 #define KEEP(i, _) b##i = a##i;
 #define RECALL(i, _) a##i = b##i;
 #define ONE_OR_ZERO(i, _) a##i = (vec)((mask)a##i & (mask)c);
