@@ -137,9 +137,31 @@ static void keep(maker *m, int i, int end) {
     }
 }
 
+/* May a value be made in the place of an operand? */
+static bool share(const tt_kernel *k, int slot, int operand) {
+    const tt_slot *s = &k->slots[slot], *o = &k->slots[operand];
+    if (s->buffer >= 0 && s->buffer == o->buffer) return true;
+    for (int i = 0; i < k->num_stores && o->kind == TT_SLOT_LOAD; i++)
+        if (k->stores[i].slot == slot && k->accesses[k->stores[i].access].storage == k->accesses[o->index].storage) return true;
+    return false;
+}
+
+/* Does a chain that has been made write nothing that it reads? */
+static bool may_run_twice(const maker *m, int first, int end) {
+    const tt_instr *instrs = m->k->instrs;
+    for (int i = first; i < end; i++)
+        for (int j = first; j < end && m->there[instrs[i].out]; j++)
+            for (int o = 0; o < 3 && instrs[j].in[o] >= 0; o++) {
+                bool inside = false;
+                for (int p = first; p < j; p++) inside |= instrs[p].out == instrs[j].in[o];
+                if (!inside && share(m->k, instrs[i].out, instrs[j].in[o])) return false;
+            }
+    return true;
+}
+
 static void make_chain(maker *m, int first, int end) {
     tt_kernel *k = m->k;
-    k->chains[k->num_chains++] = (tt_chain){(int16_t)first, (int16_t)end, k->num_steps};
+    k->chains[k->num_chains++] = (tt_chain){.first_instr = (int16_t)first, .end_instr = (int16_t)end, .first_step = k->num_steps};
     m->a = m->b = -1;
     m->open = NULL;
     for (int s = 0; s < k->num_slots; s++) m->there[s] = true;
@@ -155,7 +177,9 @@ static void make_chain(maker *m, int first, int end) {
         m->a = x->out;
         keep(m, i, end);
     }
-    step(m, TT_STEP_END, k->num_steps - k->chains[k->num_chains - 1].first_step);
+    tt_chain *made = &k->chains[k->num_chains - 1];
+    made->twice = may_run_twice(m, first, end);
+    step(m, TT_STEP_END, k->num_steps - made->first_step);
 }
 
 /* Which slots are looked at by anything else than the instructions before `end`? */

@@ -454,13 +454,14 @@ static void list_use(tt_kernel *k, tt_part *part, int slot, int level) {
     k->uses[part->end_use++] = (int16_t)slot;
 }
 
-/* ... and, if it is made again from other slots, those. */
-static void list_all(tt_kernel *k, tt_part *part, int slot, int stage) {
-    list_use(k, part, slot, 1);
+/* What a slot is made from, if it was in an earlier stage and is made again. */
+static void list_again(tt_kernel *k, tt_part *part, int slot, int stage) {
     const tt_slot *s = &k->slots[slot];
     const tt_instr *x = s->kind == TT_SLOT_TEMP && s->level == 1 && s->stage < stage ? maker(k, slot) : NULL;
-    for (int j = 0; j < 3 && x && x->again; j++)
-        if (x->in[j] >= 0) list_all(k, part, x->in[j], stage);
+    for (int j = 0; j < 3 && x && x->again && x->in[j] >= 0; j++) {
+        list_use(k, part, x->in[j], 1);
+        list_again(k, part, x->in[j], stage);
+    }
 }
 
 /* What each part of the work uses. */
@@ -475,9 +476,7 @@ static bool list_parts(tt_kernel *k) {
         part->first_instr = (int16_t)i;
         part->first_use = part->end_use = (int16_t)n;
         for (; i < k->num_instrs && k->instrs[i].stage == stage && k->instrs[i].level == level; i++) {
-            for (int j = 0; j < 3; j++)
-                if (k->instrs[i].in[j] >= 0 && level) list_all(k, part, k->instrs[i].in[j], stage);
-                else if (k->instrs[i].in[j] >= 0) list_use(k, part, k->instrs[i].in[j], level);
+            for (int j = 0; j < 3 && k->instrs[i].in[j] >= 0; j++) list_use(k, part, k->instrs[i].in[j], level);
             list_use(k, part, k->instrs[i].out, level);
         }
         part->end_instr = (int16_t)i;
@@ -487,6 +486,9 @@ static bool list_parts(tt_kernel *k) {
         part->end_store = (int16_t)s;
         for (int f = 0; f < k->num_folds && level && k->walk != TT_WALK_CALL; f++)
             if (k->folds[f].stage == stage) list_use(k, part, k->folds[f].slot, level);
+        part->more_use = part->end_use;
+        for (int m = part->first_instr; m < part->end_instr && level; m++)
+            for (int j = 0; j < 3 && k->instrs[m].in[j] >= 0; j++) list_again(k, part, k->instrs[m].in[j], stage);
         n = part->end_use;
     }
     tt_part *loads = &k->parts[2 * k->num_stages];
@@ -545,11 +547,11 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     k->num_stages = (int16_t)(stages + 1);
     k->weight = (int16_t)(weight < 30000 ? weight : 30000);
     choose_again(k);
-    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k) || !tt_make_chains(k)) return false;
+    if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !list_parts(k)) return false;
     if (!assign_buffers(k)) return false;
     while (k->walk == TT_WALK_FLAT && k->arena > 40960 && k->block > 256) {
         k->block /= 2;
         if (!assign_buffers(k)) return false;
     }
-    return true;
+    return tt_make_chains(k); /* looks at buffers */
 }

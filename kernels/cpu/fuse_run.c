@@ -122,7 +122,7 @@ static void instructions(const worker *w, int stage, int level, int64_t n) {
             else if (c == part->end_chain || chain->first_instr != i) instruction(w, x, from, end);
             else {
                 const tt_step *steps = k->steps + tt_isa_index * k->num_steps + chain->first_step;
-                int64_t done = tt_isa->chain(steps, w->p, from, end);
+                int64_t done = tt_isa->chain(steps, w->p, from, end, chain->twice);
                 for (int left = i; done < end && left < chain->end_instr; left++)
                     instruction(w, &k->instrs[left], done, end);
                 i = chain->end_instr - 1;
@@ -177,7 +177,8 @@ static char *spread(const worker *w, int slot, int64_t n, int64_t in_group) {
 static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group) {
     const tt_kernel *k = w->k;
     const tt_part *part = part_of(k, stage, level);
-    for (int i = part->first_use; i < part->end_use; i++) {
+    int end = w->j->compiled ? part->end_use : part->more_use;
+    for (int i = part->first_use; i < end; i++) {
         int s = k->uses[i];
         const tt_slot *x = &k->slots[s];
         if (w->j->repeated[s]) continue;

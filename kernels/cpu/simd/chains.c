@@ -285,8 +285,12 @@ void *const TT_LOCAL(tt_step_table)[TT_NUM_STEPS] = {
 
 _Static_assert(CHUNK <= TT_MOST_LEFT, "a row's value is there for as many elements as a chain leaves over");
 
-int64_t TT_LOCAL(tt_chain_run)(const tt_step *s, char **p, int64_t from, int64_t end) {
+int64_t TT_LOCAL(tt_chain_run)(const tt_step *s, char **p, int64_t from, int64_t end, bool twice) {
     vec x = {0};
-    if (end - from >= CHUNK) ((step_fn *)s->run)(s, p, from, end, x, x, x, x, x, x, x, x);
-    return end - (end - from) % CHUNK;
+    if (end - from < CHUNK) return from;
+    ((step_fn *)s->run)(s, p, from, end, x, x, x, x, x, x, x, x);
+    int64_t left = (end - from) % CHUNK;
+    if (!left || !twice) return end - left;
+    ((step_fn *)s->run)(s, p, end - CHUNK, end, x, x, x, x, x, x, x, x);
+    return end;
 }
