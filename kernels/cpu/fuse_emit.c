@@ -445,9 +445,12 @@ static void choose_again(tt_kernel *k) {
     }
 }
 
+/* Values that stay in their buffer are not listed. */
 static void list_use(tt_kernel *k, tt_part *part, int slot, int level) {
-    int kind = k->slots[slot].kind;
-    bool moves = kind == TT_SLOT_TEMP || (level && (kind == TT_SLOT_LOAD || kind == TT_SLOT_ROW || kind == TT_SLOT_RANDOM));
+    const tt_slot *x = &k->slots[slot];
+    bool moves = x->kind == TT_SLOT_TEMP ? level && x->last > x->stage
+                                         : level && (x->kind == TT_SLOT_LOAD || x->kind == TT_SLOT_ROW || x->kind == TT_SLOT_RANDOM);
+    for (int i = 0; i < k->num_stores && x->kind == TT_SLOT_TEMP; i++) moves |= k->stores[i].slot == slot;
     if (!moves) return;
     for (int i = part->first_use; i < part->end_use; i++)
         if (k->uses[i] == slot) return;
