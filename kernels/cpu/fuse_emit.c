@@ -534,8 +534,8 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     count_traffic(k, d);
     sort_stores(k);
     if (k->num_instrs) qsort(k->instrs, (size_t)k->num_instrs, sizeof *k->instrs, by_stage);
-    tt_delay_bools(k);
     tt_pair_up(k);
+    tt_delay_bools(k);
     int stages = 0, weight = k->num_accesses;
     for (int i = 0; i < k->num_instrs; i++) {
         if (k->instrs[i].stage > stages) stages = k->instrs[i].stage;

@@ -58,8 +58,8 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
 
 /* fuse_chain.c: puts a kernel's instructions into a better order; makes the chains of one that has its parts (false: out
  * of memory). */
-void tt_delay_bools(tt_kernel *k);
 void tt_pair_up(tt_kernel *k);
+void tt_delay_bools(tt_kernel *k);
 bool tt_make_chains(tt_kernel *k);
 
 /* Of rows that follow one another: how many of them make whole blocks of TT_BLOCK elements. */

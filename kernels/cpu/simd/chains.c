@@ -263,10 +263,33 @@ TT_CHAIN_2_BOOL(STEPS_2_BOOL)
 TT_CHAIN_3(STEPS_3)
 FORMS_3(where, IF_)
 
+/* A comparison with a number and the choice by it. */
+#define COMPARED_gt GT
+#define COMPARED_ge GE
+#define COMPARED_lt LT
+#define COMPARED_le LE
+#define CHOOSE(i, op, X, Y, Z) a##i = either(COMPARED_##op(GET_##X(x, i), c), GET_##Y(y, i), GET_##Z(z, i));
+#define STEP_CHOICE(op, X, Y, Z)                                                                                       \
+    FLOAT_ENDINGS(choose_##op##_##X##Y##Z, const vec c = number(p, s->slot); PREPARE_##Y(y, s->more) PREPARE_##Z(z, s->third), \
+                  CHOOSE, op, X, Y, Z)
+#define FORMS_CHOICE_2(op, X, Y) \
+    STEP_CHOICE(op, X, Y, A) STEP_CHOICE(op, X, Y, B) STEP_CHOICE(op, X, Y, M) STEP_CHOICE(op, X, Y, C)
+#define FORMS_CHOICE_1(op, X) \
+    FORMS_CHOICE_2(op, X, A) FORMS_CHOICE_2(op, X, B) FORMS_CHOICE_2(op, X, M) FORMS_CHOICE_2(op, X, C)
+#define STEPS_CHOICE(op) FORMS_CHOICE_1(op, A) FORMS_CHOICE_1(op, B)
+TT_CHAIN_CHOICE(STEPS_CHOICE)
+
 #define ENTRY(op, form)                                                      \
     [TT_STEP_##op + TT_FORM_##form] = op##_##form##_only,                    \
     [TT_STEP_##op + TT_FORM_##form + TT_KEPT] = op##_##form##_kept,          \
     [TT_STEP_##op + TT_FORM_##form + TT_STORED] = op##_##form##_stored,
+#define ENTRY_CHOICE(op, x, y, z)                                                              \
+    [TT_STEP_choose_##op + TT_PLACES_3(x, y, z)] = choose_##op##_##x##y##z##_only,             \
+    [TT_STEP_choose_##op + TT_PLACES_3(x, y, z) + TT_KEPT] = choose_##op##_##x##y##z##_kept,   \
+    [TT_STEP_choose_##op + TT_PLACES_3(x, y, z) + TT_STORED] = choose_##op##_##x##y##z##_stored,
+#define ENTRIES_CHOICE_2(op, x, y) ENTRY_CHOICE(op, x, y, A) ENTRY_CHOICE(op, x, y, B) ENTRY_CHOICE(op, x, y, M) ENTRY_CHOICE(op, x, y, C)
+#define ENTRIES_CHOICE_1(op, x) ENTRIES_CHOICE_2(op, x, A) ENTRIES_CHOICE_2(op, x, B) ENTRIES_CHOICE_2(op, x, M) ENTRIES_CHOICE_2(op, x, C)
+#define ENTRIES_CHOICE(op) ENTRIES_CHOICE_1(op, A) ENTRIES_CHOICE_1(op, B)
 #define ENTRIES_1(op) ENTRY(op, A) ENTRY(op, B) ENTRY(op, M)
 #define ENTRIES_2(op)                                                                                \
     ENTRY(op, AA) ENTRY(op, AB) ENTRY(op, AM) ENTRY(op, AC) ENTRY(op, BA) ENTRY(op, BB) ENTRY(op, BM) ENTRY(op, BC) \
@@ -280,7 +303,7 @@ void *const TT_LOCAL(tt_step_table)[TT_NUM_STEPS] = {
     [TT_STEP_STORE] = store, [TT_STEP_STORE_BOOL] = store_bool, [TT_STEP_STORE_KEPT] = store_kept,
     [TT_STEP_STORE_KEPT_BOOL] = store_kept_bool, [TT_STEP_KEEP] = keep, [TT_STEP_RECALL] = recall,
     [TT_STEP_BOOL_TO_FLOAT] = bool_to_float, TT_CHAIN_1(ENTRIES_1) TT_CHAIN_2(ENTRIES_2) TT_CHAIN_2_BOOL(ENTRIES_2)
-    TT_CHAIN_3(ENTRIES_3) ENTRIES_3(where)
+    TT_CHAIN_3(ENTRIES_3) ENTRIES_3(where) TT_CHAIN_CHOICE(ENTRIES_CHOICE)
 };
 
 _Static_assert(CHUNK <= TT_MOST_LEFT, "a row's value is there for as many elements as a chain leaves over");
