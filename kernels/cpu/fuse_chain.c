@@ -1,4 +1,4 @@
-/* Fused mode's planner, third part: chains of cheap operators for the interpreter. Note [Chains] in chain.h. */
+/* Fused mode's planner, fourth part: chains of cheap operators for the interpreter. Note [Chains] in chain.h. */
 #include "chain.h"
 #include "fuse_plan.h"
 #include <stdlib.h>
