@@ -244,7 +244,11 @@ def test_choices_in_the_midst(isa):
         e = where(wanted, d, b) - wanted.float()
         f = where(e > -1.0, e - a, b) * e + (e - a) * b   # A is wanted after the choice
         g = where(f < 0.75, where(f > -0.75, f, e), f - e)
-        return [b, d, wanted, e, f, g, where(g > 0, 1.0, g), where(g > 0, g, -1.0) / where(g > 0.5, 2.0, 3.0)]
+        returned = g > 0.1
+        h = where(returned, g, y)
+        v = x * 0.1
+        h = h + where(a > 0, v, x) * v                    # a is in B and in memory, v wanted after the choice
+        return [a, b, d, wanted, e, f, g, returned, h, where(g > 0, 1.0, g), where(g > 0, g, -1.0) / where(g > 0.5, 2.0, 3.0)]
 
     with instruction_set(isa):
         agree(run, isa)
