@@ -11,7 +11,8 @@
  * a block begins where it ends with the block, so that some elements are done twice; but if a step writes what another
  * reads, elements that are left over are run operator by operator. So chains change nothing about the instructions, and
  * compiled kernels know nothing of them.
- * A bool in A or B is a mask: lanes of 32 bits, all ones or all zeros.
+ * A bool in A or B is a mask: lanes of 32 bits, all ones or all zeros. It need not be made where a choice follows a
+ * comparison with a number: the two are one step.
  * fuse_chain.c makes chains from a kernel's instructions, simd/chains.c has the steps. */
 #pragma once
 #include "fuse.h"

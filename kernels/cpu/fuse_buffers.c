@@ -106,8 +106,9 @@ void tt_choose_again(tt_kernel *k) {
 /* Values that stay in their buffer are not listed. */
 static void list_use(tt_kernel *k, tt_part *part, int slot, int level) {
     const tt_slot *x = &k->slots[slot];
-    bool moves = x->kind == TT_SLOT_TEMP ? level && x->last > x->stage
-                                         : level && (x->kind == TT_SLOT_LOAD || x->kind == TT_SLOT_ROW || x->kind == TT_SLOT_RANDOM);
+    bool moves = x->kind == TT_SLOT_TEMP ? x->last > x->stage
+                                         : x->kind == TT_SLOT_LOAD || x->kind == TT_SLOT_ROW || x->kind == TT_SLOT_RANDOM;
+    moves = moves && level;
     for (int i = 0; i < k->num_stores && x->kind == TT_SLOT_TEMP; i++) moves |= k->stores[i].slot == slot;
     if (!moves) return;
     for (int i = part->first_use; i < part->end_use; i++)

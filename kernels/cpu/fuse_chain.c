@@ -186,7 +186,8 @@ static bool share(const tt_kernel *k, int slot, int operand) {
     const tt_slot *s = &k->slots[slot], *o = &k->slots[operand];
     if (s->buffer >= 0 && s->buffer == o->buffer) return true;
     for (int i = 0; i < k->num_stores && o->kind == TT_SLOT_LOAD; i++)
-        if (k->stores[i].slot == slot && k->accesses[k->stores[i].access].storage == k->accesses[o->index].storage) return true;
+        if (k->stores[i].slot == slot && k->accesses[k->stores[i].access].storage == k->accesses[o->index].storage)
+            return true;
     return false;
 }
 
@@ -205,7 +206,8 @@ static bool may_run_twice(const maker *m, int first, int end) {
 
 static void make_chain(maker *m, int first, int end) {
     tt_kernel *k = m->k;
-    k->chains[k->num_chains++] = (tt_chain){.first_instr = (int16_t)first, .end_instr = (int16_t)end, .first_step = k->num_steps};
+    tt_chain *made = &k->chains[k->num_chains++];
+    *made = (tt_chain){.first_instr = (int16_t)first, .end_instr = (int16_t)end, .first_step = k->num_steps};
     m->a = m->b = -1;
     m->open = NULL;
     for (int s = 0; s < k->num_slots; s++) m->there[s] = true;
@@ -226,7 +228,6 @@ static void make_chain(maker *m, int first, int end) {
         m->a = x->out;
         keep(m, i, end);
     }
-    tt_chain *made = &k->chains[k->num_chains - 1];
     made->twice = may_run_twice(m, first, end);
     step(m, TT_STEP_END, k->num_steps - made->first_step);
 }

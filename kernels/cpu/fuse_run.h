@@ -1,4 +1,4 @@
-/* A kernel of fused mode at work: what fuse_launch.c makes ready and fuse_run.c does. */
+/* A kernel of fused mode at work: what fuse_launch.c makes ready and fuse_run.c does, in blocks (fuse_block.c). */
 #pragma once
 #include "fuse_plan.h"
 

@@ -17,7 +17,8 @@ enum { TT_NO_PAIR, TT_PAIRS(TT_PAIR_ENUM) TT_NUM_PAIRS };
 struct tt_step;
 typedef tt_loop tt_op_loops[TT_NUM_DTYPES];       /* by the dtype computed in; NULL where there is none */
 typedef tt_cast_loop tt_cast_loops[TT_NUM_DTYPES]; /* [from][to] */
-typedef int64_t tt_chain_fn(const struct tt_step *s, char **p, int64_t from, int64_t end, bool twice); /* where it ended: see chain.h */
+/* Where it ended, see chain.h; twice: elements may be done again. */
+typedef int64_t tt_chain_fn(const struct tt_step *s, char **p, int64_t from, int64_t end, bool twice);
 
 #define TT_ISAS 3 /* at most */
 

@@ -248,7 +248,8 @@ def test_choices_in_the_midst(isa):
         h = where(returned, g, y)
         v = x * 0.1
         h = h + where(a > 0, v, x) * v                    # a is in B and in memory, v wanted after the choice
-        return [a, b, d, wanted, e, f, g, returned, h, where(g > 0, 1.0, g), where(g > 0, g, -1.0) / where(g > 0.5, 2.0, 3.0)]
+        last = [where(g > 0, 1.0, g), where(g > 0, g, -1.0) / where(g > 0.5, 2.0, 3.0)]
+        return [a, b, d, wanted, e, f, g, returned, h, *last]
 
     with instruction_set(isa):
         agree(run, isa)

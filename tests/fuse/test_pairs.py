@@ -71,7 +71,7 @@ def test_special_values(name, isa):
 @pytest.mark.parametrize("shape", [(64, 1000), (300, 96), (1000, 17), (3, 5000), (2, 3, 700)])
 @pytest.mark.parametrize("name", PAIRS)
 def test_with_reductions_and_broadcasts(name, shape):
-    """A layer's bias, residual and derivatives: blocks of rows, columns and all; and operands that do not lie in order."""
+    """A layer's bias, residual and derivatives: blocks of rows, columns and all; operands in another order."""
     f = PAIRS[name]
     x, bias, residual, g = normal(shape), normal(shape[-1], seed=1), normal(shape, seed=2), normal(shape, seed=3)
     turned = normal(shape[::-1], seed=4).permute(*reversed(range(len(shape))))

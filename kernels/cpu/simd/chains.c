@@ -69,10 +69,14 @@ static inline vec chosen(vec m, vec a, vec b) { return either((cond)m, a, b); }
 
 /* Bools in memory, as a mask; a mask, as bools in memory. Of __builtin_convertvector gcc 12 makes element by element. */
 #if defined __AVX512F__
-static inline vec mask_of(const bools *x) { return (vec)-(mask)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i_u *)x)); }
+static inline vec mask_of(const bools *x) {
+    return (vec)-(mask)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i_u *)x));
+}
 static inline void put_bools(bools *x, vec m) { *x = __builtin_convertvector((mask)m & 1, bools); }
 #elif defined __AVX__
-static inline vec mask_of(const bools *x) { return (vec)-(mask)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u *)x)); }
+static inline vec mask_of(const bools *x) {
+    return (vec)-(mask)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u *)x));
+}
 static inline void put_bools(bools *x, vec m) {
     __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)m), _mm256_extracti128_si256((__m256i)m, 1));
     _mm_storel_epi64((__m128i_u *)x, _mm_packs_epi16(words, words) & _mm_set1_epi8(1));
@@ -269,9 +273,9 @@ FORMS_3(where, IF_)
 #define COMPARED_lt LT
 #define COMPARED_le LE
 #define CHOOSE(i, op, X, Y, Z) a##i = either(COMPARED_##op(GET_##X(x, i), c), GET_##Y(y, i), GET_##Z(z, i));
-#define STEP_CHOICE(op, X, Y, Z)                                                                                       \
-    FLOAT_ENDINGS(choose_##op##_##X##Y##Z, const vec c = number(p, s->slot); PREPARE_##Y(y, s->more) PREPARE_##Z(z, s->third), \
-                  CHOOSE, op, X, Y, Z)
+#define STEP_CHOICE(op, X, Y, Z)                                                                              \
+    FLOAT_ENDINGS(choose_##op##_##X##Y##Z,                                                                    \
+                  const vec c = number(p, s->slot); PREPARE_##Y(y, s->more) PREPARE_##Z(z, s->third), CHOOSE, op, X, Y, Z)
 #define FORMS_CHOICE_2(op, X, Y) \
     STEP_CHOICE(op, X, Y, A) STEP_CHOICE(op, X, Y, B) STEP_CHOICE(op, X, Y, M) STEP_CHOICE(op, X, Y, C)
 #define FORMS_CHOICE_1(op, X) \
@@ -287,8 +291,10 @@ TT_CHAIN_CHOICE(STEPS_CHOICE)
     [TT_STEP_choose_##op + TT_PLACES_3(x, y, z)] = choose_##op##_##x##y##z##_only,             \
     [TT_STEP_choose_##op + TT_PLACES_3(x, y, z) + TT_KEPT] = choose_##op##_##x##y##z##_kept,   \
     [TT_STEP_choose_##op + TT_PLACES_3(x, y, z) + TT_STORED] = choose_##op##_##x##y##z##_stored,
-#define ENTRIES_CHOICE_2(op, x, y) ENTRY_CHOICE(op, x, y, A) ENTRY_CHOICE(op, x, y, B) ENTRY_CHOICE(op, x, y, M) ENTRY_CHOICE(op, x, y, C)
-#define ENTRIES_CHOICE_1(op, x) ENTRIES_CHOICE_2(op, x, A) ENTRIES_CHOICE_2(op, x, B) ENTRIES_CHOICE_2(op, x, M) ENTRIES_CHOICE_2(op, x, C)
+#define ENTRIES_CHOICE_2(op, x, y)                                                             \
+    ENTRY_CHOICE(op, x, y, A) ENTRY_CHOICE(op, x, y, B) ENTRY_CHOICE(op, x, y, M) ENTRY_CHOICE(op, x, y, C)
+#define ENTRIES_CHOICE_1(op, x)                                                                \
+    ENTRIES_CHOICE_2(op, x, A) ENTRIES_CHOICE_2(op, x, B) ENTRIES_CHOICE_2(op, x, M) ENTRIES_CHOICE_2(op, x, C)
 #define ENTRIES_CHOICE(op) ENTRIES_CHOICE_1(op, A) ENTRIES_CHOICE_1(op, B)
 #define ENTRIES_1(op) ENTRY(op, A) ENTRY(op, B) ENTRY(op, M)
 #define ENTRIES_2(op)                                                                                \
