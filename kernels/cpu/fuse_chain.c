@@ -1,4 +1,4 @@
-/* Fused mode's planner, third part: chains of cheap operators for the interpreter. Note [Chains] in chain.h. */
+/* Fused mode's planner, fourth part: chains of cheap operators for the interpreter. Note [Chains] in chain.h. */
 #include "chain.h"
 #include "fuse_plan.h"
 #include <stdlib.h>
@@ -13,6 +13,13 @@ enum { NEVER = 32767, FAR = 8 };
 #define IS_3(op) IS(op, 3)
 static int steps_of(int op, int *code) {
     switch (op) { TT_CHAIN_1(IS_1) TT_CHAIN_2(IS_2) TT_CHAIN_2_BOOL(IS_2) TT_CHAIN_3(IS_3) IS_3(where) }
+    return 0;
+}
+
+/* The first step's code of a comparison and the choice by it; 0: there is none. */
+static int choice_of(int op) {
+#define IS_CHOICE(op) case TT_OP_##op: return TT_STEP_choose_##op;
+    switch (op) { TT_CHAIN_CHOICE(IS_CHOICE) }
     return 0;
 }
 
@@ -33,6 +40,7 @@ typedef struct {
     bool *whole;       /* of each slot: a block of it is read from memory */
     int a, b;          /* the slots whose values are in A and in B; -1 */
     tt_step *open;     /* an operator's step, whose ending is not settled; NULL */
+    bool choice;       /* the next instruction and the one after it are one step */
 } maker;
 
 static tt_step *step(maker *m, int code, int slot) {
@@ -70,6 +78,13 @@ static int next_use(const maker *m, int slot, int i, int end) {
     return slot < 0 || i >= end ? NEVER : i;
 }
 
+static void load(maker *m, int slot) {
+    bool is_bool = m->k->slots[slot].dtype == TT_BOOL, number = is_number(m, slot);
+    step(m, is_bool ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, slot);
+    m->whole[slot] |= is_bool || !number;
+    m->a = slot;
+}
+
 /* Brings one of n operands to A, unless one is there. */
 static void fetch(maker *m, const tt_instr *x, int n) {
     int from = -1;
@@ -83,12 +98,7 @@ static void fetch(maker *m, const tt_instr *x, int n) {
         }
     for (int j = n - 1; j >= 0; j--)
         if (!is_number(m, x->in[j])) from = x->in[j];
-    bool number = from < 0;
-    if (number) from = x->in[0];
-    bool is_bool = m->k->slots[from].dtype == TT_BOOL;
-    step(m, is_bool ? TT_STEP_LOAD_BOOL : number ? TT_STEP_LOAD_NUMBER : TT_STEP_LOAD, from);
-    m->whole[from] |= is_bool || !number;
-    m->a = from;
+    load(m, from < 0 ? x->in[0] : from);
 }
 
 static void operate(maker *m, const tt_instr *x) {
@@ -111,6 +121,34 @@ static void operate(maker *m, const tt_instr *x) {
     m->open = s;
 }
 
+/* Does instruction i compare with a number, only for the choice that follows? */
+static bool is_choice(const maker *m, int i, int end) {
+    if (i + 1 >= end) return false;
+    const tt_instr *x = &m->k->instrs[i], *y = x + 1;
+    if (kind_of(x) != OPERATOR || !choice_of(x->op) || is_number(m, x->in[0]) || !is_number(m, x->in[1])) return false;
+    return kind_of(y) == OPERATOR && y->op == TT_OP_where && y->in[0] == x->out && !m->wanted[x->out] &&
+           next_use(m, x->out, i + 2, end) == NEVER;
+}
+
+static int place_of(const maker *m, int slot) {
+    return slot == m->a ? TT_IN_A : slot == m->b ? TT_IN_B : is_number(m, slot) ? TT_IN_C : TT_IN_M;
+}
+
+/* The step of a comparison x, whose operand is in A or B, and of the choice after it. */
+static void choose(maker *m, const tt_instr *x) {
+    int form = place_of(m, x->in[0]);
+    for (int j = 1; j < 3; j++) {
+        int place = place_of(m, x[1].in[j]);
+        form = form * TT_NUM_PLACES + place;
+        m->whole[x[1].in[j]] |= place == TT_IN_M;
+    }
+    tt_step *s = step(m, choice_of(x->op) + form * TT_ENDINGS, x->in[1]);
+    s->more = x[1].in[1];
+    s->third = x[1].in[2];
+    s->to = x[1].out;
+    m->open = s;
+}
+
 static void store(maker *m, int slot, bool kept) {
     bool is_bool = m->k->slots[slot].dtype == TT_BOOL;
     if (kept) step(m, is_bool ? TT_STEP_STORE_KEPT_BOOL : TT_STEP_STORE_KEPT, slot);
@@ -121,9 +159,15 @@ static void store(maker *m, int slot, bool kept) {
 /* Instruction i has left its result in A, where the next one finds it. For those that come later it is kept in B, or in
  * memory. */
 static void keep(maker *m, int i, int end) {
-    int slot = m->a, use = next_use(m, slot, i + 2, end), other = next_use(m, m->b, i + 1, end);
+    int slot = m->a, compared = is_choice(m, i + 1, end) ? m->k->instrs[i + 1].in[0] : -1;
+    m->choice = compared >= 0 && (compared == slot || compared == m->b);
+    int use = next_use(m, slot, i + 2 + m->choice, end), other = next_use(m, m->b, i + 1, end);
     if (m->wanted[slot]) store(m, slot, false);
     if (use == NEVER) return;
+    if (m->choice && compared != slot) { /* B stays as it is */
+        if (!m->there[slot]) store(m, slot, false);
+        return;
+    }
     if (other != NEVER && !m->there[m->b] && !m->there[slot]) {
         if (other <= use + FAR) { /* storing it costs no step of its own */
             store(m, slot, false);
@@ -137,17 +181,46 @@ static void keep(maker *m, int i, int end) {
     }
 }
 
+/* May a value be made in the place of an operand? */
+static bool share(const tt_kernel *k, int slot, int operand) {
+    const tt_slot *s = &k->slots[slot], *o = &k->slots[operand];
+    if (s->buffer >= 0 && s->buffer == o->buffer) return true;
+    for (int i = 0; i < k->num_stores && o->kind == TT_SLOT_LOAD; i++)
+        if (k->stores[i].slot == slot && k->accesses[k->stores[i].access].storage == k->accesses[o->index].storage)
+            return true;
+    return false;
+}
+
+/* Does a chain that has been made write nothing that it reads? */
+static bool may_run_twice(const maker *m, int first, int end) {
+    const tt_instr *instrs = m->k->instrs;
+    for (int i = first; i < end; i++)
+        for (int j = first; j < end && m->there[instrs[i].out]; j++)
+            for (int o = 0; o < 3 && instrs[j].in[o] >= 0; o++) {
+                bool inside = false;
+                for (int p = first; p < j; p++) inside |= instrs[p].out == instrs[j].in[o];
+                if (!inside && share(m->k, instrs[i].out, instrs[j].in[o])) return false;
+            }
+    return true;
+}
+
 static void make_chain(maker *m, int first, int end) {
     tt_kernel *k = m->k;
-    k->chains[k->num_chains++] = (tt_chain){(int16_t)first, (int16_t)end, k->num_steps};
+    tt_chain *made = &k->chains[k->num_chains++];
+    *made = (tt_chain){.first_instr = (int16_t)first, .end_instr = (int16_t)end, .first_step = k->num_steps};
     m->a = m->b = -1;
     m->open = NULL;
     for (int s = 0; s < k->num_slots; s++) m->there[s] = true;
     for (int i = first; i < end; i++) m->there[k->instrs[i].out] = false;
+    m->choice = is_choice(m, first, end);
+    if (m->choice) load(m, k->instrs[first].in[0]);
     for (int i = first; i < end; i++) {
         const tt_instr *x = &k->instrs[i];
         int kind = kind_of(x);
-        if (kind == OPERATOR) operate(m, x);
+        if (m->choice) {
+            choose(m, x++);
+            i++;
+        } else if (kind == OPERATOR) operate(m, x);
         else {
             fetch(m, x, 1);
             if (kind == TO_FLOAT) step(m, TT_STEP_BOOL_TO_FLOAT, 0);
@@ -155,7 +228,8 @@ static void make_chain(maker *m, int first, int end) {
         m->a = x->out;
         keep(m, i, end);
     }
-    step(m, TT_STEP_END, k->num_steps - k->chains[k->num_chains - 1].first_step);
+    made->twice = may_run_twice(m, first, end);
+    step(m, TT_STEP_END, k->num_steps - made->first_step);
 }
 
 /* Which slots are looked at by anything else than the instructions before `end`? */
@@ -205,6 +279,52 @@ void tt_delay_bools(tt_kernel *k) {
         }
         k->instrs[to] = x;
     }
+}
+
+/* Which pair two instructions are. */
+static int pair_of(const tt_instr *x, const tt_instr *y) {
+    if (x->kind != TT_INSTR_OP || y->kind != TT_INSTR_OP || x->dtype != TT_F32 || y->dtype != TT_F32) return TT_NO_PAIR;
+    if (x->level != 1 || y->level != 1 || x->stage != y->stage) return TT_NO_PAIR;
+    if (x->in[0] != y->in[1] || x->out == y->in[0]) return TT_NO_PAIR;
+#define IS_PAIR(op_, derivative) if (x->op == TT_OP_##op_ && y->op == TT_OP_##derivative) return TT_PAIR_##op_;
+    TT_PAIRS(IS_PAIR)
+    return TT_NO_PAIR;
+}
+
+/* Puts two instructions side by side: what wants the first one's result, directly or not, goes after the two, all else
+ * before them. Where they are then; -1: the last one wants it. */
+static int bring_together(tt_kernel *k, int first, int last) {
+    tt_instr later[TT_FUSE_KERNEL_NODES], x = k->instrs[first], y = k->instrs[last];
+    int num_later = 0, at = first;
+    for (int i = first + 1; i <= last; i++) {
+        bool waits = reads(&k->instrs[i], x.out);
+        for (int j = 0; j < num_later; j++) waits |= reads(&k->instrs[i], later[j].out);
+        if (waits && (i == last || num_later == TT_FUSE_KERNEL_NODES)) return -1;
+        if (waits) later[num_later++] = k->instrs[i];
+    }
+    for (int i = first + 1, j = 0; i < last; i++)
+        if (j < num_later && later[j].out == k->instrs[i].out) j++;
+        else k->instrs[at++] = k->instrs[i];
+    k->instrs[at] = x;
+    k->instrs[at + 1] = y;
+    for (int j = 0; j < num_later; j++) k->instrs[at + 2 + j] = later[j];
+    return at;
+}
+
+/* Operators that begin alike go side by side. There is one of the same x, and perhaps several derivatives. */
+void tt_pair_up(tt_kernel *k) {
+    tt_instr *x = k->instrs;
+    for (int slot = 0, i, j; slot < k->num_slots; slot++) {
+        for (i = 0; i < k->num_instrs && x[i].out != slot;) i++;
+        for (j = 0; i < k->num_instrs && j < k->num_instrs && !pair_of(&x[i], &x[j]);) j++;
+        if (i == k->num_instrs || j == k->num_instrs) continue;
+        int at = i < j ? bring_together(k, i, j) : bring_together(k, j, i);
+        if (at < 0 || i < j) continue;
+        const tt_instr derivative = x[at];
+        x[at] = x[at + 1];
+        x[at + 1] = derivative;
+    }
+    for (int i = 0; i + 1 < k->num_instrs; i++) x[i].pair = (int16_t)pair_of(&x[i], &x[i + 1]);
 }
 
 /* The steps, with the functions of each instruction set. */

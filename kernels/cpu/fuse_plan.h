@@ -56,8 +56,15 @@ int tt_place_nodes(tt_draft *drafts, tt_node *nodes, int num_nodes, int num_stor
 /* fuse_emit.c: the kernel of a draft's nodes. False: out of memory. */
 bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes);
 
+/* fuse_buffers.c: gives slots their buffers; chooses what compiled functions compute again; lists the parts of its work.
+ * False: out of memory. */
+bool tt_assign_buffers(tt_kernel *k);
+void tt_choose_again(tt_kernel *k);
+bool tt_list_parts(tt_kernel *k);
+
 /* fuse_chain.c: puts a kernel's instructions into a better order; makes the chains of one that has its parts (false: out
  * of memory). */
+void tt_pair_up(tt_kernel *k);
 void tt_delay_bools(tt_kernel *k);
 bool tt_make_chains(tt_kernel *k);
 

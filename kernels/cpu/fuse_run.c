@@ -1,208 +1,13 @@
-/* Fused mode's interpreter: runs kernels over memory, block by block. A kernel whose stages were compiled
- * takes the compiled functions in the place of their instructions; all else is the same. */
+/* Fused mode's interpreter: walks over the memory of kernels, block by block. */
 #include "fuse_run.h"
 #include <string.h>
 
-#define MOST_LEFT 128 /* elements that a chain leaves over at the end of a block, and more: see CHUNK in simd/chains.c */
 #define WIDE 2048    /* columns that are worked on side by side, at most */
 #define RUN 8        /* rows of them that are worked on one after the other, as memory has them; a divisor of TT_LANES */
 #define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
 
 typedef tt_kernel_job job;
-
-/* One thread's view of a kernel at work. */
-typedef struct {
-    const job *j;
-    const tt_kernel *k;
-    char *arena, **p; /* p: of each slot */
-    int which;
-} worker;
-
-static tt_walk walk_of(const job *j, int access) {
-    const tt_access *a = &j->k->accesses[access];
-    bool rows = a->level == 0 && j->k->walk == TT_WALK_ROWS;
-    return (tt_walk){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
-                  .strides = a->strides, .data = j->data[access]};
-}
-
-/* Where n elements from `at` on lie together; NULL if they do not. */
-static char *in_place(const worker *w, int access, int64_t at, int64_t n) {
-    const tt_access *a = &w->k->accesses[access];
-    if (a->flat) return w->j->data[access] + at * tt_itemsizes[a->dtype];
-    tt_walk x = walk_of(w->j, access);
-    int last = x.ndim - 1;
-    int64_t row = x.shape[last], in_row = at % row, rest = at / row;
-    if (in_row + n > row || (x.strides[last] != x.size && n > 1)) return NULL;
-    char *p = x.data + in_row * x.strides[last];
-    for (int d = last - 1; d >= 0; d--) {
-        p += rest % x.shape[d] * x.strides[d];
-        rest /= x.shape[d];
-    }
-    return p;
-}
-
-static char *buffer_of(const worker *w, int slot) {
-    int at = w->k->slots[slot].buffer;
-    return at < 0 ? NULL : w->arena + (int64_t)at * 64;
-}
-
-static char *load(const worker *w, int slot, int64_t at, int64_t n) {
-    int access = w->k->slots[slot].index;
-    char *p = in_place(w, access, at, n);
-    if (p) return p;
-    tt_walk x = walk_of(w->j, access);
-    tt_walk_move(&x, at, n, p = buffer_of(w, slot), true);
-    return p;
-}
-
-/* The slots whose place does not depend on the block. */
-static void begin_work(worker *w) {
-    const tt_kernel *k = w->k;
-    for (int s = 0; s < k->num_slots; s++) {
-        const tt_slot *x = &k->slots[s];
-        int size = tt_itemsizes[x->dtype];
-        char *p = w->p[s] = buffer_of(w, s);
-        if (w->j->repeated[s]) {
-            tt_walk a = walk_of(w->j, x->index);
-            tt_walk_move(&a, 0, k->numel < k->block ? k->numel : k->block, p, true);
-        }
-        if (x->kind != TT_SLOT_CONST && x->kind != TT_SLOT_ONE) continue;
-        if (x->kind == TT_SLOT_CONST) {
-            const tt_number *c = &w->j->numbers[x->index];
-            tt_isa->casts[c->dtype][x->dtype](p, &c->bits, 1);
-        } else memcpy(p, w->j->data[x->index], (size_t)size);
-        int64_t n = x->level ? k->block : k->together;
-        if (n > 1) tt_move(p + size, size, p, 0, n - 1, size);
-    }
-}
-
-static const tt_part *part_of(const tt_kernel *k, int stage, int level) { return &k->parts[2 * stage + 1 - level]; }
-
-/* Of a row's value that only chains read, there are as many elements as a chain may leave over. */
-static bool is_single(const tt_kernel *k, int slot) { return k->slots[slot].kind == TT_SLOT_ROW && k->slots[slot].index; }
-
-/* One instruction, on n elements from number `from` of the block on. */
-static void instruction(const worker *w, const tt_instr *x, int64_t from, int64_t n) {
-    char *p[4] = {w->p[x->out]};
-    for (int j = 0; j < 3 && x->in[j] >= 0; j++) p[j + 1] = w->p[x->in[j]];
-    if (from) {
-        p[0] += from * tt_itemsizes[w->k->slots[x->out].dtype];
-        for (int j = 0; j < 3 && x->in[j] >= 0; j++)
-            if (!is_single(w->k, x->in[j])) p[j + 1] += from * tt_itemsizes[w->k->slots[x->in[j]].dtype];
-    }
-    if (x->kind == TT_INSTR_OP) tt_isa->ops[x->op][x->dtype](p, n);
-    else if (x->kind == TT_INSTR_CAST) tt_isa->casts[x->dtype][x->to](p[0], p[1], n);
-    else memcpy(p[0], p[1], (size_t)(n * tt_itemsizes[x->dtype]));
-}
-
-static void instructions(const worker *w, int stage, int level, int64_t n) {
-    const tt_kernel *k = w->k;
-    const tt_part *part = part_of(k, stage, level);
-    for (int i = part->first_instr, c = part->first_chain; i < part->end_instr;) {
-        const tt_chain *chain = &k->chains[c];
-        if (c == part->end_chain || chain->first_instr != i) instruction(w, &k->instrs[i++], 0, n);
-        else {
-            int64_t done = tt_isa->chain(k->steps + tt_isa_index * k->num_steps + chain->first_step, w->p, n);
-            for (; i < chain->end_instr; i++)
-                if (done < n) instruction(w, &k->instrs[i], done, n - done);
-            c++;
-        }
-    }
-}
-
-static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t at, int64_t n) {
-    const tt_number *c = w->j->numbers + x->index;
-    tt_draw draw = {.seed = (uint64_t)c[0].bits, .draw = (uint64_t)c[1].bits, .kind = x->from & 7, .digits = x->from >> 3,
-                    .low = c[4].bits, .range = (uint64_t)c[5].bits};
-    memcpy(&draw.a, &c[2].bits, 8);
-    memcpy(&draw.b, &c[3].bits, 8);
-    return tt_random_block(&draw, x->dtype, buffer, at, n);
-}
-
-/* memcpy knows wider stores than this file is compiled for. */
-#define SPREAD(T)                                                                                   \
-    for (int64_t at = 0; at < n; at += row, value += sizeof(T)) {                                   \
-        T v, *p = (T *)to + at;                                                                     \
-        memcpy(&v, value, sizeof v);                                                                \
-        int64_t done = row < 64 ? row : 64;                                                         \
-        for (int64_t i = 0; i < done; i++) p[i] = v;                                                \
-        for (int64_t m; done < row; done += m) {                                                    \
-            m = row - done < done ? row - done : done;                                              \
-            memcpy(p + done, p, (size_t)m * sizeof(T));                                             \
-        }                                                                                           \
-    }
-
-/* For each of n elements its row's value. Rows worked on one at a time have one value for the whole block and for those
- * that follow; compiled functions take it as it is. */
-static char *spread(const worker *w, int slot, int64_t n, int64_t in_group) {
-    const tt_kernel *k = w->k;
-    int size = tt_itemsizes[k->slots[slot].dtype];
-    char *value = w->p[k->slots[slot].from] + in_group / k->row * size, *to = buffer_of(w, slot);
-    if (w->j->compiled && k->block < 2 * k->row) return value;
-    if (is_single(k, slot) && n > MOST_LEFT) n = MOST_LEFT;
-    int64_t row = k->row < n ? k->row : n;
-    if (in_group % k->row == 0) switch (size) {
-        case 1: SPREAD(uint8_t) break;
-        case 2: SPREAD(uint16_t) break;
-        case 4: SPREAD(uint32_t) break;
-        default: SPREAD(uint64_t) break;
-    }
-    return to;
-}
-
-/* Finds the slots for a stage's work on n elements from `at` on; `in_group`: their place in values that cross stages. */
-static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, int64_t in_group) {
-    const tt_kernel *k = w->k;
-    const tt_part *part = part_of(k, stage, level);
-    for (int i = part->first_use; i < part->end_use; i++) {
-        int s = k->uses[i];
-        const tt_slot *x = &k->slots[s];
-        if (w->j->repeated[s]) continue;
-        if (x->kind == TT_SLOT_LOAD) w->p[s] = load(w, s, at, n);
-        else if (x->kind == TT_SLOT_RANDOM) w->p[s] = draw_block(w, x, buffer_of(w, s), at, n);
-        else if (x->kind == TT_SLOT_ROW) w->p[s] = spread(w, s, n, in_group);
-        else w->p[s] = buffer_of(w, s) + (level == 1 && x->last > x->stage ? in_group * tt_itemsizes[x->dtype] : 0);
-    }
-    for (int i = part->first_store; i < part->end_store; i++) { /* a value made in this stage may be made where it belongs */
-        const tt_store *x = &k->stores[i];
-        const tt_slot *s = &k->slots[x->slot];
-        if (s->kind != TT_SLOT_TEMP || s->stage != stage || s->last > stage || (x->late && !w->j->compiled)) continue;
-        char *p = in_place(w, x->access, at, n);
-        if (p && w->p[x->slot] == buffer_of(w, x->slot)) w->p[x->slot] = p;
-    }
-}
-
-static void end_block(worker *w, int stage, int level, int64_t at, int64_t n) {
-    const tt_part *part = part_of(w->k, stage, level);
-    for (int i = part->first_store; i < part->end_store; i++) {
-        const tt_store *x = &w->k->stores[i];
-        char *p = in_place(w, x->access, at, n), *from = w->p[x->slot];
-        if (p == from) continue;
-        tt_walk to = walk_of(w->j, x->access);
-        if (p) memcpy(p, from, (size_t)(n * to.size));
-        else tt_walk_move(&to, at, n, from, false);
-    }
-}
-
-static void work(worker *w, int stage, int64_t at, int64_t n, int64_t in_group) {
-    begin_block(w, stage, 1, at, n, in_group);
-    if (w->j->compiled) ((void (*)(char **, int64_t))w->k->compiled[stage])(w->p, n);
-    else instructions(w, stage, 1, n);
-    end_block(w, stage, 1, at, n);
-}
-
-static void start(worker *w, const job *j, char **slots) {
-    *w = (worker){.j = j, .k = j->k, .p = slots};
-    for (int i = 0;; i = (i + 1) % j->arenas->num) /* there are as many as threads: one is free */
-        if (!__atomic_exchange_n(&j->arenas->busy[i], 1, __ATOMIC_ACQUIRE)) {
-            w->which = i;
-            break;
-        }
-    w->arena = j->arenas->memory + w->which * j->arenas->size;
-    begin_work(w);
-}
-
-static void stop(worker *w) { __atomic_store_n(&w->j->arenas->busy[w->which], 0, __ATOMIC_RELEASE); }
+typedef tt_kernel_worker worker;
 
 static void flat_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
@@ -210,14 +15,14 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
     char *slots[MOST_SLOTS];
     worker w;
     int64_t row = k->shape[k->ndim - 1], most = j->direct && j->compiled ? end - begin : k->block;
-    start(&w, j, slots);
+    tt_worker_start(&w, j, slots);
     for (int64_t at = begin; at < end;) {
         int64_t n = end - at < most ? end - at : most, in_row = at % row;
         if (row >= TT_ROW && n > row - in_row) n = row - in_row;
-        work(&w, 0, at, n, 0);
+        tt_worker_block(&w, 0, at, n, 0);
         at += n;
     }
-    stop(&w);
+    tt_worker_stop(&w);
 }
 
 /* Rows of few elements: their first elements side by side, then their second ones, and so on, so
@@ -294,17 +99,17 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
     worker w;
     int64_t together = k->together, blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
     int64_t last = end * k->unit < k->rows ? end * k->unit : k->rows;
-    start(&w, j, slots);
+    tt_worker_start(&w, j, slots);
     for (int64_t first = begin * k->unit; first < last; first += together) {
         int64_t rows = last - first < together ? last - first : together;
         int64_t at = first * k->row, whole = rows * k->row;
         const tt_part *loads = &k->parts[2 * k->num_stages];
-        for (int i = loads->first_use; i < loads->end_use; i++) slots[k->uses[i]] = load(&w, k->uses[i], first, rows);
+        for (int i = loads->first_use; i < loads->end_use; i++) slots[k->uses[i]] = tt_worker_load(&w, k->uses[i], first, rows);
         for (int stage = 0; stage < k->num_stages; stage++) {
             for (int64_t done = 0; done < whole; done += k->block) {
                 int64_t n = whole - done < k->block ? whole - done : k->block, q = done / k->row;
                 if (stage == k->num_stages - 2) ask_for(&w, at + whole + done, n);
-                work(&w, stage, at + done, n, done);
+                tt_worker_block(&w, stage, at + done, n, done);
                 for (int i = 0; i < k->num_folds; i++) {
                     if (k->folds[i].stage != stage) continue;
                     if (k->folds[i].out < 0) add_to_total(&w, i, at + done, n);
@@ -319,12 +124,10 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
                 tt_join_blocks(tt_get_reducer(f->reducer, f->dtype), parts, blocks, acc, 1);
                 memcpy(w.p[f->out], parts, (size_t)acc);
             }
-            begin_block(&w, stage, 0, first, rows, 0);
-            instructions(&w, stage, 0, rows);
-            end_block(&w, stage, 0, first, rows);
+            tt_worker_rows(&w, stage, first, rows);
         }
     }
-    stop(&w);
+    tt_worker_stop(&w);
 }
 
 static void fold_range(void *context, int64_t begin, int64_t end) {
@@ -333,10 +136,10 @@ static void fold_range(void *context, int64_t begin, int64_t end) {
     char *slots[MOST_SLOTS];
     worker w;
     int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
-    start(&w, j, slots);
+    tt_worker_start(&w, j, slots);
     for (int64_t u = begin; u < end; u++) {
         int64_t which = u / blocks, at = u % blocks * TT_BLOCK, n = k->row - at < TT_BLOCK ? k->row - at : TT_BLOCK;
-        work(&w, 0, which * k->row + at, n, 0);
+        tt_worker_block(&w, 0, which * k->row + at, n, 0);
         for (int i = 0; i < k->num_folds; i++) {
             const tt_fold *f = &k->folds[i];
             int acc = tt_itemsizes[f->acc];
@@ -344,7 +147,7 @@ static void fold_range(void *context, int64_t begin, int64_t end) {
             tt_get_reducer(f->reducer, f->dtype)->fold(j->parts[i] + u * acc, w.p[f->slot], n, param);
         }
     }
-    stop(&w);
+    tt_worker_stop(&w);
 }
 
 /* Of a block's lanes, how many its units leave. */
@@ -392,7 +195,7 @@ static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, ch
     if (together > 1)
         for (int64_t r = 0; r < n; r += together) {
             int64_t rows = n - r < together ? n - r : together;
-            work(w, 0, at + r * k->inner, rows * wide, 0);
+            tt_worker_block(w, 0, at + r * k->inner, rows * wide, 0);
             for (int64_t q = 0; q < rows; q++) add_row(w, r + q, column, 0, wide, q * wide, tile);
         }
     else
@@ -401,7 +204,7 @@ static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, ch
                 for (int64_t r = r0; r < n && r < r0 + run; r++)
                     for (int64_t c = 0, m; c < wide; c += m) {
                         m = wide - c < k->block ? wide - c : k->block;
-                        work(w, 0, at + r * k->inner + c, m, 0);
+                        tt_worker_block(w, 0, at + r * k->inner + c, m, 0);
                         add_row(w, r, column, c, m, 0, tile);
                     }
     char *acc = tile;
@@ -425,9 +228,9 @@ static void columns_range(void *context, int64_t begin, int64_t end) {
     char *slots[MOST_SLOTS];
     worker w;
     int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, tiles = (k->inner + j->tile - 1) / j->tile;
-    start(&w, j, slots);
+    tt_worker_start(&w, j, slots);
     for (int64_t u = begin; u < end; u++) columns_unit(&w, u, tiles, blocks, w.arena + k->arena);
-    stop(&w);
+    tt_worker_stop(&w);
 }
 
 /* How many accumulators a fold leaves: its blocks' results, or lanes of them. */

@@ -1,4 +1,4 @@
-/* A kernel of fused mode at work: what fuse_launch.c makes ready and fuse_run.c does. */
+/* A kernel of fused mode at work: what fuse_launch.c makes ready and fuse_run.c does, in blocks (fuse_block.c). */
 #pragma once
 #include "fuse_plan.h"
 
@@ -37,3 +37,20 @@ int64_t tt_job_arena(const tt_kernel_job *j);
 int64_t tt_job_parts(const tt_kernel_job *j, int fold);
 void tt_job_deliver(const tt_kernel_job *j);
 bool tt_job_call(const tt_kernel_job *j); /* a CALL. False: out of memory */
+
+/* One thread's view of a kernel at work. */
+typedef struct {
+    const tt_kernel_job *j;
+    const tt_kernel *k;
+    char *arena, **p;         /* p: of each slot, where it stands */
+    int which;
+} tt_kernel_worker;
+
+/* fuse_block.c: takes an arena and finds the slots whose place does not depend on the block; gives the arena back. */
+void tt_worker_start(tt_kernel_worker *w, const tt_kernel_job *j, char **slots);
+void tt_worker_stop(tt_kernel_worker *w);
+/* A stage's work on n elements from `at` on (`in_group`: their place in values that cross stages); on rows, one value
+ * each; the elements of a LOAD slot, where they lie or copied to its buffer. */
+void tt_worker_block(tt_kernel_worker *w, int stage, int64_t at, int64_t n, int64_t in_group);
+void tt_worker_rows(tt_kernel_worker *w, int stage, int64_t first, int64_t rows);
+char *tt_worker_load(const tt_kernel_worker *w, int slot, int64_t at, int64_t n);

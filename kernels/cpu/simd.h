@@ -7,6 +7,8 @@
 
 #define TT_OP_ENUM(name, arity, domain, rule) TT_OP_##name,
 enum { TT_OPS(TT_OP_ENUM) TT_NUM_OPS };
+#define TT_PAIR_ENUM(name, derivative) TT_PAIR_##name,
+enum { TT_NO_PAIR, TT_PAIRS(TT_PAIR_ENUM) TT_NUM_PAIRS };
 
 #define TT_PASTE_(a, b) a##_##b
 #define TT_PASTE(a, b) TT_PASTE_(a, b)
@@ -15,13 +17,15 @@ enum { TT_OPS(TT_OP_ENUM) TT_NUM_OPS };
 struct tt_step;
 typedef tt_loop tt_op_loops[TT_NUM_DTYPES];       /* by the dtype computed in; NULL where there is none */
 typedef tt_cast_loop tt_cast_loops[TT_NUM_DTYPES]; /* [from][to] */
-typedef int64_t tt_chain_fn(const struct tt_step *s, char **p, int64_t n); /* how many of n elements it did: see chain.h */
+/* Where it ended, see chain.h; twice: elements may be done again. */
+typedef int64_t tt_chain_fn(const struct tt_step *s, char **p, int64_t from, int64_t end, bool twice);
 
 #define TT_ISAS 3 /* at most */
 
 struct tt_isa {
     const char *name;
     const tt_op_loops *ops;
+    const tt_loop *pairs;
     const tt_cast_loops *casts;
     tt_chain_fn *chain;
     void *const *steps;

@@ -49,6 +49,10 @@
     X(where, 3, ALL, SELECT) X(clamp, 3, NUM, SAME) X(lerp, 3, REAL, SAME)                            \
     X(addcmul, 3, NUM, SAME) X(addcdiv, 3, REAL, SAME)
 
+/* Operators that begin like the kernel of their derivative, for the same x: X(name, derivative). The interpreter of fused
+ * mode has loops that do both (float32); in generated code a compiler finds it. */
+#define TT_PAIRS(X) X(gelu, gelu_backward) X(silu, silu_backward)
+
 #define TT_DTYPES_FLT(M, op) M(op, f32) M(op, f64)
 #define TT_DTYPES_REAL(M, op) TT_DTYPES_FLT(M, op)
 #define TT_DTYPES_INTS(M, op) M(op, u8) M(op, i8) M(op, i16) M(op, i32) M(op, i64)

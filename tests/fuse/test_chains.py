@@ -39,6 +39,8 @@ TERNARY = {name: getattr(tinytorch, name) for name in ("clamp", "lerp", "addcmul
 TERNARY |= {"where": lambda x, y, z: tinytorch.where(x > 0.25, y, z)}
 OPERATORS = {**UNARY, **BINARY, **TERNARY}
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+ORDERINGS = ("lt", "le", "gt", "ge")
+LENGTHS = (1, 15, 16, 31, 127, 128, 129, 200, 1000, 1029, 5001)
 
 
 @contextlib.contextmanager
@@ -82,6 +84,19 @@ def chained(run):
     return tuple(counts)
 
 
+def num_steps(run):
+    """Of the one kernel that run() makes."""
+    counts = []
+    end = fuse.watch.subscribe(fuse.watch.RUNS, lambda run: counts.append(run.program.kernels[0].num_steps))
+    try:
+        with tinytorch.fuse():
+            value = run()
+    finally:
+        end()
+    assert value is not None and len(counts) == 1
+    return counts[0]
+
+
 def agree(run, message):
     eager = run()
     with tinytorch.fuse():
@@ -94,9 +109,11 @@ def test_every_operator_of_a_chain_is_here():
     header = pathlib.Path(compiler.headers()).parent / "cpu" / "chain.h"
     if not header.exists():
         pytest.skip("the C sources are not here")
-    lists = re.findall(r"#define TT_CHAIN_\w+\(X\)((?:.*\\\n)*.*)", header.read_text())
-    assert len(lists) == 4
-    assert {name for text in lists for name in re.findall(r"X\((\w+)\)", text)} | {"where"} == OPERATORS.keys()
+    lists = dict(re.findall(r"#define TT_CHAIN_(\w+)\(X\)((?:.*\\\n)*.*)", header.read_text()))
+    names = {kind: set(re.findall(r"X\((\w+)\)", text)) for kind, text in lists.items()}
+    assert names.pop("CHOICE") == set(ORDERINGS)
+    assert len(names) == 4
+    assert set().union({"where"}, *names.values()) == OPERATORS.keys()
 
 
 def handed_on(first, second, x, y, z):
@@ -186,6 +203,97 @@ def test_with_reductions_and_broadcasts(shape, isa):
         a = (centred * row + column).relu() * 2.0 - centred
         b = (a * a + row).sum(1, keepdim=True)
         return [a, b, (a / b - row).abs() * column + 1.0, (a * 0.5 - column).sum(0)]
+
+    with instruction_set(isa):
+        agree(run, isa)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("compare", COMPARISONS)
+def test_choices(compare, isa):
+    """A comparison with a number and the choice by it are one step, wherever their operands stand."""
+    compare, where = getattr(tinytorch, compare), tinytorch.where
+
+    def run():
+        a, results = x * 2.0, []
+        for value in (x, a, y.abs()):
+            for number in (0.0, -0.5, float("nan")):
+                chosen = (x, y, value, a, 1.5, value - x)
+                results += [where(compare(value, number), p, q) for p in chosen for q in chosen if p is not q]
+            results.append(where(compare(value, 0.25), value, value) + where(compare(0.25, value), x, value))
+        return results
+
+    with instruction_set(isa):
+        for n in (333, 129):
+            x, y, _ = operands(n) if n >= 196 else [v[:n].clone() for v in operands(n + 196)]
+            agree(run, isa)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_choices_in_the_midst(isa):
+    """What stands in A and B when the comparison comes; a condition that is wanted for more than the choice."""
+    x, y, z = operands(1000)
+    where = tinytorch.where
+
+    def run():
+        a = x * 2.0 - y
+        b = where(a > 0, a, x * 0.1)                      # compared in B, A for the choice
+        c = where(b * z < 0.5, b, a)                      # compared in A, and gone
+        d = where(x >= 0, c, c * 3.0) + c                 # compared in memory
+        wanted = d <= 1.0
+        e = where(wanted, d, b) - wanted.float()
+        f = where(e > -1.0, e - a, b) * e + (e - a) * b   # A is wanted after the choice
+        g = where(f < 0.75, where(f > -0.75, f, e), f - e)
+        returned = g > 0.1
+        h = where(returned, g, y)
+        v = x * 0.1
+        h = h + where(a > 0, v, x) * v                    # a is in B and in memory, v wanted after the choice
+        last = [where(g > 0, 1.0, g), where(g > 0, g, -1.0) / where(g > 0.5, 2.0, 3.0)]
+        return [a, b, d, wanted, e, f, g, returned, h, *last]
+
+    with instruction_set(isa):
+        agree(run, isa)
+
+
+def test_a_choice_is_one_step():
+    x, y, _ = operands(1000)
+    where = tinytorch.where
+
+    def choice(a, value):
+        return where(a > value, a, y)
+
+    def equal(a, value):
+        return where(a == value, a, y)
+
+    assert num_steps(lambda: choice(x * 2.0, 0.0)) == 3   # and the end
+    assert num_steps(lambda: choice(x * 2.0, y)) == 4
+    assert num_steps(lambda: equal(x * 2.0, 0.0)) == 4
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("isa", ISAS)
+def test_of_any_length(n, isa):
+    """What is left over at the end of a block is done once, where doing it twice would show."""
+    def run():
+        x = values[:n].clone()
+        x.mul_(2.0).add_(1.0).sub_(y[:n])                 # in the place of its operand
+        v = ((z[:n].exp() * 0.5 + y[:n]).exp() + x).sqrt()  # in the buffer of its operand
+        return [x, v, (v - x) * y[:n], tinytorch.where(v > x, v, x) * 0.5]
+
+    values, y, z = operands(5001)
+    with instruction_set(isa):
+        agree(run, n)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_a_chain_writes_over_what_it_reads(isa):
+    """Rows of odd lengths, updated in place by chains between reductions."""
+    def run():
+        x = tinytorch.arange(70.0 * 333).reshape(70, 333).remainder(11.0)
+        x.sub_(x.mean(1, keepdim=True)).mul_(0.5)
+        total = (x * x).sum(1, keepdim=True)
+        x.div_(total).add_(total)
+        return [x, total]
 
     with instruction_set(isa):
         agree(run, isa)

@@ -224,10 +224,11 @@ def test_what_is_cheap_is_computed_again(tmp_path):
     assert f"out_{square}" not in loaded.source
 
 
-def test_gelu_and_its_derivative_share_a_loop(tmp_path):
+@pytest.mark.parametrize("name", ["gelu", "silu"])
+def test_an_operator_and_its_derivative_share_a_loop(name, tmp_path):
     kernel = Kernel()
     g, x, y = (kernel.slot("load", "f32") for _ in range(3))
-    outs = [kernel.op("gelu", "f32", x), kernel.op("gelu_backward", "f32", g, x), kernel.op("gelu", "f32", y)]
+    outs = [kernel.op(name, "f32", x), kernel.op(f"{name}_backward", "f32", g, x), kernel.op(name, "f32", y)]
     for out in outs:
         kernel.store(out)
     loaded = Loaded(kernel, tmp_path)

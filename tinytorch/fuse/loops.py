@@ -28,7 +28,7 @@ MOST = 64   # of all instructions of a loop
 
 PERIODIC = frozenset({"sin", "cos"})  # of float32: they look at a whole block of arguments first
 # Operators that begin alike: a compiler does that part once for those of the same x (their last operand) in one loop.
-_ALIKE = {"gelu": "normal_tail", "gelu_backward": "normal_tail"}
+_ALIKE = {"gelu": "normal_tail", "gelu_backward": "normal_tail", "silu": "exp_split", "silu_backward": "exp_split"}
 REST = 12   # what such an operator takes that is not the first
 _DIVISIONS = frozenset({"fmod", "remainder", "floor_divide"})
 _SCALAR = {

@@ -29,12 +29,17 @@ typedef struct tt_instr {
     int16_t out, in[3]; /* slots; -1: none */
     int16_t again;     /* not 0: compiled functions compute it anew in every stage that uses it, not to keep it in
                           memory; how many instructions that takes */
+    int16_t pair;      /* the interpreter does it and the next in one loop: of that number, see TT_PAIRS */
     int32_t node;      /* the recorded operator it came from */
 } tt_instr;
 
 /* What the interpreter does in the place of some instructions: Note [Chains] in kernels/cpu/chain.h. */
 typedef struct tt_step { void *run; int16_t slot, more, third, to; } tt_step;
-typedef struct tt_chain { int16_t first_instr, end_instr; int32_t first_step; } tt_chain;
+typedef struct tt_chain {
+    int16_t first_instr, end_instr;
+    int32_t first_step;
+    int32_t twice;     /* it may do elements again: it writes nothing that it reads */
+} tt_chain;
 
 /* Where a value stands while a block is worked on. */
 enum {
@@ -58,9 +63,10 @@ typedef struct tt_slot {
     int32_t buffer;    /* its place in the interpreter's arena, in units of 64 bytes; -1: none */
 } tt_slot;
 
-/* A stage's work of one level: its instructions, and the slots it uses whose place is another for every block. */
+/* A stage's work of one level: its instructions, and the slots it uses whose place is another for every block; from
+ * `more_use` on those that only compiled functions use, to compute something again. */
 typedef struct tt_part {
-    int16_t first_instr, end_instr, first_use, end_use, first_store, end_store, first_chain, end_chain;
+    int16_t first_instr, end_instr, first_use, more_use, end_use, first_store, end_store, first_chain, end_chain;
 } tt_part;
 
 typedef struct tt_access {

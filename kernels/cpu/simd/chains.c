@@ -66,7 +66,37 @@ static inline vec either(cond m, vec a, vec b) { return (vec)(((mask)a & m) | ((
 static inline vec vec_of(cond m) { return (vec)m; }
 static inline vec chosen(vec m, vec a, vec b) { return either((cond)m, a, b); }
 #endif
+
+/* Bools in memory, as a mask; a mask, as bools in memory. Of __builtin_convertvector gcc 12 makes element by element. */
+#if defined __AVX512F__
+static inline vec mask_of(const bools *x) {
+    return (vec)-(mask)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i_u *)x));
+}
+static inline void put_bools(bools *x, vec m) { *x = __builtin_convertvector((mask)m & 1, bools); }
+#elif defined __AVX__
+static inline vec mask_of(const bools *x) {
+    return (vec)-(mask)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u *)x));
+}
+static inline void put_bools(bools *x, vec m) {
+    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)m), _mm256_extracti128_si256((__m256i)m, 1));
+    _mm_storel_epi64((__m128i_u *)x, _mm_packs_epi16(words, words) & _mm_set1_epi8(1));
+}
+#elif defined __SSE2__
+static inline vec mask_of(const bools *x) {
+    int four;
+    __builtin_memcpy(&four, x, 4);
+    __m128i words = _mm_unpacklo_epi8(_mm_cvtsi32_si128(four), _mm_setzero_si128());
+    return (vec)-(mask)_mm_unpacklo_epi16(words, _mm_setzero_si128());
+}
+static inline void put_bools(bools *x, vec m) {
+    __m128i words = _mm_packs_epi32((__m128i)m, (__m128i)m);
+    int four = _mm_cvtsi128_si32(_mm_packs_epi16(words, words)) & 0x01010101;
+    __builtin_memcpy(x, &four, 4);
+}
+#else
 static inline vec mask_of(const bools *x) { return (vec)-__builtin_convertvector(*x, mask); }
+static inline void put_bools(bools *x, vec m) { *x = __builtin_convertvector((mask)m & 1, bools); }
+#endif
 
 /* a > b ? a : b, and a < b ? a : b: what x86's instructions say; and the square root. */
 #if defined __AVX512F__
@@ -149,8 +179,8 @@ STEP(end) {
 #define SAME(i, _) a##i = c;
 #define STORE(i, _) m[i] = a##i;
 #define STORE_KEPT(i, _) m[i] = b##i;
-#define STORE_BOOL(i, _) m[i] = __builtin_convertvector((mask)a##i & 1, bools);
-#define STORE_KEPT_BOOL(i, _) m[i] = __builtin_convertvector((mask)b##i & 1, bools);
+#define STORE_BOOL(i, _) put_bools(m + i, a##i);
+#define STORE_KEPT_BOOL(i, _) put_bools(m + i, b##i);
 #define KEEP(i, _) b##i = a##i;
 #define RECALL(i, _) a##i = b##i;
 #define ONE_OR_ZERO(i, _) a##i = (vec)((mask)a##i & (mask)c);
@@ -237,10 +267,35 @@ TT_CHAIN_2_BOOL(STEPS_2_BOOL)
 TT_CHAIN_3(STEPS_3)
 FORMS_3(where, IF_)
 
+/* A comparison with a number and the choice by it. */
+#define COMPARED_gt GT
+#define COMPARED_ge GE
+#define COMPARED_lt LT
+#define COMPARED_le LE
+#define CHOOSE(i, op, X, Y, Z) a##i = either(COMPARED_##op(GET_##X(x, i), c), GET_##Y(y, i), GET_##Z(z, i));
+#define STEP_CHOICE(op, X, Y, Z)                                                                              \
+    FLOAT_ENDINGS(choose_##op##_##X##Y##Z,                                                                    \
+                  const vec c = number(p, s->slot); PREPARE_##Y(y, s->more) PREPARE_##Z(z, s->third), CHOOSE, op, X, Y, Z)
+#define FORMS_CHOICE_2(op, X, Y) \
+    STEP_CHOICE(op, X, Y, A) STEP_CHOICE(op, X, Y, B) STEP_CHOICE(op, X, Y, M) STEP_CHOICE(op, X, Y, C)
+#define FORMS_CHOICE_1(op, X) \
+    FORMS_CHOICE_2(op, X, A) FORMS_CHOICE_2(op, X, B) FORMS_CHOICE_2(op, X, M) FORMS_CHOICE_2(op, X, C)
+#define STEPS_CHOICE(op) FORMS_CHOICE_1(op, A) FORMS_CHOICE_1(op, B)
+TT_CHAIN_CHOICE(STEPS_CHOICE)
+
 #define ENTRY(op, form)                                                      \
     [TT_STEP_##op + TT_FORM_##form] = op##_##form##_only,                    \
     [TT_STEP_##op + TT_FORM_##form + TT_KEPT] = op##_##form##_kept,          \
     [TT_STEP_##op + TT_FORM_##form + TT_STORED] = op##_##form##_stored,
+#define ENTRY_CHOICE(op, x, y, z)                                                              \
+    [TT_STEP_choose_##op + TT_PLACES_3(x, y, z)] = choose_##op##_##x##y##z##_only,             \
+    [TT_STEP_choose_##op + TT_PLACES_3(x, y, z) + TT_KEPT] = choose_##op##_##x##y##z##_kept,   \
+    [TT_STEP_choose_##op + TT_PLACES_3(x, y, z) + TT_STORED] = choose_##op##_##x##y##z##_stored,
+#define ENTRIES_CHOICE_2(op, x, y)                                                             \
+    ENTRY_CHOICE(op, x, y, A) ENTRY_CHOICE(op, x, y, B) ENTRY_CHOICE(op, x, y, M) ENTRY_CHOICE(op, x, y, C)
+#define ENTRIES_CHOICE_1(op, x)                                                                \
+    ENTRIES_CHOICE_2(op, x, A) ENTRIES_CHOICE_2(op, x, B) ENTRIES_CHOICE_2(op, x, M) ENTRIES_CHOICE_2(op, x, C)
+#define ENTRIES_CHOICE(op) ENTRIES_CHOICE_1(op, A) ENTRIES_CHOICE_1(op, B)
 #define ENTRIES_1(op) ENTRY(op, A) ENTRY(op, B) ENTRY(op, M)
 #define ENTRIES_2(op)                                                                                \
     ENTRY(op, AA) ENTRY(op, AB) ENTRY(op, AM) ENTRY(op, AC) ENTRY(op, BA) ENTRY(op, BB) ENTRY(op, BM) ENTRY(op, BC) \
@@ -254,11 +309,17 @@ void *const TT_LOCAL(tt_step_table)[TT_NUM_STEPS] = {
     [TT_STEP_STORE] = store, [TT_STEP_STORE_BOOL] = store_bool, [TT_STEP_STORE_KEPT] = store_kept,
     [TT_STEP_STORE_KEPT_BOOL] = store_kept_bool, [TT_STEP_KEEP] = keep, [TT_STEP_RECALL] = recall,
     [TT_STEP_BOOL_TO_FLOAT] = bool_to_float, TT_CHAIN_1(ENTRIES_1) TT_CHAIN_2(ENTRIES_2) TT_CHAIN_2_BOOL(ENTRIES_2)
-    TT_CHAIN_3(ENTRIES_3) ENTRIES_3(where)
+    TT_CHAIN_3(ENTRIES_3) ENTRIES_3(where) TT_CHAIN_CHOICE(ENTRIES_CHOICE)
 };
 
-int64_t TT_LOCAL(tt_chain_run)(const tt_step *s, char **p, int64_t n) {
+_Static_assert(CHUNK <= TT_MOST_LEFT, "a row's value is there for as many elements as a chain leaves over");
+
+int64_t TT_LOCAL(tt_chain_run)(const tt_step *s, char **p, int64_t from, int64_t end, bool twice) {
     vec x = {0};
-    if (n >= CHUNK) ((step_fn *)s->run)(s, p, 0, n, x, x, x, x, x, x, x, x);
-    return n / CHUNK * CHUNK;
+    if (end - from < CHUNK) return from;
+    ((step_fn *)s->run)(s, p, from, end, x, x, x, x, x, x, x, x);
+    int64_t left = (end - from) % CHUNK;
+    if (!left || !twice) return end - left;
+    ((step_fn *)s->run)(s, p, end - CHUNK, end, x, x, x, x, x, x, x, x);
+    return end;
 }

@@ -44,6 +44,23 @@
 #define LOOPS(name, arity, domain, rule) TT_DTYPES_##domain(LOOP_##arity##_##rule, name)
 TT_OPS(LOOPS)
 
+/* p: the two results, x, the gradient. */
+#define PAIR(op, derivative)                                                \
+    static void op##_pair(char **p, int64_t n) {                            \
+        float *out = (float *)p[0], *other = (float *)p[1];                 \
+        const float *x = (const float *)p[2], *g = (const float *)p[3];     \
+        TT_INDEPENDENT                                                      \
+        for (int64_t i = 0; i < n; i++) {                                   \
+            const float a = x[i], b = g[i];                                 \
+            out[i] = tt_##op##_f32(a);                                      \
+            other[i] = tt_##derivative##_f32(b, a);                         \
+        }                                                                   \
+    }
+TT_PAIRS(PAIR)
+
 #define ENTRY(op, T) [TT_ENUM_##T] = op##_##T,
 #define ROW(name, arity, domain, rule) [TT_OP_##name] = {TT_DTYPES_##domain(ENTRY, name)},
 const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {TT_OPS(ROW)};
+
+#define PAIR_ENTRY(op, derivative) [TT_PAIR_##op] = op##_pair,
+const tt_loop TT_LOCAL(tt_pair_table)[TT_NUM_PAIRS] = {TT_PAIRS(PAIR_ENTRY)};
