@@ -52,10 +52,10 @@ def fuse(fn=None, *, pure: bool = False, step: bool = False):
     """A context manager in which operators are recorded and run fused, or ``fn`` made to run so: ``with fuse():``,
     ``@fuse``, ``fast = fuse(fn)``. Results are eager mode's, bit by bit.
 
-    A pure ``fn`` is not called any more once two calls in a row have shown the same program: what it does depends on
-    its arguments' shapes and dtypes alone, and it has no effect but its results. That is looked for in the source of
-    ``fn`` (``fuse.explain(fast, ...)`` tells what was found); what it reads outside may change there. ``pure=True`` is a
-    promise, for what cannot be seen: tensors read from outside may be written, but not replaced. See pure.py.
+    A pure ``fn`` is not called any more once two calls in a row have shown the same program. It is pure where what it
+    does depends on its arguments' shapes and dtypes alone, and it has no effect but its results. The source of ``fn``
+    may show that; ``fuse.explain(fast, ...)`` tells why it does not. ``pure=True`` promises it, for what cannot be
+    seen: tensors read from outside may then be written, but not replaced. See pure.py.
 
     ``step``: every operator is recorded and planned as ever, but runs at once, alone, so that a debugger finds its
     value there after the line, and what looks for NaN looks at the right place. It goes before ``pure``.

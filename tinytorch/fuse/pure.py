@@ -17,7 +17,8 @@ from ..autograd.modes import current, modes
 from ..autograd.node import AccumulateGrad
 from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, new
-from .purity import DATA, PLAIN, Unproven, is_tensor, prove
+from .kinds import DATA, PLAIN, Unproven, is_tensor
+from .walk import prove
 
 _PATIENCE = 4  # shapes that may fail to be replayed before no more are tried
 _MOST = 8      # shapes that are kept
@@ -32,6 +33,7 @@ class Plan(NamedTuple):
 
     outside: Callable[[], tuple | None]  # the tensors that it reads there; None when it no longer holds
     replays: list[tuple]  # (key, replay, how results are packed, their number), latest first
+    kinds: list | None = None  # of the arguments with which it was seen to be pure
 
 
 class Pure:
@@ -42,11 +44,10 @@ class Pure:
         self.fn, self.mode, self.promised = fn, mode, promised
         self.hopeful = not mode.step
         self.code = None  # of the function that stands for it: see Fused
-        self.kinds: list | None = None  # of the arguments with which it was seen to be pure
         self.why = ""  # it was not seen to be pure
         self.calls = 0
         self.proofs = _PROOFS
-        self.plan = Plan(tuple if promised else _never, [])
+        self.plan = Plan(tuple, []) if promised else _NONE
         self.candidate: tuple | None = None
         self.patience = _PATIENCE
 
@@ -56,7 +57,7 @@ class Pure:
         return self.plan.replays
 
     def __call__(self, *args, **kwargs):
-        outside, replays = self.plan
+        outside, replays, _ = self.plan
         if replays and not kwargs:
             key, tensors = _USUAL, outside()
             if tensors is None:
@@ -121,13 +122,15 @@ class Pure:
             # An argument may be written without being recorded; what is read outside may be another thread's.
             if key is not None and before == list(map(_state, tensors)) and _same(outside, plan.outside()):
                 self.learn(plan, key, tensors, result)
+            elif outside is not None:
+                self.tire(plan)
         return result
 
     def prepared(self, args) -> Plan:
         """The plan for a call that is about to be recorded."""
         plan = self.plan
-        if self.promised or not self.hopeful or plan.outside() is not None:
-            return plan if self.promised or self.kinds == _kinds(args) else Plan(_never, [])
+        if plan.outside() is not None:
+            return plan if self.promised or plan.kinds == _kinds(args) else _NONE
         self.calls += 1
         if self.calls >= _LOOKED_AT:
             self.prove(args)
@@ -142,10 +145,9 @@ class Pure:
                 raise Unproven(f"argument {kinds.index(None)} is neither a tensor nor a number")
             if self.proofs < 0:
                 raise Unproven("what it reads outside keeps changing")
-            self.plan = Plan(prove(self.fn, kinds).tensors, [])
-            self.kinds = kinds
+            self.plan = Plan(prove(self.fn, kinds).tensors, [], kinds)
         except Unproven as why:
-            self.why, self.hopeful, self.plan = str(why), False, Plan(_never, [])
+            self.why, self.hopeful, self.plan = str(why), False, _NONE
 
     def verdict(self, args) -> str:
         """Whether a call with such arguments may be replayed, and why not."""
@@ -189,6 +191,9 @@ class Pure:
 
 def _never() -> None:
     """No tensors from outside are known."""
+
+
+_NONE = Plan(_never, [])
 
 
 def _kinds(args) -> list:
