@@ -3,8 +3,8 @@
 import contextlib
 import functools
 import linecache
+import random
 import math
-import pickle
 import re
 import types
 
@@ -12,9 +12,7 @@ import pytest
 
 import tinytorch as torch
 import tinytorch.nn.functional as F
-from fuse.helpers import in_threads
 from tinytorch import fuse
-from tinytorch.backends.cpu import lib
 
 
 def bits(result):
@@ -155,6 +153,7 @@ def gradient(x):
     (h,) = torch.autograd.grad(g.sum(), [x])
     return y.detach(), g.detach() * 2, h
 
+FUSED = fuse(helper)
 
 PROVEN = {
     "lambda": (lambda x, y: (x * y + 2).tanh() - x, two),
@@ -171,7 +170,7 @@ PROVEN = {
                  lambda: (*one(), 0.5, "mul", None)),
     "a generator expression": (lambda x: sum(row.exp() for row in x) + max(n for n in x.shape), one),
     "a Parameter": (lambda x: x.detach() * 2, lambda: (torch.nn.Parameter(torch.randn(3)),)),
-    "a fused function": (lambda x, f=fuse(helper): f(x, 4.0) * 2, one),
+    "a fused function": (lambda x, f=FUSED: f(x, 4.0) * 2, one),
 }
 
 
@@ -205,6 +204,7 @@ def test_a_closure_that_derives():
 
 # ---- What is not.
 
+RELU = torch.nn.ReLU()
 COUNTS = []
 CHANGING = {"n": 0}
 
@@ -245,6 +245,16 @@ def tries(x):
         return x * 2
     finally:
         CHANGING["n"] += 1
+
+
+def leaves(x):
+    act = torch.exp
+    for k in range(3):
+        act = appends
+        if k == x.ndim - 2:
+            break
+        act = torch.sin
+    return act(x)
 
 
 def generator(x):
@@ -290,13 +300,14 @@ UNPROVEN = {
     "address": (lambda x: x * (x.data_ptr() % 7), "uses .data_ptr of a tensor"),
     "object": (Scaled(), "calls an object of type Scaled"),
     "method": (Scaled().method, "uses .scale of an object of type Scaled"),
-    "module": (lambda x, m=torch.nn.ReLU(): m(x), "calls an object of type ReLU"),
+    "module": (lambda x: RELU(x), "calls an object of type ReLU"),
     "random": (lambda x: x * torch.rand(6), "calls rand, which is no operator"),
     "mode": (lambda x: x * 2 if torch.is_grad_enabled() else x, "is_grad_enabled, which is no operator"),
     "same": (lambda x: x * 2 if x is WEIGHT else x, "asks whether"),
     "callback": (lambda x: F.triplet_margin_with_distance_loss(x, x, x, distance_function=helper), "gives helper"),
     "exec": (made_by_exec(), "the source of f is not there"),
     "generator": (generator, "is a generator"),
+    "a break": (leaves, "one of several things"),
     "one of several": (lambda x: (torch.exp if x.ndim > 1 else torch.sin)(x), "one of several things"),
 }
 
@@ -312,3 +323,83 @@ def test_not_seen(name):
     fast.purity.verdict((x,))
     assert re.search(reason, fast.purity.why), fast.purity.why
     assert not fast.purity.hopeful and not fast.purity.replays
+
+
+# ---- Random ones.
+
+
+class Writer:
+    """Writes a function at random, whose steps are tensors, numbers that depend on shapes, branches and loops."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.lines, self.tensors = ["def fn(x, y):", "    n = x.shape[0]"], ["x", "y"]
+        self.numbers = ["n", "2", "0.5", "SCALE"]
+
+    def tensor(self):
+        return self.random.choice([*self.tensors, *self.tensors[-2:]])
+
+    def number(self):
+        return self.random.choice(self.numbers)
+
+    def expression(self):
+        kind = self.random.randrange(8)
+        if kind < 3:
+            other = self.random.choice([self.tensor(), self.number(), "W"])
+            return f"{self.tensor()} {self.random.choice('+-*')} {other}"
+        if kind == 3:
+            return f"torch.where({self.tensor()} > {self.number()}, {self.tensor()}, {self.number()})"
+        if kind == 4:
+            return f"{self.tensor()} + {self.tensor()}.{self.random.choice(['sum', 'amax', 'mean'])}(-1, keepdim=True)"
+        if kind == 5:
+            return f"act({self.tensor()})"
+        return f"{self.tensor()}.{self.random.choice(['sin', 'tanh', 'abs', 'relu', 'sigmoid', 'neg'])}()"
+
+    def step(self, indent="    "):
+        kind = self.random.randrange(10)
+        if kind == 0:
+            self.lines.append(f"{indent}for k in range({self.random.choice(['n', '2', 'x.ndim'])}):")
+            self.numbers.append("k")
+            name = self.tensors[-1]
+            self.lines.append(f"{indent}    {name} = {self.expression()}")
+            self.numbers.remove("k")
+        elif kind == 1:
+            self.lines.append(f"{indent}if {self.number()} > {self.number()}:")
+            self.lines.append(f"{indent}    {self.tensor()} = {self.expression()}")
+        elif kind == 2:
+            value = self.random.choice(["W", "n", "SCALE"])
+            self.lines.append(f"{indent}{self.tensor()} {self.random.choice('+-*')}= {value}")
+        else:
+            name = f"t{len(self.lines)}"
+            self.lines.append(f"{indent}{name} = {self.expression()}")
+            self.tensors.append(name)
+
+    def text(self):
+        for _ in range(self.random.randrange(2, 9)):
+            self.step()
+        results = self.random.choice([self.tensors[-1], f"{self.tensors[-1]} + 1, {self.tensor()} * 2",
+                                      f"[{self.tensor()}.sum(), {self.tensors[-1]} * 1]"])
+        return "\n".join([*self.lines, f"    return {results}", ""])
+
+
+def test_random_functions():
+    proven = runs = 0
+    for seed in range(150):
+        name, text = f"<random {seed}>", Writer(seed).text()
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+        names = {"torch": torch, "SCALE": 1.5, "W": torch.randn(6), "act": lambda x: x.exp() - 1}
+        exec(compile(text, name, "exec"), names)
+        fn = names["fn"]
+        fast = fuse(fn)
+        for call in range(8):
+            if call == 5:
+                names["SCALE"] = -0.75
+            x, y = two()
+            others = x.clone(), y.clone()
+            assert bits(fast(x, y)) == bits(fn(*others)), text
+            assert bits((x, y)) == bits(others), text
+        assert not fast.purity.why or "branches" in fast.purity.why, (text, fast.purity.why)
+        runs += len(fast.purity.replays)
+        proven += not fast.purity.why
+        del linecache.cache[name]
+    assert proven > 140 and runs > 80, (proven, runs)

@@ -104,7 +104,8 @@ GUARDS = {
     "a keyword's default, in place": (with_defaults, *set_item(with_defaults.__kwdefaults__, "shift", -4.0)),
     "a closure": (CLOSURE, lambda: CHANGE(3.0, torch.sin), lambda: CHANGE(2.0, torch.exp)),
     "a partial's keywords": (PARTIAL, *set_item(PARTIAL.keywords, "scale", -1.0)),
-    "more of a partial's keywords": (PARTIAL, lambda: PARTIAL.keywords.update(shift=8), lambda: PARTIAL.keywords.pop("shift")),
+    "more of a partial's keywords": (PARTIAL, lambda: PARTIAL.keywords.update(shift=8),
+                                     lambda: PARTIAL.keywords.pop("shift")),
     "the default dtype": (lambda x: (x > 0) / 2, lambda: torch.set_default_dtype(torch.float64),
                           lambda: torch.set_default_dtype(torch.float32)),
 }
@@ -233,7 +234,8 @@ def test_writes_outside_happen_every_time():
 
 
 @pytest.mark.parametrize("fn", [
-    lambda x: x * 2 if x[0, 0] > 0 else x * 3, lambda x: x + x.sum().item(), lambda x: x.narrow(0, (x[0, 0] > 0).long(), 1) * 2,
+    lambda x: x * 2 if x[0, 0] > 0 else x * 3, lambda x: x + x.sum().item(),
+    lambda x: x.narrow(0, (x[0, 0] > 0).long(), 1) * 2,
     lambda x: x * torch.equal(x, x.relu()), lambda x: x + len(x[x > 0]), lambda x: x + x.nonzero().shape[0],
     lambda x: x + torch.tensor([x[0, 0]]), lambda x: x[(x[0, 0] > 0).long()] * 2, lambda x: x * 2 + torch.randn(6) * 0,
     lambda x: x * len(set(x.tolist()[0])), lambda x: x + [1, 2][x[0, 0] > 0],
@@ -246,13 +248,24 @@ def test_values_count(fn):
 
 
 def test_values_that_hardly_differ():
-    """The recordings of the first calls agree; what comes then is another program."""
-    for fn in (lambda x: x.narrow(0, (x[0, 0] > 0).long(), 1) * 2, lambda x: x + torch.where(x > 9)[0].shape[0],
-               lambda x: x * 2 + x.unique().numel() % 2, lambda x: x.reshape(-1)[x[0, 0].long():].sum(),
-               lambda x: x + torch.bincount(x.reshape(-1).long().abs()).shape[0]):
+    """The recordings of the first calls agree; what comes then is another program, though no branch shows that."""
+    for fn in (lambda x, i: x.narrow(0, i, 1) * 2, lambda x, i: x + torch.full((6,), i), lambda x, i: x[i] + 1,
+               lambda x, i: x * 2 + x.unique().numel(), lambda x, i: x + x.nonzero().shape[0],
+               lambda x, i: x * 2 + torch.equal(x, x), lambda x, i: x[:, i:] * 2,
+               lambda x, i: x + torch.bincount(i.reshape(1)).shape[0],
+               lambda x, i: x + torch.arange(9).repeat_interleave(i.expand(9)).shape[0]):
         fast = fuse(fn)
-        agree(fast, fn, lambda: (torch.full((4, 6), -3.0),))
-        agree(fast, fn, lambda: (torch.full((4, 6), 10.0),), calls=2)
+        agree(fast, fn, lambda: (torch.zeros(4, 6), torch.tensor(0)))
+        agree(fast, fn, lambda: (torch.arange(24.0).reshape(4, 6), torch.tensor(1)), calls=2)
+        agree(fast, fn, lambda: (torch.full((4, 6), float("nan")), torch.tensor(3)), calls=2)
+
+
+def test_errors_that_values_cause():
+    fn = lambda x, i: (x.index_select(0, i), x * 2)[1] + 1  # noqa: E731
+    fast = fuse(fn)
+    agree(fast, fn, lambda: (torch.zeros(4, 6), torch.tensor([3])))
+    with pytest.raises(IndexError):
+        fast(torch.zeros(4, 6), torch.tensor([4]))
 
 
 def test_numbers_count():
@@ -263,6 +276,10 @@ def test_numbers_count():
         assert bits(fast(x, k)) == bits(fn(x, k))
         assert bits(fast(x, k, 1)) == bits(fn(x, k, 1))
     assert replayed(fast, x, 0.0) == 1
+    fn = lambda x, k: x + k  # noqa: E731
+    fast, x = fuse(fn), torch.tensor([True, False])
+    for k in (1, 1, 1, 1, 1, 1.0, True, 1, True, True, True, 1):
+        assert bits(fast(x, k)) == bits(fn(x, k))
 
 
 # ---- Modes.
@@ -288,6 +305,12 @@ def test_grad_modes():
     assert replayed(fast, *one()) == 1 and not fast(*one()).is_inference()
     with torch.no_grad():
         assert replayed(fast, *needing()) == 1
+    fast = fuse(fn)
+    for mode in (torch.inference_mode, torch.no_grad, torch.inference_mode):
+        with mode():
+            for _ in range(6):
+                assert fast(*one()).is_inference() == fn(*one()).is_inference()
+            assert replayed(fast, *one()) == 1
 
 
 def gradient(x):
@@ -311,6 +334,15 @@ def test_modes_of_autograd():
     assert replayed(fast, *needing_grad()) == 1
 
 
+def test_which_arguments_require_grad():
+    fn = lambda x, y: torch.autograd.grad((x * x * y).sum(), x)[0] * 2  # noqa: E731
+    make = lambda: (*needing_grad(), *one())  # noqa: E731
+    fast = learned(fn, make)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        fast(*make()[::-1])
+    agree(fast, fn, lambda: (*needing_grad(), *needing_grad()))
+
+
 def test_hooks_and_graphs_of_arguments():
     fast = learned(gradient, needing_grad)
     (x,) = needing_grad()
@@ -323,7 +355,7 @@ def test_hooks_and_graphs_of_arguments():
     fast = fuse(through)
     for k in range(10):  # a graph from outside, which is another one each time
         (x,) = needing_grad()
-        y, z = (x * k, x * k) if k < 6 else (x.exp(), x.exp())
+        y, z = (x * 2, x * 2) if k < 6 else (x.exp(), x.exp())
         assert bits(fast(y, x)) == bits(through(z, x))
 
 

@@ -48,7 +48,7 @@ class Pure:
         self.calls = 0
         self.proofs = _PROOFS
         self.plan = Plan(tuple, []) if promised else _NONE
-        self.candidate: tuple | None = None
+        self.candidate = None
         self.patience = _PATIENCE
 
     @property
@@ -90,9 +90,9 @@ class Pure:
         """What a call depends on beside its tensors' shapes, dtypes and devices, and these tensors: grad mode, which of
         them require grad, numbers. The key is None where the call is not to be replayed."""
         mode = current()
-        if not self.hopeful or mode.inference or mode.anomaly or mode.saved_hooks or mode.hooks_refused:
+        if not self.hopeful or mode.anomaly or mode.saved_hooks or mode.hooks_refused:
             return None, ()
-        key, tensors, usual = [mode.grad], [], mode.grad
+        key, tensors, usual = [mode.grad, mode.inference], [], mode.grad and not mode.inference
         for a in args:
             if is_tensor(a):
                 node = None if self.promised and not mode.grad else a._node
@@ -174,12 +174,12 @@ class Pure:
             return
         replay = ffi.gc(replay, lib.tt_replay_free)
         candidate = self.candidate
-        if candidate is not None and candidate[0] == key and lib.tt_replay_agrees(candidate[1], replay):
+        if candidate is not None and lib.tt_replay_agrees(candidate, replay):
             self.candidate = None
             plan.replays.insert(0, (key, replay, many, len(outs)))
             del plan.replays[_MOST:]
         else:
-            self.candidate = key, replay
+            self.candidate = replay
             if candidate is not None:
                 self.tire(plan)
 

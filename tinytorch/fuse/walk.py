@@ -243,7 +243,6 @@ class Walk(Values):
             before = dict(scope.names)
             head()
             self.body(node.body, scope, returned)
-            scope.names = either(before, scope.names)
         scope.loops -= 1
         self.body(node.orelse, scope, returned)
 

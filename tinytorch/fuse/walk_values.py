@@ -165,7 +165,7 @@ class Values:
 
     @staticmethod
     def same(op, a, b):
-        """The result of ``is``; two plain things that are not None may be one, or equal ones, but it is the same again."""
+        """The result of ``is``: whatever it is of two plain things, it will be so again."""
         if type(a) is type(b) is Known and Known(None) in (a, b):
             return Known((a == b) == isinstance(op, ast.Is))
         return PLAIN
