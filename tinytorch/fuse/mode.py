@@ -35,11 +35,12 @@ class Fused:
 
     def __call__(self, fn):
         pure = Pure(fn, self, promised=False)
+        call = pure.__call__
 
         @functools.wraps(fn)
         def fused(*args, **kwargs):
             if pure.hopeful:
-                return pure(*args, **kwargs)
+                return call(*args, **kwargs)
             with self:
                 return fn(*args, **kwargs)
 
