@@ -116,7 +116,8 @@ int tt_replay_agrees(tt_replay *a, tt_replay *b) {
 }
 
 static bool fits(const tt_array *a, const tt_array *like) {
-    return !(a->flags & TT_FLAG_WEAK) && a->dtype == like->dtype && a->ndim == like->ndim &&
+    return !((a->flags ^ like->flags) & (TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS | TT_FLAG_INFERENCE)) &&
+           a->dtype == like->dtype && a->ndim == like->ndim &&
            memcmp(a->shape, like->shape, sizeof(int64_t) * (size_t)a->ndim) == 0 &&
            memcmp(a->strides, like->strides, sizeof(int64_t) * (size_t)a->ndim) == 0;
 }

@@ -40,7 +40,8 @@ class Pure:
     """``fn``, replayed where it can be. ``hopeful``: it may be, now or later."""
 
     def __init__(self, fn, mode, promised: bool):
-        functools.update_wrapper(self, fn)
+        if promised:
+            functools.update_wrapper(self, fn)
         self.fn, self.mode, self.promised = fn, mode, promised
         self.hopeful = not mode.step
         self.code = None  # of the function that stands for it: see Fused

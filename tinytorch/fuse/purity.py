@@ -28,6 +28,7 @@ import __future__
 import ast
 import functools
 import linecache
+import re
 import types
 from collections.abc import Callable
 
@@ -35,7 +36,10 @@ from .. import devices, dtypes
 from ..tensor import Tensor
 from .kinds import DATA, Known, Unproven, is_tensor
 
-_MOST_LINES = 5000    # of a file that is read
+_MOST_LINES = 2000  # of a file that is read as a whole
+_MOST_FOUND = 256   # functions whose source is kept
+_IMPORT = re.compile(r"^[ \t]*(?:from\s+[.\w]+\s+)?import\s+(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
+_found: dict[int, tuple] = {}  # by id: the code, so that the id stays its own, and its node
 _PARTS = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags", "co_argcount", "co_name",
           "co_posonlyargcount", "co_kwonlyargcount", "co_firstlineno", "co_linetable")
 _FEATURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
@@ -77,7 +81,49 @@ class Proof:
         self.outside.clear()  # they may go
 
 
-@functools.lru_cache(maxsize=16)
+def source_of(fn: types.FunctionType):
+    """The FunctionDef or Lambda that ``fn`` was made from. Unproven if there is none that compiles to its code."""
+    code = fn.__code__
+    if id(code) in _found:
+        return _found[id(code)][1]
+    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    if not lines:
+        raise Unproven(f"the source of {fn.__name__} is not there")
+    for text, imports in _texts(lines, code):
+        try:
+            functions, imported = _parsed(text)
+            for node in functions.get(code.co_firstlineno, ()):
+                if _alike(_compiled(node, code, imports or imported), code):
+                    while len(_found) >= _MOST_FOUND:
+                        _found.pop(next(iter(_found)), None)
+                    _found[id(code)] = code, node
+                    return node
+        except (SyntaxError, ValueError):
+            continue
+    raise Unproven(f"the source of {fn.__name__} is no longer what runs, or was not found in its file")
+
+
+def _texts(lines: list[str], code: types.CodeType):
+    """Where to look for a function, and what its module imports: its own lines, where they are statements, take a
+    fraction of the time that a whole file does, which may be 10 us a line."""
+    first, last = code.co_firstlineno, _last_line(code)
+    indent = len(lines[first - 1]) - len(lines[first - 1].lstrip()) if first <= len(lines) else 0
+    while last < len(lines) and (lines[last].isspace() or len(lines[last]) - len(lines[last].lstrip()) > indent):
+        last += 1
+    above = "\n" * (first - 2) + ("if 1:\n" if indent else "\n" * (first > 1))
+    names = {part.split(" as ")[-1].strip(" \t\n()").split(".")[0]
+             for found in _IMPORT.findall("".join(lines)) for part in found.split(",")}
+    yield above + "".join(lines[first - 1:last]), f"import {', '.join(filter(str.isidentifier, {*names, 'ast'}))}"
+    if len(lines) <= _MOST_LINES:
+        yield "".join(lines), ""
+
+
+def _last_line(code: types.CodeType) -> int:
+    inner = [_last_line(c) for c in code.co_consts if isinstance(c, types.CodeType)]
+    return max([line for _, _, line in code.co_lines() if line] + inner)
+
+
+@functools.lru_cache(maxsize=4)
 def _parsed(text: str) -> tuple[dict[int, list], str]:
     """The functions of a file's text, by first line; and an import of all names that the file imports."""
     whole = ast.parse(text)
@@ -86,7 +132,7 @@ def _parsed(text: str) -> tuple[dict[int, list], str]:
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
             functions.setdefault(first, []).append(node)
-    imported, left = {"__future__"}, list(whole.body)
+    imported, left = {"ast"}, list(whole.body)
     while left:
         node = left.pop()
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -94,24 +140,6 @@ def _parsed(text: str) -> tuple[dict[int, list], str]:
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             left += ast.iter_child_nodes(node)
     return functions, f"import {', '.join(imported)}"
-
-
-def source_of(fn: types.FunctionType):
-    """The FunctionDef or Lambda that ``fn`` was made from. Unproven if there is none that compiles to its code."""
-    code = fn.__code__
-    lines = linecache.getlines(code.co_filename, fn.__globals__)
-    if not lines:
-        raise Unproven(f"the source of {fn.__name__} is not there")
-    if len(lines) > _MOST_LINES:
-        raise Unproven(f"the file of {fn.__name__} has more than {_MOST_LINES} lines")
-    try:
-        functions, imports = _parsed("".join(lines))
-        for node in functions.get(code.co_firstlineno, ()):
-            if _alike(_compiled(node, code, imports), code):
-                return node
-    except (SyntaxError, ValueError):
-        pass
-    raise Unproven(f"the source of {fn.__name__} is no longer what runs")
 
 
 def _alike(a, b) -> bool:
