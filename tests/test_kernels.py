@@ -1,10 +1,13 @@
 """The C side by itself: instruction sets, threads, caches, refusals. Run once more under the sanitizers in CI."""
 
+import struct
+import sys
 import threading
 
 import numpy as np
 import pytest
 import tinytorch as tt
+from tinytorch.backends import _cpu
 from tinytorch.backends.cpu import lib
 from tinytorch.ops.elementwise import Elementwise
 
@@ -203,3 +206,15 @@ def test_isin_among_nans():
     nan = float("nan")
     found = tt.isin(tt.tensor([1.0, 2.0, nan, 0.0]), tt.tensor([nan, 2.0, 1.0, nan]))
     assert found.tolist() == [True, True, False, False]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or sys.maxsize < 2**32, reason="reads a 64-bit ELF file")
+def test_what_belongs_to_a_thread_is_little():
+    """glibc has about 512 bytes for all libraries that are loaded late and want theirs at hand: see cffi_build.py."""
+    with open(_cpu.__file__, "rb") as file:
+        header = file.read(64)
+        offset, (size, number) = struct.unpack_from("=Q", header, 32)[0], struct.unpack_from("=HH", header, 54)
+        file.seek(offset)
+        segments = [struct.unpack("=IIQQQQQQ", file.read(size)[:56]) for _ in range(number)]
+    (thread,) = [memory for kind, _, _, _, _, _, memory, _ in segments if kind == 7]  # PT_TLS
+    assert 0 < thread <= 400

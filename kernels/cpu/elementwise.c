@@ -265,13 +265,21 @@ static inline tt_array *like(const tt_array *a, int dtype) {
     return out;
 }
 
+/* Of one dtype and shape as well? */
+static inline bool alike(const tt_array *a, const tt_array *b) {
+    if (!plain(b) || a->dtype != b->dtype || a->ndim != b->ndim) return false;
+    for (int d = 0; d < a->ndim; d++)
+        if (a->shape[d] != b->shape[d]) return false;
+    return true;
+}
+
 tt_array *tt_unary(int op, tt_array *a) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
     if (!plain(a) || !loop || !(record ? a->numel > 0 : small(a))) return apply(op, 1, &a);
     tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
     if (!out) return NULL;
-    if (record && !tt_record_op(op, a->dtype, out, 1, &a)) {
+    if (record && !tt_record_alike(op, a->dtype, out, 1, &a)) {
         tt_free(out);
         return apply(op, 1, &a);
     }
@@ -283,14 +291,12 @@ tt_array *tt_unary(int op, tt_array *a) {
 tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
-    if (!plain(a) || !plain(b) || a->dtype != b->dtype || a->ndim != b->ndim || !loop || a->dtype < TT_F16 ||
+    if (!plain(a) || !alike(a, b) || !loop || a->dtype < TT_F16 ||
         !(record ? a->numel > 0 : small(a) && !tt_pending_of(b->storage)))
         return apply(op, 2, (tt_array *[]){a, b});
-    for (int d = 0; d < a->ndim; d++)
-        if (a->shape[d] != b->shape[d]) return apply(op, 2, (tt_array *[]){a, b});
     tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
     if (!out) return NULL;
-    if (record && !tt_record_op(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
+    if (record && !tt_record_alike(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
         tt_free(out);
         return apply(op, 2, (tt_array *[]){a, b});
     }
@@ -299,8 +305,42 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     return out;
 }
 
+/* The loop over `a` and a Python number. */
+static void run_with_number(tt_loop loop, tt_array *out, const tt_array *a, const tt_array *number, bool reflected) {
+    enum { ROOM = 256 };
+    union { float f32[ROOM]; double f64[ROOM]; char bytes[1]; } same;
+    const int64_t size = tt_itemsizes[a->dtype], n = a->numel, filled = n < ROOM ? n : ROOM;
+    tt_isa->casts[number->dtype][a->dtype](same.bytes, number->data, 1);
+    if (a->dtype == TT_F32) for (int64_t k = 1; k < filled; k++) same.f32[k] = same.f32[0];
+    else for (int64_t k = 1; k < filled; k++) same.f64[k] = same.f64[0];
+    for (int64_t at = 0; at < n; at += ROOM) {
+        char *x = a->data + at * size, *to = out->data + at * tt_itemsizes[out->dtype];
+        loop(reflected ? (char *[]){to, same.bytes, x} : (char *[]){to, x, same.bytes}, n - at < ROOM ? n - at : ROOM);
+    }
+}
+
+/* What is single or double keeps its dtype beside any number but a complex one. */
+static inline bool takes_numbers(const tt_array *a) { return a->dtype == TT_F32 || a->dtype == TT_F64; }
+
+/* The commonest operators in place: `b` is like `out`, or a number, or not there. True: it is done. */
+static bool update(int op, tt_array *out, tt_array *b) {
+    tt_loop loop = tt_isa->ops[op][out->dtype];
+    bool record = TT_RECORDING, number = b && b->flags & TT_FLAG_WEAK;
+    if (!plain(out) || !loop || ops[op].rule == BOOL || ops[op].arity != 1 + (b != NULL) || !takes_numbers(out) ||
+        !(record ? out->numel > 0 : small(out) && tt_settled(out)))
+        return false;
+    if (b && !number && (!alike(out, b) || (b->storage == out->storage && b->data != out->data) ||
+                         (!record && tt_pending_of(b->storage))))
+        return false;
+    if (!tt_may_write(ops[op].name, out)) return false; /* said once more by the general path */
+    if (record) return tt_record_alike(op, out->dtype, out, 1 + (b != NULL), (tt_array *[]){out, b});
+    if (number) run_with_number(loop, out, out, b, false);
+    else loop((char *[]){out->data, out->data, b ? b->data : NULL}, out->numel);
+    return true;
+}
+
 /* May one kernel of a device make both products? */
-static bool alike(const tt_array *g, const tt_array *a) {
+static bool joint(const tt_array *g, const tt_array *a) {
     return a->flags & TT_FLAG_DEVICE && tt_current(a) && a->flags & TT_FLAG_CONTIGUOUS && a->dtype == g->dtype &&
            !a->storage->pending && a->ndim == g->ndim && memcmp(a->shape, g->shape, sizeof(int64_t) * (size_t)g->ndim) == 0;
 }
@@ -311,7 +351,7 @@ tt_array *tt_mul_backward(tt_array *g, tt_array *a, tt_array *b) {
     tt_array *of_a = NULL, *of_b = NULL;
     if (g->flags & TT_FLAG_DEVICE && !TT_RECORDING) {
         TT_ON_DEVICE(NULL, "mul", 3, ((tt_array *[]){g, a, b}));
-        if (g->dtype >= TT_F16 && g->numel && alike(g, g) && alike(g, a) && alike(g, b)) {
+        if (g->dtype >= TT_F16 && g->numel && joint(g, g) && joint(g, a) && joint(g, b)) {
             of_a = tt_empty(g->dtype, g->ndim, g->shape);
             of_b = of_a ? tt_empty(g->dtype, g->ndim, g->shape) : NULL;
             if (of_b && !tt_cuda_products(g, a, b, of_a, of_b)) {
@@ -347,8 +387,20 @@ tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, i
     tt_array number;
     tt_storage storage;
     int64_t element;
-    tt_array *b = weak(&number, &storage, &element, kind, &f, &i);
-    tt_array *out = apply(op, 2, reflected ? (tt_array *[]){b, a} : (tt_array *[]){a, b});
+    tt_array *b = weak(&number, &storage, &element, kind, &f, &i), *in[] = {reflected ? b : a, reflected ? a : b};
+    tt_loop loop = tt_isa->ops[op][a->dtype];
+    bool record = TT_RECORDING;
+    tt_array *out = NULL;
+    if (plain(a) && takes_numbers(a) && loop && (record ? a->numel > 0 : small(a))) {
+        if (!(out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype))) return NULL;
+        if (!record) run_with_number(loop, out, a, b, reflected);
+        if (!record || tt_record_alike(op, a->dtype, out, 2, in)) {
+            out->stamp = (a->storage->version & 0x3fffffff) << (reflected ? 34 : 4);
+            return out;
+        }
+        tt_free(out);
+    }
+    out = apply(op, 2, in);
     if (out && reflected) out->stamp &= ~(int64_t)1; /* a number has no gradient to bring back */
     else if (out) out->stamp &= ~(int64_t)2;
     return out;
@@ -363,6 +415,10 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
     int64_t shape[TT_MAX_NDIM];
     int ndim, n = ops[op].arity, status = -1;
     tt_array *all[4] = {out, a, n > 1 ? b : NULL, n > 2 ? c : NULL};
+    if (a == out && !c && update(op, out, b)) {
+        tt_bump_version(out, writer);
+        return 0;
+    }
     TT_ON_DEVICE_IF(-1, ops[op].name, true, 4, all);
     if (tt_device && !out->storage->device) {
         tt_fail(TT_RUNTIME_ERROR, "%s: the output is on the CPU, an input on cuda:%d", ops[op].name, tt_device - 1);

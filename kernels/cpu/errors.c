@@ -1,15 +1,35 @@
 /* The thread's last error. Note [Declining] in api/core.h. */
 #include "tt.h"
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#define TEXT 1024
 
 static __thread int kind;
-static __thread char text[1024];
+static __thread char *text; /* not in the thread's own memory, of which there is little: cffi_build.py */
+static pthread_key_t exit_key;
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
+static void thread_ends(void *p) {
+    text = NULL;
+    free(p);
+}
+
+static void make_exit_key(void) { pthread_key_create(&exit_key, thread_ends); }
+
+static char *room(void) {
+    if (text || !(text = malloc(TEXT))) return text;
+    pthread_once(&exit_once, make_exit_key);
+    pthread_setspecific(exit_key, text);
+    return text;
+}
 
 void *tt_fail(int error_kind, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    if (room()) vsnprintf(text, TEXT, format, args);
     va_end(args);
     kind = error_kind;
     return NULL;
@@ -23,12 +43,11 @@ void *tt_decline(void) {
         return NULL;
     }
     kind = TT_DECLINED;
-    text[0] = 0;
     return NULL;
 }
 
 int tt_error_kind(void) { return kind; }
-const char *tt_error_text(void) { return text; }
+const char *tt_error_text(void) { return kind == TT_DECLINED ? "" : text ? text : "out of memory"; }
 
 const char *tt_shape_text(char *buf, int ndim, const int64_t *shape) {
     char *p = buf;

@@ -101,6 +101,8 @@ int64_t tt_fuse_setting(int setting);
 void tt_fuse_count(int what, int64_t by);
 bool tt_trace_room(tt_trace *t, int64_t words);
 bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+/* The same for the commonest case: all row-major, of one shape and on the CPU, or Python numbers. */
+bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in);
 bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype);
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param);
 

@@ -395,6 +395,56 @@ bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in) 
     return record(TT_NODE_OP, op, dtype, out, n, in, out->ndim, out->shape, 0);
 }
 
+/* Notes down an operator of at most two operands that are whole and of the result's shape, or numbers; false where there is
+ * more to it. The lock is held. */
+static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int n, tt_array *const *in) {
+    const int ndim = out->ndim;
+    if (t->num_nodes >= TT_FUSE_NODES || t->num_storages + 4 > TT_FUSE_STORAGES || t->num_numbers >= TT_FUSE_CONSTANTS ||
+        t->num_words + 3 + ndim > t->room || (t->num_nodes && t->device) || tt_fuse_running(t) || out->storage->jobs)
+        return false;
+    int64_t operands = 0, modes = 0, dtypes = out->dtype;
+    for (int k = 1; k <= n + 1; k++) {
+        const tt_array *a = k <= n ? in[k - 1] : out; /* as in append: the result's storage last */
+        int which = k <= n ? k : 0, id;
+        if (is_number(a)) {
+            id = number_of_constant(t, a);
+            modes |= TT_MODE_NUMBER << (2 * which);
+        } else {
+            const tt_pending *p = tt_pending_of(a->storage);
+            if (a->storage->shared || (p && (p->trace != t || p->origin != a->data - a->storage->data))) return false;
+            if ((id = p ? p->id : number_of(t, a, !which)) < 0) return false;
+            if (!which) t->storages[id].written = true;
+        }
+        operands |= (int64_t)id << (16 * which);
+        dtypes |= which ? (int64_t)a->dtype << (4 * which) : 0;
+    }
+    bool again = t->ndim == ndim;
+    for (int d = 0; again && d < ndim; d++) again = t->shape[d] == out->shape[d];
+    int64_t *w = t->words + t->num_words, flags = (again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9;
+    *w++ = TT_NODE_OP | op << 8 | dtype << 16 | n << 24 | flags << 32;
+    *w++ = operands;
+    if (!again) {
+        *w++ = t->ndim = ndim;
+        for (int d = 0; d < ndim; d++) *w++ = t->shape[d] = out->shape[d];
+    }
+    t->num_words = w - t->words;
+    t->device = 0;
+    t->num_nodes++;
+    t->since_enter++;
+    return true;
+}
+
+bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
+    tt_trace *t = tt_recorder;
+    if (!t->step && !t->recipe && !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
+        tt_trace_lock(t);
+        bool ok = append_alike(t, op, dtype, out, n, in);
+        tt_trace_unlock(t);
+        if (ok) return true;
+    }
+    return tt_record_op(op, dtype, out, n, in);
+}
+
 bool tt_record_copy(tt_array *out, tt_array *a) {
     if (!out->numel || (!is_number(a) && tt_same_layout(out, a))) return true; /* the end of x[1:] += y: nothing to do */
     if (!is_number(a) && a->storage == out->storage && tt_overlaps(a, out)) return false;
