@@ -220,6 +220,19 @@ def appends(x):
     return x * 2
 
 
+def appends_elsewhere(x):
+    counts = COUNTS
+    counts += [1]
+    return x * 2
+
+
+def decorates(x):
+    def inner(y: COUNTS.append(1)):
+        return y * 2
+
+    return inner(x)
+
+
 def sets_item(x):
     CHANGING["n"] += 1
     return x + CHANGING["n"]
@@ -286,6 +299,8 @@ def made_by_exec():
 UNPROVEN = {
     "print": (prints, r"test_purity.py, line \d+: calls print, which has effects"),
     "append": (appends, "uses .append of an object of type list"), "item": (sets_item, "sets an item"),
+    "another name": (appends_elsewhere, "changes something from outside"),
+    "annotation": (decorates, "calls something where it is made"),
     "global": (sets_global, "Global"), "attribute": (sets_attribute, "sets an attribute"),
     "recursion": (recursive, "calls itself"), "try": (tries, "Try"), "with": (with_file, "not no_grad"),
     "branch": (lambda x: x * 2 if x.sum() > 0 else x, "branches on a tensor's value"),
@@ -323,6 +338,18 @@ def test_not_seen(name):
     fast.purity.verdict((x,))
     assert re.search(reason, fast.purity.why), fast.purity.why
     assert not fast.purity.hopeful and not fast.purity.replays
+
+
+@pytest.mark.parametrize("fn", [appends, appends_elsewhere, decorates, tries, sets_item])
+def test_effects_are_those_of_every_call(fn):
+    def effects():
+        return len(COUNTS) + CHANGING["n"]
+
+    fast = fuse(fn)
+    for _ in range(9):
+        before = effects()
+        fast(torch.randn(4, 6))
+        assert effects() == before + 1
 
 
 # ---- Random ones.

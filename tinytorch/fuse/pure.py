@@ -123,7 +123,7 @@ class Pure:
             # An argument may be written without being recorded; what is read outside may be another thread's.
             if key is not None and before == list(map(_state, tensors)) and _same(outside, plan.outside()):
                 self.learn(plan, key, tensors, result)
-            elif outside is not None:
+            elif outside is not None and not self.promised:
                 self.tire(plan)
         return result
 

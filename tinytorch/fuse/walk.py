@@ -210,11 +210,15 @@ class Walk(Values):
     def do_AugAssign(self, node, scope, returned) -> None:
         target = node.target
         load = ast.copy_location(ast.Name(target.id, ast.Load()), target) if isinstance(target, ast.Name) else target
-        self.assign(target, self.combined(self.value(load, scope), self.value(node.value, scope)), scope)
+        before = self.value(load, scope)
+        if not is_data(before):
+            raise Unproven("changes something from outside")
+        self.assign(target, self.combined(before, self.value(node.value, scope)), scope)
 
     def do_FunctionDef(self, node, scope, returned) -> None:
-        if node.decorator_list:
-            raise Unproven("has a decorated function inside")
+        annotations = [node.returns, *(a.annotation for a in ast.walk(node.args) if isinstance(a, ast.arg))]
+        if node.decorator_list or any(isinstance(n, ast.Call) for a in annotations if a for n in ast.walk(a)):
+            raise Unproven("has a function inside that is decorated, or calls something where it is made")
         self.assign(ast.Name(node.name, ast.Store()), self.local(node, scope), scope)
 
     def do_If(self, node, scope, returned) -> None:
