@@ -1,6 +1,7 @@
 """Tensors as objects: Python's protocols, facts, and views."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -99,6 +100,42 @@ def test_facts(torch):
             24,
             False,
         ]
+
+
+SHAPES = [(), (0,), (5,), (1 << 59,), (2, 3), (0, 7), ((1 << 30) - 1, 1), (1 << 30, 0), (3, (1 << 20) - 1, 1),
+          (1, 2, 1 << 20), (2, 1, 4, (1 << 15) - 1), (1 << 15, 1, 1, 2), (2, 3, 1, 4095, 1), (4096, 1, 1, 1, 1),
+          (1, 2, 1, 2, 1, 2), (1,) * 16, (2,) * 12]
+
+
+def test_shapes_of_all_sizes():
+    for shape in SHAPES * 2:
+        x = tinytorch.zeros(()).expand(shape)
+        assert x.shape == shape == x.size() and type(x.shape) is tinytorch.Size
+        assert x.ndim == len(x.shape) and x.numel() == x.shape.numel() == math.prod(shape)
+        assert [x.size(d) for d in range(-x.ndim, x.ndim)] == [*shape, *shape]
+        assert type(x.shape[:1]) is tinytorch.Size and all(type(n) is int for n in x.shape)
+    for d in (2, -3):
+        with pytest.raises(IndexError, match="range of"):
+            tinytorch.zeros(2, 3).size(d)
+
+
+def test_shapes_follow_changes_in_place():
+    x = tinytorch.arange(24).view(2, 12)
+    assert x.shape == (2, 12)
+    for change, shape in ((lambda: x.t_(), (12, 2)), (lambda: x.unsqueeze_(1), (12, 1, 2)),
+                          (lambda: x.transpose_(0, 2), (2, 1, 12)), (lambda: x.squeeze_(), (2, 12)),
+                          (lambda: x.resize_(3, 4), (3, 4)), (lambda: x.swapdims_(0, 1), (4, 3)),
+                          (lambda: setattr(x, "data", tinytorch.zeros(7)), (7,)), (lambda: x.resize_(0), (0,))):
+        change()
+        assert x.shape == shape and x.size() == shape and repr(x.shape) == f"tinytorch.Size({list(shape)})"
+
+
+def test_few_shapes_are_kept():
+    x = tinytorch.zeros(1)
+    for n in range(10000):
+        assert x.expand(n).shape == (n,)
+    sizes = sys.modules["tinytorch.tensor"]._sizes  # the function has the module's name
+    assert 0 < len(sizes) <= sizes.MOST
 
 
 def test_size_is_a_tuple():

@@ -11,8 +11,24 @@ from .dtypes import ALL, Size
 
 _free = lib.tt_free
 _unpack = ffi.unpack
+_shape_key = lib.tt_shape_key
 new = object.__new__
 
+class _Sizes(dict):
+    """Shapes by their keys: what tt_shape_key gives is the whole shape, as one number."""
+
+    MOST = 4096
+
+    def __missing__(self, key: int) -> Size:
+        ndim = key >> 60
+        bits = 60 // max(ndim, 1)
+        if len(self) >= self.MOST:
+            self.clear()
+        self[key] = size = Size([key >> bits * d & (1 << bits) - 1 for d in range(ndim)])
+        return size
+
+
+_sizes = _Sizes()
 FUNCTIONS: dict[str, object] = {}  # the public functions, by name; an operator enters itself where it is declared
 
 
@@ -35,6 +51,9 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of each dimension."""
+        key = _shape_key(self._h)
+        if key >= 0:
+            return _sizes[key]
         h = self._h
         return Size(_unpack(h.shape, h.ndim))
 
@@ -42,7 +61,8 @@ class Tensor:
         """The shape, or the size of one dimension."""
         if dim is None:
             return self.shape
-        return self._h.shape[self._dim(dim)]
+        h = self._h
+        return h.shape[dim if 0 <= dim < h.ndim else self._dim(dim)]
 
     def stride(self, dim: int | None = None):
         """The step in elements along each dimension, or along one."""

@@ -1,17 +1,15 @@
 /* Products of matrices: float32 and float64 by OpenBLAS, half types through float32, integers by a loop of our own. On a
  * device: kernels/cuda/gemm.c.
  *
- * The library is opened at the first product, and told to use one thread: we cut the result into tiles and give each
- * to one call, on our own pool. The tiles depend on the shape alone, so the bits do not depend on the number of
- * threads, and OpenBLAS's threads do not compete with ours. A transposed operand is passed as it lies. */
+ * The library (openblas.c) uses one thread: we cut the result into tiles and give each to one call, on our own pool.
+ * The tiles depend on the shape alone, so the bits do not depend on the number of threads, and OpenBLAS's threads do
+ * not compete with ours. A transposed operand is passed as it lies. */
 #include "behind.h"
-#include "fork.h"
+#include "openblas.h"
 #include "simd.h"
 #include "api/blas.h"
 #include "../cuda/cuda.h"
-#include <dlfcn.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TILE 512                           /* the most rows and columns of one call */
@@ -22,73 +20,6 @@
 #define LARGE_WORK ((int64_t)1 << 27)      /* from here on more tiles, for machines with many cores */
 
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
-
-static struct {
-    void (*sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
-    void (*dgemm)(int, int, int, int, int, int, double, const double *, int, const double *, int, double, double *,
-                  int);
-    void (*sgemv)(int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
-    void (*dgemv)(int, int, int, int, double, const double *, int, const double *, int, double, double *, int);
-    float (*sdot)(int, const float *, int, const float *, int);
-    double (*ddot)(int, const double *, int, const double *, int);
-} blas;
-static char library[4096];
-static bool opened;
-static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
-
-void tt_fork_blas(int phase) { tt_fork_lock(&opening, phase); }
-
-int tt_blas_library(const char *path) {
-    if (strlen(path) >= sizeof library) {
-        tt_fail(TT_VALUE_ERROR, "the path of the BLAS library is too long");
-        return -1;
-    }
-    strcpy(library, path);
-    return 0;
-}
-
-int tt_blas_is_open(void) { return __atomic_load_n(&opened, __ATOMIC_ACQUIRE); }
-
-static bool open_library(void) {
-    void (*set_num_threads)(int);
-    if (!library[0]) {
-        tt_fail(TT_RUNTIME_ERROR, "no BLAS library was found for products of matrices: install it with "
-                "'pip install scipy-openblas32'");
-        return false;
-    }
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        tt_fail(TT_RUNTIME_ERROR, "the BLAS library of scipy-openblas32 cannot be opened: %s", dlerror());
-        return false;
-    }
-    const struct { void *where; const char *name; } symbols[] = {
-        {&blas.sgemm, "cblas_sgemm"}, {&blas.dgemm, "cblas_dgemm"}, {&blas.sgemv, "cblas_sgemv"},
-        {&blas.dgemv, "cblas_dgemv"}, {&blas.sdot, "cblas_sdot"}, {&blas.ddot, "cblas_ddot"},
-        {&set_num_threads, "openblas_set_num_threads"},
-    };
-    for (size_t k = 0; k < sizeof symbols / sizeof *symbols; k++) {
-        char name[64];
-        snprintf(name, sizeof name, "scipy_%s", symbols[k].name);
-        void *symbol = dlsym(handle, name);
-        if (!symbol) {
-            tt_fail(TT_RUNTIME_ERROR, "the BLAS library of scipy-openblas32 has no function %s", name);
-            dlclose(handle);
-            return false;
-        }
-        memcpy(symbols[k].where, &symbol, sizeof symbol);
-    }
-    set_num_threads(1);
-    return true;
-}
-
-static bool need_library(void) {
-    if (tt_blas_is_open()) return true;
-    pthread_mutex_lock(&opening);
-    bool ok = opened || open_library();
-    if (ok) __atomic_store_n(&opened, true, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&opening);
-    return ok;
-}
 
 /* A stack of matrices as a product takes it. */
 typedef struct {
@@ -171,16 +102,16 @@ INTEGER_PRODUCT(8, uint8_t) INTEGER_PRODUCT(16, uint16_t) INTEGER_PRODUCT(32, ui
         int k = (int)p->k, lda = (int)p->a.ld, ldb = (int)p->b.ld;                                \
         int step_a = p->a.trans ? lda : 1, step_b = p->b.trans ? 1 : ldb;                         \
         if (p->m == 1 && p->n == 1) {                                                             \
-            T dot = alpha * blas.s##dot(k, a, step_a, b, step_b);                                 \
+            T dot = alpha * tt_blas.s##dot(k, a, step_a, b, step_b);                                 \
             *c = beta == 0 ? dot : dot + beta * *c;                                               \
         } else if (p->n == 1) {                                                                   \
-            if (p->a.trans) blas.s##gemv(ROW_MAJOR, TRANS, k, rows, alpha, a, lda, b, step_b, beta, c, 1);  \
-            else blas.s##gemv(ROW_MAJOR, NO_TRANS, rows, k, alpha, a, lda, b, step_b, beta, c, 1);          \
+            if (p->a.trans) tt_blas.s##gemv(ROW_MAJOR, TRANS, k, rows, alpha, a, lda, b, step_b, beta, c, 1);  \
+            else tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, rows, k, alpha, a, lda, b, step_b, beta, c, 1);          \
         } else if (p->m == 1) {                                                                   \
-            if (p->b.trans) blas.s##gemv(ROW_MAJOR, NO_TRANS, cols, k, alpha, b, ldb, a, step_a, beta, c, 1); \
-            else blas.s##gemv(ROW_MAJOR, TRANS, k, cols, alpha, b, ldb, a, step_a, beta, c, 1);   \
+            if (p->b.trans) tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, cols, k, alpha, b, ldb, a, step_a, beta, c, 1); \
+            else tt_blas.s##gemv(ROW_MAJOR, TRANS, k, cols, alpha, b, ldb, a, step_a, beta, c, 1);   \
         } else                                                                                    \
-            blas.s##gemm(ROW_MAJOR, p->a.trans ? TRANS : NO_TRANS, p->b.trans ? TRANS : NO_TRANS, rows, cols, k, \
+            tt_blas.s##gemm(ROW_MAJOR, p->a.trans ? TRANS : NO_TRANS, p->b.trans ? TRANS : NO_TRANS, rows, cols, k, \
                          alpha, a, lda, b, ldb, beta, c, (int)p->n);                              \
     }
 FLOAT_PRODUCT(s, float) FLOAT_PRODUCT(d, double)
@@ -443,7 +374,7 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
         if (p.dtype == TT_F32) scale_f32((float *)p.c, out->numel, (float)beta);
         else if (p.dtype == TT_F64) scale_f64((double *)p.c, out->numel, beta);
     } else if (out->numel) {
-        if (is_float && !need_library()) goto end;
+        if (is_float && !tt_blas_need()) goto end;
         if (p.nbatch) {
             if (!ta) fold_batch(&p);
             if (p.m > INT_MAX) goto end;

@@ -129,9 +129,11 @@ bool tt_divides_integers(int op, int dtype) {
 }
 
 /* Integer division by zero is an error that must be found before anything is written; that of a device's elements, which
- * are not waited for, is found by the kernel. */
-static bool divides_by_zero(int op, int dtype, tt_array *b) {
+ * are not waited for, is found by the kernel. Where the result has no elements nothing is divided. */
+static bool divides_by_zero(int op, int dtype, tt_array *b, int ndim, const int64_t *shape) {
     if (!tt_divides_integers(op, dtype) || b->storage->device) return false;
+    for (int d = 0; d < ndim; d++)
+        if (shape[d] == 0) return false;
     int64_t index[TT_MAX_NDIM] = {0};
     int size = tt_itemsizes[b->dtype];
     for (int64_t i = 0; i < b->numel; i++) {
@@ -207,7 +209,8 @@ static tt_array *apply(int op, int n, tt_array **in) {
     int ndim, record = recording(op, n, in);
     if (record < 0) return tt_decline();
     int dtype = common_dtype(op, n, in);
-    if (dtype < 0 || !broadcast(ops[op].name, n, in, &ndim, shape) || (n > 1 && divides_by_zero(op, dtype, in[1]))) return NULL;
+    if (dtype < 0 || !broadcast(ops[op].name, n, in, &ndim, shape)) return NULL;
+    if (n > 1 && divides_by_zero(op, dtype, in[1], ndim, shape)) return NULL;
     int result = ops[op].rule == BOOL ? TT_BOOL : dtype;
     /* The result lies in memory as the first input of its shape that is not row-major does; else row-major. */
     tt_array *like = NULL;
@@ -443,7 +446,7 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
                 tt_dtype_names[result], tt_dtype_names[out->dtype]);
         return -1;
     }
-    if (!tt_may_write(ops[op].name, out) || (n > 1 && divides_by_zero(op, dtype, in[1]))) return -1;
+    if (!tt_may_write(ops[op].name, out) || (n > 1 && divides_by_zero(op, dtype, in[1], ndim, shape))) return -1;
     for (int k = 0; k < n; k++)
         record = record && (in[k]->storage != out->storage || tt_same_layout(in[k], out) || !tt_overlaps(in[k], out));
     if (out->numel && !(record && tt_record_op(op, dtype, out, n, in))) {

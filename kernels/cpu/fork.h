@@ -9,7 +9,7 @@ void tt_fork_records(int phase);  /* fuse_record.c */
 void tt_fork_jobs(int phase);     /* behind.c */
 void tt_fork_plans(int phase);    /* fuse_plan.c */
 void tt_fork_compiled(int phase); /* fuse_compiled.c */
-void tt_fork_blas(int phase);     /* blas.c */
+void tt_fork_blas(int phase);     /* openblas.c */
 void tt_fork_storages(int phase); /* storage.c */
 void tt_fork_launches(int phase); /* launch.c of kernels/cuda */
 void tt_fork_traffic(int phase);  /* traffic.c of kernels/cuda */

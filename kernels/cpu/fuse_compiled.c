@@ -30,7 +30,7 @@ static void want(tt_kernel *k) {
 
 void tt_program_want(tt_program *p) {
     int64_t hot = tt_fuse_setting(TT_FUSE_HOT_RUNS);
-    if (hot < 0 || p->runs < hot) return;
+    if (hot < 0 || __atomic_load_n(&p->runs, __ATOMIC_RELAXED) < hot) return;
     for (int k = 0; k < p->num_kernels; k++)
         if (__atomic_load_n(&p->kernels[k].state, __ATOMIC_RELAXED) == 0) want(&p->kernels[k]);
 }

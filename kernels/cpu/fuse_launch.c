@@ -112,11 +112,13 @@ static bool run_kernels(const tt_kernel *k, int n, char *const *base, const tt_n
     return ok;
 }
 
+/* Several threads may run a program at once. */
 static void count_run(tt_kernel *k) {
     __atomic_fetch_add(&k->elements, k->numel, __ATOMIC_RELAXED);
     __atomic_fetch_add(&k->runs, 1, __ATOMIC_RELAXED);
-    k->was_compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0;
-    tt_fuse_count(k->was_compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
+    bool compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0;
+    __atomic_store_n(&k->was_compiled, compiled, __ATOMIC_RELAXED);
+    tt_fuse_count(compiled ? TT_FUSE_COMPILED : TT_FUSE_INTERPRETED, 1);
 }
 
 bool tt_program_run(tt_program *p, tt_trace *t) {
@@ -146,13 +148,13 @@ bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
         int64_t start = timed ? tt_now() : 0;
         ok = p->device ? tt_cuda_run_kernel(&p->kernels[k], base, numbers) : run_kernels(&p->kernels[k], n, base, numbers);
         if (timed) {
-            p->kernels[k].started = start;
-            p->kernels[k].nanoseconds = tt_now() - start;
+            __atomic_store_n(&p->kernels[k].started, start, __ATOMIC_RELAXED);
+            __atomic_store_n(&p->kernels[k].nanoseconds, tt_now() - start, __ATOMIC_RELAXED);
         }
         for (int i = 0; ok && i < n; i++) count_run(&p->kernels[k + i]);
     }
     if (block) tt_free(block);
     else tt_scratch_free(temporaries);
-    p->runs++;
+    __atomic_fetch_add(&p->runs, 1, __ATOMIC_RELAXED);
     return ok;
 }

@@ -253,17 +253,17 @@ bool tt_trace_room(tt_trace *t, int64_t words) {
     return true;
 }
 
-/* The storage's number in this recording; -1: it is pending in another one. */
+/* The storage's number in this recording; -1: it is pending in another one, if only since a moment ago. */
 static int number_of(tt_trace *t, const tt_array *a, bool whole) {
     tt_storage *s = a->storage;
-    tt_pending *p = tt_pending_of(s);
+    tt_pending *p = tt_pending_of(s), *none = NULL;
     if (p) return p->trace == t ? p->id : -1;
-    int id = t->num_storages++;
+    int id = t->num_storages;
     p = &t->storages[id];
     *p = (tt_pending){.trace = t, .storage = s, .nbytes = s->nbytes, .origin = a->data - s->data, .id = id, .held = !whole};
+    if (!__atomic_compare_exchange_n(&s->pending, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return -1;
     if (!whole) tt_storage_ref(s);
-    __atomic_store_n(&s->pending, p, __ATOMIC_RELEASE);
-    return id;
+    return t->num_storages++;
 }
 
 static int number_of_constant(tt_trace *t, const tt_array *a) {

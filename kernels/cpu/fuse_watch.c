@@ -26,7 +26,8 @@ static bool copy_data(tt_watched *w, const tt_trace *t) {
 }
 
 tt_watched *tt_watch(tt_program *p, const tt_trace *t, int reason, int known) {
-    int64_t observe = tt_fuse_setting(TT_FUSE_OBSERVE), left = tt_fuse_setting(TT_FUSE_HOT_RUNS) - p->runs;
+    int64_t observe = tt_fuse_setting(TT_FUSE_OBSERVE), runs = __atomic_load_n(&p->runs, __ATOMIC_RELAXED);
+    int64_t left = tt_fuse_setting(TT_FUSE_HOT_RUNS) - runs;
     if (!(observe & TT_OBSERVE_RUNS) && !(observe & TT_OBSERVE_HOT && (left == 1 || left == 2))) return NULL;
     tt_watched *w = malloc(sizeof *w);
     if (!w) return NULL;

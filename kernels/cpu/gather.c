@@ -177,8 +177,7 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
     return good;
 }
 
-/* The moves of a plan, on whichever device. */
-static bool run_moves(tt_moves *j, const tt_index_where *where, int dtype, int rows_dtype, int how) {
+bool tt_move_indexed(tt_moves *j, const tt_index_where *where, int dtype, int rows_dtype, int how) {
     if (tt_device) return tt_cuda_move_indexed(j, where, dtype, rows_dtype, how);
     tt_run_moves(j, dtype, how);
     return true;
@@ -190,7 +189,7 @@ static tt_array *collect(plan *pl, const tt_array *a, int ndim, int64_t *shape) 
     if (out) {
         pl->moves.rows = out->data;
         pl->moves.row_step = tt_itemsizes[a->dtype];
-        if (!run_moves(&pl->moves, &pl->where, a->dtype, a->dtype, TT_MOVE_GET)) {
+        if (!tt_move_indexed(&pl->moves, &pl->where, a->dtype, a->dtype, TT_MOVE_GET)) {
             tt_free(out);
             out = NULL;
         }
@@ -207,9 +206,8 @@ tt_array *tt_index_get(tt_array *a, int n, int64_t *code, tt_array **indices, in
     return collect(&pl, a, pl.ndim, pl.shape);
 }
 
-/* `values` as dense rows of a shape and dtype: itself, a copy in *copy, or one element (*step = 0). NULL on failure. */
-static char *dense_rows(tt_array *values, const tt_array *a, int dtype, int ndim, int64_t *shape, tt_array **copy,
-                        int64_t *step) {
+char *tt_dense_rows(tt_array *values, const tt_array *a, int dtype, int ndim, int64_t *shape, tt_array **copy,
+                    int64_t *step) {
     bool one = values->numel == 1, same = values->ndim == ndim &&
                memcmp(values->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
     *copy = NULL;
@@ -288,8 +286,8 @@ int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array
         flat.ndim = pl.ndim;
     }
     given = rows_dtype(a, values, mode);
-    if (!(pl.moves.rows = dense_rows(&flat, a, given, pl.ndim, pl.shape, &copy, &pl.moves.row_step)) ||
-        !run_moves(&pl.moves, &pl.where, a->dtype, given, mode))
+    if (!(pl.moves.rows = tt_dense_rows(&flat, a, given, pl.ndim, pl.shape, &copy, &pl.moves.row_step)) ||
+        !tt_move_indexed(&pl.moves, &pl.where, a->dtype, given, mode))
         goto done;
     if (writer >= 0) tt_bump_version(a, writer);
     status = 0;
@@ -404,8 +402,8 @@ int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, i
             memcpy(part.shape, index->shape, sizeof(int64_t) * (size_t)index->ndim);
             tt_update_flags(&part);
         }
-        if (!(pl.moves.rows = dense_rows(&part, a, given, index->ndim, index->shape, &copy, &pl.moves.row_step)) ||
-            !run_moves(&pl.moves, &pl.where, a->dtype, given, mode))
+        if (!(pl.moves.rows = tt_dense_rows(&part, a, given, index->ndim, index->shape, &copy, &pl.moves.row_step)) ||
+            !tt_move_indexed(&pl.moves, &pl.where, a->dtype, given, mode))
             goto done;
     }
     if (writer >= 0) tt_bump_version(a, writer);
@@ -414,100 +412,4 @@ done:
     if (copy) tt_free(copy);
     tt_scratch_free(pl.offsets);
     return status;
-}
-
-/* Is every element of such a view another one? Dimensions by stride: each steps over all that the smaller ones reach. */
-static bool distinct(int ndim, const int64_t *shape, const int64_t *strides) {
-    int64_t reach = 0;
-    for (int64_t least = 0;;) {
-        int next = -1;
-        for (int d = 0; d < ndim; d++)
-            if (shape[d] > 1 && strides[d] > least && (next < 0 || strides[d] < strides[next])) next = d;
-        if (next < 0) break;
-        if (strides[next] <= reach) return false;
-        least = strides[next];
-        reach += (shape[next] - 1) * least;
-        for (int d = 0; d < ndim; d++) /* of one stride there can be one */
-            if (d != next && shape[d] > 1 && strides[d] == least) return false;
-    }
-    for (int d = 0; d < ndim; d++)
-        if (shape[d] > 1 && strides[d] == 0) return false;
-    return true;
-}
-
-/* All that a's strides reach, between too. */
-static bool copy_storage(tt_array *out, tt_array *a) {
-    int64_t n = out->storage->nbytes / tt_itemsizes[a->dtype];
-    if (!n) return true;
-    if (!tt_device) {
-        memcpy(out->data, a->data, (size_t)out->storage->nbytes);
-        return true;
-    }
-    tt_array to = {.storage = out->storage, .data = out->data, .numel = n, .ndim = 1, .dtype = a->dtype, .shape = {n},
-                   .strides = {1}, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_DEVICE}, from = to;
-    from.storage = a->storage;
-    from.data = a->data;
-    return tt_copy_now(&to, &from) == 0;
-}
-
-/* A copy of a, with its strides, and in it src in place of the view of that shape, strides and start (in elements from
- * the first). Where the view shows an element several times, it gets the sum: so this is also how the gradient of a
- * strided view is formed. */
-tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shape, int64_t *strides, int64_t start) {
-    char have[TT_SHAPE_TEXT], want[TT_SHAPE_TEXT];
-    TT_ON_DEVICE(NULL, "as_strided_scatter", 2, ((tt_array *[]){a, src}));
-    if (!tt_current(a) || !tt_current(src)) return tt_decline();
-    if (src->ndim != ndim || memcmp(src->shape, shape, sizeof(int64_t) * (size_t)ndim) != 0)
-        return tt_fail(TT_RUNTIME_ERROR, "as_strided_scatter: expected src to have a size equal to the slice of self. "
-                       "src size = %s, slice size = %s", tt_shape_text(have, src->ndim, src->shape),
-                       tt_shape_text(want, ndim, shape));
-    tt_array *out = tt_empty_strided(a->dtype, a->ndim, a->shape, a->strides), *part = NULL, *copy = NULL;
-    if (!out) return NULL;
-    bool plain = distinct(ndim, shape, strides);
-    int64_t *offsets = NULL, item = tt_itemsizes[a->dtype], step, counter[TT_MAX_NDIM] = {0}, at = 0;
-    if (!(part = tt_view(out, ndim, shape, strides, start))) goto failed;
-    if (TT_RECORDING && plain && out->numel * item == out->storage->nbytes && tt_record_copy(out, a) &&
-        (!part->numel || tt_record_copy(part, src))) {
-        tt_free(part);
-        return out;
-    }
-    if (!tt_ready(a) || !tt_ready(src) || !tt_settled(out)) {
-        tt_decline();
-        goto failed;
-    }
-    if (!copy_storage(out, a)) goto failed;
-    if (part->numel && plain) {
-        if (tt_copy_now(part, src) < 0) goto failed;
-    } else if (part->numel) {
-        if (!tt_device && !(offsets = tt_scratch(part->numel * (int64_t)sizeof(int64_t)))) goto failed;
-        for (int64_t i = 0; offsets && i < part->numel; i++) {
-            offsets[i] = at;
-            for (int d = ndim - 1; d >= 0; d--) {
-                at += strides[d] * item;
-                if (++counter[d] < shape[d]) break;
-                at -= strides[d] * item * counter[d];
-                counter[d] = 0;
-            }
-        }
-        tt_moves moves = {.table = part->data, .offsets = offsets, .m = part->numel, .npre = 1, .npost = 1};
-        tt_index_where where = {.ndim = ndim, .shape = shape, .steps = strides};
-        tt_array *nought = tt_full_now(a->dtype, 0, NULL, TT_KIND_INT, 0, 0);
-        if (!nought) goto failed;
-        moves.rows = nought->data;
-        bool good = run_moves(&moves, &where, a->dtype, a->dtype, TT_MOVE_PUT);
-        tt_free(nought);
-        if (!good || !(moves.rows = dense_rows(src, out, a->dtype, ndim, shape, &copy, &step))) goto failed;
-        moves.row_step = step;
-        if (!run_moves(&moves, &where, a->dtype, a->dtype, TT_MOVE_ADD)) goto failed;
-    }
-    tt_scratch_free(offsets);
-    if (copy) tt_free(copy);
-    tt_free(part);
-    return out;
-failed:
-    tt_scratch_free(offsets);
-    if (copy) tt_free(copy);
-    if (part) tt_free(part);
-    tt_free(out);
-    return NULL;
 }

@@ -1,6 +1,7 @@
 /* What the files of indexing share: an index applied to a shape, and moves between a table and rows. */
 #pragma once
 #include "tt.h"
+#include "../cuda/cuda.h"
 
 enum { TT_AT, TT_SLICE, TT_NEW, TT_REST, TT_INDEX, TT_KEEP };
 
@@ -35,3 +36,9 @@ typedef struct tt_moves {
 } tt_moves;
 void tt_merge_dim(int *n, int64_t *shapes, int64_t *strides, int64_t shape, int64_t stride);
 void tt_run_moves(tt_moves *j, int dtype, int how);
+
+/* gather.c: moves on whichever device; there `where` says what the offsets would */
+bool tt_move_indexed(tt_moves *j, const tt_index_where *where, int dtype, int rows_dtype, int how);
+/* `values` as dense rows of a shape and dtype: itself, a copy in *copy, or one element (*step = 0). NULL on failure. */
+char *tt_dense_rows(tt_array *values, const tt_array *a, int dtype, int ndim, int64_t *shape, tt_array **copy,
+                    int64_t *step);

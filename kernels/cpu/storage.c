@@ -45,7 +45,7 @@ __thread int tt_device;
 static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
-static tt_storage *shared[NUM_CLASSES];
+static tt_storage *shared[NUM_CLASSES]; /* changed with the lock held, by set_shared: some look without it */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void raise_to(int64_t *peak, int64_t now) {
@@ -65,6 +65,8 @@ static int64_t class_bytes(int c) {
     int top = (c - SMALL_CLASSES) / 4 + 10, quarter = (c - SMALL_CLASSES) % 4;
     return (int64_t)(5 + quarter) << (top - 2);
 }
+
+static void set_shared(int c, tt_storage *s) { __atomic_store_n(&shared[c], s, __ATOMIC_RELAXED); }
 
 static void release_block(tt_storage *s, int64_t bytes) {
     ASAN_UNPOISON_MEMORY_REGION((char *)s + HEADER, (size_t)bytes);
@@ -97,7 +99,7 @@ static void flush_thread(void *p) {
             tt_storage *s = c->blocks[k];
             c->blocks[k] = s->owner;
             s->owner = shared[k];
-            shared[k] = s;
+            set_shared(k, s);
         }
         c->counts[k] = 0;
     }
@@ -148,14 +150,14 @@ static __attribute__((noinline, cold)) void tell_end(tt_storage *s) {
 void tt_watch_memory(bool on) {
     pthread_mutex_lock(&lock);
     if (on != watching) {
-        watching = on;
+        __atomic_store_n(&watching, on, __ATOMIC_RELAXED);
         if (on) watched_peak = stats.peak;
-        stats.peak = on ? INT64_MIN : watched_peak;
+        __atomic_store_n(&stats.peak, on ? INT64_MIN : watched_peak, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&lock);
 }
 
-static int64_t *true_peak(void) { return watching ? &watched_peak : &stats.peak; }
+static int64_t *true_peak(void) { return __atomic_load_n(&watching, __ATOMIC_RELAXED) ? &watched_peak : &stats.peak; }
 
 void tt_fork_storages(int phase) { tt_fork_lock(&lock, phase); }
 
@@ -172,7 +174,7 @@ static tt_storage *host_storage(int64_t nbytes) {
         if (__atomic_load_n(&shared[c], __ATOMIC_RELAXED)) {
             pthread_mutex_lock(&lock);
             s = shared[c];
-            if (s) shared[c] = s->owner;
+            if (s) set_shared(c, s->owner);
             pthread_mutex_unlock(&lock);
         }
         if (!s) s = fresh_block(bytes);
@@ -245,10 +247,10 @@ void tt_storage_end(tt_storage *s) {
         cache.counts[c]++;
         return;
     }
-    if (c >= SMALL_CLASSES && tt_profiling == 2) tell_end(s);
+    if (c >= SMALL_CLASSES && __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) == 2) tell_end(s);
     pthread_mutex_lock(&lock);
     s->owner = shared[c];
-    shared[c] = s;
+    set_shared(c, s);
     pthread_mutex_unlock(&lock);
 }
 
@@ -297,23 +299,24 @@ void tt_empty_cache(void) {
     for (int c = 0; c < NUM_CLASSES; c++)
         while (shared[c]) {
             tt_storage *s = shared[c];
-            shared[c] = s->owner;
+            set_shared(c, s->owner);
             release_block(s, class_bytes(c));
         }
     pthread_mutex_unlock(&lock);
 }
 
 void tt_memory_stats(int64_t *out) {
-    memcpy(out, &stats, sizeof stats);
-    out[1] = *true_peak();
+    const int64_t *from = &stats.allocated;
+    for (size_t k = 0; k < sizeof stats / sizeof *from; k++) out[k] = __atomic_load_n(from + k, __ATOMIC_RELAXED);
+    out[1] = __atomic_load_n(true_peak(), __ATOMIC_RELAXED);
 }
 
 void tt_reset_peak(void) {
-    *true_peak() = stats.allocated;
-    stats.reserved_peak = stats.reserved;
+    __atomic_store_n(true_peak(), __atomic_load_n(&stats.allocated, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&stats.reserved_peak, __atomic_load_n(&stats.reserved, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
 void tt_raise_peak(int64_t allocated, int64_t reserved) {
     raise_to(true_peak(), allocated);
-    if (stats.reserved_peak < reserved) stats.reserved_peak = reserved;
+    raise_to(&stats.reserved_peak, reserved);
 }

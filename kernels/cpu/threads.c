@@ -66,7 +66,7 @@ static void *work(void *argument) {
         }
         pthread_mutex_unlock(&lock);
         if (join) {
-            int64_t start = tt_profiling ? tt_now() : 0;
+            int64_t start = __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) ? tt_now() : 0;
             drain();
             if (start) tt_profile_job(TT_PROFILE_SHARE, start, seen, 0);
             __atomic_sub_fetch(&job.running, 1, __ATOMIC_RELEASE);
@@ -133,7 +133,7 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
         fn(context, 0, n);
         return;
     }
-    int64_t start = tt_profiling ? tt_now() : 0;
+    int64_t start = __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) ? tt_now() : 0;
     int64_t pieces = (n + grain - 1) / grain;
     int64_t per_chunk = pieces / (4 * (int64_t)threads); /* about four chunks a thread */
     pthread_mutex_lock(&lock);

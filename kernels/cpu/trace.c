@@ -100,11 +100,12 @@ void tt_profile_span(int name, int64_t start, int64_t sequence, int64_t stack, t
                      tt_array *out) {
     int64_t words[MOST_WORDS];
     tt_array *const in[] = {a, b, c, out};
+    const int64_t mark = TT_PROFILE_OUT | (out && (out == a || out == b || out == c) ? TT_PROFILE_GIVEN_BACK : 0);
     int n = 5, operands = 0;
     words[2] = tt_now();
     for (int k = 0; k < 4; k++) {
         if (!in[k]) continue;
-        n += operand(words + n, in[k], k == 3 ? TT_PROFILE_OUT : 0);
+        n += operand(words + n, in[k], k == 3 ? mark : 0);
         operands++;
     }
     words[0] = TT_PROFILE_SPAN | operands << 8 | (int64_t)name << 32;

@@ -8,7 +8,7 @@
  *
  * A record is a number of 64-bit words. The first: kind, and kind's own in the upper half.
  *   SPAN    (name << 32 | operands << 8), start, end, sequence, stack; and of each operand dtype | ndim << 8 |
- *           device << 16 | OUT << 32 | PENDING << 33, and its sizes
+ *           device << 16 | OUT << 32 | PENDING << 33 | GIVEN_BACK << 34 (the result is an operand), and its sizes
  *   JOB     (threads << 32), start, end, serial: in the thread that had work for the pool
  *   SHARE   start, end, serial: in a thread of the pool
  *   MEMORY  time, address, bytes (< 0: given back), bytes in use after
@@ -18,7 +18,7 @@
 #include "api/trace.h"
 #include <time.h>
 
-enum { TT_PROFILE_OUT = 1, TT_PROFILE_PENDING = 2 };
+enum { TT_PROFILE_OUT = 1, TT_PROFILE_PENDING = 2, TT_PROFILE_GIVEN_BACK = 4 };
 
 extern int tt_profiling; /* 1: records are kept; 2: those of memory too */
 

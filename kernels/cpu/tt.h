@@ -21,6 +21,7 @@ enum {
     TT_FLAG_READONLY = 32,
     TT_FLAG_INFERENCE = 64, /* made in inference mode */
     TT_FLAG_CREATION = 7 << 8, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
+    TT_FLAG_MANY = 2 << 8,     /* that of one of several views: MULTI_OUTPUT there */
     TT_SLOW = TT_FLAG_DEVICE, /* flags that the CPU's kernels cannot work with */
 };
 
@@ -125,22 +126,22 @@ void tt_set_contiguous(tt_array *a);              /* numel and strides from shap
 void tt_update_flags(tt_array *a);
 static inline void tt_bump_version(tt_array *a, int writer) {
     __atomic_fetch_add(&a->storage->version, 1, __ATOMIC_RELAXED);
-    a->storage->writer = writer;
+    __atomic_store_n(&a->storage->writer, writer, __ATOMIC_RELAXED);
 }
 tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides, int64_t start); /* views.c */
 tt_array *tt_track(const tt_array *a, tt_array *view);
 bool tt_may_write(const char *op, const tt_array *out); /* no internal overlap, not read-only */
 bool tt_writable(const char *op, const tt_array *out);  /* that, and what has still to read it was run */
-/* At once, and from operands that are ready. */
+tt_array *tt_like(tt_array *a, int dtype); /* tt_empty_like, on tt_device */
+bool tt_overlaps(const tt_array *a, const tt_array *b);
+bool tt_same_layout(const tt_array *a, const tt_array *b);
+/* copy.c: at once, and from operands that are ready */
 int tt_copy_now(tt_array *out, tt_array *a);
 tt_array *tt_cast_now(tt_array *a, int dtype);
 tt_array *tt_clone_now(tt_array *a);
 tt_array *tt_contiguous_now(tt_array *a);
 int tt_fill_now(tt_array *out, int kind, double f, int64_t i);
 tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
-tt_array *tt_like(tt_array *a, int dtype); /* tt_empty_like, on tt_device */
-bool tt_overlaps(const tt_array *a, const tt_array *b);
-bool tt_same_layout(const tt_array *a, const tt_array *b);
 
 /* threads.c: fn runs over [0, n) in chunks of whole multiples of `grain`, on this thread alone when n <= grain. */
 typedef void (*tt_range_fn)(void *context, int64_t begin, int64_t end);

@@ -32,6 +32,23 @@ tt_array *tt_track(const tt_array *a, tt_array *view) {
     return view;
 }
 
+/* The same for one of several views that one operator makes. */
+static tt_array *among(tt_array *view) {
+    if (view) view->flags = (uint16_t)((view->flags & ~TT_FLAG_CREATION) | TT_FLAG_MANY);
+    return view;
+}
+
+/* n of them, or none. */
+static int all_of(tt_array **views, int n) {
+    for (int k = 0; k < n; k++)
+        if (!views[k]) {
+            for (int i = 0; i < n; i++)
+                if (views[i]) tt_free(views[i]);
+            return -1;
+        }
+    return 0;
+}
+
 static tt_array *shown(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides, int64_t start) {
     return tt_track(a, tt_show(a, ndim, shape, strides, start));
 }
@@ -169,4 +186,19 @@ tt_array *tt_view_narrowed(tt_array *a, int64_t dim, int64_t start, int64_t leng
     memcpy(shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
     shape[dim] = length;
     return shown(a, a->ndim, shape, a->strides, start * a->strides[dim]);
+}
+
+int tt_view_parts(tt_array *a, int64_t dim, int64_t size, int64_t *sizes, int n, tt_array **views) {
+    int64_t start = 0, end = a->shape[dim];
+    for (int k = 0; k < n; k++) {
+        int64_t length = sizes ? sizes[k] : end - start < size ? end - start : size;
+        views[k] = among(tt_view_narrowed(a, dim, start, length));
+        start += length;
+    }
+    return all_of(views, n);
+}
+
+int tt_view_entries(tt_array *a, int64_t dim, int n, tt_array **views) {
+    for (int k = 0; k < n; k++) views[k] = among(tt_view_selected(a, dim, k));
+    return all_of(views, n);
 }

@@ -210,6 +210,57 @@ def test_views_from_an_op_with_several_outputs(split):
     assert y.tolist() == [[1.0, 1.0], [1.0, 1.0]] and y._version == 0
 
 
+PARTS = {
+    "chunk": lambda x: x.chunk(3, 1), "chunk of a size": lambda x: x.chunk(4, -1), "more chunks": lambda x: x.chunk(9),
+    "split": lambda x: x.split(2, 1), "split whole": lambda x: x.split(100, -2),
+    "sizes": lambda x: x.split([1, 0, 4], 1),
+    "unbind": lambda x: x.unbind(-1), "cut": lambda x: x.tensor_split((2, 3), 1),
+    "transposed": lambda x: x.t().chunk(2), "of a view": lambda x: x[1:].split(2, 1),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts(torch, name):
+    """Their layout, what they are views of, gradients of all and of one, the second derivative."""
+    def run(m):
+        x = m.arange(20, dtype=m.float32).reshape(4, 5).clone()
+        plain = PARTS[name](x)
+        seen = [[tuple(p.shape) for p in plain], [p.stride() for p in plain], [p.storage_offset() for p in plain],
+                [p.tolist() for p in plain], type(plain).__name__]
+        for p in plain:
+            assert p._base is x and p.grad_fn is None and not p.requires_grad
+        leaf = x.clone().requires_grad_()
+        parts = PARTS[name](leaf)
+        seen += [type(p.grad_fn).__name__ for p in parts] if name != "cut" else []
+        loss = sum([(p * p * (k + 1)).sum() for k, p in enumerate(parts)])
+        (g,) = m.autograd.grad(loss, leaf, create_graph=True)
+        (h,) = m.autograd.grad((g * g).sum(), leaf)
+        (one,) = m.autograd.grad((PARTS[name](leaf)[-1] * 3).sum(), leaf)
+        with m.no_grad():
+            assert all(p.grad_fn is None for p in PARTS[name](leaf))
+        return seen + [g.tolist(), h.tolist(), one.tolist()]
+
+    assert run(tinytorch) == run(torch)
+
+
+def test_parts_of_nothing_and_of_integers(torch):
+    def run(m):
+        empty, whole = m.zeros(0, 3), m.arange(6)
+        return [[tuple(p.shape) for p in parts] for parts in (
+            empty.chunk(3), empty.split(2), empty.split([0, 0]), empty.unbind(1), empty.unbind(0), whole.chunk(4),
+            whole.split(4), whole.unbind())] + [p.tolist() for p in whole.chunk(4)]
+
+    assert run(tinytorch) == run(torch)
+    for wrong in (lambda x: x.chunk(0), lambda x: x.split(0), lambda x: x.split(-1), lambda x: x.split([1, 1]),
+                  lambda x: x.split([7, -1]), lambda x: x[0].chunk(2), lambda x: x[0].split(1),
+                  lambda x: x[0].unbind()):
+        with pytest.raises(RuntimeError):
+            wrong(tinytorch.arange(6))
+    for outside in (lambda x: x.chunk(2, 1), lambda x: x.split(2, -2), lambda x: x.unbind(1)):
+        with pytest.raises(IndexError):
+            outside(tinytorch.arange(6))
+
+
 def test_several_outputs_of_a_constant_may_be_written():
     y = tinytorch.ones(2, 2)
     y.unbind()[0].mul_(2)

@@ -42,6 +42,14 @@ def chain(x):
     return ((x * 1.5 + 2).tanh() - x).exp() / 3
 
 
+def line_of(file, mark):
+    """The number of the line of a file that ends in a comment."""
+    with open(file) as lines:
+        found = [k for k, text in enumerate(lines, 1) if text.rstrip().endswith(f"  # {mark}")]
+    assert len(found) == 1, mark
+    return found[0]
+
+
 def in_threads(n, work):
     """Runs work(k) in n threads at once; raises what they raised."""
     failed, start = [], threading.Barrier(n)

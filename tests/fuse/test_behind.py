@@ -2,7 +2,6 @@
 kernels/cpu/behind.h. Whoever looks sees what eager mode would have shown."""
 
 import functools
-import os
 import time
 
 import numpy as np
@@ -11,52 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinytorch
-from fuse.helpers import held, in_threads, python, ramp, same
+from fuse.behind import (  # noqa: F401
+    OPTIMIZERS,
+    WIDTH,
+    behind,
+    gradients,
+    in_mode,
+    operands,
+    some_behind,
+    steps,
+    two_threads,
+)
+from fuse.helpers import held, ramp, same
 from tinytorch import nn, optim
 from tinytorch.nn import functional as F
-
-WIDTH = 192
-
-
-@pytest.fixture(autouse=True)
-def two_threads():
-    """With one nothing is done behind."""
-    before = tinytorch.get_num_threads()
-    tinytorch.set_num_threads(2)
-    yield
-    tinytorch.set_num_threads(before)
-
-
-def behind():
-    return tinytorch.fuse.stats()["behind"]
-
-
-def some_behind(work):
-    """What ``work`` returns, some of which must have been done behind."""
-    before = behind()
-    result = work()
-    assert behind() > before
-    return result
-
-
-def operands():
-    return ramp(256, WIDTH).sin(), ramp(WIDTH, WIDTH).cos(), ramp(WIDTH)
-
-
-def gradients(after=lambda x, g: None):
-    """Of a linear layer's weight and bias; ``after(x, g)`` runs right after backward."""
-    x, w, b = operands()
-    w.requires_grad_()
-    b.requires_grad_()
-    g = (x * 3).cos()
-    F.linear(x, w, b).backward(g)
-    after(x, g)
-    return w.grad, b.grad
-
-
-def in_mode(work):
-    with tinytorch.fuse():
-        return work()
 
 
 def test_gradients_are_eager_modes():
@@ -120,25 +87,6 @@ def test_results_that_nobody_wants():
     assert held() <= before
 
 
-def steps(make, n, between=lambda p: None):
-    """Parameters after n steps of an optimizer, and its state."""
-    x, w, b = operands()
-    parameters = [w.requires_grad_(), b.requires_grad_()]
-    optimizer = make(parameters)
-    for _ in range(n):
-        optimizer.zero_grad()
-        F.linear(x, *parameters).square().mean().backward()
-        optimizer.step()
-        between(parameters)
-    states = [s for p in parameters for s in optimizer.state[p].values() if isinstance(s, tinytorch.Tensor)]
-    return [*parameters, *states]
-
-
-OPTIMIZERS = [lambda p: optim.SGD(p, lr=0.1, momentum=0.9), lambda p: optim.Adam(p, lr=0.01, amsgrad=True),
-              lambda p: optim.AdamW(p, lr=0.01), lambda p: optim.RMSprop(p, lr=0.01),
-              lambda p: optim.Adagrad(p, lr=0.01)]
-
-
 @pytest.mark.parametrize("make", OPTIMIZERS)
 def test_steps_are_eager_modes(make):
     expected = steps(make, 5)
@@ -174,28 +122,6 @@ def test_memory_that_others_may_write_is_not_used_behind():
             assert same(w.grad, expected)
         array[:] = 1
         w.grad = None
-
-
-def test_another_thread_looks():
-    expected = gradients()
-
-    def work():
-        with tinytorch.fuse():
-            found = gradients()
-            in_threads(3, lambda k: [same(a, b) or pytest.fail("another result") for a, b in zip(expected, found)])
-
-    some_behind(work)
-
-
-def test_many_threads_at_once():
-    expected = [t.detach().numpy().tobytes() for t in steps(OPTIMIZERS[2], 8)]
-
-    def work(k):
-        for _ in range(5):
-            found = in_mode(lambda: steps(OPTIMIZERS[2], 8))
-            assert [t.detach().numpy().tobytes() for t in found] == expected
-
-    some_behind(lambda: in_threads(4, work))
 
 
 def test_a_network_with_norms():
@@ -353,30 +279,6 @@ def test_saved_tensors_are_watched():
             y.sum().backward()
 
 
-def test_threads_that_step_the_same_parameters():
-    """Without a lock that is a race, whose result nobody knows; but nothing else is harmed."""
-    w = ramp(128, 128).sin().requires_grad_()
-
-    def work(k):
-        with tinytorch.fuse():
-            optimizer = optim.SGD([w], lr=1e-6)
-            for _ in range(50):
-                w.grad = tinytorch.full((128, 128), 1.0)
-                optimizer.step()
-                (w.detach() * 2).sum()
-
-    some_behind(lambda: in_threads(4, work))
-    assert (w.detach() - ramp(128, 128).sin()).abs().max().item() < 1e-2
-
-
-def test_a_thread_ends_meanwhile():
-    expected, found = gradients(), []
-    some_behind(lambda: in_threads(3, lambda k: found.append(in_mode(gradients))))
-    for pair in found:
-        for a, b in zip(expected, pair, strict=True):
-            assert same(a, b)
-
-
 ACTS = ["step", "clip", "look", "write x", "write w", "drop", "keep", "second", "accumulate", "numpy", "leave"]
 
 
@@ -435,53 +337,12 @@ def test_any_training_has_eager_modes_numbers(training, threads):
     assert found == expected
 
 
-def test_one_thread_does_all_itself():
-    tinytorch.set_num_threads(1)
-    before = behind()
-    expected = gradients()
-    for _ in range(5):
-        assert same(in_mode(gradients)[0], expected[0])
-    assert behind() == before
-
-
 def test_step_through_does_all_at_once():
     before = behind()
     expected = gradients()
     with tinytorch.fuse(step=True):
         assert same(gradients()[0], expected[0])
     assert behind() == before
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_process_forks_meanwhile():
-    expected = [t.detach().numpy().tobytes() for t in steps(OPTIMIZERS[1], 3)]
-
-    def check():
-        return [t.detach().numpy().tobytes() for t in in_mode(lambda: steps(OPTIMIZERS[1], 3))] == expected
-
-    with tinytorch.fuse():
-        found = steps(OPTIMIZERS[1], 3)
-        pid = os.fork()
-        if pid == 0:
-            right = [t.detach().numpy().tobytes() for t in found] == expected and check()
-            os._exit(0 if right else 1)
-        _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert [t.detach().numpy().tobytes() for t in found] == expected and check()
-
-
-def test_a_process_ends_meanwhile():
-    assert python("""
-        import tinytorch
-        from tinytorch.nn import functional as F
-        tinytorch.set_num_threads(2)
-        x, w = tinytorch.randn(64, 512), tinytorch.randn(512, 512, requires_grad=True)
-        tinytorch.fuse().__enter__()
-        for _ in range(20):
-            w.grad = None
-            F.linear(x, w).backward(x)
-        print(tinytorch.fuse.stats()["behind"] > 0)
-    """).split() == ["True"]
 
 
 def test_many_views_of_one_storage():

@@ -52,6 +52,22 @@ def test_what_is_no_division_by_zero():
     cuda.synchronize()
 
 
+@pytest.mark.parametrize("shapes", [((0,), ()), ((0,), (1,)), ((0, 3), (3,)), ((2, 0), (2, 1)), ((3,), (0, 3))])
+def test_without_elements_nothing_is_divided(shapes):
+    """As in PyTorch, on the CPU too."""
+    shape = tt.broadcast_shapes(*shapes)
+    for device in ("cpu", "cuda"):
+        a, b = (tt.zeros(s, dtype=tt.int64, device=device) for s in shapes)
+        out = tt.empty(shape, dtype=tt.int64, device=device)
+        quotients = [a // b, a % b, tt.fmod(a, b), tt.div(a, b, rounding_mode="trunc"),
+                     tt.floor_divide(a, b, out=out), out // 0]
+        assert all(q.shape == shape and q.dtype == tt.int64 for q in quotients)
+        assert a.clone().expand(shape).clone().floor_divide_(b).shape == shape
+    cuda.synchronize()
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        tt.ones(1, dtype=tt.int64) // 0
+
+
 def test_in_fused_mode():
     a, b = integers(5, -5, 6), integers(2, 0, 3)
     with tt.fuse():

@@ -46,10 +46,33 @@ def test_what_was_measured_is_kept_on_disk(folder, measured, monkeypatch):
     monkeypatch.setattr(module, "_known", {})  # another process
     assert profiler.ceilings() == first and measured == ["cpu"]
     [file] = os.listdir(folder)
-    assert json.loads((folder / file).read_text())["bandwidth"] == 1e9
+    assert json.loads((folder / file).read_text())[0]["bandwidth"] == 1e9
     assert profiler.ceilings(force=True).bandwidth == 2e9
     monkeypatch.setattr(module, "_known", {})
     assert profiler.ceilings("cpu").bandwidth == 2e9 and len(measured) == 2
+
+
+def test_the_best_of_some_that_are_well_apart_is_kept(folder, monkeypatch):
+    clock, figures = [1e9], iter([(5e9, 1e9), (3e9, 2e9), (4e9, 9e8), (9e9, 9e9), (1e9, 1e9)])
+    monkeypatch.setattr(module.time, "time", lambda: clock[0])
+
+    def measure(device, name, index):
+        bandwidth, flops = next(figures)
+        return Ceilings(device, name, bandwidth, flops, {"float32": flops})
+
+    monkeypatch.setattr(module, "_measure", measure)
+
+    def later(seconds, force=False):
+        clock[0] += seconds
+        monkeypatch.setattr(module, "_known", {})  # another process
+        found = profiler.ceilings(force=force)
+        assert found.products == {"float32": found.flops}
+        return found.bandwidth, found.flops
+
+    assert [later(0), later(10), later(700), later(10), later(700), later(10**6)] == [
+        (5e9, 1e9), (5e9, 1e9), (5e9, 2e9), (5e9, 2e9), (5e9, 2e9), (5e9, 2e9)]
+    assert later(0, force=True) == (9e9, 9e9)
+    assert later(700) == (9e9, 9e9) and next(figures, None) is None
 
 
 def test_another_number_of_threads_is_another_machine(folder, measured, monkeypatch):
@@ -58,8 +81,8 @@ def test_another_number_of_threads_is_another_machine(folder, measured, monkeypa
     assert profiler.ceilings().bandwidth == 2e9
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"device": "cpu"}', '{"device": "cpu", "name": "", "bandwidth": 0, '
-                                  '"flops": 1, "products": {}}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '[{"device": "cpu"}, 1, 1.0]', "[1, 2, 3]",
+                                  '[{"device": "cpu", "name": "", "bandwidth": 0, "flops": 1, "products": {}}, 1, 1]'])
 def test_a_broken_file_is_measured_anew(folder, measured, monkeypatch, text):
     profiler.ceilings()
     [file] = os.listdir(folder)

@@ -1,7 +1,6 @@
 """What a profile sees of operators, derivatives, threads and memory, and that it changes nothing."""
 
 import inspect
-import sys
 import threading
 import types
 
@@ -15,6 +14,7 @@ from tinytorch.autograd.node import Node
 from tinytorch.backends import cpu
 from tinytorch.profiler import Allocation, profile, record_function
 from tinytorch.tensor import FUNCTIONS, Tensor
+from tinytorch.utils.data import DataLoader, TensorDataset
 
 
 def functions():
@@ -171,19 +171,39 @@ def test_nothing_changes(options):
         np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy())
 
 
-def test_a_leaf_takes_over_its_gradient_as_without_a_profiler():
-    def took_over():
-        x, g = torch.ones(4, requires_grad=True), torch.full((4,), 3.0)
-        arrived = []
-        x.register_hook(lambda grad: arrived.append(grad.data_ptr()))
-        (x * g).sum().backward()
-        return x.grad.data_ptr() in arrived
+def takes_over(keep):
+    """Does a leaf's gradient take the memory of the one that arrived? ``keep``: others hold that."""
+    x, g = torch.ones(4, requires_grad=True), torch.full((4,), 3.0)
+    arrived, kept = [], []
 
-    plain = took_over()
+    def look(grad):
+        arrived.append(grad.data_ptr())
+        kept.extend([grad] * keep)
+
+    x.register_hook(look)
+    (x * g).sum().backward()
+    return x.grad.data_ptr() in arrived
+
+
+def test_a_leaf_takes_over_a_gradient_that_nobody_else_holds():
+    before = engine.own
+    assert takes_over(False) and not takes_over(True)
     with profile():
-        profiled = took_over()
-    assert plain == profiled
-    assert plain or sys.version_info < (3, 11)  # whose calls hold one reference more: it is copied there
+        assert takes_over(False) and not takes_over(True)
+        assert engine.own > before, "the wrapper holds a reference more"
+    assert takes_over(False) and not takes_over(True)
+    assert engine.own == before
+
+
+def test_one_gradient_for_two_leaves_is_not_shared():
+    def apart():
+        x, y = torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)
+        (x + y).backward(torch.ones(4) * 2)
+        return len({x.grad.data_ptr(), y.grad.data_ptr()}) == 2
+
+    assert apart()
+    with profile():
+        assert apart()
 
 
 def test_errors_are_the_same_and_are_recorded():
@@ -216,6 +236,44 @@ def test_threads_have_their_own_timelines():
         assert {"ones", "exp"} <= {e.name for e in events}
         scopes = [e for e in events if e.kind == "user"]
         assert all(c.thread == s.thread for s in scopes for c in s.children)
+
+
+def test_threads_that_have_ended_keep_their_names():
+    def work():
+        torch.ones(10).exp()
+
+    class Late(threading.Thread):
+        def run(self):
+            self.name = "named late"
+            go.wait()
+            work()
+
+    original, go = threading.Thread.start, threading.Event()
+    early = Late()
+    early.start()
+    with profile() as p:
+        go.set()
+        early.join()
+        for k in range(3):
+            thread = threading.Thread(target=work, name=f"short {k}")
+            thread.start()
+            thread.join()
+    assert threading.Thread.start is original
+    names = {p.trace.threads[e.thread] for e in p.events() if e.name == "exp"}
+    assert "named late" in names and names & {"short 0", "short 1", "short 2"}  # a number may be given again
+    assert all(name == "named late" or name.startswith("short") for name in names)
+
+
+@pytest.mark.parametrize("workers, name", [(0, "_SingleProcessDataLoaderIter"), (1, "_MultiProcessingDataLoaderIter")])
+def test_batches_of_a_loader_are_told(workers, name):
+    loader = DataLoader(TensorDataset(torch.ones(6, 2)), batch_size=2, num_workers=workers)
+    batches = iter(loader)  # before there is a profiler
+    with profile() as p:
+        taken = [b[0].shape for b in batches]
+    told = [e for e in p.events() if e.name == f"enumerate(DataLoader)#{name}.__next__"]
+    assert taken == [(2, 2)] * 3 and [e.extra for e in told] == [None] * 3 + [{"raised": True}]
+    assert {e.kind for e in told} == {"module"}
+    assert workers or [e.parent for e in p.events() if e.name == "clone"] == told[:3]
 
 
 def test_a_thread_that_outlives_the_profiler_is_left_in_peace():

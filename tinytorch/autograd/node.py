@@ -255,10 +255,11 @@ def pack_saved(node: Node, pack, unpack_hook) -> None:
 
 def make_ports(node: Node, outputs) -> None:
     """Gives each of several outputs its place in the graph."""
+    edges, n = (node,), len(outputs)
     for index, t in enumerate(outputs):
-        if isinstance(t, Tensor) and t.dtype.is_floating_point:
+        if isinstance(t, Tensor) and t._h.dtype >= 6:
             port = new(Port)
-            port.edges, port.saved, port.versions, port.extra = (node,), (index, len(outputs)), 0, None
+            port.edges, port.saved, port.versions, port.extra = edges, (index, n), 0, None
             port.key = -count()
             t._node = port
 

@@ -11,6 +11,7 @@ from . import recording
 from .picture import program_picture
 from .recording import DTYPES, Recording, op_name, reducer_name
 from .watch import Place, Run, call_of, operator_of, place_of
+from .work import kernel_work
 
 WALKS = {lib.TT_WALK_FLAT: "flat", lib.TT_WALK_ROWS: "rows", lib.TT_WALK_FOLD: "fold", lib.TT_WALK_COLUMNS: "columns",
          lib.TT_WALK_CALL: "call"}
@@ -32,7 +33,7 @@ class Kernel(NamedTuple):
     reads: int                  # bytes
     writes: int
     nanoseconds: int            # of that run
-    operations: int             # operators applied to elements, a reduction's among them
+    operations: int             # floating-point ones, of that run: see work.py
     nodes: tuple[int, ...]      # numbers of the recorded operators
 
     @property
@@ -121,11 +122,8 @@ def kernel_of(k, recorded: Recording) -> Kernel:
     inputs += sum((f.param >= 0) + (k.walk == lib.TT_WALK_CALL) for f in folds)
     outputs = [s.access for s in k.stores[0:k.num_stores]] + [f.access for f in folds]
     dtypes = dict.fromkeys(DTYPES[k.accesses[a].dtype] for a in outputs)
-    per_element = sum(i.level == 1 and i.kind == lib.TT_INSTR_OP for i in k.instrs[0:k.num_instrs]) + k.num_folds
-    per_row = sum(i.level == 0 and i.kind == lib.TT_INSTR_OP for i in k.instrs[0:k.num_instrs])
     return Kernel(WALKS[k.walk], tuple(name for _, _, name in done), shape, "/".join(dtypes), inputs, len(outputs),
-                  k.num_stages, k.was_compiled == 1, k.reads, k.writes, k.nanoseconds, per_element * k.numel +
-                  per_row * k.rows, nodes)
+                  k.num_stages, k.was_compiled == 1, k.reads, k.writes, k.nanoseconds, kernel_work(k), nodes)
 
 
 def name_of(k) -> str:

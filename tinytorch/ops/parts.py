@@ -7,13 +7,17 @@ geometry; and embed's derivative is the view again.
 
 from __future__ import annotations
 
-import itertools
-
-from ..backends.cpu import ffi, lib
-from ..tensor import Tensor, wrap
+from ..autograd.modes import current, modes
+from ..autograd.node import link, make_ports, node_class
+from ..autograd.views import FLAG_VIEW, refresh
+from ..backends.cpu import error, ffi, lib
+from ..tensor import Tensor, new, wrap
 from .declare import FUNCTIONS, both, ints, method, primitive
 from .shape import contiguous_strides, show
 from .viewing import viewing
+
+
+NULL = ffi.NULL
 
 
 def _picks(op: str, title: str, geometry):
@@ -194,46 +198,84 @@ def _joined(g, sizes, shape, dim, stacked=False):
     return FUNCTIONS["stack" if stacked else "cat"](parts, dim)
 
 
-@primitive(view=True, title="SplitBackward0",
-           input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
-def _split(input, sizes, dim):
-    starts = itertools.accumulate(sizes, initial=0)
-    return tuple([wrap(lib.tt_view_narrowed(input._h, dim, start, n)) for start, n in zip(starts, sizes)])
+_SPLIT, _SPLIT_WITH_SIZES = (node_class("split", ("input", "sizes", "dim"), {
+    "input": lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim)}, title=title)
+    for title in ("SplitBackward0", "SplitWithSizesBackward0"))
+_UNBIND = node_class("unbind", ("input", "dim"), {
+    "input": lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True)},
+    title="UnbindBackward0")
+_VIEWS = ffi.typeof("tt_array *[]")
 
 
-@primitive(view=True, title="UnbindBackward0",
-           input=lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True))
-def _unbind(input, dim):
-    h = input._h
-    return tuple([wrap(lib.tt_view_selected(h, dim, k)) for k in range(h.shape[dim])])
+def _views(input, call, n, *args):
+    """The ``n`` views that ``call`` makes, a C function for several, without history."""
+    h, base = input._h, input
+    if h.flags & FLAG_VIEW:
+        refresh(input)
+        base = input._view
+    made = ffi.new(_VIEWS, n)
+    if call(h, *args, n, made) < 0:
+        raise error("split")
+    out = []
+    for view in ffi.unpack(made, n):
+        t = new(Tensor)
+        t._h = view
+        t._view = base
+        t._node = None
+        out.append(t)
+    return tuple(out)
+
+
+def _is_recorded(input) -> bool:
+    return input._node is not None and not (modes and not current().grad)
+
+
+def _cut(input, dim, n, size, sizes=None):
+    """Parts along ``dim``, which has ``n`` entries: of one ``size``, or of ``sizes``."""
+    count = -(-n // size) if sizes is None else len(sizes)
+    out = _views(input, lib.tt_view_parts, count, dim, size, NULL if sizes is None else sizes)
+    if _is_recorded(input):
+        cls = _SPLIT_WITH_SIZES
+        if sizes is None:
+            cls, sizes = _SPLIT, (size,) * (n // size) + (n % size,) * (n % size > 0)
+        make_ports(link(cls, (input._node,), (input.shape, sizes, dim), ()), out)
+    return out
 
 
 @both
 def unbind(input, dim=0):
     """The entries along ``dim`` as a tuple of views. Follows ``torch.unbind``."""
-    if input._h.ndim == 0:
+    h = input._h
+    if h.ndim == 0:
         raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
-    return _unbind(input, input._dim(dim))
+    dim = dim if 0 <= dim < h.ndim else input._dim(dim)
+    out = _views(input, lib.tt_view_entries, h.shape[dim], dim)
+    if _is_recorded(input):
+        make_ports(link(_UNBIND, (input._node,), (input.shape, dim), ()), out)
+    return out
 
 
 @both
 def split(input, split_size_or_sections, dim=0):
     """Consecutive parts along ``dim``: of one size (the last may be smaller), or of the given sizes."""
-    if input._h.ndim == 0:
+    h = input._h
+    if h.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = input._dim(dim)
-    n = input._h.shape[dim]
+    dim = dim if 0 <= dim < h.ndim else input._dim(dim)
+    n = h.shape[dim]
     size = split_size_or_sections
     if isinstance(size, int):
         if size < 0 or (size == 0 and n):
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
-        sizes = tuple(min(size, n - k) for k in range(0, n, size)) if n else (0,)
+        if n:
+            return _cut(input, dim, n, size)
+        sizes = (0,)
     else:
         sizes = ints((size,))
         if sum(sizes) != n or min(sizes, default=0) < 0:
             raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
                                f"dimension {dim}), but got split_sizes={list(sizes)}")
-    return _split(input, sizes, dim)
+    return _cut(input, dim, n, 0, sizes)
 
 
 @both
@@ -247,12 +289,12 @@ def chunk(input, chunks, dim=0):
     """At most ``chunks`` equal parts along ``dim``; the last may be smaller."""
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    if input._h.ndim == 0:
+    h = input._h
+    if h.ndim == 0:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    n = input._h.shape[input._dim(dim)]
-    if n == 0:
-        return split(input, [0] * chunks, dim)
-    return split(input, -(-n // chunks), dim)
+    dim = dim if 0 <= dim < h.ndim else input._dim(dim)
+    n = h.shape[dim]
+    return _cut(input, dim, n, -(-n // chunks)) if n else _cut(input, dim, 0, 0, (0,) * chunks)
 
 
 @both

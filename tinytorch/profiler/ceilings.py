@@ -1,7 +1,8 @@
-"""The most that this machine can do: how fast it copies memory and multiplies matrices, measured once.
+"""The most that this machine can do: how fast it copies memory and multiplies matrices.
 
 What a kernel reaches is to be compared with that: see ``share``. The figures are kept on disk, beside the compiled
-kernels, by processor and number of threads, or by GPU and driver; ``force`` measures again.
+kernels, by processor and number of threads, or by GPU and driver. They are the best of some measurements, well apart:
+the machine may have been busy during one. ``force`` begins anew.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from ..dtypes import bfloat16, float16, float32
 
 _SUFFIX = ".ceilings.json"
 _PATIENCE = 0.5  # seconds for each figure, about
-_FORMAT = 1      # of the file
+_FORMAT = 2      # of the file
+_RUNS = 3        # measurements that the figures are the best of
+_APART = 600     # seconds between them, at least
 
 
 class Ceilings(NamedTuple):
@@ -53,12 +56,21 @@ class Ceilings(NamedTuple):
         return max((nbytes or 0) / seconds / self.bandwidth, (flops or 0) / seconds / rate)
 
 
-_known: dict[str, Ceilings] = {}  # by key, of this process
+class _Kept(NamedTuple):
+    """Ceilings, of how many measurements they are the best, and when the last was made (seconds since the epoch)."""
+
+    found: Ceilings
+    runs: int
+    last: float
+
+
+_known: dict[str, _Kept] = {}  # by key, of this process
 
 
 def ceilings(device=None, force: bool = False) -> Ceilings:
     """The ceilings of a device (by default the CPU): those kept from before, or measured now, which takes about a
-    second. ``force`` measures anew. RuntimeError for a device that there is not."""
+    second: at the first call, and at two more that come ten minutes later or more, the best of which is kept. ``force``
+    forgets what was kept. RuntimeError for a device that there is not."""
     where = device_of("cpu" if device is None else device)
     index = None
     if where.type == "cuda":
@@ -67,12 +79,15 @@ def ceilings(device=None, force: bool = False) -> Ceilings:
     name = f"cuda:{index}" if index is not None else "cpu"
     about = _about(index)
     key = hashlib.sha256(json.dumps([_FORMAT, about], sort_keys=True).encode()).hexdigest()
-    found = None if force else _known.get(key) or _read(key)
-    if found is None:
+    kept = None if force else _known.get(key) or _read(key)
+    if kept is None or kept.runs < _RUNS and abs(time.time() - kept.last) >= _APART:
         found = _measure(name, about["name"], index)
-        _write(key, found)
-    _known[key] = found = found._replace(device=name)
-    return found
+        if kept is not None:
+            found = _best(kept.found, found)
+        kept = _Kept(found, kept.runs + 1 if kept else 1, time.time())
+        _write(key, kept)
+    _known[key] = kept
+    return kept.found._replace(device=name)
 
 
 def known_ceilings(device: str = "cpu") -> Ceilings | None:
@@ -83,8 +98,14 @@ def known_ceilings(device: str = "cpu") -> Ceilings | None:
     except RuntimeError:  # a trace of another machine's device
         return None
     key = hashlib.sha256(json.dumps([_FORMAT, about], sort_keys=True).encode()).hexdigest()
-    found = _known.get(key) or _read(key)
-    return found and found._replace(device=device)
+    kept = _known.get(key) or _read(key)
+    return kept and kept.found._replace(device=device)
+
+
+def _best(a: Ceilings, b: Ceilings) -> Ceilings:
+    """The higher of each figure."""
+    return b._replace(bandwidth=max(a.bandwidth, b.bandwidth), flops=max(a.flops, b.flops),
+                      products={dtype: max(rate, a.products.get(dtype, 0)) for dtype, rate in b.products.items()})
 
 
 def _about(index: int | None) -> dict:
@@ -109,23 +130,24 @@ def _path(key: str) -> str:
     return os.path.join(cache.default_folder(), key + _SUFFIX)
 
 
-def _read(key: str) -> Ceilings | None:
+def _read(key: str) -> _Kept | None:
     """What was kept; a file that is not whole is as good as none."""
     with contextlib.suppress(OSError, ValueError, TypeError), open(_path(key)) as file:
-        found = Ceilings(**json.load(file))
-        if found.bandwidth > 0 and found.flops > 0:
-            return found
+        found, runs, last = json.load(file)
+        kept = _Kept(Ceilings(**found), int(runs), float(last))
+        if kept.found.bandwidth > 0 and kept.found.flops > 0:
+            return kept
     return None
 
 
-def _write(key: str, found: Ceilings) -> None:
+def _write(key: str, kept: _Kept) -> None:
     """Keeps the figures, whole or not at all; where no file can be written, for this process only."""
     with contextlib.suppress(OSError):
         folder = cache.default_folder()
         os.makedirs(folder, mode=0o700, exist_ok=True)
         handle, work = tempfile.mkstemp(prefix="work-", dir=folder)
         with os.fdopen(handle, "w") as file:
-            json.dump(found._asdict(), file)
+            json.dump([kept.found._asdict(), kept.runs, kept.last], file)
         os.replace(work, _path(key))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from typing import NamedTuple
 
@@ -16,13 +15,14 @@ from .events import Allocation, Event, Trace, nest
 from .instrument import Instrumentation, names, stacks
 from .memory import Memory
 from .programs import Compilations, Programs
+from .threads import Threads
 
 MOST_BYTES = 1 << 30  # of records; what comes after is counted, and lost
 
 # Who else has something to tell, besides operators: made with the options, asked to start(), then to stop(trace).
 SOURCES = [Programs, Compilations, Memory, Devices]
 
-_OUT, _PENDING = 1 << 32, 2 << 32
+_OUT, _PENDING, _GIVEN_BACK = 1 << 32, 2 << 32, 4 << 32
 _DTYPES = [d.name for d in ALL]
 
 
@@ -41,6 +41,7 @@ class Collection:
         self.options = options
         self.instrumentation: Instrumentation | None = None
         self.sources: list = []
+        self.threads = Threads()
 
     def prepare(self) -> None:
         """Puts the wrappers in place, so that what follows is not slowed down by that."""
@@ -55,6 +56,7 @@ class Collection:
         lib.tt_profile_start(self.options.memory, MOST_BYTES)
         for source in self.sources:
             source.start()
+        self.threads.start()
         self.first_node = count()
         self.wall, self.begin = time.time_ns(), time.perf_counter_ns()
 
@@ -66,7 +68,7 @@ class Collection:
         trace = Trace(start=self.begin, end=end, wall=self.wall, dropped=lib.tt_profile_dropped())
         for source in self.sources:
             source.stop(trace)
-        _read(trace, self.first_node)
+        _read(trace, self.first_node, self.threads.stop())
         for source in self.sources:
             if isinstance(source, Memory):
                 source.categorize(trace)
@@ -85,10 +87,11 @@ class Collection:
         """In a forked child, which records nothing."""
         for source in self.sources:
             source.stop(Trace())
+        self.threads.stop()
         self.finish()
 
 
-def _read(trace: Trace, first_node: int) -> None:
+def _read(trace: Trace, first_node: int, named: dict[int, str]) -> None:
     """Reads the records into the trace."""
     n, thread = ffi.new("int64_t *"), ffi.new("int64_t *")
     jobs: list[Event] = []
@@ -104,8 +107,7 @@ def _read(trace: Trace, first_node: int) -> None:
     _merge(trace)
     _number(trace.events, first_node)
     _share_out(trace, jobs, shares)
-    alive = {t.native_id: t.name for t in threading.enumerate()}
-    trace.threads |= {e.thread: alive.get(e.thread, f"thread {e.thread}") for e in trace.events
+    trace.threads |= {e.thread: named.get(e.thread, f"thread {e.thread}") for e in trace.events
                       if e.thread not in trace.threads}
 
 
@@ -122,18 +124,20 @@ def _read_piece(words: list[int], thread: int, trace: Trace, jobs: list, shares:
             sequence, operands = words[at + 3], head >> 8 & 255
             event.sequence = sequence if sequence > 0 else None
             at += 5
-            inputs, outputs, pending, device = [], [], False, 0
+            inputs, outputs, marks, device = [], [], 0, 0
             for _ in range(operands):
                 head = words[at]
                 ndim = head >> 8 & 255
                 item = tuple(words[at + 1:at + 1 + ndim]), _DTYPES[head & 255]
                 (outputs if head & _OUT else inputs).append(item)
-                pending |= bool(head & _OUT and head & _PENDING)
+                marks |= head if head & _OUT else 0
                 device = max(device, head >> 16 & 0xffff)
                 at += 1 + ndim
             event.shapes, event.dtypes = tuple(s for s, _ in inputs), tuple(d for _, d in inputs)
             event.outputs = tuple(outputs)
-            extra = {"recorded": True} if pending else {}
+            extra = {"recorded": True} if marks & _PENDING else {}
+            if marks & _GIVEN_BACK:
+                extra["given_back"] = True
             if args:
                 extra["args"] = args
             if sequence < 0:

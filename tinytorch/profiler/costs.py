@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from .. import dtypes as _dtypes
 from ..backends.cpu import lib
-from ..fuse.recording import op_name, reducer_name
+from ..fuse.work import WORK
 from .events import Event, Trace
 
 
@@ -48,18 +48,7 @@ NOTHING = Cost(0, 0)
 Operands = Sequence[Operand]
 Rule = Callable[[Operands, Operands], "Cost | None"]
 
-# Operations for an element of the scalar functions of kernels/scalar that take more than one.
-WORK = {
-    "exp": 18, "exp2": 16, "expm1": 22, "log": 22, "log2": 24, "log10": 24, "log1p": 26, "sin": 24, "cos": 24,
-    "tan": 34, "asin": 24, "acos": 24, "atan": 24, "atan2": 28, "sinh": 26, "cosh": 22, "tanh": 26, "asinh": 34,
-    "acosh": 34, "atanh": 30, "erf": 30, "erfc": 36, "erfinv": 40, "lgamma": 70, "digamma": 50, "zeta": 150,
-    "sigmoid": 21, "logsigmoid": 46, "softplus": 46, "silu": 22, "gelu": 34, "gelu_tanh": 34, "pow": 48,
-    "logaddexp": 48, "xlogy": 24, "hypot": 6, "fmod": 4, "remainder": 5, "rsqrt": 2, "relu_backward": 2,
-    "sigmoid_backward": 3, "tanh_backward": 3, "silu_backward": 26, "gelu_backward": 54, "gelu_tanh_backward": 44,
-    "clamp": 2, "lerp": 3, "addcmul": 3, "addcdiv": 3, "positive": 0, "where": 0, "copysign": 0, "signbit": 0,
-}
-_REDUCTION = {"sum": 1, "prod": 1, "max": 1, "min": 1, "count": 1, "nansum": 2, "abssum": 2, "sqsum": 2, "maxabs": 2,
-              "minabs": 2, "nonzero": 1, "devsq": 3, "expsum": 20}
+
 def words(text: str) -> frozenset[str]:
     """The words of a text."""
     return frozenset(text.split())
@@ -238,7 +227,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(4), "hardsigmoid softsign"), (_pointwise(5), "hardswish"), (_pointwise(20), "elu selu celu"),
     (_pointwise(27), "tanhshrink"), (_pointwise(72), "mish"), (_pointwise(26), "logit"),
     (_pointwise(48), "float_power"),
-    (_pointwise(150), "polygamma"), (_pointwise(2), "dropout alpha_dropout"),
+    (_pointwise(150), "polygamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
     (_folded(1), "sum prod mean max min amax amin all any argmax argmin count_nonzero nansum nanmean nonzero argwhere "
                  "equal allclose trace sum_to_size bincount histc"),
@@ -295,8 +284,9 @@ ALIASES = {
 
 # Made of other operators, in ways that shapes alone do not tell.
 COMPOSED = words("""
-    backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout1d dropout2d dropout3d einsum
-    feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss triplet_margin_with_distance_loss
+    alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout dropout1d
+    dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss
+    triplet_margin_with_distance_loss
 """)
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
@@ -368,31 +358,6 @@ def backward_cost(name: str, ins: Operands, outs: Operands = ()) -> Cost | None:
     return Cost(forward.bytes + _total(ins), 2 * forward.flops)
 
 
-def kernel_flops(kernel) -> int:
-    """Of a ``tt_kernel *`` of fused mode: its instructions, each for every element or every row, and its reductions."""
-    total = 0
-    for i in kernel.instrs[0:kernel.num_instrs]:
-        if i.kind == lib.TT_INSTR_OP:
-            total += _op_work(i.op) * (kernel.numel if i.level == 1 else kernel.rows)
-    return total + sum(_reducer_work(f.reducer) for f in kernel.folds[0:kernel.num_folds]) * kernel.numel
-
-
-def program_cost(program) -> Cost:
-    """Of a ``tt_program *`` of fused mode, as it ran: the bytes it counted itself."""
-    return Cost(program.reads + program.writes,
-                sum(kernel_flops(program.kernels[k]) for k in range(program.num_kernels)))
-
-
-@functools.cache
-def _op_work(op: int) -> int:
-    return WORK.get(op_name(op), 1)
-
-
-@functools.cache
-def _reducer_work(reducer: int) -> int:
-    return _REDUCTION.get(reducer_name(reducer), 1)
-
-
 def attach(trace: Trace) -> None:
     """Sets ``bytes`` and ``flops`` of a trace's events where they are not set and can be known. ``nest`` must have run.
 
@@ -404,7 +369,8 @@ def attach(trace: Trace) -> None:
         if (event.extra or {}).get("recorded"):  # and most likely its derivative
             continue
         if event.bytes is None and (event.shapes or event.outputs):
-            _set(event, cost(event.name, operands(event.shapes, event.dtypes), results(event)))
+            _set(event, NOTHING if _moved_nothing(event) else
+                 cost(event.name, operands(event.shapes, event.dtypes), results(event)))
         if event.sequence is not None and event.shapes:
             forward.setdefault(event.sequence, event)  # events come before those inside them
     for event in reversed(trace.events):  # those inside come first
@@ -417,6 +383,13 @@ def attach(trace: Trace) -> None:
         elif event.kind == "backward" and (made := forward.get(event.sequence)):
             _set(event, backward_cost(made.name, operands(made.shapes, made.dtypes), results(made)))
     _attach_to_kernels(trace.events)
+
+
+def _moved_nothing(event: Event) -> bool:
+    """Did an operator that copies, or is made of others, give its operand back as it was?"""
+    if not (event.extra or {}).get("given_back") or any(c.kind == "op" for c in event.children):
+        return False
+    return rule_of(event.name) in (None, _moved)
 
 
 def results(event: Event) -> list[Operand]:

@@ -28,7 +28,8 @@ class Event:
     ``bytes, flops`` None where unknown
     ``correlation``  links a device's kernel or copy to the op or program that launched it
     ``extra``        what only this kind has: a program's operators, tier, reason it ended, ...; ``recorded``: True of
-                     an operator that fused mode has recorded and not computed; None where nothing
+                     an operator that fused mode has recorded and not computed; ``given_back``: True where the
+                     result is an operand itself; None where nothing
     ``parent``       the event of the same thread around this one, ``children`` those directly inside, in order of
                      start: set by nest()
     """

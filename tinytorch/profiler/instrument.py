@@ -5,8 +5,9 @@ No operator looks whether it is profiled. While a profiler is open, the *code* o
 by a wrapper's: all references to the function, in whatever module, see it, and no other object changes. The wrapper
 has the function's own parameters (so its defaults go on working) and as many free variables; the original, a function
 of the old code, and what the wrapper calls stand among its constants. Derivatives are attributes of Node classes, and
-are replaced as such by functions that are bound to the Node, and so know its number. When the profiler closes, the old
-objects are put back.
+are replaced as such by functions that are bound to the Node, and so know its number. What the engine knows about the
+calls that a gradient goes through is measured again: Note [Own gradients] in autograd/engine.py. When the profiler
+closes, the old objects are put back.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ..fuse.watch import users_frame
 from ..nn import functional
 from ..ops.elementwise import Elementwise
 from ..tensor import FUNCTIONS, Tensor
+from ..utils.data.loader import Batches
 
 MOST_FRAMES = 64  # of a stack
 
@@ -99,6 +101,7 @@ _OPERATORS = _By(lambda name: (name, "op"))
 _NODES = _By(lambda cls: (cls.__name__, "backward"))
 _MODULES = _By(lambda cls: (f"nn.Module: {cls.__name__}", "module"))
 _STEPS = _By(lambda cls: (f"Optimizer.step#{cls.__name__}.step", "module"))
+_LOADERS = _By(lambda cls: (f"enumerate(DataLoader)#{cls.__name__}.__next__", "module"))
 _ZEROS = _By(lambda cls: (f"Optimizer.zero_grad#{cls.__name__}.zero_grad", "module"))
 
 
@@ -106,10 +109,8 @@ class Target:
     """A function to be wrapped. ``number`` is an expression of its parameters: see _By; ``operands`` those that are
     looked at."""
 
-    def __init__(self, fn: FunctionType, number, *, by: _By | None = None, operands: tuple[str, ...] | None = None,
-                 code: CodeType | None = None):
+    def __init__(self, fn: FunctionType, number, *, by: _By | None = None, operands: tuple[str, ...] | None = None):
         self.fn, self.number, self.by, self.operands = fn, number, by, operands
-        self.code = code or fn.__code__  # what the wrapper calls
 
 
 class Stacks:
@@ -192,7 +193,7 @@ def wrapper_code(target: Target, with_stack: bool) -> CodeType:
     if star and target.operands is None:
         operands += [f"{star}[{k}] if {star}[{k}:] else None" for k in range(3)]
     shown = [f'_p_get({o}, "_h", _p_null)' for o in operands[:3]] + ["_p_null"] * 3
-    original = FunctionType(target.code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    original = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     original.__kwdefaults__ = fn.__kwdefaults__
     things = {"_p_original": original, "_p_names": target.by, "_p_number": target.number}
     return _code(_WRAPPER, " " * 8, things, code.co_name, free=", ".join(code.co_freevars), params=", ".join(params),
@@ -252,22 +253,20 @@ def targets() -> Iterator[Target]:
         if fn is not None and id(fn) not in seen:
             seen.add(id(fn))
             yield Target(fn, names.number(_plain_name(name, fn), "op"))
-    yield Target(Elementwise.slow, "self.name", by=_OPERATORS,
-                 operands=tuple(f"args[{k}] if args[{k}:] else None" for k in range(3)))
-    yield Target(Elementwise.into, "name", by=_OPERATORS, operands=("out", "args[-1]"))
+    given = tuple(f"args[{k}] if args[{k}:] else None" for k in range(3))
+    yield Target(Elementwise.slow, "self.name", by=_OPERATORS, operands=given)
+    yield Target(Elementwise.into, "name", by=_OPERATORS, operands=given)
     yield Target(Elementwise.update, "name", by=_OPERATORS, operands=("out", "other"))
     for fn in (api.backward, api.grad, Tensor.backward):
         yield Target(fn, names.number("grad" if fn is api.grad else "backward", "op"))
-    # It takes over a gradient that nobody else holds: the wrapper's parameter is one name more.
-    code = engine.accumulate.__code__
-    more = code.replace(co_consts=tuple(4 if c == 3 and type(c) is int else c for c in code.co_consts))
-    yield Target(engine.accumulate, "type(node)", by=_NODES, operands=("g",), code=more)
+    yield Target(engine.accumulate, "type(node)", by=_NODES, operands=("g",))
     yield Target(nn.Module.__call__, "self.__class__", by=_MODULES, operands=("args[0] if args else None",))
     for cls in (optim.Optimizer, *_subclasses(optim.Optimizer)):
         if isinstance(fn := cls.__dict__.get("step"), FunctionType):
             yield Target(fn, "args[0].__class__" if fn.__code__.co_argcount == 0 else "self.__class__", by=_STEPS,
                          operands=())
     yield Target(optim.Optimizer.zero_grad, "self.__class__", by=_ZEROS, operands=())
+    yield Target(Batches.__next__, "self.__class__", by=_LOADERS, operands=())
     yield Target(compiler.compile_file, names.number("C compiler", "compile"), operands=())
     yield Target(Cache.get, names.number("cache lookup", "cache"), operands=())
     yield Target(Cache.build, names.number("cache build", "cache"), operands=())
@@ -288,11 +287,13 @@ class Instrumentation:
     def __init__(self, with_stack: bool):
         self.functions: list[tuple[FunctionType, CodeType]] = []
         self.attributes: list[tuple[type, str, object]] = []
+        self.own = engine.own
         try:
             for target in list(targets()):
                 self._wrap(target, with_stack)
             for cls in list(_subclasses(Node)):
                 self._wrap_node(cls)
+            engine.measure_own()
         except BaseException:
             self.remove()
             raise
@@ -325,6 +326,7 @@ class Instrumentation:
 
     def remove(self) -> None:
         """Everything is as before."""
+        engine.own = self.own  # first: never more than there are
         for fn, code in self.functions:
             fn.__code__ = code
         for cls, attribute, old in self.attributes:

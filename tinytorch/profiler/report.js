@@ -400,7 +400,7 @@ function efficiency() {
   const limit = (r, field) => { const l = limits.find(x => x.device === r.device); return l ? l[field] : 0; };
   if (data.efficiency.some(r => limit(r, "flops") && rate(r, "flops") > 1.05 * limit(r, "flops")))
     byId("efficiency-note").textContent += " Some were faster than the ceiling, which must have been measured while the " +
-      "machine was busy: profiler.ceilings(force=True) measures anew.";
+      "machine was busy: profiler.ceilings() measures again some minutes later, profiler.ceilings(force=True) at once.";
   const columns = [...(data.modes.length > 1 ? [["mode", "", r => r.mode, r => r.mode]] : []),
     ["name", "", r => r.name, r => r.name], ["kind", "", r => data.kinds[r.kind], r => r.kind], ["calls", "n", r => whole(r.calls), r => r.calls],
     ["time", "n", r => time(r.counted), r => r.counted], ["memory", "n", r => amount(r.bytes, "B"), r => r.bytes || 0],

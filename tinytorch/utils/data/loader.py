@@ -69,7 +69,9 @@ class DataLoader:
 
     def __iter__(self):
         batches = self._batches()
-        return map(pin, batches) if self.pin_memory and device_count() else batches
+        if self.pin_memory and device_count():
+            batches = map(pin, batches)
+        return (_MultiProcessingDataLoaderIter if self.num_workers else _SingleProcessDataLoaderIter)(batches)
 
     def _batches(self):
         if isinstance(self.dataset, IterableDataset):
@@ -128,6 +130,27 @@ class DataLoader:
                 return n
             return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
         return len(self.batch_sampler if self.batched else self.sampler)
+
+
+class Batches:
+    """The batches of one iteration. Its ``__next__`` is what a profiler tells of."""
+
+    def __init__(self, batches):
+        self._next = batches.__next__
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self._next()
+
+
+class _SingleProcessDataLoaderIter(Batches):
+    """Batches made here. PyTorch's name, as a profile shows it."""
+
+
+class _MultiProcessingDataLoaderIter(Batches):
+    """Batches made by worker processes."""
 
 
 def take(tensors: tuple, index: Tensor) -> list[Tensor]:
