@@ -113,7 +113,7 @@ class Fused(Eager):
         before = self.torch.fuse.stats()
         call()
         runs = {name: count - before[name] for name, count in self.torch.fuse.stats().items()}
-        if not runs["recorded"] and not runs["compiled"]:  # what is promised to be pure is not recorded again
+        if not runs["recorded"] and not runs["compiled"]:  # a pure function is not recorded again
             raise RuntimeError("fused mode recorded nothing, so this would be eager mode's time")
         if runs["interpreted"] and not runs["compiled"]:
             raise RuntimeError(f"nothing ran compiled: {runs}")

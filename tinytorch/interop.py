@@ -42,7 +42,7 @@ def here(t: Tensor) -> Tensor:
 
 def computed(h, stays: bool = False) -> None:
     """Sees to it that the elements are there. ``stays``: someone outside keeps looking at them, and may write."""
-    if (h.storage.pending or stays) and lib.tt_sync(h, stays) < 0:
+    if lib.tt_sync(h, stays) < 0:
         raise error()
 
 

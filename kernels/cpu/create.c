@@ -122,12 +122,14 @@ tt_array *tt_triangle(int dtype, int64_t rows, int64_t cols, int64_t offset, int
 
 int64_t tt_read_int(tt_array *a) {
     int64_t value;
+    tt_looks++;
     tt_isa->casts[a->dtype][TT_I64](&value, a->data, 1);
     return value;
 }
 
 double tt_read_float(tt_array *a) {
     double value;
+    tt_looks++;
     tt_isa->casts[a->dtype][TT_F64](&value, a->data, 1);
     return value;
 }

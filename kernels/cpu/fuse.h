@@ -57,6 +57,7 @@ typedef struct tt_trace {
     int depth, step;        /* in the mode; in the mode for steps */
     int32_t since_enter;    /* nodes since the mode was entered last, runs of the recording or not */
     int32_t num_nodes, num_storages, num_numbers;
+    int64_t looks;          /* tt_looks as the mode was entered last */
     int64_t num_words, room;
     int64_t *words;
     int ndim;               /* of the last node, so that its shape need not be repeated */

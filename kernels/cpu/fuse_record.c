@@ -8,6 +8,7 @@
 #include <time.h>
 
 __thread tt_trace *tt_recorder;
+__thread int64_t tt_looks;
 int tt_fuse_everywhere;
 static __thread tt_trace *mine; /* kept for the thread's next time */
 static int64_t settings[TT_FUSE_SETTINGS] = {[TT_FUSE_HOT_RUNS] = 3};
@@ -131,6 +132,7 @@ bool tt_settle(const tt_array *a, bool write) {
 }
 
 int tt_sync(tt_array *a, int share) {
+    tt_looks++;
     if (!settle(a->storage, share, share ? TT_FLUSH_SHARED : TT_FLUSH_VALUE)) {
         tt_settle_failed = false;
         return -1;
@@ -209,6 +211,7 @@ int tt_fuse_enter(void) {
     if (!t) return -1;
     t->depth++;
     t->since_enter = 0;
+    t->looks = tt_looks;
     tt_recorder = t;
     return t->depth;
 }

@@ -1,6 +1,8 @@
 /* Pure functions: the program of one call, run again for others without recording.
  *
- * What the function read apart from its arguments (weights, say) is held, and read anew each time. */
+ * What a function that is promised to be pure read apart from its arguments (weights, say) is held, and read anew each
+ * time. Of one that was seen to be pure everything it reads is an argument, and its call must have done nothing but
+ * record: Note [Seen to be pure] in tinytorch/fuse/purity.py. */
 #include "fuse.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@ typedef struct { int storage; tt_array like; int64_t offset, version; } place;
 struct tt_replay {
     tt_program *program;
     int num_in, num_out, num_storages;
+    bool promised;
     place in[MOST], out[MOST];
     tt_storage **held; /* of each storage; NULL where it is an argument's, a result's or a temporary */
     int64_t *origins;
@@ -52,7 +55,8 @@ static bool capture(tt_replay *r, tt_trace *t, tt_array **in, tt_array **out) {
     bool ok = role && (r->program = tt_program_of(t, &hit));
     for (int k = 0; ok && k < r->num_in; k++) {
         int s = locate(&r->in[k], t, in[k]);
-        ok = s < 0 ? !in[k]->storage->shared : !role[s]; /* one that is not used needs no place */
+        ok = (s < 0 ? !in[k]->storage->shared : !role[s]) && /* one that is not used needs no place */
+             !(in[k]->flags & TT_FLAG_WEAK); /* recorded as a number */
         if (s >= 0) role[s] = 1;
     }
     for (int k = 0; ok && k < r->num_out; k++) {
@@ -69,6 +73,7 @@ static bool capture(tt_replay *r, tt_trace *t, tt_array **in, tt_array **out) {
         if (!p->storage || role[s] == 2) continue;
         ok = !p->written && p->held; /* else the function changes what others see */
         if (!ok || role[s]) continue;
+        ok = r->promised;
         r->held[s] = p->storage;
         r->origins[s] = p->origin;
         tt_storage_ref(p->storage);
@@ -79,13 +84,15 @@ static bool capture(tt_replay *r, tt_trace *t, tt_array **in, tt_array **out) {
     return ok;
 }
 
-tt_replay *tt_replay_new(int num_in, tt_array **in, int num_out, tt_array **out) {
+tt_replay *tt_replay_new(int promised, int num_in, tt_array **in, int num_out, tt_array **out) {
     tt_trace *t = tt_recorder;
     if (!t || num_in > MOST || num_out > MOST || num_out < 1) return NULL;
+    if (!promised && (t->depth > 1 || tt_looks != t->looks)) return NULL;
     tt_replay *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->num_in = num_in;
     r->num_out = num_out;
+    r->promised = promised;
     tt_trace_lock(t);
     bool ok = t->num_nodes && t->since_enter == t->num_nodes && capture(r, t, in, out);
     tt_trace_unlock(t);
@@ -109,15 +116,22 @@ int tt_replay_agrees(tt_replay *a, tt_replay *b) {
 }
 
 static bool fits(const tt_array *a, const tt_array *like) {
-    return a->dtype == like->dtype && a->ndim == like->ndim &&
+    return !((a->flags ^ like->flags) & (TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS | TT_FLAG_INFERENCE)) &&
+           a->dtype == like->dtype && a->ndim == like->ndim &&
            memcmp(a->shape, like->shape, sizeof(int64_t) * (size_t)a->ndim) == 0 &&
            memcmp(a->strides, like->strides, sizeof(int64_t) * (size_t)a->ndim) == 0;
+}
+
+/* Inside of the mode it is recorded with the rest; and whoever watches runs wants to see its lines. */
+int tt_replay_may(int promised) {
+    return promised || !(TT_RECORDING || tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS);
 }
 
 int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     char *base[TT_FUSE_STORAGES];
     __attribute__((cleanup(tt_leave_device))) int before = tt_device;
     if (num_in != r->num_in) return 0;
+    if (!tt_replay_may(r->promised)) return 0;
     tt_device = r->program->device;
     for (int k = 0; k < num_in; k++) {
         if (in[k]->storage->device != tt_device || !fits(in[k], &r->in[k].like) || in[k]->storage->shared || !tt_current(in[k])) return 0;
@@ -146,6 +160,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
         base[r->out[made].storage] = out[made]->data;
     }
     if (made == r->num_out && tt_program_run_on(r->program, base, r->numbers)) {
+        tt_fuse_count(TT_FUSE_REPLAYED, 1);
         tt_watch_replay(r->program, r->numbers);
         tt_program_want(r->program);
         return 1;

@@ -19,7 +19,10 @@ int tt_random_kind(const char *name) {
     return -1;
 }
 
-uint64_t tt_take_draws(tt_generator *g, uint64_t n) { return __atomic_fetch_add(&g->draw, n, __ATOMIC_RELAXED); }
+uint64_t tt_take_draws(tt_generator *g, uint64_t n) {
+    tt_looks++;
+    return __atomic_fetch_add(&g->draw, n, __ATOMIC_RELAXED);
+}
 
 static tt_draw next_draw(tt_generator *g) {
     return (tt_draw){.seed = g->seed, .draw = tt_take_draws(g, 1), .place = g->place, .kind = TT_RANDOM_uniform, .b = 1};

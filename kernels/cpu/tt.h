@@ -75,7 +75,11 @@ bool tt_settle(const tt_array *a, bool write);
 static inline struct tt_pending *tt_pending_of(const tt_storage *s) {
     return __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
 }
+/* What this thread did apart from recording: how often it looked at elements or drew random numbers. A call that may be
+ * replayed without being promised to be pure did so never: Note [Seen to be pure] in tinytorch/fuse/purity.py. */
+extern __thread int64_t tt_looks;
 static inline bool tt_ready(const tt_array *a) {
+    tt_looks++;
     return tt_current(a) && (!tt_pending_of(a->storage) || tt_settle(a, false));
 }
 /* The same for an array on the CPU, while this thread's device is another. */

@@ -7,6 +7,7 @@ import threading
 from ..backends.cpu import check, lib, memory_stats
 from .describe import Kernel, Program, bytes_text, count_text, places_text, program_of
 from .mode import Fused
+from .pure import Pure
 from .watch import LINES, Run, subscribe
 
 _PEAK, _RESERVED = "allocated_bytes.all.peak", "reserved_bytes.all.peak"
@@ -21,12 +22,14 @@ class Explanation:
     ``recorded``     operators recorded
     ``bytes_read``, ``bytes_written``, ``eager_bytes_read``, ``eager_bytes_written``   of memory; what eager mode would
     ``peak_memory``  the most bytes of tensors and temporaries during the call, beyond those there before
+    ``purity``       of a fused function: whether such calls may be replayed, or else the line why not
     """
 
-    def __init__(self, result, programs: list[Program], peak_memory: int):
+    def __init__(self, result, programs: list[Program], peak_memory: int, purity: str = ""):
         self.result = result
         self.programs = programs
         self.peak_memory = peak_memory
+        self.purity = purity
 
     @property
     def recorded(self) -> int:
@@ -62,6 +65,7 @@ class Explanation:
                  f"read {bytes_text(self.bytes_read)} and written {bytes_text(self.bytes_written)}; eagerly "
                  f"{bytes_text(self.eager_bytes_read)} and {bytes_text(self.eager_bytes_written)}; "
                  f"at most {bytes_text(self.peak_memory)} more memory than before"]
+        lines += [self.purity] * bool(self.purity)
         for number, p in enumerate(self.programs, 1):
             where = f"at {p.place}: " if p.place else ""
             lines += ["", f"program {number}: {count_text(p.operators, 'operator')}, ended {where}{p.reason}"]
@@ -79,6 +83,8 @@ def explain(fn, *args, **kwargs) -> Explanation:
     It looks at this call: whether a kernel is compiled, for one, depends on how often its program has run before.
     """
     check(lib.tt_fuse_flush(), "explain")
+    pure = fn if isinstance(fn, Pure) else getattr(fn, "purity", None)
+    purity = pure.verdict(args) if isinstance(pure, Pure) and not kwargs else ""
     programs: list[Program] = []
     me = threading.get_ident()
 
@@ -97,7 +103,7 @@ def explain(fn, *args, **kwargs) -> Explanation:
     finally:
         end()
         lib.tt_raise_peak(before[_PEAK], before[_RESERVED])
-    return Explanation(result, programs, peak - before["allocated_bytes.all.current"])
+    return Explanation(result, programs, peak - before["allocated_bytes.all.current"], purity)
 
 
 _COLUMNS = (("walk", "<"), ("shape", "<"), ("dtype", "<"), ("in", ">"), ("out", ">"), ("stages", ">"), ("tier", "<"),

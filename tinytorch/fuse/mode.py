@@ -9,7 +9,7 @@ from ..config import setting
 from .pure import Pure
 from .worker import worker
 
-_STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled", "behind")
+_STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled", "behind", "replayed")
 
 
 class Fused:
@@ -34,11 +34,18 @@ class Fused:
             raise error("fuse")
 
     def __call__(self, fn):
+        pure = Pure(fn, self, promised=False)
+        call = pure.__call__
+
         @functools.wraps(fn)
         def fused(*args, **kwargs):
+            if pure.hopeful:
+                return call(*args, **kwargs)
             with self:
                 return fn(*args, **kwargs)
 
+        pure.code = fused.__code__
+        fused.purity = pure
         return fused
 
 
@@ -46,9 +53,10 @@ def fuse(fn=None, *, pure: bool = False, step: bool = False):
     """A context manager in which operators are recorded and run fused, or ``fn`` made to run so: ``with fuse():``,
     ``@fuse``, ``fast = fuse(fn)``. Results are eager mode's, bit by bit.
 
-    ``pure`` is a promise about ``fn``: what it does depends on its arguments' shapes and dtypes alone, and it has no
-    effect but its results; tensors it reads from outside may be written, but not replaced. It is then not called any
-    more once two calls in a row have shown the same program: see pure.py.
+    A pure ``fn`` is not called any more once two calls in a row have shown the same program. It is pure where what it
+    does depends on its arguments' shapes and dtypes alone, and it has no effect but its results. The source of ``fn``
+    may show that; ``fuse.explain(fast, ...)`` tells why it does not. ``pure=True`` promises it, for what cannot be
+    seen: tensors read from outside may then be written, but not replaced. See pure.py.
 
     ``step``: every operator is recorded and planned as ever, but runs at once, alone, so that a debugger finds its
     value there after the line, and what looks for NaN looks at the right place. It goes before ``pure``.
@@ -58,7 +66,7 @@ def fuse(fn=None, *, pure: bool = False, step: bool = False):
         if pure:
             raise TypeError("fuse: pure=True is for a function: fuse(fn, pure=True)")
         return made
-    return Pure(fn, made) if pure and not step else made(fn)
+    return Pure(fn, made, promised=True) if pure and not step else made(fn)
 
 
 def stats() -> dict[str, int]:
@@ -71,6 +79,7 @@ def stats() -> dict[str, int]:
     ``interpreted``  runs of kernels, a program's one by one, in the interpreter
     ``compiled``     and in compiled code
     ``behind``       gradients of weights and optimizers' steps that were left to a thread of the pool
+    ``replayed``     calls of pure functions that were replayed
     """
     out = ffi.new("int64_t[]", len(_STATS))
     lib.tt_fuse_stats(out)

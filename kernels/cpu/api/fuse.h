@@ -170,17 +170,19 @@ const char *tt_reducer_name(int reducer);
 /* A pure function's program, kept to be run again on other arguments. */
 typedef struct tt_replay tt_replay;
 /* From what this thread has recorded since it entered the mode, for a function of `in` that gave `out`. NULL: it cannot
- * be run again without the function (it read values, wrote its arguments, drew random numbers, ...). */
-tt_replay *tt_replay_new(int num_in, tt_array **in, int num_out, tt_array **out);
+ * be run again without the function (it read values, wrote its arguments, drew random numbers, ...). `promised`: to be
+ * pure, by the user; otherwise it must have done nothing but record what depends on `in` alone. */
+tt_replay *tt_replay_new(int promised, int num_in, tt_array **in, int num_out, tt_array **out);
 /* Do two calls show the same program, on the same constants? Then what was computed without being recorded, if anything,
  * does not depend on the arguments. */
 int tt_replay_agrees(tt_replay *a, tt_replay *b);
+int tt_replay_may(int promised); /* now, and in this thread? */
 /* 1: ran, and made `out`; 0: it is for other shapes, dtypes or layouts; -1: an error */
 int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out);
 void tt_replay_free(tt_replay *r);
 
 enum { TT_FUSE_RECORDED, TT_FUSE_PROGRAMS, TT_FUSE_HITS, TT_FUSE_MISSES, TT_FUSE_INTERPRETED, TT_FUSE_COMPILED,
-       TT_FUSE_BEHIND, TT_FUSE_STATS };
+       TT_FUSE_BEHIND, TT_FUSE_REPLAYED, TT_FUSE_STATS };
 void tt_fuse_stats(int64_t *out);
 
 /* Settings: of the process. */
