@@ -91,6 +91,7 @@ const char *tt_operator_name(int family, int op) {
 typedef struct {
     int64_t key, x, y, shared;
     int32_t threads, nbytes, device, stream;
+    int generation;
     int64_t args[KEPT_BYTES / 8];
 } kept_launch;
 
@@ -101,8 +102,7 @@ typedef struct table {
 } table;
 
 static __thread table *launches;
-static __thread int generation; /* that this thread's launches are of; 0: there are none */
-static int present;             /* generation; odd: launches are kept */
+static int present; /* generation; odd: launches are kept */
 static table *spare;
 static int num_tables;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -148,20 +148,20 @@ bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, c
         uint64_t hash = (uint64_t)key ^ (uint64_t)x << 20 ^ (uint64_t)y << 44 ^ (uint64_t)stream << 56 ^ (uint64_t)threads;
         int at = (int)(hash * 0x9e3779b97f4a7c15u >> 56);
         kept_launch *k = launches->places[at];
-        if (k && generation == now && k->key == key && k->x == x && k->y == y && k->threads == threads &&
+        if (k && k->generation == now && k->key == key && k->x == x && k->y == y && k->threads == threads &&
             k->shared == shared && k->nbytes == nbytes && k->device == device && k->stream == stream) {
             memcpy(k->args, args, (size_t)nbytes);
             if (tt_cuda_launch_again(launches->first + at) == 0) return true;
             goto failed;
         }
         if (k || (k = launches->places[at] = malloc(sizeof *k))) {
-            *k = (kept_launch){.nbytes = -1}; /* nothing, until Python has made something of it */
+            k->generation = 0; /* nothing, until Python has made something of it */
             memcpy(k->args, args, (size_t)nbytes);
             number = launches->first + at;
             if (tt_cuda_launch(number, device, stream, key, x, y, threads, shared, k->args, nbytes) < 0) goto failed;
             k->key = key, k->x = x, k->y = y, k->shared = shared;
             k->threads = threads, k->nbytes = nbytes, k->device = device, k->stream = stream;
-            generation = now;
+            k->generation = now;
             return true;
         }
     }

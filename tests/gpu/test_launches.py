@@ -102,6 +102,20 @@ def test_nothing_is_kept_while_somebody_looks(gpu):
     assert seen == [-1, -1, -1]
 
 
+def test_what_is_forgotten_stays_so(told):
+    firsts, agains = told
+    x = torch.ones(8, device="cuda")
+    for _ in range(2):
+        x * 0.25, x + 0.25
+    lib.tt_cuda_keep_launches(1)
+    firsts.clear()
+    agains.clear()
+    x * 0.25
+    assert (len(firsts), len(agains)) == (1, 0)
+    x + 0.25  # that a launch of the same thread is kept again does not bring back this one
+    assert (len(firsts), len(agains)) == (2, 0)
+
+
 def test_a_launch_that_failed_is_not_kept(told, monkeypatch):
     firsts, agains = told
     x = torch.ones(8, device="cuda")

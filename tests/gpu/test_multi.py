@@ -6,7 +6,10 @@ import threading
 import numpy as np
 import pytest
 import tinytorch as tt
+from gpu.emulator import Emulator
 from tinytorch import cuda, nn
+from tinytorch.backends.cpu import lib
+from tinytorch.backends.cuda import runtime
 
 
 @pytest.fixture(autouse=True)
@@ -179,3 +182,49 @@ def test_a_graph_of_the_other_device():
         first = y.clone()
         g.replay()
         assert y.get_device() == 1 and not tt.equal(first, y) and bool((y >= 2).all())
+
+
+def test_another_library_changes_what_is_current(gpu, monkeypatch):
+    """A launch that is kept does not look before; where it fails, it is made once more on its own device."""
+    driver = runtime.driver()
+    monkeypatch.setattr(runtime, "_several", True)
+    x = [tt.arange(40.0, device=f"cuda:{k}") for k in range(2)]
+    wanted = np.arange(40, dtype=np.float32) * 3
+    for _ in range(3):
+        assert [np.array_equal((y * 3).cpu().numpy(), wanted) for y in x] == [True, True]
+    if isinstance(gpu, Emulator):
+
+        class Refused(Exception):
+            pass
+
+        refusals, opened = [], []
+        for index in range(2):
+            for key, launch in list(runtime._devices[index].functions.items()):
+                def refuse(*how, launch=launch):
+                    if not opened:
+                        refusals.append(how)
+                        raise Refused
+                    return launch(*how)
+                monkeypatch.setitem(runtime._devices[index].functions, key, refuse)
+        monkeypatch.setattr(driver, "failures", (Refused,))
+        lib.tt_cuda_keep_launches(1)
+        opened.append(0)
+        (x[0] * 3).cpu()
+        opened.clear()
+        monkeypatch.setattr(driver, "is_current", lambda index: bool(opened))
+        monkeypatch.setattr(driver, "open", lambda index: opened.append(index))
+        y = x[0] * 3
+        assert len(refusals) == 1 and np.array_equal(y.cpu().numpy(), wanted)
+        opened.clear()
+        monkeypatch.setattr(driver, "is_current", lambda index: True)
+        monkeypatch.setattr(driver, "open", lambda index: None)
+        with pytest.raises(RuntimeError, match="CUDA error"):
+            x[0] * 3
+    else:
+        for _ in range(3):
+            for k in range(2):
+                driver.open(1 - k)
+                driver._thread.device = k  # as if another library had done it
+                y = x[k] * 3
+                assert driver.is_current(k) and np.array_equal(y.cpu().numpy(), wanted)
+    lib.tt_cuda_keep_launches(1)

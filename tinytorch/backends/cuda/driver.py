@@ -66,12 +66,18 @@ class PyCuda:
 
     def open(self, device: int) -> None:
         """Makes the device's primary context, which other libraries of this process share, the thread's."""
-        if self._thread.device == device and (self.count == 1 or self._is_current(device)):
+        if self._thread.device == device and (self.count == 1 or self.is_current(device)):
             return
         check(self.library.cuCtxSetCurrent(self._context(device)[1]), f"making cuda:{device} current")
         self._thread.device = device
 
-    def _is_current(self, device: int) -> bool:
+    def turn_to(self, device: int) -> None:
+        """``open`` for one launch, without a look at what is current: if that is not what this thread made so, the
+        launch fails."""
+        if self._thread.device != device:
+            self.open(device)
+
+    def is_current(self, device: int) -> bool:
         """Where there are several devices, another library may have changed what is current."""
         return libcuda.made(self.library.cuCtxGetCurrent, "looking for the context") == self._contexts[device][1]
 

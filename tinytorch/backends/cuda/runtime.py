@@ -273,10 +273,10 @@ def tt_cuda_launch(number, index, stream, key, x, y, threads, shared, args, nbyt
     if shared > _LARGE and device.shared.get(key, 0) < shared:
         _driver.allow_shared(launch, shared)
         device.shared[key] = shared
-    kept = launch, (x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, device.streams[stream]
+    kept = index, launch, (x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, device.streams[stream]
     if number >= 0:
         _kept[number] = kept
-    launch(*kept[1:])
+    launch(*kept[2:])
     if _launch_blocking and (index, stream) not in _captures:
         _driver.wait_for_stream(device.streams[stream])
     return 0
@@ -284,8 +284,24 @@ def tt_cuda_launch(number, index, stream, key, x, y, threads, shared, args, nbyt
 
 @ffi.def_extern(error=-1, onerror=_keep)
 def tt_cuda_launch_again(number):
-    launch, grid, block, args, shared, stream = _kept[number]
+    index, launch, grid, block, args, shared, stream = _kept[number]
+    if _several:
+        return _launch_on(index, launch, grid, block, args, shared, stream)
     launch(grid, block, args, shared, stream)
+    return 0
+
+
+def _launch_on(index: int, launch, *how) -> int:
+    """Where there are several devices, another library may have changed which one is current in this thread. A kernel
+    is its device's: on another it does not start."""
+    _driver.turn_to(index)
+    try:
+        launch(*how)
+    except _driver.failures:
+        if _driver.is_current(index):
+            raise
+        _driver.open(index)
+        launch(*how)
     return 0
 
 
@@ -334,12 +350,14 @@ def tt_cuda_gemm(index, stream, problem, a, b, c, out, bias, alpha, beta):
 
 
 _watched = False  # somebody looks at each launch
+_several = False  # there is more than one device
 
 
 def _keep_launches() -> None:
-    """Lets the C side keep launches from now on, or forget them: where each must be looked at, or where it is not
-    certain that what is current in a thread stays so (see PyCuda.open)."""
-    lib.tt_cuda_keep_launches(not _watched and not _launch_blocking and driver().count == 1)
+    """Lets the C side keep launches from now on, or forget them: where each must be looked at."""
+    global _several
+    _several = driver().count > 1
+    lib.tt_cuda_keep_launches(not _watched and not _launch_blocking)
 
 
 WORK = {"tt_cuda_launch": tt_cuda_launch, "tt_cuda_copy": tt_cuda_copy, "tt_cuda_gemm": tt_cuda_gemm}
