@@ -343,7 +343,7 @@ bool tt_may_write(const char *op, const tt_array *out) {
                 "clone() of it first.", op);
         return false;
     }
-    for (int d = 0; out->numel && d < out->ndim; d++)
+    for (int d = 0; !(out->flags & TT_FLAG_CONTIGUOUS) && out->numel && d < out->ndim; d++)
         if (out->shape[d] > 1 && out->strides[d] == 0) {
             tt_fail(TT_RUNTIME_ERROR, "%s: unsupported operation: more than one element of the written-to tensor refers "
                     "to a single memory location. Please clone() the tensor before performing the operation.", op);

@@ -15,6 +15,7 @@ struct tt_replay {
     tt_program *program;
     int num_in, num_out, num_storages;
     bool promised;
+    bool any;    /* of the arguments' storages: else only those that it was recorded with, see tt_replay_agrees */
     place in[MOST], out[MOST];
     tt_storage **held; /* of each storage; NULL where it is an argument's, a result's or a temporary */
     int64_t *origins;
@@ -93,6 +94,7 @@ tt_replay *tt_replay_new(int promised, int num_in, tt_array **in, int num_out, t
     r->num_in = num_in;
     r->num_out = num_out;
     r->promised = promised;
+    r->any = !promised; /* what is read outside is among the arguments */
     tt_trace_lock(t);
     bool ok = t->num_nodes && t->since_enter == t->num_nodes && capture(r, t, in, out);
     tt_trace_unlock(t);
@@ -107,12 +109,21 @@ static bool same_places(int n, const place *a, const place *b) {
     return true;
 }
 
+/* Did the two have other arguments? Then none of them is a tensor that the function reads from outside, too. */
+static bool other_storages(const tt_replay *a, const tt_replay *b) {
+    for (int k = 0; k < a->num_in; k++)
+        if (a->in[k].storage >= 0 && a->in[k].like.storage == b->in[k].like.storage) return false;
+    return true;
+}
+
 int tt_replay_agrees(tt_replay *a, tt_replay *b) {
-    return a->program == b->program && a->num_in == b->num_in && a->num_out == b->num_out &&
-           same_places(a->num_in, a->in, b->in) && same_places(a->num_out, a->out, b->out) &&
-           memcmp(a->held, b->held, sizeof *a->held * (size_t)a->num_storages) == 0 &&
-           memcmp(a->origins, b->origins, sizeof *a->origins * (size_t)a->num_storages) == 0 &&
-           memcmp(a->numbers, b->numbers, sizeof *a->numbers * (size_t)a->program->num_constants) == 0;
+    bool same = a->program == b->program && a->num_in == b->num_in && a->num_out == b->num_out &&
+                same_places(a->num_in, a->in, b->in) && same_places(a->num_out, a->out, b->out) &&
+                memcmp(a->held, b->held, sizeof *a->held * (size_t)a->num_storages) == 0 &&
+                memcmp(a->origins, b->origins, sizeof *a->origins * (size_t)a->num_storages) == 0 &&
+                memcmp(a->numbers, b->numbers, sizeof *a->numbers * (size_t)a->program->num_constants) == 0;
+    if (same && (a->any || other_storages(a, b))) b->any = true;
+    return same;
 }
 
 static bool fits(const tt_array *a, const tt_array *like) {
@@ -135,6 +146,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     tt_device = r->program->device;
     for (int k = 0; k < num_in; k++) {
         if (in[k]->storage->device != tt_device || !fits(in[k], &r->in[k].like) || in[k]->storage->shared || !tt_current(in[k])) return 0;
+        if (!r->any && r->in[k].storage >= 0 && in[k]->storage != r->in[k].like.storage) return 0;
         for (int j = 0; j < k; j++) /* one storage may not stand for two */
             if (in[j]->storage == in[k]->storage) return 0;
         if (tt_pending_of(in[k]->storage) && !tt_settle(in[k], false)) {

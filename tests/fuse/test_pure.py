@@ -129,3 +129,16 @@ def test_pending_arguments():
 def test_needs_a_function():
     with pytest.raises(TypeError, match="pure"):
         torch.fuse(pure=True)
+
+
+def test_an_argument_that_is_read_outside_too():
+    """What the calls that were looked at had in both places need not be the same in others."""
+    w = torch.arange(4.0) + 1
+    fast = torch.fuse(lambda x: x * w, pure=True)
+    others = [torch.full((4,), k + 2.0) for k in range(3)]
+    for x in (w, w, w, w, *others, *others, w, others[0], w):
+        assert torch.equal(fast(x), x * w)
+    before = torch.fuse.stats()["replayed"]
+    for x in (*others, w, torch.ones(4)):
+        assert torch.equal(fast(x), x * w)
+    assert torch.fuse.stats()["replayed"] == before + 5

@@ -151,13 +151,15 @@ REDUCTIONS = (
     Op("nanmean", (*NOT_EMPTY, *DIMS[:-1], *NANS), method=True, dtypes=FLOATS),
     Op("var_mean", SPREAD, dtypes=FLOATS),
     Op("std_mean", SPREAD, dtypes=FLOATS),
-    Op("aminmax", (S(T(2, 3)), S(T(2, 3), dim=1), S(T(2, 3), dim=0, keepdim=True), S(T())), method=True),
+    Op("aminmax", (S(T(2, 3)), S(T(2, 3), dim=1), S(T(2, 3), dim=0, keepdim=True), S(T())), method=True,
+       since=(2, 13)),
     Op("cummax", ALONG, method=True, twice=False),
     Op("cummin", ALONG, method=True, twice=False),
     Op("logcumsumexp", ALONG, method=True, dtypes=FLOATS, half_ulps=4),
     Op("diff", (S(T(5)), S(T(2, 5)), S(T(2, 5), 2), S(T(3, 2), 1, 0)), half_ulps=4, method=True),
     Op("dist", (S(T(2, 3), T(2, 3)), S(T(2, 3), T(3), 1)), method=True, dtypes=FLOATS),
-    Op("trace", (S(T(3, 3)), S(T(2, 3)), S(T(3, 4, layout="transposed"))), dtypes=NUMBERS, method=True),
+    Op("trace", (S(T(3, 3)), S(T(2, 3)), S(T(3, 4, layout="transposed"))), dtypes=NUMBERS, method=True,
+       since=(2, 13)),
 )
 
 PRODUCTS = (

@@ -119,6 +119,7 @@ OPS = (
         ),
         method=True,
         grad=False,
+        since=(2, 13),
     ),
     Op("nan_to_num", NAN_TO_NUM, method=True, inplace=True, out=True),
     Op("addcmul", TERNARY, method=True, inplace=True, out=True, dtypes=NUMBERS),

@@ -3,7 +3,8 @@
 A call that can be replayed computed its tensors from tensors by one program and nothing else. That a function is pure
 was promised, or seen: Note [Seen to be pure] in purity.py. Two calls in a row must show the same program with the same
 constants and the same tensors from outside. Tensors from outside are read anew in every call; of a promised function
-they must stay the same objects. A result with history is never replayed: such a call runs ``fn``.
+they must stay the same objects, and until it was called with others its replays are for those arguments alone (which
+may be the very tensors that it reads outside). A result with history is never replayed: such a call runs ``fn``.
 """
 
 from __future__ import annotations
@@ -175,7 +176,8 @@ class Pure:
             return
         replay = ffi.gc(replay, lib.tt_replay_free)
         candidate = self.candidate
-        if candidate is not None and lib.tt_replay_agrees(candidate, replay):
+        earlier = [r for like, r, _, _ in plan.replays if like == key] + [candidate] * (candidate is not None)
+        if any([lib.tt_replay_agrees(r, replay) for r in earlier]):
             self.candidate = None
             plan.replays.insert(0, (key, replay, many, len(outs)))
             del plan.replays[_MOST:]
