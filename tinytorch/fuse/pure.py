@@ -177,7 +177,7 @@ class Pure:
         replay = ffi.gc(replay, lib.tt_replay_free)
         candidate = self.candidate
         earlier = [r for like, r, _, _ in plan.replays if like == key] + [candidate] * (candidate is not None)
-        if any([lib.tt_replay_agrees(r, replay) for r in earlier]):
+        if [r for r in earlier if lib.tt_replay_agrees(r, replay)]:  # all are asked: see there
             self.candidate = None
             plan.replays.insert(0, (key, replay, many, len(outs)))
             del plan.replays[_MOST:]
