@@ -95,8 +95,7 @@ _seed = _START                   # of those that are not made yet
 def default_of(number: int) -> Generator:
     """The default generator of the device that the C side numbers so."""
     while number >= len(_defaults):
-        made = Generator(_device("cuda", len(_defaults) - 1))
-        _defaults.append(made.manual_seed(_seed))
+        _defaults.append(_at(_seed, 0, _device("cuda", len(_defaults) - 1)))
     return _defaults[number]
 
 

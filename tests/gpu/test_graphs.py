@@ -4,7 +4,7 @@ import gc
 
 import pytest
 import tinytorch as tt
-from tinytorch import cuda, nn
+from tinytorch import cuda, generator, nn
 from tinytorch.nn import functional as F
 
 pytestmark = pytest.mark.usefixtures("gpu")
@@ -271,3 +271,18 @@ def test_a_module_as_graphs():
     model.eval()
     x = values(24).reshape(3, 8)
     assert bool((model(x) == plain(x)).all())  # another mode: not the graph
+
+
+def test_a_graph_may_draw_the_first_random_numbers(monkeypatch):
+    """The device's generator is made when it is asked for."""
+    tt.manual_seed(3)
+    expected = tt.rand(8, device="cuda")
+    monkeypatch.setattr(generator, "_defaults", generator._defaults[:1])
+    tt.manual_seed(3)
+    g = cuda.CUDAGraph()
+    with cuda.graph(g):
+        r = tt.rand(8, device="cuda")
+    g.replay()
+    assert tt.equal(r, expected)
+    g.replay()
+    assert not tt.equal(r, expected)
