@@ -52,7 +52,8 @@ static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a)
 #define TT_P (1 << TT_LOG_LANES)                  /* lanes of a result */
 #define TT_E (1 << TT_LOG_EACH)                   /* elements of a lane */
 #define TT_U (TT_E < 8 ? 8 / TT_E : 1)            /* results that a warp has in flight, by its 32 / TT_P at a time */
-#define TT_BATCH (TT_E < 16 ? TT_E : 16)          /* loads in flight */
+#define TT_MOST (sizeof(stored_type) > 4 ? 16 : 32) /* loads in flight: 16 floats left the memory idle at times */
+#define TT_BATCH (TT_E < TT_MOST ? TT_E : TT_MOST)
 
 static TT_DEVICE accumulator joined_lanes(accumulator a) {
 #pragma unroll
