@@ -472,9 +472,11 @@ done:
     return status;
 }
 
-int tt_binary_scalar_out(int op, tt_array *out, tt_array *a, int kind, double f, int64_t i, int writer) {
+int tt_in_place(int op, tt_array *out, tt_array *b, double f, int writer) {
     tt_array number;
     tt_storage storage;
     int64_t element;
-    return tt_elementwise_out(op, out, a, weak(&number, &storage, &element, kind, &f, &i), NULL, writer);
+    if ((out->flags | (b ? b->flags : 0)) & TT_FLAG_VIEW) return 0;
+    if (!b) b = weak(&number, &storage, &element, TT_KIND_FLOAT, &f, NULL);
+    return tt_elementwise_out(op, out, out, b, NULL, writer) < 0 ? -1 : 1;
 }

@@ -13,11 +13,12 @@ from _thread import get_ident
 
 from ..autograd.modes import DEFAULT, modes
 from ..autograd.node import alias, code_of, count, last_write, link, need_extra, node_class, saved_versions
-from ..autograd.views import FLAG_VIEW, check_inplace, rebase, writer_number, wrote
+from ..autograd.views import check_inplace, rebase, writer_number, wrote
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, new, wrap
 from .declare import broadcast_shape, deliver, function, is_number, operand, requires
 
+_NO_TENSOR = ffi.NULL
 # The history of a tensor overwritten by an operator that has no derivative.
 Forgotten = node_class("overwrite", ("input",), {"input": lambda g: g.new_zeros(()).expand(g.shape)})
 
@@ -101,20 +102,20 @@ class Elementwise:
     def update(self, out: Tensor, other, name: str):
         """``into(out, (out, other), name)``, quicker where neither has a history to look after."""
         mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
-        h = out._h
-        if h.flags & FLAG_VIEW or mode.anomaly or (mode.grad and out._node is not None):
+        if mode.anomaly or (mode.grad and out._node is not None):
             return self.into(out, (out, other), name)
         if isinstance(other, Tensor):
-            b = other._h
-            if b.flags & FLAG_VIEW or (mode.grad and other._node is not None):
+            if mode.grad and other._node is not None:
                 return self.into(out, (out, other), name)
-            status = lib.tt_elementwise_out(self.code, h, h, b, ffi.NULL, self.writer)
+            status = lib.tt_in_place(self.code, out._h, other._h, 0.0, self.writer)
         elif type(other) is float:
-            status = lib.tt_binary_scalar_out(self.code, h, h, 2, other, 0, self.writer)
+            status = lib.tt_in_place(self.code, out._h, _NO_TENSOR, other, self.writer)
         else:
             return self.into(out, (out, other), name)
-        if status < 0:
-            raise error(name)
+        if status <= 0:
+            if status < 0:
+                raise error(name)
+            return self.into(out, (out, other), name)
         last_write[0] = count()
         return out
 
@@ -326,13 +327,15 @@ def attach_inplace(info: Elementwise, name: str, doc: str) -> None:
     """``Tensor.<name>_``."""
     written = name + "_"
 
-    def inplace(self, *others):
-        if len(others) == 1 and len(info.params) == 2:
-            return info.update(self, others[0], written)
+    def of_two(self, other):
+        return info.update(self, other, written)
+
+    def of_any(self, *others):
         if len(others) + 1 != len(info.params):
             raise TypeError(f"{name}_() takes {len(info.params) - 1} arguments, got {len(others)}")
         return info.into(self, (self, *others), written)
 
+    inplace = of_two if len(info.params) == 2 else of_any
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In place: {doc}"
     setattr(Tensor, name + "_", inplace)
