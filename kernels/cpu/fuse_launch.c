@@ -133,7 +133,7 @@ bool tt_program_run(tt_program *p, tt_trace *t) {
 bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
     tt_plan *plan = (tt_plan *)p;
     char *temporaries = NULL;
-    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
     tt_device = p->device;
     tt_array *block = NULL; /* a device's temporaries */
     if (plan->temporary_bytes && p->device) {

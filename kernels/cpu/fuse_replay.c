@@ -140,7 +140,7 @@ int tt_replay_may(int promised) {
 
 int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     char *base[TT_FUSE_STORAGES];
-    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
     if (num_in != r->num_in) return 0;
     if (!tt_replay_may(r->promised)) return 0;
     tt_device = r->program->device;

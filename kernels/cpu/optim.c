@@ -215,7 +215,7 @@ static void update(const request *r, int64_t total, job *parts) {
 
 static int run(request *r) {
     if (r->n <= 0) return 0;
-    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
     r->behind = tt_may_work_behind();
     for (int k = 0; k < r->n; k++)
         if (!check(r, k)) return -1;

@@ -159,7 +159,7 @@ static bool download(tt_array *out, const tt_array *a) {
 }
 
 bool tt_cuda_copy_array(tt_array *out, const tt_array *a) {
-    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
     int to = out->storage->device, from = a->storage->device;
     if (!out->numel) return true;
     if (to && from == to) {
@@ -182,7 +182,7 @@ bool tt_cuda_copy_array(tt_array *out, const tt_array *a) {
 }
 
 tt_array *tt_to_device(tt_array *a, int device) {
-    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
     if (a->storage->pending && !tt_settle(a, false)) return tt_decline();
     if (a->flags & TT_FLAG_VIEW && a->seen_version != a->storage->version) return tt_decline();
     tt_device = device;

@@ -43,7 +43,7 @@ bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in) {
 }
 
 bool tt_ready_here(const tt_array *a) {
-    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
     tt_device = 0;
     return tt_ready(a);
 }

@@ -26,7 +26,7 @@ static bool is_aligned(const tt_update_item *it) {
 }
 
 bool tt_cuda_update(int rule, const tt_schedule *schedule, int n, const tt_update_item *items) {
-    __attribute__((cleanup(tt_leave_device))) int before = tt_device;
+    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
     char *done = tt_scratch(n);
     bool good = done != NULL;
     if (done) memset(done, 0, (size_t)n);
