@@ -292,7 +292,7 @@ def with_file(x):
 
 def made_by_exec():
     names = {}
-    exec("def f(x): return x * 2", names)
+    exec(compile("def f(x): return x * 2", "<nowhere>", "exec"), names)  # "<string>" may be that of python -c
     return names["f"]
 
 
