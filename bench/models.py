@@ -52,17 +52,21 @@ def make_gpt(torch, *, vocabulary, length, width, heads, layers):
     return GPT()
 
 
-def chain_of_products(torch, w_requires_grad):
-    """50 multiplications, forward and backward."""
+def small_products(torch, w_requires_grad):
+    """A step of chain_of_products, of (4, 4)."""
     x = torch.randn(4, 4, requires_grad=True)
     w = torch.full((4, 4), 1.01, requires_grad=w_requires_grad)  # near 1: the products stay normal
-    gradient = torch.ones(4, 4)
+    return chain_of_products(x, w, torch.ones(4, 4))
 
+
+def chain_of_products(x, w, gradient):
+    """A step of 50 multiplications of ``x`` by ``w``, forward and backward from ``gradient``: it returns x.grad."""
     def step():
         x.grad = w.grad = None
         y = x
         for _ in range(50):
             y = y * w
         y.backward(gradient)
+        return x.grad
 
     return step

@@ -1,6 +1,6 @@
 """What an op costs when the data is tiny: both sides on one thread, in turns, in one process."""
 
-from .models import chain_of_products
+from .models import small_products
 from .suite import Suite
 from .timing import together
 
@@ -35,12 +35,12 @@ def add_recording(torch):
 
 @SUITE.row("50 muls by a constant, forward + backward, per op", target=0.55, per=50)
 def chain(torch):
-    return chain_of_products(torch, w_requires_grad=False)
+    return small_products(torch, w_requires_grad=False)
 
 
 @SUITE.row("50 muls by a parameter, forward + backward, per op", target=0.55, per=50)
 def chain_both(torch):
-    return chain_of_products(torch, w_requires_grad=True)
+    return small_products(torch, w_requires_grad=True)
 
 
 @SUITE.row("second derivative of (tanh(x) * x).sum(), (4,4)", target=0.55)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from time import perf_counter, perf_counter_ns
 
-from .models import chain_of_products, make_gpt, perceptron
+from .models import make_gpt, perceptron, small_products
 from .suite import Row, Suite
 from .timing import Measured
 
@@ -135,7 +135,7 @@ def view(torch):
 
 @SUITE.row("50 muls by a parameter, forward + backward, per op and derivative", per=100)
 def chain(torch):
-    return chain_of_products(torch, True)
+    return small_products(torch, True)
 
 
 def _training(torch, model, inputs, targets):

@@ -14,6 +14,7 @@ _unpack = ffi.unpack
 _shape_key = lib.tt_shape_key
 new = object.__new__
 
+
 class _Sizes(dict):
     """Shapes by their keys: what tt_shape_key gives is the whole shape, as one number."""
 

@@ -7,10 +7,9 @@
  * them and calls the next step's, always as the last thing it does: that is a jump, with A and B left in the CPU's
  * registers. Every operator's result goes to A; B holds a value for later. Other operands come from their slots in
  * memory, a number as one element. A value goes to memory if something after the chain wants it, or if it is wanted
- * again and B is taken. Steps work on whole chunks of elements. The last chunk of
- * a block begins where it ends with the block, so that some elements are done twice; but if a step writes what another
- * reads, elements that are left over are run operator by operator. So chains change nothing about the instructions, and
- * compiled kernels know nothing of them.
+ * again and B is taken. Steps work on whole chunks of elements. The last chunk of a block begins where it ends with the
+ * block, so that some elements are done twice; but if a step writes what another reads, elements that are left over are
+ * run operator by operator. So chains change nothing about the instructions, and compiled kernels know nothing of them.
  * A bool in A or B is a mask: lanes of 32 bits, all ones or all zeros. It need not be made where a choice follows a
  * comparison with a number: the two are one step.
  * fuse_chain.c makes chains from a kernel's instructions, simd/chains.c has the steps. */

@@ -1,6 +1,6 @@
 /* The thread's last error. Note [Declining] in api/core.h. */
+#include "thread_exit.h"
 #include "tt.h"
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,20 +9,16 @@
 
 static __thread int kind;
 static __thread char *text; /* not in the thread's own memory, of which there is little: cffi_build.py */
-static pthread_key_t exit_key;
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
 static void thread_ends(void *p) {
     text = NULL;
     free(p);
 }
 
-static void make_exit_key(void) { pthread_key_create(&exit_key, thread_ends); }
+TT_AT_THREAD_EXIT(free_at_exit, thread_ends)
 
 static char *room(void) {
-    if (text || !(text = malloc(TEXT))) return text;
-    pthread_once(&exit_once, make_exit_key);
-    pthread_setspecific(exit_key, text);
+    if (!text && (text = malloc(TEXT))) free_at_exit(text);
     return text;
 }
 

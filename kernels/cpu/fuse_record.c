@@ -2,6 +2,7 @@
 #include "behind.h"
 #include "fork.h"
 #include "fuse.h"
+#include "thread_exit.h"
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,6 @@ int tt_fuse_everywhere;
 static __thread tt_trace *mine; /* kept for the thread's next time */
 static int64_t settings[TT_FUSE_SETTINGS] = {[TT_FUSE_HOT_RUNS] = 3};
 static int64_t stats[TT_FUSE_STATS];
-static pthread_key_t exit_key;
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
 int64_t tt_fuse_set(int setting, int64_t value) { return __atomic_exchange_n(&settings[setting], value, __ATOMIC_RELAXED); }
 int64_t tt_fuse_setting(int setting) { return __atomic_load_n(&settings[setting], __ATOMIC_RELAXED); }
@@ -182,7 +181,7 @@ static void thread_ends(void *trace) {
     keep(t);
 }
 
-static void make_exit_key(void) { pthread_key_create(&exit_key, thread_ends); }
+TT_AT_THREAD_EXIT(run_at_exit, thread_ends)
 
 void tt_fork_records(int phase) {
     if (phase == TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase); /* before a trace's own, here alone */
@@ -201,8 +200,7 @@ static tt_trace *trace_of_thread(void) {
     }
     pthread_mutex_unlock(&trace_lock);
     if (!mine) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
-    pthread_once(&exit_once, make_exit_key);
-    pthread_setspecific(exit_key, mine);
+    run_at_exit(mine);
     return mine;
 }
 
@@ -289,6 +287,34 @@ static int64_t *put_layout(int64_t *w, const tt_array *a, int64_t origin) {
     return w;
 }
 
+static bool is_full(const tt_trace *t) {
+    return t->num_nodes >= TT_FUSE_NODES || t->num_storages + 4 > TT_FUSE_STORAGES ||
+           t->num_numbers + TT_DRAW_NUMBERS > TT_FUSE_CONSTANTS;
+}
+
+/* Begins a node: where its words go on. */
+static inline int64_t *put_node(tt_trace *t, int64_t head, int64_t operands, int64_t modes, int64_t dtypes, int ndim,
+                                const int64_t *shape) {
+    bool again = t->ndim == ndim;
+    for (int d = 0; again && d < ndim; d++) again = t->shape[d] == shape[d];
+    int64_t *w = t->words + t->num_words;
+    int64_t flags = (again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9 | (t->recipe == 2 ? TT_WORD_RECIPE : 0);
+    if (t->recipe) t->recipe = 2;
+    *w++ = head | flags << 32;
+    *w++ = operands;
+    if (!again) {
+        *w++ = t->ndim = ndim;
+        for (int d = 0; d < ndim; d++) *w++ = t->shape[d] = shape[d];
+    }
+    return w;
+}
+
+static inline void end_node(tt_trace *t, const int64_t *w) {
+    t->num_words = w - t->words;
+    t->num_nodes++;
+    t->since_enter++;
+}
+
 /* Notes a node down. out and in are the operands as they are now, `shape` is what is walked over. */
 static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int n, tt_array *const *in, int ndim,
                    const int64_t *shape, int64_t mask) {
@@ -318,25 +344,13 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
         dtypes |= (int64_t)a->dtype << (4 * which);
     }
     t->storages[ids[0]].written = true;
-    bool again = t->ndim == ndim && memcmp(t->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
-    int64_t *w = t->words + t->num_words;
-    int64_t flags = (again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9 | (t->recipe == 2 ? TT_WORD_RECIPE : 0);
-    *w++ = kind | op << 8 | dtype << 16 | n << 24 | flags << 32;
-    if (t->recipe) t->recipe = 2;
     int64_t operands = ids[0];
     for (int k = 1; k <= n; k++) operands |= ids[k] << (16 * k);
-    *w++ = operands;
-    if (!again) {
-        t->ndim = ndim;
-        *w++ = ndim;
-        for (int d = 0; d < ndim; d++) *w++ = t->shape[d] = shape[d];
-    }
+    int64_t *w = put_node(t, kind | op << 8 | dtype << 16 | n << 24, operands, modes, dtypes, ndim, shape);
     if (kind == TT_NODE_REDUCE) *w++ = mask;
     for (int k = 0; k <= n; k++)
         if ((modes >> (2 * k) & 3) == TT_MODE_FULL) w = put_layout(w, k ? in[k - 1] : out, t->storages[ids[k]].origin);
-    t->num_words = w - t->words;
-    t->num_nodes++;
-    t->since_enter++;
+    end_node(t, w);
     return true;
 }
 
@@ -372,8 +386,7 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
     }
     if (ok) {
         tt_trace_lock(t);
-        bool full = t->num_nodes >= TT_FUSE_NODES || t->num_storages + 4 > TT_FUSE_STORAGES ||
-                    t->num_numbers + TT_DRAW_NUMBERS > TT_FUSE_CONSTANTS;
+        bool full = is_full(t);
         bool moves = t->num_nodes && t->device != device;
         ok = (!(full || moves) || run(t, full ? TT_FLUSH_LIMIT : TT_FLUSH_DEVICE));
         t->device = device;
@@ -398,9 +411,8 @@ bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in) 
 /* Notes down an operator of at most two operands that are whole and of the result's shape, or numbers; false where there is
  * more to it. The lock is held. */
 static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int n, tt_array *const *in) {
-    const int ndim = out->ndim;
-    if (t->num_nodes >= TT_FUSE_NODES || t->num_storages + 4 > TT_FUSE_STORAGES || t->num_numbers >= TT_FUSE_CONSTANTS ||
-        t->num_words + 3 + ndim > t->room || (t->num_nodes && t->device) || tt_fuse_running(t) || out->storage->jobs)
+    if (is_full(t) || t->num_words + 3 + out->ndim > t->room || (t->num_nodes && t->device) || tt_fuse_running(t) ||
+        out->storage->jobs)
         return false;
     int64_t operands = 0, modes = 0, dtypes = out->dtype;
     for (int k = 1; k <= n + 1; k++) {
@@ -418,25 +430,14 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
         operands |= (int64_t)id << (16 * which);
         dtypes |= which ? (int64_t)a->dtype << (4 * which) : 0;
     }
-    bool again = t->ndim == ndim;
-    for (int d = 0; again && d < ndim; d++) again = t->shape[d] == out->shape[d];
-    int64_t *w = t->words + t->num_words, flags = (again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9;
-    *w++ = TT_NODE_OP | op << 8 | dtype << 16 | n << 24 | flags << 32;
-    *w++ = operands;
-    if (!again) {
-        *w++ = t->ndim = ndim;
-        for (int d = 0; d < ndim; d++) *w++ = t->shape[d] = out->shape[d];
-    }
-    t->num_words = w - t->words;
+    end_node(t, put_node(t, TT_NODE_OP | op << 8 | dtype << 16 | n << 24, operands, modes, dtypes, out->ndim, out->shape));
     t->device = 0;
-    t->num_nodes++;
-    t->since_enter++;
     return true;
 }
 
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
     tt_trace *t = tt_recorder;
-    if (!t->step && !t->recipe && !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
+    if (!t->step && !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
         tt_trace_lock(t);
         bool ok = append_alike(t, op, dtype, out, n, in);
         tt_trace_unlock(t);

@@ -6,6 +6,7 @@
  * touching fresh pages costs several times the arithmetic (16M floats: 18 ms against 4). */
 #include "../cuda/cuda.h"
 #include "fork.h"
+#include "thread_exit.h"
 #include "trace.h"
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +43,6 @@ static __thread thread_cache cache;
 static __thread bool registered;
 __thread uint16_t tt_thread_flags;
 __thread int tt_device;
-static pthread_key_t exit_key;
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
 static tt_storage *shared[NUM_CLASSES]; /* changed with the lock held, by set_shared: some look without it */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -112,11 +111,10 @@ static void flush_thread(void *p) {
     c->num_arrays = 0;
 }
 
-static void make_exit_key(void) { pthread_key_create(&exit_key, flush_thread); }
+TT_AT_THREAD_EXIT(flush_at_exit, flush_thread)
 
 static void register_thread(void) {
-    pthread_once(&exit_once, make_exit_key);
-    pthread_setspecific(exit_key, &cache);
+    flush_at_exit(&cache);
     registered = true;
 }
 

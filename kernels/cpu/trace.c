@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "trace.h"
 #include "fork.h"
+#include "thread_exit.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -30,8 +31,6 @@ static recorder *recorders;
 static int64_t room, dropped; /* bytes; records */
 static piece *taken;
 static __thread recorder *mine;
-static pthread_key_t exit_key;
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
 static void hold(recorder *r) {
     while (__atomic_test_and_set(&r->busy, __ATOMIC_ACQUIRE)) {
@@ -48,19 +47,18 @@ static void thread_ends(void *p) {
     __atomic_store_n(&((recorder *)p)->ended, true, __ATOMIC_RELEASE);
 }
 
-static void make_exit_key(void) { pthread_key_create(&exit_key, thread_ends); }
+TT_AT_THREAD_EXIT(end_at_exit, thread_ends)
 
 static recorder *need_recorder(void) {
     if (mine) return mine;
     recorder *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->thread = syscall(SYS_gettid);
-    pthread_once(&exit_once, make_exit_key);
     pthread_mutex_lock(&lock);
     r->next = recorders;
     recorders = r;
     pthread_mutex_unlock(&lock);
-    pthread_setspecific(exit_key, r);
+    end_at_exit(r);
     return mine = r;
 }
 

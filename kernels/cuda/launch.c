@@ -4,6 +4,7 @@
 #include "../cpu/reduce.h"
 #include "../cpu/api/fuse.h"
 #include "../cpu/fork.h"
+#include "../cpu/thread_exit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,8 +107,6 @@ static int present; /* generation; odd: launches are kept */
 static table *spare;
 static int num_tables;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_key_t exit_key;
-static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 
 void tt_cuda_keep_launches(int on) {
     int now = __atomic_load_n(&present, __ATOMIC_RELAXED);
@@ -128,16 +127,15 @@ static void give_table(void *p) {
     launches = NULL;
 }
 
-static void make_exit_key(void) { pthread_key_create(&exit_key, give_table); }
+TT_AT_THREAD_EXIT(give_at_exit, give_table)
 
 static table *take_table(void) {
-    pthread_once(&exit_once, make_exit_key);
     pthread_mutex_lock(&lock);
     table *t = spare;
     if (t) spare = t->next;
     else if ((t = calloc(1, sizeof *t))) t->first = PLACES * num_tables++;
     pthread_mutex_unlock(&lock);
-    if (t) pthread_setspecific(exit_key, t);
+    if (t) give_at_exit(t);
     return launches = t;
 }
 

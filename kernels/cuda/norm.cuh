@@ -34,11 +34,8 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(TT_OP ? 2 : 1))
     tt_kernel(const __grid_constant__ TT_ARGS p) {
     row r;
-    if (!find_row(r, p.rows, p.n)) return;
     values held;
-#if TT_FORM != TT_ROW_LONG
-    fetch(p, r, held, r.start, false);
-#endif
+    if (!begin_row(p, r, held)) return;
     stored_type *out = (stored_type *)p.out + r.at * r.n;
     number mean = 0;
 #if TT_OP

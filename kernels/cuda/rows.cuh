@@ -69,6 +69,16 @@ static TT_DEVICE void fetch_x(const TT_ARGS &p, const row &r, number (&to)[TT_E]
 #endif
 }
 
+/* A kernel's beginning: its row, and what it has of it in registers. False for a warp that has no row. The kernel says how
+ * its values are fetched. */
+template <typename V> static TT_DEVICE bool begin_row(const TT_ARGS &p, row &r, V &held) {
+    if (!find_row(r, p.rows, p.n)) return false;
+#if TT_FORM != TT_ROW_LONG
+    fetch(p, r, held, r.start, false);
+#endif
+    return true;
+}
+
 struct plus {
     template <typename T> TT_DEVICE T operator()(T a, T b) const { return a + b; }
     template <typename T> static TT_DEVICE T none() { return -(T)0; }

@@ -19,11 +19,8 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 
 extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1)) tt_kernel(const __grid_constant__ TT_ARGS p) {
     row r;
-    if (!find_row(r, p.rows, p.n)) return;
     values held;
-#if TT_FORM != TT_ROW_LONG
-    fetch(p, r, held, r.start, false);
-#endif
+    if (!begin_row(p, r, held)) return;
 #if TT_OP == 2
     number top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
     top = top - top == 0 ? top : 0; /* as the CPU: where it is infinite */

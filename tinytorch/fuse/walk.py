@@ -23,6 +23,7 @@ _OF_PLAIN = frozenset((abs, bool, divmod, float, int, max, min, pow, round, sort
 _ITERABLE = frozenset((enumerate, list, reversed, tuple, zip))
 _TOLD_APART = (Tensor, int, float, bool, str, tuple, list)
 
+
 class Walk(Values):
     """A walk through functions: what it meets from outside is written down in ``proof``."""
 
