@@ -43,15 +43,17 @@ static bool join_parts(int64_t key, int variant, const tt_reduce_args *p, tt_arr
     j.part_index = part_index ? (int64_t *)part_index->data : NULL;
     int columns = p->inner >= 32 ? 5 : log_of(p->inner);
     while (columns > 0 && (p->count > (int64_t)(TT_CUDA_THREADS >> columns) << 7)) columns--;
+    bool many = p->count > TT_CUDA_THREADS >> columns << BATCH_LOG;
+    int threads = many ? TT_RED_MANY : TT_CUDA_THREADS;
     j.tiles = divided(p->inner, 1 << columns);
-    j.log_per = log_of(divided(p->count, TT_CUDA_THREADS >> columns));
+    j.log_per = log_of(divided(p->count, threads >> columns));
     if (j.log_per > LEVELS + BATCH_LOG) {
         tt_fail(TT_RUNTIME_ERROR, "reduction: %lld elements of one result are more than a device reduces",
                 (long long)p->reduced);
         return false;
     }
-    variant = (variant & ~15) | TT_RED_JOIN | columns << TT_RED_OWN;
-    return TT_LAUNCH(key | (int64_t)variant << 36, p->kept / p->inner * j.tiles, 1, TT_CUDA_THREADS, 0, j);
+    variant = (variant & ~15) | TT_RED_JOIN | (columns | many << 4) << TT_RED_OWN;
+    return TT_LAUNCH(key | (int64_t)variant << 36, p->kept / p->inner * j.tiles, 1, threads, 0, j);
 }
 
 bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner,

@@ -206,18 +206,18 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 }
 
 #else
-#define TT_LOG_COLUMNS (TT_VARIANT >> TT_RED_OWN & 15)
-#define TT_COLUMNS (1 << TT_LOG_COLUMNS)
+#define TT_COLUMNS (1 << (TT_VARIANT >> TT_RED_OWN & 15))
+#define TT_JOINING (TT_VARIANT >> (TT_RED_OWN + 4) & 1 ? TT_RED_MANY : TT_CUDA_THREADS)
 
 /* Each thread joins 1 << log_per successive parts of a column, then the threads' are joined. */
-extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+extern "C" __global__ void __launch_bounds__(TT_JOINING) tt_kernel(const __grid_constant__ TT_ARGS p) {
     const int slot = threadIdx.x / TT_COLUMNS;
     const int64_t column = blockIdx.x % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS, outer = blockIdx.x / p.tiles;
     const int64_t begin = (int64_t)slot << p.log_per;
     const int64_t end = begin + (1 << p.log_per) < p.count ? begin + (1 << p.log_per) : p.count;
     accumulator a = nothing();
     if (column < p.inner) a = joined_parts(p.parts, p.part_index, outer * p.count * p.inner + column, p.inner, begin, end);
-    a = joined_threads<TT_COLUMNS>(a);
+    a = joined_threads<TT_COLUMNS, TT_JOINING>(a);
     if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, a);
 }
 #endif

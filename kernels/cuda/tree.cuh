@@ -105,15 +105,17 @@ static TT_DEVICE accumulator joined_parts(const char *parts, const int64_t *inde
     return tree.all();
 }
 
-/* The tree over the threads of a block of TT_CUDA_THREADS, of which those of a column are `columns` apart: the first of
- * them gets it. */
-template <int columns> static TT_DEVICE accumulator joined_threads(const accumulator &a) {
-    __shared__ accumulator shared[TT_CUDA_THREADS];
-    const int slot = threadIdx.x / columns;
+/* The tree over the threads of a block, of which those of a column are `columns` apart: the first of them gets it. Within
+ * a warp it needs no memory. */
+template <int columns, int threads> static TT_DEVICE accumulator joined_threads(accumulator a) {
+    __shared__ accumulator shared[threads];
+#pragma unroll
+    for (int h = columns; h < 32; h *= 2) a = join(a, lane_below(a, h));
     shared[threadIdx.x] = a;
-    for (int h = 1; h < TT_CUDA_THREADS / columns; h *= 2) {
+#pragma unroll
+    for (int h = columns < 32 ? 32 : columns; h < threads; h *= 2) {
         __syncthreads();
-        if (slot % (2 * h) == 0) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + h * columns]);
+        if (threadIdx.x % (2 * h) < columns) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + h]);
     }
     return shared[threadIdx.x];
 }

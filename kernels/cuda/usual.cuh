@@ -7,6 +7,16 @@
 #pragma once
 #include "cuda/prelude.cuh"
 
+#ifdef TT_APPROXIMATE
+static TT_DEVICE float tt_usual_exp_f32(float x, bool &odd) {
+    odd |= !(tt_abs_f32(x) <= TT_EXP_NEAR);
+    return tt_approximate_exp_near_f32(x);
+}
+static TT_DEVICE float tt_usual_log_f32(float x, bool &odd) {
+    odd |= tt_abs_f32(x) < 0x1p-126f;
+    return tt_unit_log2(x) * TT_LN2_HIGH_F32;
+}
+#else
 /* Down to -infinity. 2^25 e^x is a normal number where it is not zero, and the product then rounds once. */
 static TT_DEVICE float tt_usual_exp_f32(float x, bool &odd) {
     const float round = TT_ROUND_F32 + 25.0f;
@@ -24,6 +34,7 @@ static TT_DEVICE float tt_usual_log_f32(float x, bool &odd) {
     float k, f = tt_log_split_f32(tt_bits_f32(x), &k);
     return tt_log_of_parts_f32(k, f);
 }
+#endif
 
 static TT_DEVICE float tt_usual_sin_f32(float x, bool &odd) {
     odd |= !(tt_abs_f32(x) <= TT_TRIG_SMALL_F32);

@@ -1,10 +1,29 @@
 /* float16 and bfloat16 to and from float32: exact one way, round to nearest even the other. NaN stays NaN.
- * Branch-free on the bits, so that the conversions vectorise on every instruction set. */
+ * For CPUs branch-free on the bits, so that the conversions vectorise on every instruction set. */
 #pragma once
 #include "bits.h"
 
 TT_FN float tt_bf16_to_f32(uint16_t h) { return tt_float_bits((uint32_t)h << 16); }
 
+#if TT_CUDA /* which has instructions for it */
+TT_FN uint16_t tt_f32_to_bf16(float x) {
+    uint16_t h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return h;
+}
+TT_FN float tt_f16_to_f32(uint16_t h) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+    return x;
+}
+TT_FN uint16_t tt_f32_to_f16(float x) {
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return h;
+}
+TT_FN float tt_round_bf16_f32(float x) { return tt_bf16_to_f32(tt_f32_to_bf16(x)); }
+TT_FN float tt_round_f16_f32(float x) { return tt_f16_to_f32(tt_f32_to_f16(x)); }
+#else
 TT_FN uint16_t tt_f32_to_bf16(float x) {
     uint32_t u = tt_bits_f32(x);
     uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
@@ -47,3 +66,4 @@ TT_FN float tt_round_f16_f32(float x) {
     r = a > 0x7f800000u ? 0x7fc00000u : r;
     return tt_float_bits(r | sign);
 }
+#endif

@@ -8,12 +8,12 @@ import os
 
 from ... import cache
 from . import nvrtc
-from .source import kernels_folder, name_of, source_of
+from .source import kernels_folder
 
 
-def load(driver, device, key: int):
+def load(driver, device, source: str, name: str):
     """What launches the kernel on the device."""
-    return driver.load(device.index, driver.build(source_of(key), name_of(key), device.arch), "tt_kernel")
+    return driver.load(device.index, driver.build(source, name, device.arch), "tt_kernel")
 
 
 @functools.cache

@@ -9,10 +9,12 @@ import os
 import threading
 from itertools import count
 
+from ...config import setting
 from ..cpu import check, ffi, keep_exception, lib
 from . import kernels
 from .driver import PyCuda
 from .libcuda import LATER
+from .source import EXACT, approximate, name_of, parts_of, source_of
 
 _LEGACY = 1  # CU_STREAM_LEGACY: another handle of the default stream
 # Streams of a device besides the default one, handed out in turn: of priority 0, and of each other priority, of which
@@ -24,6 +26,7 @@ _devices = {}    # by index: what is open
 _captures = {}   # by device and number of the stream: what is being recorded
 _fusing = threading.Lock()
 _opening = threading.Lock()
+_approximate = False  # the setting of that name
 _launch_blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
 
 
@@ -41,15 +44,29 @@ class Device:
 
     def __init__(self, index: int):
         self.index = index
-        self.functions = {}  # by key: what launches it
         self.fused = {}      # by source: the number of a kernel of fused mode
-        self.shared = {}     # by key: the most dynamic shared memory it was allowed
+        self.sources = {}    # by key: their sources
+        self.loaded = {}     # by the setting "approximate": functions and shared
+        self.choose()
         self.streams = [None]  # by number; None: the default one
         self.numbers = {}    # by priority: of the streams that new_stream() gives; the first is the next
         self.priorities = driver().priorities(index)
         self.arch = driver().arch(index)
         lib.tt_cuda_shared_limit(index, driver().properties(index)["shared_memory_per_block_optin"])
         check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
+
+    def choose(self) -> None:
+        """Launches kernels as "approximate" says."""
+        # by key: what launches it, and the most dynamic shared memory it was allowed
+        self.functions, self.shared = self.loaded.setdefault(_approximate, ({}, {}))
+
+    def load(self, key: int):
+        """What launches a kernel, which is loaded from now on."""
+        source = self.sources.get(key) or source_of(key)
+        if _approximate and parts_of(key)[0] not in EXACT:
+            source = approximate(source)
+        launch = self.functions[key] = kernels.load(_driver, self, source, name_of(key))
+        return launch
 
     def new_stream(self, priority: int = 0) -> int:
         """The number of a stream, of the nearest priority that there is, that others may have got before, if there are
@@ -269,7 +286,7 @@ def tt_cuda_launch(number, index, stream, key, x, y, threads, shared, args, nbyt
     device = _devices[index]
     launch = device.functions.get(key)
     if launch is None:
-        launch = device.functions[key] = kernels.load(_driver, device, key)
+        launch = device.load(key)
     if shared > _LARGE and device.shared.get(key, 0) < shared:
         _driver.allow_shared(launch, shared)
         device.shared[key] = shared
@@ -313,9 +330,10 @@ def install_fused(index: int, source: str) -> tuple[int, bool]:
         number = device.fused.get(source)
         if number is not None:
             return number, True
-        launch = _driver.load(index, _driver.build(source, "fused", device.arch), "tt_kernel")
-        number = device.fused[source] = len(device.fused) + 1
-        device.functions[lib.tt_fused_key(number)] = launch
+        number = len(device.fused) + 1
+        device.sources[lib.tt_fused_key(number)] = source
+        device.load(lib.tt_fused_key(number))
+        device.fused[source] = number
         return number, False
 
 
@@ -359,6 +377,20 @@ def _keep_launches() -> None:
     _several = driver().count > 1
     lib.tt_cuda_keep_launches(not _watched and not _launch_blocking)
 
+
+def _choose(value: int) -> None:
+    """What is recorded already is computed as the setting was."""
+    global _approximate
+    if _approximate != bool(value):
+        check(lib.tt_fuse_flush(), "config")
+        _approximate = bool(value)
+        for device in _devices.values():
+            device.choose()
+        if _devices:
+            _keep_launches()
+
+
+setting("approximate", 0, _choose)
 
 WORK = {"tt_cuda_launch": tt_cuda_launch, "tt_cuda_copy": tt_cuda_copy, "tt_cuda_gemm": tt_cuda_gemm}
 

@@ -34,6 +34,15 @@ def name_of(key: int) -> str:
     return "_".join(filter(None, (operator or family, *(SUFFIXES[d] for d in dict.fromkeys(dtypes) if d))))
 
 
+# Families whose numbers are the CPU's whatever the setting "approximate".
+EXACT = {"random", "multinomial", "permutation", "optim", "optim_count"}
+
+
+def approximate(source: str) -> str:
+    """A kernel's source with the functions of kernels/cuda/approximate.cuh."""
+    return "#define TT_APPROXIMATE 1\n" + source
+
+
 @functools.cache
 def source_of(key: int) -> str:
     """What NVRTC compiles: the key's choices as macros, and the family's file."""
