@@ -22,7 +22,7 @@ from ..backends.cuda.source import PERIODIC
 from .codegen import C_TYPES, SIZES, SUFFIXES, Stage
 
 THREADS = 256
-UNROLL = 2
+FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/args.h
 USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in usual.cuh
 _WALKS = {
     lib.TT_WALK_FLAT: "flat",
@@ -44,16 +44,18 @@ class Elements(Stage):
         return True
 
 
-def source(kernel, lines: Callable[[int], str] | None = None) -> str:
-    """The CUDA source of a ``tt_kernel *``; ``lines`` as for codegen.source. Refused for one that has none."""
-    return Kernel(kernel).text(lines)
+def source(kernel, vectors: int, lines: Callable[[int], str] | None = None) -> str:
+    """The CUDA source of a ``tt_kernel *``, of whose operands a thread takes so many vectors; ``lines`` as for
+    codegen.source. Refused for one that has none."""
+    return Kernel(kernel, vectors).text(lines)
 
 
 class Kernel:
     """What the text of one kernel is made from."""
 
-    def __init__(self, kernel):
+    def __init__(self, kernel, vectors: int):
         self.k = kernel
+        self.vectors = vectors
         self.walk = _WALKS.get(kernel.walk)
         if self.walk is None:
             raise Refused("a reduction alone is no fused kernel")
@@ -212,7 +214,8 @@ class Kernel:
     def _flat(self) -> list[str]:
         stage = self.stages[0]
         head = [
-            f'extern "C" __global__ void __launch_bounds__({THREADS}) tt_kernel(const __grid_constant__ TT_ARGS p) {{',
+            f'extern "C" __global__ void __launch_bounds__({FLAT_THREADS})',
+            "tt_kernel(const __grid_constant__ TT_ARGS p) {",
             "    const uint32_t numel = (uint32_t)p.numel; /* below 2^31 */",
             *("    " + line for line in self.numbers() + self.ones()),
         ]
@@ -220,7 +223,7 @@ class Kernel:
             head += self._vectors(stage)
         return [
             *head,
-            f"    const uint32_t i = blockIdx.x * {THREADS} + threadIdx.x;",
+            f"    const uint32_t i = blockIdx.x * {FLAT_THREADS} + threadIdx.x;",
             "    if (i >= numel) return;",
             *self.element(stage, "i", "    "),
             "}",
@@ -233,19 +236,20 @@ class Kernel:
         largest = max(
             [SIZES[self.type_of(s)] for s in loads] + [SIZES[self.access_type(x.access)] for x in self.stores]
         )
-        v, tile = 16 // largest, 16 // largest * THREADS * UNROLL
+        unroll = self.vectors
+        v, tile = 16 // largest, 16 // largest * FLAT_THREADS * unroll
         each = [
             "#pragma unroll",
-            f"            for (int u = 0; u < {UNROLL}; u++) {{",
-            f"                const uint32_t i = first + u * {THREADS * v};",
+            f"            for (int u = 0; u < {unroll}; u++) {{",
+            f"                const uint32_t i = first + u * {FLAT_THREADS * v};",
         ]
         text = [
             "    if ((int)p.aligned) {",
             f"        const uint32_t first = blockIdx.x * {tile} + threadIdx.x * {v};",
-            f"        if (first + {tile - THREADS * v} + {v} <= numel) {{",
-            *(f"            tt_pack<{self.type_of(s)}, {v}> in{s}[{UNROLL}];" for s in loads),
+            f"        if (first + {tile - FLAT_THREADS * v} + {v} <= numel) {{",
+            *(f"            tt_pack<{self.type_of(s)}, {v}> in{s}[{unroll}];" for s in loads),
             *(
-                f"            tt_pack<{self.access_type(x.access)}, {v}> out{n}[{UNROLL}];"
+                f"            tt_pack<{self.access_type(x.access)}, {v}> out{n}[{unroll}];"
                 for n, x in enumerate(self.stores)
             ),
             "            bool odd = false;",
@@ -257,7 +261,7 @@ class Kernel:
         text += [
             "            }",
             "#pragma unroll",
-            f"            for (int u = 0; u < {UNROLL}; u++) {{",
+            f"            for (int u = 0; u < {unroll}; u++) {{",
             "#pragma unroll",
             f"                for (int e = 0; e < {v}; e++) {{",
             *(f"                    const {self.type_of(s)} v{s} = in{s}[u].at[e];" for s in loads),
@@ -276,9 +280,9 @@ class Kernel:
             "                return;",
             "            }",
             "        }",
-            f"        for (int u = 0; u < {UNROLL}; u++)",
+            f"        for (int u = 0; u < {unroll}; u++)",
             f"            for (int e = 0; e < {v}; e++) {{",
-            f"                const uint32_t i = first + u * {THREADS * v} + e;",
+            f"                const uint32_t i = first + u * {FLAT_THREADS * v} + e;",
             "                if (i >= numel) return;",
             *self.element(stage, "i", "                "),
             "            }",
