@@ -42,8 +42,8 @@ class config:
     ``fuse``      1: every thread is in fused mode
     ``fuse_hot``  runs of a fused kernel after which it is compiled; negative never, and what is compiled is not used
     ``approximate``  1: CUDA devices compute exp, log, tanh, sigmoid and silu in float32 by their special function
-                  units: faster, within 6 ulp (log between 1/2 and 2: within 2e-7), and no longer with the CPU's bits.
-                  Eager and fused mode still agree to the bit
+                  units: faster, within 5 + 1.2 |x| ulp (log between 1/2 and 2: 2e-7), and no longer with the CPU's
+                  bits. Eager and fused mode still agree to the bit
 
     TypeError for an unknown name or a value that is no integer.
     """
