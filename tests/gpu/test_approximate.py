@@ -1,5 +1,5 @@
-"""The setting ``approximate``: functions of the special function units, in eager and in fused mode alike. An emulated unit
-is exact, so that only a GPU shows its errors; what else there is to the setting shows on both."""
+"""The setting ``approximate``: functions of the special function units, in eager and in fused mode alike. An emulated
+unit is exact, so that only a GPU shows its errors; what else there is to the setting shows on both."""
 
 import numpy as np
 import pytest
@@ -59,6 +59,26 @@ def test_functions_keep_their_bounds(approximate, name):
         assert (got[huge] == np.sign(wanted[huge]) * np.inf).all()
         assert (error[normal] <= bound(wanted)[normal]).all()
         assert (error[tiny] <= np.abs(wanted[tiny]) + bound(wanted)[tiny]).all()
+
+
+@pytest.mark.parametrize("form", ["none", "tanh"])
+def test_gelu_and_its_derivative_keep_theirs(approximate, form):
+    x = FLOATS[SIZE < 1e4]
+    x = np.concatenate([x, np.linspace(-15, 15, 20_011, dtype=np.float32), np.float32([np.nan, np.inf])])
+    exact, got = (tinytorch.from_numpy(x).double(), tinytorch.from_numpy(x).to("cuda"))
+    results = []
+    for at in (exact, got):
+        at = at.requires_grad_()
+        y = F.gelu(at, approximate=form)
+        results.append([t.detach().cpu().double().numpy() for t in (y, *tinytorch.autograd.grad(y.sum(), at))])
+    (wanted, slope), (y, g) = results
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(wanted))
+    of = np.isfinite(wanted)
+    x = np.abs(x[of].astype(np.float64))
+    z = np.minimum(1.6 * x + 0.0714 * x**3, 100)
+    bound = (16 + 2 * np.minimum(x, 20) ** 2 if form == "none" else 6 + 3 * z) * ulps(wanted[of])
+    assert (np.abs(y[of] - wanted[of]) <= np.maximum(bound, TINY * x)).all()
+    assert (np.abs(g - slope)[of] <= 1e-6).all()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
