@@ -83,7 +83,7 @@ class Kernel(Folding):
         if self.walk == "rows" and any(f.out < 0 for f in self.folds):
             raise Refused("a total over rows is reduced by its own kernel")
         self.flat = all(a.flat or a.one or a.level == 0 for a in self.accesses)
-        self.waiting = Waiting([], 0, True)
+        self.waiting, self.held, self.shared = Waiting([], 0, True), frozenset(), []
         self.detail = 0  # what the launch has to know: see tt_kernel_install_device
         if self.walk == "rows":
             if kernel.row > 1024 * MOST_BLOCKS:

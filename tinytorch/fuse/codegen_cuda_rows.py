@@ -22,7 +22,8 @@ LATER = 16        # ... while others wait in its registers
 ENOUGH = 264      # thread blocks
 LEAST = 4         # elements of a batch
 PART = 8          # elements that are computed anew where one of them is unusual
-REGISTERS = 65536
+REGISTERS = 65536  # of a multiprocessor, and its shared memory
+SHARED = 200 * 1024
 SPARE = 32        # registers beside a thread's elements
 MOST_WORDS = 6    # of an element, in registers
 MOST_BLOCKS = 32  # of a row: warps of a thread block
@@ -50,7 +51,8 @@ class Waiting(NamedTuple):
     again: bool       # operators that are cheap are computed anew in each stage
 
     @classmethod
-    def of(cls, kernel, stages, again: bool, loads: bool) -> Waiting:
+    def of(cls, kernel, stages, again: bool, loads: bool, room: int = 1 << 30) -> Waiting:
+        """Of as many slots as there is ``room`` for, in words."""
         first: dict[int, int] = {}
         last: dict[int, int] = {}
         for stage in stages:
@@ -58,8 +60,15 @@ class Waiting(NamedTuple):
                 first.setdefault(s, stage.number)
             for s in kernel.wanted(stage):
                 last[s] = stage.number
-        slots = sorted(s for s in first if last.get(s, 0) > first[s] and kernel.is_kept(s, loads))
-        ends = [sum(kernel.words(s) for s in slots if first[s] <= n < last[s]) for n in range(len(stages))]
+        slots: list[int] = []
+        ends = [0] * len(stages)  # words that wait at a stage's end
+        for s in sorted(first):
+            spans = range(first[s], last.get(s, 0))
+            size = kernel.words(s)
+            if spans and kernel.is_kept(s, loads) and all(ends[n] + size <= room for n in spans):
+                slots.append(s)
+                for n in spans:
+                    ends[n] += size
         return cls(slots, max(ends), again)
 
 
@@ -101,12 +110,13 @@ class Folding:
         for loads in (True, False):  # operands that several stages need are read once, if that may be
             plans = [Waiting.of(self, choices[again], again, loads) for again in (False, True)]
             self.waiting = min(plans, key=lambda plan: plan.words)
-            self.held = self.waiting.words <= room
-            if self.held:
+            if self.waiting.words <= room:
                 break
         self.stages = choices[self.waiting.again]
-        sizes = [SIZES[self.type_of(s)] for s in self.waiting.slots]
-        self.detail = 0 if self.held else sum((row * size + 15) // 16 * 16 for size in sizes)
+        held = Waiting.of(self, self.stages, self.waiting.again, loads, room)
+        self.held, self.held_words = frozenset(held.slots), held.words
+        self.shared = [s for s in self.waiting.slots if s not in self.held]
+        self.detail = sum((row * SIZES[self.type_of(s)] + 15) // 16 * 16 for s in self.shared)
 
     # Folds.
 
@@ -239,8 +249,10 @@ class Folding:
         most = LATER if loaded & span.held else span.loads
         batch = min(span.count, max(LEAST, 1 << (most // max(under_way, 1)).bit_length() >> 1))
         if not under_way:
-            batch = span.count if span.unrolled else min(span.count, LATER)
-        part = min(PART, batch) if odd else batch
+            batch = min(span.count, LATER) if self.shared or not span.unrolled else span.count
+        part = batch
+        if odd:
+            part = min(batch, PART if len(out) + len(folds) < 4 else PART // 2)
         unroll = "#pragma unroll" if span.unrolled else "#pragma unroll 1"
         text = [unroll, f"    for (int b = 0; b < {span.count}; b += {batch}) {{"]
         text += [f"        {self.type_of(s)} in{s}[{batch}];" for s in loads if s not in span.held]
@@ -348,8 +360,9 @@ class Folding:
 
     def _rows(self) -> list[str]:
         single = self.warps == 1
-        registers = self.each * max(self.waiting.words if self.held else 0, 1) + SPARE
-        blocks = max(REGISTERS // (self.most * registers), 1)
+        blocks = max(REGISTERS // (self.most * (self.each * max(self.held_words, 1) + SPARE)), 1)
+        if self.shared:
+            blocks = min(blocks, max(SHARED // self.detail, 1) if not single else 2)
         text = [
             f'extern "C" __global__ void __launch_bounds__({self.most}, {blocks})',
             "    tt_kernel(const __grid_constant__ TT_ARGS p) {",
@@ -368,21 +381,21 @@ class Folding:
         ]
         if not single:
             text += [f"    __shared__ {self.acc_type(f)} parts{n}[{self.warps}];" for n, f in enumerate(self.folds)]
-        if not self.held:
-            sizes = [f"(p.row * {SIZES[self.type_of(s)]} + 15) / 16 * 16" for s in self.waiting.slots]
+        if self.shared:
+            sizes = [f"(p.row * {SIZES[self.type_of(s)]} + 15) / 16 * 16" for s in self.shared]
             text.append("    TT_DYNAMIC_SHARED(shared); /* a thread reads there what it has written itself */")
             text.append(f"    unsigned char *room = shared + {'warp' if single else 0} * ({' + '.join(sizes)});")
-            for s, size in zip(self.waiting.slots, sizes):
+            for s, size in zip(self.shared, sizes):
                 t = self.type_of(s)
                 text += [f"    {t} *const kept{s} = ({t} *)room + first;", f"    room += {size};"]
         text += self.pointers(32)
         for s in range(self.k.num_slots):
             if self.slots[s].kind == lib.TT_SLOT_LOAD and self.slots[s].level == 0:
                 text.append(f"    const {self.type_of(s)} v{s} = {self.place(self.slots[s].index, 'r', 'row')};")
-        held = frozenset(self.waiting.slots if self.held else ())
-        text += [f"    {self.type_of(s)} h{s}[{self.each}];" for s in sorted(held)]
+        text += [f"    {self.type_of(s)} h{s}[{self.each}];" for s in sorted(self.held)]
         guard = "" if self.whole else "first + e * 32 < n"
-        span = Span(self.each, guard, "r * p.row + first + e * 32", "32", held=held, unrolled=self.held)
+        unrolled = bool(self.held) or not self.shared  # else nothing has to be a register
+        span = Span(self.each, guard, "r * p.row + first + e * 32", "32", held=self.held, unrolled=unrolled)
         loaded: set[int] = set()
         for stage in self.stages:
             text += self._stage(stage, span, loaded)
@@ -434,7 +447,7 @@ class Folding:
             f'extern "C" __global__ void __launch_bounds__({THREADS}, 4)',
             "    tt_kernel(const __grid_constant__ TT_ARGS p) {",
             "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;",
-            f"    const int64_t blocks = (p.row + {BLOCK - 1}) / {BLOCK}, groups = (blocks + {warps - 1}) / {warps};",
+            f"    const uint32_t groups = ((uint32_t)p.row + {BLOCK * warps - 1}) / {BLOCK * warps};",
             f"    const int64_t r = blockIdx.x / groups, b = blockIdx.x % groups * {warps} + warp;",
             *(f"    {self.acc_type(f)} acc{n} = {self.nothing(f)};" for n, f in folds),
             f"    const int64_t left = p.row - b * {BLOCK};",
@@ -465,10 +478,10 @@ class Folding:
             f'extern "C" __global__ void __launch_bounds__({THREADS}, 4)',
             "    tt_kernel(const __grid_constant__ TT_ARGS p) {",
             f"    const int column = threadIdx.x % {columns}, group = threadIdx.x / {columns};",
-            f"    const int64_t blocks = (p.row + {BLOCK - 1}) / {BLOCK};",
-            f"    const int64_t tiles = (p.inner + {columns - 1}) / {columns};",
-            f"    const int64_t c = blockIdx.x % tiles * {columns} + column, b = blockIdx.x / tiles % blocks;",
-            f"    const int64_t r = blockIdx.x / tiles / blocks, left = p.row - b * {BLOCK};",
+            f"    const uint32_t blocks = ((uint32_t)p.row + {BLOCK - 1}) / {BLOCK};",
+            f"    const uint32_t tiles = ((uint32_t)p.inner + {columns - 1}) / {columns}, upper = blockIdx.x / tiles;",
+            f"    const int64_t c = blockIdx.x % tiles * {columns} + column, r = upper / blocks, b = upper % blocks;",
+            f"    const int64_t left = p.row - b * {BLOCK};",
         ]
         for n, f in folds:
             t = self.acc_type(f)
