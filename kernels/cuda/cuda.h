@@ -105,6 +105,7 @@ bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, in
                         int dtype, char *out);
 /* log of the columns that a thread block takes, of `inner` of elements of that size */
 int tt_cuda_columns(int64_t inner, int size, int64_t others);
+int64_t tt_cuda_shared_room(void); /* bytes that a thread block on the present device can have */
 
 /* rows.c: contiguous rows of n elements; out is of their dtype. Rows that do not fit are for reductions. */
 bool tt_cuda_rows_fit(int64_t rows, int64_t n);
