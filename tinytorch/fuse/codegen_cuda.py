@@ -55,8 +55,8 @@ class Remembered(Elements):
 
 
 def source(kernel, lines: Callable[[int], str] | None = None) -> tuple[str, int]:
-    """The CUDA source of a ``tt_kernel *``, and what its launch has to know of it (``detail`` in kernels/cpu/api/fuse.h);
-    ``lines`` as for codegen.source. Refused for one that has none."""
+    """The CUDA source of a ``tt_kernel *``, and its ``detail``, for tt_kernel_install_device; ``lines`` as for
+    codegen.source. Refused for one that has none."""
     made = Kernel(kernel)
     return made.text(lines), made.detail
 
