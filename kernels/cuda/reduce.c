@@ -6,6 +6,7 @@
 
 #define BUSY 16896  /* thread blocks from which on more, with less to do each, gain nothing */
 #define ENOUGH 264  /* with fewer, some of their processors have nothing to do */
+#define FULL 1056   /* warps; with fewer, they had better be more with less to do each */
 #define WARPS (TT_CUDA_THREADS / 32)
 #define LEVELS 11   /* log of what a thread joins alone: struct levels in reduce.cuh */
 #define BATCH_LOG 3 /* of which JOIN takes so many at once */
@@ -62,22 +63,41 @@ bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, in
     return join_parts(tt_key(TT_FAMILY_reduce, reducer, 0, acc, acc, acc, dtype, 0), 0, &p, parts, NULL);
 }
 
+/* Are all rows of this many bytes aligned, wherever results have theirs? */
+static bool aligned(const tt_reduction *g, int64_t to) {
+    bool fits = (intptr_t)g->a->data % to == 0;
+    for (int k = 0; k < g->outer.n; k++) fits &= g->outer.step[k] % to == 0;
+    return fits;
+}
+
+/* Log of the blocks that a warp has at a time: a load takes their elements 16 bytes at once. */
+static int log_wide(const tt_reduction *g) {
+    int k = g->stored == 8 ? 1 : g->stored == 4 ? 2 : g->stored == 2 ? 3 : 4;
+    if (g->run.n != 1 || g->run.step[0] != g->stored || g->blocks == 1) return 0;
+    while (k && ((g->kept > 1 && g->reduced % ((int64_t)TT_BLOCK << k)) || g->kept * g->blocks >> k < FULL ||
+                 !aligned(g, (int64_t)g->stored << k)))
+        k--;
+    return k;
+}
+
 /* A result's blocks are shared out among the warps of a thread block, and further blocks of threads. */
-static int split_fold(tt_reduce_args *p, int64_t *x) {
+static int split_fold(const tt_reduction *g, tt_reduce_args *p, int64_t *x) {
     if (p->blocks == 1) {
         int lanes = p->reduced >= 32 ? 5 : log_of(p->reduced), each = log_of(divided(p->reduced, 32));
         int64_t per = (int64_t)(TT_CUDA_THREADS >> lanes) * (each < 3 ? 8 >> each : 1);
         *x = divided(p->kept, per);
         return lanes | each << 3;
     }
+    int wide = log_wide(g);
+    p->blocks = divided(p->blocks, 1 << wide);
     p->log_warps = log_of(p->blocks < WARPS ? p->blocks : WARPS);
     int64_t most = divided(p->blocks, 1 << p->log_warps), across = divided(p->kept, WARPS >> p->log_warps);
-    while (p->log_per < LEVELS && (int64_t)1 << p->log_per < most &&
+    while (!wide && p->log_per < LEVELS && (int64_t)1 << p->log_per < most &&
            across * divided(most, (int64_t)1 << p->log_per) > BUSY)
         p->log_per++;
     p->count = divided(most, (int64_t)1 << p->log_per);
     *x = across * p->count;
-    return 5 | 5 << 3;
+    return 5 | 5 << 3 | wide << 6;
 }
 
 /* Few thread blocks are made more by fewer columns for each, while those still fill a sector of memory. */
@@ -108,7 +128,7 @@ bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double b
     int64_t x, key = tt_key(TT_FAMILY_reduce, reducer, 0, g->a->dtype, g->read, acc, dtype, 0);
     int walk = g->run.n > 1 ? (p.run.narrow ? TT_RED_DIMS : TT_RED_FAR) : TT_RED_STEP;
     if (g->run.n == 0 || (g->run.n == 1 && g->run.step[0] == g->stored)) walk = TT_RED_FLAT;
-    int own = g->rows ? split_rows(&p, g->stored, &x) : split_fold(&p, &x);
+    int own = g->rows ? split_rows(&p, g->stored, &x) : split_fold(g, &p, &x);
     int variant = (g->rows ? TT_RED_ROWS : TT_RED_FOLD) | walk << 2 | then << TT_RED_THEN;
     if (index) variant |= TT_RED_INDEXED;
     tt_array *parts = NULL, *part_index = NULL;

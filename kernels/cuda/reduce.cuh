@@ -54,6 +54,7 @@ static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a)
 #define TT_U (TT_E < 8 ? 8 / TT_E : 1)            /* results that a warp has in flight, by its 32 / TT_P at a time */
 #define TT_MOST (sizeof(stored_type) > 4 ? 16 : 32) /* loads in flight: 16 floats left the memory idle at times */
 #define TT_BATCH (TT_E < TT_MOST ? TT_E : TT_MOST)
+#define TT_LOG_WIDE (TT_VARIANT >> (TT_RED_OWN + 6) & 7)
 
 static TT_DEVICE accumulator joined_lanes(accumulator a) {
 #pragma unroll
@@ -89,6 +90,9 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     }
 }
 #else
+#if TT_LOG_WIDE
+#include "cuda/wide.cuh"
+#else
 template <bool whole>
 static TT_DEVICE accumulator block_of(const TT_ARGS &p, const char *base, int64_t first, int n, acc_type param) {
     const int lane = threadIdx.x & 31;
@@ -106,36 +110,45 @@ static TT_DEVICE accumulator block_of(const TT_ARGS &p, const char *base, int64_
     return joined_lanes(a);
 }
 
+/* The warp's blocks from `begin` on. */
+static TT_DEVICE accumulator warp_blocks(const TT_ARGS &p, const char *base, int64_t begin, acc_type param) {
+    accumulator a = nothing();
+    levels tree;
+    tree.n = 0;
+    for (int64_t b = begin; b < p.blocks && b < begin + (1 << p.log_per); b++) {
+        const int64_t first = b * TT_BLOCK, left = p.reduced - first;
+        a = left >= TT_E * 32 ? block_of<true>(p, base, first, TT_E * 32, param)
+                              : block_of<false>(p, base, first, (int)left, param);
+        if (p.log_per) tree.add(a);
+    }
+    return p.log_per ? tree.all() : a;
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ accumulator shared[TT_WARPS];
-    const int warp = threadIdx.x / 32, sharing = 1 << p.log_warps, own = warp & (sharing - 1);
-    const int64_t group = blockIdx.x % p.count;
-    const int64_t which = (blockIdx.x / p.count << (3 - p.log_warps)) + (warp >> p.log_warps);
-    const int64_t begin = (group << p.log_warps | own) << p.log_per;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, sharing = 1 << p.log_warps, own = warp & (sharing - 1);
+    /* with a parameter the elements were read before: those that were read last may still be in the cache */
+    const uint32_t at = p.param ? gridDim.x - 1 - blockIdx.x : blockIdx.x, results = at / (uint32_t)p.count;
+    const uint32_t group = at - results * (uint32_t)p.count;
+    int64_t which = ((int64_t)results << (3 - p.log_warps)) + (warp >> p.log_warps);
+    const int64_t begin = ((int64_t)group << p.log_warps | own) << p.log_per;
     accumulator a = nothing();
     if (which < p.kept && begin < p.blocks) { /* all of a warp, or none */
         const char *base = p.in + place(p.outer, which);
-        const acc_type param = p.param ? ((const acc_type *)p.param)[which] : (acc_type)0;
-        levels tree;
-        tree.n = 0;
-        for (int64_t b = begin; b < p.blocks && b < begin + (1 << p.log_per); b++) {
-            const int64_t first = b * TT_BLOCK, left = p.reduced - first;
-            a = left >= TT_E * 32 ? block_of<true>(p, base, first, TT_E * 32, param)
-                                  : block_of<false>(p, base, first, (int)left, param);
-            if (p.log_per) tree.add(a);
-        }
-        if (p.log_per) a = tree.all();
+        a = warp_blocks(p, base, begin, p.param ? ((const acc_type *)p.param)[which] : (acc_type)0);
     }
+    bool gives = lane == 0;
     if (p.log_warps) {
-        if ((threadIdx.x & 31) == 0) shared[warp] = a;
+        if (gives) shared[warp] = a;
         __syncthreads();
-        if (own == 0 && (threadIdx.x & 31) == 0) {
-            for (int h = 1; h < sharing; h *= 2)
-                for (int w = warp; w < warp + sharing; w += 2 * h) shared[w] = join(shared[w], shared[w + h]);
-            a = shared[warp];
-        }
+        if (warp) return;
+        a = shared[lane % TT_WARPS];
+        for (int h = 1; h < sharing; h *= 2) a = join(a, lane_below(a, h));
+        which += lane >> p.log_warps;
+        gives = lane < TT_WARPS && (lane & (sharing - 1)) == 0;
     }
-    if (own || (threadIdx.x & 31) || which >= p.kept) return;
+    if (!gives || which >= p.kept) return;
     if (p.parts) store(p.parts, p.part_index, which * p.count + group, a);
     else put(p, which, a);
 }
