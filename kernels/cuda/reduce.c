@@ -63,10 +63,10 @@ bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, in
     return join_parts(tt_key(TT_FAMILY_reduce, reducer, 0, acc, acc, acc, dtype, 0), 0, &p, parts, NULL);
 }
 
-/* Are all rows of this many bytes aligned, wherever results have theirs? */
-static bool aligned(const tt_reduction *g, int64_t to) {
+/* Are the elements at all steps of these dimensions aligned for an access of so many bytes? */
+static bool aligned(const tt_reduction *g, const tt_dims *d, int64_t to) {
     bool fits = (intptr_t)g->a->data % to == 0;
-    for (int k = 0; k < g->outer.n; k++) fits &= g->outer.step[k] % to == 0;
+    for (int k = 0; k < d->n; k++) fits &= d->step[k] % to == 0;
     return fits;
 }
 
@@ -75,7 +75,7 @@ static int log_wide(const tt_reduction *g) {
     int k = g->stored == 8 ? 1 : g->stored == 4 ? 2 : g->stored == 2 ? 3 : 4;
     if (g->run.n != 1 || g->run.step[0] != g->stored || g->blocks == 1) return 0;
     while (k && ((g->kept > 1 && g->reduced % ((int64_t)TT_BLOCK << k)) || g->kept * g->blocks >> k < FULL ||
-                 !aligned(g, (int64_t)g->stored << k)))
+                 !aligned(g, &g->outer, (int64_t)g->stored << k)))
         k--;
     return k;
 }
@@ -107,14 +107,25 @@ int tt_cuda_columns(int64_t inner, int size, int64_t others) {
     return columns;
 }
 
-static int split_rows(tt_reduce_args *p, int size, int64_t *x) {
+/* Log of the columns that a thread reads at once: 4 bytes of elements that are less. */
+static int log_together(const tt_reduction *g) {
+    int k = g->stored == 1 ? 2 : g->stored == 2 ? 1 : 0;
+    if (g->run.n != 1 || g->inner_step != g->stored || g->run.step[0] == g->stored) return 0;
+    while (k && (g->inner % ((int64_t)1 << k) || g->inner < (int64_t)32 << k || !aligned(g, &g->outer, (int64_t)g->stored << k) ||
+                 !aligned(g, &g->run, (int64_t)g->stored << k)))
+        k--;
+    return k;
+}
+
+static int split_rows(const tt_reduction *g, tt_reduce_args *p, int64_t *x) {
     int64_t outer = p->kept / p->inner;
-    int columns = tt_cuda_columns(p->inner, size, outer * p->blocks);
+    int together = log_together(g);
+    int columns = tt_cuda_columns(p->inner >> together, g->stored << together, outer * p->blocks);
     int64_t threads = TT_CUDA_THREADS >> columns, at_once = threads > TT_LANES ? threads / TT_LANES : 1;
     p->count = p->blocks;
-    p->tiles = divided(p->inner, 1 << columns);
+    p->tiles = divided(p->inner, 1 << (columns + together));
     *x = outer * divided(p->blocks, at_once) * p->tiles;
-    return columns;
+    return columns | together << 4;
 }
 
 bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
@@ -128,7 +139,7 @@ bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double b
     int64_t x, key = tt_key(TT_FAMILY_reduce, reducer, 0, g->a->dtype, g->read, acc, dtype, 0);
     int walk = g->run.n > 1 ? (p.run.narrow ? TT_RED_DIMS : TT_RED_FAR) : TT_RED_STEP;
     if (g->run.n == 0 || (g->run.n == 1 && g->run.step[0] == g->stored)) walk = TT_RED_FLAT;
-    int own = g->rows ? split_rows(&p, g->stored, &x) : split_fold(g, &p, &x);
+    int own = g->rows ? split_rows(g, &p, &x) : split_fold(g, &p, &x);
     int variant = (g->rows ? TT_RED_ROWS : TT_RED_FOLD) | walk << 2 | then << TT_RED_THEN;
     if (index) variant |= TT_RED_INDEXED;
     tt_array *parts = NULL, *part_index = NULL;

@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #pragma unroll
         for (int e = 0; e < TT_E; e++)
             if (which < p.kept && e * TT_P + lane < p.reduced)
-                a = join(a, contribution(x[u][e], param, e * TT_P + lane));
+                a = join(a, accumulated(contributed(x[u][e], param), e * TT_P + lane));
         a = joined_lanes(a);
         if (lane == 0 && which < p.kept) put(p, which, a);
     }
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 template <bool whole>
 static TT_DEVICE accumulator block_of(const TT_ARGS &p, const char *base, int64_t first, int n, acc_type param) {
     const int lane = threadIdx.x & 31;
-    accumulator a = nothing();
+    near a = nothing_near();
 #pragma unroll
     for (int b = 0; b < TT_E; b += TT_BATCH) {
         stored_type x[TT_BATCH];
@@ -105,9 +105,9 @@ static TT_DEVICE accumulator block_of(const TT_ARGS &p, const char *base, int64_
             if (whole || (b + e) * 32 + lane < n) x[e] = element(p, base, first + (b + e) * 32 + lane);
 #pragma unroll
         for (int e = 0; e < TT_BATCH; e++)
-            if (whole || (b + e) * 32 + lane < n) a = join(a, contribution(x[e], param, first + (b + e) * 32 + lane));
+            if (whole || (b + e) * 32 + lane < n) a = with(a, contributed(x[e], param), b + e);
     }
-    return joined_lanes(a);
+    return joined_lanes(placed(a, first + lane, whole || lane < n));
 }
 
 /* The warp's blocks from `begin` on. */
@@ -156,66 +156,99 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 
 #elif TT_FORM == TT_RED_ROWS
 #define TT_LOG_COLUMNS (TT_VARIANT >> TT_RED_OWN & 15)
-#define TT_COLUMNS (1 << TT_LOG_COLUMNS)
+#define TT_COLUMNS (1 << TT_LOG_COLUMNS)          /* threads of a row */
+#define TT_V (1 << (TT_VARIANT >> (TT_RED_OWN + 4) & 3)) /* columns of a thread, which it reads at once */
 /* of a block */
 #define TT_SLOTS (TT_CUDA_THREADS / TT_COLUMNS < TT_LANES ? TT_CUDA_THREADS / TT_COLUMNS : TT_LANES)
 #define TT_AT_ONCE (TT_CUDA_THREADS / TT_COLUMNS / TT_SLOTS) /* blocks */
 #define TT_OWN (TT_LANES / TT_SLOTS)                         /* lanes of a thread */
 #define TT_BATCH (16 / TT_OWN)
+/* at least so many thread blocks on a processor, that it has enough loads in flight */
+#define TT_RESIDENT (TT_INDEXED || sizeof(acc_type) > 4 ? 2 : TT_V == 4 ? 3 : 5)
+typedef tt_pack<stored_type, TT_V> elements;
 
 template <bool whole>
-static TT_DEVICE void add_rows(accumulator *a, const TT_ARGS &p, const char *base, int64_t row, int n, acc_type param) {
+static TT_DEVICE void add_rows(near (&a)[TT_OWN][TT_V], const TT_ARGS &p, const char *base, int64_t row, int n,
+                               const acc_type *param) {
+    constexpr int batch = whole ? TT_BATCH : (TT_BATCH + 1) / 2; /* testing each row takes registers */
     const int slot = threadIdx.x / TT_COLUMNS % TT_SLOTS;
+    const int64_t step = p.run.step[0] * TT_SLOTS;
+    const char *next = base + (row + slot) * p.run.step[0];
 #pragma unroll 1
-    for (int b = 0; b < TT_LANES && b * TT_LANES < n; b += TT_BATCH) {
-        stored_type x[TT_BATCH][TT_OWN];
+    for (int b = 0; b < TT_LANES && b * TT_LANES < n; b += batch) {
+        elements x[batch][TT_OWN];
 #pragma unroll
-        for (int e = 0; e < TT_BATCH; e++)
-#pragma unroll
-            for (int k = 0; k < TT_OWN; k++) {
-                const int i = (b + e) * TT_LANES + k * TT_SLOTS + slot;
-                if (whole || i < n) x[e][k] = element(p, base, row + i);
-            }
-#pragma unroll
-        for (int e = 0; e < TT_BATCH; e++)
+        for (int e = 0; e < batch; e++)
 #pragma unroll
             for (int k = 0; k < TT_OWN; k++) {
                 const int i = (b + e) * TT_LANES + k * TT_SLOTS + slot;
-                if (whole || i < n) a[k] = join(a[k], contribution(x[e][k], param, row + i));
+                const char *from = TT_WALK == TT_RED_STEP ? next : base;
+                if (TT_WALK == TT_RED_STEP) next += step;
+                else if (whole || i < n) from += TT_WALK == TT_RED_FLAT ? (row + i) * (int)sizeof(stored_type)
+                                                                        : place(p.run, row + i);
+                if (whole || i < n) x[e][k] = *(const elements *)from;
             }
+#pragma unroll
+        for (int e = 0; e < batch; e++)
+#pragma unroll
+            for (int k = 0; k < TT_OWN; k++)
+#pragma unroll
+                for (int v = 0; v < TT_V; v++)
+                    if (whole || (b + e) * TT_LANES + k * TT_SLOTS + slot < n)
+                        a[k][v] = with(a[k][v], contributed(x[e][k].at[v], param[v]), b + e);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    __shared__ accumulator shared[TT_CUDA_THREADS];
+extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
+    tt_kernel(const __grid_constant__ TT_ARGS p) {
+    __shared__ accumulator shared[TT_V][TT_CUDA_THREADS];
     const int slot = threadIdx.x / TT_COLUMNS % TT_SLOTS;
-    const int64_t groups = (p.blocks + TT_AT_ONCE - 1) / TT_AT_ONCE, rest = blockIdx.x / p.tiles;
-    const int64_t column = blockIdx.x % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS, outer = rest / groups;
-    const int64_t block = rest % groups * TT_AT_ONCE + threadIdx.x / (TT_COLUMNS * TT_SLOTS);
+    /* with a parameter the elements were read before: those that were read last may still be in the cache */
+    const uint32_t at = p.param ? gridDim.x - 1 - blockIdx.x : blockIdx.x, rest = at / (uint32_t)p.tiles;
+    const uint32_t groups = (uint32_t)((p.blocks + TT_AT_ONCE - 1) / TT_AT_ONCE), outer = rest / groups;
+    const int64_t column = ((int64_t)(at - rest * (uint32_t)p.tiles) * TT_COLUMNS + threadIdx.x % TT_COLUMNS) * TT_V;
+    const int64_t block = (int64_t)(rest - outer * groups) * TT_AT_ONCE + threadIdx.x / (TT_COLUMNS * TT_SLOTS);
+    const int64_t which = outer * p.inner + column, row = block * TT_BLOCK, left = p.reduced - row;
     const bool live = column < p.inner && block < p.blocks;
-    accumulator a[TT_OWN];
+    near a[TT_OWN][TT_V];
 #pragma unroll
-    for (int k = 0; k < TT_OWN; k++) a[k] = nothing();
+    for (int k = 0; k < TT_OWN; k++)
+#pragma unroll
+        for (int v = 0; v < TT_V; v++) a[k][v] = nothing_near();
     if (live) {
         const char *base = p.in + place(p.outer, outer) + column * p.inner_step;
-        const acc_type param = p.param ? ((const acc_type *)p.param)[outer * p.inner + column] : (acc_type)0;
-        const int64_t row = block * TT_BLOCK, left = p.reduced - row;
+        acc_type param[TT_V];
+#pragma unroll
+        for (int v = 0; v < TT_V; v++) param[v] = p.param ? ((const acc_type *)p.param)[which + v] : (acc_type)0;
         if (left >= TT_BLOCK) add_rows<true>(a, p, base, row, TT_BLOCK, param);
         else add_rows<false>(a, p, base, row, (int)left, param);
     }
 #pragma unroll
-    for (int h = TT_OWN / 2; h > 0; h /= 2)
+    for (int v = 0; v < TT_V; v++) {
+        accumulator own[TT_OWN];
 #pragma unroll
-        for (int k = 0; k < h; k++) a[k] = join(a[k], a[k + h]);
-    shared[threadIdx.x] = a[0];
+        for (int k = 0; k < TT_OWN; k++)
+            own[k] = placed(a[k][v], row + k * TT_SLOTS + slot, live && k * TT_SLOTS + slot < left);
+#pragma unroll
+        for (int h = TT_OWN / 2; h > 0; h /= 2)
+#pragma unroll
+            for (int k = 0; k < h; k++) own[k] = join(own[k], own[k + h]);
+        shared[v][threadIdx.x] = own[0];
+    }
 #pragma unroll
     for (int h = TT_SLOTS / 2; h > 0; h /= 2) {
         __syncthreads();
-        if (slot < h) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + h * TT_COLUMNS]);
+#pragma unroll
+        for (int v = 0; v < TT_V; v++)
+            if (slot < h)
+                shared[v][threadIdx.x] = join(shared[v][threadIdx.x], shared[v][threadIdx.x + h * TT_COLUMNS]);
     }
     if (slot || !live) return;
-    if (p.parts) store(p.parts, p.part_index, (outer * p.count + block) * p.inner + column, shared[threadIdx.x]);
-    else put(p, outer * p.inner + column, shared[threadIdx.x]);
+#pragma unroll
+    for (int v = 0; v < TT_V; v++)
+        if (p.parts)
+            store(p.parts, p.part_index, (outer * p.count + block) * p.inner + column + v, shared[v][threadIdx.x]);
+        else put(p, which + v, shared[v][threadIdx.x]);
 }
 
 #else

@@ -13,8 +13,8 @@ enum { TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT, TT_RED_DIVIDE_ROOT, TT_RED_FINI
 #define TT_RED_THEN 5
 #define TT_RED_OWN 8
 /* FOLD: 3 bits: log of the lanes that a result of one block has; 3 bits: log of a lane's elements; 3 bits: log of the
- * blocks that a warp has at a time. ROWS, JOIN: 4 bits: log of the columns of a thread block; JOIN: 1 bit: it has
- * TT_RED_MANY threads */
+ * blocks that a warp has at a time. ROWS: 4 bits: log of the threads that share a row; 2 bits: log of
+ * the columns of each. JOIN: 4 bits: log of the columns of a thread block; 1 bit: it has TT_RED_MANY threads */
 #define TT_RED_MANY 1024
 
 typedef struct {

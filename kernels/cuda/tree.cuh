@@ -38,8 +38,40 @@ static TT_DEVICE acc_type contributed(stored_type x, acc_type param) {
     return (acc_type)TT_JOIN2(TT_MAP_, TT_NAME)(TT_D1, v, param);
 }
 
-static TT_DEVICE accumulator contribution(stored_type x, acc_type param, int64_t i) {
-    return accumulated(contributed(x, param), i);
+/* Of a lane while its elements come in their order: instead of the place the number of elements before it in the lane. */
+struct near {
+    acc_type value;
+#if TT_INDEXED
+    int at;
+#endif
+};
+
+static TT_DEVICE near nothing_near() {
+    near r;
+    r.value = nothing().value;
+#if TT_INDEXED
+    r.at = 0;
+#endif
+    return r;
+}
+
+/* ... and the next element. */
+static TT_DEVICE near with(const near &a, acc_type x, int at) {
+    near r;
+    r.value = (acc_type)TT_JOIN2(TT_JOIN_, TT_NAME)(TT_D1, a.value, x);
+#if TT_INDEXED
+    r.at = r.value != a.value && a.value == a.value ? at : a.at;
+#endif
+    return r;
+}
+
+/* With its place: that of the lane's first element, TT_LANES to the next. Was there any? */
+static TT_DEVICE accumulator placed(const near &a, int64_t first, bool any) {
+#if TT_INDEXED
+    return accumulated(a.value, any ? first + (int64_t)a.at * TT_LANES : INT64_MAX);
+#else
+    return accumulated(a.value, 0);
+#endif
 }
 
 template <typename A> static TT_DEVICE A lane_below(const A &a, int by) {

@@ -10,24 +10,6 @@
 #define TT_PITCH (TT_ANY_ORDER ? 32 * TT_WIDE : TT_LANES)   /* from a thread's elements to its next */
 #define TT_AHEAD (128 / (TT_WIDE * sizeof(stored_type)) < 32 ? 128 / (TT_WIDE * (int)sizeof(stored_type)) : 32)
 
-/* Places are those within the warp's blocks; of a thread's own elements at first how many it had before. */
-struct near {
-    acc_type value;
-#if TT_INDEXED
-    int at;
-#endif
-};
-
-/* An element that comes after all others of its lane. */
-static TT_DEVICE near with(const near &a, acc_type x, int row) {
-    near r;
-    r.value = (acc_type)TT_JOIN2(TT_JOIN_, TT_NAME)(TT_D1, a.value, x);
-#if TT_INDEXED
-    r.at = r.value != a.value && a.value == a.value ? row : a.at;
-#endif
-    return r;
-}
-
 template <bool whole>
 static TT_DEVICE void add_elements(near (&a)[TT_SUMS], const stored_type *from, int64_t left, acc_type param) {
     if (whole) {
@@ -61,12 +43,7 @@ static TT_DEVICE accumulator warp_blocks(const TT_ARGS &p, const char *base, int
     const stored_type *from = (const stored_type *)base + first + offset;
     near a[TT_SUMS];
 #pragma unroll
-    for (int j = 0; j < TT_SUMS; j++) {
-        a[j].value = nothing().value;
-#if TT_INDEXED
-        a[j].at = 0;
-#endif
-    }
+    for (int j = 0; j < TT_SUMS; j++) a[j] = nothing_near();
     if (left >= TT_BLOCK * TT_WIDE) add_elements<true>(a, from, left - offset, param);
     else add_elements<false>(a, from, left - offset, param);
 #if TT_INDEXED
