@@ -1,5 +1,5 @@
 /* Scans: Note [The order of a scan] in kernels/cpu/scan.c, the variants in scan_args.h. TT_D0: the elements' dtype,
- * TT_D1: that accumulated in. */
+ * TT_D1: that accumulated in, TT_D2: what is made of an element before that, and of a result after it. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/scan_args.h"
@@ -11,10 +11,17 @@
 #define TT_INDEXED (TT_OP >= TT_SCAN_MIN)
 typedef TT_TYPE(TT_D0) element_type;
 typedef TT_TYPE(TT_D1) acc_type;
+typedef TT_TYPE(TT_D2) number;
 
 #include "cuda/accumulator.cuh"
 
-static TT_DEVICE accumulator first_of(element_type x, int64_t at) { return accumulated((acc_type)x, at); }
+static TT_DEVICE accumulator first_of(element_type x, int64_t at) {
+    return accumulated((acc_type)(number)TT_CONVERT(TT_D0, TT_D2, x), at);
+}
+
+static TT_DEVICE element_type result_of(const accumulator &a) {
+    return (element_type)TT_CONVERT(TT_D2, TT_D0, (number)a.value);
+}
 
 /* a, and after it b */
 static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
@@ -41,7 +48,7 @@ static TT_DEVICE void carry(const TT_ARGS &p, int64_t k, const accumulator &a) {
 }
 
 static TT_DEVICE void put(const TT_ARGS &p, int64_t at, const accumulator &a) {
-    ((element_type *)p.out)[at] = (element_type)a.value;
+    ((element_type *)p.out)[at] = result_of(a);
 #if TT_INDEXED
     p.index[at] = a.at;
 #endif
@@ -72,50 +79,59 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
 }
 
 #elif TT_VARIANT & TT_SCAN_WARP
-extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    __shared__ int64_t tiles[TT_SCAN_THREADS / 32][32 * 33];
-    const int lane = threadIdx.x & 31;
-    const int64_t unit = (int64_t)blockIdx.x * (TT_SCAN_THREADS / 32) + threadIdx.x / 32;
-    const int64_t row = unit / p.blocks, first = unit % p.blocks * TT_BLOCK;
-    if (row >= p.outer) return; /* a whole warp */
-    element_type *const tile = (element_type *)tiles[threadIdx.x / 32];
+#define TT_WARPS (TT_SCAN_THREADS / 32)
+
+/* A warp's block of n elements. Lanes have a chunk each; `earlier(total)`, called by all, is told by the last lane what the
+ * block gives and says what came before it. */
+template <typename F>
+static TT_DEVICE void scan_block(const TT_ARGS &p, int64_t row, int64_t first, int n, F earlier) {
+    __shared__ __align__(8) unsigned char tiles[TT_WARPS][32 * 33 * (TT_INDEXED ? 8 : sizeof(element_type))];
+    __shared__ accumulator chunks[TT_WARPS][32];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    element_type *const tile = (element_type *)tiles[warp];
     const element_type *x = (const element_type *)p.a + row * p.n;
-    const int n = p.n - first < TT_BLOCK ? (int)(p.n - first) : TT_BLOCK;
+    element_type raw[32];
 #pragma unroll
     for (int k = 0; k < 32; k++)
-        if (k * 32 + lane < n) tile[k * 33 + lane] = x[place(p, first + k * 32 + lane)];
+        if (k * 32 + lane < n) raw[k] = x[place(p, first + k * 32 + lane)];
+#pragma unroll
+    for (int k = 0; k < 32; k++)
+        if (k * 32 + lane < n) tile[k * 33 + lane] = raw[k];
     __syncwarp();
-    const element_type *own = tile + lane * 33; /* a chunk for each lane */
+    const element_type *own = tile + lane * 33;
     const int many = n - lane * TT_CHUNK < TT_CHUNK ? n - lane * TT_CHUNK : TT_CHUNK;
     const int64_t start = first + lane * TT_CHUNK;
     accumulator total = first_of(own[0], start), before = total;
-    for (int j = 1; j < many; j++) total = join(total, first_of(own[j], start + j));
-    for (int s = 0; s < 31; s++) {
-        accumulator other;
-        other.value = (acc_type)__shfl_sync(0xffffffffu, total.value, s);
-#if TT_INDEXED
-        other.at = __shfl_sync(0xffffffffu, total.at, s);
-#endif
-        if (lane > s) before = s ? join(before, other) : other;
-    }
-#if TT_STEP == TT_SCAN_TOTALS
-    if (lane == 31) carry(p, unit, join(before, total));
-#else
-    bool has = lane > 0;
-    if (first > 0) {
-        const accumulator sum = carried(p, unit);
-        before = has ? join(sum, before) : sum;
-        has = true;
-    }
+    acc_type sums[TT_INDEXED ? 1 : TT_CHUNK]; /* of the chunk up to each element */
+    if (!TT_INDEXED) sums[0] = total.value;
+#pragma unroll
+    for (int j = 1; j < TT_CHUNK; j++)
+        if (j < many) {
+            total = join(total, first_of(own[j], start + j));
+            if (!TT_INDEXED) sums[j] = total.value;
+        }
+    chunks[warp][lane] = total;
+    __syncwarp();
+#pragma unroll
+    for (int s = 0; s < 31; s++)
+        if (lane > s) before = s ? join(before, chunks[warp][s]) : chunks[warp][0];
+    const accumulator sum = earlier(join(before, total));
+#if TT_STEP != TT_SCAN_TOTALS
+    const bool has = lane > 0 || first > 0;
+    if (first > 0) before = lane > 0 ? join(sum, before) : sum;
     accumulator a = before;
     int64_t places[TT_INDEXED ? TT_CHUNK : 1];
 #pragma unroll
     for (int j = 0; j < TT_CHUNK; j++)
         if (j < many) {
+#if TT_INDEXED
             const accumulator next = first_of(own[j], start + j);
             a = j ? join(a, next) : next;
+#else
+            a = accumulated(sums[j], 0);
+#endif
             const accumulator all = has ? join(before, a) : a;
-            tile[lane * 33 + j] = (element_type)all.value;
+            tile[lane * 33 + j] = result_of(all);
 #if TT_INDEXED
             places[j] = all.at;
 #endif
@@ -127,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
         if (k * 32 + lane < n) out[place(p, first + k * 32 + lane)] = tile[k * 33 + lane];
 #if TT_INDEXED
     __syncwarp();
-    int64_t *const found = tiles[threadIdx.x / 32];
+    int64_t *const found = (int64_t *)tiles[warp];
 #pragma unroll
     for (int j = 0; j < TT_CHUNK; j++)
         if (j < many) found[lane * 33 + j] = places[j];
@@ -135,8 +151,43 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
     for (int k = 0; k < 32; k++)
         if (k * 32 + lane < n) p.index[row * p.n + place(p, first + k * 32 + lane)] = found[k * 33 + lane];
 #endif
+    __syncwarp();
 #endif
 }
+
+#if TT_STEP == TT_SCAN_WHOLE
+/* A thread block has a row: TT_WARPS blocks at a time. */
+extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS, 4) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    __shared__ accumulator totals[2][TT_WARPS];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    accumulator sum = accumulated((acc_type)0, 0); /* of those before these */
+    for (int64_t block = 0; block < p.blocks; block += TT_WARPS) {
+        accumulator *const given = totals[block / TT_WARPS & 1];
+        const int64_t first = (block + warp) * TT_BLOCK, left = p.n - first;
+        scan_block(p, blockIdx.x, first, left < TT_BLOCK ? (int)left : TT_BLOCK, [&](const accumulator &total) {
+            if (lane == 31) given[warp] = total;
+            __syncthreads();
+            accumulator mine = sum;
+#pragma unroll
+            for (int w = 0; w < TT_WARPS; w++) {
+                if (w == warp) mine = sum;
+                sum = block || w ? join(sum, given[w]) : given[0];
+            }
+            return mine;
+        });
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    const int64_t unit = (int64_t)blockIdx.x * TT_WARPS + threadIdx.x / 32;
+    const int64_t row = unit / p.blocks, first = unit % p.blocks * TT_BLOCK;
+    if (row >= p.outer) return; /* a whole warp */
+    scan_block(p, row, first, p.n - first < TT_BLOCK ? (int)(p.n - first) : TT_BLOCK, [&](const accumulator &total) {
+        if (TT_STEP == TT_SCAN_TOTALS && (threadIdx.x & 31) == 31) carry(p, unit, total);
+        return TT_STEP == TT_SCAN_RESULTS && first > 0 ? carried(p, unit) : total;
+    });
+}
+#endif
 
 #else
 /* A thread for each block of a column; p.per is all of it where the scan has no blocks. */
