@@ -111,8 +111,8 @@ int tt_cuda_columns(int64_t inner, int size, int64_t others) {
 static int log_together(const tt_reduction *g) {
     int k = g->stored == 1 ? 2 : g->stored == 2 ? 1 : 0;
     if (g->run.n != 1 || g->inner_step != g->stored || g->run.step[0] == g->stored) return 0;
-    while (k && (g->inner % ((int64_t)1 << k) || g->inner < (int64_t)32 << k || !aligned(g, &g->outer, (int64_t)g->stored << k) ||
-                 !aligned(g, &g->run, (int64_t)g->stored << k)))
+    while (k && (g->inner % ((int64_t)1 << k) || g->inner < (int64_t)32 << k ||
+                 !aligned(g, &g->outer, (int64_t)g->stored << k) || !aligned(g, &g->run, (int64_t)g->stored << k)))
         k--;
     return k;
 }

@@ -81,57 +81,82 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
 #elif TT_VARIANT & TT_SCAN_WARP
 #define TT_WARPS (TT_SCAN_THREADS / 32)
 
-/* A warp's block of n elements. Lanes have a chunk each; `earlier(total)`, called by all, is told by the last lane what the
- * block gives and says what came before it. */
-template <typename F>
-static TT_DEVICE void scan_block(const TT_ARGS &p, int64_t row, int64_t first, int n, F earlier) {
+/* What the threads of a warp have of its block: a chunk for each lane. */
+struct chunk {
+    acc_type sums[TT_INDEXED ? 1 : TT_CHUNK]; /* up to each element */
+    accumulator before;                       /* what the chunks before it in the block give */
+    accumulator total;                        /* ... and with its own */
+};
+
+static TT_DEVICE element_type *warp_tile() {
     __shared__ __align__(8) unsigned char tiles[TT_WARPS][32 * 33 * (TT_INDEXED ? 8 : sizeof(element_type))];
-    __shared__ accumulator chunks[TT_WARPS][32];
-    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    element_type *const tile = (element_type *)tiles[warp];
+    return (element_type *)tiles[threadIdx.x / 32];
+}
+
+static TT_DEVICE int of_chunk(int n) {
+    const int many = n - (int)(threadIdx.x & 31) * TT_CHUNK;
+    return many < TT_CHUNK ? many : TT_CHUNK;
+}
+
+template <bool whole> static TT_DEVICE void read_chunks(const TT_ARGS &p, int64_t row, int64_t first, int n, chunk &c) {
+    __shared__ accumulator chunks[TT_WARPS][32], sums[TT_WARPS][32];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, many = of_chunk(n);
     const element_type *x = (const element_type *)p.a + row * p.n;
+    element_type *const tile = warp_tile(), *const own = tile + lane * 33;
+    const int64_t start = first + lane * TT_CHUNK;
     element_type raw[32];
 #pragma unroll
     for (int k = 0; k < 32; k++)
-        if (k * 32 + lane < n) raw[k] = x[place(p, first + k * 32 + lane)];
+        if (whole || k * 32 + lane < n) raw[k] = x[place(p, first + k * 32 + lane)];
 #pragma unroll
     for (int k = 0; k < 32; k++)
-        if (k * 32 + lane < n) tile[k * 33 + lane] = raw[k];
+        if (whole || k * 32 + lane < n) tile[k * 33 + lane] = raw[k];
     __syncwarp();
-    const element_type *own = tile + lane * 33;
-    const int many = n - lane * TT_CHUNK < TT_CHUNK ? n - lane * TT_CHUNK : TT_CHUNK;
-    const int64_t start = first + lane * TT_CHUNK;
-    accumulator total = first_of(own[0], start), before = total;
-    acc_type sums[TT_INDEXED ? 1 : TT_CHUNK]; /* of the chunk up to each element */
-    if (!TT_INDEXED) sums[0] = total.value;
+    accumulator total = first_of(own[0], start);
+    if (!TT_INDEXED) c.sums[0] = total.value;
 #pragma unroll
     for (int j = 1; j < TT_CHUNK; j++)
-        if (j < many) {
+        if (whole || j < many) {
             total = join(total, first_of(own[j], start + j));
-            if (!TT_INDEXED) sums[j] = total.value;
+            if (!TT_INDEXED) c.sums[j] = total.value;
         }
     chunks[warp][lane] = total;
     __syncwarp();
+    accumulator sum = chunks[warp][0];
 #pragma unroll
-    for (int s = 0; s < 31; s++)
-        if (lane > s) before = s ? join(before, chunks[warp][s]) : chunks[warp][0];
-    const accumulator sum = earlier(join(before, total));
-#if TT_STEP != TT_SCAN_TOTALS
-    const bool has = lane > 0 || first > 0;
+    for (int s = 1; s < 32; s++) { /* all lanes write the same */
+        sums[warp][s] = sum;
+        if (s < 31) sum = join(sum, chunks[warp][s]);
+    }
+    __syncwarp();
+    c.before = sums[warp][lane ? lane : 1];
+    c.total = join(c.before, total);
+}
+
+template <bool whole>
+static TT_DEVICE void write_chunks(const TT_ARGS &p, int64_t row, int64_t first, int n, const chunk &c,
+                                   const accumulator &sum) {
+    const int lane = threadIdx.x & 31, many = of_chunk(n);
+    element_type *const tile = warp_tile(), *const own = tile + lane * 33;
+    accumulator before = c.before;
     if (first > 0) before = lane > 0 ? join(sum, before) : sum;
+    else if (lane == 0) before.value = (acc_type)(TT_OP == TT_SCAN_PROD ? 1.0 : -0.0); /* which leaves all as it is */
+#if TT_INDEXED
+    const int64_t start = first + lane * TT_CHUNK;
+    int64_t places[TT_CHUNK];
     accumulator a = before;
-    int64_t places[TT_INDEXED ? TT_CHUNK : 1];
+#endif
 #pragma unroll
     for (int j = 0; j < TT_CHUNK; j++)
-        if (j < many) {
+        if (whole || j < many) {
 #if TT_INDEXED
             const accumulator next = first_of(own[j], start + j);
             a = j ? join(a, next) : next;
 #else
-            a = accumulated(sums[j], 0);
+            const accumulator a = accumulated(c.sums[j], 0);
 #endif
-            const accumulator all = has ? join(before, a) : a;
-            tile[lane * 33 + j] = result_of(all);
+            const accumulator all = TT_INDEXED && first == 0 && lane == 0 ? a : join(before, a);
+            own[j] = result_of(all);
 #if TT_INDEXED
             places[j] = all.at;
 #endif
@@ -140,18 +165,16 @@ static TT_DEVICE void scan_block(const TT_ARGS &p, int64_t row, int64_t first, i
     element_type *out = (element_type *)p.out + row * p.n;
 #pragma unroll
     for (int k = 0; k < 32; k++)
-        if (k * 32 + lane < n) out[place(p, first + k * 32 + lane)] = tile[k * 33 + lane];
-#if TT_INDEXED
+        if (whole || k * 32 + lane < n) out[place(p, first + k * 32 + lane)] = tile[k * 33 + lane];
     __syncwarp();
-    int64_t *const found = (int64_t *)tiles[warp];
+#if TT_INDEXED
+    int64_t *const found = (int64_t *)tile;
 #pragma unroll
     for (int j = 0; j < TT_CHUNK; j++)
-        if (j < many) found[lane * 33 + j] = places[j];
+        if (whole || j < many) found[lane * 33 + j] = places[j];
     __syncwarp();
     for (int k = 0; k < 32; k++)
-        if (k * 32 + lane < n) p.index[row * p.n + place(p, first + k * 32 + lane)] = found[k * 33 + lane];
-#endif
-    __syncwarp();
+        if (whole || k * 32 + lane < n) p.index[row * p.n + place(p, first + k * 32 + lane)] = found[k * 33 + lane];
 #endif
 }
 
@@ -160,21 +183,24 @@ static TT_DEVICE void scan_block(const TT_ARGS &p, int64_t row, int64_t first, i
 extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS, 4) tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ accumulator totals[2][TT_WARPS];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    accumulator sum = accumulated((acc_type)0, 0); /* of those before these */
+    const int64_t row = blockIdx.x;
+    accumulator sum = accumulated((acc_type)0, 0); /* of the blocks before these */
     for (int64_t block = 0; block < p.blocks; block += TT_WARPS) {
         accumulator *const given = totals[block / TT_WARPS & 1];
         const int64_t first = (block + warp) * TT_BLOCK, left = p.n - first;
-        scan_block(p, blockIdx.x, first, left < TT_BLOCK ? (int)left : TT_BLOCK, [&](const accumulator &total) {
-            if (lane == 31) given[warp] = total;
-            __syncthreads();
-            accumulator mine = sum;
+        chunk c;
+        if (left >= TT_BLOCK) read_chunks<true>(p, row, first, TT_BLOCK, c);
+        else read_chunks<false>(p, row, first, (int)left, c);
+        if (lane == 31) given[warp] = c.total;
+        __syncthreads();
+        accumulator before = sum;
 #pragma unroll
-            for (int w = 0; w < TT_WARPS; w++) {
-                if (w == warp) mine = sum;
-                sum = block || w ? join(sum, given[w]) : given[0];
-            }
-            return mine;
-        });
+        for (int w = 0; w < TT_WARPS; w++) {
+            if (w == warp) before = sum;
+            sum = block || w ? join(sum, given[w]) : given[0];
+        }
+        if (left >= TT_BLOCK) write_chunks<true>(p, row, first, TT_BLOCK, c, before);
+        else write_chunks<false>(p, row, first, (int)left, c, before);
     }
 }
 #else
@@ -182,10 +208,11 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
     const int64_t unit = (int64_t)blockIdx.x * TT_WARPS + threadIdx.x / 32;
     const int64_t row = unit / p.blocks, first = unit % p.blocks * TT_BLOCK;
     if (row >= p.outer) return; /* a whole warp */
-    scan_block(p, row, first, p.n - first < TT_BLOCK ? (int)(p.n - first) : TT_BLOCK, [&](const accumulator &total) {
-        if (TT_STEP == TT_SCAN_TOTALS && (threadIdx.x & 31) == 31) carry(p, unit, total);
-        return TT_STEP == TT_SCAN_RESULTS && first > 0 ? carried(p, unit) : total;
-    });
+    const int n = p.n - first < TT_BLOCK ? (int)(p.n - first) : TT_BLOCK;
+    chunk c;
+    read_chunks<false>(p, row, first, n, c);
+    if (TT_STEP == TT_SCAN_RESULTS) write_chunks<false>(p, row, first, n, c, first > 0 ? carried(p, unit) : c.total);
+    else if ((threadIdx.x & 31) == 31) carry(p, unit, c.total);
 }
 #endif
 
