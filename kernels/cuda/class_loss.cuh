@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1))
     number sum = 0;
     if (p.smoothing != 0)
         sum = reduced<2, number>(p, r, held, (TT_OP & TT_CLASS_LOGITS) != 0, plus(), [&](values &v, int e, int i) {
-            return (w ? w[i] : 1) * ((top - v.x[e]) + log_sum);
+            return (w && TT_INSIDE(r, i) ? w[i] : 1) * ((top - v.x[e]) + log_sum);
         });
     if (r.start) return;
     ((number *)p.top)[r.at] = top;

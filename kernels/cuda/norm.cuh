@@ -26,7 +26,7 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
     if (TT_HAS(TT_NORM_WEIGHT)) {
 #pragma unroll
         for (int e = 0; e < TT_E; e++)
-            if (first + e * TT_LANES < r.n) v.d[e] = v.d[e] * TT_CONVERT(TT_D0, TT_D1, w[first + e * TT_LANES]);
+            if (TT_INSIDE(r, first + e * TT_LANES)) v.d[e] = v.d[e] * TT_CONVERT(TT_D0, TT_D1, w[first + e * TT_LANES]);
     }
 #endif
 }

@@ -23,7 +23,7 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
     if (n <= TT_BLOCK) {
         int each = 0;
         while ((32 << each) < n) each++;
-        s.variant = TT_ROW_WARP | each << TT_ROW_EACH;
+        s.variant = TT_ROW_WARP | each << TT_ROW_EACH | (32 << each == n ? TT_ROW_WHOLE : 0);
         s.blocks = (rows + TT_CUDA_THREADS / 32 - 1) / (TT_CUDA_THREADS / 32);
         return s;
     }
@@ -31,16 +31,17 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
     s.blocks = rows;
     s.variant = rounds == 1 ? TT_ROW_HELD : n <= TT_ROW_MOST ? TT_ROW_LONG : TT_ROW_VAST;
     if (rounds > 1) rounds = (blocks + WARPS / 2 - 1) / (WARPS / 2);
+    if (n % TT_BLOCK == 0) s.variant |= TT_ROW_WHOLE;
     s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
     int64_t parts = TT_ROW_MOST / TT_BLOCK * (size == 8 ? 8 : 4), bytes = (n * size + 15) / 16 * 16;
-    if (s.variant == TT_ROW_LONG && bytes + parts <= tt_cuda_shared_room()) s.shared = bytes;
+    if ((s.variant & TT_ROW_FORM) == TT_ROW_LONG && bytes + parts <= tt_cuda_shared_room()) s.shared = bytes;
     return s;
 }
 
 /* What VAST rows need: room for what their blocks give. False: there is none. */
 static bool make_room(const split *s, int64_t rows, int64_t n, tt_array **parts) {
     *parts = NULL;
-    return s->variant != TT_ROW_VAST || (*parts = tt_cuda_temporary(TT_I64, rows * ((n + TT_BLOCK - 1) / TT_BLOCK)));
+    return (s->variant & TT_ROW_FORM) != TT_ROW_VAST || (*parts = tt_cuda_temporary(TT_I64, rows * ((n + TT_BLOCK - 1) / TT_BLOCK)));
 }
 
 bool tt_cuda_rows_fit(int64_t rows, int64_t n) { return n <= TT_ROW_MOST && (rows >= 32 || n <= 65536); }

@@ -22,6 +22,9 @@
 #define TT_ROW_THREADS(inputs) \
     (TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : TT_FORM == TT_ROW_LONG || (inputs) > 1 ? 512 : 1024)
 
+/* Is the row's i-th element there? */
+#define TT_INSIDE(r, i) (TT_VARIANT & TT_ROW_WHOLE || (i) < (r).n)
+
 /* The part of a row that a thread has. */
 struct row {
     int64_t at;      /* which row */
@@ -44,7 +47,7 @@ static TT_DEVICE void fetch_row(const stored_type *from, const row &r, stored_ty
                                 int first) {
 #pragma unroll
     for (int e = 0; e < TT_E; e++)
-        raw[e] = first + e * TT_LANES < r.n ? from[first + e * TT_LANES] : (stored_type)0;
+        raw[e] = TT_INSIDE(r, first + e * TT_LANES) ? from[first + e * TT_LANES] : (stored_type)0;
 #pragma unroll
     for (int e = 0; e < TT_E; e++) to[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
 }
@@ -63,7 +66,7 @@ static TT_DEVICE void fetch_x(const TT_ARGS &p, const row &r, number (&to)[TT_E]
     if (p.cached && !again) {
 #pragma unroll
         for (int e = 0; e < TT_E; e++)
-            if (first + e * TT_LANES < r.n) kept[first + e * TT_LANES] = raw[e];
+            if (TT_INSIDE(r, first + e * TT_LANES)) kept[first + e * TT_LANES] = raw[e];
     }
 #endif
 }
@@ -145,16 +148,17 @@ template <typename V, typename F> static TT_DEVICE void over_elements(const TT_A
         fetch(p, r, v, first, true);
 #pragma unroll
         for (int e = 0; e < TT_E; e++)
-            if (first + e * TT_LANES < r.n) f(v, e, first + e * TT_LANES);
+            if (TT_INSIDE(r, first + e * TT_LANES)) f(v, e, first + e * TT_LANES);
     }
 #else
 #pragma unroll
     for (int e = 0; e < TT_E; e++)
-        if (r.start + e * TT_LANES < r.n) f(held, e, r.start + e * TT_LANES);
+        if (TT_INSIDE(r, r.start + e * TT_LANES)) f(held, e, r.start + e * TT_LANES);
 #endif
 }
 
-/* f(v, e, i) of all elements of the row, joined. `again`: has the row been read before? */
+/* f(v, e, i) of all elements of the row, joined; f also gets zeros beyond the row's end, which takes less than to branch.
+ * `again`: has the row been read before? */
 template <int which, typename T, typename J, typename V, typename F>
 static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, bool again, J join, F f) {
     T a = J::template none<T>();
@@ -166,16 +170,20 @@ static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, bool again, 
         fetch(p, r, v, first, again);
         a = J::template none<T>();
 #pragma unroll
-        for (int e = 0; e < TT_E; e++)
-            if (first + e * TT_LANES < r.n) a = join(a, f(v, e, first + e * TT_LANES));
+        for (int e = 0; e < TT_E; e++) {
+            const T value = f(v, e, first + e * TT_LANES);
+            if (TT_INSIDE(r, first + e * TT_LANES)) a = join(a, value);
+        }
         a = over_lanes(join, a);
         if (lane == 0) parts[first / TT_BLOCK] = a;
     }
     return over_blocks(r, join, parts);
 #else
 #pragma unroll
-    for (int e = 0; e < TT_E; e++)
-        if (r.start + e * TT_LANES < r.n) a = join(a, f(held, e, r.start + e * TT_LANES));
+    for (int e = 0; e < TT_E; e++) {
+        const T value = f(held, e, r.start + e * TT_LANES);
+        if (TT_INSIDE(r, r.start + e * TT_LANES)) a = join(a, value);
+    }
     return over_row<which>(r, join, over_lanes(join, a));
 #endif
 }

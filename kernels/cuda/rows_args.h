@@ -10,7 +10,8 @@
 #define TT_ROW_VAST 3  /* the same, and what its blocks of elements gave does not fit in shared memory */
 #define TT_ROW_FORM 3
 #define TT_ROW_EACH 2  /* 3 bits from here: log of a lane's elements, of TT_ROW_WARP */
-#define TT_ROW_OWN 5   /* from here on what the kernel wants to know */
+#define TT_ROW_WHOLE 32 /* every thread of a row has all of its elements */
+#define TT_ROW_OWN 6   /* from here on what the kernel wants to know */
 #define TT_ROW_MOST (1 << 22) /* elements of the longest row that is not VAST */
 #define TT_ROW_LIMIT (0x7fffffff - (1 << 20))
 
