@@ -96,8 +96,9 @@ int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix) {
     return 0;
 }
 
-void tt_kernel_install_device(tt_kernel *k, int64_t number) {
+void tt_kernel_install_device(tt_kernel *k, int64_t number, int64_t detail) {
     k->launch = number;
+    k->detail = detail;
     __atomic_store_n(&k->state, 2, __ATOMIC_RELEASE);
 }
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNROLL 2 /* as in codegen_cuda.py */
 
 typedef struct {
     const tt_kernel *k;
@@ -224,7 +223,7 @@ static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numb
 /* Compiled kernels. */
 
 #define MOST_BYTES 4000 /* of arguments */
-#define SHARED 200 * 1024
+#define PARTS 16384 /* bytes of shared memory for what a row's blocks give */
 
 /* The arguments in the order of codegen_cuda.py's structure; their bytes, or 0 where there are too many. */
 static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number *numbers, char *const *parts,
@@ -265,35 +264,38 @@ static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number
 
 static int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
-/* Bytes of shared memory that a row's values wait in from one stage to the next. */
-static int64_t waiting(const tt_kernel *k) {
-    int64_t bytes = 0;
-    for (int s = 0; s < k->num_slots && k->walk == TT_WALK_ROWS; s++) {
-        const tt_slot *x = &k->slots[s];
-        if (x->kind == TT_SLOT_TEMP && x->level == 1 && x->last > x->stage)
-            bytes += (k->row * tt_itemsizes[x->dtype] + 15) / 16 * 16;
-    }
-    return bytes;
-}
-
 static bool launchable(const tt_kernel *k) {
     if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != 2 || tt_fuse_setting(TT_FUSE_HOT_RUNS) < 0) return false;
-    return k->numel < (int64_t)1 << 31 && waiting(k) <= SHARED;
+    return k->numel < (int64_t)1 << 31 && (k->walk != TT_WALK_ROWS || k->detail + PARTS <= tt_cuda_shared_room());
+}
+
+static int largest_of(const tt_kernel *k) {
+    int largest = 1;
+    for (int a = 0; a < k->num_accesses; a++)
+        if (!k->accesses[a].one && tt_itemsizes[k->accesses[a].dtype] > largest) largest = tt_itemsizes[k->accesses[a].dtype];
+    return largest;
+}
+
+int tt_kernel_vectors(const tt_kernel *k) {
+    int operands = 0;
+    for (int a = 0; a < k->num_accesses; a++) operands += !k->accesses[a].one;
+    return tt_cuda_vectors(k->weight, operands, largest_of(k));
 }
 
 /* -1: it cannot be, and nothing was done. */
 static int launch(const tt_kernel *k, char *const *base, const tt_number *numbers) {
     char args[MOST_BYTES], *parts[TT_FUSE_KERNEL_NODES];
     tt_array *held[TT_FUSE_KERNEL_NODES];
-    int64_t blocks = divided(k->row, TT_BLOCK), x, shared = 0, key = tt_fused_key(k->launch);
+    int64_t blocks = divided(k->row, TT_BLOCK), count = blocks, x, shared = 0, key = tt_fused_key(k->launch);
     int threads = TT_CUDA_THREADS, bytes, made = 0;
     bool ok = true, aligned = false, partial = k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS;
-    for (int i = 0; partial && blocks == 1 && i < k->num_folds; i++) { /* what there is to join are the results */
+    if (k->walk == TT_WALK_FOLD) count = divided(blocks, TT_CUDA_THREADS / 32);
+    for (int i = 0; partial && count == 1 && i < k->num_folds; i++) { /* what there is to join are the results */
         const tt_access *out = &k->accesses[k->folds[i].access];
         parts[i] = base[out->storage] + out->offset;
     }
-    for (; ok && partial && blocks > 1 && made < k->num_folds; made += ok) {
-        ok = (held[made] = tt_cuda_temporary(k->folds[made].acc, k->rows * blocks * k->inner)) != NULL;
+    for (; ok && partial && count > 1 && made < k->num_folds; made += ok) {
+        ok = (held[made] = tt_cuda_temporary(k->folds[made].acc, k->rows * count * k->inner)) != NULL;
         if (ok) parts[made] = held[made]->data;
     }
     if (ok && !(bytes = pack(args, k, base, numbers, parts, &aligned))) {
@@ -301,27 +303,22 @@ static int launch(const tt_kernel *k, char *const *base, const tt_number *number
         return -1;
     }
     if (k->walk == TT_WALK_FLAT) {
-        int largest = 1;
-        for (int a = 0; a < k->num_accesses; a++)
-            if (!k->accesses[a].one && tt_itemsizes[k->accesses[a].dtype] > largest) largest = tt_itemsizes[k->accesses[a].dtype];
-        x = divided(k->numel, aligned ? 16 / largest * TT_CUDA_THREADS * UNROLL : TT_CUDA_THREADS);
+        int largest = largest_of(k);
+        threads = TT_FLAT_THREADS;
+        x = divided(k->numel, aligned ? 16 / largest * threads * k->detail : threads);
     } else if (k->walk == TT_WALK_ROWS) {
-        shared = waiting(k);
-        int warps = shared ? (int)(49152 / shared) : 4;
-        warps = warps < 1 ? 1 : warps > 4 ? 4 : warps;
-        if (k->row > TT_BLOCK) threads = 32 * (int)(blocks < 32 ? blocks : 32);
-        else {
-            threads = 32 * warps;
-            shared *= warps;
-        }
-        x = k->row > TT_BLOCK ? k->rows : divided(k->rows, warps);
-    } else if (k->walk == TT_WALK_FOLD) x = divided(k->rows * blocks, TT_CUDA_THREADS / 32);
-    else x = k->rows * blocks * divided(k->inner, 32);
+        int64_t most = TT_CUDA_THREADS / 32, room = k->detail ? 49152 / k->detail : most, warps = blocks;
+        if (blocks == 1) warps = room < 1 ? 1 : room < most ? room : most; /* each has a row */
+        threads = 32 * (int)warps;
+        shared = blocks == 1 ? k->detail * warps : k->detail;
+        x = blocks == 1 ? divided(k->rows, warps) : k->rows;
+    } else if (k->walk == TT_WALK_FOLD) x = k->rows * count;
+    else x = k->rows * blocks * divided(k->inner, k->detail);
     ok = ok && tt_launch(key, x, 1, threads, shared, args, bytes);
     for (int i = 0; i < made; i++) {
         const tt_fold *f = &k->folds[i];
         char *out = base[k->accesses[f->access].storage] + k->accesses[f->access].offset;
-        ok = ok && tt_cuda_join_parts(f->reducer, f->acc, held[i], blocks, k->rows, k->inner, f->acc, out);
+        ok = ok && tt_cuda_join_parts(f->reducer, f->acc, held[i], count, k->rows, k->inner, f->acc, out);
         tt_free(held[i]);
     }
     return ok;

@@ -13,6 +13,8 @@ int tt_cuda_shared_limit(int device, int64_t bytes) {
     return 0;
 }
 
+int64_t tt_cuda_shared_room(void) { return shared_limits[tt_device - 1]; }
+
 /* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. */
 typedef struct { int variant, threads; int64_t blocks, shared; } split;
 
@@ -31,7 +33,7 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
     if (rounds > 1) rounds = (blocks + WARPS / 2 - 1) / (WARPS / 2);
     s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
     int64_t parts = TT_ROW_MOST / TT_BLOCK * (size == 8 ? 8 : 4), bytes = (n * size + 15) / 16 * 16;
-    if (s.variant == TT_ROW_LONG && bytes + parts <= shared_limits[tt_device - 1]) s.shared = bytes;
+    if (s.variant == TT_ROW_LONG && bytes + parts <= tt_cuda_shared_room()) s.shared = bytes;
     return s;
 }
 

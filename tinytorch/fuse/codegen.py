@@ -81,7 +81,7 @@ class Stage:
                               tuple(s for s in getattr(i, "in") if s >= 0), i.node)
                 if i.stage == number:
                     own.append(instr)
-                if i.again:
+                if self.is_again(i):
                     again[i.out] = instr
         made = {instr.out for instr in own}
         if len(made) < len(own):
@@ -110,6 +110,11 @@ class Stage:
     def rows_apart(kernel) -> bool:
         """Is a row's value one element? With several rows a block it has been spread over the rows' elements."""
         return kernel.block < 2 * kernel.row
+
+    @staticmethod
+    def is_again(instr) -> bool:
+        """Is it computed anew in every stage that uses it?"""
+        return bool(instr.again)
 
     def _round_halves(self) -> None:
         """A cast to a half type and back becomes one operator; the half is only made if it is wanted itself."""

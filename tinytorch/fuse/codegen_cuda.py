@@ -3,26 +3,28 @@
 The text mirrors the ``tt_kernel`` (kernels/cpu/api/fuse.h): the same scalar functions (kernels/scalar), the same
 reduction trees (Note [The tree of a reduction] in kernels/cpu/reduce.h: 1024 elements are a warp's, a lane is a
 thread), so the same bits. It follows from the kernel's structure, not from sizes or addresses; those come in the
-arguments, which kernels/cuda/fuse.c packs in the order of ``arguments``.
+arguments, which kernels/cuda/fuse.c packs in the order of ``arguments``. (Only what a thread has of a row is a size:
+see codegen_cuda_rows.)
 
   FLAT     a thread takes some elements, by accesses of 16 bytes where all operands lie one after the other. It first
            computes as for usual arguments (kernels/cuda/usual.cuh), and anew if one was not
   ROWS     a warp takes a row of up to 1024 elements, a thread block a longer one; a stage's values that a later one
-           needs wait in shared memory
-  FOLD     a warp takes 1024 elements of a row and leaves its accumulators; a second kernel joins them
-  COLUMNS  a thread block takes 1024 rows of 32 columns, likewise
+           needs wait in registers, or in shared memory
+  FOLD     a warp takes 1024 elements of a row; what a thread block's warps have is joined, and a second kernel joins
+           what the thread blocks leave
+  COLUMNS  a thread block takes 1024 rows of up to 32 columns; a second kernel likewise
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..backends.cpu import ffi, lib
+from ..backends.cpu import lib
 from ..backends.cuda.source import PERIODIC
 from .codegen import C_TYPES, SIZES, SUFFIXES, Stage
+from .codegen_cuda_rows import MOST_BLOCKS, Folding, Waiting
 
-THREADS = 256
-UNROLL = 2
+FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/args.h
 USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in usual.cuh
 _WALKS = {
     lib.TT_WALK_FLAT: "flat",
@@ -44,12 +46,22 @@ class Elements(Stage):
         return True
 
 
-def source(kernel, lines: Callable[[int], str] | None = None) -> str:
-    """The CUDA source of a ``tt_kernel *``; ``lines`` as for codegen.source. Refused for one that has none."""
-    return Kernel(kernel).text(lines)
+class Remembered(Elements):
+    """One that computes nothing anew."""
+
+    @staticmethod
+    def is_again(instr) -> bool:
+        return False
 
 
-class Kernel:
+def source(kernel, lines: Callable[[int], str] | None = None) -> tuple[str, int]:
+    """The CUDA source of a ``tt_kernel *``, and its ``detail``, for tt_kernel_install_device; ``lines`` as for
+    codegen.source. Refused for one that has none."""
+    made = Kernel(kernel)
+    return made.text(lines), made.detail
+
+
+class Kernel(Folding):
     """What the text of one kernel is made from."""
 
     def __init__(self, kernel):
@@ -58,9 +70,7 @@ class Kernel:
         if self.walk is None:
             raise Refused("a reduction alone is no fused kernel")
         self.slots = kernel.slots
-        self.stages = [Elements(kernel, number) for number in range(kernel.num_stages)]
-        for stage in self.stages:
-            stage.names = {s: self.name(s) for s in range(kernel.num_slots)}
+        self.stages = self.stages_of(True)
         self.folds = [kernel.folds[i] for i in range(kernel.num_folds)]
         self.stores = [kernel.stores[i] for i in range(kernel.num_stores)]
         self.accesses = [kernel.accesses[i] for i in range(kernel.num_accesses)]
@@ -69,16 +79,24 @@ class Kernel:
             raise Refused("random numbers are drawn by their own kernel")
         if self.walk == "rows" and any(f.out < 0 for f in self.folds):
             raise Refused("a total over rows is reduced by its own kernel")
-        self.kept = sorted(
-            {
-                s
-                for s in range(kernel.num_slots)
-                if self.slots[s].kind == lib.TT_SLOT_TEMP
-                and self.slots[s].level == 1
-                and self.slots[s].last > self.slots[s].stage
-            }
-        )
         self.flat = all(a.flat or a.one or a.level == 0 for a in self.accesses)
+        self.waiting, self.held, self.shared = Waiting([], 0, True), frozenset(), []
+        self.detail = 0
+        if self.walk == "flat":
+            self.detail = lib.tt_kernel_vectors(self.k)
+        elif self.walk == "rows":
+            if kernel.row > 1024 * MOST_BLOCKS:
+                raise Refused("its rows are too long for a thread block")
+            self.plan_rows(self.stages_of)
+        elif self.walk == "columns":
+            self.plan_columns()
+
+    def stages_of(self, again: bool) -> list[Elements]:
+        """The stages, with cheap operators on operands computed ``again`` in each that uses them, or not."""
+        stages = [(Elements if again else Remembered)(self.k, number) for number in range(self.k.num_stages)]
+        for stage in stages:
+            stage.names = {s: self.name(s) for s in range(self.k.num_slots)}
+        return stages
 
     # Names and types.
 
@@ -162,21 +180,17 @@ class Kernel:
         inputs = ", ".join(map(self.name, instr.inputs))
         return f"const float v{instr.out} = tt_usual_{instr.name}_f32({inputs}, odd);"
 
-    def loads(self, stage) -> list[int]:
-        """The slots of operands in memory that a stage needs on elements, and those from earlier stages."""
+    def wanted(self, stage) -> set[int]:
+        """The slots that a stage needs on elements and does not make."""
         used = {s for i in stage.instrs for s in i.inputs}
         used |= {x.slot for x in self.stores if x.stage == stage.number and self.accesses[x.access].level == 1}
         used |= {f.slot for f in self.folds if f.stage == stage.number}
-        made = {i.out for i in stage.instrs}
-        return sorted(s for s in used - made if self.slots[s].kind == lib.TT_SLOT_LOAD and self.slots[s].level == 1)
+        return used - {i.out for i in stage.instrs}
 
-    def earlier(self, stage) -> list[int]:
-        """Values of earlier stages."""
-        used = {s for i in stage.instrs for s in i.inputs}
-        used |= {x.slot for x in self.stores if x.stage == stage.number and self.accesses[x.access].level == 1}
-        used |= {f.slot for f in self.folds if f.stage == stage.number}
-        made = {i.out for i in stage.instrs}
-        return sorted(s for s in used - made if s in self.kept)
+    def loads(self, stage) -> list[int]:
+        """Those of operands in memory."""
+        kinds = ((s, self.slots[s]) for s in sorted(self.wanted(stage)))
+        return [s for s, slot in kinds if slot.kind == lib.TT_SLOT_LOAD and slot.level == 1]
 
     def strided(self, wanted, first: int, last: int, index: str, indent: str, prefix: str = "at") -> list[str]:
         """The offsets of accesses that do not lie one after the other, from a row-major position in dimensions."""
@@ -194,17 +208,14 @@ class Kernel:
             text.append(f"  rest{prefix} = up; }}" if d > first else "}")
         return [indent + line for line in text]
 
-    def element(self, stage, index: str, indent: str, keep: str | None = None) -> list[str]:
+    def element(self, stage, index: str, indent: str) -> list[str]:
         """A stage's work on the element at a row-major position."""
         loads = self.loads(stage)
         stores = [x for x in self.stores if x.stage == stage.number and self.accesses[x.access].level == 1]
         touched = {self.slots[s].index for s in loads} | {x.access for x in stores}
         text = self.strided(touched, 0, self.k.ndim, index, indent)
         text += [f"{indent}const {self.type_of(s)} v{s} = {self.place(self.slots[s].index, index)};" for s in loads]
-        text += [f"{indent}const {self.type_of(s)} v{s} = kept{s}[{keep}];" for s in self.earlier(stage)]
         text += [f"{indent}{self.statement(stage, i)}" for i in stage.instrs]
-        made = {i.out for i in stage.instrs}
-        text += [f"{indent}kept{s}[{keep}] = v{s};" for s in self.kept if s in made]
         return text + [f"{indent}{self.place(x.access, index)} = {self.name(x.slot)};" for x in stores]
 
     # FLAT.
@@ -212,7 +223,8 @@ class Kernel:
     def _flat(self) -> list[str]:
         stage = self.stages[0]
         head = [
-            f'extern "C" __global__ void __launch_bounds__({THREADS}) tt_kernel(const __grid_constant__ TT_ARGS p) {{',
+            f'extern "C" __global__ void __launch_bounds__({FLAT_THREADS})',
+            "tt_kernel(const __grid_constant__ TT_ARGS p) {",
             "    const uint32_t numel = (uint32_t)p.numel; /* below 2^31 */",
             *("    " + line for line in self.numbers() + self.ones()),
         ]
@@ -220,7 +232,7 @@ class Kernel:
             head += self._vectors(stage)
         return [
             *head,
-            f"    const uint32_t i = blockIdx.x * {THREADS} + threadIdx.x;",
+            f"    const uint32_t i = blockIdx.x * {FLAT_THREADS} + threadIdx.x;",
             "    if (i >= numel) return;",
             *self.element(stage, "i", "    "),
             "}",
@@ -233,19 +245,20 @@ class Kernel:
         largest = max(
             [SIZES[self.type_of(s)] for s in loads] + [SIZES[self.access_type(x.access)] for x in self.stores]
         )
-        v, tile = 16 // largest, 16 // largest * THREADS * UNROLL
+        unroll = self.detail
+        v, tile = 16 // largest, 16 // largest * FLAT_THREADS * unroll
         each = [
             "#pragma unroll",
-            f"            for (int u = 0; u < {UNROLL}; u++) {{",
-            f"                const uint32_t i = first + u * {THREADS * v};",
+            f"            for (int u = 0; u < {unroll}; u++) {{",
+            f"                const uint32_t i = first + u * {FLAT_THREADS * v};",
         ]
         text = [
             "    if ((int)p.aligned) {",
             f"        const uint32_t first = blockIdx.x * {tile} + threadIdx.x * {v};",
-            f"        if (first + {tile - THREADS * v} + {v} <= numel) {{",
-            *(f"            tt_pack<{self.type_of(s)}, {v}> in{s}[{UNROLL}];" for s in loads),
+            f"        if (first + {tile - FLAT_THREADS * v} + {v} <= numel) {{",
+            *(f"            tt_pack<{self.type_of(s)}, {v}> in{s}[{unroll}];" for s in loads),
             *(
-                f"            tt_pack<{self.access_type(x.access)}, {v}> out{n}[{UNROLL}];"
+                f"            tt_pack<{self.access_type(x.access)}, {v}> out{n}[{unroll}];"
                 for n, x in enumerate(self.stores)
             ),
             "            bool odd = false;",
@@ -257,7 +270,7 @@ class Kernel:
         text += [
             "            }",
             "#pragma unroll",
-            f"            for (int u = 0; u < {UNROLL}; u++) {{",
+            f"            for (int u = 0; u < {unroll}; u++) {{",
             "#pragma unroll",
             f"                for (int e = 0; e < {v}; e++) {{",
             *(f"                    const {self.type_of(s)} v{s} = in{s}[u].at[e];" for s in loads),
@@ -276,9 +289,9 @@ class Kernel:
             "                return;",
             "            }",
             "        }",
-            f"        for (int u = 0; u < {UNROLL}; u++)",
+            f"        for (int u = 0; u < {unroll}; u++)",
             f"            for (int e = 0; e < {v}; e++) {{",
-            f"                const uint32_t i = first + u * {THREADS * v} + e;",
+            f"                const uint32_t i = first + u * {FLAT_THREADS * v} + e;",
             "                if (i >= numel) return;",
             *self.element(stage, "i", "                "),
             "            }",
@@ -286,218 +299,6 @@ class Kernel:
             "    }",
         ]
         return text
-
-    # Folds.
-
-    def begin(self, fold, n: int, indent: str) -> str:
-        t, x = C_TYPES[SUFFIXES[fold.acc]], SUFFIXES[fold.dtype]
-        return f"{indent}{t} acc{n} = ({t})TT_NONE_{self.reducer(fold)}({x});"
-
-    def add(self, fold, n: int, indent: str, to: str = "") -> str:
-        t, x, name = C_TYPES[SUFFIXES[fold.acc]], SUFFIXES[fold.dtype], self.reducer(fold)
-        acc = to or f"acc{n}"
-        value = f"({t})TT_MAP_{name}({x}, {self.name(fold.slot)}, param{n})"
-        return f"{indent}{acc} = ({t})TT_JOIN_{name}({x}, {acc}, {value});"
-
-    def join(self, fold, a: str, b: str) -> str:
-        t, x, name = C_TYPES[SUFFIXES[fold.acc]], SUFFIXES[fold.dtype], self.reducer(fold)
-        return f"{a} = ({t})TT_JOIN_{name}({x}, {a}, {b});"
-
-    def shuffle(self, fold, n: int, indent: str) -> list[str]:
-        t = C_TYPES[SUFFIXES[fold.acc]]
-        return [
-            f"{indent}for (int h = 16; h > 0; h /= 2) {{",
-            f"{indent}    const {t} other = __shfl_down_sync(0xffffffffu, acc{n}, h);",
-            f"{indent}    {self.join(fold, f'acc{n}', 'other')}",
-            f"{indent}}}",
-        ]
-
-    @staticmethod
-    def reducer(fold) -> str:
-        return ffi.string(lib.tt_reducer_name(fold.reducer)).decode()
-
-    def param(self, fold, n: int, index: str, indent: str) -> str:
-        t = C_TYPES[SUFFIXES[fold.acc]]
-        if fold.param < 0:
-            return f"{indent}const {t} param{n} = 0;"
-        value = self.name(fold.param) if self.walk == "rows" else f"(({t} *)p.access[{fold.param}])[{index}]"
-        return f"{indent}const {t} param{n} = {value};"
-
-    # ROWS.
-
-    def level0(self, stage: int, indent: str) -> list[str]:
-        """The instructions on rows that follow a stage, and what they leave in memory."""
-        text = []
-        for i in self.k.instrs[0 : self.k.num_instrs]:
-            if i.level == 0 and i.stage == stage:
-                text.append(f"{indent}const {self.type_of(i.out)} v{i.out} = {self.scalar(i)};")
-        stores = [x for x in self.stores if x.stage == stage and self.accesses[x.access].level == 0]
-        if stores:
-            text.append(f"{indent}if (leader) {{")
-            text += [f"{indent}    {self.place(x.access, 'r', 'row')} = {self.name(x.slot)};" for x in stores]
-            text.append(f"{indent}}}")
-        return text
-
-    def scalar(self, i) -> str:
-        inputs = ", ".join(self.name(s) for s in getattr(i, "in") if s >= 0)
-        if i.kind == lib.TT_INSTR_MOVE or (i.kind == lib.TT_INSTR_CAST and i.dtype == i.to):
-            return inputs
-        if i.kind == lib.TT_INSTR_CAST:
-            return f"tt_cast_{SUFFIXES[i.dtype]}_{SUFFIXES[i.to]}({inputs})"
-        return f"tt_{ffi.string(lib.tt_op_name(i.op)).decode()}_{SUFFIXES[i.dtype]}({inputs})"
-
-    def _rows(self) -> list[str]:
-        text = [
-            'extern "C" __global__ void __launch_bounds__(1024) tt_kernel(const __grid_constant__ TT_ARGS p) {',
-            "    TT_DYNAMIC_SHARED(shared);",
-            "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;",
-            "    const bool single = p.row <= 1024;",
-            "    const int64_t blocks = (p.row + 1023) / 1024;",
-            "    const int64_t r = single ? (int64_t)blockIdx.x * warps + warp : (int64_t)blockIdx.x;",
-            "    if (r >= p.rows) return;",
-            "    const bool leader = lane == 0 && (single || warp == 0);",
-            "    (void)leader;",
-            *("    " + line for line in self.numbers() + self.ones()),
-        ]
-        for n, fold in enumerate(self.folds):
-            text.append(f"    __shared__ {C_TYPES[SUFFIXES[fold.acc]]} parts{n}[33];")
-        if self.kept:
-            sizes = [f"(p.row * {SIZES[self.type_of(s)]} + 15) / 16 * 16" for s in self.kept]
-            text += [f"    unsigned char *room = shared + (single ? warp : 0) * ({' + '.join(sizes)});"]
-            for s, size in zip(self.kept, sizes):
-                text += [f"    {self.type_of(s)} *kept{s} = ({self.type_of(s)} *)room;", f"    room += {size};"]
-        rows = [a for a, x in enumerate(self.accesses) if x.level == 0]
-        text += self.strided(rows, 0, self.k.kept, "r", "    ", "row")
-        for s in range(self.k.num_slots):
-            if self.slots[s].kind == lib.TT_SLOT_LOAD and self.slots[s].level == 0:
-                text.append(f"    const {self.type_of(s)} v{s} = {self.place(self.slots[s].index, 'r', 'row')};")
-        for stage in self.stages:
-            text += self._stage(stage)
-        return [*text, "}"]
-
-    def _stage(self, stage) -> list[str]:
-        folds = [(n, f) for n, f in enumerate(self.folds) if f.stage == stage.number]
-        text = [self.param(f, n, "0", "    ") for n, f in folds]
-        text += [f"    {C_TYPES[SUFFIXES[f.acc]]} whole{n} = 0;" for n, f in folds]
-        body = self.element(stage, "i", "                ", "e")
-        if body or folds:
-            text += ["    for (int64_t b = single ? 0 : warp; b < blocks; b += single ? 1 : warps) {"]
-            text += [self.begin(f, n, "        ") for n, f in folds]
-            text += [
-                "        const int64_t end = p.row - b * 1024 < 1024 ? p.row - b * 1024 : 1024;",
-                "#pragma unroll 4",
-                "        for (int64_t q = lane; q < end; q += 32) {",
-                "            const int64_t e = b * 1024 + q, i = r * p.row + e;",
-                "            {",
-                *body,
-                *(self.add(f, n, "                ") for n, f in folds),
-                "            }",
-                "        }",
-            ]
-            if folds:
-                text.append("        __syncwarp();")
-            for n, f in folds:
-                text += self.shuffle(f, n, "        ")
-                text += [
-                    f"        if (single) whole{n} = __shfl_sync(0xffffffffu, acc{n}, 0);",
-                    f"        else if (lane == 0) parts{n}[b] = acc{n};",
-                ]
-            text.append("    }")
-        if folds:
-            text += [
-                "    if (!single) {",
-                "        __syncthreads();",
-                "        if (threadIdx.x == 0)",
-                "            for (int64_t s = 1; s < blocks; s *= 2)",
-                "                for (int64_t m = 0; m + s < blocks; m += 2 * s) {",
-            ]
-            text += [f"                    {self.join(f, f'parts{n}[m]', f'parts{n}[m + s]')}" for n, f in folds]
-            text += [
-                "                }",
-                "        __syncthreads();",
-                *(f"        whole{n} = parts{n}[0];" for n, f in folds),
-                "    }",
-            ]
-            text += [f"    const {self.type_of(f.out)} v{f.out} = whole{n};" for n, f in folds]
-        return text + self.level0(stage.number, "    ")
-
-    # FOLD and COLUMNS.
-
-    def _fold(self) -> list[str]:
-        folds = list(enumerate(self.folds))
-        text = [
-            f'extern "C" __global__ void __launch_bounds__({THREADS}) tt_kernel(const __grid_constant__ TT_ARGS p) {{',
-            "    const int lane = threadIdx.x & 31;",
-            "    const int64_t blocks = (p.row + 1023) / 1024;",
-            f"    const int64_t u = (int64_t)blockIdx.x * {THREADS // 32} + (threadIdx.x >> 5);",
-            "    const int64_t r = u / blocks, b = u % blocks;",
-            "    if (u >= p.rows * blocks) return;",
-            *("    " + line for line in self.numbers() + self.ones()),
-        ]
-        text += [self.param(f, n, "r", "    ") for n, f in folds] + [self.begin(f, n, "    ") for n, f in folds]
-        text += [
-            "    const int64_t end = p.row - b * 1024 < 1024 ? p.row - b * 1024 : 1024;",
-            "#pragma unroll 8",
-            "    for (int64_t q = lane; q < end; q += 32) {",
-            "        const int64_t i = r * p.row + b * 1024 + q;",
-            *self.element(self.stages[0], "i", "        "),
-            *(self.add(f, n, "        ") for n, f in folds),
-            "    }",
-            "    __syncwarp();",
-        ]
-        for n, f in folds:
-            text += self.shuffle(f, n, "    ")
-            text.append(f"    if (lane == 0) (({C_TYPES[SUFFIXES[f.acc]]} *)p.part[{n}])[u] = acc{n};")
-        return [*text, "}"]
-
-    def _columns(self) -> list[str]:
-        """32 columns are a thread block's; of each column's 32 lanes a thread has four, eight apart."""
-        folds = list(enumerate(self.folds))
-        text = [
-            f'extern "C" __global__ void __launch_bounds__({THREADS}) tt_kernel(const __grid_constant__ TT_ARGS p) {{',
-            "    const int column = threadIdx.x & 31, group = threadIdx.x >> 5;",
-            "    const int64_t blocks = (p.row + 1023) / 1024, tiles = (p.inner + 31) / 32;",
-            "    const int64_t c = blockIdx.x % tiles * 32 + column, b = blockIdx.x / tiles % blocks;",
-            "    const int64_t r = blockIdx.x / tiles / blocks;",
-            "    const int64_t end = c >= p.inner ? 0 : p.row - b * 1024 < 1024 ? p.row - b * 1024 : 1024;",
-            *("    " + line for line in self.numbers() + self.ones()),
-        ]
-        for n, f in folds:
-            t, x = C_TYPES[SUFFIXES[f.acc]], SUFFIXES[f.dtype]
-            text += [
-                self.param(f, n, "c < p.inner ? r * p.inner + c : 0", "    "),
-                f"    __shared__ {t} lanes{n}[8][32];",
-                f"    {t} acc{n}[4];",
-                "#pragma unroll",
-                f"    for (int l = 0; l < 4; l++) acc{n}[l] = ({t})TT_NONE_{self.reducer(f)}({x});",
-            ]
-        text += [
-            "    for (int64_t q = group; q < end; q += 32) {",
-            "#pragma unroll",
-            "        for (int l = 0; l < 4; l++) {",
-            "            if (q + 8 * l >= end) break;",
-            "            const int64_t i = (r * p.row + b * 1024 + q + 8 * l) * p.inner + c;",
-            *self.element(self.stages[0], "i", "            "),
-            *(self.add(f, n, "            ", f"acc{n}[l]") for n, f in folds),
-            "        }",
-            "    }",
-        ]
-        for n, f in folds:
-            text += [
-                f"    {self.join(f, f'acc{n}[0]', f'acc{n}[2]')}",
-                f"    {self.join(f, f'acc{n}[1]', f'acc{n}[3]')}",
-                f"    {self.join(f, f'acc{n}[0]', f'acc{n}[1]')}",
-                f"    lanes{n}[group][column] = acc{n}[0];",
-            ]
-        text += ["    for (int h = 4; h > 0; h /= 2) {", "        __syncthreads();"]
-        for n, f in folds:
-            here, other = f"lanes{n}[group][column]", f"lanes{n}[group + h][column]"
-            text.append(f"        if (group < h) {self.join(f, here, other)}")
-        text.append("    }")
-        for n, f in folds:
-            place = f"(({C_TYPES[SUFFIXES[f.acc]]} *)p.part[{n}])[(r * blocks + b) * p.inner + c]"
-            text.append(f"    if (group == 0 && c < p.inner) {place} = lanes{n}[0][column];")
-        return [*text, "}"]
 
 
 _HELPERS = [

@@ -140,6 +140,8 @@ typedef struct tt_kernel {
     int64_t started, nanoseconds; /* the last observed run: when, by the monotonic clock, and how long */
     int64_t was_compiled;    /* in the last run */
     int64_t launch;          /* of a device: the number under which Python launches it */
+    int64_t detail;          /* ... and what the launch has to know of its source: ROWS: the bytes of shared memory that a
+                                row needs; COLUMNS: the columns of a thread block */
     int64_t state;           /* 0: not wanted; 1: waits for the compiler; 2: compiled; -1: will not be */
 } tt_kernel;
 
@@ -161,8 +163,9 @@ tt_kernel *tt_kernel_wanted(int milliseconds);
 void tt_kernel_wake(void);   /* tt_kernel_wanted returns at once, the present call or the next */
 int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix); /* functions <prefix>0, <prefix>1, ... */
 /* The same for a kernel of a device: Python knows how to launch it under the key of family `fused` and this number. */
-void tt_kernel_install_device(tt_kernel *k, int64_t number);
+void tt_kernel_install_device(tt_kernel *k, int64_t number, int64_t detail);
 int64_t tt_fused_key(int64_t number);
+int tt_kernel_vectors(const tt_kernel *k); /* FLAT, on a device: how many of each operand a thread takes */
 void tt_kernel_refuse(tt_kernel *k);
 const char *tt_op_name(int op);
 const char *tt_reducer_name(int reducer);

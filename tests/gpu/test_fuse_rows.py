@@ -1,0 +1,145 @@
+"""Fused kernels that reduce give the bits of eager mode, whatever a row's length, layout and values."""
+
+import itertools
+
+import pytest
+
+import tinytorch as tt
+from tinytorch.nn import functional as F
+
+HOT = 3
+
+
+def softmax(x):
+    return (x * 2).softmax(-1)
+
+
+def normalised(x):
+    c = x - x.mean(-1, keepdim=True)
+    return c / ((c * c).mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
+def weighted(x, w, b):
+    c = x - x.mean(-1, keepdim=True)
+    return c * ((c * c).mean(-1, keepdim=True) + 1e-5).rsqrt() * w + b
+
+
+def several(x):
+    """Two folds in one stage, values of several kinds across stages, several outputs."""
+    top, low, double = x.amax(-1, keepdim=True), x.amin(-1, keepdim=True), x.double()
+    y = ((x - low) / (top - low + 1)).exp()
+    total = double.sum(-1, keepdim=True)
+    z = double / total
+    return y, z.sum(-1), (y * z).amax(-1), (y - x).half(), x > 0
+
+
+def odd(x):
+    """Arguments that the functions for usual ones do not take."""
+    y = (x * 60).exp()
+    z = x.sqrt() + 1 / (x - x)
+    return y.sum(-1), (y / (x * 1e-38)).amax(-1), z.amin(-1), x.log().logsumexp(-1), (x * 1e38).softmax(-1)
+
+
+def many(x):
+    """More than registers hold: values wait in shared memory."""
+    kept = [(x * k).exp() for k in range(1, 9)]
+    total = sum(kept).sum(-1, keepdim=True)
+    return tuple(v / total for v in kept)
+
+
+def columns(x, y):
+    z = (x * y).exp()
+    return z.sum(0), z.amax(0), z
+
+
+def agree(gpu, run, *arguments, kernels=True):
+    """Are the results of eager and fused mode the same, to the bit?"""
+    def results():
+        made = run(*(a.clone() if a.is_contiguous() else a for a in arguments))
+        return made if isinstance(made, tuple) else (made,)
+
+    eager = results()
+    for _ in range(HOT + 2):
+        with tt.fuse():
+            fused = results()
+    assert tt.fuse.wait(120)
+    before = len(getattr(gpu, "launches", ()))
+    with tt.fuse():
+        fused = results()
+    if kernels and hasattr(gpu, "launches"):
+        assert "fused" in gpu.launches[before:]
+    for a, b in zip(eager, fused):
+        a, b = a.cpu(), b.cpu()
+        assert a.dtype is b.dtype and a.shape == b.shape
+        assert bool(((a == b) | (a.isnan() & b.isnan())).all())
+        assert a.dtype.is_floating_point is False or bool((a.signbit() == b.signbit()).logical_or(a.isnan()).all())
+
+
+def normal(*shape, dtype="float32"):
+    tt.manual_seed(1)
+    return tt.randn(*shape).to("cuda", getattr(tt, dtype))
+
+
+ROWS = [31, 33, 100, 512, 1000, 1023, 1024, 1025, 2048, 4096, 8192, 10000]
+
+
+@pytest.mark.parametrize("n", ROWS)
+@pytest.mark.parametrize("run", [softmax, normalised])
+def test_row_lengths(gpu, run, n):
+    agree(gpu, run, normal(5, n))
+
+
+@pytest.mark.parametrize("n", [70, 1024, 2500])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_other_types(gpu, dtype, n):
+    agree(gpu, softmax, normal(5, n, dtype=dtype))
+    agree(gpu, lambda x: (x * 2).sum(1), normal(5, n, dtype=dtype))
+
+
+@pytest.mark.parametrize("n", [70, 1024, 4500])
+@pytest.mark.parametrize("run", [several, odd, many])
+def test_what_waits_between_stages(gpu, run, n):
+    agree(gpu, run, normal(3, n))
+
+
+def test_rows_that_only_shared_memory_holds(gpu):
+    def run(x):
+        total = (x * 2).exp().sum(-1, keepdim=True)
+        return x.exp() / total, (x * 3).exp() / total
+
+    agree(gpu, run, normal(2, 20000))
+
+
+@pytest.mark.parametrize("n", [70, 2500])
+def test_operands_of_other_layouts(gpu, n):
+    x = normal(6, n)
+    agree(gpu, weighted, x, normal(n), normal(1, n))
+    agree(gpu, weighted, x[:, 1:], normal(n)[1:], normal(1, n)[:, 1:])  # unaligned, and rows apart
+    agree(gpu, weighted, normal(n, 6).t(), normal(n), normal(2 * n)[::2])
+    agree(gpu, lambda x, y: (x * y).softmax(-1), normal(2, 3, n), normal(2, 1, n))
+    agree(gpu, lambda x, y: (x * y).sum((1, 2)), normal(4, 5, n), normal(5, 1))  # rows of two dimensions
+
+
+@pytest.mark.parametrize("n", [40000, 70003, 8 * 1024 * 5])
+def test_long_rows(gpu, n):
+    agree(gpu, lambda x: ((x * 2).sum(), (x * 3).amax()), normal(n))
+    agree(gpu, lambda x: ((x * 2 + 1).sum(1), x * 2 + 1), normal(2, n))
+    agree(gpu, lambda x, y: (x * y).exp().sum(1), normal(2, n, dtype="float16"), normal(n, dtype="float16"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("rows, inner", list(itertools.product((40, 1024, 2500), (3, 16, 70))))
+def test_columns(gpu, rows, inner, dtype):
+    agree(gpu, columns, normal(rows, inner, dtype=dtype), normal(inner, dtype=dtype))
+
+
+def test_columns_inside(gpu):
+    agree(gpu, lambda x, y: (x * y).sum(1), normal(3, 1100, 40), normal(3, 1, 40))
+    agree(gpu, lambda x, y: (x * y).sum(0), normal(40, 1100).t(), normal(1100, 1))
+    agree(gpu, lambda x, y: (x * y).sum(0), normal(1500, 300), normal(1500, 1))
+
+
+def test_losses(gpu):
+    target = tt.arange(7, device="cuda")
+    agree(gpu, lambda x: F.cross_entropy(x * 2, target), normal(7, 1500), kernels=False)
+    agree(gpu, lambda x: (x * 2).logsumexp(1), normal(7, 1500))

@@ -1,0 +1,514 @@
+"""The walks of kernels that reduce, for codegen_cuda: ROWS, FOLD and COLUMNS.
+
+A thread has some elements of a row, those of one lane of the reduction's tree (of some, COLUMNS). It works on them in
+batches, for memory is far away: first it loads a whole batch, then it computes, and then it adds to accumulators and
+stores. What it computes it computes as for usual arguments (kernels/cuda/usual.cuh), of a few elements at a time, and
+anew if one was not. Elements beyond a row's end are computed too, from ones: that takes less than to branch.
+
+The text depends on the power of 2 below which a row's length is, and on whether the row fills its threads' elements.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..backends.cpu import ffi, lib
+from .codegen import C_TYPES, SIZES, SUFFIXES
+
+THREADS = 256
+BLOCK = 1024      # elements that are joined in 32 lanes: Note [The tree of a reduction]
+LOADS = 32        # words that a thread has under way
+LATER = 16        # ... while others wait in its registers
+ENOUGH = 264      # thread blocks
+LEAST = 4         # elements of a batch
+PART = 8          # elements that are computed anew where one of them is unusual
+REGISTERS = 65536  # of a multiprocessor, and its shared memory
+SHARED = 200 * 1024
+SPARE = 32        # registers beside a thread's elements
+MOST_WORDS = 6    # of an element, in registers
+MOST_BLOCKS = 32  # of a row: warps of a thread block
+ONES = {"f16": "0x3c00", "bf16": "0x3f80"}
+
+
+class Span(NamedTuple):
+    """A thread's elements: ``count``, of which ``e`` is the number. Text in C++ says where they are."""
+
+    count: int
+    guard: str              # is the element there? "": all are
+    position: str           # row-major
+    step: str               # elements between a thread's, where they follow each other
+    acc: str = ""           # which of the accumulators is the element's
+    held: frozenset = frozenset()  # slots that stay in registers from one stage to the next
+    unrolled: bool = True   # all batches
+    loads: int = LOADS      # words under way
+
+
+class Waiting(NamedTuple):
+    """What of a row's elements waits from one stage to the next."""
+
+    slots: list[int]  # values, and operands that several stages load
+    words: int        # of registers, for an element, where it is most
+    again: bool       # operators that are cheap are computed anew in each stage
+
+    @classmethod
+    def of(cls, kernel, stages, again: bool, loads: bool, room: int = 1 << 30) -> Waiting:
+        """Of as many slots as there is ``room`` for, in words."""
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for stage in stages:
+            for s in {i.out for i in stage.instrs} | set(kernel.loads(stage) if loads else ()):
+                first.setdefault(s, stage.number)
+            for s in kernel.wanted(stage):
+                last[s] = stage.number
+        slots: list[int] = []
+        ends = [0] * len(stages)  # words that wait at a stage's end
+        for s in sorted(first):
+            spans = range(first[s], last.get(s, 0))
+            size = kernel.words(s)
+            if spans and kernel.is_kept(s, loads) and all(ends[n] + size <= room for n in spans):
+                slots.append(s)
+                for n in spans:
+                    ends[n] += size
+        return cls(slots, max(ends), again)
+
+
+class Folding:
+    """The part of codegen_cuda.Kernel that knows of reductions."""
+
+    # What waits.
+
+    def is_kept(self, s: int, loads: bool) -> bool:
+        kinds = (lib.TT_SLOT_TEMP, lib.TT_SLOT_LOAD) if loads else (lib.TT_SLOT_TEMP,)
+        return self.slots[s].level == 1 and self.slots[s].kind in kinds
+
+    def words(self, s: int) -> int:
+        return 2 if SIZES[self.type_of(s)] == 8 else 1
+
+    def plan_columns(self) -> None:
+        """``detail``: the columns of a thread block, fewer where few thread blocks are made more by that."""
+        k = self.k
+        sizes = [SIZES[self.access_type(a)] for a in self.touched()]
+        others = k.rows * -(-k.row // BLOCK)
+        columns, size = 32, max(sizes, default=4)
+        while columns > 8 and (
+            columns // 2 >= k.inner or (size * columns > 32 and others * -(-k.inner // columns) < ENOUGH)
+        ):
+            columns //= 2
+        self.detail = columns
+
+    def plan_rows(self, stages_of) -> None:
+        """How a row is shared out, and where its values wait: in registers where they fit, or else in shared memory.
+        ``stages_of(again)`` gives the stages, with cheap operators computed anew or kept."""
+        row = self.k.row
+        self.log = max(row - 1, 0).bit_length()
+        self.each = 1 << max(min(self.log, 10) - 5, 0)
+        self.warps = 1 << max(self.log - 10, 0)  # that share a row, at most
+        self.whole = row == 32 * self.each if self.warps == 1 else row % BLOCK == 0
+        self.most = THREADS if self.warps == 1 else 32 * self.warps
+        choices = {again: stages_of(again) for again in (False, True)}
+        room = min((min(REGISTERS // self.most, 224) - SPARE) // self.each, MOST_WORDS)
+        for loads in (True, False):  # operands that several stages need are read once, if that may be
+            plans = [Waiting.of(self, choices[again], again, loads) for again in (False, True)]
+            self.waiting = min(plans, key=lambda plan: plan.words)
+            if self.waiting.words <= room:
+                break
+        self.stages = choices[self.waiting.again]
+        held = Waiting.of(self, self.stages, self.waiting.again, loads, room)
+        self.held, self.held_words = frozenset(held.slots), held.words
+        self.shared = [s for s in self.waiting.slots if s not in self.held]
+        self.detail = sum((row * SIZES[self.type_of(s)] + 15) // 16 * 16 for s in self.shared)
+
+    # Folds.
+
+    @staticmethod
+    def reducer(fold) -> str:
+        return ffi.string(lib.tt_reducer_name(fold.reducer)).decode()
+
+    @staticmethod
+    def acc_type(fold) -> str:
+        return C_TYPES[SUFFIXES[fold.acc]]
+
+    def nothing(self, fold) -> str:
+        return f"({self.acc_type(fold)})TT_NONE_{self.reducer(fold)}({SUFFIXES[fold.dtype]})"
+
+    def mapped(self, fold, n: int) -> str:
+        """What an element contributes."""
+        x = SUFFIXES[fold.dtype]
+        return f"({self.acc_type(fold)})TT_MAP_{self.reducer(fold)}({x}, {self.name(fold.slot)}, param{n})"
+
+    def usually(self, fold, n: int) -> str:
+        """The same for usual arguments."""
+        if not self.may_be_odd(fold):
+            return self.mapped(fold, n)
+        return f"tt_usual_exp_f32({self.name(fold.slot)} - param{n}, odd)"
+
+    def may_be_odd(self, fold) -> bool:
+        return self.reducer(fold) == "expsum" and SUFFIXES[fold.dtype] == "f32"
+
+    def join(self, fold, a: str, b: str) -> str:
+        t, x, name = self.acc_type(fold), SUFFIXES[fold.dtype], self.reducer(fold)
+        return f"{a} = ({t})TT_JOIN_{name}({x}, {a}, {b});"
+
+    def shuffle(self, fold, n: int, indent: str, hops: list[int]) -> list[str]:
+        """Joins the accumulators of lanes so far apart."""
+        text = []
+        for h in hops:
+            text += [
+                f"{indent}{{ const {self.acc_type(fold)} other = __shfl_down_sync(0xffffffffu, acc{n}, {h});",
+                f"{indent}  {self.join(fold, f'acc{n}', 'other')} }}",
+            ]
+        return text
+
+    def param(self, fold, n: int, index: str) -> str:
+        t = self.acc_type(fold)
+        if fold.param < 0:
+            return f"    const {t} param{n} = 0;"
+        value = self.name(fold.param) if self.walk == "rows" else f"(({t} *)p.access[{fold.param}])[{index}]"
+        return f"    const {t} param{n} = {value};"
+
+    # A thread's elements.
+
+    def reach(self, a: int) -> str:
+        """How an access gets from one of a thread's elements to the next."""
+        x, k = self.accesses[a], self.k
+        if x.one:
+            return "one"
+        if x.flat:
+            return "flat"
+        end = k.ndim
+        if self.walk == "columns":
+            end, reduced = k.kept, 1
+            while reduced < k.row:
+                reduced *= k.shape[end]
+                end += 1
+        if end - k.kept != 1:
+            return "apart"
+        return "unit" if self.walk != "columns" and x.strides[k.kept] == SIZES[self.access_type(a)] else "line"
+
+    def pointers(self, apart: int) -> list[str]:
+        """To a thread's first element, which is the ``first`` of row r (and column c), and what is between two of its
+        elements, which are so many of the row's ``apart``. Also to a row's values."""
+        wanted, columns = self.touched(), self.walk == "columns"
+        moved = [a for a in wanted if self.reach(a) in ("unit", "line")]
+        rows = [a for a, x in enumerate(self.accesses) if x.level == 0 and self.walk == "rows"]
+        text = self.strided([*moved, *rows], 0, self.k.kept, "r", "    ", "row")
+        if columns:
+            text += self.strided(moved, self.k.kept + 1, self.k.ndim, "c", "    ", "column")
+        for a in sorted(wanted):
+            t, reach, row = self.access_type(a), self.reach(a), f"p.access[{a}] + row{a}"
+            place = "(r * p.row + first) * p.inner + c" if columns else "r * p.row + first"
+            if reach == "flat":
+                text.append(f"    {t} *const to{a} = ({t} *)p.access[{a}] + ({place});")
+            elif reach == "unit":
+                text.append(f"    {t} *const to{a} = ({t} *)({row}) + first;")
+            elif reach == "line":
+                step = f"p.step[{a}][{self.k.kept}]"
+                column = f" + column{a}" if columns and self.k.ndim > self.k.kept + 1 else ""
+                text.append(f"    char *const to{a} = {row}{column} + first * {step};")
+                text.append(f"    const int64_t by{a} = {apart} * {step};")
+        return text
+
+    def element_at(self, a: int, span: Span) -> str:
+        t, reach = self.access_type(a), self.reach(a)
+        if reach in ("flat", "unit"):
+            return f"to{a}[e * {span.step}]"
+        if reach == "line":
+            return f"*({t} *)(to{a} + e * by{a})"
+        return self.place(a, "")
+
+    def offsets(self, wanted, span: Span, indent: str) -> list[str]:
+        """Of those accesses that no pointer goes along."""
+        return self.strided({a for a in wanted if self.reach(a) == "apart"}, 0, self.k.ndim, span.position, indent)
+
+    def stores_of(self, stage) -> list:
+        return [x for x in self.stores if x.stage == stage.number and self.accesses[x.access].level == 1]
+
+    def touched(self) -> set[int]:
+        """The accesses to elements."""
+        loads = {self.slots[s].index for stage in self.stages for s in self.loads(stage)}
+        return loads | {x.access for x in self.stores if self.accesses[x.access].level == 1}
+
+    def guarded(self, span: Span, lines: list[str], indent: str) -> list[str]:
+        if not span.guard or not lines:
+            return [indent + line for line in lines]
+        return [f"{indent}if ({span.guard}) {{", *(f"{indent}    {line}" for line in lines), f"{indent}}}"]
+
+    def work(self, stage, span: Span, loaded: set[int]) -> list[str]:
+        """A stage's work on a thread's elements. ``loaded``: slots that are in registers since an earlier stage; it
+        gets those that this one loads."""
+        folds = [(n, f) for n, f in enumerate(self.folds) if f.stage == stage.number]
+        stores, loads = self.stores_of(stage), [s for s in self.loads(stage) if s not in loaded]
+        made = {i.out for i in stage.instrs}
+        kept = [s for s in self.waiting.slots if s in made]
+        if not (folds or stores or kept):
+            return []
+        out = sorted({x.slot for x in stores if x.slot in made} | set(kept))
+        odd = any(self.usual(stage, i) != self.statement(stage, i) for i in stage.instrs)
+        odd = odd or any(self.may_be_odd(f) for _, f in folds)
+        under_way = sum(map(self.words, loads))
+        most = LATER if loaded & span.held else span.loads
+        batch = min(span.count, max(LEAST, 1 << (most // max(under_way, 1)).bit_length() >> 1))
+        if not under_way:
+            batch = min(span.count, LATER) if self.shared or not span.unrolled else span.count
+        part = batch
+        if odd:
+            part = min(batch, PART if len(out) + len(folds) < 4 else PART // 2)
+        unroll = "#pragma unroll" if span.unrolled else "#pragma unroll 1"
+        text = [unroll, f"    for (int b = 0; b < {span.count}; b += {batch}) {{"]
+        text += [f"        {self.type_of(s)} in{s}[{batch}];" for s in loads if s not in span.held]
+        if loads:
+            text += ["#pragma unroll", f"        for (int u = 0; u < {batch}; u++) {{"]
+            text.append("            const int e = b + u;")
+            fetch = self.offsets({self.slots[s].index for s in loads}, span, "")
+            for s in loads:
+                to = f"h{s}[e]" if s in span.held else f"in{s}[u]"
+                if span.guard:
+                    text.append(f"            {to} = {ONES.get(SUFFIXES[self.slots[s].dtype], '1')};")
+                fetch.append(f"{to} = {self.element_at(self.slots[s].index, span)};")
+            text += [*self.guarded(span, fetch, "            "), "        }"]
+        text += ["#pragma unroll", f"        for (int k = 0; k < {batch}; k += {part}) {{"]
+        text += [f"            {self.type_of(s)} x{s}[{part}];" for s in out]
+        text += [f"            {self.acc_type(f)} m{n}[{part}];" for n, f in folds]
+        text += ["            bool odd = false;"] if odd else []
+        text += self.computed(stage, span, loads, out, folds, part)
+        text += self.computed_anew(stage, span, loads, out, folds, part) if odd else []
+        text += ["#pragma unroll", f"            for (int u = 0; u < {part}; u++) {{"]
+        text.append("                const int e = b + k + u;")
+        text += [f"                h{s}[e] = x{s}[u];" for s in kept if s in span.held]
+        last = self.offsets({x.access for x in stores}, span, "")
+        last += self.inputs(stage, span, {x.slot for x in stores} - set(out), loads)
+        last += [f"kept{s}[e * 32] = x{s}[u];" for s in kept if s not in span.held]
+        last += [self.join(f, f"acc{n}{span.acc}", f"m{n}[u]") for n, f in folds]
+        for x in stores:
+            value = f"x{x.slot}[u]" if x.slot in out else self.name(x.slot)
+            last.append(f"{self.element_at(x.access, span)} = {value};")
+        loaded.update(s for s in (*loads, *kept) if s in span.held)
+        return [*text, *self.guarded(span, last, "                "), "            }", "        }", "    }"]
+
+    def array_of(self, stage, s: int, span: Span, loads) -> str:
+        """Where a thread has the values of a slot that the stage does not make; "" of one that is the same for all."""
+        if s in span.held:
+            return f"h{s}[e]"
+        if s in loads:
+            return f"in{s}[k + u]"
+        return f"kept{s}[e * 32]" if s in self.waiting.slots else ""
+
+    def inputs(self, stage, span: Span, wanted, loads, copied=()) -> list[str]:
+        """The variables of values that the stage does not make; some have been ``copied``."""
+        places = {s: f"slow{s}[u]" if s in copied else self.array_of(stage, s, span, loads) for s in sorted(wanted)}
+        return [f"const {self.type_of(s)} v{s} = {place};" for s, place in places.items() if place]
+
+    def computed(self, stage, span: Span, loads, out, folds, part: int) -> list[str]:
+        """What a stage computes of ``part`` elements whose arguments are usual."""
+        return [
+            "#pragma unroll",
+            f"            for (int u = 0; u < {part}; u++) {{",
+            "                const int e = b + k + u;",
+            "                (void)e;",
+            *(f"                {line}" for line in self.inputs(stage, span, self.wanted(stage), loads)),
+            *(f"                {self.usual(stage, i)}" for i in stage.instrs),
+            *(f"                x{s}[u] = {self.name(s)};" for s in out),
+            *(f"                m{n}[u] = {self.usually(f, n)};" for n, f in folds),
+            "            }",
+        ]
+
+    def computed_anew(self, stage, span: Span, loads, out, folds, part: int) -> list[str]:
+        """The same of any, one after the other, from copies in memory, so that the code is short."""
+        wanted = self.wanted(stage)
+        copied = [s for s in sorted(wanted) if s in span.held or s in loads]
+        results = [(f"x{s}", f"slow{s}", self.type_of(s)) for s in out]
+        results += [(f"m{n}", f"slow_m{n}", self.acc_type(f)) for n, f in folds]
+        head = [f"for (int u = 0; u < {part}; u++) {{", "    const int e = b + k + u;", "    (void)e;"]
+        text = [f"{self.type_of(s)} slow{s}[{part}];" for s in copied]
+        text += [f"{t} {name}[{part}];" for _, name, t in results]
+        text += ["#pragma unroll", *head]
+        text += [f"    slow{s}[u] = {self.array_of(stage, s, span, loads)};" for s in copied]
+        text += ["}", "#pragma unroll 1", *head]
+        text += ["    " + line for line in self.inputs(stage, span, wanted, loads, copied)]
+        text += [f"    {self.statement(stage, i)}" for i in stage.instrs]
+        text += [f"    slow{s}[u] = {self.name(s)};" for s in out]
+        text += [f"    slow_m{n}[u] = {self.mapped(f, n)};" for n, f in folds]
+        text += ["}", "#pragma unroll", head[0], *(f"    {to}[u] = {name}[u];" for to, name, _ in results), "}"]
+        return [
+            "            if (odd) {",
+            *(line if line[0] == "#" else f"                {line}" for line in text),
+            "            }",
+        ]
+
+    # ROWS.
+
+    def level0(self, stage: int, indent: str) -> list[str]:
+        """The instructions on rows that follow a stage, and what they leave in memory."""
+        text = []
+        for i in self.k.instrs[0 : self.k.num_instrs]:
+            if i.level == 0 and i.stage == stage:
+                text.append(f"{indent}const {self.type_of(i.out)} v{i.out} = {self.scalar(i)};")
+        stores = [x for x in self.stores if x.stage == stage and self.accesses[x.access].level == 0]
+        if stores:
+            text.append(f"{indent}if (leader) {{")
+            text += [f"{indent}    {self.place(x.access, 'r', 'row')} = {self.name(x.slot)};" for x in stores]
+            text.append(f"{indent}}}")
+        return text
+
+    def scalar(self, i) -> str:
+        inputs = ", ".join(self.name(s) for s in getattr(i, "in") if s >= 0)
+        if i.kind == lib.TT_INSTR_MOVE or (i.kind == lib.TT_INSTR_CAST and i.dtype == i.to):
+            return inputs
+        if i.kind == lib.TT_INSTR_CAST:
+            return f"tt_cast_{SUFFIXES[i.dtype]}_{SUFFIXES[i.to]}({inputs})"
+        return f"tt_{ffi.string(lib.tt_op_name(i.op)).decode()}_{SUFFIXES[i.dtype]}({inputs})"
+
+    def _rows(self) -> list[str]:
+        single = self.warps == 1
+        blocks = max(REGISTERS // (self.most * (self.each * max(self.held_words, 1) + SPARE)), 1)
+        if self.shared:
+            blocks = min(blocks, max(SHARED // self.detail, 1) if not single else 2)
+        text = [
+            f'extern "C" __global__ void __launch_bounds__({self.most}, {blocks})',
+            "    tt_kernel(const __grid_constant__ TT_ARGS p) {",
+            "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;",
+        ]
+        if single:
+            text.append("    const int64_t r = (int64_t)blockIdx.x * warps + warp;")
+            text.append("    if (r >= p.rows) return;")
+        else:
+            text.append("    const int64_t r = blockIdx.x;")
+        text += [
+            f"    const int first = {'lane' if single else f'warp * {BLOCK} + lane'}, n = (int)p.row;",
+            f"    const bool leader = {'lane == 0' if single else 'threadIdx.x == 0'};",
+            "    (void)leader, (void)n, (void)warps;",
+            *("    " + line for line in self.numbers() + self.ones()),
+        ]
+        if not single:
+            text += [f"    __shared__ {self.acc_type(f)} parts{n}[{self.warps}];" for n, f in enumerate(self.folds)]
+        if self.shared:
+            sizes = [f"(p.row * {SIZES[self.type_of(s)]} + 15) / 16 * 16" for s in self.shared]
+            text.append("    TT_DYNAMIC_SHARED(shared); /* a thread reads there what it has written itself */")
+            text.append(f"    unsigned char *room = shared + {'warp' if single else 0} * ({' + '.join(sizes)});")
+            for s, size in zip(self.shared, sizes):
+                t = self.type_of(s)
+                text += [f"    {t} *const kept{s} = ({t} *)room + first;", f"    room += {size};"]
+        text += self.pointers(32)
+        for s in range(self.k.num_slots):
+            if self.slots[s].kind == lib.TT_SLOT_LOAD and self.slots[s].level == 0:
+                text.append(f"    const {self.type_of(s)} v{s} = {self.place(self.slots[s].index, 'r', 'row')};")
+        text += [f"    {self.type_of(s)} h{s}[{self.each}];" for s in sorted(self.held)]
+        guard = "" if self.whole else "first + e * 32 < n"
+        unrolled = bool(self.held) or not self.shared  # else nothing has to be a register
+        span = Span(self.each, guard, "r * p.row + first + e * 32", "32", held=self.held, unrolled=unrolled)
+        loaded: set[int] = set()
+        for stage in self.stages:
+            text += self._stage(stage, span, loaded)
+        return [*text, "}"]
+
+    def _stage(self, stage, span: Span, loaded: set[int]) -> list[str]:
+        folds = [(n, f) for n, f in enumerate(self.folds) if f.stage == stage.number]
+        text = [self.param(f, n, "0") for n, f in folds]
+        text += [f"    {self.acc_type(f)} acc{n} = {self.nothing(f)};" for n, f in folds]
+        text += self.work(stage, span, loaded)
+        for n, f in folds:
+            text += self.shuffle(f, n, "    ", [16, 8, 4, 2, 1])
+        if folds and self.warps > 1:
+            text += [f"    if (lane == 0) parts{n}[warp] = acc{n};" for n, f in folds]
+            text.append("    __syncthreads();")
+            for n, f in folds:
+                text.append(f"    acc{n} = lane < warps ? parts{n}[lane] : {self.nothing(f)};")
+                text += self.shuffle(f, n, "    ", [1 << h for h in range(self.log - 10)])
+        text += [f"    const {self.type_of(f.out)} v{f.out} = __shfl_sync(0xffffffffu, acc{n}, 0);" for n, f in folds]
+        return text + self.level0(stage.number, "    ")
+
+    # FOLD and COLUMNS.
+
+    def added(self, span: Span, given: str, apart: int) -> list[str]:
+        """A function that adds a thread's elements, all of which are there or not."""
+        columns = self.walk == "columns"
+        accs = "".join(f", {self.acc_type(f)} (&acc{n}){given}" for n, f in enumerate(self.folds))
+        body = ["    " + line for line in self.numbers() + self.ones()]
+        body += [f"    const int64_t apart = {apart} * p.inner;"] if columns else []
+        index = "r * p.inner + c" if columns else "r"
+        body += [self.param(f, n, index) for n, f in enumerate(self.folds)]
+        body += self.pointers(apart)
+        where = "int64_t r, int64_t first, int64_t n" + (", int64_t c" if columns else "")
+        return [
+            f"template <bool whole> static TT_DEVICE void add(const TT_ARGS &p, {where}{accs}) {{",
+            *body,
+            *self.work(self.stages[0], span, set()),
+            "}",
+            "",
+        ]
+
+    def _fold(self) -> list[str]:
+        """A warp takes 1024 elements; what the thread block's warps have is joined."""
+        folds, warps = list(enumerate(self.folds)), THREADS // 32
+        span = Span(32, "whole || first + e * 32 < n", "r * p.row + first + e * 32", "32")
+        accs = "".join(f", acc{n}" for n, _ in folds)
+        text = [
+            *self.added(span, "", 32),
+            f'extern "C" __global__ void __launch_bounds__({THREADS}, 4)',
+            "    tt_kernel(const __grid_constant__ TT_ARGS p) {",
+            "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;",
+            f"    const uint32_t groups = ((uint32_t)p.row + {BLOCK * warps - 1}) / {BLOCK * warps};",
+            f"    const int64_t r = blockIdx.x / groups, b = blockIdx.x % groups * {warps} + warp;",
+            *(f"    {self.acc_type(f)} acc{n} = {self.nothing(f)};" for n, f in folds),
+            f"    const int64_t left = p.row - b * {BLOCK};",
+            f"    if (left >= {BLOCK}) add<true>(p, r, b * {BLOCK} + lane, p.row{accs});",
+            f"    else if (left > 0) add<false>(p, r, b * {BLOCK} + lane, p.row{accs});",
+        ]
+        for n, f in folds:
+            t = self.acc_type(f)
+            text += self.shuffle(f, n, "    ", [16, 8, 4, 2, 1])
+            text += [f"    __shared__ {t} parts{n}[{warps}];", f"    if (lane == 0) parts{n}[warp] = acc{n};"]
+        text += ["    __syncthreads();", "    if (warp) return;"]
+        for n, f in folds:
+            text.append(f"    acc{n} = lane < {warps} ? parts{n}[lane] : {self.nothing(f)};")
+            text += self.shuffle(f, n, "    ", [1, 2, 4])
+            text.append(f"    if (lane == 0) (({self.acc_type(f)} *)p.part[{n}])[blockIdx.x] = acc{n};")
+        return [*text, "}"]
+
+    def _columns(self) -> list[str]:
+        """A thread block takes 1024 rows of some columns; of each column's 32 lanes a thread has some, evenly apart."""
+        folds, columns = list(enumerate(self.folds)), self.detail
+        threads = THREADS // columns  # to a column
+        own = 32 // threads           # lanes of a thread
+        accs = "".join(f", acc{n}" for n, _ in folds)
+        guard, position = f"whole || first + e * {threads} < n", f"(r * p.row + first + e * {threads}) * p.inner + c"
+        span = Span(32 * own, guard, position, "apart", f"[(k + u) % {own}]", unrolled=False, loads=LATER)
+        text = [
+            *self.added(span, f"[{own}]", threads),
+            f'extern "C" __global__ void __launch_bounds__({THREADS}, 4)',
+            "    tt_kernel(const __grid_constant__ TT_ARGS p) {",
+            f"    const int column = threadIdx.x % {columns}, group = threadIdx.x / {columns};",
+            f"    const uint32_t blocks = ((uint32_t)p.row + {BLOCK - 1}) / {BLOCK};",
+            f"    const uint32_t tiles = ((uint32_t)p.inner + {columns - 1}) / {columns}, upper = blockIdx.x / tiles;",
+            f"    const int64_t c = blockIdx.x % tiles * {columns} + column, r = upper / blocks, b = upper % blocks;",
+            f"    const int64_t left = p.row - b * {BLOCK};",
+        ]
+        for n, f in folds:
+            t = self.acc_type(f)
+            text += [
+                f"    __shared__ {t} lanes{n}[{threads}][{columns}];",
+                f"    {t} acc{n}[{own}];",
+                "#pragma unroll",
+                f"    for (int l = 0; l < {own}; l++) acc{n}[l] = {self.nothing(f)};",
+            ]
+        text += [
+            "    if (c < p.inner) {",
+            f"        if (left >= {BLOCK}) add<true>(p, r, b * {BLOCK} + group, p.row, c{accs});",
+            f"        else add<false>(p, r, b * {BLOCK} + group, p.row, c{accs});",
+            "    }",
+        ]
+        for n, f in folds:
+            h = own // 2
+            while h:
+                text += [f"    {self.join(f, f'acc{n}[{i}]', f'acc{n}[{i + h}]')}" for i in range(h)]
+                h //= 2
+            text.append(f"    lanes{n}[group][column] = acc{n}[0];")
+        text += [f"    for (int h = {threads // 2}; h > 0; h /= 2) {{", "        __syncthreads();"]
+        for n, f in folds:
+            here, other = f"lanes{n}[group][column]", f"lanes{n}[group + h][column]"
+            text.append(f"        if (group < h) {self.join(f, here, other)}")
+        text.append("    }")
+        for n, f in folds:
+            place = f"(({self.acc_type(f)} *)p.part[{n}])[(r * blocks + b) * p.inner + c]"
+            text.append(f"    if (group == 0 && c < p.inner) {place} = lanes{n}[0][column];")
+        return [*text, "}"]
