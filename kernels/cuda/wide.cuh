@@ -36,7 +36,7 @@ static TT_DEVICE void add(near (&a)[TT_SUMS], const elements &x, acc_type param,
 
 template <bool whole>
 static TT_DEVICE void add_elements(near (&a)[TT_SUMS], const stored_type *from, int64_t left, acc_type param) {
-    if (whole) { /* so many loads are under way all the time */
+    if (whole) { /* a register is filled anew as soon as its elements are added */
         elements x[TT_AHEAD];
 #pragma unroll
         for (int e = 0; e < TT_AHEAD; e++) x[e] = *(const elements *)(from + e * TT_PITCH);
