@@ -77,7 +77,7 @@ static int log_wide(const tt_reduction *g) {
     while (k && ((g->kept > 1 && g->reduced % ((int64_t)TT_BLOCK << k)) || g->kept * g->blocks >> k < FULL ||
                  !aligned(g, &g->outer, (int64_t)g->stored << k)))
         k--;
-    return k;
+    return g->stored << k < 4 ? 0 : k; /* the kernel knows no narrower loads */
 }
 
 /* A result's blocks are shared out among the warps of a thread block, and further blocks of threads. */

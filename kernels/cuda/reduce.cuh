@@ -93,6 +93,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #if TT_LOG_WIDE
 #include "cuda/wide.cuh"
 #else
+#define TT_RESIDENT 1
 template <bool whole>
 static TT_DEVICE accumulator block_of(const TT_ARGS &p, const char *base, int64_t first, int n, acc_type param) {
     const int lane = threadIdx.x & 31;
@@ -125,7 +126,8 @@ static TT_DEVICE accumulator warp_blocks(const TT_ARGS &p, const char *base, int
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
+    tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ accumulator shared[TT_WARPS];
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, sharing = 1 << p.log_warps, own = warp & (sharing - 1);
     /* with a parameter the elements were read before: those that were read last may still be in the cache */

@@ -9,22 +9,46 @@
 #define TT_SUMS (TT_ANY_ORDER && TT_WIDE > 4 ? 4 : TT_WIDE) /* of a thread */
 #define TT_PITCH (TT_ANY_ORDER ? 32 * TT_WIDE : TT_LANES)   /* from a thread's elements to its next */
 #define TT_AHEAD (128 / (TT_WIDE * sizeof(stored_type)) < 32 ? 128 / (TT_WIDE * (int)sizeof(stored_type)) : 32)
+/* at least so many thread blocks on a processor */
+#define TT_RESIDENT (TT_INDEXED || sizeof(acc_type) > 4 || sizeof(stored_type) == 1 ? 3 : 4)
+
+/* What a thread reads at once. Elements of less than 4 bytes stay together until they are used, or a register would hold
+ * one. */
+template <bool narrow> struct kept_as {
+    typedef stored_type unit;
+    static TT_DEVICE stored_type element(const unit *x, int j) { return x[j]; }
+};
+template <> struct kept_as<true> {
+    typedef uint32_t unit;
+    static TT_DEVICE stored_type element(const unit *x, int j) {
+        const int byte = j * (int)sizeof(stored_type);
+        return (stored_type)(x[byte / 4] >> byte % 4 * 8);
+    }
+};
+typedef kept_as<(sizeof(stored_type) < 4)> kept;
+typedef tt_pack<kept::unit, TT_WIDE * (int)sizeof(stored_type) / (int)sizeof(kept::unit)> elements;
+
+static TT_DEVICE void add(near (&a)[TT_SUMS], const elements &x, acc_type param, int row) {
+#pragma unroll
+    for (int j = 0; j < TT_WIDE; j++)
+        a[j % TT_SUMS] = with(a[j % TT_SUMS], contributed(kept::element(x.at, j), param), row);
+}
 
 template <bool whole>
 static TT_DEVICE void add_elements(near (&a)[TT_SUMS], const stored_type *from, int64_t left, acc_type param) {
-    if (whole) {
+    if (whole) { /* a register is filled anew as soon as its elements are added */
+        elements x[TT_AHEAD];
+#pragma unroll
+        for (int e = 0; e < TT_AHEAD; e++) x[e] = *(const elements *)(from + e * TT_PITCH);
 #pragma unroll 1
-        for (int b = 0; b < 32; b += TT_AHEAD) {
-            tt_pack<stored_type, TT_WIDE> x[TT_AHEAD];
+        for (int b = TT_AHEAD; b < 32; b += TT_AHEAD)
 #pragma unroll
-            for (int e = 0; e < TT_AHEAD; e++)
-                x[e] = *(const tt_pack<stored_type, TT_WIDE> *)(from + (b + e) * TT_PITCH);
+            for (int e = 0; e < TT_AHEAD; e++) {
+                add(a, x[e], param, b - TT_AHEAD + e);
+                x[e] = *(const elements *)(from + (b + e) * TT_PITCH);
+            }
 #pragma unroll
-            for (int e = 0; e < TT_AHEAD; e++)
-#pragma unroll
-                for (int j = 0; j < TT_WIDE; j++)
-                    a[j % TT_SUMS] = with(a[j % TT_SUMS], contributed(x[e].at[j], param), b + e);
-        }
+        for (int e = 0; e < TT_AHEAD; e++) add(a, x[e], param, 32 - TT_AHEAD + e);
     } else {
 #pragma unroll 1
         for (int e = 0; e < 32; e++)
