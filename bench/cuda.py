@@ -43,6 +43,8 @@ class CudaRow(Row):
     batch: float = 0.01
     #: Every call has the same result, so that it can be compared again once the side is ready to be timed.
     repeatable: bool = True
+    #: tinytorch's, while the row is measured.
+    settings: dict[str, int] = field(default_factory=dict)
     #: The first result of the side that was prepared first.
     expected: list = field(default_factory=list, compare=False)
 
@@ -152,14 +154,19 @@ def _function(side, size):
     return functools.partial(side.function(functools.partial(chain, side.torch)), x)
 
 
-@SUITE.row("13-op chain, 64M float32", nbytes=8 * LARGE, sides=(*ALL, "copy"), ours=("fused",), target=0.95,
-           against="copy", also=((("fused",), "compile", 1.0),))
+AT_MEMORY_SPEED = {"sides": (*ALL, "copy"), "ours": ("fused",), "target": 0.95, "against": "copy",
+                   "also": ((("fused",), "compile", 1.0),)}
+APPROXIMATE = {"settings": {"approximate": 1}, **AT_MEMORY_SPEED}
+
+
+@SUITE.row("13-op chain, 64M float32, approximate functions", nbytes=8 * LARGE, **APPROXIMATE)
+@SUITE.row("13-op chain, 64M float32", nbytes=8 * LARGE, **AT_MEMORY_SPEED)
 def large_chain(side):
     return _function(side, LARGE)
 
 
-@SUITE.row("that chain and its gradient, 16M", nbytes=16 * GRADIENT, sides=(*ALL, "copy"), ours=("fused",), target=0.95,
-           against="copy", also=((("fused",), "compile", 1.0),))
+@SUITE.row("that chain and its gradient, 16M, approximate functions", nbytes=16 * GRADIENT, **APPROXIMATE)
+@SUITE.row("that chain and its gradient, 16M", nbytes=16 * GRADIENT, **AT_MEMORY_SPEED)
 def chain_gradient(side):
     """It cannot but read x and the gradient from upstream, and write the result and the gradient of x."""
     x, upstream = side.tensor(_normal(GRADIENT), differentiable=True), side.tensor(_normal(GRADIENT, seed=1))

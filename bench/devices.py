@@ -228,7 +228,8 @@ def on_gpu(row, sides, rounds):
     row.expected.clear()
     gc.unfreeze()
     try:
-        return together(row, sorted(sides, key=lambda side: side != "torch"), rounds)
+        with importlib.import_module("tinytorch").config(**row.settings):
+            return together(row, sorted(sides, key=lambda side: side != "torch"), rounds)
     finally:
         gc.unfreeze()
         gc.collect()

@@ -41,9 +41,9 @@ class config:
                   3 the recorded programs, 4 the generated source
     ``fuse``      1: every thread is in fused mode
     ``fuse_hot``  runs of a fused kernel after which it is compiled; negative never, and what is compiled is not used
-    ``approximate``  1: CUDA devices compute exp, log, tanh, sigmoid and silu in float32 by their special function units:
-                  faster, within 6 ulp (log between 1/2 and 2: within 2e-7), and no longer with the CPU's bits. Eager and
-                  fused mode still agree to the bit
+    ``approximate``  1: CUDA devices compute exp, log, tanh, sigmoid, silu and gelu in float32 by their special
+                  function units: faster, but with errors of up to 5 + 1.2 |x| ulp (log between 1/2 and 2: 2e-7; gelu:
+                  16 + 2 x^2 ulp), and no longer with the CPU's bits. Eager and fused mode still agree to the bit
 
     TypeError for an unknown name or a value that is no integer.
     """

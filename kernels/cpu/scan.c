@@ -189,7 +189,7 @@ static bool run(job *j, int op, const tt_array *like, int64_t dim) {
     if (tt_device) {
         tt_scan_args p = {.outer = w->outer, .n = w->n, .inner = w->inner, .a = w->a, .b = w->b, .out = w->out,
                           .index = w->index};
-        int acc = op < TT_SCAN_RECUR && like->dtype == TT_F32 ? TT_F64 : like->dtype;
+        int number = tt_compute_dtype(like->dtype), acc = op < TT_SCAN_RECUR && number == TT_F32 ? TT_F64 : number;
         return tt_cuda_scan(op, like->dtype, acc, w->reverse, &p);
     }
     w->strips = (w->inner + STRIP - 1) / STRIP;
@@ -242,6 +242,7 @@ tt_array *tt_scan(int op, tt_array *a, int64_t dim, int reverse, int dtype) {
     int compute = result < TT_F16 ? TT_I64 : tt_compute_dtype(result);
     job j = {.fn = scans[op][compute]};
     if (!j.fn) return tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", names[op], tt_dtype_names[result]);
+    if (tt_device && result >= TT_F16 && op != LOGSUMEXP) compute = result; /* its kernels convert */
     tt_array *x = row_major(a, compute), *out = x ? tt_empty(compute, a->ndim, a->shape) : NULL;
     if (out) {
         j.w = (walk){.a = x->data, .out = out->data, .reverse = reverse};
@@ -255,8 +256,8 @@ tt_array *tt_scan_extreme(int largest, tt_array *a, int64_t dim, tt_array **indi
     TT_ON_DEVICE(NULL, largest ? "cummax" : "cummin", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!good_dim(largest ? "cummax" : "cummin", a, &dim)) return NULL;
-    int compute = tt_compute_dtype(a->dtype);
-    tt_array *x = row_major(a, compute), *out = x ? tt_empty(compute, a->ndim, a->shape) : NULL;
+    int compute = tt_compute_dtype(a->dtype), kept = tt_device ? a->dtype : compute; /* there kernels convert */
+    tt_array *x = row_major(a, kept), *out = x ? tt_empty(kept, a->ndim, a->shape) : NULL;
     *indices = out ? tt_empty(TT_I64, a->ndim, a->shape) : NULL;
     if (*indices) {
         job j = {.fn = extremes[compute][largest]};

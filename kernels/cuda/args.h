@@ -6,6 +6,7 @@
 #include "fault.h"
 
 #define TT_CUDA_THREADS 256 /* of a block, where nothing else is said */
+#define TT_FLAT_THREADS 128 /* of one that goes through elements as they lie: smaller blocks end more evenly */
 #define TT_CUDA_DIMS 16
 
 /* Division by a number of up to 31 bits that is known before: x / size = (x * magic >> 32) + x >> shift, for x < 2^31

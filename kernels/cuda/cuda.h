@@ -61,6 +61,8 @@ tt_divider tt_divider_of(int64_t size);
 /* elementwise.c. False and an error when a kernel could not be launched. */
 bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in);
 bool tt_cuda_products(const tt_array *g, const tt_array *a, const tt_array *b, tt_array *of_a, tt_array *of_b);
+/* vectors of 16 bytes of each operand that a thread takes; weight: an element's, tt_op_weight */
+int tt_cuda_vectors(int weight, int operands, int largest);
 bool tt_divides_integers(int op, int dtype); /* ../cpu/elementwise.c: must the divisor not be 0? */
 /* copy.c: out[...] = a with broadcasting and casting; either may be on the CPU. Operands are checked already. */
 bool tt_cuda_copy_array(tt_array *out, const tt_array *a);

@@ -4,18 +4,29 @@
  * of up to 16 bytes. Any other layout is walked element by element, its dimensions sorted and merged as on the CPU, with
  * 32-bit arithmetic where that suffices. */
 #include "cuda.h"
+#include "../cpu/fuse.h"
 #include "../cpu/simd.h"
 #include <string.h>
 
 /* The variant: bits 0-2 the logarithm of a thread's elements at a time, 3 strided, 4 of 64-bit indices, from 5 on two bits
- * for each input: how it is given, 11 integers are divided by elements that only the kernel sees. */
+ * for each input: how it is given, 11 integers are divided by elements that only the kernel sees, 12 a thread takes two
+ * vectors. */
 enum { MANY, ONE, VALUE };
 #define STRIDED 8
 #define WIDE 16
 #define DIVIDES 2048
-#define UNROLL 2 /* TT_UNROLL in elementwise.cuh */
+#define TWICE 4096
 
-static bool launch_flat(int64_t key, int variant, const tt_iter *it, const int64_t *value, const int *given) {
+/* A thread that computes for long gains by what two vectors share, if they leave it enough registers. The special function
+ * units would only get more to do at once. */
+#define HEAVY 32
+int tt_cuda_approximate;
+int tt_cuda_vectors(int weight, int operands, int largest) {
+    return operands <= 2 && weight * (16 / largest) >= HEAVY && !tt_cuda_approximate ? 2 : 1;
+}
+
+static bool launch_flat(int64_t key, int variant, int weight, const tt_iter *it, const int64_t *value,
+                        const int *given) {
     tt_flat_args p = {.numel = it->numel, .out = it->data[0], .fault = tt_cuda_fault()};
     int log = 4, largest = 1;
     for (int k = 0; k < it->nops; k++) {
@@ -32,8 +43,10 @@ static bool launch_flat(int64_t key, int variant, const tt_iter *it, const int64
         }
         while (log > 0 && ((intptr_t)it->data[k] & ((tt_itemsizes[it->dtype[k]] << log) - 1))) log--;
     }
-    int64_t tile = (int64_t)TT_CUDA_THREADS * UNROLL << log;
-    return TT_LAUNCH(key | (int64_t)(variant | log) << 36, (it->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, p);
+    bool twice = tt_cuda_vectors(weight, it->nops, largest) == 2;
+    int64_t tile = (int64_t)TT_FLAT_THREADS << log << twice;
+    variant |= log | (twice ? TWICE : 0);
+    return TT_LAUNCH(key | (int64_t)variant << 36, (it->numel + tile - 1) / tile, 1, TT_FLAT_THREADS, 0, p);
 }
 
 static bool launch_strided(int64_t key, int variant, const tt_iter *it, const int64_t *value, const int *given) {
@@ -61,7 +74,7 @@ static bool launch_strided(int64_t key, int variant, const tt_iter *it, const in
 }
 
 /* `it` as on the CPU; inputs of the CPU's, one element each, go as values. */
-static bool launch(int64_t key, int variant, tt_iter *it, tt_array *const *in) {
+static bool launch(int64_t key, int variant, int weight, tt_iter *it, tt_array *const *in) {
     int64_t value[3] = {0};
     int given[3] = {MANY, MANY, MANY};
     if (!it->numel) return true;
@@ -82,7 +95,7 @@ static bool launch(int64_t key, int variant, tt_iter *it, tt_array *const *in) {
         if (!flat && given[k - 1] == ONE) given[k - 1] = MANY;
         variant |= given[k - 1] << (3 + 2 * k);
     }
-    return flat ? launch_flat(key, variant, it, value, given) : launch_strided(key, variant, it, value, given);
+    return flat ? launch_flat(key, variant, weight, it, value, given) : launch_strided(key, variant, it, value, given);
 }
 
 static void describe(tt_iter *it, int k, const tt_array *out, const tt_array *a, int compute) {
@@ -105,7 +118,7 @@ bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *cons
     }
     bool divides = tt_divides_integers(op, dtype) && in[1]->storage->device;
     return launch(tt_key(TT_FAMILY_elementwise, op, 0, tt_compute_dtype(dtype), out->dtype, d[0], d[1], d[2]),
-                  divides ? DIVIDES : 0, &it, in);
+                  divides ? DIVIDES : 0, tt_op_weight(op), &it, in);
 }
 
 bool tt_cuda_products(const tt_array *g, const tt_array *a, const tt_array *b, tt_array *of_a, tt_array *of_b) {
@@ -123,7 +136,7 @@ static bool move(tt_array *out, tt_array *a) {
     describe(&it, 0, out, out, out->dtype);
     describe(&it, 1, out, a, out->dtype);
     int from = a->storage->device ? a->dtype : out->dtype;
-    return launch(tt_key(TT_FAMILY_copy, 0, 0, out->dtype, out->dtype, from, 0, 0), 0, &it, &a);
+    return launch(tt_key(TT_FAMILY_copy, 0, 0, out->dtype, out->dtype, from, 0, 0), 0, 0, &it, &a);
 }
 
 /* Between the CPU and a device contiguous bytes are moved; the rest is done by whoever has the elements. */

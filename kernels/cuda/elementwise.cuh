@@ -4,7 +4,7 @@
 #pragma once
 #include "cuda/prelude.cuh"
 
-#define TT_UNROLL 2 /* UNROLL in elementwise.c */
+#define TT_UNROLL (TT_VARIANT & 4096 ? 2 : 1) /* TWICE in elementwise.c */
 #define TT_V (1 << (TT_VARIANT & 7))
 #define TT_GIVEN(k) ((TT_VARIANT >> (3 + 2 * (k))) & 3)
 enum { TT_MANY, TT_ONE, TT_VALUE };
@@ -52,8 +52,8 @@ static TT_DEVICE out_type compute(tt_fault *fault, value1 a, value2 b, value3 c)
 #define TT_SINGLE(k, T, D, K) \
     (TT_GIVEN(k) == TT_VALUE ? tt_bits_as<T>(p.value[k - 1]) : TT_CONVERT(D, K, *(const TT_TYPE(D) *)p.in[k - 1]))
 
-extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    const int64_t first = (int64_t)blockIdx.x * (TT_CUDA_THREADS * TT_UNROLL * TT_V) + threadIdx.x * TT_V;
+extern "C" __global__ void __launch_bounds__(TT_FLAT_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    const int64_t first = (int64_t)blockIdx.x * (TT_FLAT_THREADS * TT_UNROLL * TT_V) + threadIdx.x * TT_V;
     value1 s1{};
     value2 s2{};
     value3 s3{};
@@ -63,10 +63,10 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     tt_pack<in1_type, TT_V> a[TT_UNROLL];
     tt_pack<in2_type, TT_V> b[TT_UNROLL];
     tt_pack<in3_type, TT_V> c[TT_UNROLL];
-    if (first + (int64_t)(TT_UNROLL - 1) * TT_CUDA_THREADS * TT_V + TT_V <= p.numel) {
+    if (first + (int64_t)(TT_UNROLL - 1) * TT_FLAT_THREADS * TT_V + TT_V <= p.numel) {
 #pragma unroll
         for (int u = 0; u < TT_UNROLL; u++) { /* all loads before the first use */
-            const int64_t i = first + u * (TT_CUDA_THREADS * TT_V);
+            const int64_t i = first + u * (TT_FLAT_THREADS * TT_V);
             if (TT_GIVEN(1) == TT_MANY) a[u] = *(const tt_pack<in1_type, TT_V> *)(p.in[0] + i * sizeof(in1_type));
             if (TT_ARITY > 1 && TT_GIVEN(2) == TT_MANY)
                 b[u] = *(const tt_pack<in2_type, TT_V> *)(p.in[1] + i * sizeof(in2_type));
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
         }
 #pragma unroll
         for (int u = 0; u < TT_UNROLL; u++) {
-            const int64_t i = first + u * (TT_CUDA_THREADS * TT_V);
+            const int64_t i = first + u * (TT_FLAT_THREADS * TT_V);
             tt_pack<out_type, TT_V> r;
 #pragma unroll
             for (int v = 0; v < TT_V; v++)
@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     }
     for (int u = 0; u < TT_UNROLL; u++) /* the end, one by one */
         for (int v = 0; v < TT_V; v++) {
-            const int64_t i = first + u * (TT_CUDA_THREADS * TT_V) + v;
+            const int64_t i = first + u * (TT_FLAT_THREADS * TT_V) + v;
             if (i >= p.numel) return;
             if (TT_GIVEN(1) == TT_MANY) s1 = TT_CONVERT(TT_D2, TT_K1, ((const in1_type *)p.in[0])[i]);
             if (TT_ARITY > 1 && TT_GIVEN(2) == TT_MANY) s2 = TT_CONVERT(TT_D3, TT_K2, ((const in2_type *)p.in[1])[i]);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNROLL 2 /* as in codegen_cuda.py */
 
 typedef struct {
     const tt_kernel *k;
@@ -270,6 +269,19 @@ static bool launchable(const tt_kernel *k) {
     return k->numel < (int64_t)1 << 31 && (k->walk != TT_WALK_ROWS || k->detail + PARTS <= tt_cuda_shared_room());
 }
 
+static int largest_of(const tt_kernel *k) {
+    int largest = 1;
+    for (int a = 0; a < k->num_accesses; a++)
+        if (!k->accesses[a].one && tt_itemsizes[k->accesses[a].dtype] > largest) largest = tt_itemsizes[k->accesses[a].dtype];
+    return largest;
+}
+
+int tt_kernel_vectors(const tt_kernel *k) {
+    int operands = 0;
+    for (int a = 0; a < k->num_accesses; a++) operands += !k->accesses[a].one;
+    return tt_cuda_vectors(k->weight, operands, largest_of(k));
+}
+
 /* -1: it cannot be, and nothing was done. */
 static int launch(const tt_kernel *k, char *const *base, const tt_number *numbers) {
     char args[MOST_BYTES], *parts[TT_FUSE_KERNEL_NODES];
@@ -291,10 +303,9 @@ static int launch(const tt_kernel *k, char *const *base, const tt_number *number
         return -1;
     }
     if (k->walk == TT_WALK_FLAT) {
-        int largest = 1;
-        for (int a = 0; a < k->num_accesses; a++)
-            if (!k->accesses[a].one && tt_itemsizes[k->accesses[a].dtype] > largest) largest = tt_itemsizes[k->accesses[a].dtype];
-        x = divided(k->numel, aligned ? 16 / largest * TT_CUDA_THREADS * UNROLL : TT_CUDA_THREADS);
+        int largest = largest_of(k);
+        threads = TT_FLAT_THREADS;
+        x = divided(k->numel, aligned ? 16 / largest * threads * k->detail : threads);
     } else if (k->walk == TT_WALK_ROWS) {
         int64_t most = TT_CUDA_THREADS / 32, room = k->detail ? 49152 / k->detail : most, warps = blocks;
         if (blocks == 1) warps = room < 1 ? 1 : room < most ? room : most; /* each has a row */

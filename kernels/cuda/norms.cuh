@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
             if ((b + e) * 32 + lane < left) x[e] = from[(b + e) * 32 + lane];
 #pragma unroll
         for (int e = 0; e < TT_BATCH; e++)
-            if ((b + e) * 32 + lane < left) a = join(a, contribution(x[e], (acc_type)0, 0));
+            if ((b + e) * 32 + lane < left) a = join(a, accumulated(contributed(x[e], (acc_type)0), 0));
     }
 #pragma unroll
     for (int h = TT_LANES / 2; h > 0; h /= 2) a = join(a, lane_below(a, h));

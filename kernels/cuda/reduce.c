@@ -6,6 +6,7 @@
 
 #define BUSY 16896  /* thread blocks from which on more, with less to do each, gain nothing */
 #define ENOUGH 264  /* with fewer, some of their processors have nothing to do */
+#define FULL 1056   /* warps; with fewer, they had better be more with less to do each */
 #define WARPS (TT_CUDA_THREADS / 32)
 #define LEVELS 11   /* log of what a thread joins alone: struct levels in reduce.cuh */
 #define BATCH_LOG 3 /* of which JOIN takes so many at once */
@@ -62,22 +63,41 @@ bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, in
     return join_parts(tt_key(TT_FAMILY_reduce, reducer, 0, acc, acc, acc, dtype, 0), 0, &p, parts, NULL);
 }
 
+/* Are the elements at all steps of these dimensions aligned for an access of so many bytes? */
+static bool aligned(const tt_reduction *g, const tt_dims *d, int64_t to) {
+    bool fits = (intptr_t)g->a->data % to == 0;
+    for (int k = 0; k < d->n; k++) fits &= d->step[k] % to == 0;
+    return fits;
+}
+
+/* Log of the blocks that a warp has at a time: a load takes their elements 16 bytes at once. */
+static int log_wide(const tt_reduction *g) {
+    int k = g->stored == 8 ? 1 : g->stored == 4 ? 2 : g->stored == 2 ? 3 : 4;
+    if (g->run.n != 1 || g->run.step[0] != g->stored || g->blocks == 1) return 0;
+    while (k && ((g->kept > 1 && g->reduced % ((int64_t)TT_BLOCK << k)) || g->kept * g->blocks >> k < FULL ||
+                 !aligned(g, &g->outer, (int64_t)g->stored << k)))
+        k--;
+    return k;
+}
+
 /* A result's blocks are shared out among the warps of a thread block, and further blocks of threads. */
-static int split_fold(tt_reduce_args *p, int64_t *x) {
+static int split_fold(const tt_reduction *g, tt_reduce_args *p, int64_t *x) {
     if (p->blocks == 1) {
         int lanes = p->reduced >= 32 ? 5 : log_of(p->reduced), each = log_of(divided(p->reduced, 32));
         int64_t per = (int64_t)(TT_CUDA_THREADS >> lanes) * (each < 3 ? 8 >> each : 1);
         *x = divided(p->kept, per);
         return lanes | each << 3;
     }
+    int wide = log_wide(g);
+    p->blocks = divided(p->blocks, 1 << wide);
     p->log_warps = log_of(p->blocks < WARPS ? p->blocks : WARPS);
     int64_t most = divided(p->blocks, 1 << p->log_warps), across = divided(p->kept, WARPS >> p->log_warps);
-    while (p->log_per < LEVELS && (int64_t)1 << p->log_per < most &&
+    while (!wide && p->log_per < LEVELS && (int64_t)1 << p->log_per < most &&
            across * divided(most, (int64_t)1 << p->log_per) > BUSY)
         p->log_per++;
     p->count = divided(most, (int64_t)1 << p->log_per);
     *x = across * p->count;
-    return 5 | 5 << 3;
+    return 5 | 5 << 3 | wide << 6;
 }
 
 /* Few thread blocks are made more by fewer columns for each, while those still fill a sector of memory. */
@@ -87,14 +107,25 @@ int tt_cuda_columns(int64_t inner, int size, int64_t others) {
     return columns;
 }
 
-static int split_rows(tt_reduce_args *p, int size, int64_t *x) {
+/* Log of the columns that a thread reads at once: 4 bytes of elements that are less. */
+static int log_together(const tt_reduction *g) {
+    int k = g->stored == 1 ? 2 : g->stored == 2 ? 1 : 0;
+    if (g->run.n != 1 || g->inner_step != g->stored || g->run.step[0] == g->stored) return 0;
+    while (k && (g->inner % ((int64_t)1 << k) || g->inner < (int64_t)32 << k ||
+                 !aligned(g, &g->outer, (int64_t)g->stored << k) || !aligned(g, &g->run, (int64_t)g->stored << k)))
+        k--;
+    return k;
+}
+
+static int split_rows(const tt_reduction *g, tt_reduce_args *p, int64_t *x) {
     int64_t outer = p->kept / p->inner;
-    int columns = tt_cuda_columns(p->inner, size, outer * p->blocks);
+    int together = log_together(g);
+    int columns = tt_cuda_columns(p->inner >> together, g->stored << together, outer * p->blocks);
     int64_t threads = TT_CUDA_THREADS >> columns, at_once = threads > TT_LANES ? threads / TT_LANES : 1;
     p->count = p->blocks;
-    p->tiles = divided(p->inner, 1 << columns);
+    p->tiles = divided(p->inner, 1 << (columns + together));
     *x = outer * divided(p->blocks, at_once) * p->tiles;
-    return columns;
+    return columns | together << 4;
 }
 
 bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
@@ -108,7 +139,7 @@ bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double b
     int64_t x, key = tt_key(TT_FAMILY_reduce, reducer, 0, g->a->dtype, g->read, acc, dtype, 0);
     int walk = g->run.n > 1 ? (p.run.narrow ? TT_RED_DIMS : TT_RED_FAR) : TT_RED_STEP;
     if (g->run.n == 0 || (g->run.n == 1 && g->run.step[0] == g->stored)) walk = TT_RED_FLAT;
-    int own = g->rows ? split_rows(&p, g->stored, &x) : split_fold(&p, &x);
+    int own = g->rows ? split_rows(g, &p, &x) : split_fold(g, &p, &x);
     int variant = (g->rows ? TT_RED_ROWS : TT_RED_FOLD) | walk << 2 | then << TT_RED_THEN;
     if (index) variant |= TT_RED_INDEXED;
     tt_array *parts = NULL, *part_index = NULL;

@@ -54,6 +54,7 @@ static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a)
 #define TT_U (TT_E < 8 ? 8 / TT_E : 1)            /* results that a warp has in flight, by its 32 / TT_P at a time */
 #define TT_MOST (sizeof(stored_type) > 4 ? 16 : 32) /* loads in flight: 16 floats left the memory idle at times */
 #define TT_BATCH (TT_E < TT_MOST ? TT_E : TT_MOST)
+#define TT_LOG_WIDE (TT_VARIANT >> (TT_RED_OWN + 6) & 7)
 
 static TT_DEVICE accumulator joined_lanes(accumulator a) {
 #pragma unroll
@@ -83,16 +84,19 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #pragma unroll
         for (int e = 0; e < TT_E; e++)
             if (which < p.kept && e * TT_P + lane < p.reduced)
-                a = join(a, contribution(x[u][e], param, e * TT_P + lane));
+                a = join(a, accumulated(contributed(x[u][e], param), e * TT_P + lane));
         a = joined_lanes(a);
         if (lane == 0 && which < p.kept) put(p, which, a);
     }
 }
 #else
+#if TT_LOG_WIDE
+#include "cuda/wide.cuh"
+#else
 template <bool whole>
 static TT_DEVICE accumulator block_of(const TT_ARGS &p, const char *base, int64_t first, int n, acc_type param) {
     const int lane = threadIdx.x & 31;
-    accumulator a = nothing();
+    near a = nothing_near();
 #pragma unroll
     for (int b = 0; b < TT_E; b += TT_BATCH) {
         stored_type x[TT_BATCH];
@@ -101,41 +105,50 @@ static TT_DEVICE accumulator block_of(const TT_ARGS &p, const char *base, int64_
             if (whole || (b + e) * 32 + lane < n) x[e] = element(p, base, first + (b + e) * 32 + lane);
 #pragma unroll
         for (int e = 0; e < TT_BATCH; e++)
-            if (whole || (b + e) * 32 + lane < n) a = join(a, contribution(x[e], param, first + (b + e) * 32 + lane));
+            if (whole || (b + e) * 32 + lane < n) a = with(a, contributed(x[e], param), b + e);
     }
-    return joined_lanes(a);
+    return joined_lanes(placed(a, first + lane, whole || lane < n));
 }
+
+/* The warp's blocks from `begin` on. */
+static TT_DEVICE accumulator warp_blocks(const TT_ARGS &p, const char *base, int64_t begin, acc_type param) {
+    accumulator a = nothing();
+    levels tree;
+    tree.n = 0;
+    for (int64_t b = begin; b < p.blocks && b < begin + (1 << p.log_per); b++) {
+        const int64_t first = b * TT_BLOCK, left = p.reduced - first;
+        a = left >= TT_E * 32 ? block_of<true>(p, base, first, TT_E * 32, param)
+                              : block_of<false>(p, base, first, (int)left, param);
+        if (p.log_per) tree.add(a);
+    }
+    return p.log_per ? tree.all() : a;
+}
+#endif
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ accumulator shared[TT_WARPS];
-    const int warp = threadIdx.x / 32, sharing = 1 << p.log_warps, own = warp & (sharing - 1);
-    const int64_t group = blockIdx.x % p.count;
-    const int64_t which = (blockIdx.x / p.count << (3 - p.log_warps)) + (warp >> p.log_warps);
-    const int64_t begin = (group << p.log_warps | own) << p.log_per;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, sharing = 1 << p.log_warps, own = warp & (sharing - 1);
+    /* with a parameter the elements were read before: those that were read last may still be in the cache */
+    const uint32_t at = p.param ? gridDim.x - 1 - blockIdx.x : blockIdx.x, results = at / (uint32_t)p.count;
+    const uint32_t group = at - results * (uint32_t)p.count;
+    int64_t which = ((int64_t)results << (3 - p.log_warps)) + (warp >> p.log_warps);
+    const int64_t begin = ((int64_t)group << p.log_warps | own) << p.log_per;
     accumulator a = nothing();
     if (which < p.kept && begin < p.blocks) { /* all of a warp, or none */
         const char *base = p.in + place(p.outer, which);
-        const acc_type param = p.param ? ((const acc_type *)p.param)[which] : (acc_type)0;
-        levels tree;
-        tree.n = 0;
-        for (int64_t b = begin; b < p.blocks && b < begin + (1 << p.log_per); b++) {
-            const int64_t first = b * TT_BLOCK, left = p.reduced - first;
-            a = left >= TT_E * 32 ? block_of<true>(p, base, first, TT_E * 32, param)
-                                  : block_of<false>(p, base, first, (int)left, param);
-            if (p.log_per) tree.add(a);
-        }
-        if (p.log_per) a = tree.all();
+        a = warp_blocks(p, base, begin, p.param ? ((const acc_type *)p.param)[which] : (acc_type)0);
     }
+    bool gives = lane == 0;
     if (p.log_warps) {
-        if ((threadIdx.x & 31) == 0) shared[warp] = a;
+        if (gives) shared[warp] = a;
         __syncthreads();
-        if (own == 0 && (threadIdx.x & 31) == 0) {
-            for (int h = 1; h < sharing; h *= 2)
-                for (int w = warp; w < warp + sharing; w += 2 * h) shared[w] = join(shared[w], shared[w + h]);
-            a = shared[warp];
-        }
+        if (warp) return;
+        a = shared[lane % TT_WARPS];
+        for (int h = 1; h < sharing; h *= 2) a = join(a, lane_below(a, h));
+        which += lane >> p.log_warps;
+        gives = lane < TT_WARPS && (lane & (sharing - 1)) == 0;
     }
-    if (own || (threadIdx.x & 31) || which >= p.kept) return;
+    if (!gives || which >= p.kept) return;
     if (p.parts) store(p.parts, p.part_index, which * p.count + group, a);
     else put(p, which, a);
 }
@@ -143,66 +156,99 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 
 #elif TT_FORM == TT_RED_ROWS
 #define TT_LOG_COLUMNS (TT_VARIANT >> TT_RED_OWN & 15)
-#define TT_COLUMNS (1 << TT_LOG_COLUMNS)
+#define TT_COLUMNS (1 << TT_LOG_COLUMNS)          /* threads of a row */
+#define TT_V (1 << (TT_VARIANT >> (TT_RED_OWN + 4) & 3)) /* columns of a thread, which it reads at once */
 /* of a block */
 #define TT_SLOTS (TT_CUDA_THREADS / TT_COLUMNS < TT_LANES ? TT_CUDA_THREADS / TT_COLUMNS : TT_LANES)
 #define TT_AT_ONCE (TT_CUDA_THREADS / TT_COLUMNS / TT_SLOTS) /* blocks */
 #define TT_OWN (TT_LANES / TT_SLOTS)                         /* lanes of a thread */
 #define TT_BATCH (16 / TT_OWN)
+/* at least so many thread blocks on a processor, that it has enough loads in flight */
+#define TT_RESIDENT (TT_INDEXED || sizeof(acc_type) > 4 ? 2 : TT_V == 4 ? 3 : 5)
+typedef tt_pack<stored_type, TT_V> elements;
 
 template <bool whole>
-static TT_DEVICE void add_rows(accumulator *a, const TT_ARGS &p, const char *base, int64_t row, int n, acc_type param) {
+static TT_DEVICE void add_rows(near (&a)[TT_OWN][TT_V], const TT_ARGS &p, const char *base, int64_t row, int n,
+                               const acc_type *param) {
+    constexpr int batch = whole ? TT_BATCH : (TT_BATCH + 1) / 2; /* testing each row takes registers */
     const int slot = threadIdx.x / TT_COLUMNS % TT_SLOTS;
+    const int64_t step = p.run.step[0] * TT_SLOTS;
+    const char *next = base + (row + slot) * p.run.step[0];
 #pragma unroll 1
-    for (int b = 0; b < TT_LANES && b * TT_LANES < n; b += TT_BATCH) {
-        stored_type x[TT_BATCH][TT_OWN];
+    for (int b = 0; b < TT_LANES && b * TT_LANES < n; b += batch) {
+        elements x[batch][TT_OWN];
 #pragma unroll
-        for (int e = 0; e < TT_BATCH; e++)
-#pragma unroll
-            for (int k = 0; k < TT_OWN; k++) {
-                const int i = (b + e) * TT_LANES + k * TT_SLOTS + slot;
-                if (whole || i < n) x[e][k] = element(p, base, row + i);
-            }
-#pragma unroll
-        for (int e = 0; e < TT_BATCH; e++)
+        for (int e = 0; e < batch; e++)
 #pragma unroll
             for (int k = 0; k < TT_OWN; k++) {
                 const int i = (b + e) * TT_LANES + k * TT_SLOTS + slot;
-                if (whole || i < n) a[k] = join(a[k], contribution(x[e][k], param, row + i));
+                const char *from = TT_WALK == TT_RED_STEP ? next : base;
+                if (TT_WALK == TT_RED_STEP) next += step;
+                else if (whole || i < n) from += TT_WALK == TT_RED_FLAT ? (row + i) * (int)sizeof(stored_type)
+                                                                        : place(p.run, row + i);
+                if (whole || i < n) x[e][k] = *(const elements *)from;
             }
+#pragma unroll
+        for (int e = 0; e < batch; e++)
+#pragma unroll
+            for (int k = 0; k < TT_OWN; k++)
+#pragma unroll
+                for (int v = 0; v < TT_V; v++)
+                    if (whole || (b + e) * TT_LANES + k * TT_SLOTS + slot < n)
+                        a[k][v] = with(a[k][v], contributed(x[e][k].at[v], param[v]), b + e);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    __shared__ accumulator shared[TT_CUDA_THREADS];
+extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
+    tt_kernel(const __grid_constant__ TT_ARGS p) {
+    __shared__ accumulator shared[TT_V][TT_CUDA_THREADS];
     const int slot = threadIdx.x / TT_COLUMNS % TT_SLOTS;
-    const int64_t groups = (p.blocks + TT_AT_ONCE - 1) / TT_AT_ONCE, rest = blockIdx.x / p.tiles;
-    const int64_t column = blockIdx.x % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS, outer = rest / groups;
-    const int64_t block = rest % groups * TT_AT_ONCE + threadIdx.x / (TT_COLUMNS * TT_SLOTS);
+    /* with a parameter the elements were read before: those that were read last may still be in the cache */
+    const uint32_t at = p.param ? gridDim.x - 1 - blockIdx.x : blockIdx.x, rest = at / (uint32_t)p.tiles;
+    const uint32_t groups = (uint32_t)((p.blocks + TT_AT_ONCE - 1) / TT_AT_ONCE), outer = rest / groups;
+    const int64_t column = ((int64_t)(at - rest * (uint32_t)p.tiles) * TT_COLUMNS + threadIdx.x % TT_COLUMNS) * TT_V;
+    const int64_t block = (int64_t)(rest - outer * groups) * TT_AT_ONCE + threadIdx.x / (TT_COLUMNS * TT_SLOTS);
+    const int64_t which = outer * p.inner + column, row = block * TT_BLOCK, left = p.reduced - row;
     const bool live = column < p.inner && block < p.blocks;
-    accumulator a[TT_OWN];
+    near a[TT_OWN][TT_V];
 #pragma unroll
-    for (int k = 0; k < TT_OWN; k++) a[k] = nothing();
+    for (int k = 0; k < TT_OWN; k++)
+#pragma unroll
+        for (int v = 0; v < TT_V; v++) a[k][v] = nothing_near();
     if (live) {
         const char *base = p.in + place(p.outer, outer) + column * p.inner_step;
-        const acc_type param = p.param ? ((const acc_type *)p.param)[outer * p.inner + column] : (acc_type)0;
-        const int64_t row = block * TT_BLOCK, left = p.reduced - row;
+        acc_type param[TT_V];
+#pragma unroll
+        for (int v = 0; v < TT_V; v++) param[v] = p.param ? ((const acc_type *)p.param)[which + v] : (acc_type)0;
         if (left >= TT_BLOCK) add_rows<true>(a, p, base, row, TT_BLOCK, param);
         else add_rows<false>(a, p, base, row, (int)left, param);
     }
 #pragma unroll
-    for (int h = TT_OWN / 2; h > 0; h /= 2)
+    for (int v = 0; v < TT_V; v++) {
+        accumulator own[TT_OWN];
 #pragma unroll
-        for (int k = 0; k < h; k++) a[k] = join(a[k], a[k + h]);
-    shared[threadIdx.x] = a[0];
+        for (int k = 0; k < TT_OWN; k++)
+            own[k] = placed(a[k][v], row + k * TT_SLOTS + slot, live && k * TT_SLOTS + slot < left);
+#pragma unroll
+        for (int h = TT_OWN / 2; h > 0; h /= 2)
+#pragma unroll
+            for (int k = 0; k < h; k++) own[k] = join(own[k], own[k + h]);
+        shared[v][threadIdx.x] = own[0];
+    }
 #pragma unroll
     for (int h = TT_SLOTS / 2; h > 0; h /= 2) {
         __syncthreads();
-        if (slot < h) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + h * TT_COLUMNS]);
+#pragma unroll
+        for (int v = 0; v < TT_V; v++)
+            if (slot < h)
+                shared[v][threadIdx.x] = join(shared[v][threadIdx.x], shared[v][threadIdx.x + h * TT_COLUMNS]);
     }
     if (slot || !live) return;
-    if (p.parts) store(p.parts, p.part_index, (outer * p.count + block) * p.inner + column, shared[threadIdx.x]);
-    else put(p, outer * p.inner + column, shared[threadIdx.x]);
+#pragma unroll
+    for (int v = 0; v < TT_V; v++)
+        if (p.parts)
+            store(p.parts, p.part_index, (outer * p.count + block) * p.inner + column + v, shared[v][threadIdx.x]);
+        else put(p, which + v, shared[v][threadIdx.x]);
 }
 
 #else

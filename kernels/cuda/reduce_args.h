@@ -12,8 +12,9 @@ enum { TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT, TT_RED_DIVIDE_ROOT, TT_RED_FINI
 #define TT_RED_INDEXED 16
 #define TT_RED_THEN 5
 #define TT_RED_OWN 8
-/* FOLD: 3 bits: log of the lanes that a result of one block has; 3 bits: log of a lane's elements. ROWS, JOIN: 4 bits:
- * log of the columns of a thread block; JOIN: 1 bit: it has TT_RED_MANY threads */
+/* FOLD: 3 bits: log of the lanes that a result of one block has; 3 bits: log of a lane's elements; 3 bits: log of the
+ * blocks that a warp has at a time. ROWS: 4 bits: log of the threads that share a row; 2 bits: log of
+ * the columns of each. JOIN: 4 bits: log of the columns of a thread block; 1 bit: it has TT_RED_MANY threads */
 #define TT_RED_MANY 1024
 
 typedef struct {
@@ -35,7 +36,8 @@ typedef struct {
     int64_t count;                 /* of the parts that make one result */
     int64_t inner, inner_step, tiles;
     double by;                     /* what to divide by */
-    /* logs; FOLD, several blocks: of the warps that share a result, of a warp's blocks; JOIN: of a thread's parts */
+    /* logs; FOLD, several blocks: of the warps that share a result, of a warp's blocks (or of those that it has at a
+     * time; `blocks` then counts these); JOIN: of a thread's parts */
     int32_t log_warps, log_per;
     tt_reduce_dims outer, run;
 } tt_reduce_args;

@@ -44,10 +44,9 @@ static TT_DEVICE void fetch_row(const stored_type *from, const row &r, stored_ty
                                 int first) {
 #pragma unroll
     for (int e = 0; e < TT_E; e++)
-        if (first + e * TT_LANES < r.n) raw[e] = from[first + e * TT_LANES];
+        raw[e] = first + e * TT_LANES < r.n ? from[first + e * TT_LANES] : (stored_type)0;
 #pragma unroll
-    for (int e = 0; e < TT_E; e++)
-        if (first + e * TT_LANES < r.n) to[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
+    for (int e = 0; e < TT_E; e++) to[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
 }
 
 /* Of the row p.x, which is kept in shared memory the first time where it is long and fits. */

@@ -1,8 +1,10 @@
-/* Scans on a device: in one pass where a scan is one block, else totals, what came before each block, results. */
+/* Scans on a device: in one pass where a scan is one block or there are many; else totals, what came before each block,
+ * results. */
 #include "cuda.h"
 #include "scan_args.h"
 
 #define SHORT 32 /* scans of fewer neighbouring elements are left to a thread each */
+#define MANY 528  /* so many are a thread block each */
 
 static bool launch(int64_t key, int step, int64_t units, tt_scan_args *p) {
     int64_t blocks = (units + TT_SCAN_THREADS - 1) / TT_SCAN_THREADS;
@@ -15,8 +17,10 @@ bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
     p->per = blocks ? TT_BLOCK : p->n;
     p->blocks = (p->n + p->per - 1) / p->per;
     int own = (warp ? TT_SCAN_WARP : 0) | (reverse ? TT_SCAN_REVERSE : 0);
-    int64_t key = tt_key(TT_FAMILY_scan, op, 0, dtype, acc, 0, 0, 0), threads = units * p->blocks * (warp ? 32 : 1);
+    int64_t key = tt_key(TT_FAMILY_scan, op, 0, dtype, acc, tt_compute_dtype(dtype), 0, 0), threads = units * p->blocks * (warp ? 32 : 1);
     if (p->blocks == 1) return launch(key, TT_SCAN_RESULTS | own, threads, p);
+    if (warp && p->outer >= MANY && op < TT_SCAN_MIN)
+        return launch(key, TT_SCAN_WHOLE | own, p->outer * TT_SCAN_THREADS, p);
     tt_array *carries = tt_cuda_temporary(acc, units * p->blocks);
     tt_array *index = carries && p->index ? tt_cuda_temporary(TT_I64, units * p->blocks) : NULL;
     bool ok = carries && (index || !p->index);

@@ -1,5 +1,5 @@
 /* Scans: Note [The order of a scan] in kernels/cpu/scan.c, the variants in scan_args.h. TT_D0: the elements' dtype,
- * TT_D1: that accumulated in. */
+ * TT_D1: that accumulated in, TT_D2: what is made of an element before that, and of a result after it. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/scan_args.h"
@@ -11,10 +11,17 @@
 #define TT_INDEXED (TT_OP >= TT_SCAN_MIN)
 typedef TT_TYPE(TT_D0) element_type;
 typedef TT_TYPE(TT_D1) acc_type;
+typedef TT_TYPE(TT_D2) number;
 
 #include "cuda/accumulator.cuh"
 
-static TT_DEVICE accumulator first_of(element_type x, int64_t at) { return accumulated((acc_type)x, at); }
+static TT_DEVICE accumulator first_of(element_type x, int64_t at) {
+    return accumulated((acc_type)(number)TT_CONVERT(TT_D0, TT_D2, x), at);
+}
+
+static TT_DEVICE element_type result_of(const accumulator &a) {
+    return (element_type)TT_CONVERT(TT_D2, TT_D0, (number)a.value);
+}
 
 /* a, and after it b */
 static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
@@ -41,7 +48,7 @@ static TT_DEVICE void carry(const TT_ARGS &p, int64_t k, const accumulator &a) {
 }
 
 static TT_DEVICE void put(const TT_ARGS &p, int64_t at, const accumulator &a) {
-    ((element_type *)p.out)[at] = (element_type)a.value;
+    ((element_type *)p.out)[at] = result_of(a);
 #if TT_INDEXED
     p.index[at] = a.at;
 #endif
@@ -72,50 +79,84 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
 }
 
 #elif TT_VARIANT & TT_SCAN_WARP
-extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    __shared__ int64_t tiles[TT_SCAN_THREADS / 32][32 * 33];
-    const int lane = threadIdx.x & 31;
-    const int64_t unit = (int64_t)blockIdx.x * (TT_SCAN_THREADS / 32) + threadIdx.x / 32;
-    const int64_t row = unit / p.blocks, first = unit % p.blocks * TT_BLOCK;
-    if (row >= p.outer) return; /* a whole warp */
-    element_type *const tile = (element_type *)tiles[threadIdx.x / 32];
+#define TT_WARPS (TT_SCAN_THREADS / 32)
+
+/* What the threads of a warp have of its block: a chunk for each lane. */
+struct chunk {
+    acc_type sums[TT_INDEXED ? 1 : TT_CHUNK]; /* up to each element */
+    accumulator before;                       /* what the chunks before it in the block give */
+    accumulator total;                        /* ... and with its own */
+};
+
+static TT_DEVICE element_type *warp_tile() {
+    __shared__ __align__(8) unsigned char tiles[TT_WARPS][32 * 33 * (TT_INDEXED ? 8 : sizeof(element_type))];
+    return (element_type *)tiles[threadIdx.x / 32];
+}
+
+static TT_DEVICE int of_chunk(int n) {
+    const int many = n - (int)(threadIdx.x & 31) * TT_CHUNK;
+    return many < TT_CHUNK ? many : TT_CHUNK;
+}
+
+template <bool whole> static TT_DEVICE void read_chunks(const TT_ARGS &p, int64_t row, int64_t first, int n, chunk &c) {
+    __shared__ accumulator chunks[TT_WARPS][32], sums[TT_WARPS][32];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32, many = of_chunk(n);
     const element_type *x = (const element_type *)p.a + row * p.n;
-    const int n = p.n - first < TT_BLOCK ? (int)(p.n - first) : TT_BLOCK;
+    element_type *const tile = warp_tile(), *const own = tile + lane * 33;
+    const int64_t start = first + lane * TT_CHUNK;
+    element_type raw[32];
 #pragma unroll
     for (int k = 0; k < 32; k++)
-        if (k * 32 + lane < n) tile[k * 33 + lane] = x[place(p, first + k * 32 + lane)];
+        if (whole || k * 32 + lane < n) raw[k] = x[place(p, first + k * 32 + lane)];
+#pragma unroll
+    for (int k = 0; k < 32; k++)
+        if (whole || k * 32 + lane < n) tile[k * 33 + lane] = raw[k];
     __syncwarp();
-    const element_type *own = tile + lane * 33; /* a chunk for each lane */
-    const int many = n - lane * TT_CHUNK < TT_CHUNK ? n - lane * TT_CHUNK : TT_CHUNK;
-    const int64_t start = first + lane * TT_CHUNK;
-    accumulator total = first_of(own[0], start), before = total;
-    for (int j = 1; j < many; j++) total = join(total, first_of(own[j], start + j));
-    for (int s = 0; s < 31; s++) {
-        accumulator other;
-        other.value = (acc_type)__shfl_sync(0xffffffffu, total.value, s);
+    accumulator total = first_of(own[0], start);
+    if (!TT_INDEXED) c.sums[0] = total.value;
+#pragma unroll
+    for (int j = 1; j < TT_CHUNK; j++)
+        if (whole || j < many) {
+            total = join(total, first_of(own[j], start + j));
+            if (!TT_INDEXED) c.sums[j] = total.value;
+        }
+    chunks[warp][lane] = total;
+    __syncwarp();
+    accumulator sum = chunks[warp][0];
+#pragma unroll
+    for (int s = 1; s < 32; s++) { /* all lanes write the same */
+        sums[warp][s] = sum;
+        if (s < 31) sum = join(sum, chunks[warp][s]);
+    }
+    __syncwarp();
+    c.before = sums[warp][lane ? lane : 1];
+    c.total = join(c.before, total);
+}
+
+template <bool whole>
+static TT_DEVICE void write_chunks(const TT_ARGS &p, int64_t row, int64_t first, int n, const chunk &c,
+                                   const accumulator &sum) {
+    const int lane = threadIdx.x & 31, many = of_chunk(n);
+    element_type *const tile = warp_tile(), *const own = tile + lane * 33;
+    accumulator before = c.before;
+    if (first > 0) before = lane > 0 ? join(sum, before) : sum;
+    else if (lane == 0) before.value = (acc_type)(TT_OP == TT_SCAN_PROD ? 1.0 : -0.0); /* which leaves all as it is */
 #if TT_INDEXED
-        other.at = __shfl_sync(0xffffffffu, total.at, s);
-#endif
-        if (lane > s) before = s ? join(before, other) : other;
-    }
-#if TT_STEP == TT_SCAN_TOTALS
-    if (lane == 31) carry(p, unit, join(before, total));
-#else
-    bool has = lane > 0;
-    if (first > 0) {
-        const accumulator sum = carried(p, unit);
-        before = has ? join(sum, before) : sum;
-        has = true;
-    }
+    const int64_t start = first + lane * TT_CHUNK;
+    int64_t places[TT_CHUNK];
     accumulator a = before;
-    int64_t places[TT_INDEXED ? TT_CHUNK : 1];
+#endif
 #pragma unroll
     for (int j = 0; j < TT_CHUNK; j++)
-        if (j < many) {
+        if (whole || j < many) {
+#if TT_INDEXED
             const accumulator next = first_of(own[j], start + j);
             a = j ? join(a, next) : next;
-            const accumulator all = has ? join(before, a) : a;
-            tile[lane * 33 + j] = (element_type)all.value;
+#else
+            const accumulator a = accumulated(c.sums[j], 0);
+#endif
+            const accumulator all = TT_INDEXED && first == 0 && lane == 0 ? a : join(before, a);
+            own[j] = result_of(all);
 #if TT_INDEXED
             places[j] = all.at;
 #endif
@@ -124,19 +165,56 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
     element_type *out = (element_type *)p.out + row * p.n;
 #pragma unroll
     for (int k = 0; k < 32; k++)
-        if (k * 32 + lane < n) out[place(p, first + k * 32 + lane)] = tile[k * 33 + lane];
-#if TT_INDEXED
+        if (whole || k * 32 + lane < n) out[place(p, first + k * 32 + lane)] = tile[k * 33 + lane];
     __syncwarp();
-    int64_t *const found = tiles[threadIdx.x / 32];
+#if TT_INDEXED
+    int64_t *const found = (int64_t *)tile;
 #pragma unroll
     for (int j = 0; j < TT_CHUNK; j++)
-        if (j < many) found[lane * 33 + j] = places[j];
+        if (whole || j < many) found[lane * 33 + j] = places[j];
     __syncwarp();
     for (int k = 0; k < 32; k++)
-        if (k * 32 + lane < n) p.index[row * p.n + place(p, first + k * 32 + lane)] = found[k * 33 + lane];
-#endif
+        if (whole || k * 32 + lane < n) p.index[row * p.n + place(p, first + k * 32 + lane)] = found[k * 33 + lane];
 #endif
 }
+
+#if TT_STEP == TT_SCAN_WHOLE
+/* A thread block has a row: TT_WARPS blocks at a time. */
+extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS, 4) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    __shared__ accumulator totals[2][TT_WARPS];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const int64_t row = blockIdx.x;
+    accumulator sum = accumulated((acc_type)0, 0); /* of the blocks before these */
+    for (int64_t block = 0; block < p.blocks; block += TT_WARPS) {
+        accumulator *const given = totals[block / TT_WARPS & 1];
+        const int64_t first = (block + warp) * TT_BLOCK, left = p.n - first;
+        chunk c;
+        if (left >= TT_BLOCK) read_chunks<true>(p, row, first, TT_BLOCK, c);
+        else read_chunks<false>(p, row, first, (int)left, c);
+        if (lane == 31) given[warp] = c.total;
+        __syncthreads();
+        accumulator before = sum;
+#pragma unroll
+        for (int w = 0; w < TT_WARPS; w++) {
+            if (w == warp) before = sum;
+            sum = block || w ? join(sum, given[w]) : given[0];
+        }
+        if (left >= TT_BLOCK) write_chunks<true>(p, row, first, TT_BLOCK, c, before);
+        else write_chunks<false>(p, row, first, (int)left, c, before);
+    }
+}
+#else
+extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    const int64_t unit = (int64_t)blockIdx.x * TT_WARPS + threadIdx.x / 32;
+    const int64_t row = unit / p.blocks, first = unit % p.blocks * TT_BLOCK;
+    if (row >= p.outer) return; /* a whole warp */
+    const int n = p.n - first < TT_BLOCK ? (int)(p.n - first) : TT_BLOCK;
+    chunk c;
+    read_chunks<false>(p, row, first, n, c);
+    if (TT_STEP == TT_SCAN_RESULTS) write_chunks<false>(p, row, first, n, c, first > 0 ? carried(p, unit) : c.total);
+    else if ((threadIdx.x & 31) == 31) carry(p, unit, c.total);
+}
+#endif
 
 #else
 /* A thread for each block of a column; p.per is all of it where the scan has no blocks. */

@@ -14,6 +14,7 @@
 #define TT_SCAN_TOTALS 0
 #define TT_SCAN_CARRIES 1
 #define TT_SCAN_RESULTS 2
+#define TT_SCAN_WHOLE 3   /* all of it: a thread block has all blocks of a scan */
 #define TT_SCAN_WARP 4
 #define TT_SCAN_REVERSE 8
 #define TT_SCAN_THREADS 128

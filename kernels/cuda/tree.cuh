@@ -22,8 +22,9 @@ static TT_DEVICE accumulator nothing() {
     return accumulated((acc_type)TT_JOIN2(TT_NONE_, TT_NAME)(TT_D1), INT64_MAX);
 }
 
-static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
-    accumulator r;
+/* Of accumulators, and of those that count places within a warp's elements. */
+template <typename A> static TT_DEVICE A join(const A &a, const A &b) {
+    A r;
     r.value = (acc_type)TT_JOIN2(TT_JOIN_, TT_NAME)(TT_D1, a.value, b.value);
 #if TT_INDEXED
     const bool same = a.value == b.value || (a.value != a.value && b.value != b.value);
@@ -32,13 +33,49 @@ static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
     return r;
 }
 
-static TT_DEVICE accumulator contribution(stored_type x, acc_type param, int64_t i) {
+static TT_DEVICE acc_type contributed(stored_type x, acc_type param) {
     const value_type v = (value_type)TT_CONVERT(TT_D0, TT_D1, x);
-    return accumulated((acc_type)TT_JOIN2(TT_MAP_, TT_NAME)(TT_D1, v, param), i);
+    return (acc_type)TT_JOIN2(TT_MAP_, TT_NAME)(TT_D1, v, param);
 }
 
-static TT_DEVICE accumulator lane_below(const accumulator &a, int by) {
-    accumulator r;
+/* Of a lane while its elements come in their order: instead of the place the number of elements before it in the lane. */
+struct near {
+    acc_type value;
+#if TT_INDEXED
+    int at;
+#endif
+};
+
+static TT_DEVICE near nothing_near() {
+    near r;
+    r.value = nothing().value;
+#if TT_INDEXED
+    r.at = 0;
+#endif
+    return r;
+}
+
+/* ... and the next element. */
+static TT_DEVICE near with(const near &a, acc_type x, int at) {
+    near r;
+    r.value = (acc_type)TT_JOIN2(TT_JOIN_, TT_NAME)(TT_D1, a.value, x);
+#if TT_INDEXED
+    r.at = r.value != a.value && a.value == a.value ? at : a.at;
+#endif
+    return r;
+}
+
+/* With its place: that of the lane's first element, TT_LANES to the next. Was there any? */
+static TT_DEVICE accumulator placed(const near &a, int64_t first, bool any) {
+#if TT_INDEXED
+    return accumulated(a.value, any ? first + (int64_t)a.at * TT_LANES : INT64_MAX);
+#else
+    return accumulated(a.value, 0);
+#endif
+}
+
+template <typename A> static TT_DEVICE A lane_below(const A &a, int by) {
+    A r;
     r.value = (acc_type)__shfl_down_sync(0xffffffffu, a.value, by);
 #if TT_INDEXED
     r.at = __shfl_down_sync(0xffffffffu, a.at, by);

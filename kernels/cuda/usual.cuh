@@ -8,14 +8,8 @@
 #include "cuda/prelude.cuh"
 
 #ifdef TT_APPROXIMATE
-static TT_DEVICE float tt_usual_exp_f32(float x, bool &odd) {
-    odd |= !(tt_abs_f32(x) <= TT_EXP_NEAR);
-    return tt_approximate_exp_near_f32(x);
-}
-static TT_DEVICE float tt_usual_log_f32(float x, bool &odd) {
-    odd |= tt_abs_f32(x) < 0x1p-126f;
-    return tt_unit_log2(x) * TT_LN2_HIGH_F32;
-}
+static TT_DEVICE float tt_usual_exp_f32(float x, bool &) { return tt_exp_f32(x); }
+static TT_DEVICE float tt_usual_log_f32(float x, bool &) { return tt_log_f32(x); }
 #else
 /* Down to -infinity. 2^25 e^x is a normal number where it is not zero, and the product then rounds once. */
 static TT_DEVICE float tt_usual_exp_f32(float x, bool &odd) {

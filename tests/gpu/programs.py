@@ -28,7 +28,9 @@ def copy():
 def reduce():
     x = empty(70, 3000)
     _ = x.sum(), x.sum(0), x.amax(1), x.max(0), x.var(1), x.double().prod(), x.half().mean(1), (x > 0).any(1)
-    _ = x.argmin(), x.logsumexp(0), x.norm()
+    _ = x.argmin(), x.logsumexp(0), x.norm(), x.half().amax(0), (x > 0).all(0)
+    long = empty(9_000_000, dtype=tt.float16)  # several blocks to a warp
+    _ = long.sum(), long.argmax(), long.bool().all(), long.view(1000, 9000)[:, :8192].var(), long.float().max(0)
 
 
 def softmax():
@@ -149,6 +151,8 @@ def select():
 
 def scan():
     x = empty(50, 3000)
+    many = empty(600, 1500, dtype=tt.float16)
+    _ = many.cumsum(1), many.float().cumsum(1), x.half().cummax(1)
     _ = x.cumsum(1), x.cumsum(0), x.double().cumprod(1), x.half().logcumsumexp(1), x.cummax(1)
 
 

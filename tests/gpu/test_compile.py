@@ -50,6 +50,15 @@ def test_a_kernel_of_each_family_compiles(emulated, compiler, family):
         assert compiler(plan, arch).startswith(MACHINE_CODE)
 
 
+@pytest.mark.parametrize("family", ["elementwise", "softmax", "fused"])
+def test_kernels_compile_with_approximate_functions(emulated, compiler, family):
+    with tt.config(approximate=1):
+        plans = launched_by(emulated, family)
+    assert plans and all(plan.source.startswith("#define TT_APPROXIMATE 1") for plan in plans)
+    for plan, arch in zip(plans, (OLDEST, "sm_90", NEWEST), strict=False):
+        assert compiler(plan, arch).startswith(MACHINE_CODE)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", [OLDEST, "sm_90", NEWEST])
 @pytest.mark.parametrize("family", families())
@@ -66,7 +75,7 @@ def test_what_does_not_compile_is_told(compiler):
 
 # Launch plans of elementwise operators.
 
-THREADS, UNROLL = 256, 2
+THREADS, FLAT_THREADS = 256, 128
 MANY, ONE, VALUE = 0, 1, 2  # how an input is given: kernels/cuda/elementwise.c
 DIMS = 16
 FLAT = struct.Struct("q8Q")
@@ -98,11 +107,20 @@ def test_flat_operands_are_taken_sixteen_bytes_at_a_time(emulated, dtype, log, n
     out = empty(numel, dtype=getattr(tt, dtype))
     plan = planned(emulated, lambda: tt.add(a, b, out=out))
     assert variant_of(plan) == (log, 0, 0, [MANY] * 3)
-    tile = THREADS * UNROLL << log
-    assert plan.grid == (-(-numel // tile), 1, 1) and plan.block == (THREADS, 1, 1) and plan.shared == 0
+    tile = FLAT_THREADS << log
+    assert plan.grid == (-(-numel // tile), 1, 1) and plan.block == (FLAT_THREADS, 1, 1) and plan.shared == 0
     assert len(plan.arguments) == FLAT.size
     count, to, first, second, *_ = FLAT.unpack(plan.arguments)
     assert (count, to, first, second) == (numel, out.data_ptr(), a.data_ptr(), b.data_ptr())
+
+
+@pytest.mark.parametrize("run, vectors", [(tt.exp, 2), (tt.neg, 1), (lambda x: tt.atan2(x, x), 1)])
+def test_a_thread_takes_two_vectors_where_it_computes_for_long(emulated, run, vectors):
+    x = empty(100_000)
+    plan = planned(emulated, lambda: run(x))
+    assert plan.grid == (-(-100_000 // (FLAT_THREADS * 4 * vectors)), 1, 1)
+    with tt.config(approximate=1):
+        assert planned(emulated, lambda: run(x)).grid == (-(-100_000 // (FLAT_THREADS * 4)), 1, 1)
 
 
 @pytest.mark.parametrize("offset, log", [(1, 0), (2, 1), (3, 0), (4, 2)])

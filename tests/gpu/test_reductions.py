@@ -54,6 +54,73 @@ def test_extremes_and_where_they_are(gpu):
     compare(lambda x: (x.argmin(0), x.argmax()), x)
 
 
+BLOCK = 1024  # of the tree: kernels/cpu/reduce.h
+FULL = 1056   # warps, in kernels/cuda/reduce.c
+
+
+def same_bits(a, b) -> bool:
+    """Equal, and zeros have one sign."""
+    return same(a, b) and (a.dtype in (tinytorch.bool, tinytorch.int64) or same(a.signbit(), b.cpu().signbit()))
+
+
+@pytest.mark.parametrize("dtype, together", [(tinytorch.float32, 4), (tinytorch.bfloat16, 2), (tinytorch.float64, 2)])
+@pytest.mark.parametrize("more", [0, 2 * BLOCK + 37])
+def test_warps_with_several_blocks(gpu, dtype, together, more):
+    """Long reductions are read several blocks at a time; the last of them may have few or no elements."""
+    n = FULL * together * BLOCK + more
+    x = (tinytorch.randn(n) * 3).to(dtype)
+    there = x.cuda()
+    assert same_bits(x.sum(), there.sum())
+    x[n - 1], x[7], x[BLOCK + 7] = 50, 50, 50  # the first of equal ones is meant
+    x[n - 1 - together * BLOCK] = -50
+    x[n // 2] = -50
+    there = x.cuda()
+    assert there.argmax().item() == 7 and there.argmin().item() == n // 2
+    x[n // 3], x[n - 2] = float("nan"), float("nan")
+    there = x.cuda()
+    assert there.argmax().item() == n // 3 and there.amax().isnan().item()
+
+
+def test_zeros_of_both_signs(gpu):
+    """Of equal elements the one that comes last in the tree is the result."""
+    x = -tinytorch.randint(0, 2, (2 * FULL * BLOCK,)).float()
+    x[x == 0] = 0.0
+    x[::3] = -0.0
+    for a in (x, x[:3000], x.view(-1, 2 * BLOCK)[:9], x[:BLOCK * 64].view(BLOCK, 64).half()):
+        for b in (a, -a):
+            there = b.cuda()
+            assert same_bits(b.amax(0), there.amax(0)) and same_bits(b.amin(0), there.amin(0))
+            assert same_bits(b.amax(-1), there.amax(-1))
+
+
+@pytest.mark.parametrize("more", [0, 3 * BLOCK + 5])
+def test_integers_in_any_order(gpu, more):
+    n = FULL * 2 * BLOCK + more
+    x = tinytorch.ones(n, dtype=tinytorch.bool)
+    there = x.cuda()
+    assert there.all().item() and there.count_nonzero().item() == n
+    for k in (0, 70_001, n - 1):
+        x[k] = False
+        there = x.cuda()
+        assert not there.all().item() and there.any().item() and there.logical_not().any().item()
+        x[k] = True
+
+
+@pytest.mark.parametrize("start, stop", [(0, 8192), (0, 4096), (4, 4100), (1, 4097), (8, 2056)])
+def test_rows_of_several_blocks(gpu, start, stop):
+    """Of whole blocks and aligned: several to a warp; else one."""
+    x = numbers(600, 8192, dtype=tinytorch.float16)
+    compare(lambda x: (x[:, start:stop].sum(1), *x[:, start:stop].max(1)), x)
+
+
+@pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.int8])
+@pytest.mark.parametrize("rows, first, columns", [
+    (1100, 0, 256), (127, 0, 130), (129, 4, 128), (90, 1, 200), (1, 0, 128)])
+def test_several_columns_at_once(gpu, dtype, rows, first, columns):
+    x = numbers(rows, 264, dtype=dtype)[:, first:first + columns]
+    compare(lambda x: (x.sum(0), *x.max(0), x.argmin(0)), x)
+
+
 def test_statistics(gpu):
     x = numbers(3, 2500)
     x[1, 3], x[2] = float("inf"), float("-inf")
@@ -69,6 +136,25 @@ def test_nothing_to_reduce(gpu):
 @pytest.mark.parametrize("shape, dim", [((40,), 0), ((3, 2500), 1), ((2500, 3), 0), ((6, 20), 1)])
 def test_scans(gpu, shape, dim):
     compare(lambda x: (x.cumsum(dim), *x.cummax(dim)), numbers(*shape))
+
+
+@pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.float32, tinytorch.int64])
+@pytest.mark.parametrize("n", [1025, 4097])
+def test_many_scans(gpu, dtype, n):
+    """A thread block has all of a scan, four blocks of it at a time."""
+    x = (numbers(530, n) / 8 + 1).to(dtype)
+    compare(lambda x: (x.cumsum(1), x.cumprod(1)), x)
+    if dtype is tinytorch.float32:
+        x *= 0
+        x[::2] *= -1
+        assert same_bits(x.cumsum(1), x.cuda().cumsum(1))
+
+
+@pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.bfloat16])
+@pytest.mark.parametrize("shape, dim", [((40,), 0), ((3, 2500), 1), ((1100, 3), 0)])
+def test_scans_of_half_types(gpu, dtype, shape, dim):
+    x = numbers(*shape, dtype=dtype)
+    compare(lambda x: (x.cumsum(dim), x.cumprod(dim), *x.cummax(dim), x.logcumsumexp(dim)), x)
 
 
 def derived(compute):

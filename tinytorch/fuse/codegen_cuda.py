@@ -22,10 +22,10 @@ from collections.abc import Callable
 from ..backends.cpu import lib
 from ..backends.cuda.source import PERIODIC
 from .codegen import C_TYPES, SIZES, SUFFIXES, Stage
-from .codegen_cuda_plan import BLOCK, MOST_BLOCKS, THREADS, Waiting
+from .codegen_cuda_plan import BLOCK, MOST_BLOCKS, Waiting
 from .codegen_cuda_rows import Folding
 
-UNROLL = 2
+FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/args.h
 USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in usual.cuh
 _WALKS = {
     lib.TT_WALK_FLAT: "flat",
@@ -55,14 +55,11 @@ class Remembered(Elements):
         return False
 
 
-def source(kernel, lines: Callable[[int], str] | None = None) -> str:
-    """The CUDA source of a ``tt_kernel *``; ``lines`` as for codegen.source. Refused for one that has none."""
-    return Kernel(kernel).text(lines)
-
-
-def detail(kernel) -> int:
-    """What the launch of its source has to know."""
-    return Kernel(kernel).detail
+def source(kernel, lines: Callable[[int], str] | None = None) -> tuple[str, int]:
+    """The CUDA source of a ``tt_kernel *``, and its ``detail``, for tt_kernel_install_device; ``lines`` as for
+    codegen.source. Refused for one that has none."""
+    made = Kernel(kernel)
+    return made.text(lines), made.detail
 
 
 class Kernel(Folding):
@@ -85,8 +82,10 @@ class Kernel(Folding):
             raise Refused("a total over rows is reduced by its own kernel")
         self.flat = all(a.flat or a.one or a.level == 0 for a in self.accesses)
         self.waiting, self.held, self.shared = Waiting([], 0, True), frozenset(), []
-        self.detail = 0  # what the launch has to know: see tt_kernel_install_device
-        if self.walk == "rows":
+        self.detail = 0
+        if self.walk == "flat":
+            self.detail = lib.tt_kernel_vectors(self.k)
+        elif self.walk == "rows":
             if kernel.row > BLOCK * MOST_BLOCKS:
                 raise Refused("its rows are too long for a thread block")
             self.plan_rows(self.stages_of)
@@ -225,7 +224,8 @@ class Kernel(Folding):
     def _flat(self) -> list[str]:
         stage = self.stages[0]
         head = [
-            f'extern "C" __global__ void __launch_bounds__({THREADS}) tt_kernel(const __grid_constant__ TT_ARGS p) {{',
+            f'extern "C" __global__ void __launch_bounds__({FLAT_THREADS})',
+            "tt_kernel(const __grid_constant__ TT_ARGS p) {",
             "    const uint32_t numel = (uint32_t)p.numel; /* below 2^31 */",
             *("    " + line for line in self.numbers() + self.ones()),
         ]
@@ -233,7 +233,7 @@ class Kernel(Folding):
             head += self._vectors(stage)
         return [
             *head,
-            f"    const uint32_t i = blockIdx.x * {THREADS} + threadIdx.x;",
+            f"    const uint32_t i = blockIdx.x * {FLAT_THREADS} + threadIdx.x;",
             "    if (i >= numel) return;",
             *self.element(stage, "i", "    "),
             "}",
@@ -246,19 +246,20 @@ class Kernel(Folding):
         largest = max(
             [SIZES[self.type_of(s)] for s in loads] + [SIZES[self.access_type(x.access)] for x in self.stores]
         )
-        v, tile = 16 // largest, 16 // largest * THREADS * UNROLL
+        unroll = self.detail
+        v, tile = 16 // largest, 16 // largest * FLAT_THREADS * unroll
         each = [
             "#pragma unroll",
-            f"            for (int u = 0; u < {UNROLL}; u++) {{",
-            f"                const uint32_t i = first + u * {THREADS * v};",
+            f"            for (int u = 0; u < {unroll}; u++) {{",
+            f"                const uint32_t i = first + u * {FLAT_THREADS * v};",
         ]
         text = [
             "    if ((int)p.aligned) {",
             f"        const uint32_t first = blockIdx.x * {tile} + threadIdx.x * {v};",
-            f"        if (first + {tile - THREADS * v} + {v} <= numel) {{",
-            *(f"            tt_pack<{self.type_of(s)}, {v}> in{s}[{UNROLL}];" for s in loads),
+            f"        if (first + {tile - FLAT_THREADS * v} + {v} <= numel) {{",
+            *(f"            tt_pack<{self.type_of(s)}, {v}> in{s}[{unroll}];" for s in loads),
             *(
-                f"            tt_pack<{self.access_type(x.access)}, {v}> out{n}[{UNROLL}];"
+                f"            tt_pack<{self.access_type(x.access)}, {v}> out{n}[{unroll}];"
                 for n, x in enumerate(self.stores)
             ),
             "            bool odd = false;",
@@ -270,7 +271,7 @@ class Kernel(Folding):
         text += [
             "            }",
             "#pragma unroll",
-            f"            for (int u = 0; u < {UNROLL}; u++) {{",
+            f"            for (int u = 0; u < {unroll}; u++) {{",
             "#pragma unroll",
             f"                for (int e = 0; e < {v}; e++) {{",
             *(f"                    const {self.type_of(s)} v{s} = in{s}[u].at[e];" for s in loads),
@@ -289,9 +290,9 @@ class Kernel(Folding):
             "                return;",
             "            }",
             "        }",
-            f"        for (int u = 0; u < {UNROLL}; u++)",
+            f"        for (int u = 0; u < {unroll}; u++)",
             f"            for (int e = 0; e < {v}; e++) {{",
-            f"                const uint32_t i = first + u * {THREADS * v} + e;",
+            f"                const uint32_t i = first + u * {FLAT_THREADS * v} + e;",
             "                if (i >= numel) return;",
             *self.element(stage, "i", "                "),
             "            }",

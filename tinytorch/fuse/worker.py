@@ -138,8 +138,9 @@ class Worker:
 
     def _install_cuda(self, kernel) -> tuple[str, str]:
         """On a device: NVRTC compiles it, and the launches find it under its number."""
-        number, known = runtime.install_fused(kernel.device - 1, codegen_cuda.source(kernel))
-        self.core.tt_kernel_install_device(kernel, number, codegen_cuda.detail(kernel))
+        source, detail = codegen_cuda.source(kernel)
+        number, known = runtime.install_fused(kernel.device - 1, source)
+        self.core.tt_kernel_install_device(kernel, number, detail)
         self.hits += known
         self.compiled += not known
         return "hit" if known else "compiled", f"cuda {number}"

@@ -48,6 +48,7 @@ enum { TT_CUDA_DEVICES = 64, TT_CUDA_STREAMS = 64, TT_HOST_MEMORY = -1 };
 void tt_cuda_set_stream(int device, int stream); /* this thread's current one */
 int tt_cuda_stream(int device);
 void tt_cuda_keep_launches(int on); /* those kept are forgotten */
+extern int tt_cuda_approximate;     /* the setting */
 int tt_record_stream(tt_array *a, int stream);   /* another stream uses `a`, a tensor of the same device */
 tt_array *tt_to_pinned(tt_array *a);             /* a copy in page-locked memory of the CPU's */
 int tt_is_pinned(tt_array *a);

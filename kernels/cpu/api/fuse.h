@@ -165,6 +165,7 @@ int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix); /* fu
 /* The same for a kernel of a device: Python knows how to launch it under the key of family `fused` and this number. */
 void tt_kernel_install_device(tt_kernel *k, int64_t number, int64_t detail);
 int64_t tt_fused_key(int64_t number);
+int tt_kernel_vectors(const tt_kernel *k); /* FLAT, on a device: how many of each operand a thread takes */
 void tt_kernel_refuse(tt_kernel *k);
 const char *tt_op_name(int op);
 const char *tt_reducer_name(int reducer);

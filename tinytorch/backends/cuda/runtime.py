@@ -383,7 +383,7 @@ def _choose(value: int) -> None:
     global _approximate
     if _approximate != bool(value):
         check(lib.tt_fuse_flush(), "config")
-        _approximate = bool(value)
+        _approximate = lib.tt_cuda_approximate = bool(value)
         for device in _devices.values():
             device.choose()
         if _devices:
