@@ -33,7 +33,7 @@ typedef struct {
     tt_node *nodes;
     state *states;
     tt_draft *drafts;
-    int num_drafts, words;
+    int num_drafts, words, device;
     uint64_t *before;  /* for each kernel, a bit for each that must run before it */
     uint64_t *more;    /* those that a node would add */
 } planner;
@@ -159,10 +159,12 @@ static bool takes(planner *p, int k, tt_node *node, int level, int *ties) {
 }
 
 /* A reduction of everything (blocks of TT_BLOCK elements in order) may go along with one over rows, where so few rows
- * make whole blocks that they can be one thread's work, and leave some for the others. */
+ * make whole blocks that they can be one thread's work, and leave some for the others. Not on a device, where rows are
+ * spread over threads. */
 static bool is_total(const tt_node *node) { return node->mask + 1 == (int64_t)1 << node->nd && node->n == 1; }
 
-static bool goes_along(const tt_draft *d, const tt_node *node, int walk) {
+static bool goes_along(const planner *p, const tt_draft *d, const tt_node *node, int walk) {
+    if (p->device) return false;
     int64_t row = tt_last_size(d->nd, d->space, d->kept), unit = tt_whole_blocks(row) * row;
     return walk == TT_WALK_FOLD && d->walk == TT_WALK_ROWS && is_total(node) && (unit <= UNIT || unit <= d->numel / 16);
 }
@@ -174,7 +176,7 @@ static int suits(planner *p, int k, tt_node *node, int walk, int kept, int *ties
     if (walk == TT_WALK_CALL || d->walk == TT_WALK_CALL) return -1;
     if (d->num_nodes >= TT_FUSE_KERNEL_NODES || d->num_operands + 4 > MAX_OPERANDS) return -1;
     if (same_space(d->nd, d->space, node->nd, node->space)) {
-        if (walk != TT_WALK_FLAT && d->walk != TT_WALK_FLAT && !goes_along(d, node, walk) &&
+        if (walk != TT_WALK_FLAT && d->walk != TT_WALK_FLAT && !goes_along(p, d, node, walk) &&
             (d->walk != walk || d->kept != kept || d->mask != node->mask)) return -1;
     } else if (walk == TT_WALK_FLAT && d->walk == TT_WALK_ROWS && same_space(d->kept, d->space, node->nd, node->space))
         level = 0;
@@ -275,9 +277,10 @@ static void put_in_line(planner *p, int num_nodes, int *rank) {
     free(old);
 }
 
-int tt_place_nodes(tt_draft *drafts, tt_node *nodes, int num_nodes, int num_storages) {
-    int words = num_nodes / 64 + 1;
-    planner p = {.nodes = nodes, .drafts = drafts, .words = words, .states = malloc(sizeof(state) * ((size_t)num_storages + 1)),
+int tt_place_nodes(tt_draft *drafts, tt_node *nodes, const tt_trace *t) {
+    int num_nodes = t->num_nodes, num_storages = t->num_storages, words = num_nodes / 64 + 1;
+    planner p = {.nodes = nodes, .device = t->device, .drafts = drafts, .words = words,
+                 .states = malloc(sizeof(state) * ((size_t)num_storages + 1)),
                  .before = calloc((size_t)num_nodes * (size_t)words + 1, sizeof(uint64_t)),
                  .more = malloc(sizeof(uint64_t) * (size_t)words)};
     int *rank = malloc(sizeof(int) * ((size_t)num_nodes + 1));

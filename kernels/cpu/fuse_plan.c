@@ -246,7 +246,7 @@ static tt_plan *make_plan(const tt_trace *t) {
     int *fill = malloc(sizeof(int) * ((size_t)t->num_storages + 1)), num_drafts = 0;
     bool ok = plan && nodes && drafts && fill;
     if (ok) forward_numbers(t, nodes, fill);
-    ok = ok && find_dead(t, nodes) && (num_drafts = tt_place_nodes(drafts, nodes, t->num_nodes, t->num_storages)) >= 0;
+    ok = ok && find_dead(t, nodes) && (num_drafts = tt_place_nodes(drafts, nodes, t)) >= 0;
     if (ok) {
         for (int i = 0; i < t->num_nodes; i++)
             nodes[i].stored |= !nodes[i].covered && t->storages[nodes[i].o[0].id].storage;

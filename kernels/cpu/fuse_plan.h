@@ -51,7 +51,7 @@ typedef struct tt_plan {
 } tt_plan;
 
 /* fuse_place.c: gives each node a kernel; how many there are, in the order in which they run. -1: out of memory. */
-int tt_place_nodes(tt_draft *drafts, tt_node *nodes, int num_nodes, int num_storages);
+int tt_place_nodes(tt_draft *drafts, tt_node *nodes, const tt_trace *t);
 
 /* fuse_emit.c: the kernel of a draft's nodes. False: out of memory. */
 bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes);

@@ -139,6 +139,14 @@ def test_columns_inside(gpu):
     agree(gpu, lambda x, y: (x * y).sum(0), normal(1500, 300), normal(1500, 1))
 
 
+def test_a_total_beside_rows(gpu):
+    def run(x):
+        y = (x * 2).softmax(1)
+        return y, (y * x).sum()
+
+    agree(gpu, run, normal(64, 1500))
+
+
 def test_losses(gpu):
     target = tt.arange(7, device="cuda")
     agree(gpu, lambda x: F.cross_entropy(x * 2, target), normal(7, 1500), kernels=False)

@@ -4,7 +4,7 @@ The text mirrors the ``tt_kernel`` (kernels/cpu/api/fuse.h): the same scalar fun
 reduction trees (Note [The tree of a reduction] in kernels/cpu/reduce.h: 1024 elements are a warp's, a lane is a
 thread), so the same bits. It follows from the kernel's structure, not from sizes or addresses; those come in the
 arguments, which kernels/cuda/fuse.c packs in the order of ``arguments``. (Only what a thread has of a row is a size:
-see codegen_cuda_rows.)
+see codegen_cuda_plan.)
 
   FLAT     a thread takes some elements, by accesses of 16 bytes where all operands lie one after the other. It first
            computes as for usual arguments (kernels/cuda/usual.cuh), and anew if one was not
@@ -22,7 +22,8 @@ from collections.abc import Callable
 from ..backends.cpu import lib
 from ..backends.cuda.source import PERIODIC
 from .codegen import C_TYPES, SIZES, SUFFIXES, Stage
-from .codegen_cuda_rows import MOST_BLOCKS, Folding, Waiting
+from .codegen_cuda_plan import BLOCK, MOST_BLOCKS, Waiting
+from .codegen_cuda_rows import Folding
 
 FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/args.h
 USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in usual.cuh
@@ -85,7 +86,7 @@ class Kernel(Folding):
         if self.walk == "flat":
             self.detail = lib.tt_kernel_vectors(self.k)
         elif self.walk == "rows":
-            if kernel.row > 1024 * MOST_BLOCKS:
+            if kernel.row > BLOCK * MOST_BLOCKS:
                 raise Refused("its rows are too long for a thread block")
             self.plan_rows(self.stages_of)
         elif self.walk == "columns":

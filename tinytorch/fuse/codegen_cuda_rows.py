@@ -4,8 +4,6 @@ A thread has some elements of a row, those of one lane of the reduction's tree (
 batches, for memory is far away: first it loads a whole batch, then it computes, and then it adds to accumulators and
 stores. What it computes it computes as for usual arguments (kernels/cuda/usual.cuh), of a few elements at a time, and
 anew if one was not. Elements beyond a row's end are computed too, from ones: that takes less than to branch.
-
-The text depends on the power of 2 below which a row's length is, and on whether the row fills its threads' elements.
 """
 
 from __future__ import annotations
@@ -14,19 +12,12 @@ from typing import NamedTuple
 
 from ..backends.cpu import ffi, lib
 from .codegen import C_TYPES, SIZES, SUFFIXES
+from .codegen_cuda_plan import BLOCK, REGISTERS, SHARED, SPARE, THREADS, Planning
 
-THREADS = 256
-BLOCK = 1024      # elements that are joined in 32 lanes: Note [The tree of a reduction]
 LOADS = 32        # words that a thread has under way
 LATER = 16        # ... while others wait in its registers
-ENOUGH = 264      # thread blocks
 LEAST = 4         # elements of a batch
 PART = 8          # elements that are computed anew where one of them is unusual
-REGISTERS = 65536  # of a multiprocessor, and its shared memory
-SHARED = 200 * 1024
-SPARE = 32        # registers beside a thread's elements
-MOST_WORDS = 6    # of an element, in registers
-MOST_BLOCKS = 32  # of a row: warps of a thread block
 ONES = {"f16": "0x3c00", "bf16": "0x3f80"}
 
 
@@ -43,80 +34,8 @@ class Span(NamedTuple):
     loads: int = LOADS      # words under way
 
 
-class Waiting(NamedTuple):
-    """What of a row's elements waits from one stage to the next."""
-
-    slots: list[int]  # values, and operands that several stages load
-    words: int        # of registers, for an element, where it is most
-    again: bool       # operators that are cheap are computed anew in each stage
-
-    @classmethod
-    def of(cls, kernel, stages, again: bool, loads: bool, room: int = 1 << 30) -> Waiting:
-        """Of as many slots as there is ``room`` for, in words."""
-        first: dict[int, int] = {}
-        last: dict[int, int] = {}
-        for stage in stages:
-            for s in {i.out for i in stage.instrs} | set(kernel.loads(stage) if loads else ()):
-                first.setdefault(s, stage.number)
-            for s in kernel.wanted(stage):
-                last[s] = stage.number
-        slots: list[int] = []
-        ends = [0] * len(stages)  # words that wait at a stage's end
-        for s in sorted(first):
-            spans = range(first[s], last.get(s, 0))
-            size = kernel.words(s)
-            if spans and kernel.is_kept(s, loads) and all(ends[n] + size <= room for n in spans):
-                slots.append(s)
-                for n in spans:
-                    ends[n] += size
-        return cls(slots, max(ends), again)
-
-
-class Folding:
-    """The part of codegen_cuda.Kernel that knows of reductions."""
-
-    # What waits.
-
-    def is_kept(self, s: int, loads: bool) -> bool:
-        kinds = (lib.TT_SLOT_TEMP, lib.TT_SLOT_LOAD) if loads else (lib.TT_SLOT_TEMP,)
-        return self.slots[s].level == 1 and self.slots[s].kind in kinds
-
-    def words(self, s: int) -> int:
-        return 2 if SIZES[self.type_of(s)] == 8 else 1
-
-    def plan_columns(self) -> None:
-        """``detail``: the columns of a thread block, fewer where few thread blocks are made more by that."""
-        k = self.k
-        sizes = [SIZES[self.access_type(a)] for a in self.touched()]
-        others = k.rows * -(-k.row // BLOCK)
-        columns, size = 32, max(sizes, default=4)
-        while columns > 8 and (
-            columns // 2 >= k.inner or (size * columns > 32 and others * -(-k.inner // columns) < ENOUGH)
-        ):
-            columns //= 2
-        self.detail = columns
-
-    def plan_rows(self, stages_of) -> None:
-        """How a row is shared out, and where its values wait: in registers where they fit, or else in shared memory.
-        ``stages_of(again)`` gives the stages, with cheap operators computed anew or kept."""
-        row = self.k.row
-        self.log = max(row - 1, 0).bit_length()
-        self.each = 1 << max(min(self.log, 10) - 5, 0)
-        self.warps = 1 << max(self.log - 10, 0)  # that share a row, at most
-        self.whole = row == 32 * self.each if self.warps == 1 else row % BLOCK == 0
-        self.most = THREADS if self.warps == 1 else 32 * self.warps
-        choices = {again: stages_of(again) for again in (False, True)}
-        room = min((min(REGISTERS // self.most, 224) - SPARE) // self.each, MOST_WORDS)
-        for loads in (True, False):  # operands that several stages need are read once, if that may be
-            plans = [Waiting.of(self, choices[again], again, loads) for again in (False, True)]
-            self.waiting = min(plans, key=lambda plan: plan.words)
-            if self.waiting.words <= room:
-                break
-        self.stages = choices[self.waiting.again]
-        held = Waiting.of(self, self.stages, self.waiting.again, loads, room)
-        self.held, self.held_words = frozenset(held.slots), held.words
-        self.shared = [s for s in self.waiting.slots if s not in self.held]
-        self.detail = sum((row * SIZES[self.type_of(s)] + 15) // 16 * 16 for s in self.shared)
+class Folding(Planning):
+    """The part of codegen_cuda.Kernel that writes reductions."""
 
     # Folds.
 
