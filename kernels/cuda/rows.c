@@ -30,7 +30,6 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
     int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, rounds = (blocks + most - 1) / most;
     s.blocks = rows;
     s.variant = rounds == 1 ? TT_ROW_HELD : n <= TT_ROW_MOST ? TT_ROW_LONG : TT_ROW_VAST;
-    if (rounds > 1) rounds = (blocks + WARPS / 2 - 1) / (WARPS / 2);
     if (n % TT_BLOCK == 0) s.variant |= TT_ROW_WHOLE;
     s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
     int64_t parts = TT_ROW_MOST / TT_BLOCK * (size == 8 ? 8 : 4), bytes = (n * size + 15) / 16 * 16;

@@ -18,17 +18,18 @@
 #endif
 #define TT_E (TT_FORM == TT_ROW_WARP ? 1 << (TT_VARIANT >> TT_ROW_EACH & 7) : 32)
 
-/* Of a kernel that has so many inputs in registers: half as many threads where they need more of them. */
+/* Of a kernel that has so many inputs in registers: half as many threads where there are two. */
 #define TT_ROW_THREADS(inputs) \
-    (TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : TT_FORM == TT_ROW_LONG || (inputs) > 1 ? 512 : 1024)
+    (TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : (inputs) > 1 ? 512 : 1024)
 
 /* Is the row's i-th element there? */
-#define TT_INSIDE(r, i) (TT_VARIANT & TT_ROW_WHOLE || (i) < (r).n)
+#define TT_INSIDE(r, i) (TT_VARIANT & TT_ROW_WHOLE || (r).whole || (i) < (r).n)
 
 /* The part of a row that a thread has. */
 struct row {
     int64_t at;      /* which row */
     int n, start, warp, warps;
+    bool whole;      /* a constant: nothing that is asked for lies beyond its end */
 };
 
 /* False for a warp that has no row. */
@@ -39,6 +40,7 @@ static TT_DEVICE bool find_row(row &r, int64_t rows, int n) {
     r.warps = TT_FORM == TT_ROW_WARP ? 1 : blockDim.x / 32;
     r.at = TT_FORM == TT_ROW_WARP ? (int64_t)blockIdx.x * (TT_CUDA_THREADS / 32) + warp : blockIdx.x;
     r.start = r.warp * TT_BLOCK + lane;
+    r.whole = false;
     return r.at < rows;
 }
 
@@ -116,6 +118,18 @@ template <int which, typename J, typename T> static TT_DEVICE T over_row(const r
 }
 
 #if TT_FORM == TT_ROW_LONG
+/* f(r, first) of each of the warp's blocks of elements, of which only a row's last has to ask where it ends. */
+template <typename F> static TT_DEVICE void over_own_blocks(const row &r, F f) {
+    for (int first = r.start; first - (int)(threadIdx.x & 31) < r.n; first += r.warps * TT_BLOCK) {
+        if (first - (int)(threadIdx.x & 31) + TT_BLOCK <= r.n) {
+            row within = r;
+            within.whole = true;
+            f(within, first);
+        } else
+            f(r, first);
+    }
+}
+
 /* A place for what each block of elements gives. */
 template <typename T> static TT_DEVICE T *block_parts(const TT_ARGS &p, const row &r) {
 #if TT_VAST
@@ -143,13 +157,13 @@ template <typename J, typename T> static TT_DEVICE T over_blocks(const row &r, J
 /* f(v, e, i) for a thread's elements: v's e-th, the row's i-th. */
 template <typename V, typename F> static TT_DEVICE void over_elements(const TT_ARGS &p, const row &r, V &held, F f) {
 #if TT_FORM == TT_ROW_LONG
-    for (int first = r.start; first - (int)(threadIdx.x & 31) < r.n; first += r.warps * TT_BLOCK) {
+    over_own_blocks(r, [&](const row &r, int first) {
         V v;
         fetch(p, r, v, first, true);
 #pragma unroll
         for (int e = 0; e < TT_E; e++)
             if (TT_INSIDE(r, first + e * TT_LANES)) f(v, e, first + e * TT_LANES);
-    }
+    });
 #else
 #pragma unroll
     for (int e = 0; e < TT_E; e++)
@@ -161,24 +175,23 @@ template <typename V, typename F> static TT_DEVICE void over_elements(const TT_A
  * `again`: has the row been read before? */
 template <int which, typename T, typename J, typename V, typename F>
 static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, bool again, J join, F f) {
-    T a = J::template none<T>();
 #if TT_FORM == TT_ROW_LONG
     T *const parts = block_parts<T>(p, r);
-    const int lane = threadIdx.x & 31;
-    for (int first = r.start; first - lane < r.n; first += r.warps * TT_BLOCK) {
+    over_own_blocks(r, [&](const row &r, int first) {
         V v;
         fetch(p, r, v, first, again);
-        a = J::template none<T>();
+        T a = J::template none<T>();
 #pragma unroll
         for (int e = 0; e < TT_E; e++) {
             const T value = f(v, e, first + e * TT_LANES);
             if (TT_INSIDE(r, first + e * TT_LANES)) a = join(a, value);
         }
         a = over_lanes(join, a);
-        if (lane == 0) parts[first / TT_BLOCK] = a;
-    }
+        if ((threadIdx.x & 31) == 0) parts[first / TT_BLOCK] = a;
+    });
     return over_blocks(r, join, parts);
 #else
+    T a = J::template none<T>();
 #pragma unroll
     for (int e = 0; e < TT_E; e++) {
         const T value = f(held, e, r.start + e * TT_LANES);
