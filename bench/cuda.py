@@ -200,6 +200,30 @@ def sum_all(side):
     return lambda: x.sum()
 
 
+@SUITE.row("amax, 64M", nbytes=4 * LARGE, target=1.0)
+def amax_all(side):
+    x = side.tensor(_normal(LARGE))
+    return lambda: x.amax()
+
+
+@SUITE.row("argmax, 64M", nbytes=4 * LARGE, target=1.0)
+def argmax_all(side):
+    x = side.tensor(_normal(LARGE))
+    return lambda: x.argmax()
+
+
+@SUITE.row("sum, 64M bfloat16", nbytes=2 * LARGE, target=1.0, tolerance=1e-2)
+def sum_bfloat16(side):
+    x = side.tensor(_normal(LARGE)).bfloat16()
+    return lambda: x.sum()
+
+
+@SUITE.row("variance of rows, 8192 x 8192", nbytes=4 * SIDE**2, target=1.0)
+def variance(side):
+    x = side.tensor(_normal(SIDE, SIDE))
+    return lambda: x.var(1)
+
+
 @SUITE.row("sum over rows' elements, 8192 x 8192", nbytes=4 * SIDE**2, target=1.0)
 def sum_rows(side):
     x = side.tensor(_normal(SIDE, SIDE))
@@ -216,6 +240,12 @@ def sum_columns(side):
 def softmax(side):
     x = side.tensor(_normal(SIDE, SIDE))
     return lambda: side.torch.softmax(x, dim=-1)
+
+
+@SUITE.row("softmax, 65536 x 1024, bfloat16", nbytes=4 * LARGE, target=1.0, tolerance=1e-2)
+def softmax_bfloat16(side):
+    x = side.tensor(_normal(LARGE // 1024, 1024)).bfloat16()
+    return lambda: x.softmax(1)
 
 
 @SUITE.row("layer_norm, 8192 x 8192", nbytes=8 * SIDE**2, target=1.0)
