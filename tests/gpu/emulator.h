@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <vector>
 
@@ -36,7 +37,17 @@ static dim3 blockDim, gridDim;
 static const int warpSize = 32;
 
 namespace tt_emulated {
-alignas(16) static unsigned char shared[232448];
+// Dynamic shared memory: it ends where no memory is, so that what reaches beyond it is found.
+enum { SHARED_ROOM = 57 * 4096 };
+static unsigned char *shared;
+static void give_shared(int64_t bytes) {
+    static unsigned char *room;
+    if (!room) {
+        room = (unsigned char *)mmap(nullptr, SHARED_ROOM + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mprotect(room + SHARED_ROOM, 4096, PROT_NONE);
+    }
+    shared = room + SHARED_ROOM - (bytes + 15) / 16 * 16;
+}
 enum { RUNS, AT_BARRIER, AT_WARP, ENDED };
 struct fiber { ucontext_t context; int state; int64_t slot; int predicate; std::vector<char> stack; };
 static std::vector<fiber> fibers;
@@ -214,6 +225,7 @@ static int run(void (*kernel)(const void *), const void *args, bool waits, unsig
 
 #define TT_EMULATED_ENTRY(waits)                                                                             \
     static void tt_call(const void *args) { tt_kernel(*(const TT_ARGS *)args); }                             \
-    extern "C" int tt_run(const void *args, unsigned x, unsigned y, unsigned threads) {                      \
+    extern "C" int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes) {       \
+        tt_emulated::give_shared(bytes);                                                                     \
         return tt_emulated::run(tt_call, args, waits, x, y, threads);                                        \
     }

@@ -29,7 +29,7 @@ FAMILY = re.compile(r'#include "cuda/(\w+)\.cuh"')
 ARENA = 1 << 30
 
 _ffi = FFI()
-_ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads);")
+_ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes);")
 
 
 def available() -> bool:
@@ -184,7 +184,7 @@ class Emulator:
                 return
             if library is None:
                 library = _ffi.dlopen(compile_kernel(source, self._folder))
-            self._tell(stream, name, lambda: library.tt_run(_ffi.from_buffer(values), grid[0], grid[1], block[0]))
+            self._tell(stream, name, lambda: library.tt_run(_ffi.from_buffer(values), *grid[:2], block[0], shared))
 
         if not self.idle:  # so that what does not compile is found where it is loaded
             library = _ffi.dlopen(compile_kernel(source, self._folder))
