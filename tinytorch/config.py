@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable
@@ -28,9 +29,16 @@ def setting(name: str, default: int, changed: Callable[[int], None] | None = Non
 def _apply(values: dict[str, int]) -> dict[str, int]:
     old = {name: _values[name] for name in values}
     _values.update(values)
-    for name, value in values.items():
-        if name in _changed:
-            _changed[name](value)
+    try:
+        for name, value in values.items():
+            if name in _changed:
+                _changed[name](value)
+    except BaseException:
+        _values.update(old)
+        for name in values.keys() & _changed.keys():
+            with contextlib.suppress(Exception):  # the first one is raised
+                _changed[name](old[name])
+        raise
     return old
 
 
@@ -41,9 +49,10 @@ class config:
                   3 the recorded programs, 4 the generated source
     ``fuse``      1: every thread is in fused mode
     ``fuse_hot``  runs of a fused kernel after which it is compiled; negative never, and what is compiled is not used
-    ``approximate``  1: CUDA devices compute exp, log, tanh, sigmoid, silu and gelu in float32 by their special
-                  function units: faster, but with errors of up to 5 + 1.2 |x| ulp (log between 1/2 and 2: 2e-7; gelu:
-                  16 + 2 x^2 ulp), and no longer with the CPU's bits. Eager and fused mode still agree to the bit
+    ``approximate``  1: CUDA devices compute exp, log, tanh, sigmoid, silu and gelu in float32 (so in softmax and in
+                  half precision, too) by their special function units: faster, but with errors of up to 5 + 1.2 |x|
+                  ulp (log between 1/2 and 2: 2e-7; gelu: 16 + 2 x^2 ulp), and no longer with the CPU's bits. Eager and
+                  fused mode still agree to the bit
 
     TypeError for an unknown name or a value that is no integer.
     """

@@ -11,7 +11,8 @@
  * bits the family defines. A file has one kernel, tt_kernel, of one argument, TT_ARGS; what is chosen by the key reaches it
  * as macros (tinytorch/backends/cuda/source.py). No lock is held around a launch: Python may run anything meanwhile.
  *
- * The results of every kernel but matrix products have the bits of the CPU's: the same scalar functions, the same
+ * The setting "approximate" changes the scalar functions of all kernels (approximate.cuh); Python keeps those compiled with
+ * it apart. Without it the results of every kernel but matrix products have the bits of the CPU's: the same scalar functions, the same
  * reduction trees (Note [The tree of a reduction]; a block of TT_BLOCK elements is a warp's work, a lane is a thread), the
  * same Philox streams. NaNs are NaNs, but the device does not keep their payloads. */
 #pragma once

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 typedef struct {
     const tt_kernel *k;
     char *const *base;
@@ -223,7 +222,7 @@ static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numb
 /* Compiled kernels. */
 
 #define MOST_BYTES 4000 /* of arguments */
-#define PARTS 16384 /* bytes of shared memory for what a row's blocks give */
+#define PARTS 256 /* bytes of shared memory for what the warps of a row have of a fold */
 
 /* The arguments in the order of codegen_cuda.py's structure; their bytes, or 0 where there are too many. */
 static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number *numbers, char *const *parts,
@@ -266,7 +265,7 @@ static int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 static bool launchable(const tt_kernel *k) {
     if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != 2 || tt_fuse_setting(TT_FUSE_HOT_RUNS) < 0) return false;
-    return k->numel < (int64_t)1 << 31 && (k->walk != TT_WALK_ROWS || k->detail + PARTS <= tt_cuda_shared_room());
+    return k->numel < (int64_t)1 << 31 && (k->walk != TT_WALK_ROWS || k->detail + PARTS * k->num_folds <= tt_cuda_shared_room());
 }
 
 static int largest_of(const tt_kernel *k) {

@@ -40,7 +40,8 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
 /* What VAST rows need: room for what their blocks give. False: there is none. */
 static bool make_room(const split *s, int64_t rows, int64_t n, tt_array **parts) {
     *parts = NULL;
-    return (s->variant & TT_ROW_FORM) != TT_ROW_VAST || (*parts = tt_cuda_temporary(TT_I64, rows * ((n + TT_BLOCK - 1) / TT_BLOCK)));
+    if ((s->variant & TT_ROW_FORM) != TT_ROW_VAST) return true;
+    return (*parts = tt_cuda_temporary(TT_I64, rows * ((n + TT_BLOCK - 1) / TT_BLOCK))) != NULL;
 }
 
 bool tt_cuda_rows_fit(int64_t rows, int64_t n) { return n <= TT_ROW_MOST && (rows >= 32 || n <= 65536); }

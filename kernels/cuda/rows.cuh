@@ -145,7 +145,8 @@ template <typename J, typename T> static TT_DEVICE T over_blocks(const row &r, J
     const int blocks = (r.n + TT_BLOCK - 1) / TT_BLOCK, threads = blockDim.x;
     for (int h = 1; h < blocks; h *= 2) {
         __syncthreads();
-        for (int k = threadIdx.x * 2 * h; k + h < blocks; k += threads * 2 * h) parts[k] = join(parts[k], parts[k + h]);
+        for (int64_t k = (int64_t)threadIdx.x * 2 * h; k + h < blocks; k += (int64_t)threads * 2 * h)
+            parts[k] = join(parts[k], parts[k + h]);
     }
     __syncthreads();
     const T all = parts[0];

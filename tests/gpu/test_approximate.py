@@ -6,6 +6,9 @@ import pytest
 from gpu.test_fuse import HOT, same
 
 import tinytorch
+from tinytorch.backends.cpu import lib
+from tinytorch.backends.cuda import kernels
+from tinytorch.backends.cuda.source import name_of
 from tinytorch.nn import functional as F
 
 FLOATS = np.arange(0, 1 << 32, 40_009, dtype=np.int64).astype(np.uint32).view(np.float32)  # everywhere
@@ -129,3 +132,39 @@ def test_compiled_programs_follow_the_setting(x):
     with tinytorch.config(approximate=1):
         assert same(fused(x), chain(x))
     assert same(fused(x), exact) and same(exact, chain(x))
+
+
+def test_a_kernel_that_is_compiled_while_the_setting_changes_is_of_the_old_one(x, monkeypatch):
+    def load(*args):
+        tinytorch.config(approximate=0)
+        return compiled(*args)
+
+    compiled, h = kernels.load, x.to(tinytorch.bfloat16)
+    with tinytorch.config(approximate=1):
+        monkeypatch.setattr(kernels, "load", load)
+        h.sigmoid()
+    monkeypatch.undo()
+    assert same(h.sigmoid(), h.cpu().sigmoid())
+
+
+def test_a_graph_keeps_the_functions_that_it_was_recorded_with(x):
+    exact, graph = x.exp(), tinytorch.cuda.CUDAGraph()
+    with tinytorch.cuda.graph(graph):
+        y = x.exp()
+    with tinytorch.config(approximate=1):
+        graph.replay()
+        assert same(y, exact)
+
+
+def test_an_error_of_what_was_recorded_leaves_the_setting_as_it_was(x, monkeypatch):
+    def fail(*args):
+        raise RuntimeError("refused")
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="refused"):
+        patch.setattr("tinytorch.backends.cuda.runtime.check", fail)
+        tinytorch.config(approximate=1)
+    assert tinytorch.config.get("approximate") == 0 and not lib.tt_cuda_approximate
+
+
+def test_fused_kernels_have_one_name():
+    assert {name_of(lib.tt_fused_key(number)) for number in (1, 256, 2560, 70_000)} == {"fused"}

@@ -126,7 +126,7 @@ def test_a_launch_that_failed_is_not_kept(told, monkeypatch):
         raise RuntimeError("refused")
 
     lib.tt_cuda_keep_launches(1)
-    monkeypatch.setitem(runtime._devices[0].functions, key, fail)
+    monkeypatch.setitem(runtime._devices[0].loaded[False].functions, key, fail)
     agains.clear()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="refused"):

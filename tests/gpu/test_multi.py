@@ -199,13 +199,13 @@ def test_another_library_changes_what_is_current(gpu, monkeypatch):
 
         refusals, opened = [], []
         for index in range(2):
-            for key, launch in list(runtime._devices[index].functions.items()):
+            for key, launch in list(runtime._devices[index].loaded[False].functions.items()):
                 def refuse(*how, launch=launch):
                     if not opened:
                         refusals.append(how)
                         raise Refused
                     return launch(*how)
-                monkeypatch.setitem(runtime._devices[index].functions, key, refuse)
+                monkeypatch.setitem(runtime._devices[index].loaded[False].functions, key, refuse)
         monkeypatch.setattr(driver, "failures", (Refused,))
         lib.tt_cuda_keep_launches(1)
         opened.append(0)

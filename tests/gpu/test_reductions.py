@@ -95,7 +95,7 @@ def test_zeros_of_both_signs(gpu):
 
 @pytest.mark.parametrize("more", [0, 3 * BLOCK + 5])
 def test_integers_in_any_order(gpu, more):
-    n = FULL * 2 * BLOCK + more
+    n = FULL * 16 * BLOCK + more
     x = tinytorch.ones(n, dtype=tinytorch.bool)
     there = x.cuda()
     assert there.all().item() and there.count_nonzero().item() == n

@@ -3,8 +3,8 @@
 The text mirrors the ``tt_kernel`` (kernels/cpu/api/fuse.h): the same scalar functions (kernels/scalar), the same
 reduction trees (Note [The tree of a reduction] in kernels/cpu/reduce.h: 1024 elements are a warp's, a lane is a
 thread), so the same bits. It follows from the kernel's structure, not from sizes or addresses; those come in the
-arguments, which kernels/cuda/fuse.c packs in the order of ``arguments``. (Only what a thread has of a row is a size:
-see codegen_cuda_plan.)
+arguments, which kernels/cuda/fuse.c packs in the order of ``arguments``. (Only how a thread's elements are shared
+out is a matter of sizes: codegen_cuda_plan, and tt_kernel_vectors, which looks at "approximate" too.)
 
   FLAT     a thread takes some elements, by accesses of 16 bytes where all operands lie one after the other. It first
            computes as for usual arguments (kernels/cuda/usual.cuh), and anew if one was not
@@ -26,6 +26,7 @@ from .codegen_cuda_plan import BLOCK, MOST_BLOCKS, Waiting
 from .codegen_cuda_rows import Folding
 
 FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/args.h
+MOST_SHARED = 227 * 1024  # of any GPU, in a thread block
 USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in usual.cuh
 _WALKS = {
     lib.TT_WALK_FLAT: "flat",
@@ -89,6 +90,8 @@ class Kernel(Folding):
             if kernel.row > BLOCK * MOST_BLOCKS:
                 raise Refused("its rows are too long for a thread block")
             self.plan_rows(self.stages_of)
+            if self.detail > MOST_SHARED:
+                raise Refused("what has to wait of a row is more than a thread block's shared memory holds")
         elif self.walk == "columns":
             self.plan_columns()
 

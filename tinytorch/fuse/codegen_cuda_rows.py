@@ -210,7 +210,10 @@ class Folding(Planning):
             return f"h{s}[e]"
         if s in loads:
             return f"in{s}[k + u]"
-        return f"kept{s}[e * 32]" if s in self.waiting.slots else ""
+        if s not in self.waiting.slots:
+            return ""
+        kept = f"kept{s}[e * 32]"  # which has room for the row alone
+        return f"{span.guard} ? {kept} : ({self.type_of(s)})1" if span.guard else kept
 
     def inputs(self, stage, span: Span, wanted, loads, copied=()) -> list[str]:
         """The variables of values that the stage does not make; some have been ``copied``."""

@@ -8,6 +8,7 @@ import atexit
 import os
 import threading
 from itertools import count
+from typing import NamedTuple
 
 from ...config import setting
 from ..cpu import check, ffi, keep_exception, lib
@@ -39,6 +40,15 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+class Loaded(NamedTuple):
+    """A device's kernels under one value of the setting "approximate". Who needs one asks once which these are: another
+    thread may change the setting meanwhile."""
+
+    approximate: bool
+    functions: dict  # by key: what launches it
+    shared: dict     # by key: the most dynamic shared memory it was allowed
+
+
 class Device:
     """A device in use: its loaded kernels and its streams."""
 
@@ -46,8 +56,7 @@ class Device:
         self.index = index
         self.fused = {}      # by source: the number of a kernel of fused mode
         self.sources = {}    # by key: their sources
-        self.loaded = {}     # by the setting "approximate": functions and shared
-        self.choose()
+        self.loaded = {on: Loaded(on, {}, {}) for on in (False, True)}
         self.streams = [None]  # by number; None: the default one
         self.numbers = {}    # by priority: of the streams that new_stream() gives; the first is the next
         self.priorities = driver().priorities(index)
@@ -55,17 +64,12 @@ class Device:
         lib.tt_cuda_shared_limit(index, driver().properties(index)["shared_memory_per_block_optin"])
         check(lib.tt_fault_record(index, *driver().mapped(index, lib.tt_fault_bytes())))
 
-    def choose(self) -> None:
-        """Launches kernels as "approximate" says."""
-        # by key: what launches it, and the most dynamic shared memory it was allowed
-        self.functions, self.shared = self.loaded.setdefault(_approximate, ({}, {}))
-
-    def load(self, key: int):
+    def load(self, key: int, into: Loaded):
         """What launches a kernel, which is loaded from now on."""
         source = self.sources.get(key) or source_of(key)
-        if _approximate and parts_of(key)[0] not in EXACT:
+        if into.approximate and parts_of(key)[0] not in EXACT:
             source = approximate(source)
-        launch = self.functions[key] = kernels.load(_driver, self, source, name_of(key))
+        launch = into.functions[key] = kernels.load(_driver, self, source, name_of(key))
         return launch
 
     def new_stream(self, priority: int = 0) -> int:
@@ -284,12 +288,13 @@ _kept = {}  # by number: launches that C may ask for again. Note [Launching agai
 def tt_cuda_launch(number, index, stream, key, x, y, threads, shared, args, nbytes):
     _driver.open(index)
     device = _devices[index]
-    launch = device.functions.get(key)
+    loaded = device.loaded[_approximate]
+    launch = loaded.functions.get(key)
     if launch is None:
-        launch = device.load(key)
-    if shared > _LARGE and device.shared.get(key, 0) < shared:
+        launch = device.load(key, loaded)
+    if shared > _LARGE and loaded.shared.get(key, 0) < shared:
         _driver.allow_shared(launch, shared)
-        device.shared[key] = shared
+        loaded.shared[key] = shared
     kept = index, launch, (x, y, 1), (threads, 1, 1), ffi.buffer(args, nbytes), shared, device.streams[stream]
     if number >= 0:
         _kept[number] = kept
@@ -324,7 +329,7 @@ def _launch_on(index: int, launch, *how) -> int:
 
 def install_fused(index: int, source: str) -> tuple[int, bool]:
     """A kernel of fused mode, compiled and loaded on the device: the number under which the C side launches it, and
-    whether it was there before."""
+    whether it was there before. Where the setting "approximate" changes later, the first launch compiles it anew."""
     device = open_device(index)
     with _fusing:
         number = device.fused.get(source)
@@ -332,7 +337,7 @@ def install_fused(index: int, source: str) -> tuple[int, bool]:
             return number, True
         number = len(device.fused) + 1
         device.sources[lib.tt_fused_key(number)] = source
-        device.load(lib.tt_fused_key(number))
+        device.load(lib.tt_fused_key(number), device.loaded[_approximate])
         device.fused[source] = number
         return number, False
 
@@ -379,15 +384,15 @@ def _keep_launches() -> None:
 
 
 def _choose(value: int) -> None:
-    """What is recorded already is computed as the setting was."""
+    """What this thread has recorded already is computed as the setting was."""
     global _approximate
     if _approximate != bool(value):
-        check(lib.tt_fuse_flush(), "config")
-        _approximate = lib.tt_cuda_approximate = bool(value)
-        for device in _devices.values():
-            device.choose()
-        if _devices:
-            _keep_launches()
+        try:
+            check(lib.tt_fuse_flush(), "config")
+        finally:
+            _approximate = lib.tt_cuda_approximate = bool(value)
+            if _devices:
+                _keep_launches()
 
 
 setting("approximate", 0, _choose)

@@ -30,6 +30,8 @@ def parts_of(key: int) -> tuple[str, int, list[int], int]:
 def name_of(key: int) -> str:
     """What people call the kernel: its family, the operator, and the dtypes."""
     family, op, dtypes, _ = parts_of(key)
+    if family == "fused":  # the rest of the key is a number
+        return family
     operator = ffi.string(lib.tt_operator_name(key & 255, op)).decode()
     return "_".join(filter(None, (operator or family, *(SUFFIXES[d] for d in dict.fromkeys(dtypes) if d))))
 
