@@ -99,7 +99,7 @@ static bool instruction(bridge *b, const tt_instr *i) {
 
 static bool fold(bridge *b, const tt_fold *f) {
     const tt_kernel *k = b->k;
-    bool rows = k->walk == TT_WALK_ROWS, call = k->walk == TT_WALK_CALL, total = rows && f->out < 0;
+    bool rows = k->walk == TT_WALK_ROWS, call = k->walk == TT_WALK_CALL;
     tt_array accessed, param, out, *a = &accessed, *p = NULL;
     if (call) describe_access(b, a, &k->accesses[f->slot]);
     else if (!(a = find(b, f->slot))) return false;
@@ -119,7 +119,7 @@ static bool fold(bridge *b, const tt_fold *f) {
             lay_out(b, &wide, f->dtype, 1, data = whole->data);
             if (!tt_cuda_copy_array(&wide, a)) return false;
         }
-        int64_t shape[3] = {total ? 1 : k->rows, total ? k->numel : k->row, total ? 1 : k->inner};
+        int64_t shape[3] = {k->rows, k->row, k->inner};
         plain = (tt_array){.storage = &b->here, .data = data, .dtype = f->dtype, .ndim = 3, .numel = k->numel,
                            .flags = TT_FLAG_DEVICE};
         memcpy(plain.shape, shape, sizeof shape);
@@ -127,7 +127,7 @@ static bool fold(bridge *b, const tt_fold *f) {
         a = &plain;
     }
     char *results;
-    if (rows && !total) {
+    if (rows) {
         if (!make(b, f->out)) return false;
         results = b->value[f->out].data;
     } else {

@@ -79,8 +79,6 @@ class Kernel(Folding):
         self.constants = [s for s in range(kernel.num_slots) if self.slots[s].kind == lib.TT_SLOT_CONST]
         if any(self.slots[s].kind == lib.TT_SLOT_RANDOM for s in range(kernel.num_slots)):
             raise Refused("random numbers are drawn by their own kernel")
-        if self.walk == "rows" and any(f.out < 0 for f in self.folds):
-            raise Refused("a total over rows is reduced by its own kernel")
         self.flat = all(a.flat or a.one or a.level == 0 for a in self.accesses)
         self.waiting, self.held, self.shared = Waiting([], 0, True), frozenset(), []
         self.detail = 0
