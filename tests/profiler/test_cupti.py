@@ -168,7 +168,7 @@ def test_a_launch_that_fails_is_still_noted_and_raises(emulated, monkeypatch):  
     def fail(*_):
         raise RuntimeError("CUDA error: no such kernel")
 
-    monkeypatch.setitem(runtime._devices[0].functions, _key_of(lambda: a * 3), fail)
+    monkeypatch.setitem(runtime._devices[0].loaded[False].functions, _key_of(lambda: a * 3), fail)
     with launches.watching(noted, lambda *_: None, lambda _: None), pytest.raises(RuntimeError, match="no such kernel"):
         a * 3
     assert noted[-1].name == "mul_f32"
