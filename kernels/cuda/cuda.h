@@ -11,8 +11,9 @@
  * bits the family defines. A file has one kernel, tt_kernel, of one argument, TT_ARGS; what is chosen by the key reaches it
  * as macros (tinytorch/backends/cuda/source.py). No lock is held around a launch: Python may run anything meanwhile.
  *
- * The setting "approximate" changes the scalar functions of all kernels (approximate.cuh); Python keeps those compiled with
- * it apart. Without it the results of every kernel but matrix products have the bits of the CPU's: the same scalar functions, the same
+ * The setting "approximate" changes the scalar functions of all kernels (approximate.cuh); Python keeps those compiled
+ * with it apart. Without it the results of every kernel but matrix products have the bits of the CPU's: the same scalar
+ * functions, the same
  * reduction trees (Note [The tree of a reduction]; a block of TT_BLOCK elements is a warp's work, a lane is a thread), the
  * same Philox streams. NaNs are NaNs, but the device does not keep their payloads. */
 #pragma once
@@ -35,6 +36,8 @@
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
+
+#define TT_CUDA_ENOUGH 264 /* thread blocks: with fewer, some processors have nothing to do */
 
 static inline int64_t tt_key(int family, int op, int variant, int d0, int d1, int d2, int d3, int d4) {
     return (int64_t)family | (int64_t)op << 8 | (int64_t)d0 << 16 | (int64_t)d1 << 20 | (int64_t)d2 << 24 |
@@ -104,8 +107,6 @@ bool tt_cuda_reduction(struct tt_reduction *g, int reducer, int acc, int then, d
 /* the tree over `count` accumulators of blocks, for each of `inner` neighbours */
 bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner,
                         int dtype, char *out);
-/* log of the columns that a thread block takes, of `inner` of elements of that size */
-int tt_cuda_columns(int64_t inner, int size, int64_t others);
 int64_t tt_cuda_shared_room(void); /* bytes that a thread block on the present device can have */
 
 /* rows.c: contiguous rows of n elements; out is of their dtype. Rows that do not fit are for reductions. */

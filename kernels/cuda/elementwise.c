@@ -17,8 +17,8 @@ enum { MANY, ONE, VALUE };
 #define DIVIDES 2048
 #define TWICE 4096
 
-/* A thread that computes for long gains by what two vectors share, if they leave it enough registers. The special function
- * units would only get more to do at once. */
+/* A thread that computes for long gains by what two vectors share, if they leave it enough registers. With the functions
+ * of the special units one vector was the faster. */
 #define HEAVY 32
 int tt_cuda_approximate;
 int tt_cuda_vectors(int weight, int operands, int largest) {

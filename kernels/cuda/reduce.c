@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define BUSY 16896  /* thread blocks from which on more, with less to do each, gain nothing */
-#define ENOUGH 264  /* with fewer, some of their processors have nothing to do */
 #define FULL 1056   /* warps; with fewer, they had better be more with less to do each */
 #define WARPS (TT_CUDA_THREADS / 32)
 #define LEVELS 11   /* log of what a thread joins alone: struct levels in reduce.cuh */
@@ -103,7 +102,7 @@ static int split_fold(const tt_reduction *g, tt_reduce_args *p, int64_t *x) {
 /* Few thread blocks are made more by fewer columns for each, while those still fill a sector of memory. */
 int tt_cuda_columns(int64_t inner, int size, int64_t others) {
     int columns = inner >= 32 ? 5 : log_of(inner);
-    while (columns > 3 && (size << columns) > 32 && others * divided(inner, 1 << columns) < ENOUGH) columns--;
+    while (columns > 3 && (size << columns) > 32 && others * divided(inner, 1 << columns) < TT_CUDA_ENOUGH) columns--;
     return columns;
 }
 

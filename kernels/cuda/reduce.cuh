@@ -38,6 +38,10 @@ static TT_DEVICE stored_type element(const TT_ARGS &p, const char *base, int64_t
     return *(const stored_type *)(base + place(p.run, i));
 }
 
+/* The thread block's number. With a parameter the elements were read before, and those that were read last may still be in
+ * the cache: it counts backwards. */
+static TT_DEVICE uint32_t turn(const TT_ARGS &p) { return p.param ? gridDim.x - 1 - blockIdx.x : blockIdx.x; }
+
 static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a) {
     const acc_type param = p.param ? ((const acc_type *)p.param)[which] : (acc_type)0;
     if (p.out) ((result_type *)p.out)[which] = (result_type)TT_CONVERT(TT_D2, TT_D3, finish(a.value, p.by, param));
@@ -130,8 +134,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
     tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ accumulator shared[TT_WARPS];
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, sharing = 1 << p.log_warps, own = warp & (sharing - 1);
-    /* with a parameter the elements were read before: those that were read last may still be in the cache */
-    const uint32_t at = p.param ? gridDim.x - 1 - blockIdx.x : blockIdx.x, results = at / (uint32_t)p.count;
+    const uint32_t at = turn(p), results = at / (uint32_t)p.count;
     const uint32_t group = at - results * (uint32_t)p.count;
     int64_t which = ((int64_t)results << (3 - p.log_warps)) + (warp >> p.log_warps);
     const int64_t begin = ((int64_t)group << p.log_warps | own) << p.log_per;
@@ -205,8 +208,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
     tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ accumulator shared[TT_V][TT_CUDA_THREADS];
     const int slot = threadIdx.x / TT_COLUMNS % TT_SLOTS;
-    /* with a parameter the elements were read before: those that were read last may still be in the cache */
-    const uint32_t at = p.param ? gridDim.x - 1 - blockIdx.x : blockIdx.x, rest = at / (uint32_t)p.tiles;
+    const uint32_t at = turn(p), rest = at / (uint32_t)p.tiles;
     const uint32_t groups = (uint32_t)((p.blocks + TT_AT_ONCE - 1) / TT_AT_ONCE), outer = rest / groups;
     const int64_t column = ((int64_t)(at - rest * (uint32_t)p.tiles) * TT_COLUMNS + threadIdx.x % TT_COLUMNS) * TT_V;
     const int64_t block = (int64_t)(rest - outer * groups) * TT_AT_ONCE + threadIdx.x / (TT_COLUMNS * TT_SLOTS);

@@ -61,7 +61,7 @@ bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y
     int columns = 8;
     /* fewer columns to a thread block: more threads to a column */
     while (columns > 0 && (((int64_t)1 << (columns - 1) >= inner) ||
-                           (columns > 3 && chunks > TT_CUDA_THREADS >> columns && outer * (inner >> columns) < 264)))
+                           (columns > 3 && chunks > TT_CUDA_THREADS >> columns && outer * (inner >> columns) < TT_CUDA_ENOUGH)))
         columns--;
     while (chunks > (int64_t)(TT_CUDA_THREADS >> columns) << p.log_per) p.log_per++;
     p.tiles = (inner + (1 << columns) - 1) >> columns;

@@ -22,11 +22,10 @@ from collections.abc import Callable
 from ..backends.cpu import lib
 from ..backends.cuda.source import PERIODIC
 from .codegen import C_TYPES, SIZES, SUFFIXES, Stage
-from .codegen_cuda_plan import BLOCK, MOST_BLOCKS, Waiting
+from .codegen_cuda_plan import BLOCK, MOST_BLOCKS, MOST_SHARED, Waiting
 from .codegen_cuda_rows import Folding
 
 FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/args.h
-MOST_SHARED = 227 * 1024  # of any GPU, in a thread block
 USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in usual.cuh
 _WALKS = {
     lib.TT_WALK_FLAT: "flat",
@@ -155,6 +154,14 @@ class Kernel(Folding):
 
     # Pieces.
 
+    @staticmethod
+    def opening(bounds: str) -> list[str]:
+        """A kernel's first lines; ``bounds``: its threads, and at least how many blocks a processor has."""
+        return [
+            f'extern "C" __global__ void __launch_bounds__({bounds})',
+            "    tt_kernel(const __grid_constant__ TT_ARGS p) {",
+        ]
+
     def numbers(self) -> list[str]:
         """The Python numbers."""
         return [
@@ -225,8 +232,7 @@ class Kernel(Folding):
     def _flat(self) -> list[str]:
         stage = self.stages[0]
         head = [
-            f'extern "C" __global__ void __launch_bounds__({FLAT_THREADS})',
-            "tt_kernel(const __grid_constant__ TT_ARGS p) {",
+            *self.opening(f"{FLAT_THREADS}"),
             "    const uint32_t numel = (uint32_t)p.numel; /* below 2^31 */",
             *("    " + line for line in self.numbers() + self.ones()),
         ]

@@ -15,10 +15,11 @@ THREADS = 256
 BLOCK = 1024      # elements that are joined in 32 lanes: Note [The tree of a reduction]
 REGISTERS = 65536  # of a multiprocessor, and its shared memory
 SHARED = 200 * 1024
+MOST_SHARED = 227 * 1024  # of any GPU, in a thread block
 SPARE = 32        # registers beside a thread's elements
 MOST_WORDS = 6    # of an element, in registers
 MOST_BLOCKS = 32  # of a row: warps of a thread block
-ENOUGH = 264      # thread blocks
+LEAST_COLUMNS = 8
 
 
 class Waiting(NamedTuple):
@@ -64,14 +65,8 @@ class Planning:
     def plan_columns(self) -> None:
         """``detail``: the columns of a thread block, fewer where few thread blocks are made more by that."""
         k = self.k
-        sizes = [SIZES[self.access_type(a)] for a in self.touched()]
-        others = k.rows * -(-k.row // BLOCK)
-        columns, size = 32, max(sizes, default=4)
-        while columns > 8 and (
-            columns // 2 >= k.inner or (size * columns > 32 and others * -(-k.inner // columns) < ENOUGH)
-        ):
-            columns //= 2
-        self.detail = columns
+        size = max((SIZES[self.access_type(a)] for a in self.touched()), default=4)
+        self.detail = max(1 << lib.tt_cuda_columns(k.inner, size, k.rows * -(-k.row // BLOCK)), LEAST_COLUMNS)
 
     def plan_rows(self, stages_of) -> None:
         """How a row is shared out, and where its values wait: in registers where they fit, or else in shared memory.

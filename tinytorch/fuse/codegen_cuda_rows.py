@@ -286,8 +286,7 @@ class Folding(Planning):
         if self.shared:
             blocks = min(blocks, max(SHARED // self.detail, 1) if not single else 2)
         text = [
-            f'extern "C" __global__ void __launch_bounds__({self.most}, {blocks})',
-            "    tt_kernel(const __grid_constant__ TT_ARGS p) {",
+            *self.opening(f"{self.most}, {blocks}"),
             "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;",
         ]
         if single:
@@ -366,8 +365,7 @@ class Folding(Planning):
         accs = "".join(f", acc{n}" for n, _ in folds)
         text = [
             *self.added(span, "", 32),
-            f'extern "C" __global__ void __launch_bounds__({THREADS}, 4)',
-            "    tt_kernel(const __grid_constant__ TT_ARGS p) {",
+            *self.opening(f"{THREADS}, 4"),
             "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;",
             f"    const uint32_t groups = ((uint32_t)p.row + {BLOCK * warps - 1}) / {BLOCK * warps};",
             f"    const int64_t r = blockIdx.x / groups, b = blockIdx.x % groups * {warps} + warp;",
@@ -397,8 +395,7 @@ class Folding(Planning):
         span = Span(32 * own, guard, position, "apart", f"[(k + u) % {own}]", unrolled=False, loads=LATER)
         text = [
             *self.added(span, f"[{own}]", threads),
-            f'extern "C" __global__ void __launch_bounds__({THREADS}, 4)',
-            "    tt_kernel(const __grid_constant__ TT_ARGS p) {",
+            *self.opening(f"{THREADS}, 4"),
             f"    const int column = threadIdx.x % {columns}, group = threadIdx.x / {columns};",
             f"    const uint32_t blocks = ((uint32_t)p.row + {BLOCK - 1}) / {BLOCK};",
             f"    const uint32_t tiles = ((uint32_t)p.inner + {columns - 1}) / {columns}, upper = blockIdx.x / tiles;",

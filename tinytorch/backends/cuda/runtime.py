@@ -27,7 +27,6 @@ _devices = {}    # by index: what is open
 _captures = {}   # by device and number of the stream: what is being recorded
 _fusing = threading.Lock()
 _opening = threading.Lock()
-_approximate = False  # the setting of that name
 _launch_blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
 
 
@@ -56,7 +55,7 @@ class Device:
         self.index = index
         self.fused = {}      # by source: the number of a kernel of fused mode
         self.sources = {}    # by key: their sources
-        self.loaded = {on: Loaded(on, {}, {}) for on in (False, True)}
+        self.loaded = Loaded(False, {}, {}), Loaded(True, {}, {})
         self.streams = [None]  # by number; None: the default one
         self.numbers = {}    # by priority: of the streams that new_stream() gives; the first is the next
         self.priorities = driver().priorities(index)
@@ -288,7 +287,7 @@ _kept = {}  # by number: launches that C may ask for again. Note [Launching agai
 def tt_cuda_launch(number, index, stream, key, x, y, threads, shared, args, nbytes):
     _driver.open(index)
     device = _devices[index]
-    loaded = device.loaded[_approximate]
+    loaded = device.loaded[lib.tt_cuda_approximate]
     launch = loaded.functions.get(key)
     if launch is None:
         launch = device.load(key, loaded)
@@ -337,7 +336,7 @@ def install_fused(index: int, source: str) -> tuple[int, bool]:
             return number, True
         number = len(device.fused) + 1
         device.sources[lib.tt_fused_key(number)] = source
-        device.load(lib.tt_fused_key(number), device.loaded[_approximate])
+        device.load(lib.tt_fused_key(number), device.loaded[lib.tt_cuda_approximate])
         device.fused[source] = number
         return number, False
 
@@ -385,12 +384,11 @@ def _keep_launches() -> None:
 
 def _choose(value: int) -> None:
     """What this thread has recorded already is computed as the setting was."""
-    global _approximate
-    if _approximate != bool(value):
+    if lib.tt_cuda_approximate != bool(value):
         try:
             check(lib.tt_fuse_flush(), "config")
         finally:
-            _approximate = lib.tt_cuda_approximate = bool(value)
+            lib.tt_cuda_approximate = bool(value)
             if _devices:
                 _keep_launches()
 
