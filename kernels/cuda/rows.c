@@ -22,10 +22,14 @@ typedef struct { int variant, threads; int64_t blocks, shared; } split;
 static split split_rows(int64_t rows, int64_t n, int inputs, int compute, bool again) {
     split s = {.threads = TT_CUDA_THREADS};
     if (n <= TT_BLOCK) {
-        int each = 0;
-        while ((32 << each) < n) each++;
-        s.variant = TT_ROW_WARP | each << TT_ROW_EACH | (32 << each == n ? TT_ROW_WHOLE : 0);
-        s.blocks = (rows + TT_CUDA_THREADS / 32 - 1) / (TT_CUDA_THREADS / 32);
+        int each = 0, lanes = 5;
+        while (((int64_t)32 << each) < n) each++;
+        while (lanes > 0 && (1 << (lanes - 1)) >= n) lanes--;
+        /* threads that have little of a row take several, where that leaves enough thread blocks */
+        int64_t per = TT_CUDA_THREADS >> lanes, more = each < 3 && rows > (per << (3 - each)) * TT_CUDA_ENOUGH ? 3 - each : 0;
+        s.blocks = (rows + (per << more) - 1) / (per << more);
+        s.variant = TT_ROW_WARP | each << TT_ROW_EACH | lanes << TT_ROW_LANES | (int)more << TT_ROW_ROWS;
+        if (1 << (lanes + each) == n) s.variant |= TT_ROW_WHOLE;
         return s;
     }
     int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, rounds = (blocks + most - 1) / most;
@@ -123,6 +127,7 @@ bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
     tt_array *parts;
     if (!make_room(&s, p->rows, p->n, &parts)) return false;
     p->parts = parts ? parts->data : NULL;
+    if (p->smoothing != 0) what |= TT_CLASS_SMOOTHED;
     int64_t key = tt_key(TT_FAMILY_class_loss, what, s.variant, dtype, compute, 0, 0, 0);
     bool ok = TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, *p);
     if (parts) tt_free(parts);

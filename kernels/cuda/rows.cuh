@@ -1,9 +1,12 @@
 /* What the kernels over rows share. Sums are taken in the tree of Note [The tree of a reduction]: a block of elements
  * is a warp's, and a warp that has one in registers has lane l's elements in its lane l.
  *
- * A kernel defines TT_ARGS, the types `number` that it computes in and `stored_type` of the rows, and then
+ * A kernel defines TT_ARGS, TT_INPUTS (how many it has in registers), the types `number` that it computes in and
+ * `stored_type` of the rows, and then
  *   struct values    what of TT_E elements it keeps in registers
- *   fetch(p, r, v, first, again)   reads them: those of the row r from `first` on, a lane's being TT_LANES apart */
+ *   fetch(p, r, v, first, again)   reads them: those of the row r from `first` on, a lane's being TT_LANES apart
+ *   work(p, r, held)               what it does with a row
+ * and ends with rows_kernel.cuh. */
 #pragma once
 #include "cuda/prelude.cuh"
 #include "cuda/rows_args.h"
@@ -18,10 +21,8 @@
 #endif
 #define TT_CACHED (TT_FORM == TT_ROW_LONG && !TT_VAST && TT_VARIANT & TT_ROW_CACHED)
 #define TT_E (TT_FORM == TT_ROW_WARP ? 1 << (TT_VARIANT >> TT_ROW_EACH & 7) : 32)
-
-/* Of a kernel that has so many inputs in registers: half as many threads where there are two. */
-#define TT_ROW_THREADS(inputs) \
-    (TT_FORM == TT_ROW_WARP ? TT_CUDA_THREADS : (inputs) > 1 ? 512 : 1024)
+#define TT_P (TT_FORM == TT_ROW_WARP ? 1 << (TT_VARIANT >> TT_ROW_LANES & 7) : 32)   /* lanes of a row */
+#define TT_U (TT_FORM == TT_ROW_WARP ? 1 << (TT_VARIANT >> TT_ROW_ROWS & 3) : 1)     /* rows of a thread */
 
 /* Is the row's i-th element there? */
 #define TT_INSIDE(r, i) (TT_VARIANT & TT_ROW_WHOLE || (r).whole || (i) < (r).n)
@@ -33,16 +34,25 @@ struct row {
     bool whole;      /* a constant: nothing that is asked for lies beyond its end */
 };
 
-/* False for a warp that has no row. */
-static TT_DEVICE bool find_row(row &r, int64_t rows, int n) {
+/* The u-th of a thread's rows. Instead of one beyond the last it is the last, which several then compute alike. */
+static TT_DEVICE row row_of(int64_t rows, int n, int u) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+    row r;
     r.n = n;
-    r.warp = TT_FORM == TT_ROW_WARP ? 0 : warp;
-    r.warps = TT_FORM == TT_ROW_WARP ? 1 : blockDim.x / 32;
-    r.at = TT_FORM == TT_ROW_WARP ? (int64_t)blockIdx.x * (TT_CUDA_THREADS / 32) + warp : blockIdx.x;
-    r.start = r.warp * TT_BLOCK + lane;
     r.whole = false;
-    return r.at < rows;
+#if TT_FORM == TT_ROW_WARP
+    r.at = ((int64_t)blockIdx.x * TT_U + u) * (TT_CUDA_THREADS / TT_P) + threadIdx.x / TT_P;
+    r.at = r.at < rows ? r.at : rows - 1;
+    r.warp = 0;
+    r.warps = 1;
+    r.start = lane & (TT_P - 1);
+#else
+    r.at = blockIdx.x;
+    r.warp = warp;
+    r.warps = blockDim.x / 32;
+    r.start = warp * TT_BLOCK + lane;
+#endif
+    return r;
 }
 
 /* TT_E elements of a row of memory, converted: those from `first` on, all loads before the first use. */
@@ -86,48 +96,36 @@ static TT_DEVICE void fetch_x(const TT_ARGS &p, const row &r, number (&to)[TT_E]
 #endif
 }
 
-/* A kernel's beginning: its row, and what it has of it in registers. False for a warp that has no row. The kernel says how
- * its values are fetched. */
-template <typename V> static TT_DEVICE bool begin_row(const TT_ARGS &p, row &r, V &held) {
-    if (!find_row(r, p.rows, p.n)) return false;
-#if TT_FORM != TT_ROW_LONG
-    fetch(p, r, held, r.start, false);
-#endif
-    return true;
-}
-
 struct plus {
     template <typename T> TT_DEVICE T operator()(T a, T b) const { return a + b; }
     template <typename T> static TT_DEVICE T none() { return -(T)0; }
 };
-struct larger { /* of numbers: a NaN is passed over */
-    template <typename T> TT_DEVICE T operator()(T a, T b) const { return b > a ? b : a; }
+struct larger { /* of numbers: a NaN is passed over. Of two zeros either: no kernel's result shows which */
+    TT_DEVICE float operator()(float a, float b) const { return fmaxf(a, b); }
+    TT_DEVICE double operator()(double a, double b) const { return b > a ? b : a; }
     template <typename T> static TT_DEVICE T none() { return -(T)TT_INF_F32; }
 };
 
+/* Of a row's lanes; each of them gets it. */
 template <typename J, typename T> static TT_DEVICE T over_lanes(J join, T a) {
 #pragma unroll
-    for (int h = 16; h > 0; h /= 2) a = join(a, __shfl_down_sync(0xffffffffu, a, h));
+    for (int h = TT_P / 2; h > 0; h /= 2) a = join(a, __shfl_xor_sync(0xffffffffu, a, h));
     return a;
 }
 
 /* Every warp's (or, in long rows, every block's) into the row's, for all of its threads. `which`: another for each of a
  * kernel's uses between which nobody waits for all. */
 template <int which, typename J, typename T> static TT_DEVICE T over_row(const row &r, J join, T a) {
-#if TT_FORM == TT_ROW_WARP
-    return __shfl_sync(0xffffffffu, a, 0);
-#elif TT_FORM == TT_ROW_HELD
+#if TT_FORM == TT_ROW_HELD
     __shared__ T parts[32];
     const int lane = threadIdx.x & 31;
     if (lane == 0) parts[r.warp] = a;
     __syncthreads();
     a = lane < r.warps ? parts[lane] : J::template none<T>();
 #pragma unroll
-    for (int h = 1; h < 32; h *= 2) a = join(a, __shfl_down_sync(0xffffffffu, a, h));
-    return __shfl_sync(0xffffffffu, a, 0);
-#else
-    return a;
+    for (int h = 1; h < 32; h *= 2) a = join(a, __shfl_xor_sync(0xffffffffu, a, h));
 #endif
+    return a;
 }
 
 #if TT_FORM == TT_ROW_LONG

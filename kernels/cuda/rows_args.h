@@ -4,7 +4,7 @@
 #include "fault.h"
 
 /* The variant's lowest bits: who has a row. */
-#define TT_ROW_WARP 0  /* a warp, which keeps it in registers */
+#define TT_ROW_WARP 0  /* a warp or, of a short row, some of its lanes, which keep it in registers */
 #define TT_ROW_HELD 1  /* a thread block: each warp keeps TT_BLOCK elements in registers */
 #define TT_ROW_LONG 2  /* a thread block, which reads it several times */
 #define TT_ROW_VAST 3  /* the same, and what its blocks of elements gave does not fit in shared memory */
@@ -12,7 +12,9 @@
 #define TT_ROW_EACH 2  /* 3 bits from here: log of a lane's elements, of TT_ROW_WARP */
 #define TT_ROW_CACHED 4 /* TT_ROW_LONG: shared memory holds the row of the first input, as numbers that are computed in */
 #define TT_ROW_WHOLE 32 /* every thread of a row has all of its elements */
-#define TT_ROW_OWN 6   /* from here on what the kernel wants to know */
+#define TT_ROW_LANES 6 /* 3 bits from here: log of a row's lanes, and then */
+#define TT_ROW_ROWS 9  /* 2 bits: log of a thread's rows, both of TT_ROW_WARP */
+#define TT_ROW_OWN 11  /* from here on what the kernel wants to know */
 #define TT_ROW_MOST (1 << 22) /* elements of the longest row that is not VAST */
 #define TT_ROW_PARTS(n) ((((n) + 1023) / 1024 + 3) & ~3) /* TT_ROW_LONG: numbers in shared memory, before a row's */
 #define TT_ROW_LIMIT (0x7fffffff - (1 << 20))
@@ -70,6 +72,7 @@ typedef struct {
 #define TT_CLASS_LOGITS 1
 #define TT_CLASS_BACKWARD 2
 #define TT_CLASS_TARGETS 4
+#define TT_CLASS_SMOOTHED 8
 
 typedef struct {
     int64_t rows;

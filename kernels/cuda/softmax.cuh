@@ -6,6 +6,7 @@
 #define TT_ARGS tt_softmax_args
 #define TT_LOG (TT_OP & 1)
 #define TT_BACKWARD (TT_OP & 2)
+#define TT_INPUTS (TT_BACKWARD ? 2 : 1)
 typedef TT_TYPE(TT_D1) number;
 typedef TT_TYPE(TT_D0) stored_type;
 #include "cuda/rows.cuh"
@@ -26,11 +27,7 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(TT_BACKWARD ? 2 : 1))
-    tt_kernel(const __grid_constant__ TT_ARGS p) {
-    row r;
-    values held;
-    if (!begin_row(p, r, held)) return;
+static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     stored_type *out = (stored_type *)p.out + r.at * r.n;
 #if TT_BACKWARD
     const number sum = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) {
@@ -47,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(TT_BACKWARD ? 2 : 1)
         if (!TT_LOG) v.x[e] = power;
         return power;
     });
-    const number last = TT_LOG ? TT_OF(log, sum) : 1 / sum;
+    const number last = TT_LOG ? TT_OF(log, sum) : TT_OF(inverse, sum);
     over_elements(p, r, held, [&](values &v, int e, int i) {
         const bool there = TT_LOG || TT_FORM != TT_ROW_LONG || TT_CACHED;
         const number power = there ? v.x[e] : TT_OF(exp_down, v.x[e] - top);
@@ -55,3 +52,5 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(TT_BACKWARD ? 2 : 1)
     });
 #endif
 }
+
+#include "cuda/rows_kernel.cuh"

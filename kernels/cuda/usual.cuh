@@ -42,6 +42,7 @@ static TT_DEVICE float tt_usual_log_f32(float x, bool &odd) {
 #endif
 
 static TT_DEVICE double tt_exp_down_f64(double x) { return tt_exp_f64(x); }
+static TT_DEVICE double tt_inverse_f64(double d) { return 1 / d; } /* as tt_inverse_f32 */
 
 static TT_DEVICE float tt_usual_sin_f32(float x, bool &odd) {
     odd |= !(tt_abs_f32(x) <= TT_TRIG_SMALL_F32);

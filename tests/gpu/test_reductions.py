@@ -175,6 +175,22 @@ def test_softmax(gpu, shape, dim):
     compare(derived(lambda x: x.log_softmax(dim)), numbers(*shape), numbers(*shape))
 
 
+@pytest.mark.parametrize("rows, n", [(3, 1), (300, 2), (1030, 5), (70, 16), (130, 40)])
+def test_narrow_rows(gpu, rows, n):
+    """Several to a warp; and where they are many, several to a thread."""
+    x, g = numbers(rows, n), numbers(rows, n)
+    compare(derived(lambda x: x.log_softmax(1)), x, g)
+    compare(derived(lambda x: functional.layer_norm(x, (n,))), x, g)
+    compare(lambda x: (x.logsumexp(1), x.var(1)), x.half())
+    target = tinytorch.randint(0, n, (rows,))
+    compare(derived(lambda x, t: functional.cross_entropy(x, t, reduction="none")), x, target, numbers(rows))
+
+
+@pytest.mark.parametrize("rows, n", [(33_800, 16), (67_700, 7), (8500, 40), (4300, 128)])
+def test_many_narrow_rows(gpu, rows, n):
+    compare(lambda x: x.softmax(1), numbers(rows, n))
+
+
 @pytest.mark.parametrize("n", [40, 1500, 40_000])
 def test_softmax_of_half_rows_that_are_not_finite(gpu, n):
     x = numbers(6, n, dtype=tinytorch.bfloat16)
@@ -214,7 +230,7 @@ def test_a_target_that_is_no_class(gpu):
 
 @pytest.mark.parametrize("shape, dim, once", [
     ((40, 100), 1, True), ((3, 4, 64), 2, True), ((3000,), 0, True), ((2, 40_000), 1, True),
-    ((33, 4, 50), (1, 2), True), ((100, 40), 0, False), ((5, 7), 1, False)])
+    ((33, 4, 50), (1, 2), True), ((100, 40), 0, False), ((5, 7), 1, True)])
 def test_statistics_of_rows(emulated, shape, dim, once):
     """Long contiguous rows are read once; whatever the form, the bits are the CPU's."""
     x = numbers(*shape)
