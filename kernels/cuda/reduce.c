@@ -22,9 +22,10 @@ static void set_dims(tt_reduce_dims *to, const tt_dims *from, int64_t total) {
     to->narrow = total < (int64_t)1 << 31;
     to->step[0] = 0;
     for (int k = 0; k < from->n; k++) {
-        to->size[k] = from->size[from->n - 1 - k];
+        const int64_t size = from->size[from->n - 1 - k];
+        if (to->narrow) to->by[k] = tt_divider_of(size);
+        else to->size[k] = size;
         to->step[k] = from->step[from->n - 1 - k];
-        if (to->narrow) to->by[k] = tt_divider_of(to->size[k]);
     }
 }
 

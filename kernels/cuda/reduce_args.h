@@ -19,10 +19,12 @@ enum { TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT, TT_RED_DIVIDE_ROOT, TT_RED_FINI
 
 typedef struct {
     int32_t n;
-    int32_t narrow;                /* `by` may be used */
-    int64_t size[TT_CUDA_DIMS];    /* innermost first */
-    int64_t step[TT_CUDA_DIMS];    /* in bytes */
-    tt_divider by[TT_CUDA_DIMS];
+    int32_t narrow;                    /* there are fewer than 2^31 elements: sizes are in `by` */
+    union {
+        int64_t size[TT_CUDA_DIMS];    /* innermost first */
+        tt_divider by[TT_CUDA_DIMS];
+    };
+    int64_t step[TT_CUDA_DIMS];        /* in bytes */
 } tt_reduce_dims;
 
 typedef struct {
