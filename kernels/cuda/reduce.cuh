@@ -59,7 +59,10 @@ template <int columns, int threads> static TT_DEVICE void put_columns(const TT_A
     const int64_t column = first + threadIdx.x % columns, begin = (int64_t)slot << p.log_per;
     const int64_t end = begin + (1 << p.log_per) < p.count ? begin + (1 << p.log_per) : p.count;
     accumulator a = nothing();
-    if (column < p.inner) a = joined_parts(p.parts, p.part_index, outer * p.count * p.inner + column, p.inner, begin, end);
+    const int64_t from = outer * p.count * p.inner + column;
+    if (column < p.inner)
+        a = TT_LAST ? joined_few(p.parts, p.part_index, from, p.inner, begin, end)
+                    : joined_parts(p.parts, p.part_index, from, p.inner, begin, end);
     a = joined_threads<columns, threads>(a);
     if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, a);
 }
