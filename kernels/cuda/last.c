@@ -2,13 +2,13 @@
  *
  * Note [The last thread block]
  * Where thread blocks leave parts of one result, the one that is done last may join them, without another launch. Which
- * one that is varies, what it computes does not. Each of them adds one to a counter of that result, and atomicInc makes a
- * 0 of the number of all: so counters are 0 between kernels, also where one could not be launched, and are set to 0 only
- * when they are made.
+ * one that is varies, what it computes does not. Each of them adds one to a counter of that result, and atomicInc makes
+ * a 0 of the number of all: so counters are 0 between kernels, also where one could not be launched, and are set to 0
+ * only when they are made.
  *
- * Kernels that may run at the same time must not share counters. Each stream of a device has its own, which it has set to
- * 0 itself, and what it is told to do is done in order. But a graph runs on any stream, and parts of it beside each other:
- * for kernels of a graph there are no counters. */
+ * Kernels that may run at the same time must not share counters. Each stream of a device has its own, which it has set
+ * to 0 itself, and what it is told to do is done in order. But a graph runs on any stream, and parts of it beside each
+ * other: for kernels of a graph there are no counters. */
 #include "cuda.h"
 #include "last.h"
 

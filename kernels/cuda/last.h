@@ -4,5 +4,6 @@
 
 #define TT_CUDA_COUNTERS 2048
 
-/* TT_CUDA_COUNTERS of this thread's stream of tt_device, all 0 when a kernel begins; NULL: there are none. False: an error. */
+/* TT_CUDA_COUNTERS of this thread's stream of tt_device, all 0 when a kernel begins; NULL: there are none. False: an
+ * error. */
 bool tt_cuda_counters(uint32_t **out);

@@ -124,8 +124,8 @@ struct levels {
 #define TT_PARTS TT_RED_PARTS /* that a thread joins at a time */
 
 /* Of the parts that lie `step` apart from `from` on, TT_PARTS successive ones from `begin` on, as far as `end`. */
-static TT_DEVICE accumulator joined_few(const char *parts, const int64_t *index, int64_t from, int64_t step, int64_t begin,
-                                        int64_t end) {
+static TT_DEVICE accumulator joined_few(const char *parts, const int64_t *index, int64_t from, int64_t step,
+                                        int64_t begin, int64_t end) {
     accumulator a[TT_PARTS];
 #pragma unroll
     for (int k = 0; k < TT_PARTS; k++)
@@ -168,9 +168,10 @@ template <int n> static TT_DEVICE accumulator joined_neighbours(accumulator a) {
     return a;
 }
 
-/* The tree over `count` successive parts, at most TT_PARTS for each thread of the block: thread 0 gets it. Not inlined, as
- * the rest of the kernel would be given other registers. */
-static __device__ __noinline__ accumulator joined_by_block(const char *parts, const int64_t *index, int64_t from, int count) {
+/* The tree over `count` successive parts, at most TT_PARTS for each thread of the block: thread 0 gets it. Not inlined, or
+ * the rest of the kernel would have more registers. */
+static __device__ __noinline__ accumulator joined_by_block(const char *parts, const int64_t *index, int64_t from,
+                                                           int count) {
     constexpr int warps = TT_CUDA_THREADS / 32;
     __shared__ accumulator shared[TT_PARTS * warps];
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
