@@ -62,7 +62,7 @@ class Stream:
 
     def wait_stream(self, stream: Stream) -> None:
         """Work given to this stream from now on starts when what ``stream`` has to do by now is done."""
-        self.wait_event(stream.record_event())
+        self.wait_event(_checked(stream, "wait_stream").record_event())
 
     def record_event(self, event: Event | None = None) -> Event:
         """An event, a new one if None, that comes when what this stream has to do by now is done."""
@@ -99,6 +99,13 @@ def _numbered(index: int, number: int) -> Stream:
     return s
 
 
+def _checked(stream, op: str) -> Stream:
+    """``stream``. TypeError if it is none."""
+    if not isinstance(stream, Stream):
+        raise TypeError(f"{op}(): argument 'stream' must be Stream, not {type(stream).__name__}")
+    return stream
+
+
 class StreamContext:
     """A context in which ``stream`` is its device's current one, and its device the current one, in this thread. None
     changes nothing."""
@@ -106,7 +113,7 @@ class StreamContext:
     __slots__ = ("stream", "_before")
 
     def __init__(self, stream: Stream | None):
-        self.stream = stream
+        self.stream = stream if stream is None else _checked(stream, "stream")
 
     def __enter__(self):
         if self.stream is not None:
@@ -171,7 +178,7 @@ class Event:
     def record(self, stream: Stream | None = None) -> None:
         """The event comes when what ``stream`` (the current one) has to do by now is done. RuntimeError for a stream of
         another device than before."""
-        s = current_stream() if stream is None else stream
+        s = current_stream() if stream is None else _checked(stream, "record")
         if self._event is None:
             runtime.open_device(s.device_index)
             self._event, self._index = runtime.driver().new_event(self._timing, self._blocking), s.device_index
@@ -183,7 +190,7 @@ class Event:
     def wait(self, stream: Stream | None = None) -> None:
         """Work given to ``stream`` (the current one) from now on starts when the event has come."""
         if self._event is not None:
-            s = current_stream() if stream is None else stream
+            s = current_stream() if stream is None else _checked(stream, "wait")
             runtime.driver().let_wait(s._stream, self._event)
 
     def query(self) -> bool:
@@ -215,8 +222,7 @@ class Event:
 def record_stream(self, stream: Stream) -> None:
     """Tells that ``stream`` uses this tensor, which another stream allocated: its memory is not used anew before that
     stream has come so far as it has to go when the tensor ends. Follows ``torch.Tensor.record_stream``."""
-    if not isinstance(stream, Stream):
-        raise TypeError(f"record_stream(): argument 's' must be Stream, not {type(stream).__name__}")
+    _checked(stream, "record_stream")
     if self.is_cuda and stream.device_index != self.get_device():
         raise RuntimeError(f"record_stream: the tensor is on {self.device}, the stream on {stream.device}")
     check(lib.tt_record_stream(self._h, stream.stream_id), "record_stream")

@@ -205,12 +205,18 @@ def open_devices() -> list[int]:
     return list(_devices)
 
 
+def no_device(index: int) -> RuntimeError:
+    """Says that there is no device of this index."""
+    available = driver().count
+    return RuntimeError(f"CUDA error: invalid device ordinal {index}: " + (
+        "there is 1 device" if available == 1 else f"there are {available} devices") if available else
+        "no CUDA GPUs are available")
+
+
 def open_device(index: int) -> Device:
     """The device, its context current in this thread. RuntimeError for a wrong index."""
-    available = driver().count
-    if not 0 <= index < available:
-        raise RuntimeError(f"CUDA error: invalid device ordinal {index}: there are {available} devices" if available
-                           else "no CUDA GPUs are available")
+    if not 0 <= index < driver().count:
+        raise no_device(index)
     driver().open(index)
     device = _devices.get(index)
     if device is None:
