@@ -71,6 +71,24 @@ static void release_versioned(void *managed) {
 
 void tt_dlpack_delete(void *managed, int versioned) { (versioned ? release_versioned : release_old)(managed); }
 
+static tt_capsules python;
+
+void tt_dlpack_use(const tt_capsules *interpreter) { python = *interpreter; }
+
+void tt_dlpack_end(void *capsule) {
+    static const char *const names[] = {"dltensor", "dltensor_versioned"};
+    for (int versioned = 0; versioned < 2; versioned++) {
+        if (!python.is_valid(capsule, names[versioned])) continue;
+        void *type, *value, *where, *managed = python.pointer(capsule, names[versioned]);
+        python.fetch(&type, &value, &where); /* memory of a device may call Python when it is freed */
+        void *thread = python.leave();
+        tt_dlpack_delete(managed, versioned);
+        python.enter(thread);
+        python.restore(type, value, where);
+        return;
+    }
+}
+
 static int dtype_of(const tt_dl_tensor *t) {
     for (int d = 0; d < TT_NUM_DTYPES; d++)
         if (codes[d] == t->type_code && 8 * tt_itemsizes[d] == t->type_bits && t->type_lanes == 1) return d;
