@@ -64,6 +64,12 @@ def test_what_is_no_stream_is_refused(gpu):
             use(3)
 
 
+@pytest.mark.filterwarnings("error")
+def test_events_for_several_processes():
+    with pytest.raises(NotImplementedError, match="events for several processes"):
+        cuda.Event(interprocess=True)
+
+
 def test_types_by_name(gpu):
     t = tt.ones(2, device="cuda:0")
     assert t.type() == "tinytorch.cuda.FloatTensor" and t.cpu().type() == "tinytorch.FloatTensor"

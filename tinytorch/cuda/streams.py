@@ -156,10 +156,10 @@ class Event:
     __slots__ = ("_event", "_timing", "_blocking", "_index")
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False):
-        if interprocess:
-            raise NotImplementedError("cuda.Event: events for several processes are not implemented")
         self._event, self._timing, self._blocking = None, enable_timing, blocking
         self._index = -1
+        if interprocess:
+            raise NotImplementedError("cuda.Event: events for several processes are not implemented")
 
     def __del__(self):
         if self._event is not None:
