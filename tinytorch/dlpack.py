@@ -41,6 +41,8 @@ def _export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     if dl_device is not None and tuple(map(int, dl_device)) != _device(self):
         raise BufferError(f"__dlpack__: the tensor is on {self.device}, wanted DLPack device {tuple(dl_device)}")
     t = self.clone() if copy else self
+    if lib.tt_sync(t._h, 1) < 0:  # before the consumer's stream is told what to wait for
+        raise error("__dlpack__")
     if t.is_cuda:
         _await_current(t.get_device(), stream)
     elif stream not in (None, -1):

@@ -1,7 +1,6 @@
 /* DLPack, both ways. What is exported holds a descriptor, and so the storage; what is imported is a storage whose
  * release calls the exporter's deleter. */
 #include "tt.h"
-#include "api/fuse.h"
 #include "api/dlpack.h"
 #include "api/cuda.h"
 #include <stdlib.h>
@@ -32,7 +31,6 @@ static void delete_versioned(tt_dl_versioned *m) { delete_exported(m->context); 
 
 void *tt_to_dlpack(tt_array *a, int versioned, int copied) {
     int device = a->storage->device;
-    if (!device && tt_sync(a, true) < 0) return tt_decline();
     exported *e = calloc(1, sizeof *e);
     if (!e) return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a DLPack structure");
     if (!(e->array = tt_alias(a))) {

@@ -103,6 +103,7 @@ class CUDAGraph:
         """Runs the recorded work on the current stream. RuntimeError if there is none."""
         if self._recording or self._capture is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        runtime.run_pending("replay")  # it may write what the graph reads, or read what the graph writes
         self._capture.run()
 
     def reset(self) -> None:

@@ -1,4 +1,5 @@
-"""Streams and events: what a device does in order, and what waits for what."""
+"""Streams and events: what a device does in order, and what waits for what. In fused mode they end the program that is
+being recorded: Note [Fused mode and streams] in backends/cuda/runtime.py."""
 
 from __future__ import annotations
 
@@ -49,11 +50,13 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits for all work of this stream. RuntimeError if something of it failed."""
+        runtime.run_pending("synchronize")
         runtime.wait_for_stream(self.device_index, self._stream)
 
     def query(self) -> bool:
         """Is all work of this stream done?"""
         runtime.open_device(self.device_index)
+        runtime.run_pending("query")
         return runtime.driver().is_done(self._stream)
 
     def wait_event(self, event: Event) -> None:
@@ -118,13 +121,17 @@ class StreamContext:
     def __enter__(self):
         if self.stream is not None:
             index = self.stream.device_index
+            runtime.run_pending("stream")
             self._before = runtime.set_current_device(index), lib.tt_cuda_stream(index)
             lib.tt_cuda_set_stream(index, self.stream.stream_id)
 
     def __exit__(self, *_):
         if self.stream is not None:
-            lib.tt_cuda_set_stream(self.stream.device_index, self._before[1])
-            runtime.set_current_device(self._before[0])
+            try:
+                runtime.run_pending("stream")
+            finally:
+                lib.tt_cuda_set_stream(self.stream.device_index, self._before[1])
+                runtime.set_current_device(self._before[0])
 
 
 def stream(stream: Stream | None) -> StreamContext:
@@ -184,6 +191,7 @@ class Event:
             self._event, self._index = runtime.driver().new_event(self._timing, self._blocking), s.device_index
         elif self._index != s.device_index:
             raise RuntimeError(f"Event device {self._index} does not match recording stream's device {s.device_index}.")
+        runtime.run_pending("record")
         runtime.driver().open(self._index)
         runtime.driver().record(self._event, s._stream)
 

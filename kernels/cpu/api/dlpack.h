@@ -24,7 +24,7 @@ typedef struct tt_dl_versioned {
     tt_dl_tensor tensor;
 } tt_dl_versioned;
 
-void *tt_to_dlpack(tt_array *a, int versioned, int copied);
+void *tt_to_dlpack(tt_array *a, int versioned, int copied); /* after tt_sync(a, 1) */
 void tt_dlpack_delete(void *managed, int versioned);
 
 /* The destructor of a capsule, which lets go of what nobody took. It runs wherever a capsule ends, be it that an exception

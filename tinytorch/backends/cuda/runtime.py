@@ -240,6 +240,18 @@ def set_current_device(index: int) -> int:
     return before
 
 
+def run_pending(op: str) -> None:
+    """Runs what fused mode has put off in this thread.
+
+    Note [Fused mode and streams]
+    What is put off runs on the stream that is current when it runs, and others wait only for what a stream was told.
+    So before another stream becomes current, before an event is recorded, a stream waited for or a graph run, what is
+    pending runs: its operands may rely on the order of the stream where it was recorded, whose memory its results
+    have."""
+    if lib.tt_fuse_pending():
+        check(lib.tt_fuse_flush(), op)
+
+
 def synchronize(index: int) -> None:
     """Waits for all that the device has to do; raises what a kernel found."""
     open_device(index)
