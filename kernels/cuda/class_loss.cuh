@@ -2,7 +2,7 @@
  * says: the steps of kernels/cpu/simd/nn.c. TT_D0: the rows' dtype, TT_D1: that computed in, which class weights have.
  * A target that is no class is reported (Note [Faults]), and makes the row's loss NaN, and its gradient. */
 #pragma once
-#include "cuda/prelude.cuh"
+#include "cuda/usual.cuh"
 #include "cuda/rows_args.h"
 #define TT_ARGS tt_class_args
 #define TT_READS ((TT_OP & TT_CLASS_LOGITS) || !(TT_OP & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)))
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1))
     over_elements(p, r, held, [&](values &v, int e, int i) {
         number d = 0;
 #if TT_READS
-        d = scale * TT_OF(exp, v.x[e] - top - log_sum);
+        d = scale * TT_OF(exp_down, v.x[e] - top - log_sum);
 #endif
         if (share != 0) d -= of_all * (w ? w[i] : 1);
         if (i == t) d -= of_target;
@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1))
 #if TT_OP & TT_CLASS_LOGITS
     top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
     log_sum = TT_OF(log, (reduced<1, number>(p, r, held, true, plus(), [&](values &v, int e, int) {
-        return TT_OF(exp, v.x[e] - top);
+        return TT_OF(exp_down, v.x[e] - top);
     })));
 #endif
     number sum = 0;

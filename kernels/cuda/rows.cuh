@@ -16,6 +16,7 @@
 #else
 #define TT_FORM (TT_VARIANT & TT_ROW_FORM)
 #endif
+#define TT_CACHED (TT_FORM == TT_ROW_LONG && !TT_VAST && TT_VARIANT & TT_ROW_CACHED)
 #define TT_E (TT_FORM == TT_ROW_WARP ? 1 << (TT_VARIANT >> TT_ROW_EACH & 7) : 32)
 
 /* Of a kernel that has so many inputs in registers: half as many threads where there are two. */
@@ -54,22 +55,34 @@ static TT_DEVICE void fetch_row(const stored_type *from, const row &r, stored_ty
     for (int e = 0; e < TT_E; e++) to[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
 }
 
-/* Of the row p.x, which is kept in shared memory the first time where it is long and fits. */
-static TT_DEVICE void fetch_x(const TT_ARGS &p, const row &r, number (&to)[TT_E], int first, bool again) {
-    const stored_type *x = (const stored_type *)p.x + r.at * r.n;
-    stored_type raw[TT_E];
-#if TT_FORM == TT_ROW_LONG
-    TT_DYNAMIC_SHARED(shared); /* a thread reads there what it has written itself */
-    stored_type *kept = (stored_type *)shared;
-    if (p.cached && again) x = kept;
-#endif
-    fetch_row(x, r, raw, to, first);
-#if TT_FORM == TT_ROW_LONG
-    if (p.cached && !again) {
+#if TT_CACHED
+static TT_DEVICE number *cache_of(const row &r) { /* a thread reads there what it has written itself */
+    TT_DYNAMIC_SHARED(shared);
+    return (number *)shared + TT_ROW_PARTS(r.n);
+}
+
+static TT_DEVICE void keep(const row &r, const number (&x)[TT_E], int first) {
+    number *const to = cache_of(r) + first;
 #pragma unroll
-        for (int e = 0; e < TT_E; e++)
-            if (TT_INSIDE(r, first + e * TT_LANES)) kept[first + e * TT_LANES] = raw[e];
+    for (int e = 0; e < TT_E; e++)
+        if (TT_INSIDE(r, first + e * TT_LANES)) to[e * TT_LANES] = x[e];
+}
+#endif
+
+/* Of the row p.x, or what has been kept of it. */
+static TT_DEVICE void fetch_x(const TT_ARGS &p, const row &r, number (&to)[TT_E], int first, bool again) {
+#if TT_CACHED
+    if (again) {
+        const number *const from = cache_of(r) + first;
+#pragma unroll
+        for (int e = 0; e < TT_E; e++) to[e] = TT_INSIDE(r, first + e * TT_LANES) ? from[e * TT_LANES] : (number)0;
+        return;
     }
+#endif
+    stored_type raw[TT_E];
+    fetch_row((const stored_type *)p.x + r.at * r.n, r, raw, to, first);
+#if TT_CACHED
+    keep(r, to, first);
 #endif
 }
 
@@ -135,8 +148,8 @@ template <typename T> static TT_DEVICE T *block_parts(const TT_ARGS &p, const ro
 #if TT_VAST
     return (T *)(p.parts + 8 * r.at * ((r.n + TT_BLOCK - 1) / TT_BLOCK));
 #else
-    __shared__ T parts[TT_ROW_MOST / TT_BLOCK];
-    return parts;
+    TT_DYNAMIC_SHARED(shared);
+    return (T *)shared;
 #endif
 }
 
@@ -173,8 +186,8 @@ template <typename V, typename F> static TT_DEVICE void over_elements(const TT_A
 }
 
 /* f(v, e, i) of all elements of the row, joined; f also gets zeros beyond the row's end, which takes less than to branch.
- * `again`: has the row been read before? */
-template <int which, typename T, typename J, typename V, typename F>
+ * `again`: has the row been read before? With `changes` v.x as f leaves it is there from then on, where it can be. */
+template <int which, typename T, bool changes = false, typename J, typename V, typename F>
 static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, bool again, J join, F f) {
 #if TT_FORM == TT_ROW_LONG
     T *const parts = block_parts<T>(p, r);
@@ -187,6 +200,9 @@ static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, bool again, 
             const T value = f(v, e, first + e * TT_LANES);
             if (TT_INSIDE(r, first + e * TT_LANES)) a = join(a, value);
         }
+#if TT_CACHED
+        if (changes) keep(r, v.x, first);
+#endif
         a = over_lanes(join, a);
         if ((threadIdx.x & 31) == 0) parts[first / TT_BLOCK] = a;
     });

@@ -175,6 +175,16 @@ def test_softmax(gpu, shape, dim):
     compare(derived(lambda x: x.log_softmax(dim)), numbers(*shape), numbers(*shape))
 
 
+@pytest.mark.parametrize("n", [40, 1500, 40_000])
+def test_softmax_of_half_rows_that_are_not_finite(gpu, n):
+    x = numbers(6, n, dtype=tinytorch.bfloat16)
+    x[1, 5], x[2], x[3, 7] = float("nan"), -float("inf"), -float("inf")
+    x[4, 8], x[5] = float("inf"), -90.0
+    x[5, :3] = 0.0  # the others' exponentials are denormal
+    compare(lambda x: (x.softmax(1), x.log_softmax(1)), x)
+    compare(lambda x: x.softmax(1), x.float())
+
+
 def test_few_long_rows(gpu):
     compare(derived(lambda x: x.softmax(1)), numbers(2, 70000), numbers(2, 70000))
 
