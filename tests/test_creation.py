@@ -259,6 +259,13 @@ def test_integer_arithmetic_wraps(torch):
             assert_same(a, e, name)
 
 
+@pytest.mark.parametrize("args", [(tinytorch.float16, "cuda"), ("cpu", tinytorch.float16, "cpu"),
+                                  (tinytorch.ones(1), 1), (tinytorch.float16, False, True, True)])
+def test_to_takes_nothing_for_a_bool(args):
+    with pytest.raises(TypeError, match="bools non_blocking and copy, got"):
+        tinytorch.ones(2).to(*args)
+
+
 def test_devices_are_given_in_several_ways():
     device = tinytorch.device
     same = device("cuda", 1), device(1), device(type="cuda", index=np.int64(1)), device(np.int64(1)), device(device(1))
@@ -282,3 +289,15 @@ def test_devices_are_given_in_several_ways():
 def test_what_is_no_device(given, kind, text):
     with pytest.raises(kind, match=text):
         tinytorch.device(*given)
+
+
+def test_precision_of_float32_products():
+    assert tinytorch.get_float32_matmul_precision() == "highest"
+    try:
+        tinytorch.set_float32_matmul_precision("high")
+        assert tinytorch.backends.cuda.matmul.allow_tf32 and tinytorch.get_float32_matmul_precision() == "high"
+    finally:
+        tinytorch.set_float32_matmul_precision("highest")
+    assert not tinytorch.backends.cuda.matmul.allow_tf32
+    with pytest.raises(RuntimeError, match="expected one of highest, high, medium, got 'low'"):
+        tinytorch.set_float32_matmul_precision("low")

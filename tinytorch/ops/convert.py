@@ -137,6 +137,9 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
             raise TypeError(f"to() received an invalid combination of arguments: got {type(first).__name__}; wanted a "
                             "dtype, a device or a Tensor")
         if rest:
+            if len(rest) > 2 or not all(type(r) is bool for r in rest):
+                raise TypeError("to() received an invalid combination of arguments: after the dtype, device or Tensor "
+                                f"come the bools non_blocking and copy, got {', '.join(map(repr, rest))}")
             non_blocking, copy = rest[0], rest[1] if len(rest) > 1 else copy
     code = self._h.dtype if dtype is None else dtype_code(dtype, "to")
     number = self._h.storage.device if device is None else number_of(device)
