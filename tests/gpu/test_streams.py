@@ -75,6 +75,7 @@ def test_types_by_name(gpu):
     assert t.type() == "tinytorch.cuda.FloatTensor" and t.cpu().type() == "tinytorch.FloatTensor"
     assert t.cpu().type("torch.cuda.LongTensor").type() == "tinytorch.cuda.LongTensor"
     assert t.type("torch.HalfTensor").device == tt.device("cpu") and t.type(tt.int64).is_cuda
+    assert t.cpu().type_as(t).is_cuda and t.type_as(tt.ones(1, dtype=tt.int64)).type() == "tinytorch.LongTensor"
 
 
 def test_the_current_device(gpu):

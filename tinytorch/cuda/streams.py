@@ -11,9 +11,10 @@ from .devices import index_of
 
 
 class Stream:
-    """A queue of work on a device; those of different streams may run at the same time. A device has 32 besides the
-    default one, which are given out in turn, and six of each priority: the less that is, the earlier its work is done;
-    one that there is not becomes the nearest. Follows ``torch.cuda.Stream``."""
+    """A queue of work on a device; what different queues hold may run at the same time. ``priority``: the smaller the
+    number, the earlier; one that the device does not know becomes the nearest. A device has 32 queues besides the
+    default one, and six of each other priority, which are given out in turn: after so many, two Streams are the same
+    queue. Follows ``torch.cuda.Stream``."""
 
     __slots__ = ("device_index", "stream_id", "_entered")
 

@@ -199,8 +199,8 @@ Tensor.type = _type
 
 @method
 def type_as(self, other):
-    """This tensor in the dtype of ``other``. Follows ``torch.Tensor.type_as``."""
-    return to(self, other.dtype)
+    """This tensor in the dtype and on the device of ``other``. Follows ``torch.Tensor.type_as``."""
+    return to(self, other)
 
 
 @method
