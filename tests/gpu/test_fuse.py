@@ -105,3 +105,8 @@ def test_a_number_on_the_cpu_goes_along(gpu):
     with tinytorch.fuse():
         y = (x + 1) * half
     assert y.tolist() == [0.5 * (k + 1) for k in range(6)]
+
+
+def test_minify_is_for_the_cpu(gpu):
+    with pytest.raises(NotImplementedError, match="minify: softmax computes on cuda:0, and only the CPU's programs"):
+        tinytorch.fuse.minify(softmax, tinytorch.ones(3, 4, device="cuda:0"))
