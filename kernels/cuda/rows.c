@@ -107,13 +107,15 @@ bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, co
                          const tt_array *rstd, int64_t n) {
     tt_norm_weight_args p = {.rows = g->numel / n, .n = n, .out = out->data, .g = g->data, .x = x->data,
                              .mean = mean ? mean->data : NULL, .rstd = rstd->data};
-    int columns = tt_cuda_columns(n, tt_itemsizes[x->dtype], p.blocks = (p.rows + TT_BLOCK - 1) / TT_BLOCK);
+    p.blocks = (p.rows + TT_BLOCK - 1) / TT_BLOCK;
+    int size = tt_itemsizes[x->dtype], two = size == 2 && n % 2 == 0 && n >= 64 && ((intptr_t)p.g | (intptr_t)p.x) % 4 == 0;
+    int columns = tt_cuda_columns(n >> two, size << two, p.blocks);
     int64_t threads = TT_CUDA_THREADS >> columns, at_once = threads > 32 ? threads / 32 : 1;
     tt_array *parts = p.blocks > 1 ? tt_cuda_temporary(rstd->dtype, p.blocks * n) : NULL;
     if (p.blocks > 1 && !parts) return false;
     p.parts = parts ? parts->data : NULL;
-    p.tiles = (n + (1 << columns) - 1) >> columns;
-    int variant = (mean ? 0 : TT_NORM_RMS) | columns << 1;
+    p.tiles = ((n >> two) + (1 << columns) - 1) >> columns;
+    int variant = (mean ? 0 : TT_NORM_RMS) | (two ? TT_NORM_TWO : 0) | columns << TT_NORM_COLUMNS;
     int64_t key = tt_key(TT_FAMILY_norm_weight, 0, variant, x->dtype, rstd->dtype, 0, 0, 0);
     bool ok = TT_LAUNCH(key, (p.blocks + at_once - 1) / at_once * p.tiles, 1, TT_CUDA_THREADS, 0, p) &&
               (!parts || tt_cuda_join_parts(TT_RED_SUM, rstd->dtype, parts, p.blocks, 1, n, out->dtype, out->data));

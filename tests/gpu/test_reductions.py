@@ -323,9 +323,11 @@ def test_few_long_rows(gpu):
     compare(derived(lambda x: x.softmax(1)), numbers(2, 70000), numbers(2, 70000))
 
 
-@pytest.mark.parametrize("shape", [(1100, 12), (3, 1500), (2, 34000)])
-def test_layer_norm(gpu, shape):
-    inputs = numbers(*shape), numbers(shape[1]), numbers(shape[1]), numbers(*shape)
+@pytest.mark.parametrize("shape, dtype", [
+    ((1100, 12), "float32"), ((3, 1500), "float32"), ((2, 34000), "float32"), ((1100, 70), "bfloat16"), ((40, 130), "float16")])
+def test_layer_norm(gpu, shape, dtype):
+    dtype = getattr(tinytorch, dtype)
+    inputs = [numbers(*s, dtype=dtype) for s in (shape, shape[1:], shape[1:], shape)]
     compare(derived(lambda x, w, b: functional.layer_norm(x, shape[1:], w, b)), *inputs)
 
 
