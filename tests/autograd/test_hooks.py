@@ -88,6 +88,10 @@ def test_hook_refusals():
     x.register_hook(lambda g: g[:1])
     with pytest.raises(RuntimeError, match="size|shape"):
         x.sum().backward()
+    x = leaf(1.0, 2.0)
+    x.register_hook(lambda g: g.half())
+    with pytest.raises(RuntimeError, match="hook has changed the type of value: given a float.* returned a float16"):
+        x.sum().backward()
 
 
 def test_error_in_a_hook_comes_out():
