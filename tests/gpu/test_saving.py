@@ -92,9 +92,9 @@ def test_a_file_of_a_device_where_there_is_none(tmp_path):
             "try: tt.load(sys.argv[1])\n"
             "except RuntimeError as e: print(e)\n"
             "print(tt.load(sys.argv[1], map_location='cpu')['w'].tolist())\n")
-    folder = str(pathlib.Path(tt.__file__).parents[1])
+    folders = os.pathsep.join([str(pathlib.Path(tt.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "file")], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": folder})
+                          env={**os.environ, "PYTHONPATH": folders})
     assert done.stdout.splitlines() == ["load: the file has a tensor of cuda:0, but no CUDA device is available: use "
                                         "map_location='cpu' to map all storages to the CPU", "[1.0, 2.0]"], done.stderr
 
