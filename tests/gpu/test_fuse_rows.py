@@ -47,13 +47,18 @@ def many(x):
     return tuple(v / total for v in kept)
 
 
+def spread(x):
+    """A value that a later stage reduces too."""
+    return (x * 2).exp().var(-1)
+
+
 def columns(x, y):
     z = (x * y).exp()
     return z.sum(0), z.amax(0), z
 
 
 def agree(gpu, run, *arguments, kernels=True):
-    """Are the results of eager and fused mode the same, to the bit?"""
+    """Are the results of eager and fused mode the same, to the bit? Gives the names of the kernels launched."""
     def results():
         made = run(*(a.clone() if a.is_contiguous() else a for a in arguments))
         return made if isinstance(made, tuple) else (made,)
@@ -66,13 +71,15 @@ def agree(gpu, run, *arguments, kernels=True):
     before = len(getattr(gpu, "launches", ()))
     with tt.fuse():
         fused = results()
+    launches = list(getattr(gpu, "launches", ()))[before:]
     if kernels and hasattr(gpu, "launches"):
-        assert "fused" in gpu.launches[before:]
+        assert "fused" in launches
     for a, b in zip(eager, fused):
         a, b = a.cpu(), b.cpu()
         assert a.dtype is b.dtype and a.shape == b.shape
         assert bool(((a == b) | (a.isnan() & b.isnan())).all())
         assert a.dtype.is_floating_point is False or bool((a.signbit() == b.signbit()).logical_or(a.isnan()).all())
+    return launches
 
 
 def normal(*shape, dtype="float32"):
@@ -108,6 +115,30 @@ def test_rows_that_only_shared_memory_holds(gpu):
         return x.exp() / total, (x * 3).exp() / total
 
     agree(gpu, run, normal(2, 20000))
+
+
+LONGEST = 32768  # of rows that one thread block takes
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_operands_that_a_later_stage_uses_do_not_wait_for_it(gpu, dtype):
+    w, b = normal(LONGEST, dtype=dtype), normal(1, LONGEST, dtype=dtype)
+    assert set(agree(gpu, weighted, normal(2, LONGEST, dtype=dtype), w, b)) <= {"fused"}
+
+
+@pytest.mark.parametrize("run, dtype", [(many, "float32"), (softmax, "float64"), (spread, "float64")])
+def test_what_does_not_fit_is_computed_again(gpu, run, dtype):
+    assert set(agree(gpu, run, normal(1, LONGEST, dtype=dtype))) <= {"fused"}
+
+
+def test_what_was_written_over_is_not_read_again(gpu):
+    def run(x):
+        y = x.exp()
+        x.mul_(0.5)
+        return x, y / y.sum(-1, keepdim=True)
+
+    agree(gpu, run, normal(1, LONGEST, dtype="float64"), kernels=False)  # eager kernels run it
+    agree(gpu, run, normal(2, 70, dtype="float64"))
 
 
 @pytest.mark.parametrize("n", [70, 2500])

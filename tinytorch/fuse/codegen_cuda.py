@@ -17,12 +17,12 @@ out is a matter of sizes: codegen_cuda_plan, and tt_kernel_vectors, which looks 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from ..backends.cpu import lib
 from ..backends.cuda.source import PERIODIC
 from .codegen import C_TYPES, SIZES, SUFFIXES, Stage
-from .codegen_cuda_plan import BLOCK, MOST_BLOCKS, MOST_SHARED, Waiting
+from .codegen_cuda_plan import BLOCK, MOST_BLOCKS
 from .codegen_cuda_rows import Folding
 
 FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/args.h
@@ -47,14 +47,6 @@ class Elements(Stage):
         return True
 
 
-class Remembered(Elements):
-    """One that computes nothing anew."""
-
-    @staticmethod
-    def is_again(instr) -> bool:
-        return False
-
-
 def source(kernel, lines: Callable[[int], str] | None = None) -> tuple[str, int]:
     """The CUDA source of a ``tt_kernel *``, and its ``detail``, for tt_kernel_install_device; ``lines`` as for
     codegen.source. Refused for one that has none."""
@@ -71,7 +63,7 @@ class Kernel(Folding):
         if self.walk is None:
             raise Refused("a reduction alone is no fused kernel")
         self.slots = kernel.slots
-        self.stages = self.stages_of(True)
+        self.stages = self.stages_of(set())
         self.folds = [kernel.folds[i] for i in range(kernel.num_folds)]
         self.stores = [kernel.stores[i] for i in range(kernel.num_stores)]
         self.accesses = [kernel.accesses[i] for i in range(kernel.num_accesses)]
@@ -79,22 +71,21 @@ class Kernel(Folding):
         if any(self.slots[s].kind == lib.TT_SLOT_RANDOM for s in range(kernel.num_slots)):
             raise Refused("random numbers are drawn by their own kernel")
         self.flat = all(a.flat or a.one or a.level == 0 for a in self.accesses)
-        self.waiting, self.held, self.shared = Waiting([], 0, True), frozenset(), []
+        self.waiting, self.held, self.shared = [], frozenset(), []
         self.detail = 0
         if self.walk == "flat":
             self.detail = lib.tt_kernel_vectors(self.k)
         elif self.walk == "rows":
             if kernel.row > BLOCK * MOST_BLOCKS:
                 raise Refused("its rows are too long for a thread block")
-            self.plan_rows(self.stages_of)
-            if self.detail > MOST_SHARED:
+            if not self.plan_rows():
                 raise Refused("what has to wait of a row is more than a thread block's shared memory holds")
         elif self.walk == "columns":
             self.plan_columns()
 
-    def stages_of(self, again: bool) -> list[Elements]:
-        """The stages, with cheap operators on operands computed ``again`` in each that uses them, or not."""
-        stages = [(Elements if again else Remembered)(self.k, number) for number in range(self.k.num_stages)]
+    def stages_of(self, anew: Set[int]) -> list[Elements]:
+        """The stages; ``anew``: slots that each computes which uses them."""
+        stages = [Elements(self.k, number, anew) for number in range(self.k.num_stages)]
         for stage in stages:
             stage.names = {s: self.name(s) for s in range(self.k.num_slots)}
         return stages

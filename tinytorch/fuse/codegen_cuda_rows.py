@@ -158,7 +158,7 @@ class Folding(Planning):
         folds = [(n, f) for n, f in enumerate(self.folds) if f.stage == stage.number]
         stores, loads = self.stores_of(stage), [s for s in self.loads(stage) if s not in loaded]
         made = {i.out for i in stage.instrs}
-        kept = [s for s in self.waiting.slots if s in made]
+        kept = [s for s in self.waiting if s in made]
         if not (folds or stores or kept):
             return []
         out = sorted({x.slot for x in stores if x.slot in made} | set(kept))
@@ -210,7 +210,7 @@ class Folding(Planning):
             return f"h{s}[e]"
         if s in loads:
             return f"in{s}[k + u]"
-        if s not in self.waiting.slots:
+        if s not in self.waiting:
             return ""
         kept = f"kept{s}[e * 32]"  # which has room for the row alone
         return f"{span.guard} ? {kept} : ({self.type_of(s)})1" if span.guard else kept
