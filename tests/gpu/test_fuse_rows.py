@@ -163,6 +163,21 @@ def test_columns(gpu, rows, inner, dtype):
     agree(gpu, columns, normal(rows, inner, dtype=dtype), normal(inner, dtype=dtype))
 
 
+def paired(x, y):
+    """Of operands of half types that follow each other: with stores, several folds and unusual arguments."""
+    z = x * 2 + y
+    return z, z.sum(0), (x * 60).exp().sum(0), (y.float() / x.float()).amin(0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("rows, inner", [(40, 6), (1024, 64), (2500, 70), (1100, 33)])
+def test_two_columns_at_a_time(gpu, rows, inner, dtype):
+    x, y = normal(rows * inner + 1, dtype=dtype), normal(rows, inner, dtype=dtype) * 3
+    agree(gpu, paired, x[1:].view(rows, inner).clone(), y)
+    agree(gpu, lambda x, y: paired(x[1:].view(rows, inner), y), x, y)  # unaligned
+    agree(gpu, lambda x, y: (x > y).sum(0), x[1:].view(rows, inner).clone(), y)
+
+
 def test_columns_inside(gpu):
     agree(gpu, lambda x, y: (x * y).sum(1), normal(3, 1100, 40), normal(3, 1, 40))
     agree(gpu, lambda x, y: (x * y).sum(0), normal(40, 1100).t(), normal(1100, 1))

@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 from ..backends.cpu import lib
-from .codegen import SIZES, name_of
+from .codegen import C_TYPES, SIZES, SUFFIXES, name_of
 from .loops import CHEAP, WEIGHTS
 
 THREADS = 256
@@ -72,10 +72,17 @@ class Planning:
         return 2 if SIZES[self.type_of(s)] == 8 else 1
 
     def plan_columns(self) -> None:
-        """``detail``: the columns of a thread block, fewer where few thread blocks are made more by that."""
-        k = self.k
-        size = max((SIZES[self.access_type(a)] for a in self.touched()), default=4)
-        self.detail = max(1 << lib.tt_cuda_columns(k.inner, size, k.rows * -(-k.row // BLOCK)), LEAST_COLUMNS)
+        """``pair``: a thread takes two columns, of elements of less than 4 bytes. ``detail``: the columns of a thread
+        block, fewer where few thread blocks are made more by that."""
+        k, touched = self.k, [self.accesses[a] for a in self.touched()]
+        sizes = [SIZES[C_TYPES[SUFFIXES[x.dtype]]] for x in touched if not x.one]
+        made = {i.out for stage in self.stages for i in stage.instrs}
+        self.pair = (min(sizes, default=4) < 4 and max(sizes) <= 4 and k.inner % 2 == 0
+                     and all(x.flat or x.one for x in touched) and all(x.slot in made for x in self.stores)
+                     and all(f.param < 0 for f in self.folds))
+        size = max(sizes, default=4)
+        columns = lib.tt_cuda_columns(k.inner >> self.pair, size << self.pair, k.rows * -(-k.row // BLOCK))
+        self.detail = max(1 << columns, LEAST_COLUMNS) << self.pair
 
     def costs_anew(self) -> dict[int, float]:
         """What it takes to compute each value of elements in a later stage, from operands and what rows have: weights
