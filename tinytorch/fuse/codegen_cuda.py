@@ -6,10 +6,11 @@ thread), so the same bits. It follows from the kernel's structure, not from size
 arguments, which kernels/cuda/fuse.c packs in the order of ``arguments``. (Only how a thread's elements are shared
 out is a matter of sizes: codegen_cuda_plan, and tt_kernel_vectors, which looks at "approximate" too.)
 
-  FLAT     a thread takes some elements, by accesses of 16 bytes where all operands lie one after the other. It first
-           computes as for usual arguments (kernels/cuda/usual.cuh), and anew if one was not
+  FLAT     a thread takes some elements, by accesses of up to 16 bytes where all operands' elements lie one after the
+           other, if only within rows, or are one for a row. It first computes as for usual arguments
+           (kernels/cuda/usual.cuh), and anew if one was not
   ROWS     a warp takes a row of up to 1024 elements, a thread block a longer one; a stage's values that a later one
-           needs wait in registers, or in shared memory
+           needs wait in registers, or in shared memory, or are computed again where they do not fit there
   FOLD     a warp takes 1024 elements of a row; what a thread block's warps have is joined, and a second kernel joins
            what the thread blocks leave
   COLUMNS  a thread block takes 1024 rows of up to 32 columns; a second kernel likewise
@@ -70,11 +71,10 @@ class Kernel(Folding):
         self.constants = [s for s in range(kernel.num_slots) if self.slots[s].kind == lib.TT_SLOT_CONST]
         if any(self.slots[s].kind == lib.TT_SLOT_RANDOM for s in range(kernel.num_slots)):
             raise Refused("random numbers are drawn by their own kernel")
-        self.flat = all(a.flat or a.one or a.level == 0 for a in self.accesses)
         self.waiting, self.held, self.shared = [], frozenset(), []
         self.detail = 0
         if self.walk == "flat":
-            self.detail = lib.tt_kernel_vectors(self.k)
+            self.detail = lib.tt_kernel_vectors(self.k) if self.has_vectors() else 0
         elif self.walk == "rows":
             if kernel.row > BLOCK * MOST_BLOCKS:
                 raise Refused("its rows are too long for a thread block")
@@ -227,7 +227,7 @@ class Kernel(Folding):
             "    const uint32_t numel = (uint32_t)p.numel; /* below 2^31 */",
             *("    " + line for line in self.numbers() + self.ones()),
         ]
-        if self.flat:
+        if self.detail:
             head += self._vectors(stage)
         return [
             *head,
@@ -237,15 +237,41 @@ class Kernel(Folding):
             "}",
         ]
 
+    def vector(self) -> int:
+        """The elements of a vector."""
+        return 16 // max((SIZES[self.access_type(a)] for a, x in enumerate(self.accesses) if not x.one), default=16)
+
+    def has_vectors(self) -> bool:
+        """Can a thread take vectors? Then those of operands that do not lie one after the other lie within a row, in
+        which their elements do, or are one."""
+        last, v = self.k.ndim - 1, self.vector()
+        apart = [a for a, x in enumerate(self.accesses) if not (x.flat or x.one)]
+        return not apart or (
+            self.k.shape[last] % v == 0
+            and all(self.accesses[a].strides[last] in (0, SIZES[self.access_type(a)]) for a in apart)
+        )
+
+    def vector_at(self, a: int) -> str:
+        """That of an access, whose first element is i."""
+        x, pack = self.accesses[a], f"tt_pack<{self.access_type(a)}, {self.vector()}>"
+        if x.flat:
+            return f"*({pack} *)(({self.access_type(a)} *)p.access[{a}] + i)"
+        return f"*({pack} *)(p.access[{a}] + at{a})"
+
+    def loaded(self, s: int, indent: str) -> list[str]:
+        """A slot's vector."""
+        a = self.slots[s].index
+        if self.accesses[a].flat or self.accesses[a].strides[self.k.ndim - 1]:
+            return [f"{indent}in{s}[u] = {self.vector_at(a)};"]
+        loop = f"for (int e = 0; e < {self.vector()}; e++) in{s}[u].at[e] = {self.place(a, 'i')};"
+        return ["#pragma unroll", indent + loop]
+
     def _vectors(self, stage) -> list[str]:
         """The way through whole vectors, where everything is aligned; the last few elements go one by one, and so do
         those of a thread that came upon an unusual one."""
         loads = self.loads(stage)
-        largest = max(
-            [SIZES[self.type_of(s)] for s in loads] + [SIZES[self.access_type(x.access)] for x in self.stores]
-        )
-        unroll = self.detail
-        v, tile = 16 // largest, 16 // largest * FLAT_THREADS * unroll
+        unroll, v = self.detail, self.vector()
+        tile = v * FLAT_THREADS * unroll
         each = [
             "#pragma unroll",
             f"            for (int u = 0; u < {unroll}; u++) {{",
@@ -263,9 +289,9 @@ class Kernel(Folding):
             "            bool odd = false;",
             *each,
         ]
+        text += self.strided({self.slots[s].index for s in loads}, 0, self.k.ndim, "i", " " * 16)
         for s in loads:
-            a, t = self.slots[s].index, self.type_of(s)
-            text.append(f"                in{s}[u] = *(const tt_pack<{t}, {v}> *)(({t} *)p.access[{a}] + i);")
+            text += self.loaded(s, " " * 16)
         text += [
             "            }",
             "#pragma unroll",
@@ -280,9 +306,8 @@ class Kernel(Folding):
             "            if (!odd) {",
             *("    " + line if line[0] != "#" else line for line in each),
         ]
-        for n, x in enumerate(self.stores):
-            t = self.access_type(x.access)
-            text.append(f"                    *(tt_pack<{t}, {v}> *)(({t} *)p.access[{x.access}] + i) = out{n}[u];")
+        text += self.strided({x.access for x in self.stores}, 0, self.k.ndim, "i", " " * 20)
+        text += [f"{' ' * 20}{self.vector_at(x.access)} = out{n}[u];" for n, x in enumerate(self.stores)]
         text += [
             "                }",
             "                return;",
