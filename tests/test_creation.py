@@ -257,3 +257,47 @@ def test_integer_arithmetic_wraps(torch):
             results.append([x + 1, x - 1, x * 2, -x, x.sum(), x.abs(), x * x])
         for a, e in zip(*results):
             assert_same(a, e, name)
+
+
+@pytest.mark.parametrize("args", [(tinytorch.float16, "cuda"), ("cpu", tinytorch.float16, "cpu"),
+                                  (tinytorch.ones(1), 1), (tinytorch.float16, False, True, True)])
+def test_to_takes_nothing_for_a_bool(args):
+    with pytest.raises(TypeError, match="bools non_blocking and copy, got"):
+        tinytorch.ones(2).to(*args)
+
+
+def test_devices_are_given_in_several_ways():
+    device = tinytorch.device
+    same = device("cuda", 1), device(1), device(type="cuda", index=np.int64(1)), device(np.int64(1)), device(device(1))
+    assert all(d == device("cuda:1") for d in same)
+    assert device("cuda:1") != device("cuda") and device("cuda").index is None
+    assert str(device("cuda", 2)) == "cuda:2" and repr(device("cpu")) == "device(type='cpu')"
+
+
+@pytest.mark.parametrize("given, kind, text", [
+    ((None,), TypeError, "argument 'type' must be str, int or device, not NoneType"),
+    ((True,), TypeError, "argument 'type' must be str, int or device, not bool"),
+    ((1.5,), TypeError, "argument 'type' must be str, int or device, not float"),
+    (("cuda", "1"), TypeError, "argument 'index' must be int, not str"),
+    (("cuda", -1), RuntimeError, "index must not be negative, but got -1"),
+    (("cuda:1", 1), RuntimeError, "must not include an index"),
+    (("cuda:-1",), RuntimeError, "Invalid device string: 'cuda:-1'"),
+    (("cuda:01",), RuntimeError, "Invalid device string: 'cuda:01'"),
+    (("cuda:",), RuntimeError, "Invalid device string: 'cuda:'"),
+    (("gpu",), RuntimeError, "Expected one of cpu, cuda .*: 'gpu'"),
+    (("",), RuntimeError, "Expected one of cpu, cuda .*: ''")])
+def test_what_is_no_device(given, kind, text):
+    with pytest.raises(kind, match=text):
+        tinytorch.device(*given)
+
+
+def test_precision_of_float32_products():
+    assert tinytorch.get_float32_matmul_precision() == "highest"
+    try:
+        tinytorch.set_float32_matmul_precision("high")
+        assert tinytorch.backends.cuda.matmul.allow_tf32 and tinytorch.get_float32_matmul_precision() == "high"
+    finally:
+        tinytorch.set_float32_matmul_precision("highest")
+    assert not tinytorch.backends.cuda.matmul.allow_tf32
+    with pytest.raises(RuntimeError, match="expected one of highest, high, medium, got 'low'"):
+        tinytorch.set_float32_matmul_precision("low")

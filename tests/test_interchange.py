@@ -132,6 +132,13 @@ def test_dlpack_lifetime(no_gc):
     assert allocated() == before
 
 
+def test_a_capsule_that_ends_with_an_exception_on_its_way():
+    before = tinytorch.backends.cpu.memory_stats()["allocated_bytes.all.current"]
+    with pytest.raises((RuntimeError, BufferError), match="dtype|type"):
+        np.from_dlpack(tinytorch.ones(1000, dtype=tinytorch.bfloat16))  # which NumPy does not know
+    assert tinytorch.backends.cpu.memory_stats()["allocated_bytes.all.current"] == before
+
+
 def test_dlpack_details():
     x = tinytorch.arange(3.0)
     assert x.__dlpack_device__() == (1, 0)

@@ -5,6 +5,7 @@ import importlib
 from . import autograd, cuda, dlpack, fuse, interop, nn, ops, optim, pickling, random, utils
 from .backends import cpu
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
+from .backends.cuda.flags import get_float32_matmul_precision, set_float32_matmul_precision
 from .config import config
 from .devices import device, get_default_device, set_default_device
 from .dtypes import (Size, bfloat16, bool, double, dtype, finfo, float16, float32, float64,  # noqa: A004

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from .backends.cpu import lib
 from .backends.cuda import runtime
 
@@ -9,23 +11,28 @@ from .backends.cuda import runtime
 class device:
     """Where a tensor's memory is: ``device("cpu")``, ``device("cuda")``, ``device("cuda", 1)``, ``device("cuda:1")``,
     ``device(1)``. As a context, where functions that create tensors put them unless told otherwise. Follows
-    ``torch.device``. RuntimeError for an unknown one."""
+    ``torch.device``. RuntimeError for an unknown one; whether the machine has it is asked when it is used."""
 
     __slots__ = ("type", "index", "_before")
 
-    def __init__(self, kind="cpu", index: int | None = None):
-        if isinstance(kind, device):
-            kind, index = kind.type, kind.index
-        elif isinstance(kind, int) and not isinstance(kind, bool):
-            kind, index = "cuda", kind
-        if ":" in kind:
-            kind, number = kind.split(":", 1)
-            if not number.isdigit() or index is not None:
-                raise RuntimeError(f"Invalid device string: '{kind}:{number}'")
-            index = int(number)
-        if kind not in ("cpu", "cuda"):
-            raise RuntimeError(f"Expected one of cpu, cuda device type at start of device string: {kind}")
-        self.type, self.index = kind, index
+    def __init__(self, type="cpu", index: int | None = None):
+        if isinstance(type, device):
+            type, index = type.type, type.index
+        elif not isinstance(type, str):
+            type, index = "cuda", _index("device(): argument 'type' must be str, int or device", type)
+        elif index is not None:
+            index = _index("device(): argument 'index' must be int", index)
+        if ":" in type:
+            if index is not None:
+                raise RuntimeError("type (string) must not include an index because index was passed explicitly: "
+                                   f"{type}")
+            kind, number = type.split(":", 1)
+            if not (number.isdecimal() and number.isascii()) or (number[0] == "0" and len(number) > 1):
+                raise RuntimeError(f"Invalid device string: '{type}'")
+            type, index = kind, int(number)
+        if type not in ("cpu", "cuda"):
+            raise RuntimeError(f"Expected one of cpu, cuda device type at start of device string: '{type}'")
+        self.type, self.index = type, index
 
     def __eq__(self, other):
         return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
@@ -50,7 +57,17 @@ class device:
         set_default_device(self._before)
 
 
-CPU = device("cpu")
+def _index(wanted: str, value) -> int:
+    """A device's number. TypeError, which says what was wanted, for what is none."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{wanted}, not {value.__class__.__name__}")
+    number = operator.index(value)
+    if number < 0:
+        raise RuntimeError(f"Device index must not be negative, but got {number}")
+    return number
+
+
+CPU, CUDA = device("cpu"), device("cuda")
 _KNOWN = [CPU]  # by number
 _default = None  # where tensors are created; None: on the CPU
 
@@ -70,6 +87,14 @@ def set_default_device(where) -> device | None:
 def get_default_device() -> device:
     """Where functions that create tensors put them. Follows ``torch.get_default_device``."""
     return CPU if _default is None else _default
+
+
+def cuda_device(where) -> device:
+    """A CUDA device given in any way. RuntimeError for another kind of device."""
+    chosen = device(where)
+    if chosen.type != "cuda":
+        raise RuntimeError(f"Invalid device, must be cuda device, but got {chosen}")
+    return chosen
 
 
 def number_of(where) -> int:

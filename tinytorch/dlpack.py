@@ -25,16 +25,11 @@ _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("
 _set_name = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_SetName", _api))
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-def _destroy(capsule, names=_NAMES, is_valid=_is_valid, get_pointer=_get_pointer, delete=lib.tt_dlpack_delete,
-             cast=ffi.cast):
-    """A capsule that nobody took goes: lets go of what it carries."""
-    for versioned, name in enumerate(names):
-        if is_valid(capsule, name):
-            delete(cast("void *", get_pointer(capsule, name)), versioned)
-
-
-_destroy_address = ctypes.cast(_destroy, ctypes.c_void_p)
+lib.tt_dlpack_use(ffi.new("tt_capsules *", [
+    ffi.cast("void *", ctypes.cast(symbol, ctypes.c_void_p).value) for symbol in (
+        _api.PyCapsule_IsValid, _api.PyCapsule_GetPointer, _api.PyErr_Fetch, _api.PyErr_Restore,
+        _api.PyEval_SaveThread, _api.PyEval_RestoreThread)]))
+_destructor = int(ffi.cast("intptr_t", ffi.addressof(lib, "tt_dlpack_end")))
 
 
 def _export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
@@ -46,6 +41,8 @@ def _export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     if dl_device is not None and tuple(map(int, dl_device)) != _device(self):
         raise BufferError(f"__dlpack__: the tensor is on {self.device}, wanted DLPack device {tuple(dl_device)}")
     t = self.clone() if copy else self
+    if lib.tt_sync(t._h, 1) < 0:  # before the consumer's stream is told what to wait for
+        raise error("__dlpack__")
     if t.is_cuda:
         _await_current(t.get_device(), stream)
     elif stream not in (None, -1):
@@ -54,7 +51,7 @@ def _export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     managed = lib.tt_to_dlpack(t._h, versioned, bool(copy))
     if not managed:
         raise error("__dlpack__")
-    return _new_capsule(int(ffi.cast("intptr_t", managed)), _NAMES[versioned], _destroy_address)
+    return _new_capsule(int(ffi.cast("intptr_t", managed)), _NAMES[versioned], _destructor)
 
 
 def _await_current(index: int, stream) -> None:

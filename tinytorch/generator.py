@@ -54,11 +54,13 @@ class Generator:
         return wrap(h)
 
     def set_state(self, state: Tensor) -> Generator:
-        """Goes to a place that ``get_state`` told. TypeError for anything but a uint8 tensor, RuntimeError for another
-        number of bytes."""
+        """Goes to a place that ``get_state`` told. TypeError for anything but a uint8 tensor of the CPU, RuntimeError
+        for another number of bytes."""
         if not isinstance(state, Tensor) or state._h.dtype != 1:
             raise TypeError("set_state: expected a tinytorch.ByteTensor (uint8), got "
                             f"{state.dtype if isinstance(state, Tensor) else type(state).__name__}")
+        if state.is_cuda:
+            raise TypeError(f"set_state: expected a state on the CPU, got one on {state.device}; use state.cpu()")
         if state._h.numel != 16:
             raise RuntimeError(f"set_state: expected a state of 16 bytes, got {state._h.numel}")
         self._check_not_recorded("set_state")

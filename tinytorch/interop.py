@@ -37,7 +37,10 @@ class _Memory:
 
 def here(t: Tensor) -> Tensor:
     """``t``, or a copy of its values on the CPU."""
-    return wrap(lib.tt_to_device(t._h, 0)) if t._h.flags & _ELSEWHERE else t
+    if not t._h.flags & _ELSEWHERE:
+        return t
+    plain = wrap(lib.tt_alias(t._h))  # what does not look at history: a view's base may have been written
+    return wrap(lib.tt_to_device(plain._h, 0))
 
 
 def computed(h, stays: bool = False) -> None:

@@ -26,10 +26,8 @@ class Storage:
         self.whole = whole
 
     def __reduce__(self):
-        h = self.whole._h
-        size = h.numel * lib.tt_itemsize(h.dtype)
-        check(lib.tt_sync(h, 0), "pickling")
-        return load_storage, (self.whole.dtype, bytes(ffi.buffer(h.data, size)) if size else b"")
+        where = (str(self.whole.device),) if self.whole.is_cuda else ()
+        return load_storage, (self.whole.dtype, content_of(self.whole), *where)
 
     def __deepcopy__(self, memo):
         return Storage(wrap(lib.tt_contiguous(self.whole._h)))
@@ -45,14 +43,23 @@ def storage_of(t: Tensor) -> Storage:
     return found
 
 
-def load_storage(d: dtype, data: bytes) -> Storage:
-    """A Storage of these bytes."""
+def content_of(whole: Tensor) -> bytes:
+    """The memory of a 1-d tensor without gaps, wherever it is."""
+    here = whole.cpu()
+    h = here._h
+    size = h.numel * lib.tt_itemsize(h.dtype)
+    check(lib.tt_sync(h, 0), "pickling")
+    return bytes(ffi.buffer(h.data, size)) if size else b""
+
+
+def load_storage(d: dtype, data: bytes, where: str = "cpu") -> Storage:
+    """A Storage of these bytes on a device. RuntimeError when it is not there."""
     h = lib.tt_empty(d.code, 1, (len(data) // d.itemsize,))
     if not h:
         raise error("unpickling")
     if data:
         ffi.memmove(h.data, data, len(data))
-    return Storage(wrap(h))
+    return Storage(wrap(h).to(where))
 
 
 def rebuild(cls, storage: Storage, shape, stride, offset: int, requires_grad: bool, state) -> Tensor:

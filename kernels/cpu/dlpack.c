@@ -1,7 +1,6 @@
 /* DLPack, both ways. What is exported holds a descriptor, and so the storage; what is imported is a storage whose
  * release calls the exporter's deleter. */
 #include "tt.h"
-#include "api/fuse.h"
 #include "api/dlpack.h"
 #include "api/cuda.h"
 #include <stdlib.h>
@@ -32,7 +31,6 @@ static void delete_versioned(tt_dl_versioned *m) { delete_exported(m->context); 
 
 void *tt_to_dlpack(tt_array *a, int versioned, int copied) {
     int device = a->storage->device;
-    if (!device && tt_sync(a, true) < 0) return tt_decline();
     exported *e = calloc(1, sizeof *e);
     if (!e) return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a DLPack structure");
     if (!(e->array = tt_alias(a))) {
@@ -70,6 +68,24 @@ static void release_versioned(void *managed) {
 }
 
 void tt_dlpack_delete(void *managed, int versioned) { (versioned ? release_versioned : release_old)(managed); }
+
+static tt_capsules python;
+
+void tt_dlpack_use(const tt_capsules *interpreter) { python = *interpreter; }
+
+void tt_dlpack_end(void *capsule) {
+    static const char *const names[] = {"dltensor", "dltensor_versioned"};
+    for (int versioned = 0; versioned < 2; versioned++) {
+        if (!python.is_valid(capsule, names[versioned])) continue;
+        void *type, *value, *where, *managed = python.pointer(capsule, names[versioned]);
+        python.fetch(&type, &value, &where); /* memory of a device may call Python when it is freed */
+        void *thread = python.leave();
+        tt_dlpack_delete(managed, versioned);
+        python.enter(thread);
+        python.restore(type, value, where);
+        return;
+    }
+}
 
 static int dtype_of(const tt_dl_tensor *t) {
     for (int d = 0; d < TT_NUM_DTYPES; d++)

@@ -113,9 +113,10 @@ static const int64_t *index_values(tt_array *index, int ndim, int64_t *shape, tt
     return (const int64_t *)(*copy)->data;
 }
 
-/* An index tensor is on the device of what it indexes, or on the CPU. */
-static bool ready_index(tt_array *index) {
+/* An index tensor is on the device of what it indexes; that of a subscript may be on the CPU. */
+static bool ready_index(tt_array *index, int rule) {
     if (index->storage->device == tt_device) return tt_ready(index) || tt_decline();
+    if (rule != RULE_SUBSCRIPT) return tt_same_device("the index", index);
     if (index->storage->device) {
         tt_fail(TT_RUNTIME_ERROR, "indices should be either on cpu or on the same device as the indexed tensor, got an index "
                 "on cuda:%d for a tensor on %s", index->storage->device - 1, tt_device ? "another device" : "cpu");
@@ -128,7 +129,7 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
     tt_indexed *v = &pl->view;
     if (!tt_resolve_index(v, a, n, code)) return false;
     for (int k = 0; k < v->n; k++)
-        if (!ready_index(indices[k])) return false;
+        if (!ready_index(indices[k], rule)) return false;
     int first = v->dim[0], from, count;
     bool adjoin = true;
     for (int k = 1; k < v->n; k++) adjoin &= v->dim[k] == v->dim[k - 1] + v->span[k - 1];

@@ -44,7 +44,10 @@ static bool check(const request *r, int k) {
         if (!r->operands[j]) continue;
         const tt_array *a = r->operands[j][k];
         if (a->storage->device != param->storage->device) {
-            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d is on another device than its parameter", r->name, roles[j], k);
+            char own[24], other[24];
+            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d is on %s, but its parameter is on %s",
+                    r->name, roles[j], k, tt_device_text(own, sizeof own, a->storage->device),
+                    tt_device_text(other, sizeof other, param->storage->device));
             return false;
         }
         bool under_way = j == 1 && r->behind && tt_pending_of(a->storage) == &tt_under_way;

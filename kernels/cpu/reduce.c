@@ -343,7 +343,7 @@ static tt_array *shaped(tt_array *recorded, const tt_array *a, int64_t mask, int
 static bool are_rows(const tt_reduction *g) {
     const tt_array *a = g->a;
     bool along = g->run.n == 1 && g->run.step[0] == g->stored, kept = g->outer.n <= 1 && (a->flags & TT_FLAG_CONTIGUOUS);
-    return !g->rows && g->in_order && along && kept && g->reduced >= 64 && tt_cuda_rows_fit(g->kept, g->reduced);
+    return !g->rows && g->in_order && along && kept && g->reduced > 1 && tt_cuda_rows_fit(g->kept, g->reduced);
 }
 
 /* Two reductions, the second of which has to know the first one's results. */

@@ -86,6 +86,7 @@ static inline bool tt_ready(const tt_array *a) {
 bool tt_ready_here(const tt_array *a);
 /* Is it on tt_device? If not, an error. */
 bool tt_same_device(const char *op, const tt_array *a);
+const char *tt_device_text(char *text, size_t size, int device); /* "cpu" or "cuda:0" into text, of at least 16 bytes */
 /* tt_ready for an array about to be written: what has still to read it is run first. */
 static inline bool tt_settled(const tt_array *a) {
     return (!tt_pending_of(a->storage) && !__atomic_load_n(&a->storage->jobs, __ATOMIC_ACQUIRE)) || tt_settle(a, true);

@@ -23,6 +23,11 @@ static TT_DEVICE accumulator loaded(const char *values, const int64_t *places, i
     return accumulated(((const acc_type *)values)[k], TT_INDEXED ? places[k] : 0);
 }
 
+/* ... where another thread block may have stored it just now: past the processor's own cache. */
+static TT_DEVICE accumulator loaded_anew(const char *values, const int64_t *places, int64_t k) {
+    return accumulated(__ldcg((const acc_type *)values + k), TT_INDEXED ? __ldcg(places + k) : 0);
+}
+
 static TT_DEVICE void store(char *values, int64_t *places, int64_t k, const accumulator &a) {
     ((acc_type *)values)[k] = a.value;
 #if TT_INDEXED

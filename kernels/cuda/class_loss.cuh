@@ -2,9 +2,11 @@
  * says: the steps of kernels/cpu/simd/nn.c. TT_D0: the rows' dtype, TT_D1: that computed in, which class weights have.
  * A target that is no class is reported (Note [Faults]), and makes the row's loss NaN, and its gradient. */
 #pragma once
-#include "cuda/prelude.cuh"
+#include "cuda/usual.cuh"
 #include "cuda/rows_args.h"
 #define TT_ARGS tt_class_args
+#define TT_INPUTS 1
+#define TT_SMOOTHED (TT_OP & TT_CLASS_SMOOTHED)
 #define TT_READS ((TT_OP & TT_CLASS_LOGITS) || !(TT_OP & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)))
 typedef TT_TYPE(TT_D1) number;
 typedef TT_TYPE(TT_D0) stored_type;
@@ -26,19 +28,17 @@ static TT_DEVICE void put(const TT_ARGS &p, const row &r, int i, number x) {
     ((stored_type *)p.out)[r.at * r.n + i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, x);
 }
 
-extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1))
-    tt_kernel(const __grid_constant__ TT_ARGS p) {
-    row r;
-    if (!find_row(r, p.rows, p.n)) return;
-    values held;
+static TT_DEVICE void report(const TT_ARGS &p, const row &r, int64_t target) {
+    tt_report(p.fault, TT_FAULT_TARGET, target, r.n, (TT_OP & ~TT_CLASS_SMOOTHED) != 0);
+}
+
+static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     const int64_t t = p.target[r.at];
     const bool ignored = t == p.ignore, good = t >= 0 && t < r.n;
     const number *w = (const number *)p.weight;
-#if !(TT_OP & TT_CLASS_BACKWARD)
-    if (!ignored && !good && r.start == 0) tt_report(p.fault, TT_FAULT_TARGET, t, r.n, TT_OP != 0);
-#endif
-    const double share = p.smoothing / (double)r.n;
+    const double share = TT_SMOOTHED ? p.smoothing / (double)r.n : 0;
 #if TT_OP & TT_CLASS_TARGETS
+    if (!ignored && !good && r.start == 0) report(p, r, t);
     over_elements(p, r, held, [&](values &, int, int i) {
         const double q = (share + (i == t ? 1 - p.smoothing : 0)) * (w ? (double)w[i] : 1);
         put(p, r, i, ignored ? (number)0 : good ? (number)q : TT_NAN);
@@ -48,9 +48,6 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1))
         over_elements(p, r, held, [&](values &, int, int i) { put(p, r, i, ignored ? (number)0 : TT_NAN); });
         return;
     }
-#if TT_READS && TT_FORM != TT_ROW_LONG
-    fetch(p, r, held, r.start, false);
-#endif
     double grad = (double)((const number *)p.g)[p.each_row ? r.at : 0];
     if (p.divisor) grad /= (double)*(const number *)p.divisor;
     const double hit = (w ? (double)w[t] : 1) * (1 - p.smoothing);
@@ -62,25 +59,22 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1))
     over_elements(p, r, held, [&](values &v, int e, int i) {
         number d = 0;
 #if TT_READS
-        d = scale * TT_OF(exp, v.x[e] - top - log_sum);
+        d = scale * TT_OF(exp_down, v.x[e] - top - log_sum);
 #endif
-        if (share != 0) d -= of_all * (w ? w[i] : 1);
+        if (TT_SMOOTHED) d -= of_all * (w ? w[i] : 1);
         if (i == t) d -= of_target;
         put(p, r, i, d);
     });
 #else
-#if TT_FORM != TT_ROW_LONG
-    fetch(p, r, held, r.start, false);
-#endif
     number top = 0, log_sum = 0;
 #if TT_OP & TT_CLASS_LOGITS
     top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
     log_sum = TT_OF(log, (reduced<1, number>(p, r, held, true, plus(), [&](values &v, int e, int) {
-        return TT_OF(exp, v.x[e] - top);
+        return TT_OF(exp_down, v.x[e] - top);
     })));
 #endif
     number sum = 0;
-    if (p.smoothing != 0)
+    if (TT_SMOOTHED)
         sum = reduced<2, number>(p, r, held, (TT_OP & TT_CLASS_LOGITS) != 0, plus(), [&](values &v, int e, int i) {
             return (w && TT_INSIDE(r, i) ? w[i] : 1) * ((top - v.x[e]) + log_sum);
         });
@@ -88,12 +82,14 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1))
     ((number *)p.top)[r.at] = top;
     ((number *)p.log_sum)[r.at] = log_sum;
     double loss = 0, weight = 0;
-    if (!ignored && !good) loss = weight = (double)TT_NAN;
-    else if (!ignored) {
+    if (!ignored && !good) {
+        loss = weight = (double)TT_NAN;
+        report(p, r, t);
+    } else if (!ignored) {
         const number x = TT_CONVERT(TT_D0, TT_D1, ((const stored_type *)p.x)[r.at * r.n + t]);
         weight = w ? (double)w[t] : 1;
         loss = weight * (double)((top - x) + log_sum);
-        if (p.smoothing != 0) loss = (1 - p.smoothing) * loss + share * (double)sum;
+        if (TT_SMOOTHED) loss = (1 - p.smoothing) * loss + share * (double)sum;
     }
     if (p.losses) {
         p.losses[r.at] = loss;
@@ -102,3 +98,5 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1))
         ((stored_type *)p.out)[r.at] = (stored_type)TT_CONVERT(TT_D1, TT_D0, (number)loss);
 #endif
 }
+
+#include "cuda/rows_kernel.cuh"

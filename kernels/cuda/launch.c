@@ -20,7 +20,7 @@ int tt_device_set(int device) {
     return before;
 }
 
-static const char *name_of(char *text, size_t size, int device) {
+const char *tt_device_text(char *text, size_t size, int device) {
     if (device) snprintf(text, size, "cuda:%d", device - 1);
     else snprintf(text, size, "cpu");
     return text;
@@ -34,7 +34,7 @@ bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in) {
         if (device >= 0 && own != device) {
             char a[24], b[24];
             tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, "
-                    "%s and %s!", op, name_of(a, sizeof a, device), name_of(b, sizeof b, own));
+                    "%s and %s!", op, tt_device_text(a, sizeof a, device), tt_device_text(b, sizeof b, own));
             return false;
         }
         device = own;
@@ -53,7 +53,7 @@ bool tt_same_device(const char *op, const tt_array *a) {
     char own[24], other[24];
     if (a->storage->device == tt_device) return true;
     tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
-            op, name_of(own, sizeof own, tt_device), name_of(other, sizeof other, a->storage->device));
+            op, tt_device_text(own, sizeof own, tt_device), tt_device_text(other, sizeof other, a->storage->device));
     return false;
 }
 

@@ -4,6 +4,7 @@
 #include "cuda/prelude.cuh"
 #include "cuda/rows_args.h"
 #define TT_ARGS tt_norm_args
+#define TT_INPUTS (TT_OP ? 2 : 1)
 #define TT_HAS(bit) (TT_VARIANT >> TT_ROW_OWN & (bit))
 typedef TT_TYPE(TT_D1) number;
 typedef TT_TYPE(TT_D0) stored_type;
@@ -31,11 +32,7 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(TT_OP ? 2 : 1))
-    tt_kernel(const __grid_constant__ TT_ARGS p) {
-    row r;
-    values held;
-    if (!begin_row(p, r, held)) return;
+static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     stored_type *out = (stored_type *)p.out + r.at * r.n;
     number mean = 0;
 #if TT_OP
@@ -72,3 +69,5 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(TT_OP ? 2 : 1))
     });
 #endif
 }
+
+#include "cuda/rows_kernel.cuh"

@@ -1,5 +1,6 @@
 /* Reductions on a device: which form, how many thread blocks. The plan is the CPU's. */
 #include "cuda.h"
+#include "last.h"
 #include "reduce_args.h"
 #include "../cpu/reduce.h"
 #include <string.h>
@@ -22,9 +23,10 @@ static void set_dims(tt_reduce_dims *to, const tt_dims *from, int64_t total) {
     to->narrow = total < (int64_t)1 << 31;
     to->step[0] = 0;
     for (int k = 0; k < from->n; k++) {
-        to->size[k] = from->size[from->n - 1 - k];
+        const int64_t size = from->size[from->n - 1 - k];
+        if (to->narrow) to->by[k] = tt_divider_of(size);
+        else to->size[k] = size;
         to->step[k] = from->step[from->n - 1 - k];
-        if (to->narrow) to->by[k] = tt_divider_of(to->size[k]);
     }
 }
 
@@ -99,6 +101,12 @@ static int split_fold(const tt_reduction *g, tt_reduce_args *p, int64_t *x) {
     return 5 | 5 << 3 | wide << 6;
 }
 
+/* May the last of the thread blocks that share results join the parts? */
+static bool may_be_last(const tt_reduction *g, const tt_reduce_args *p, int columns) {
+    int64_t shared = g->rows ? p->kept / p->inner * p->tiles : p->kept;
+    return p->count > 1 && p->count <= (TT_CUDA_THREADS >> columns) * TT_RED_PARTS && shared <= TT_CUDA_COUNTERS;
+}
+
 /* Few thread blocks are made more by fewer columns for each, while those still fill a sector of memory. */
 int tt_cuda_columns(int64_t inner, int size, int64_t others) {
     int columns = inner >= 32 ? 5 : log_of(inner);
@@ -141,6 +149,9 @@ bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double b
     int own = g->rows ? split_rows(g, &p, &x) : split_fold(g, &p, &x);
     int variant = (g->rows ? TT_RED_ROWS : TT_RED_FOLD) | walk << 2 | then << TT_RED_THEN;
     if (index) variant |= TT_RED_INDEXED;
+    int columns = g->rows ? (own & 15) + (own >> 4) : 0;
+    if (may_be_last(g, &p, columns) && !tt_cuda_counters(&p.counters)) return false;
+    if (p.counters && g->rows) p.log_per = log_of(divided(p.count, TT_CUDA_THREADS >> columns));
     tt_array *parts = NULL, *part_index = NULL;
     bool ok = true;
     if (p.count > 1) {
@@ -149,8 +160,9 @@ bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double b
         if (ok) p.parts = parts->data;
         if (part_index) p.part_index = (int64_t *)part_index->data;
     }
-    ok = ok && TT_LAUNCH(key | (int64_t)(variant | own << TT_RED_OWN) << 36, x, 1, TT_CUDA_THREADS, 0, p) &&
-         (!parts || join_parts(key, variant, &p, parts, part_index));
+    int form = variant | own << TT_RED_OWN | (p.counters ? TT_RED_LAST : 0);
+    ok = ok && TT_LAUNCH(key | (int64_t)form << 36, x, 1, TT_CUDA_THREADS, 0, p) &&
+         (!parts || p.counters || join_parts(key, variant, &p, parts, part_index));
     if (parts) tt_free(parts);
     if (part_index) tt_free(part_index);
     return ok;

@@ -3,14 +3,16 @@
  * A block of TT_BLOCK elements is the work of a warp, a lane of the tree is a lane of it (FOLD). Where results lie next
  * to each other in memory, and not the elements of one, the tree's lanes are shared out among threads whose neighbours
  * work on neighbouring results (ROWS). What the blocks gave is joined within the thread block as far as it has them,
- * and by a second kernel beyond that (JOIN). */
+ * and beyond that by the last thread block (Note [The last thread block] in last.c) or a second kernel (JOIN). */
 #pragma once
+#include "cuda/last.cuh"
 #include "cuda/tree.cuh"
 
 #define TT_ARGS tt_reduce_args
 #define TT_FORM (TT_VARIANT & 3)
 #define TT_WALK (TT_VARIANT >> 2 & 3)
 #define TT_WARPS (TT_CUDA_THREADS / 32)
+#define TT_LAST (TT_VARIANT & TT_RED_LAST)
 
 /* The i-th element's place. */
 static TT_DEVICE int64_t place(const tt_reduce_dims &d, int64_t i) {
@@ -48,6 +50,21 @@ static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a)
 #if TT_INDEXED
     p.index[which] = a.at;
 #endif
+}
+
+/* A thread block's columns, the first of them `first`: each thread joins 1 << log_per successive parts of one, then the
+ * threads' are joined. */
+template <int columns, int threads> static TT_DEVICE void put_columns(const TT_ARGS &p, int64_t outer, int64_t first) {
+    const int slot = threadIdx.x / columns;
+    const int64_t column = first + threadIdx.x % columns, begin = (int64_t)slot << p.log_per;
+    const int64_t end = begin + (1 << p.log_per) < p.count ? begin + (1 << p.log_per) : p.count;
+    accumulator a = nothing();
+    const int64_t from = outer * p.count * p.inner + column;
+    if (column < p.inner)
+        a = TT_LAST ? joined_few(p.parts, p.part_index, from, p.inner, begin, end)
+                    : joined_parts(p.parts, p.part_index, from, p.inner, begin, end);
+    a = joined_threads<columns, threads>(a);
+    if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, a);
 }
 
 #if TT_FORM == TT_RED_FOLD
@@ -143,6 +160,17 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
         const char *base = p.in + place(p.outer, which);
         a = warp_blocks(p, base, begin, p.param ? ((const acc_type *)p.param)[which] : (acc_type)0);
     }
+#if TT_LAST /* all warps have one result */
+    if (lane == 0) shared[warp] = a;
+    __syncthreads();
+    if (warp == 0) {
+        a = joined_neighbours<TT_WARPS>(shared[lane % TT_WARPS]);
+        if (lane == 0) store(p.parts, p.part_index, which * p.count + group, a);
+    }
+    if (!comes_last(p.counters + which, (uint32_t)p.count)) return;
+    a = joined_by_block(p.parts, p.part_index, which * p.count, (int)p.count);
+    if (threadIdx.x == 0) put(p, which, a);
+#else
     bool gives = lane == 0;
     if (p.log_warps) {
         if (gives) shared[warp] = a;
@@ -156,6 +184,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
     if (!gives || which >= p.kept) return;
     if (p.parts) store(p.parts, p.part_index, which * p.count + group, a);
     else put(p, which, a);
+#endif
 }
 #endif
 
@@ -247,27 +276,27 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
             if (slot < h)
                 shared[v][threadIdx.x] = join(shared[v][threadIdx.x], shared[v][threadIdx.x + h * TT_COLUMNS]);
     }
-    if (slot || !live) return;
+    if (slot == 0 && live) {
 #pragma unroll
-    for (int v = 0; v < TT_V; v++)
-        if (p.parts)
-            store(p.parts, p.part_index, (outer * p.count + block) * p.inner + column + v, shared[v][threadIdx.x]);
-        else put(p, which + v, shared[v][threadIdx.x]);
+        for (int v = 0; v < TT_V; v++)
+            if (TT_LAST || p.parts)
+                store(p.parts, p.part_index, (outer * p.count + block) * p.inner + column + v, shared[v][threadIdx.x]);
+            else put(p, which + v, shared[v][threadIdx.x]);
+    }
+#if TT_LAST
+    constexpr int columns = TT_COLUMNS * TT_V;
+    const uint32_t tile = at - rest * (uint32_t)p.tiles;
+    __syncthreads();
+    if (comes_last(p.counters + outer * (uint32_t)p.tiles + tile, groups))
+        put_columns<columns, TT_CUDA_THREADS>(p, outer, (int64_t)tile * columns);
+#endif
 }
 
 #else
 #define TT_COLUMNS (1 << (TT_VARIANT >> TT_RED_OWN & 15))
 #define TT_JOINING (TT_VARIANT >> (TT_RED_OWN + 4) & 1 ? TT_RED_MANY : TT_CUDA_THREADS)
 
-/* Each thread joins 1 << log_per successive parts of a column, then the threads' are joined. */
 extern "C" __global__ void __launch_bounds__(TT_JOINING) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    const int slot = threadIdx.x / TT_COLUMNS;
-    const int64_t column = blockIdx.x % p.tiles * TT_COLUMNS + threadIdx.x % TT_COLUMNS, outer = blockIdx.x / p.tiles;
-    const int64_t begin = (int64_t)slot << p.log_per;
-    const int64_t end = begin + (1 << p.log_per) < p.count ? begin + (1 << p.log_per) : p.count;
-    accumulator a = nothing();
-    if (column < p.inner) a = joined_parts(p.parts, p.part_index, outer * p.count * p.inner + column, p.inner, begin, end);
-    a = joined_threads<TT_COLUMNS, TT_JOINING>(a);
-    if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, a);
+    put_columns<TT_COLUMNS, TT_JOINING>(p, blockIdx.x / p.tiles, blockIdx.x % p.tiles * TT_COLUMNS);
 }
 #endif

@@ -16,13 +16,19 @@ enum { TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT, TT_RED_DIVIDE_ROOT, TT_RED_FINI
  * blocks that a warp has at a time. ROWS: 4 bits: log of the threads that share a row; 2 bits: log of
  * the columns of each. JOIN: 4 bits: log of the columns of a thread block; 1 bit: it has TT_RED_MANY threads */
 #define TT_RED_MANY 1024
+/* FOLD and ROWS: of the thread blocks that share results the last joins their parts, no more than TT_RED_PARTS for each
+ * of its threads */
+#define TT_RED_LAST (1 << 17)
+#define TT_RED_PARTS 8
 
 typedef struct {
     int32_t n;
-    int32_t narrow;                /* `by` may be used */
-    int64_t size[TT_CUDA_DIMS];    /* innermost first */
-    int64_t step[TT_CUDA_DIMS];    /* in bytes */
-    tt_divider by[TT_CUDA_DIMS];
+    int32_t narrow;                    /* there are fewer than 2^31 elements: sizes are in `by` */
+    union {
+        int64_t size[TT_CUDA_DIMS];    /* innermost first */
+        tt_divider by[TT_CUDA_DIMS];
+    };
+    int64_t step[TT_CUDA_DIMS];        /* in bytes */
 } tt_reduce_dims;
 
 typedef struct {
@@ -31,13 +37,14 @@ typedef struct {
     int64_t *index;                /* ... and of extremes, where they are */
     char *parts;                   /* not NULL: accumulators of blocks instead of results, [outer][count][inner] */
     int64_t *part_index;
+    uint32_t *counters;            /* with TT_RED_LAST: 0, one for the thread blocks of each result or tile */
     const char *param;             /* of each result */
     int64_t kept, reduced, blocks;
     int64_t count;                 /* of the parts that make one result */
     int64_t inner, inner_step, tiles;
     double by;                     /* what to divide by */
     /* logs; FOLD, several blocks: of the warps that share a result, of a warp's blocks (or of those that it has at a
-     * time; `blocks` then counts these); JOIN: of a thread's parts */
+     * time; `blocks` then counts these); JOIN, and ROWS with TT_RED_LAST: of a thread's parts */
     int32_t log_warps, log_per;
     tt_reduce_dims outer, run;
 } tt_reduce_args;

@@ -15,16 +15,21 @@ int tt_cuda_shared_limit(int device, int64_t bytes) {
 
 int64_t tt_cuda_shared_room(void) { return shared_limits[tt_device - 1]; }
 
-/* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. */
+/* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. `again`: is it read several times?
+ * Then it waits in shared memory, where it is long and there is room. */
 typedef struct { int variant, threads; int64_t blocks, shared; } split;
 
-static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
+static split split_rows(int64_t rows, int64_t n, int inputs, int compute, bool again) {
     split s = {.threads = TT_CUDA_THREADS};
     if (n <= TT_BLOCK) {
-        int each = 0;
-        while ((32 << each) < n) each++;
-        s.variant = TT_ROW_WARP | each << TT_ROW_EACH | (32 << each == n ? TT_ROW_WHOLE : 0);
-        s.blocks = (rows + TT_CUDA_THREADS / 32 - 1) / (TT_CUDA_THREADS / 32);
+        int each = 0, lanes = 5;
+        while (((int64_t)32 << each) < n) each++;
+        while (lanes > 0 && (1 << (lanes - 1)) >= n) lanes--;
+        /* threads that have little of a row take several, where that leaves enough thread blocks */
+        int64_t per = TT_CUDA_THREADS >> lanes, more = each < 3 && rows > (per << (3 - each)) * TT_CUDA_ENOUGH ? 3 - each : 0;
+        s.blocks = (rows + (per << more) - 1) / (per << more);
+        s.variant = TT_ROW_WARP | each << TT_ROW_EACH | lanes << TT_ROW_LANES | (int)more << TT_ROW_ROWS;
+        if (1 << (lanes + each) == n) s.variant |= TT_ROW_WHOLE;
         return s;
     }
     int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, rounds = (blocks + most - 1) / most;
@@ -32,8 +37,11 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int size) {
     s.variant = rounds == 1 ? TT_ROW_HELD : n <= TT_ROW_MOST ? TT_ROW_LONG : TT_ROW_VAST;
     if (n % TT_BLOCK == 0) s.variant |= TT_ROW_WHOLE;
     s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
-    int64_t parts = TT_ROW_MOST / TT_BLOCK * (size == 8 ? 8 : 4), bytes = (n * size + 15) / 16 * 16;
-    if ((s.variant & TT_ROW_FORM) == TT_ROW_LONG && bytes + parts <= tt_cuda_shared_room()) s.shared = bytes;
+    if ((s.variant & TT_ROW_FORM) != TT_ROW_LONG) return s;
+    int64_t parts = TT_ROW_PARTS(n) * tt_itemsizes[compute], bytes = n * tt_itemsizes[compute];
+    bool cached = again && parts + bytes <= tt_cuda_shared_room();
+    s.shared = cached ? parts + bytes : parts;
+    if (cached) s.variant |= TT_ROW_CACHED;
     return s;
 }
 
@@ -47,10 +55,10 @@ static bool make_room(const split *s, int64_t rows, int64_t n, tt_array **parts)
 bool tt_cuda_rows_fit(int64_t rows, int64_t n) { return n <= TT_ROW_MOST && (rows >= 32 || n <= 65536); }
 
 bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log) {
-    split s = split_rows(x->numel / n, n, y ? 2 : 1, tt_itemsizes[x->dtype]);
-    tt_softmax_args p = {.rows = x->numel / n, .n = (int32_t)n, .cached = s.shared > 0, .out = out->data, .x = x->data,
-                         .y = y ? y->data : NULL};
     int compute = tt_compute_dtype(x->dtype);
+    split s = split_rows(x->numel / n, n, y ? 2 : 1, compute, true);
+    tt_softmax_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
+                         .y = y ? y->data : NULL};
     int64_t key = tt_key(TT_FAMILY_softmax, log + (y ? 2 : 0), s.variant, x->dtype, compute, 0, 0, 0);
     return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
 }
@@ -72,8 +80,8 @@ bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y
 
 bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
                   const tt_array *mean, const tt_array *rstd, int64_t n, double eps) {
-    split s = split_rows(x->numel / n, n, g ? 2 : 1, tt_itemsizes[x->dtype]);
-    tt_norm_args p = {.rows = x->numel / n, .n = (int32_t)n, .cached = s.shared > 0, .out = out->data, .x = x->data,
+    split s = split_rows(x->numel / n, n, g ? 2 : 1, rstd->dtype, true);
+    tt_norm_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
                       .g = g ? g->data : NULL, .weight = weight ? weight->data : NULL, .bias = bias ? bias->data : NULL,
                       .mean = mean ? mean->data : NULL, .rstd = rstd->data, .eps = eps};
     int has = (mean ? 0 : TT_NORM_RMS) | (weight ? TT_NORM_WEIGHT : 0) | (bias ? TT_NORM_BIAS : 0);
@@ -87,10 +95,11 @@ bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_
 }
 
 bool tt_cuda_statistics(int what, tt_array *out, const tt_array *x, int64_t n, double by) {
-    split s = split_rows(x->numel / n, n, 1, tt_itemsizes[x->dtype]);
-    tt_statistics_args p = {.rows = x->numel / n, .n = (int32_t)n, .cached = s.shared > 0, .out = out->data, .x = x->data,
+    int compute = tt_compute_dtype(x->dtype);
+    split s = split_rows(x->numel / n, n, 1, compute, true);
+    tt_statistics_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
                             .by = by};
-    int64_t key = tt_key(TT_FAMILY_statistics, what, s.variant, x->dtype, tt_compute_dtype(x->dtype), 0, 0, 0);
+    int64_t key = tt_key(TT_FAMILY_statistics, what, s.variant, x->dtype, compute, 0, 0, 0);
     return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
 }
 
@@ -113,13 +122,12 @@ bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, co
 }
 
 bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
-    split s = split_rows(p->rows, p->n, 1, tt_itemsizes[dtype]);
-    if (what & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)) s.shared = 0; /* one pass */
-    p->cached = s.shared > 0;
+    split s = split_rows(p->rows, p->n, 1, compute, !(what & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)));
     p->fault = tt_cuda_fault();
     tt_array *parts;
     if (!make_room(&s, p->rows, p->n, &parts)) return false;
     p->parts = parts ? parts->data : NULL;
+    if (p->smoothing != 0) what |= TT_CLASS_SMOOTHED;
     int64_t key = tt_key(TT_FAMILY_class_loss, what, s.variant, dtype, compute, 0, 0, 0);
     bool ok = TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, *p);
     if (parts) tt_free(parts);

@@ -4,21 +4,24 @@
 #include "fault.h"
 
 /* The variant's lowest bits: who has a row. */
-#define TT_ROW_WARP 0  /* a warp, which keeps it in registers */
+#define TT_ROW_WARP 0  /* a warp or, of a short row, some of its lanes, which keep it in registers */
 #define TT_ROW_HELD 1  /* a thread block: each warp keeps TT_BLOCK elements in registers */
 #define TT_ROW_LONG 2  /* a thread block, which reads it several times */
 #define TT_ROW_VAST 3  /* the same, and what its blocks of elements gave does not fit in shared memory */
 #define TT_ROW_FORM 3
 #define TT_ROW_EACH 2  /* 3 bits from here: log of a lane's elements, of TT_ROW_WARP */
+#define TT_ROW_CACHED 4 /* TT_ROW_LONG: shared memory holds the row of the first input, as numbers that are computed in */
 #define TT_ROW_WHOLE 32 /* every thread of a row has all of its elements */
-#define TT_ROW_OWN 6   /* from here on what the kernel wants to know */
+#define TT_ROW_LANES 6 /* 3 bits from here: log of a row's lanes, and then */
+#define TT_ROW_ROWS 9  /* 2 bits: log of a thread's rows, both of TT_ROW_WARP */
+#define TT_ROW_OWN 11  /* from here on what the kernel wants to know */
 #define TT_ROW_MOST (1 << 22) /* elements of the longest row that is not VAST */
+#define TT_ROW_PARTS(n) ((((n) + 1023) / 1024 + 3) & ~3) /* TT_ROW_LONG: numbers in shared memory, before a row's */
 #define TT_ROW_LIMIT (0x7fffffff - (1 << 20))
 
 typedef struct {
     int64_t rows;
-    int32_t n;
-    int32_t cached;      /* TT_ROW_LONG: is there shared memory for the first input's row? */
+    int32_t n, unused;
     char *out;
     const char *x, *y;   /* y: of derivatives the result, and x its gradient */
 } tt_softmax_args;
@@ -27,7 +30,7 @@ enum { TT_STATISTIC_VAR, TT_STATISTIC_STD, TT_STATISTIC_LOGSUMEXP };
 
 typedef struct {
     int64_t rows;
-    int32_t n, cached;
+    int32_t n, unused;
     char *out;
     const char *x;
     double by;           /* degrees of freedom */
@@ -49,7 +52,7 @@ typedef struct {
 
 typedef struct {
     int64_t rows;
-    int32_t n, cached;
+    int32_t n, unused;
     char *out;
     const char *x, *g, *weight, *bias;
     char *mean, *rstd;       /* of each row */
@@ -69,21 +72,21 @@ typedef struct {
 #define TT_CLASS_LOGITS 1
 #define TT_CLASS_BACKWARD 2
 #define TT_CLASS_TARGETS 4
+#define TT_CLASS_SMOOTHED 8
 
 typedef struct {
     int64_t rows;
-    int32_t n, cached;
+    int32_t n, each_row;     /* has g a gradient for each row? */
     char *out;               /* a gradient, targets, or the losses of rows where they are wanted */
     const char *x, *weight;
     const int64_t *target;
     char *top, *log_sum;     /* of each row */
     double *losses;          /* ... its loss, and from `rows` on its weight */
-    const char *g;           /* a gradient for each row, or with each_row 0 of the loss */
+    const char *g;           /* a gradient for each row, or of the loss */
     const char *divisor;     /* of the mean, or NULL */
     const double *weight_sum;
     int64_t ignore;
     double smoothing;
-    int32_t each_row, unused;
     tt_fault *fault;
     char *parts;             /* VAST: eight bytes for each block of elements */
 } tt_class_args;

@@ -1,11 +1,12 @@
 /* softmax, its logarithm and their derivatives, of contiguous rows: the steps of kernels/cpu/simd/nn.c. TT_OP: bit 0
  * the logarithm, bit 1 the derivative. TT_D0: the rows' dtype, TT_D1: that computed in. */
 #pragma once
-#include "cuda/prelude.cuh"
+#include "cuda/usual.cuh"
 #include "cuda/rows_args.h"
 #define TT_ARGS tt_softmax_args
 #define TT_LOG (TT_OP & 1)
 #define TT_BACKWARD (TT_OP & 2)
+#define TT_INPUTS (TT_BACKWARD ? 2 : 1)
 typedef TT_TYPE(TT_D1) number;
 typedef TT_TYPE(TT_D0) stored_type;
 #include "cuda/rows.cuh"
@@ -26,31 +27,30 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(TT_BACKWARD ? 2 : 1))
-    tt_kernel(const __grid_constant__ TT_ARGS p) {
-    row r;
-    values held;
-    if (!begin_row(p, r, held)) return;
+static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     stored_type *out = (stored_type *)p.out + r.at * r.n;
 #if TT_BACKWARD
     const number sum = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) {
         return TT_LOG ? v.x[e] : v.x[e] * v.y[e];
     });
     over_elements(p, r, held, [&](values &v, int e, int i) {
-        const number g = TT_LOG ? v.x[e] - TT_OF(exp, v.y[e]) * sum : v.y[e] * (v.x[e] - sum);
+        const number g = TT_LOG ? v.x[e] - TT_OF(exp_down, v.y[e]) * sum : v.y[e] * (v.x[e] - sum);
         out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, g);
     });
 #else
     const number top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
-    const number sum = reduced<1, number>(p, r, held, true, plus(), [&](values &v, int e, int) {
-        const number power = TT_OF(exp, v.x[e] - top);
-        if (TT_FORM != TT_ROW_LONG && !TT_LOG) v.x[e] = power;
+    const number sum = reduced<1, number, !TT_LOG>(p, r, held, true, plus(), [&](values &v, int e, int) {
+        const number power = TT_OF(exp_down, v.x[e] - top);
+        if (!TT_LOG) v.x[e] = power;
         return power;
     });
-    const number last = TT_LOG ? TT_OF(log, sum) : 1 / sum;
+    const number last = TT_LOG ? TT_OF(log, sum) : TT_OF(inverse, sum);
     over_elements(p, r, held, [&](values &v, int e, int i) {
-        const number power = TT_LOG || TT_FORM != TT_ROW_LONG ? v.x[e] : TT_OF(exp, v.x[e] - top);
+        const bool there = TT_LOG || TT_FORM != TT_ROW_LONG || TT_CACHED;
+        const number power = there ? v.x[e] : TT_OF(exp_down, v.x[e] - top);
         out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, TT_LOG ? v.x[e] - top - last : power * last);
     });
 #endif
 }
+
+#include "cuda/rows_kernel.cuh"

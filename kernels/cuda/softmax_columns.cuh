@@ -1,7 +1,7 @@
 /* softmax down columns: [outer][n][inner] along n. TT_OP, TT_D0 and TT_D1 as in softmax.cuh; the steps of
  * softmax_columns in kernels/cpu/simd/nn.c. The threads of a column take successive chunks of its rows. */
 #pragma once
-#include "cuda/prelude.cuh"
+#include "cuda/usual.cuh"
 #include "cuda/rows_args.h"
 #define TT_ARGS tt_columns_args
 #define TT_LOG (TT_OP & 1)
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #pragma unroll 8
     for (int64_t i = begin; i < end; i++) {
         const number g = load(x + i * p.inner), v = load(y + i * p.inner);
-        const number r = TT_LOG ? g - TT_OF(exp, v) * sum : v * (g - sum);
+        const number r = TT_LOG ? g - TT_OF(exp_down, v) * sum : v * (g - sum);
         out[i * p.inner] = (stored_type)TT_CONVERT(TT_D1, TT_D0, r);
     }
 #else
@@ -78,13 +78,13 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     for (int64_t i = begin; i < end; i++) top = larger(top, load(x + i * p.inner));
     top = over_slots(shared, top, larger);
     number last = over_slots(shared, sum_of(begin, end, [&](int64_t i) {
-        return TT_OF(exp, load(x + i * p.inner) - top);
+        return TT_OF(exp_down, load(x + i * p.inner) - top);
     }), plus);
     last = TT_LOG ? TT_OF(log, last) : 1 / last;
 #pragma unroll 8
     for (int64_t i = begin; i < end; i++) {
         const number d = load(x + i * p.inner) - top;
-        out[i * p.inner] = (stored_type)TT_CONVERT(TT_D1, TT_D0, TT_LOG ? d - last : TT_OF(exp, d) * last);
+        out[i * p.inner] = (stored_type)TT_CONVERT(TT_D1, TT_D0, TT_LOG ? d - last : TT_OF(exp_down, d) * last);
     }
 #endif
 }

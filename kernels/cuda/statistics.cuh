@@ -4,6 +4,7 @@
 #include "cuda/prelude.cuh"
 #include "cuda/rows_args.h"
 #define TT_ARGS tt_statistics_args
+#define TT_INPUTS 1
 typedef TT_TYPE(TT_D1) number;
 typedef TT_TYPE(TT_D0) stored_type;
 #include "cuda/rows.cuh"
@@ -17,10 +18,7 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
     fetch_x(p, r, v.x, first, again);
 }
 
-extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1)) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    row r;
-    values held;
-    if (!begin_row(p, r, held)) return;
+static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
 #if TT_OP == 2
     number top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
     top = top - top == 0 ? top : 0; /* as the CPU: where it is infinite */
@@ -39,3 +37,5 @@ extern "C" __global__ void __launch_bounds__(TT_ROW_THREADS(1)) tt_kernel(const 
 #endif
     if (r.start == 0) ((stored_type *)p.out)[r.at] = (stored_type)TT_CONVERT(TT_D1, TT_D0, result);
 }
+
+#include "cuda/rows_kernel.cuh"

@@ -121,24 +121,28 @@ struct levels {
     }
 };
 
-#define TT_PARTS 8 /* that a thread joins at a time */
+#define TT_PARTS TT_RED_PARTS /* that a thread joins at a time */
 
-/* Of the parts that lie `step` apart from `from` on, those from `begin` to `end`: those of a thread, a power of 2. */
+/* Of the parts that lie `step` apart from `from` on, TT_PARTS successive ones from `begin` on, as far as `end`. */
+static TT_DEVICE accumulator joined_few(const char *parts, const int64_t *index, int64_t from, int64_t step,
+                                        int64_t begin, int64_t end) {
+    accumulator a[TT_PARTS];
+#pragma unroll
+    for (int k = 0; k < TT_PARTS; k++)
+        a[k] = begin + k < end ? loaded_anew(parts, index, from + (begin + k) * step) : nothing();
+#pragma unroll
+    for (int h = 1; h < TT_PARTS; h *= 2)
+#pragma unroll
+        for (int k = 0; k < TT_PARTS; k += 2 * h) a[k] = join(a[k], a[k + h]);
+    return a[0];
+}
+
+/* ... those from `begin` to `end`: those of a thread, a power of 2. */
 static TT_DEVICE accumulator joined_parts(const char *parts, const int64_t *index, int64_t from, int64_t step,
                                           int64_t begin, int64_t end) {
     levels tree;
     tree.n = 0;
-    for (int64_t i = begin; i < end; i += TT_PARTS) {
-        accumulator a[TT_PARTS];
-#pragma unroll
-        for (int k = 0; k < TT_PARTS; k++)
-            a[k] = i + k < end ? loaded(parts, index, from + (i + k) * step) : nothing();
-#pragma unroll
-        for (int h = 1; h < TT_PARTS; h *= 2)
-#pragma unroll
-            for (int k = 0; k < TT_PARTS; k += 2 * h) a[k] = join(a[k], a[k + h]);
-        tree.add(a[0]);
-    }
+    for (int64_t i = begin; i < end; i += TT_PARTS) tree.add(joined_few(parts, index, from, step, i, end));
     return tree.all();
 }
 
@@ -155,4 +159,34 @@ template <int columns, int threads> static TT_DEVICE accumulator joined_threads(
         if (threadIdx.x % (2 * h) < columns) shared[threadIdx.x] = join(shared[threadIdx.x], shared[threadIdx.x + h]);
     }
     return shared[threadIdx.x];
+}
+
+/* The tree over `n` successive accumulators of a warp's lanes, from each n-th lane on: that gets it. */
+template <int n> static TT_DEVICE accumulator joined_neighbours(accumulator a) {
+#pragma unroll
+    for (int h = 1; h < n; h *= 2) a = join(a, lane_below(a, h));
+    return a;
+}
+
+/* The tree over `count` successive parts, at most TT_PARTS for each thread of the block: thread 0 gets it. Not inlined, or
+ * the rest of the kernel would have more registers. */
+static __device__ __noinline__ accumulator joined_by_block(const char *parts, const int64_t *index, int64_t from,
+                                                           int count) {
+    constexpr int warps = TT_CUDA_THREADS / 32;
+    __shared__ accumulator shared[TT_PARTS * warps];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+    accumulator a[TT_PARTS];
+#pragma unroll
+    for (int k = 0; k < TT_PARTS; k++) {
+        const int i = k * TT_CUDA_THREADS + threadIdx.x;
+        a[k] = i < count ? loaded_anew(parts, index, from + i) : nothing();
+    }
+#pragma unroll
+    for (int k = 0; k < TT_PARTS; k++) {
+        if (k * TT_CUDA_THREADS < count) a[k] = joined_neighbours<32>(a[k]);
+        if (lane == 0) shared[k * warps + warp] = a[k];
+    }
+    __syncthreads();
+    if (warp) return a[0];
+    return join(joined_neighbours<32>(shared[lane]), joined_neighbours<32>(shared[32 + lane]));
 }

@@ -10,6 +10,7 @@
 #ifdef TT_APPROXIMATE
 static TT_DEVICE float tt_usual_exp_f32(float x, bool &) { return tt_exp_f32(x); }
 static TT_DEVICE float tt_usual_log_f32(float x, bool &) { return tt_log_f32(x); }
+static TT_DEVICE float tt_exp_down_f32(float x) { return tt_exp_f32(x); }
 #else
 /* Down to -infinity. 2^25 e^x is a normal number where it is not zero, and the product then rounds once. */
 static TT_DEVICE float tt_usual_exp_f32(float x, bool &odd) {
@@ -22,6 +23,16 @@ static TT_DEVICE float tt_usual_exp_f32(float x, bool &odd) {
     return tt_float_bits(tt_bits_f32(tt_exp_near_f32(r)) + (tt_bits_f32(t) << 23)) * 0x1p-25f;
 }
 
+/* Of numbers that are not positive. The scale is a factor, and not added to an exponent, so that a NaN stays one. */
+static TT_DEVICE float tt_exp_down_f32(float x) {
+    const float round = TT_ROUND_F32 + 127.0f + 25.0f;
+    x = x < -104.0f ? -104.0f : x;
+    const float t = tt_fma_f32(x, TT_LOG2E_F32, round), n = t - round;
+    float r = tt_fma_f32(n, -TT_LN2_HIGH_F32, x);
+    r = tt_fma_f32(n, -TT_LN2_LOW_F32, r);
+    return tt_exp_near_f32(r) * tt_float_bits(tt_bits_f32(t) << 23) * 0x1p-25f;
+}
+
 /* Positive normal numbers. */
 static TT_DEVICE float tt_usual_log_f32(float x, bool &odd) {
     odd |= !(x >= 0x1p-126f) | !(x < TT_INF_F32);
@@ -29,6 +40,9 @@ static TT_DEVICE float tt_usual_log_f32(float x, bool &odd) {
     return tt_log_of_parts_f32(k, f);
 }
 #endif
+
+static TT_DEVICE double tt_exp_down_f64(double x) { return tt_exp_f64(x); }
+static TT_DEVICE double tt_inverse_f64(double d) { return 1 / d; } /* as tt_inverse_f32 */
 
 static TT_DEVICE float tt_usual_sin_f32(float x, bool &odd) {
     odd |= !(tt_abs_f32(x) <= TT_TRIG_SMALL_F32);

@@ -132,6 +132,12 @@ template <typename T> static inline T atomicCAS(T *at, T compare, T value) {
     if (old == compare) *at = value;
     return old;
 }
+static inline unsigned atomicInc(unsigned *at, unsigned most) {
+    unsigned old = *at;
+    *at = old >= most ? 0 : old + 1;
+    return old;
+}
+template <typename T> static inline T __ldcg(const T *p) { return *p; }
 template <typename T> static inline T __ldg(const T *p) { return *p; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }

@@ -95,3 +95,19 @@ def test_what_saved_the_gradient_is_told(gpu):
     clip_grad_norm_(p, 0.5)
     with pytest.raises(RuntimeError, match="clip_grad_norm_"):
         y.sum().backward()
+
+
+def test_gradients_of_several_devices(gpu):
+    if tt.cuda.device_count() < 2:
+        pytest.skip("one device")
+    for max_norm in (1.0, 1e3):
+        here, apart = parameters("cpu", tt.float32), parameters("cpu", tt.float32)
+        for k, p in enumerate(apart):
+            p.data, p.grad = p.data.cuda(k % 2), None
+            p.grad = here[k].grad.cuda(k % 2)
+        norm = clip_grad_norm_(apart, max_norm)
+        wanted = clip_grad_norm_(here, max_norm).item()
+        assert norm.device == tt.device("cuda:0") and norm.item() == pytest.approx(wanted)
+        for k, (p, q) in enumerate(zip(here, apart)):
+            assert q.grad.device == tt.device("cuda", k % 2)
+            np.testing.assert_allclose(q.grad.cpu().numpy(), p.grad.numpy(), rtol=1e-6)

@@ -107,6 +107,11 @@ def test_a_number_on_the_cpu_goes_along(gpu):
     assert y.tolist() == [0.5 * (k + 1) for k in range(6)]
 
 
+def test_minify_is_for_the_cpu(gpu):
+    with pytest.raises(NotImplementedError, match="minify: softmax computes on cuda:0, and only the CPU's programs"):
+        tinytorch.fuse.minify(softmax, tinytorch.ones(3, 4, device="cuda:0"))
+
+
 def apart(x, bias, column, wide):
     """Operands of rows: one for all rows, one element for each row, part of longer rows."""
     return (x * 3 + bias).relu() * column + wide[:, 8:72]

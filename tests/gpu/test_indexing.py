@@ -117,6 +117,27 @@ def test_index_on_the_cpu():
         x.cuda().index_add(0, i.cuda(), floats(9, 6))
 
 
+def test_only_subscripts_take_an_index_of_the_cpu():
+    x, i = floats(50, 6).cuda(), numbers(50, 9)
+    for name, call in {"index_select": lambda: x.index_select(0, i), "take": lambda: x.take(i),
+                       "embedding": lambda: tt.embedding(x, i), "index_add": lambda: x.index_add(0, i, x[:9]),
+                       "index_copy": lambda: x.index_copy(0, i, x[:9]), "put": lambda: x.put(i, x[0, 0].expand(9)),
+                       "gather": lambda: x.gather(0, i[:, None])}.items():
+        with pytest.raises(RuntimeError, match=f"{name}.*same device, but found at least two devices, cuda:0 and cpu"):
+            call()
+
+
+def test_assigning_under_a_mask_of_the_cpu():
+    x = floats(5, 6)
+    for value in (2.0, tt.tensor(3.0), tt.tensor(3.0).cuda()):
+        y, wanted = x.cuda(), x.clone()
+        y[x > 0] = value
+        wanted[x > 0] = float(value)
+        assert y.tolist() == wanted.tolist()
+    with pytest.raises(RuntimeError, match="on cpu or on the same device"):
+        x[x.cuda() > 0] = 1.0
+
+
 # What only a kernel can find wrong.
 
 

@@ -43,6 +43,17 @@ def test_the_same_launch_is_told_once(told):
     assert len(firsts) == 1 and len(agains) == 4
 
 
+def test_reductions_are_told_once_too(told):
+    firsts, agains = told
+    x = torch.arange(20_000.0, device="cuda").view(200, 100)
+    for f in (lambda: x.sum(), lambda: x.sum(0), lambda: x.t().amax(0), lambda: x.max(1), lambda: x.argmax()):
+        f()
+        firsts.clear()
+        f()
+        assert not firsts and agains
+        agains.clear()
+
+
 def test_other_arguments_grids_and_streams(told):
     firsts, _ = told
     side = torch.cuda.Stream()

@@ -1,9 +1,12 @@
 """Reductions, scans and the kernels over rows have the CPU's bits on a device. The shapes choose the kernels' forms;
 which operators and dtypes there are is the business of the operators' table."""
 
+import threading
+
 import pytest
 
 import tinytorch
+from tinytorch import cuda
 from tinytorch.nn import functional
 
 SHAPES = [((), 0), ((33,), 0), ((5, 7), 1), ((70, 8), 1), ((40, 100), 0), ((3, 2500), 1), ((2500, 3), 0),
@@ -93,6 +96,121 @@ def test_zeros_of_both_signs(gpu):
             assert same_bits(b.amax(-1), there.amax(-1))
 
 
+COUNTERS = 2048  # of a stream, in kernels/cuda/last.h
+LAST = 1 << 17   # TT_RED_LAST in kernels/cuda/reduce_args.h
+
+
+def kernels_of(emulated, compute, run=False):
+    """How many kernels reduce, and in how many of them the last thread block joins the parts."""
+    with emulated.planning(run) as plans:
+        compute()
+    variants = [int(p.source.split("TT_VARIANT ")[1].split()[0]) for p in plans if p.family == "reduce"]
+    return len(variants), sum(v & LAST != 0 for v in variants)
+
+
+@pytest.mark.parametrize("n", [9, 16, 17, 70, 2049])
+def test_the_last_thread_block_joins(emulated, n):
+    """From two of them on; twice, as counters must be 0 again."""
+    x = numbers(n * BLOCK - 3)
+    x[5] = x[n * BLOCK // 2] = x[n * BLOCK - 9] = 50  # the first of equal ones is meant
+    y = x.cuda()
+    for f in (tinytorch.sum, tinytorch.argmax, tinytorch.amin):
+        for _ in range(2):
+            before = len(emulated.launches)
+            found = f(y)
+            assert same_bits(f(x), found) and len(emulated.launches) == before + 1
+
+
+@pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.bfloat16, tinytorch.float64, tinytorch.int16,
+                                   tinytorch.bool])
+def test_the_last_thread_block_of_each_result(gpu, dtype):
+    x = numbers(3, 81 * 230, dtype=dtype)
+    compare(lambda x: (x.sum(1), *x.max(1)), x)
+    compare(lambda x: (x.sum(1), *x.min(1)), x[:, ::2])
+    compare(lambda x: (x.sum(0), *x.max(0)), x.view(-1, 81)[:, :40])  # two tiles
+
+
+def test_where_parts_are_joined(emulated):
+    """By the last thread block, unless there are too many results or too many parts of one."""
+    assert kernels_of(emulated, lambda: empty(9 * BLOCK).sum()) == (1, 1)
+    assert kernels_of(emulated, lambda: empty(8 * BLOCK).sum()) == (1, 0)
+    assert kernels_of(emulated, lambda: empty(COUNTERS, 9 * BLOCK + 1).sum(1)) == (1, 1)
+    assert kernels_of(emulated, lambda: empty(COUNTERS + 1, 9 * BLOCK + 1).sum(1)) == (2, 0)
+    assert kernels_of(emulated, lambda: empty(256 * BLOCK, 8).sum(0)) == (1, 1)
+    assert kernels_of(emulated, lambda: empty(257 * BLOCK, 8).sum(0)) == (2, 0)
+    assert kernels_of(emulated, lambda: empty(2 * BLOCK, 32 * COUNTERS // 4).half().sum(0)) == (1, 1)
+    assert kernels_of(emulated, lambda: empty(8 * COUNTERS * BLOCK).half()[1:].sum()) == (1, 1)
+    assert kernels_of(emulated, lambda: empty(8 * COUNTERS * BLOCK + 2).half()[1:].sum()) == (2, 0)
+
+
+def empty(*shape):
+    return tinytorch.empty(*shape, device="cuda")
+
+
+def test_a_graph_has_no_counters(emulated):
+    """It may run beside what its stream does."""
+    x = numbers(33 * BLOCK)
+    y, g, found = x.cuda(), cuda.CUDAGraph(), []
+
+    def record():
+        with cuda.graph(g):
+            found.extend((y.sum(), y.argmax()))
+
+    assert kernels_of(emulated, record, run=True) == (4, 0)
+    for _ in range(2):
+        y.copy_(x)
+        g.replay()
+        assert same_bits(x.sum(), found[0]) and same_bits(x.argmax(), found[1])
+        assert same_bits(x.sum(), y.sum())
+        x = -x
+
+
+def test_each_stream_has_its_counters(emulated):
+    """Also one that has no memory for them, which then takes two kernels."""
+    x, at = numbers(20 * BLOCK), []
+    y = x.cuda()
+    with emulated.planning(run=True) as plans:
+        for s in (cuda.Stream(), cuda.Stream(), cuda.default_stream()):
+            with cuda.stream(s):
+                found = y.sum()
+            s.synchronize()
+            assert same_bits(x.sum(), found)
+            at.append(plans[-1].arguments[40:48])
+    assert len(set(at)) == 3 and bytes(8) not in at
+
+
+def test_no_memory_for_counters(emulated, monkeypatch):
+    x, allocate = numbers(20 * BLOCK), emulated.allocate
+    y = x.to("cuda:1")
+    with cuda.stream(cuda.Stream(1)):
+        monkeypatch.setattr(emulated, "allocate", lambda d, n: 0 if n == 4 * COUNTERS else allocate(d, n))
+        assert kernels_of(emulated, lambda: y.sum()) == (2, 0) and same_bits(x.sum(), y.sum())
+        monkeypatch.undo()
+        assert kernels_of(emulated, lambda: y.sum()) == (1, 1) and same_bits(x.sum(), y.sum())
+
+
+def test_threads_reduce_at_the_same_time(gpu):
+    """Two to a stream, which find it without counters."""
+    xs = [numbers(k * BLOCK) for k in (10, 30, 100, 11)]
+    there = [x.cuda() for x in xs]
+    streams, wrong = [cuda.Stream() for _ in range(2)], []
+
+    def work(k):
+        with cuda.stream(streams[k % 2]):
+            for _ in range(20):
+                found = there[k].sum(), there[k].argmax()
+                if not same_bits(xs[k].sum(), found[0]) or not same_bits(xs[k].argmax(), found[1]):
+                    wrong.append(k)
+
+    cuda.synchronize()
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
 @pytest.mark.parametrize("more", [0, 3 * BLOCK + 5])
 def test_integers_in_any_order(gpu, more):
     n = FULL * 16 * BLOCK + more
@@ -175,6 +293,32 @@ def test_softmax(gpu, shape, dim):
     compare(derived(lambda x: x.log_softmax(dim)), numbers(*shape), numbers(*shape))
 
 
+@pytest.mark.parametrize("rows, n", [(3, 1), (300, 2), (1030, 5), (70, 16), (130, 40)])
+def test_narrow_rows(gpu, rows, n):
+    """Several to a warp; and where they are many, several to a thread."""
+    x, g = numbers(rows, n), numbers(rows, n)
+    compare(derived(lambda x: x.log_softmax(1)), x, g)
+    compare(derived(lambda x: functional.layer_norm(x, (n,))), x, g)
+    compare(lambda x: (x.logsumexp(1), x.var(1)), x.half())
+    target = tinytorch.randint(0, n, (rows,))
+    compare(derived(lambda x, t: functional.cross_entropy(x, t, reduction="none")), x, target, numbers(rows))
+
+
+@pytest.mark.parametrize("rows, n", [(33_800, 16), (67_700, 7), (8500, 40), (4300, 128)])
+def test_many_narrow_rows(gpu, rows, n):
+    compare(lambda x: x.softmax(1), numbers(rows, n))
+
+
+@pytest.mark.parametrize("n", [40, 1500, 40_000])
+def test_softmax_of_half_rows_that_are_not_finite(gpu, n):
+    x = numbers(6, n, dtype=tinytorch.bfloat16)
+    x[1, 5], x[2], x[3, 7] = float("nan"), -float("inf"), -float("inf")
+    x[4, 8], x[5] = float("inf"), -90.0
+    x[5, :3] = 0.0  # the others' exponentials are denormal
+    compare(lambda x: (x.softmax(1), x.log_softmax(1)), x)
+    compare(lambda x: x.softmax(1), x.float())
+
+
 def test_few_long_rows(gpu):
     compare(derived(lambda x: x.softmax(1)), numbers(2, 70000), numbers(2, 70000))
 
@@ -204,7 +348,7 @@ def test_a_target_that_is_no_class(gpu):
 
 @pytest.mark.parametrize("shape, dim, once", [
     ((40, 100), 1, True), ((3, 4, 64), 2, True), ((3000,), 0, True), ((2, 40_000), 1, True),
-    ((33, 4, 50), (1, 2), True), ((100, 40), 0, False), ((5, 7), 1, False)])
+    ((33, 4, 50), (1, 2), True), ((100, 40), 0, False), ((5, 7), 1, True)])
 def test_statistics_of_rows(emulated, shape, dim, once):
     """Long contiguous rows are read once; whatever the form, the bits are the CPU's."""
     x = numbers(*shape)

@@ -41,11 +41,41 @@ for use in (lambda: tt.ones(2, device="cuda"), tt.cuda.init, tt.cuda.Stream, lam
 def test_a_wrong_index_is_refused(gpu):
     n = cuda.device_count()
     for use in (lambda: cuda.set_device(n), lambda: cuda.get_device_name(n), lambda: cuda.Stream(n),
-                lambda: tt.ones(2, device=f"cuda:{n}"), lambda: cuda.synchronize(n)):
+                lambda: tt.ones(2, device=f"cuda:{n}"), lambda: cuda.synchronize(n), lambda: cuda.memory_allocated(n),
+                lambda: cuda.memory_stats(f"cuda:{n}"), lambda: cuda.reset_peak_memory_stats(n)):
         with pytest.raises(RuntimeError, match=f"invalid device ordinal {n}"):
             use()
     with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
         cuda.set_device("cpu")
+
+
+def test_what_is_no_cuda_device_is_refused(gpu):
+    for use in (lambda: tt.ones(2).cuda("cpu"), lambda: tt.nn.Linear(2, 2).cuda(tt.device("cpu"))):
+        with pytest.raises(RuntimeError, match="must be cuda device, but got cpu"):
+            use()
+
+
+def test_what_is_no_stream_is_refused(gpu):
+    s, event, t = cuda.Stream(0), cuda.Event(), tt.ones(2, device="cuda:0")
+    event.record(s)
+    for name, use in {"stream": cuda.stream, "record": event.record, "wait": event.wait, "wait_stream": s.wait_stream,
+                      "record_stream": t.record_stream}.items():
+        with pytest.raises(TypeError, match=rf"{name}\(\): argument 'stream' must be Stream, not int"):
+            use(3)
+
+
+@pytest.mark.filterwarnings("error")
+def test_events_for_several_processes():
+    with pytest.raises(NotImplementedError, match="events for several processes"):
+        cuda.Event(interprocess=True)
+
+
+def test_types_by_name(gpu):
+    t = tt.ones(2, device="cuda:0")
+    assert t.type() == "tinytorch.cuda.FloatTensor" and t.cpu().type() == "tinytorch.FloatTensor"
+    assert t.cpu().type("torch.cuda.LongTensor").type() == "tinytorch.cuda.LongTensor"
+    assert t.type("torch.HalfTensor").device == tt.device("cpu") and t.type(tt.int64).is_cuda
+    assert t.cpu().type_as(t).is_cuda and t.type_as(tt.ones(1, dtype=tt.int64)).type() == "tinytorch.LongTensor"
 
 
 def test_the_current_device(gpu):

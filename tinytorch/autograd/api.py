@@ -40,8 +40,10 @@ def _roots(op: str, tensors, grads) -> list:
         elif g.shape != t.shape:
             raise RuntimeError(f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a "
                                f"shape of {t.shape}.")
-        elif g.dtype is not t.dtype:
-            g = g.to(t.dtype)
+        elif g._h.storage.device != t._h.storage.device and g.ndim > 0:
+            raise RuntimeError(f"{op}: invalid gradient at index {k} - expected device {t.device} but got {g.device}")
+        elif g.dtype is not t.dtype or g._h.storage.device != t._h.storage.device:
+            g = g.to(t.device, t.dtype)
         roots.append((t._node, g))
     return roots
 

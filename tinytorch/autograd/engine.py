@@ -176,6 +176,9 @@ def check_replacement(node, g, changed):
     if changed.shape != g.shape:
         raise RuntimeError(f"{node.name()}: hook has changed the size of value: given {describe(g)}, "
                            f"returned {describe(changed)}")
+    if changed.dtype is not g.dtype or changed._h.storage.device != g._h.storage.device:
+        raise RuntimeError(f"{node.name()}: hook has changed the type of value: given a {describe(g)} on {g.device}, "
+                           f"returned a {describe(changed)} on {changed.device}")
 
 
 def after(node: Node, extra: Extra, grads, g):

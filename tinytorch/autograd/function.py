@@ -109,6 +109,9 @@ class FunctionCtx(Node):
                 if not _reducible(r.shape, meta[0]):
                     raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {k} - got "
                                        f"{list(r.shape)} but expected shape compatible with {list(meta[0])}")
+                if r.device is not meta[2] and r.ndim > 0:
+                    raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {k} - expected "
+                                       f"device {meta[2]} but got {r.device}")
                 results[k] = bring_back(r, *meta)
         return results
 

@@ -93,6 +93,9 @@ def _set_grad(self, value) -> None:
     if value.shape != self.shape:
         raise RuntimeError(f"assigned grad has data of a different size: the tensor is a {describe(self)}, the grad a "
                            f"{describe(value)}")
+    if value._h.storage.device != self._h.storage.device:
+        raise RuntimeError(f"assigned grad has data located on a different device: the tensor is on {self.device}, the "
+                           f"grad on {value.device}")
     self._grad = value
 
 

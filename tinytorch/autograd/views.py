@@ -18,6 +18,7 @@ from .modes import current, modes
 from .node import AccumulateGrad, Node, address, count, describe, last_write, link, overwrites, unpack, writers
 
 FLAG_VIEW = 4
+FLAG_DEVICE = 16
 FLAG_INFERENCE = 64
 DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)  # how a view was made
 CREATION = 8  # where that stands in its flags

@@ -82,6 +82,7 @@ class device_of(device):
 
 def synchronize(device=None) -> None:
     """Waits for all that ``device`` has to do. RuntimeError if something of it failed."""
+    runtime.run_pending("synchronize")
     runtime.synchronize(index_of(device))
 
 

@@ -103,6 +103,7 @@ class CUDAGraph:
         """Runs the recorded work on the current stream. RuntimeError if there is none."""
         if self._recording or self._capture is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        runtime.run_pending("replay")  # it may write what the graph reads, or read what the graph writes
         self._capture.run()
 
     def reset(self) -> None:
@@ -130,6 +131,8 @@ class graph:
 
     def __init__(self, cuda_graph: CUDAGraph, pool=None, stream: Stream | None = None,
                  capture_error_mode: str = "global"):
+        if not isinstance(cuda_graph, CUDAGraph):
+            raise TypeError(f"graph(): argument 'cuda_graph' must be CUDAGraph, not {type(cuda_graph).__name__}")
         if stream is None:
             if graph._stream is None or graph._stream.device_index != runtime.current_device():
                 graph._stream = Stream()
@@ -167,8 +170,9 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters: int = 3, al
     if single:
         callables, sample_args = (callables,), (sample_args,)
     for args in sample_args:
-        if not all(isinstance(a, Tensor) for a in args):
-            raise TypeError("make_graphed_callables: all sample arguments must be tensors")
+        if not isinstance(args, (tuple, list)) or not all(isinstance(a, Tensor) for a in args):
+            raise TypeError("make_graphed_callables: the sample arguments of each callable must be a tuple of tensors, "
+                            f"got {type(args).__name__}")
     for fn in callables:
         if isinstance(fn, Module) and any(b.requires_grad for b in fn.buffers()):
             raise RuntimeError("In any :class:`~torch.nn.Module` passed to :func:`~make_graphed_callables`, only "

@@ -13,12 +13,22 @@ _VALUES = ("current", "peak", "allocated", "freed")
 _STATES = ("inactive", "active_allocated", "active_pending_free")
 
 
+def _known(device) -> int:
+    """The index of ``device``, which need not be open."""
+    index = index_of(device)
+    if runtime.is_open() and not 0 <= index < runtime.device_count():
+        raise runtime.no_device(index)
+    return index
+
+
 def memory_stats(device=None) -> dict[str, int]:
-    """The figures of ``torch.cuda.memory_stats`` for ``device``; none before a device is used."""
+    """The figures of ``torch.cuda.memory_stats`` for ``device``; none before a device is used. RuntimeError for a wrong
+    index, as of all functions here."""
+    index = _known(device)
     if not runtime.is_open():
         return {}
     out = ffi.new("int64_t[]", lib.TT_CUDA_STATS)
-    check(lib.tt_cuda_memory_stats(index_of(device), out), "memory_stats")
+    check(lib.tt_cuda_memory_stats(index, out), "memory_stats")
     names = [f"{figure}.{pool}.{value}" for figure in _FIGURES for pool in _POOLS for value in _VALUES]
     stats = dict(sorted(zip(names, out)))
     stats["num_alloc_retries"], stats["num_ooms"] = out[len(names)], out[len(names) + 1]
@@ -48,12 +58,12 @@ def max_memory_reserved(device=None) -> int:
 
 def reset_peak_memory_stats(device=None) -> None:
     """Peaks start again from the present figures."""
-    check(lib.tt_cuda_reset_stats(index_of(device), 1))
+    check(lib.tt_cuda_reset_stats(_known(device), 1))
 
 
 def reset_accumulated_memory_stats(device=None) -> None:
     """The sums of what was allocated and freed, and the counts of failures, start again from 0."""
-    check(lib.tt_cuda_reset_stats(index_of(device), 0))
+    check(lib.tt_cuda_reset_stats(_known(device), 0))
 
 
 def empty_cache() -> None:
@@ -80,7 +90,7 @@ def mem_get_info(device=None) -> tuple[int, int]:
 
 def memory_snapshot(device=None) -> list[dict]:
     """The segments with their blocks, as ``torch.cuda.memory_snapshot`` has them, for one device or (None) for all."""
-    indices = range(runtime.device_count() if runtime.is_open() else 0) if device is None else (index_of(device),)
+    indices = range(runtime.device_count() if runtime.is_open() else 0) if device is None else (_known(device),)
     return [segment for index in indices for segment in _segments(index)]
 
 

@@ -1,4 +1,5 @@
-"""Streams and events: what a device does in order, and what waits for what."""
+"""Streams and events: what a device does in order, and what waits for what. In fused mode they end the program that is
+being recorded: Note [Fused mode and streams] in backends/cuda/runtime.py."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ from .devices import index_of
 
 
 class Stream:
-    """A queue of work on a device; those of different streams may run at the same time. A device has 32 besides the
-    default one, which are given out in turn, and six of each priority: the less that is, the earlier its work is done;
-    one that there is not becomes the nearest. Follows ``torch.cuda.Stream``."""
+    """A queue of work on a device; what different queues hold may run at the same time. ``priority``: the smaller the
+    number, the earlier; one that the device does not know becomes the nearest. A device has 32 queues besides the
+    default one, and six of each other priority, which are given out in turn: after so many, two Streams are the same
+    queue. Follows ``torch.cuda.Stream``."""
 
     __slots__ = ("device_index", "stream_id", "_entered")
 
@@ -49,11 +51,13 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits for all work of this stream. RuntimeError if something of it failed."""
+        runtime.run_pending("synchronize")
         runtime.wait_for_stream(self.device_index, self._stream)
 
     def query(self) -> bool:
         """Is all work of this stream done?"""
         runtime.open_device(self.device_index)
+        runtime.run_pending("query")
         return runtime.driver().is_done(self._stream)
 
     def wait_event(self, event: Event) -> None:
@@ -62,7 +66,7 @@ class Stream:
 
     def wait_stream(self, stream: Stream) -> None:
         """Work given to this stream from now on starts when what ``stream`` has to do by now is done."""
-        self.wait_event(stream.record_event())
+        self.wait_event(_checked(stream, "wait_stream").record_event())
 
     def record_event(self, event: Event | None = None) -> Event:
         """An event, a new one if None, that comes when what this stream has to do by now is done."""
@@ -99,6 +103,13 @@ def _numbered(index: int, number: int) -> Stream:
     return s
 
 
+def _checked(stream, op: str) -> Stream:
+    """``stream``. TypeError if it is none."""
+    if not isinstance(stream, Stream):
+        raise TypeError(f"{op}(): argument 'stream' must be Stream, not {type(stream).__name__}")
+    return stream
+
+
 class StreamContext:
     """A context in which ``stream`` is its device's current one, and its device the current one, in this thread. None
     changes nothing."""
@@ -106,18 +117,22 @@ class StreamContext:
     __slots__ = ("stream", "_before")
 
     def __init__(self, stream: Stream | None):
-        self.stream = stream
+        self.stream = stream if stream is None else _checked(stream, "stream")
 
     def __enter__(self):
         if self.stream is not None:
             index = self.stream.device_index
+            runtime.run_pending("stream")
             self._before = runtime.set_current_device(index), lib.tt_cuda_stream(index)
             lib.tt_cuda_set_stream(index, self.stream.stream_id)
 
     def __exit__(self, *_):
         if self.stream is not None:
-            lib.tt_cuda_set_stream(self.stream.device_index, self._before[1])
-            runtime.set_current_device(self._before[0])
+            try:
+                runtime.run_pending("stream")
+            finally:
+                lib.tt_cuda_set_stream(self.stream.device_index, self._before[1])
+                runtime.set_current_device(self._before[0])
 
 
 def stream(stream: Stream | None) -> StreamContext:
@@ -149,10 +164,10 @@ class Event:
     __slots__ = ("_event", "_timing", "_blocking", "_index")
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False):
-        if interprocess:
-            raise NotImplementedError("cuda.Event: events for several processes are not implemented")
         self._event, self._timing, self._blocking = None, enable_timing, blocking
         self._index = -1
+        if interprocess:
+            raise NotImplementedError("cuda.Event: events for several processes are not implemented")
 
     def __del__(self):
         if self._event is not None:
@@ -171,19 +186,20 @@ class Event:
     def record(self, stream: Stream | None = None) -> None:
         """The event comes when what ``stream`` (the current one) has to do by now is done. RuntimeError for a stream of
         another device than before."""
-        s = current_stream() if stream is None else stream
+        s = current_stream() if stream is None else _checked(stream, "record")
         if self._event is None:
             runtime.open_device(s.device_index)
             self._event, self._index = runtime.driver().new_event(self._timing, self._blocking), s.device_index
         elif self._index != s.device_index:
             raise RuntimeError(f"Event device {self._index} does not match recording stream's device {s.device_index}.")
+        runtime.run_pending("record")
         runtime.driver().open(self._index)
         runtime.driver().record(self._event, s._stream)
 
     def wait(self, stream: Stream | None = None) -> None:
         """Work given to ``stream`` (the current one) from now on starts when the event has come."""
         if self._event is not None:
-            s = current_stream() if stream is None else stream
+            s = current_stream() if stream is None else _checked(stream, "wait")
             runtime.driver().let_wait(s._stream, self._event)
 
     def query(self) -> bool:
@@ -215,8 +231,7 @@ class Event:
 def record_stream(self, stream: Stream) -> None:
     """Tells that ``stream`` uses this tensor, which another stream allocated: its memory is not used anew before that
     stream has come so far as it has to go when the tensor ends. Follows ``torch.Tensor.record_stream``."""
-    if not isinstance(stream, Stream):
-        raise TypeError(f"record_stream(): argument 's' must be Stream, not {type(stream).__name__}")
+    _checked(stream, "record_stream")
     if self.is_cuda and stream.device_index != self.get_device():
         raise RuntimeError(f"record_stream: the tensor is on {self.device}, the stream on {stream.device}")
     check(lib.tt_record_stream(self._h, stream.stream_id), "record_stream")

@@ -61,7 +61,8 @@ def minify(fn, *args, check: Check | None = None, tries: int = 400, isolate: boo
     bit differs. A fused run that raises has failed, too. ``tries``: programs to run at most.
     ``isolate``: everything is tried in forked processes, so that one that crashes has failed as well.
 
-    RuntimeError when nothing fails, or none of the call's programs fails by itself.
+    RuntimeError when nothing fails, or none of the call's programs fails by itself; NotImplementedError for tensors of
+    a device.
     """
     trial = _Trial(check or _differ, tries, isolate)
     tier, recordings = _find(fn, args, kwargs, trial)
@@ -92,6 +93,10 @@ def _find(fn, args, kwargs, trial: _Trial) -> tuple[str, list[Case]]:
         return tuple(result + [t for t, version in before if t._version != version])
 
     wanted = call(fn)
+    for t in _tensors((args, kwargs, wanted)):
+        if t.is_cuda:
+            raise NotImplementedError(f"minify: {_name(fn)} computes on {t.device}, and only the CPU's programs can be "
+                                      "reduced; call it with tensors of the CPU")
     fused = fuse(fn)
 
     def attempt(tier: str, runs: list[tuple]) -> tuple[bool, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..autograd.modes import no_grad
-from ..devices import device
+from ..devices import CUDA, cuda_device, device
 from ..dtypes import bfloat16, dtype, float16, float32, float64
 from ..tensor import Tensor
 from .hooks import GLOBAL_POST, GLOBAL_PRE, HookMethods
@@ -378,8 +378,8 @@ class Module(HookMethods, StateMethods):
         return self.to("cpu")
 
     def cuda(self, device=None):
-        """On a CUDA device (the current one). Returns this module."""
-        return self.to("cuda" if device is None else device)
+        """On a CUDA device (the current one). Returns this module. RuntimeError for another kind of device."""
+        return self.to(CUDA if device is None else cuda_device(device))
 
     # As text.
 

@@ -7,6 +7,7 @@ import math
 from ..autograd.modes import no_grad
 from ..autograd.views import writer_number, wrote
 from ..backends.cpu import ffi, lib
+from ..dtypes import float32
 from ..ops.create import tensor
 from ..ops.join import cat, stack
 from ..tensor import Tensor, wrap
@@ -25,7 +26,8 @@ def _grads(parameters) -> list[Tensor]:
 
 
 def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach=None) -> Tensor:
-    """The norm of all tensors as if they were one vector. RuntimeError if it is not finite and that is asked for."""
+    """The norm of all tensors as if they were one vector, on the device of the first. RuntimeError if it is not finite
+    and that is asked for."""
     tensors = _tensors(tensors)
     if not tensors:
         return tensor(0.0)
@@ -38,7 +40,7 @@ def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = F
         else:
             norms = [t.detach().reshape(-1).norm(norm_type) for t in tensors]
             dtypes = {n.dtype for n in norms}
-            norms = stack([n.float() for n in norms] if len(dtypes) > 1 else norms)
+            norms = stack([n.to(tensors[0].device, float32 if len(dtypes) > 1 else None) for n in norms])
         total = norms.norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
@@ -59,7 +61,7 @@ def clip_grads_with_norm_(parameters, max_norm: float, total_norm: Tensor, forea
             if together:
                 wrote(g)
             else:
-                g.mul_(scale)
+                g.mul_(scale.to(g.device))
 
 
 def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,

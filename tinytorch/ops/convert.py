@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import check, error, lib
-from ..devices import CPU, made, number_of
+from ..devices import CPU, CUDA, cuda_device, made, number_of
 from ..devices import device as _device
 from ..dtypes import (ALL, bfloat16, dtype, float16, float32, float64, int8, int16, int32, int64, uint8)
 from ..dtypes import bool as _bool
@@ -137,6 +137,9 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
             raise TypeError(f"to() received an invalid combination of arguments: got {type(first).__name__}; wanted a "
                             "dtype, a device or a Tensor")
         if rest:
+            if len(rest) > 2 or not all(type(r) is bool for r in rest):
+                raise TypeError("to() received an invalid combination of arguments: after the dtype, device or Tensor "
+                                f"come the bools non_blocking and copy, got {', '.join(map(repr, rest))}")
             non_blocking, copy = rest[0], rest[1] if len(rest) > 1 else copy
     code = self._h.dtype if dtype is None else dtype_code(dtype, "to")
     number = self._h.storage.device if device is None else number_of(device)
@@ -175,16 +178,20 @@ for _name, _d in (("float", float32), ("double", float64), ("half", float16), ("
 
 
 def _type(self, dtype=None, non_blocking=False):
-    """The name of this tensor's type, or this tensor in another: ``type(tinytorch.int64)``. Follows
-    ``torch.Tensor.type``."""
+    """The name of this tensor's type, or this tensor in another: ``type(tinytorch.int64)``, or by its name,
+    ``type("tinytorch.cuda.LongTensor")``, which says where it is, too. Follows ``torch.Tensor.type``."""
     if dtype is None:
-        return f"tinytorch.{_TYPES[self.dtype]}"
+        return f"tinytorch.{'cuda.' if self.is_cuda else ''}{_TYPES[self.dtype]}"
+    device = None
     if isinstance(dtype, str):
-        name = dtype.removeprefix("tiny").removeprefix("torch.")
+        whole = dtype.removeprefix("tiny").removeprefix("torch.")
+        name = whole.removeprefix("cuda.")
         if name not in _TYPE_NAMES:
             raise ValueError(f"invalid type: '{dtype}'")
+        if (whole != name) != self.is_cuda:
+            device = CPU if self.is_cuda else CUDA
         dtype = _TYPE_NAMES[name]
-    return to(self, dtype)
+    return to(self, dtype=dtype, device=device, non_blocking=non_blocking)
 
 
 Tensor.type = _type
@@ -192,8 +199,8 @@ Tensor.type = _type
 
 @method
 def type_as(self, other):
-    """This tensor in the dtype of ``other``. Follows ``torch.Tensor.type_as``."""
-    return to(self, other.dtype)
+    """This tensor in the dtype and on the device of ``other``. Follows ``torch.Tensor.type_as``."""
+    return to(self, other)
 
 
 @method
@@ -204,8 +211,9 @@ def cpu(self, memory_format=preserve_format):
 
 @method
 def cuda(self, device=None, non_blocking=False, memory_format=preserve_format):
-    """This tensor in a CUDA device's memory (the current device's). Follows ``torch.Tensor.cuda``."""
-    where = "cuda" if device is None else _device(device)
+    """This tensor in a CUDA device's memory (the current device's). RuntimeError for another kind of device. Follows
+    ``torch.Tensor.cuda``."""
+    where = CUDA if device is None else cuda_device(device)
     return to(self, where, non_blocking=non_blocking, memory_format=memory_format)
 
 

@@ -73,6 +73,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     ``torch.tensor``. ValueError for ragged nesting, RuntimeError for numbers that the dtype cannot hold."""
     code = None if dtype is None else dtype_code(dtype, "tensor")
     if isinstance(data, Tensor):
+        data = wrap(lib.tt_alias(data._h))  # values alone: a view's base may have been written
         h = lib.tt_contiguous(data._h) if code is None or code == data._h.dtype else lib.tt_cast(data._h, code)
     elif hasattr(data, "__cuda_array_interface__"):
         shared = wrap(share_device(data))

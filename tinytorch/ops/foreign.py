@@ -67,7 +67,7 @@ def _interface(self) -> dict:
     if typestr is None:
         raise TypeError(f"__cuda_array_interface__: {self.dtype!r} has no type string")
     strides = None if h.flags & 1 else tuple(s * self.itemsize for s in self.stride())
-    if h.storage.pending and lib.tt_sync(h, 1) < 0:
+    if lib.tt_sync(h, 1) < 0:
         raise error("__cuda_array_interface__")
     return {"version": 3, "shape": tuple(self.shape), "typestr": typestr, "strides": strides,
             "data": (address_of(self) if h.numel else 0, h.flags & _READONLY != 0),

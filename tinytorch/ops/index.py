@@ -13,7 +13,7 @@ import functools
 from ..autograd.engine import bring_back
 from ..autograd.modes import current, modes
 from ..autograd.node import count, link, node_class
-from ..autograd.views import FLAG_VIEW, refresh, track
+from ..autograd.views import FLAG_DEVICE, FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, new, wrap
@@ -360,7 +360,7 @@ def _assign(view: Tensor, value) -> None:
 
 def _assign_masked(self, mask: Tensor, value) -> bool:
     """One value under a mask of the same shape needs no positions. False: not this case."""
-    if not lib.tt_same_shape(mask._h, self._h):
+    if not lib.tt_same_shape(mask._h, self._h) or (mask._h.flags ^ self._h.flags) & FLAG_DEVICE:
         return False
     if isinstance(value, Tensor):
         if value._h.ndim:

@@ -290,7 +290,8 @@ def _bernoulli(input, g):
 @both
 def bernoulli(input, p=None, *, generator=None, out=None):
     """1 with the probability that stands in ``input``, else 0, in its dtype; with ``p``, that probability for all.
-    RuntimeError outside of [0, 1]. Follows ``torch.bernoulli``."""
+    RuntimeError outside of [0, 1]; but nobody waits for a device's probabilities to see that, where more than 1 is
+    always, and less than 0 or NaN never. Follows ``torch.bernoulli``."""
     g = _own(generator, "bernoulli", input)
     if p is not None:
         made = _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "bernoulli", generator,

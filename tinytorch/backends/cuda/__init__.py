@@ -1,5 +1,5 @@
 """CUDA devices, through PyCUDA. Importing this touches no GPU and needs none of NVIDIA's packages."""
 
-from .flags import matmul
+from .flags import is_built, matmul
 
-__all__ = ["matmul"]
+__all__ = ["is_built", "matmul"]

@@ -20,3 +20,23 @@ class MatmulFlags:
 
 
 matmul = MatmulFlags()
+_PRECISIONS = ("highest", "high", "medium")
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """``"highest"``: products of float32 matrices are float32's; ``"high"``, ``"medium"``: TF32 may be used, as by
+    ``backends.cuda.matmul.allow_tf32 = True``. The CPU's are float32's always. Follows
+    ``torch.set_float32_matmul_precision``."""
+    if precision not in _PRECISIONS:
+        raise RuntimeError(f"set_float32_matmul_precision: expected one of {', '.join(_PRECISIONS)}, got {precision!r}")
+    matmul.allow_tf32 = precision != "highest"
+
+
+def get_float32_matmul_precision() -> str:
+    """``"high"`` where TF32 may be used, else ``"highest"``."""
+    return "high" if matmul.allow_tf32 else "highest"
+
+
+def is_built() -> bool:
+    """Can this build use CUDA devices? All can; whether there are some, ``cuda.is_available()`` tells."""
+    return True

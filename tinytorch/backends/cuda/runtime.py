@@ -205,12 +205,18 @@ def open_devices() -> list[int]:
     return list(_devices)
 
 
+def no_device(index: int) -> RuntimeError:
+    """Says that there is no device of this index."""
+    available = driver().count
+    return RuntimeError(f"CUDA error: invalid device ordinal {index}: " + (
+        "there is 1 device" if available == 1 else f"there are {available} devices") if available else
+        "no CUDA GPUs are available")
+
+
 def open_device(index: int) -> Device:
     """The device, its context current in this thread. RuntimeError for a wrong index."""
-    available = driver().count
-    if not 0 <= index < available:
-        raise RuntimeError(f"CUDA error: invalid device ordinal {index}: there are {available} devices" if available
-                           else "no CUDA GPUs are available")
+    if not 0 <= index < driver().count:
+        raise no_device(index)
     driver().open(index)
     device = _devices.get(index)
     if device is None:
@@ -232,6 +238,18 @@ def set_current_device(index: int) -> int:
     before = _thread.device
     _thread.device = open_device(index).index
     return before
+
+
+def run_pending(op: str) -> None:
+    """Runs what fused mode has put off in this thread.
+
+    Note [Fused mode and streams]
+    What is put off runs on the stream that is current when it runs, and others wait only for what a stream was told.
+    So before another stream becomes current, before an event is recorded, a stream waited for or a graph run, what is
+    pending runs: its operands may rely on the order of the stream where it was recorded, whose memory its results
+    have."""
+    if lib.tt_fuse_pending():
+        check(lib.tt_fuse_flush(), op)
 
 
 def synchronize(index: int) -> None:
