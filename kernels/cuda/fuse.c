@@ -224,13 +224,29 @@ static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numb
 #define MOST_BYTES 4000 /* of arguments */
 #define PARTS 256 /* bytes of shared memory for what the warps of a row have of a fold */
 
+static int largest_of(const tt_kernel *k) {
+    int largest = 1;
+    for (int a = 0; a < k->num_accesses; a++)
+        if (!k->accesses[a].one && tt_itemsizes[k->accesses[a].dtype] > largest) largest = tt_itemsizes[k->accesses[a].dtype];
+    return largest;
+}
+
+/* Can whole vectors be read and written there? Where the elements of a row are one, nothing is. */
+static bool is_aligned(const tt_kernel *k, const tt_access *x, const char *p) {
+    if (x->one) return true;
+    if (x->flat) return !((intptr_t)p & 15);
+    int64_t size = tt_itemsizes[x->dtype], bytes = 16 / largest_of(k) * size, all = (intptr_t)p;
+    for (int d = 0; d < k->ndim - 1; d++) all |= x->strides[d];
+    return x->strides[k->ndim - 1] != size || !(all & (bytes - 1));
+}
+
 /* The arguments in the order of codegen_cuda.py's structure; their bytes, or 0 where there are too many. */
 static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number *numbers, char *const *parts,
                 bool *aligned) {
     int n = k->num_accesses ? k->num_accesses : 1, nd = k->ndim ? k->ndim : 1, constants = 0;
     int folds = k->num_folds ? k->num_folds : 1;
     for (int s = 0; s < k->num_slots; s++) constants += k->slots[s].kind == TT_SLOT_CONST;
-    int64_t head[5] = {k->numel, k->rows, k->row, k->inner, k->numel >= TT_BLOCK};
+    int64_t head[5] = {k->numel, k->rows, k->row, k->inner, k->detail && k->numel >= TT_BLOCK};
     int64_t bytes = 40 + 8 * (n + folds + (constants ? constants : 1) + nd) + (12 * nd + 7) / 8 * 8 + 8 * (int64_t)n * nd;
     if (bytes > MOST_BYTES) return 0;
     char *at = to + 40;
@@ -238,7 +254,7 @@ static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number
     for (int a = 0; a < k->num_accesses; a++) {
         char *p = base[k->accesses[a].storage] + k->accesses[a].offset;
         memcpy(at + 8 * a, &p, 8);
-        if (!k->accesses[a].one && (!k->accesses[a].flat || (intptr_t)p & 15)) head[4] = 0;
+        if (!is_aligned(k, &k->accesses[a], p)) head[4] = 0;
     }
     at += 8 * n;
     if (k->num_folds) memcpy(at, parts, 8 * (size_t)k->num_folds);
@@ -266,13 +282,6 @@ static int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static bool launchable(const tt_kernel *k) {
     if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != 2 || tt_fuse_setting(TT_FUSE_HOT_RUNS) < 0) return false;
     return k->numel < (int64_t)1 << 31 && (k->walk != TT_WALK_ROWS || k->detail + PARTS * k->num_folds <= tt_cuda_shared_room());
-}
-
-static int largest_of(const tt_kernel *k) {
-    int largest = 1;
-    for (int a = 0; a < k->num_accesses; a++)
-        if (!k->accesses[a].one && tt_itemsizes[k->accesses[a].dtype] > largest) largest = tt_itemsizes[k->accesses[a].dtype];
-    return largest;
 }
 
 int tt_kernel_vectors(const tt_kernel *k) {

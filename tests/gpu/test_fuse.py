@@ -110,3 +110,53 @@ def test_a_number_on_the_cpu_goes_along(gpu):
 def test_minify_is_for_the_cpu(gpu):
     with pytest.raises(NotImplementedError, match="minify: softmax computes on cuda:0, and only the CPU's programs"):
         tinytorch.fuse.minify(softmax, tinytorch.ones(3, 4, device="cuda:0"))
+
+
+def apart(x, bias, column, wide):
+    """Operands of rows: one for all rows, one element for each row, part of longer rows."""
+    return (x * 3 + bias).relu() * column + wide[:, 8:72]
+
+
+def heads(wide):
+    return wide.view(3, 12, 2, 2, 32).permute(2, 0, 3, 1, 4)[1] * 2
+
+
+def written(x, wide):
+    wide[:, 8:72] = x * 3
+    return wide
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_vectors_within_rows(gpu, dtype, offset):
+    """Where operands lie one after the other within rows, a thread takes vectors, if they are aligned."""
+    tinytorch.manual_seed(1)
+    shapes = (36, 64), (64 + offset,), (36, 1), (36, 128)
+    x, bias, column, wide = (tinytorch.randn(*shape).to("cuda", getattr(tinytorch, dtype)) for shape in shapes)
+
+    def run():
+        copy = wide.clone()
+        return apart(x, bias[offset:], column, wide), heads(wide), written(x, copy)
+
+    eager = run()
+    for _ in range(HOT + 2):
+        with tinytorch.fuse():
+            run()
+    assert tinytorch.fuse.wait(120)
+    with tinytorch.fuse():
+        fused = run()
+    assert all(map(same, eager, fused))
+
+
+@pytest.mark.parametrize("dtype, vector", [("float32", 4), ("float16", 8)])
+@pytest.mark.parametrize("rows, length, offset, wide", [(36, 64, 0, True), (36, 64, 1, False), (36, 66, 0, False)])
+def test_threads_take_vectors_within_aligned_rows(emulated, dtype, vector, rows, length, offset, wide):
+    x, bias = (tinytorch.empty(*shape, dtype=getattr(tinytorch, dtype), device="cuda")
+               for shape in ((rows, length), (length + offset,)))
+    with emulated.planning() as plans:
+        for _ in range(HOT + 2):
+            with tinytorch.fuse():
+                _ = x * 3 + bias[offset:]
+            assert tinytorch.fuse.wait(120)
+    (launch,) = [plan for plan in plans[-1:] if plan.family == "fused"]
+    assert launch.grid[0] == -(-rows * length // (128 * vector if wide else 128))

@@ -1,5 +1,6 @@
 """Fused kernels that reduce give the bits of eager mode, whatever a row's length, layout and values."""
 
+import contextlib
 import itertools
 
 import pytest
@@ -47,32 +48,37 @@ def many(x):
     return tuple(v / total for v in kept)
 
 
+def spread(x):
+    """A value that a later stage reduces too."""
+    return (x * 2).exp().var(-1)
+
+
 def columns(x, y):
     z = (x * y).exp()
     return z.sum(0), z.amax(0), z
 
 
 def agree(gpu, run, *arguments, kernels=True):
-    """Are the results of eager and fused mode the same, to the bit?"""
-    def results():
-        made = run(*(a.clone() if a.is_contiguous() else a for a in arguments))
-        return made if isinstance(made, tuple) else (made,)
+    """Are the results of eager and fused mode the same, to the bit? Gives the names of the kernels launched."""
+    def results(mode):
+        given = [a.clone() if a.is_contiguous() else a for a in arguments]
+        before = len(getattr(gpu, "launches", ()))
+        with mode:
+            made = run(*given)
+        return made if isinstance(made, tuple) else (made,), set(getattr(gpu, "launches", ())[before:])
 
-    eager = results()
+    eager, _ = results(contextlib.nullcontext())
     for _ in range(HOT + 2):
-        with tt.fuse():
-            fused = results()
+        results(tt.fuse())
     assert tt.fuse.wait(120)
-    before = len(getattr(gpu, "launches", ()))
-    with tt.fuse():
-        fused = results()
-    if kernels and hasattr(gpu, "launches"):
-        assert "fused" in gpu.launches[before:]
+    fused, launched = results(tt.fuse())
+    assert "fused" in launched or not (kernels and hasattr(gpu, "launches"))
     for a, b in zip(eager, fused):
         a, b = a.cpu(), b.cpu()
         assert a.dtype is b.dtype and a.shape == b.shape
         assert bool(((a == b) | (a.isnan() & b.isnan())).all())
         assert a.dtype.is_floating_point is False or bool((a.signbit() == b.signbit()).logical_or(a.isnan()).all())
+    return launched
 
 
 def normal(*shape, dtype="float32"):
@@ -104,10 +110,35 @@ def test_what_waits_between_stages(gpu, run, n):
 
 def test_rows_that_only_shared_memory_holds(gpu):
     def run(x):
-        total = (x * 2).exp().sum(-1, keepdim=True)
-        return x.exp() / total, (x * 3).exp() / total
+        y, z = (x * 2).exp(), (x * 3).exp()
+        total = (y + z).sum(-1, keepdim=True)
+        return y / total, z / total
 
     agree(gpu, run, normal(2, 20000))
+
+
+LONGEST = 32768  # of rows that one thread block takes
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_operands_that_a_later_stage_uses_do_not_wait_for_it(gpu, dtype):
+    w, b = normal(LONGEST, dtype=dtype), normal(1, LONGEST, dtype=dtype)
+    assert agree(gpu, weighted, normal(2, LONGEST, dtype=dtype), w, b) <= {"fused"}
+
+
+@pytest.mark.parametrize("run, dtype", [(many, "float32"), (softmax, "float64"), (spread, "float64")])
+def test_what_does_not_fit_is_computed_again(gpu, run, dtype):
+    assert agree(gpu, run, normal(1, LONGEST, dtype=dtype)) <= {"fused"}
+
+
+def test_what_was_written_over_is_not_read_again(gpu):
+    def run(x):
+        y = x.exp()
+        x.mul_(0.5)
+        return x, y / y.sum(-1, keepdim=True)
+
+    agree(gpu, run, normal(1, LONGEST, dtype="float64"), kernels=False)  # eager kernels run it
+    agree(gpu, run, normal(2, 70, dtype="float64"))
 
 
 @pytest.mark.parametrize("n", [70, 2500])
@@ -131,6 +162,21 @@ def test_long_rows(gpu, n):
 @pytest.mark.parametrize("rows, inner", list(itertools.product((40, 1024, 2500), (3, 16, 70))))
 def test_columns(gpu, rows, inner, dtype):
     agree(gpu, columns, normal(rows, inner, dtype=dtype), normal(inner, dtype=dtype))
+
+
+def paired(x, y):
+    """Of operands of half types that follow each other: with stores, several folds and unusual arguments."""
+    z = x * 2 + y
+    return z, z.sum(0), (x * 60).exp().sum(0), (y.float() / x.float()).amin(0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("rows, inner", [(40, 6), (1024, 64), (2500, 70), (1100, 33)])
+def test_two_columns_at_a_time(gpu, rows, inner, dtype):
+    x, y = normal(rows * inner + 1, dtype=dtype), normal(rows, inner, dtype=dtype) * 3
+    agree(gpu, paired, x[1:].view(rows, inner).clone(), y)
+    agree(gpu, lambda x, y: paired(x[1:].view(rows, inner), y), x, y)  # unaligned
+    agree(gpu, lambda x, y: (x > y).sum(0), x[1:].view(rows, inner).clone(), y)
 
 
 def test_columns_inside(gpu):

@@ -11,7 +11,7 @@ a block of BLOCK elements, and within a loop, everything is read before anything
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from ..backends.cpu import ffi, lib
 from .loops import Instr, Loop, cut, periodic, truncates
@@ -51,16 +51,17 @@ def source(kernel, lines: Callable[[int], str] | None = None) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _name_of(kind: int, op: int) -> str:
-    if kind == lib.TT_INSTR_OP:
-        return ffi.string(lib.tt_op_name(op)).decode()
-    return "cast" if kind == lib.TT_INSTR_CAST else "move"
+def name_of(instr) -> str:
+    """Of a ``tt_instr``, as in Instr."""
+    if instr.kind == lib.TT_INSTR_OP:
+        return ffi.string(lib.tt_op_name(instr.op)).decode()
+    return "cast" if instr.kind == lib.TT_INSTR_CAST else "move"
 
 
-def _needed(instrs: list[Instr], again: dict[int, Instr], made: set[int]) -> list[Instr]:
-    """Those of earlier stages that are computed ``again`` for ``instrs``, in order."""
-    needed = {s for instr in instrs for s in instr.inputs if s in again} - made
-    for s in sorted(needed | again.keys(), reverse=True):  # slots are numbered in the order of instructions
+def _needed(wanted: set[int], again: dict[int, Instr], made: set[int]) -> list[Instr]:
+    """Those of earlier stages that are computed ``again`` for the slots ``wanted``, in order."""
+    needed = (wanted & again.keys()) - made
+    for s in sorted(again, reverse=True):  # slots are numbered in the order of instructions
         if s in needed:
             needed.update(t for t in again[s].inputs if t in again)
     return [again[s] for s in sorted(needed - made)]
@@ -69,29 +70,30 @@ def _needed(instrs: list[Instr], again: dict[int, Instr], made: set[int]) -> lis
 class Stage:
     """One stage of a kernel: what it reads, computes and leaves in memory."""
 
-    def __init__(self, kernel, number: int):
+    def __init__(self, kernel, number: int, anew: Set[int] | None = None):
+        """``anew``: the slots that every stage computes which uses them; None: those that tt_choose_again chose."""
         self.number = number
         self.slots = kernel.slots
         self.one_row = self.rows_apart(kernel)
         own, again = [], {}
         for i in kernel.instrs[0:kernel.num_instrs]:
             if i.level == 1 and i.stage <= number:
-                instr = Instr(_name_of(i.kind, i.op), SUFFIXES[i.dtype],
+                instr = Instr(name_of(i), SUFFIXES[i.dtype],
                               SUFFIXES[i.to] if i.kind == lib.TT_INSTR_CAST else "", i.out,
                               tuple(s for s in getattr(i, "in") if s >= 0), i.node)
                 if i.stage == number:
                     own.append(instr)
-                if self.is_again(i):
+                if i.again if anew is None else i.out in anew:
                     again[i.out] = instr
         made = {instr.out for instr in own}
         if len(made) < len(own):
             raise ValueError(f"codegen: stage {number} writes a slot twice")
-        self.instrs = [*_needed(own, again, made), *own]
+        wanted = {s.slot for s in kernel.stores[0:kernel.num_stores] if s.stage == number}
+        wanted |= {f.slot for f in kernel.folds[0:kernel.num_folds] if f.stage == number}
+        self.instrs = [*_needed(wanted.union(*(instr.inputs for instr in own)), again, made), *own]
+        kept = {s for s in made - again.keys() if self.slots[s].last > number}
         made.update(instr.out for instr in self.instrs)
-        wanted = {s.slot for s in kernel.stores[0:kernel.num_stores]}
-        wanted |= {f.slot for f in kernel.folds[0:kernel.num_folds]}
-        kept = {i.out for i in own if i.out not in again and self.slots[i.out].last > number}
-        self.outputs = [i.out for i in own if i.out in wanted | kept]
+        self.outputs = [instr.out for instr in self.instrs if instr.out in wanted | kept]
         self._round_halves()
         self._drop_unused()
         used = sorted({s for instr in self.instrs for s in instr.inputs} - made)
@@ -110,11 +112,6 @@ class Stage:
     def rows_apart(kernel) -> bool:
         """Is a row's value one element? With several rows a block it has been spread over the rows' elements."""
         return kernel.block < 2 * kernel.row
-
-    @staticmethod
-    def is_again(instr) -> bool:
-        """Is it computed anew in every stage that uses it?"""
-        return bool(instr.again)
 
     def _round_halves(self) -> None:
         """A cast to a half type and back becomes one operator; the half is only made if it is wanted itself."""

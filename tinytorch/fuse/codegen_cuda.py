@@ -6,10 +6,11 @@ thread), so the same bits. It follows from the kernel's structure, not from size
 arguments, which kernels/cuda/fuse.c packs in the order of ``arguments``. (Only how a thread's elements are shared
 out is a matter of sizes: codegen_cuda_plan, and tt_kernel_vectors, which looks at "approximate" too.)
 
-  FLAT     a thread takes some elements, by accesses of 16 bytes where all operands lie one after the other. It first
-           computes as for usual arguments (kernels/cuda/usual.cuh), and anew if one was not
+  FLAT     a thread takes some elements, by accesses of up to 16 bytes where all operands' elements lie one after the
+           other, if only within rows, or are one for a row. It first computes as for usual arguments
+           (kernels/cuda/usual.cuh), and anew if one was not
   ROWS     a warp takes a row of up to 1024 elements, a thread block a longer one; a stage's values that a later one
-           needs wait in registers, or in shared memory
+           needs wait in registers, or in shared memory, or are computed again where they do not fit there
   FOLD     a warp takes 1024 elements of a row; what a thread block's warps have is joined, and a second kernel joins
            what the thread blocks leave
   COLUMNS  a thread block takes 1024 rows of up to 32 columns; a second kernel likewise
@@ -17,12 +18,12 @@ out is a matter of sizes: codegen_cuda_plan, and tt_kernel_vectors, which looks 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from ..backends.cpu import lib
 from ..backends.cuda.source import PERIODIC
 from .codegen import C_TYPES, SIZES, SUFFIXES, Stage
-from .codegen_cuda_plan import BLOCK, MOST_BLOCKS, MOST_SHARED, Waiting
+from .codegen_cuda_plan import BLOCK, MOST_BLOCKS
 from .codegen_cuda_rows import Folding
 
 FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/args.h
@@ -47,14 +48,6 @@ class Elements(Stage):
         return True
 
 
-class Remembered(Elements):
-    """One that computes nothing anew."""
-
-    @staticmethod
-    def is_again(instr) -> bool:
-        return False
-
-
 def source(kernel, lines: Callable[[int], str] | None = None) -> tuple[str, int]:
     """The CUDA source of a ``tt_kernel *``, and its ``detail``, for tt_kernel_install_device; ``lines`` as for
     codegen.source. Refused for one that has none."""
@@ -71,30 +64,28 @@ class Kernel(Folding):
         if self.walk is None:
             raise Refused("a reduction alone is no fused kernel")
         self.slots = kernel.slots
-        self.stages = self.stages_of(True)
+        self.stages = self.stages_of(set())
         self.folds = [kernel.folds[i] for i in range(kernel.num_folds)]
         self.stores = [kernel.stores[i] for i in range(kernel.num_stores)]
         self.accesses = [kernel.accesses[i] for i in range(kernel.num_accesses)]
         self.constants = [s for s in range(kernel.num_slots) if self.slots[s].kind == lib.TT_SLOT_CONST]
         if any(self.slots[s].kind == lib.TT_SLOT_RANDOM for s in range(kernel.num_slots)):
             raise Refused("random numbers are drawn by their own kernel")
-        self.flat = all(a.flat or a.one or a.level == 0 for a in self.accesses)
-        self.waiting, self.held, self.shared = Waiting([], 0, True), frozenset(), []
+        self.waiting, self.held, self.shared = [], frozenset(), []
         self.detail = 0
         if self.walk == "flat":
-            self.detail = lib.tt_kernel_vectors(self.k)
+            self.detail = lib.tt_kernel_vectors(self.k) if self.has_vectors() else 0
         elif self.walk == "rows":
             if kernel.row > BLOCK * MOST_BLOCKS:
                 raise Refused("its rows are too long for a thread block")
-            self.plan_rows(self.stages_of)
-            if self.detail > MOST_SHARED:
+            if not self.plan_rows():
                 raise Refused("what has to wait of a row is more than a thread block's shared memory holds")
         elif self.walk == "columns":
             self.plan_columns()
 
-    def stages_of(self, again: bool) -> list[Elements]:
-        """The stages, with cheap operators on operands computed ``again`` in each that uses them, or not."""
-        stages = [(Elements if again else Remembered)(self.k, number) for number in range(self.k.num_stages)]
+    def stages_of(self, anew: Set[int]) -> list[Elements]:
+        """The stages; ``anew``: slots that each computes which uses them."""
+        stages = [Elements(self.k, number, anew) for number in range(self.k.num_stages)]
         for stage in stages:
             stage.names = {s: self.name(s) for s in range(self.k.num_slots)}
         return stages
@@ -236,7 +227,7 @@ class Kernel(Folding):
             "    const uint32_t numel = (uint32_t)p.numel; /* below 2^31 */",
             *("    " + line for line in self.numbers() + self.ones()),
         ]
-        if self.flat:
+        if self.detail:
             head += self._vectors(stage)
         return [
             *head,
@@ -246,15 +237,41 @@ class Kernel(Folding):
             "}",
         ]
 
+    def vector(self) -> int:
+        """The elements of a vector."""
+        return 16 // max((SIZES[self.access_type(a)] for a, x in enumerate(self.accesses) if not x.one), default=16)
+
+    def has_vectors(self) -> bool:
+        """Can a thread take vectors? Then those of operands that do not lie one after the other lie within a row, in
+        which their elements do, or are one."""
+        last, v = self.k.ndim - 1, self.vector()
+        apart = [a for a, x in enumerate(self.accesses) if not (x.flat or x.one)]
+        return not apart or (
+            self.k.shape[last] % v == 0
+            and all(self.accesses[a].strides[last] in (0, SIZES[self.access_type(a)]) for a in apart)
+        )
+
+    def vector_at(self, a: int) -> str:
+        """That of an access, whose first element is i."""
+        x, pack = self.accesses[a], f"tt_pack<{self.access_type(a)}, {self.vector()}>"
+        if x.flat:
+            return f"*({pack} *)(({self.access_type(a)} *)p.access[{a}] + i)"
+        return f"*({pack} *)(p.access[{a}] + at{a})"
+
+    def loaded(self, s: int, indent: str) -> list[str]:
+        """A slot's vector."""
+        a = self.slots[s].index
+        if self.accesses[a].flat or self.accesses[a].strides[self.k.ndim - 1]:
+            return [f"{indent}in{s}[u] = {self.vector_at(a)};"]
+        loop = f"for (int e = 0; e < {self.vector()}; e++) in{s}[u].at[e] = {self.place(a, 'i')};"
+        return ["#pragma unroll", indent + loop]
+
     def _vectors(self, stage) -> list[str]:
         """The way through whole vectors, where everything is aligned; the last few elements go one by one, and so do
         those of a thread that came upon an unusual one."""
         loads = self.loads(stage)
-        largest = max(
-            [SIZES[self.type_of(s)] for s in loads] + [SIZES[self.access_type(x.access)] for x in self.stores]
-        )
-        unroll = self.detail
-        v, tile = 16 // largest, 16 // largest * FLAT_THREADS * unroll
+        unroll, v = self.detail, self.vector()
+        tile = v * FLAT_THREADS * unroll
         each = [
             "#pragma unroll",
             f"            for (int u = 0; u < {unroll}; u++) {{",
@@ -272,9 +289,9 @@ class Kernel(Folding):
             "            bool odd = false;",
             *each,
         ]
+        text += self.strided({self.slots[s].index for s in loads}, 0, self.k.ndim, "i", " " * 16)
         for s in loads:
-            a, t = self.slots[s].index, self.type_of(s)
-            text.append(f"                in{s}[u] = *(const tt_pack<{t}, {v}> *)(({t} *)p.access[{a}] + i);")
+            text += self.loaded(s, " " * 16)
         text += [
             "            }",
             "#pragma unroll",
@@ -289,9 +306,8 @@ class Kernel(Folding):
             "            if (!odd) {",
             *("    " + line if line[0] != "#" else line for line in each),
         ]
-        for n, x in enumerate(self.stores):
-            t = self.access_type(x.access)
-            text.append(f"                    *(tt_pack<{t}, {v}> *)(({t} *)p.access[{x.access}] + i) = out{n}[u];")
+        text += self.strided({x.access for x in self.stores}, 0, self.k.ndim, "i", " " * 20)
+        text += [f"{' ' * 20}{self.vector_at(x.access)} = out{n}[u];" for n, x in enumerate(self.stores)]
         text += [
             "                }",
             "                return;",

@@ -6,31 +6,40 @@ fills its threads' elements; that of a kernel over columns from how many a threa
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from ..backends.cpu import lib
-from .codegen import SIZES
+from .codegen import C_TYPES, SIZES, SUFFIXES, name_of
+from .loops import CHEAP, WEIGHTS
 
 THREADS = 256
 BLOCK = 1024      # elements that are joined in 32 lanes: Note [The tree of a reduction]
 REGISTERS = 65536  # of a multiprocessor, and its shared memory
 SHARED = 200 * 1024
 MOST_SHARED = 227 * 1024  # of any GPU, in a thread block
+PARTS = 256       # bytes of it that a fold takes: kernels/cuda/fuse.c
 SPARE = 32        # registers beside a thread's elements
 MOST_WORDS = 6    # of an element, in registers
 MOST_BLOCKS = 32  # of a row: warps of a thread block
 LEAST_COLUMNS = 8
 
 
+def inputs_of(instr) -> set[int]:
+    """The slots that an instruction reads."""
+    return {s for s in getattr(instr, "in") if s >= 0}
+
+
 class Waiting(NamedTuple):
     """What of a row's elements waits from one stage to the next."""
 
-    slots: list[int]  # values, and operands that several stages load
+    stages: list
+    loads: bool       # so do operands that several stages load
+    slots: list[int]
     words: int        # of registers, for an element, where it is most
-    again: bool       # operators that are cheap are computed anew in each stage
 
     @classmethod
-    def of(cls, kernel, stages, again: bool, loads: bool, room: int = 1 << 30) -> Waiting:
+    def of(cls, kernel, stages, loads: bool, room: int = 1 << 30) -> Waiting:
         """Of as many slots as there is ``room`` for, in words."""
         first: dict[int, int] = {}
         last: dict[int, int] = {}
@@ -48,7 +57,7 @@ class Waiting(NamedTuple):
                 slots.append(s)
                 for n in spans:
                     ends[n] += size
-        return cls(slots, max(ends), again)
+        return cls(stages, loads, slots, max(ends))
 
 
 class Planning:
@@ -63,29 +72,80 @@ class Planning:
         return 2 if SIZES[self.type_of(s)] == 8 else 1
 
     def plan_columns(self) -> None:
-        """``detail``: the columns of a thread block, fewer where few thread blocks are made more by that."""
-        k = self.k
-        size = max((SIZES[self.access_type(a)] for a in self.touched()), default=4)
-        self.detail = max(1 << lib.tt_cuda_columns(k.inner, size, k.rows * -(-k.row // BLOCK)), LEAST_COLUMNS)
+        """``pair``: a thread takes two columns, of elements of less than 4 bytes. ``detail``: the columns of a thread
+        block, fewer where few thread blocks are made more by that."""
+        k, touched = self.k, [self.accesses[a] for a in self.touched()]
+        sizes = [SIZES[C_TYPES[SUFFIXES[x.dtype]]] for x in touched if not x.one]
+        made = {i.out for stage in self.stages for i in stage.instrs}
+        self.pair = (min(sizes, default=4) < 4 and max(sizes) <= 4 and k.inner % 2 == 0
+                     and all(x.flat or x.one for x in touched) and all(x.slot in made for x in self.stores)
+                     and all(f.param < 0 for f in self.folds))
+        size = max(sizes, default=4)
+        columns = lib.tt_cuda_columns(k.inner >> self.pair, size << self.pair, k.rows * -(-k.row // BLOCK))
+        self.detail = max(1 << columns, LEAST_COLUMNS) << self.pair
 
-    def plan_rows(self, stages_of) -> None:
+    def costs_anew(self) -> dict[int, float]:
+        """What it takes to compute each value of elements in a later stage, from operands and what rows have: weights
+        of loops.py. Infinite where an operand may have been written over by then."""
+        written = {self.accesses[x.access].storage for x in self.stores if x.stage < self.k.num_stages - 1}
+        lost = {s for s in range(self.k.num_slots) if self.slots[s].kind == lib.TT_SLOT_LOAD
+                and self.accesses[self.slots[s].index].storage in written}
+        costs: dict[int, float] = {}
+        for i in self.instrs:
+            of_inputs = (math.inf if s in lost else costs.get(s, 0) for s in inputs_of(i))
+            costs[i.out] = sum(of_inputs, WEIGHTS.get(name_of(i), CHEAP))
+        return costs
+
+    def deferred(self, costs: dict[int, float]) -> set[int]:
+        """The values that only one later stage uses, and that need not wait for it: they are made of operands alone."""
+        uses: dict[int, set[int]] = {i.out: set() for i in self.instrs}
+        for x in (*self.stores, *self.folds):
+            uses.setdefault(x.slot, set()).add(x.stage)
+        late: set[int] = set()
+        for i in reversed(self.instrs):
+            if len(uses[i.out]) == 1 and min(uses[i.out]) > i.stage and costs[i.out] < math.inf:
+                late.add(i.out)
+            for s in inputs_of(i):
+                uses.setdefault(s, set()).update(uses[i.out] if i.out in late else {i.stage})
+        for i in self.instrs:
+            if not late.issuperset(costs.keys() & inputs_of(i)):
+                late.discard(i.out)
+        return late
+
+    def choose(self, plan: Waiting, room: int) -> None:
+        """Registers hold what there is room for, shared memory the rest."""
+        held = Waiting.of(self, plan.stages, plan.loads, room)
+        self.stages, self.waiting = plan.stages, plan.slots
+        self.held, self.held_words = frozenset(held.slots), held.words
+        self.shared = [s for s in plan.slots if s not in self.held]
+        self.detail = sum((self.k.row * SIZES[self.type_of(s)] + 15) // 16 * 16 for s in self.shared)
+
+    def fits(self) -> bool:
+        return self.detail + PARTS * len(self.folds) <= MOST_SHARED
+
+    def plan_rows(self) -> bool:
         """How a row is shared out, and where its values wait: in registers where they fit, or else in shared memory.
-        ``stages_of(again)`` gives the stages, with cheap operators computed anew or kept."""
+        False: there they do not fit either, though all is computed anew that can be."""
         row = self.k.row
         self.log = max(row - 1, 0).bit_length()
         self.each = 1 << max(min(self.log, 10) - 5, 0)
         self.warps = 1 << max(self.log - 10, 0)  # that share a row, at most
         self.whole = row == 32 * self.each if self.warps == 1 else row % BLOCK == 0
         self.most = THREADS if self.warps == 1 else 32 * self.warps
-        choices = {again: stages_of(again) for again in (False, True)}
         room = min((min(REGISTERS // self.most, 224) - SPARE) // self.each, MOST_WORDS)
+        self.instrs = sorted((i for i in self.k.instrs[0 : self.k.num_instrs] if i.level == 1), key=lambda i: i.out)
+        costs = self.costs_anew()
+        late = self.deferred(costs)
+        choices = [late, late.union(i.out for i in self.instrs if i.again), set()]
         for loads in (True, False):  # operands that several stages need are read once, if that may be
-            plans = [Waiting.of(self, choices[again], again, loads) for again in (False, True)]
-            self.waiting = min(plans, key=lambda plan: plan.words)
-            if self.waiting.words <= room:
+            plans = [Waiting.of(self, self.stages_of(anew), loads) for anew in choices]
+            plan = min(plans, key=lambda plan: plan.words)
+            if plan.words <= room:
                 break
-        self.stages = choices[self.waiting.again]
-        held = Waiting.of(self, self.stages, self.waiting.again, loads, room)
-        self.held, self.held_words = frozenset(held.slots), held.words
-        self.shared = [s for s in self.waiting.slots if s not in self.held]
-        self.detail = sum((row * SIZES[self.type_of(s)] + 15) // 16 * 16 for s in self.shared)
+        self.choose(plan, room)
+        again = sorted((s for s, cost in costs.items() if cost < math.inf), key=lambda s: costs[s])
+        for n in range(1, len(again) + 1):  # what is made from another costs more
+            if self.fits():
+                break
+            self.choose(Waiting.of(self, self.stages_of(late.union(again[:n])), False), room)
+        return self.fits()

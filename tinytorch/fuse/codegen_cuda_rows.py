@@ -32,6 +32,11 @@ class Span(NamedTuple):
     held: frozenset = frozenset()  # slots that stay in registers from one stage to the next
     unrolled: bool = True   # all batches
     loads: int = LOADS      # words under way
+    pair: bool = False      # two elements that follow each other are of neighbouring columns: they are read together
+
+    def at(self, e: str) -> tuple[str, str]:
+        """Which of a thread's rows an element is in, and which of its columns."""
+        return (f"({e} >> 1)", f" + ({e} & 1)") if self.pair else (e, "")
 
 
 class Folding(Planning):
@@ -130,7 +135,8 @@ class Folding(Planning):
     def element_at(self, a: int, span: Span) -> str:
         t, reach = self.access_type(a), self.reach(a)
         if reach in ("flat", "unit"):
-            return f"to{a}[e * {span.step}]"
+            row, column = span.at("e")
+            return f"to{a}[{row} * {span.step}{column}]"
         if reach == "line":
             return f"*({t} *)(to{a} + e * by{a})"
         return self.place(a, "")
@@ -158,7 +164,7 @@ class Folding(Planning):
         folds = [(n, f) for n, f in enumerate(self.folds) if f.stage == stage.number]
         stores, loads = self.stores_of(stage), [s for s in self.loads(stage) if s not in loaded]
         made = {i.out for i in stage.instrs}
-        kept = [s for s in self.waiting.slots if s in made]
+        kept = [s for s in self.waiting if s in made]
         if not (folds or stores or kept):
             return []
         out = sorted({x.slot for x in stores if x.slot in made} | set(kept))
@@ -166,7 +172,7 @@ class Folding(Planning):
         odd = odd or any(self.may_be_odd(f) for _, f in folds)
         under_way = sum(map(self.words, loads))
         most = LATER if loaded & span.held else span.loads
-        batch = min(span.count, max(LEAST, 1 << (most // max(under_way, 1)).bit_length() >> 1))
+        batch = min(span.count, max(LEAST << span.pair, 1 << (most // max(under_way, 1)).bit_length() >> 1))
         if not under_way:
             batch = min(span.count, LATER) if self.shared or not span.unrolled else span.count
         part = batch
@@ -174,15 +180,17 @@ class Folding(Planning):
             part = min(batch, PART if len(out) + len(folds) < 4 else PART // 2)
         unroll = "#pragma unroll" if span.unrolled else "#pragma unroll 1"
         text = [unroll, f"    for (int b = 0; b < {span.count}; b += {batch}) {{"]
-        text += [f"        {self.type_of(s)} in{s}[{batch}];" for s in loads if s not in span.held]
-        if loads:
+        if span.pair:
+            text += self.pairs(span, loads, batch)
+        elif loads:
+            text += [f"        {self.type_of(s)} in{s}[{batch}];" for s in loads if s not in span.held]
             text += ["#pragma unroll", f"        for (int u = 0; u < {batch}; u++) {{"]
             text.append("            const int e = b + u;")
             fetch = self.offsets({self.slots[s].index for s in loads}, span, "")
             for s in loads:
                 to = f"h{s}[e]" if s in span.held else f"in{s}[u]"
                 if span.guard:
-                    text.append(f"            {to} = {ONES.get(SUFFIXES[self.slots[s].dtype], '1')};")
+                    text.append(f"            {to} = {self.one(s)};")
                 fetch.append(f"{to} = {self.element_at(self.slots[s].index, span)};")
             text += [*self.guarded(span, fetch, "            "), "        }"]
         text += ["#pragma unroll", f"        for (int k = 0; k < {batch}; k += {part}) {{"]
@@ -200,17 +208,51 @@ class Folding(Planning):
         last += [self.join(f, f"acc{n}{span.acc}", f"m{n}[u]") for n, f in folds]
         for x in stores:
             value = f"x{x.slot}[u]" if x.slot in out else self.name(x.slot)
-            last.append(f"{self.element_at(x.access, span)} = {value};")
+            if span.pair:
+                last += self.stored_pair(x, span)
+            else:
+                last.append(f"{self.element_at(x.access, span)} = {value};")
         loaded.update(s for s in (*loads, *kept) if s in span.held)
         return [*text, *self.guarded(span, last, "                "), "            }", "        }", "    }"]
+
+    def one(self, s: int) -> str:
+        return ONES.get(SUFFIXES[self.slots[s].dtype], "1")
+
+    def pairs(self, span: Span, loads, batch: int) -> list[str]:
+        """The loads of a batch of which two elements are read together, if they are aligned."""
+        together, apart = [], []
+        for s in loads:
+            t, here = self.type_of(s), self.element_at(self.slots[s].index, span)
+            together.append(f"in{s}[u / 2] = *(const tt_pack<{t}, 2> *)&{here};")
+            apart.append(f"in{s}[u / 2] = {{{{{here}, (&{here})[1]}}}};")
+        return [
+            *(f"        tt_pack<{self.type_of(s)}, 2> in{s}[{batch // 2}];" for s in loads),
+            "#pragma unroll",
+            f"        for (int u = 0; u < {batch}; u += 2) {{",
+            "            const int e = b + u;",
+            *(f"            in{s}[u / 2] = {{{{{self.one(s)}, {self.one(s)}}}}};" for s in loads),
+            f"            if (!({span.guard})) continue;",
+            "            if (whole || aligned) {",
+            *(f"                {line}" for line in together),
+            "            } else {",
+            *(f"                {line}" for line in apart),
+            "            }",
+            "        }",
+        ]
+
+    def stored_pair(self, store, span: Span) -> list[str]:
+        """The second of two elements stores both."""
+        t, here, x = self.access_type(store.access), self.element_at(store.access, span), f"x{store.slot}"
+        both = f"*(tt_pack<{t}, 2> *)(&{here} - 1) = {{{{{x}[u - 1], {x}[u]}}}};"
+        return [f"if (u % 2 && (whole || aligned)) {both}", f"else if (!(whole || aligned)) {here} = {x}[u];"]
 
     def array_of(self, stage, s: int, span: Span, loads) -> str:
         """Where a thread has the values of a slot that the stage does not make; "" of one that is the same for all."""
         if s in span.held:
             return f"h{s}[e]"
         if s in loads:
-            return f"in{s}[k + u]"
-        if s not in self.waiting.slots:
+            return f"in{s}[(k + u) / 2].at[(k + u) % 2]" if span.pair else f"in{s}[k + u]"
+        if s not in self.waiting:
             return ""
         kept = f"kept{s}[e * 32]"  # which has room for the row alone
         return f"{span.guard} ? {kept} : ({self.type_of(s)})1" if span.guard else kept
@@ -346,6 +388,7 @@ class Folding(Planning):
         accs = "".join(f", {self.acc_type(f)} (&acc{n}){given}" for n, f in enumerate(self.folds))
         body = ["    " + line for line in self.numbers() + self.ones()]
         body += [f"    const int64_t apart = {apart} * p.inner;"] if columns else []
+        body += ["    const bool aligned = (int)p.aligned;"] if span.pair else []
         index = "r * p.inner + c" if columns else "r"
         body += [self.param(f, n, index) for n, f in enumerate(self.folds)]
         body += self.pointers(apart)
@@ -387,47 +430,54 @@ class Folding(Planning):
 
     def _columns(self) -> list[str]:
         """A thread block takes 1024 rows of some columns; of each column's 32 lanes a thread has some, evenly apart."""
-        folds, columns = list(enumerate(self.folds)), self.detail
+        folds, pair = list(enumerate(self.folds)), 1 + self.pair  # columns of a thread
+        columns = self.detail // pair
         threads = THREADS // columns  # to a column
         own = 32 // threads           # lanes of a thread
         accs = "".join(f", acc{n}" for n, _ in folds)
-        guard, position = f"whole || first + e * {threads} < n", f"(r * p.row + first + e * {threads}) * p.inner + c"
-        span = Span(32 * own, guard, position, "apart", f"[(k + u) % {own}]", unrolled=False, loads=LATER)
+        position = f"(r * p.row + first + e * {threads}) * p.inner + c"
+        span = Span(32 * own * pair, "", position, "apart", f"[(k + u) % {own * pair}]", unrolled=False,
+                    loads=LATER * pair, pair=self.pair)
+        span = span._replace(guard=f"whole || first + {span.at('e')[0]} * {threads} < n")
+        whole = f"left >= {BLOCK}" + (" && (int)p.aligned" if self.pair else "")
         text = [
-            *self.added(span, f"[{own}]", threads),
+            *self.added(span, f"[{own * pair}]", threads),
             *self.opening(f"{THREADS}, 4"),
-            f"    const int column = threadIdx.x % {columns}, group = threadIdx.x / {columns};",
+            f"    const int column = threadIdx.x % {columns} * {pair}, group = threadIdx.x / {columns};",
             f"    const uint32_t blocks = ((uint32_t)p.row + {BLOCK - 1}) / {BLOCK};",
-            f"    const uint32_t tiles = ((uint32_t)p.inner + {columns - 1}) / {columns}, upper = blockIdx.x / tiles;",
-            f"    const int64_t c = blockIdx.x % tiles * {columns} + column, r = upper / blocks, b = upper % blocks;",
+            f"    const uint32_t tiles = ((uint32_t)p.inner + {self.detail - 1}) / {self.detail};",
+            "    const uint32_t upper = blockIdx.x / tiles;",
+            f"    const int64_t c = blockIdx.x % tiles * {self.detail} + column;",
+            "    const int64_t r = upper / blocks, b = upper % blocks;",
             f"    const int64_t left = p.row - b * {BLOCK};",
         ]
         for n, f in folds:
             t = self.acc_type(f)
             text += [
-                f"    __shared__ {t} lanes{n}[{threads}][{columns}];",
-                f"    {t} acc{n}[{own}];",
+                f"    __shared__ {t} lanes{n}[{threads}][{self.detail}];",
+                f"    {t} acc{n}[{own * pair}];",
                 "#pragma unroll",
-                f"    for (int l = 0; l < {own}; l++) acc{n}[l] = {self.nothing(f)};",
+                f"    for (int l = 0; l < {own * pair}; l++) acc{n}[l] = {self.nothing(f)};",
             ]
         text += [
             "    if (c < p.inner) {",
-            f"        if (left >= {BLOCK}) add<true>(p, r, b * {BLOCK} + group, p.row, c{accs});",
+            f"        if ({whole}) add<true>(p, r, b * {BLOCK} + group, p.row, c{accs});",
             f"        else add<false>(p, r, b * {BLOCK} + group, p.row, c{accs});",
             "    }",
         ]
         for n, f in folds:
-            h = own // 2
-            while h:
+            h = own * pair // 2
+            while h >= pair:
                 text += [f"    {self.join(f, f'acc{n}[{i}]', f'acc{n}[{i + h}]')}" for i in range(h)]
                 h //= 2
-            text.append(f"    lanes{n}[group][column] = acc{n}[0];")
+            text += [f"    lanes{n}[group][column + {j}] = acc{n}[{j}];" for j in range(pair)]
         text += [f"    for (int h = {threads // 2}; h > 0; h /= 2) {{", "        __syncthreads();"]
         for n, f in folds:
-            here, other = f"lanes{n}[group][column]", f"lanes{n}[group + h][column]"
-            text.append(f"        if (group < h) {self.join(f, here, other)}")
-        text.append("    }")
+            for j in range(pair):
+                here, other = (f"lanes{n}[{group}][column + {j}]" for group in ("group", "group + h"))
+                text.append(f"        if (group < h) {self.join(f, here, other)}")
+        text += ["    }", "    if (group || c >= p.inner) return;"]
         for n, f in folds:
-            place = f"(({self.acc_type(f)} *)p.part[{n}])[(r * blocks + b) * p.inner + c]"
-            text.append(f"    if (group == 0 && c < p.inner) {place} = lanes{n}[0][column];")
+            place = f"(({self.acc_type(f)} *)p.part[{n}])[(r * blocks + b) * p.inner + c"
+            text += [f"    {place} + {j}] = lanes{n}[0][column + {j}];" for j in range(pair)]
         return [*text, "}"]

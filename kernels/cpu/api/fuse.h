@@ -140,8 +140,9 @@ typedef struct tt_kernel {
     int64_t started, nanoseconds; /* the last observed run: when, by the monotonic clock, and how long */
     int64_t was_compiled;    /* in the last run */
     int64_t launch;          /* of a device: the number under which Python launches it */
-    int64_t detail;          /* ... and what the launch has to know of its source: FLAT: the vectors of a thread; ROWS: the
-                                bytes of shared memory that a row needs; COLUMNS: the columns of a thread block */
+    int64_t detail;          /* ... and what the launch has to know of its source: FLAT: the vectors of a thread, 0: it
+                                takes an element; ROWS: the bytes of shared memory that a row needs; COLUMNS: the columns
+                                of a thread block */
     int64_t state;           /* 0: not wanted; 1: waits for the compiler; 2: compiled; -1: will not be */
 } tt_kernel;
 
