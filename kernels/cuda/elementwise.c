@@ -1,8 +1,9 @@
 /* Elementwise operators and copies on a device: the kernel's variant, its grid and its arguments.
  *
  * Where all operands lie one after the other (or are one element for all), each thread takes a few elements by accesses
- * of up to 16 bytes. Any other layout is walked element by element, its dimensions sorted and merged as on the CPU, with
- * 32-bit arithmetic where that suffices. */
+ * of up to 16 bytes. Any other layout is walked, its dimensions sorted and merged as on the CPU, with 32-bit arithmetic
+ * where that suffices: by such accesses where within the innermost dimension all operands lie so, element by element
+ * elsewhere. */
 #include "cuda.h"
 #include "../cpu/fuse.h"
 #include "../cpu/simd.h"
@@ -25,6 +26,13 @@ int tt_cuda_vectors(int weight, int operands, int largest) {
     return operands <= 2 && weight * (16 / largest) >= HEAVY && !tt_cuda_approximate ? 2 : 1;
 }
 
+/* The variant's bits of how inputs are given. */
+static int all_given(const tt_iter *it, const int *given) {
+    int variant = 0;
+    for (int k = 1; k < it->nops; k++) variant |= given[k - 1] << (3 + 2 * k);
+    return variant;
+}
+
 static bool launch_flat(int64_t key, int variant, int weight, const tt_iter *it, const int64_t *value,
                         const int *given) {
     tt_flat_args p = {.numel = it->numel, .out = it->data[0], .fault = tt_cuda_fault()};
@@ -45,11 +53,32 @@ static bool launch_flat(int64_t key, int variant, int weight, const tt_iter *it,
     }
     bool twice = tt_cuda_vectors(weight, it->nops, largest) == 2;
     int64_t tile = (int64_t)TT_FLAT_THREADS << log << twice;
-    variant |= log | (twice ? TWICE : 0);
+    variant |= log | (twice ? TWICE : 0) | all_given(it, given);
     return TT_LAUNCH(key | (int64_t)variant << 36, (it->numel + tile - 1) / tile, 1, TT_FLAT_THREADS, 0, p);
 }
 
-static bool launch_strided(int64_t key, int variant, const tt_iter *it, const int64_t *value, const int *given) {
+/* Log of the elements in the innermost dimension that a thread takes at once. Of several, inputs with one for them all are
+ * then given so. */
+static int log_within(const tt_iter *it, int *given) {
+    int inner = it->ndim - 1, log = 4;
+    bool one[3] = {false, false, false};
+    for (int k = 0; k < it->nops; k++) {
+        if (k && given[k - 1] == VALUE) continue;
+        int64_t size = tt_itemsizes[it->dtype[k]], step = it->strides[k][inner], all = (intptr_t)it->data[k];
+        while (log > 0 && (size << log > 16 || it->shape[inner] & ((1 << log) - 1))) log--;
+        if (k && step == 0) one[k - 1] = true;
+        else if (step != size) return 0;
+        else {
+            for (int d = 0; d < inner; d++) all |= it->strides[k][d];
+            while (log > 0 && all & ((size << log) - 1)) log--;
+        }
+    }
+    for (int k = 1; log > 0 && k < it->nops; k++)
+        if (one[k - 1]) given[k - 1] = ONE;
+    return log;
+}
+
+static bool launch_strided(int64_t key, int variant, const tt_iter *it, const int64_t *value, int *given) {
     tt_strided_args p = {.numel = it->numel, .out = it->data[0], .ndim = it->ndim, .fault = tt_cuda_fault()};
     int64_t reach = it->numel;
     for (int d = 0; d < it->ndim; d++) {
@@ -69,8 +98,10 @@ static bool launch_strided(int64_t key, int variant, const tt_iter *it, const in
     if (reach >= (int64_t)1 << 31) variant |= WIDE;
     else
         for (int d = 0; d < p.ndim; d++) p.by[d] = tt_divider_of(p.size[d]);
-    return TT_LAUNCH(key | (int64_t)(variant | STRIDED) << 36, (it->numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1,
-                     TT_CUDA_THREADS, 0, p);
+    int log = log_within(it, given);
+    int64_t tile = (int64_t)TT_CUDA_THREADS << log;
+    variant |= STRIDED | log | all_given(it, given);
+    return TT_LAUNCH(key | (int64_t)variant << 36, (it->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, p);
 }
 
 /* `it` as on the CPU; inputs of the CPU's, one element each, go as values. */
@@ -91,10 +122,8 @@ static bool launch(int64_t key, int variant, int weight, tt_iter *it, tt_array *
         if (k && given[k - 1] == MANY && it->strides[k][0] == 0 && it->numel > 1) given[k - 1] = ONE;
         flat = (k && given[k - 1] != MANY) || it->strides[k][0] == size || it->numel == 1;
     }
-    for (int k = 1; k < it->nops; k++) {
-        if (!flat && given[k - 1] == ONE) given[k - 1] = MANY;
-        variant |= given[k - 1] << (3 + 2 * k);
-    }
+    for (int k = 1; !flat && k < it->nops; k++)
+        if (given[k - 1] == ONE) given[k - 1] = MANY;
     return flat ? launch_flat(key, variant, weight, it, value, given) : launch_strided(key, variant, it, value, given);
 }
 

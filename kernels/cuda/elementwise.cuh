@@ -45,6 +45,19 @@ static TT_DEVICE out_type compute(tt_fault *fault, value1 a, value2 b, value3 c)
     return (out_type)TT_CONVERT(TT_K0, TT_D1, TT_APPLY(a, b, c));
 }
 
+/* The operator on a thread's successive elements; s1 ... s3 of inputs that are the same for all of them. */
+static TT_DEVICE tt_pack<out_type, TT_V> computed(tt_fault *fault, const tt_pack<in1_type, TT_V> &a,
+                                                  const tt_pack<in2_type, TT_V> &b, const tt_pack<in3_type, TT_V> &c,
+                                                  value1 s1, value2 s2, value3 s3) {
+    tt_pack<out_type, TT_V> r;
+#pragma unroll
+    for (int v = 0; v < TT_V; v++)
+        r.at[v] = compute(fault, TT_GIVEN(1) == TT_MANY ? (value1)TT_CONVERT(TT_D2, TT_K1, a.at[v]) : s1,
+                          TT_ARITY > 1 && TT_GIVEN(2) == TT_MANY ? (value2)TT_CONVERT(TT_D3, TT_K2, b.at[v]) : s2,
+                          TT_ARITY > 2 && TT_GIVEN(3) == TT_MANY ? (value3)TT_CONVERT(TT_D4, TT_K3, c.at[v]) : s3);
+    return r;
+}
+
 #if !(TT_VARIANT & 8)
 #define TT_ARGS tt_flat_args
 
@@ -76,13 +89,7 @@ extern "C" __global__ void __launch_bounds__(TT_FLAT_THREADS) tt_kernel(const __
 #pragma unroll
         for (int u = 0; u < TT_UNROLL; u++) {
             const int64_t i = first + u * (TT_FLAT_THREADS * TT_V);
-            tt_pack<out_type, TT_V> r;
-#pragma unroll
-            for (int v = 0; v < TT_V; v++)
-                r.at[v] = compute(p.fault, TT_GIVEN(1) == TT_MANY ? (value1)TT_CONVERT(TT_D2, TT_K1, a[u].at[v]) : s1,
-                                  TT_ARITY > 1 && TT_GIVEN(2) == TT_MANY ? (value2)TT_CONVERT(TT_D3, TT_K2, b[u].at[v]) : s2,
-                                  TT_ARITY > 2 && TT_GIVEN(3) == TT_MANY ? (value3)TT_CONVERT(TT_D4, TT_K3, c[u].at[v]) : s3);
-            *(tt_pack<out_type, TT_V> *)(p.out + i * sizeof(out_type)) = r;
+            *(tt_pack<out_type, TT_V> *)(p.out + i * sizeof(out_type)) = computed(p.fault, a[u], b[u], c[u], s1, s2, s3);
         }
         return;
     }
@@ -100,7 +107,8 @@ extern "C" __global__ void __launch_bounds__(TT_FLAT_THREADS) tt_kernel(const __
 #else
 #define TT_ARGS tt_strided_args
 
-#define TT_LOADED(k, T, D, K) \
+/* What is the same for all elements of a thread. */
+#define TT_SINGLE(k, T, D, K) \
     (TT_GIVEN(k) == TT_VALUE ? tt_bits_as<T>(p.value[k - 1]) : (T)TT_CONVERT(D, K, *(const TT_TYPE(D) *)(p.in[k - 1] + at[k])))
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
@@ -109,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #else
     typedef uint32_t offset;
 #endif
-    const int64_t i = (int64_t)blockIdx.x * TT_CUDA_THREADS + threadIdx.x;
+    const int64_t i = ((int64_t)blockIdx.x * TT_CUDA_THREADS + threadIdx.x) * TT_V;
     if (i >= p.numel) return;
     offset at[4] = {0, 0, 0, 0}, rest = (offset)i;
 #pragma unroll
@@ -132,11 +140,18 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #pragma unroll
         for (int k = 0; k <= TT_ARITY; k++) at[k] += x * (offset)p.step[k][d];
     }
-    const value1 a = TT_LOADED(1, value1, TT_D2, TT_K1);
-    value2 b{};
-    value3 c{};
-    if (TT_ARITY > 1) b = TT_LOADED(2, value2, TT_D3, TT_K2);
-    if (TT_ARITY > 2) c = TT_LOADED(3, value3, TT_D4, TT_K3);
-    *(out_type *)(p.out + at[0]) = compute(p.fault, a, b, c);
+    value1 s1{};
+    value2 s2{};
+    value3 s3{};
+    tt_pack<in1_type, TT_V> a;
+    tt_pack<in2_type, TT_V> b;
+    tt_pack<in3_type, TT_V> c;
+    if (TT_GIVEN(1) == TT_MANY) a = *(const tt_pack<in1_type, TT_V> *)(p.in[0] + at[1]);
+    else s1 = TT_SINGLE(1, value1, TT_D2, TT_K1);
+    if (TT_ARITY > 1 && TT_GIVEN(2) == TT_MANY) b = *(const tt_pack<in2_type, TT_V> *)(p.in[1] + at[2]);
+    else if (TT_ARITY > 1) s2 = TT_SINGLE(2, value2, TT_D3, TT_K2);
+    if (TT_ARITY > 2 && TT_GIVEN(3) == TT_MANY) c = *(const tt_pack<in3_type, TT_V> *)(p.in[2] + at[3]);
+    else if (TT_ARITY > 2) s3 = TT_SINGLE(3, value3, TT_D4, TT_K3);
+    *(tt_pack<out_type, TT_V> *)(p.out + at[0]) = computed(p.fault, a, b, c, s1, s2, s3);
 }
 #endif

@@ -1,0 +1,76 @@
+"""Elementwise operators on a device where operands do not lie one after the other: vectors within rows, or single elements."""
+
+import pytest
+import tinytorch as tt
+
+
+def laid(layout: str, dtype, rows: int, n: int):
+    """A [rows, n] operand."""
+    whole = (tt.randn(rows + 1, 2 * n + 3) * 3).to(dtype)
+    return {
+        "whole": lambda: whole[:rows, :n].clone(),
+        "rows": lambda: whole[:rows, :n],                # the next row is 2 n + 3 elements further
+        "even": lambda: (tt.randn(rows, 2 * n) * 3).to(dtype)[:, n:],
+        "shifted": lambda: (tt.randn(rows, n + 1) * 3).to(dtype).reshape(-1)[1:rows * n + 1].view(rows, n),
+        "row": lambda: whole[0, :n].clone(),
+        "column": lambda: whole[:rows, :1].clone(),
+        "apart": lambda: whole[:rows, :2 * n:2],
+        "transposed": lambda: (tt.randn(n, rows) * 3).to(dtype).t(),
+    }[layout]()
+
+
+def check(compute, *operands):
+    expected, found = compute(*operands), compute(*(x.cuda() for x in operands))
+    assert found.is_cuda and found.dtype is expected.dtype
+    here = found.cpu()
+    assert bool(((here == expected) | ((here != here) & (expected != expected))).all())
+
+
+LAYOUTS = ["rows", "even", "shifted", "row", "column", "apart", "transposed"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n", [64, 66, 7])
+def test_two_operands(gpu, layout, n):
+    for dtype in (tt.float32, tt.float16):
+        a, b = laid("whole", dtype, 37, n), laid(layout, dtype, 37, n)
+        check(lambda a, b: a * b, a, b)
+        check(lambda a, b: b - a, a, b)
+    check(lambda a, b: a + b, laid("whole", tt.bfloat16, 37, n), b.float())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_three_operands(gpu, layout):
+    a, b, c = laid("rows", tt.float32, 33, 48), laid(layout, tt.float32, 33, 48), laid("column", tt.float32, 33, 48)
+    check(lambda a, b, c: tt.where(a > c, b, c), a, b, c)
+    check(lambda a, b, c: tt.addcmul(a, b, c, value=2.0), a, b, c)
+    check(lambda a, b: tt.where(a > 0, b, 1.5), a, b)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("into", ["rows", "even", "shifted", "apart", "transposed"])
+def test_into_places(gpu, layout, into):
+    """Copies, and results in memory that was there before; the elements between are left alone."""
+    for dtype in (tt.float32, tt.int8):
+        base = tt.zeros(40, 200, dtype=dtype)
+        b = laid(layout, dtype, 33, 48)
+
+        def place(base):
+            return {"rows": lambda: base[:33, 5:53], "even": lambda: base[:33, 16:64],
+                    "shifted": lambda: base.view(-1)[1:33 * 48 + 1].view(33, 48), "apart": lambda: base[:33, 0:96:2],
+                    "transposed": lambda: base.view(-1)[:33 * 48].view(48, 33).t()}[into]()
+
+        def compute(base, b):
+            base = base.clone()
+            place(base).copy_(b)
+            place(base).add_(b)
+            return base
+
+        check(compute, base, b)
+
+
+def test_more_dimensions(gpu):
+    x = tt.randn(5, 6, 7, 32)
+    for y in (tt.randn(6, 1, 32), tt.randn(5, 1, 7, 1), tt.randn(7, 1, 6, 32).permute(1, 2, 0, 3), tt.randn(32)):
+        check(lambda x, y: x * y, x, y)
+        check(lambda x, y: x[:, 1:, ::2] + y.expand(5, 6, 7, 32)[:, 1:, ::2], x, y)
