@@ -11,12 +11,13 @@
 
 /* The variant: bits 0-2 the logarithm of a thread's elements at a time, 3 strided, 4 of 64-bit indices, from 5 on two bits
  * for each input: how it is given, 11 integers are divided by elements that only the kernel sees, 12 a thread takes two
- * vectors. */
+ * vectors, from 13 on two bits: log of how many it takes in their stead, as they had to be shorter. */
 enum { MANY, ONE, VALUE };
 #define STRIDED 8
 #define WIDE 16
 #define DIVIDES 2048
 #define TWICE 4096
+#define SHORTER 13
 
 /* A thread that computes for long gains by what two vectors share, if they leave it enough registers. With the functions
  * of the special units one vector was the faster. */
@@ -43,6 +44,7 @@ static bool launch_flat(int64_t key, int variant, int weight, const tt_iter *it,
         largest = size > largest ? size : largest;
     }
     while (log > 0 && (1 << log) * largest > 16) log--;
+    int most = log;
     for (int k = 0; k < it->nops; k++) { /* whole accesses must be aligned */
         if (k) {
             p.in[k - 1] = it->data[k];
@@ -52,8 +54,9 @@ static bool launch_flat(int64_t key, int variant, int weight, const tt_iter *it,
         while (log > 0 && ((intptr_t)it->data[k] & ((tt_itemsizes[it->dtype[k]] << log) - 1))) log--;
     }
     bool twice = tt_cuda_vectors(weight, it->nops, largest) == 2;
-    int64_t tile = (int64_t)TT_FLAT_THREADS << log << twice;
-    variant |= log | (twice ? TWICE : 0) | all_given(it, given);
+    int shorter = it->numel < (int64_t)TT_CUDA_ENOUGH * TT_FLAT_THREADS << most ? 0 : most - log < 3 ? most - log : 3;
+    int64_t tile = (int64_t)TT_FLAT_THREADS << (log + shorter + twice);
+    variant |= log | (twice ? TWICE : 0) | shorter << SHORTER | all_given(it, given);
     return TT_LAUNCH(key | (int64_t)variant << 36, (it->numel + tile - 1) / tile, 1, TT_FLAT_THREADS, 0, p);
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 #include "cuda/prelude.cuh"
 
-#define TT_UNROLL (TT_VARIANT & 4096 ? 2 : 1) /* TWICE in elementwise.c */
+#define TT_UNROLL ((TT_VARIANT & 4096 ? 2 : 1) << (TT_VARIANT >> 13 & 3)) /* TWICE, SHORTER in elementwise.c */
 #define TT_V (1 << (TT_VARIANT & 7))
 #define TT_GIVEN(k) ((TT_VARIANT >> (3 + 2 * (k))) & 3)
 enum { TT_MANY, TT_ONE, TT_VALUE };

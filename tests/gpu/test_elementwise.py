@@ -1,4 +1,4 @@
-"""Elementwise operators on a device where operands do not lie one after the other: vectors within rows, or single elements."""
+"""Elementwise operators on a device where operands do not lie one after the other, or are not aligned."""
 
 import pytest
 import tinytorch as tt
@@ -74,3 +74,12 @@ def test_more_dimensions(gpu):
     for y in (tt.randn(6, 1, 32), tt.randn(5, 1, 7, 1), tt.randn(7, 1, 6, 32).permute(1, 2, 0, 3), tt.randn(32)):
         check(lambda x, y: x * y, x, y)
         check(lambda x, y: x[:, 1:, ::2] + y.expand(5, 6, 7, 32)[:, 1:, ::2], x, y)
+
+
+@pytest.mark.parametrize("dtype", [tt.float32, tt.bfloat16, tt.int8])
+@pytest.mark.parametrize("first", [1, 2, 4])
+def test_unaligned(gpu, dtype, first):
+    for n in (5, 1000, 541_003):
+        x = (tt.randn(n + first) * 3).to(dtype)
+        check(lambda x, n=n: x[first:] + x[:n], x)
+        check(lambda x: x[first:].float().exp(), x)
