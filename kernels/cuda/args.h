@@ -44,6 +44,20 @@ typedef struct {
     tt_fault *fault; /* of a division */
 } tt_strided_args;
 
+/* transpose: a copy whose elements follow each other in memory in one dimension of `out` (`across`), and in another of `in`
+ * (`along`); what is in a tile of both is a thread block's. Variant: log of a tile's side. Steps in bytes; other dimensions
+ * innermost first. */
+typedef struct {
+    char *out;
+    const char *in;
+    int64_t across, along;
+    int64_t in_step, out_step;   /* of `in` across, of `out` along */
+    uint32_t tiles_across, tiles_along;
+    int32_t ndim, unused;
+    uint32_t size[TT_CUDA_DIMS];
+    int64_t in_steps[TT_CUDA_DIMS], out_steps[TT_CUDA_DIMS];
+} tt_transpose_args;
+
 /* matmul_int: c = a b, or c + a b; row-major, the stack's matrices `step` elements apart, c's without gaps */
 typedef struct {
     const char *a, *b;

@@ -161,13 +161,45 @@ bool tt_cuda_products(const tt_array *g, const tt_array *a, const tt_array *b, t
                      (g->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, p);
 }
 
+#define LEAST_SIDE 16 /* of a plane that is worth tiles */
+
+/* A copy by tiles: not, if its elements lie alike in both, or are few. */
+static bool is_transposing(const tt_iter *it, int *along) {
+    int inner = it->ndim - 1, to = tt_itemsizes[it->dtype[0]], from = tt_itemsizes[it->dtype[1]];
+    if (it->strides[0][inner] != to || it->strides[1][inner] == from || it->shape[inner] < LEAST_SIDE) return false;
+    for (*along = 0; *along < inner; ++*along)
+        if (it->strides[1][*along] == from && it->shape[*along] >= LEAST_SIDE) return it->numel < (int64_t)1 << 38; /* a grid has fewer than 2^31 thread blocks */
+    return false;
+}
+
+static bool transpose(const tt_iter *it, int along) {
+    int inner = it->ndim - 1, to = it->dtype[0], from = it->dtype[1], log = 5;
+    tt_transpose_args p = {.out = it->data[0], .in = it->data[1], .across = it->shape[inner], .along = it->shape[along],
+                           .in_step = it->strides[1][inner], .out_step = it->strides[0][along]};
+    if (tt_itemsizes[to] + tt_itemsizes[from] <= 4 && p.across >= 64 && p.along >= 64) log = 6;
+    int64_t side = (int64_t)1 << log, blocks;
+    p.tiles_across = (uint32_t)((p.across + side - 1) >> log);
+    p.tiles_along = (uint32_t)((p.along + side - 1) >> log);
+    blocks = (int64_t)p.tiles_across * p.tiles_along;
+    for (int d = inner - 1; d >= 0; d--) {
+        if (d == along) continue;
+        p.size[p.ndim] = (uint32_t)it->shape[d];
+        p.in_steps[p.ndim] = it->strides[1][d];
+        p.out_steps[p.ndim++] = it->strides[0][d];
+        blocks *= it->shape[d];
+    }
+    return TT_LAUNCH(tt_key(TT_FAMILY_transpose, 0, log, to, from, 0, 0, 0), blocks, 1, TT_CUDA_THREADS, 0, p);
+}
+
 /* On one device, or from one element on the CPU. */
 static bool move(tt_array *out, tt_array *a) {
     tt_iter it = {.nops = 2, .ndim = out->ndim, .numel = out->numel};
     memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
     describe(&it, 0, out, out, out->dtype);
     describe(&it, 1, out, a, out->dtype);
-    int from = a->storage->device ? a->dtype : out->dtype;
+    int from = a->storage->device ? a->dtype : out->dtype, along;
+    tt_iter_coalesce(&it);
+    if (a->storage->device && it.numel && is_transposing(&it, &along)) return transpose(&it, along);
     return launch(tt_key(TT_FAMILY_copy, 0, 0, out->dtype, out->dtype, from, 0, 0), 0, 0, &it, &a);
 }
 

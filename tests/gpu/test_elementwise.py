@@ -83,3 +83,32 @@ def test_unaligned(gpu, dtype, first):
         x = (tt.randn(n + first) * 3).to(dtype)
         check(lambda x, n=n: x[first:] + x[:n], x)
         check(lambda x: x[first:].float().exp(), x)
+
+
+@pytest.mark.parametrize("dtype", [tt.bool, tt.float16, tt.float32, tt.float64])
+def test_transposing_copies(gpu, dtype):
+    for shape, order in (((40, 70), (1, 0)), ((16, 16), (1, 0)), ((3, 33, 2, 65), (0, 3, 2, 1)),
+                         ((20, 3, 40), (2, 1, 0)), ((129, 5, 64), (1, 2, 0)), ((2, 40, 3, 50), (3, 0, 1, 2))):
+        x = (tt.randn(shape) * 3).to(dtype)
+        check(lambda x, order=order: x.permute(order).contiguous(), x)
+        check(lambda x, order=order: x.permute(order).to(tt.bfloat16), x)
+    into = tt.zeros(70, 90, dtype=dtype)
+
+    def compute(into, x):
+        into = into.clone()
+        into[:, 7:47].copy_(x.t())
+        into.t()[50:, :40].copy_(x[:, 20:60].t())
+        return into
+
+    check(compute, into, (tt.randn(40, 70) * 3).to(dtype))
+
+
+def test_when_copies_go_by_tiles(emulated):
+    def launched(x):
+        before = len(emulated.launches)
+        x.contiguous()
+        return emulated.launches[before:]
+
+    x = tt.randn(40, 70).cuda()
+    assert launched(x.t()) == ["transpose_f32"]
+    assert launched(x[:, 3:50]) == launched(x[:8].t()) == launched(x[:, ::2].t()) == ["copy_f32"]
