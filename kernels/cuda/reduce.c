@@ -71,12 +71,15 @@ static bool aligned(const tt_reduction *g, const tt_dims *d, int64_t to) {
     return fits;
 }
 
-/* Log of the blocks that a warp has at a time: a load takes their elements 16 bytes at once. */
+/* Log of the blocks that a warp has at a time: a load takes their elements 16 bytes at once, so they are to lie together. */
 static int log_wide(const tt_reduction *g) {
-    int k = g->stored == 8 ? 1 : g->stored == 4 ? 2 : g->stored == 2 ? 3 : 4;
-    if (g->run.n != 1 || g->run.step[0] != g->stored || g->blocks == 1) return 0;
-    while (k && ((g->kept > 1 && g->reduced % ((int64_t)TT_BLOCK << k)) || g->kept * g->blocks >> k < FULL ||
-                 !aligned(g, &g->outer, (int64_t)g->stored << k)))
+    int k = g->stored == 8 ? 1 : g->stored == 4 ? 2 : g->stored == 2 ? 3 : 4, inner = g->run.n - 1;
+    if (inner < 0 || g->run.step[inner] != g->stored || g->blocks == 1) return 0;
+    tt_dims others = g->run;
+    others.n = inner;
+    int64_t together = g->run.size[inner]; /* a single result may end anywhere */
+    while (k && (((g->kept > 1 || inner > 0) && together % ((int64_t)TT_BLOCK << k)) || g->kept * g->blocks >> k < FULL ||
+                 !aligned(g, &g->outer, (int64_t)g->stored << k) || !aligned(g, &others, (int64_t)g->stored << k)))
         k--;
     return g->stored << k < 4 ? 0 : k; /* the kernel knows no narrower loads */
 }

@@ -5,6 +5,7 @@
 
 #define SHORT 32 /* scans of fewer neighbouring elements are left to a thread each */
 #define MANY 528  /* so many are a thread block each */
+#define FEW 1024  /* of no more, what their blocks gave is a thread block's */
 
 static bool launch(int64_t key, int step, int64_t units, tt_scan_args *p) {
     int64_t blocks = (units + TT_SCAN_THREADS - 1) / TT_SCAN_THREADS;
@@ -27,7 +28,10 @@ bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
     if (ok) {
         p->carries = carries->data;
         p->carried_index = index ? (int64_t *)index->data : NULL;
-        ok = launch(key, TT_SCAN_TOTALS | own, threads, p) && launch(key, TT_SCAN_CARRIES, units, p) &&
+        bool alone = units <= FEW && p->blocks > SHORT;
+        ok = launch(key, TT_SCAN_TOTALS | own, threads, p) &&
+             (alone ? launch(key, TT_SCAN_CARRIES | TT_SCAN_ALONE, units * TT_SCAN_THREADS, p)
+                    : launch(key, TT_SCAN_CARRIES, units, p)) &&
              launch(key, TT_SCAN_RESULTS | own, threads, p);
     }
     if (carries) tt_free(carries);

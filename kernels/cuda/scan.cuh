@@ -57,7 +57,49 @@ static TT_DEVICE void put(const TT_ARGS &p, int64_t at, const accumulator &a) {
 /* The i-th element in the order of the scan. */
 static TT_DEVICE int64_t place(const TT_ARGS &p, int64_t i) { return TT_VARIANT & TT_SCAN_REVERSE ? p.n - 1 - i : i; }
 
-#if TT_STEP == TT_SCAN_CARRIES
+#if TT_STEP == TT_SCAN_CARRIES && TT_VARIANT & TT_SCAN_ALONE
+/* A thread block for each scan: one thread adds up, one after the other, what all have brought near. Meanwhile the next
+ * totals are on their way. */
+#define TT_EACH 4
+#define TT_TILE (TT_SCAN_THREADS * TT_EACH)
+
+static TT_DEVICE void bring(const TT_ARGS &p, int64_t from, int64_t first, accumulator (&totals)[TT_EACH]) {
+#pragma unroll
+    for (int k = 0; k < TT_EACH; k++) {
+        const int64_t b = first + k * TT_SCAN_THREADS + threadIdx.x;
+        if (b < p.blocks) totals[k] = carried(p, from + b * p.inner);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
+    __shared__ accumulator tile[TT_TILE];
+    const int64_t from = blockIdx.x / p.inner * p.blocks * p.inner + blockIdx.x % p.inner;
+    accumulator totals[TT_EACH], sum;
+    bring(p, from, 0, totals);
+    for (int64_t first = 0; first < p.blocks; first += TT_TILE) {
+#pragma unroll
+        for (int k = 0; k < TT_EACH; k++) tile[k * TT_SCAN_THREADS + threadIdx.x] = totals[k];
+        bring(p, from, first + TT_TILE, totals);
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            if (first == 0) sum = tile[0];
+#pragma unroll 8
+            for (int j = first == 0; j < TT_TILE; j++) { /* beyond the last there is something, too */
+                const accumulator total = tile[j];
+                tile[j] = sum;
+                sum = join(sum, total);
+            }
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < TT_EACH; k++) {
+            const int64_t b = first + k * TT_SCAN_THREADS + threadIdx.x;
+            if (b > 0 && b < p.blocks) carry(p, from + b * p.inner, tile[k * TT_SCAN_THREADS + threadIdx.x]);
+        }
+    }
+}
+
+#elif TT_STEP == TT_SCAN_CARRIES
 /* A thread for each scan: the totals of its blocks become what came before them. */
 extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
     const int64_t k = (int64_t)blockIdx.x * TT_SCAN_THREADS + threadIdx.x, outer = k / p.inner;

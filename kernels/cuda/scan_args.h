@@ -16,6 +16,7 @@
 #define TT_SCAN_RESULTS 2
 #define TT_SCAN_WHOLE 3   /* all of it: a thread block has all blocks of a scan */
 #define TT_SCAN_WARP 4
+#define TT_SCAN_ALONE 4   /* of TT_SCAN_CARRIES: a thread block has a scan, of which one thread adds up */
 #define TT_SCAN_REVERSE 8
 #define TT_SCAN_THREADS 128
 

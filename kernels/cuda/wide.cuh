@@ -1,4 +1,4 @@
-/* Blocks of a contiguous reduction, many of a warp's at a time, for reduce.cuh. A thread has TT_WIDE neighbouring lanes of
+/* Blocks whose elements lie together, many of a warp's at a time, for reduce.cuh. A thread has TT_WIDE neighbouring lanes of
  * the tree, so that one load gives an element to each of them, and a warp as many blocks. Where the order does not matter
  * to the bits a warp reads what lies together instead. */
 #pragma once
@@ -64,7 +64,8 @@ static TT_DEVICE accumulator warp_blocks(const TT_ARGS &p, const char *base, int
     const int lane = threadIdx.x & 31, block = lane / TT_SHARE;
     const int offset = TT_ANY_ORDER ? lane * TT_WIDE : block * TT_BLOCK + lane % TT_SHARE * TT_WIDE;
     const int64_t first = begin * (TT_BLOCK * TT_WIDE), left = p.reduced - first;
-    const stored_type *from = (const stored_type *)base + first + offset;
+    const char *start = base + (TT_WALK == TT_RED_FLAT ? first * (int)sizeof(stored_type) : place(p.run, first));
+    const stored_type *from = (const stored_type *)start + offset;
     near a[TT_SUMS];
 #pragma unroll
     for (int j = 0; j < TT_SUMS; j++) a[j] = nothing_near();

@@ -231,6 +231,13 @@ def test_rows_of_several_blocks(gpu, start, stop):
     compare(lambda x: (x[:, start:stop].sum(1), *x[:, start:stop].max(1)), x)
 
 
+@pytest.mark.parametrize("dtype", [tinytorch.float32, tinytorch.float16, tinytorch.int8])
+def test_blocks_within_a_dimension(gpu, dtype):
+    """Of several dimensions, in the innermost of which whole blocks lie together."""
+    x = numbers(5, 70, 16384, dtype=dtype)
+    compare(lambda x: (x.sum((0, 2)), x.amax((0, 2)), x[:, 3:].sum((0, 2)), x[1:, :, :8192].sum((0, 2))), x)
+
+
 @pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.int8])
 @pytest.mark.parametrize("rows, first, columns", [
     (1100, 0, 256), (127, 0, 130), (129, 4, 128), (90, 1, 200), (1, 0, 128)])
@@ -254,6 +261,14 @@ def test_nothing_to_reduce(gpu):
 @pytest.mark.parametrize("shape, dim", [((40,), 0), ((3, 2500), 1), ((2500, 3), 0), ((6, 20), 1)])
 def test_scans(gpu, shape, dim):
     compare(lambda x: (x.cumsum(dim), *x.cummax(dim)), numbers(*shape))
+
+
+@pytest.mark.parametrize("shape", [(40_000,), (2, 540_001), (70_000, 3)])
+def test_long_scans(gpu, shape):
+    """What the blocks gave is brought together by a thread block."""
+    x, dim = numbers(*shape), len(shape) - 1 if shape[-1] > 3 else 0
+    compare(lambda x: (x.cumsum(dim), *x.cummax(dim), x.flip(dim).cumsum(dim)), x)
+    compare(lambda x: x.cumsum(dim), x.half() / 8)
 
 
 @pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.float32, tinytorch.int64])
