@@ -218,3 +218,37 @@ def test_what_belongs_to_a_thread_is_little():
         segments = [struct.unpack("=IIQQQQQQ", file.read(size)[:56]) for _ in range(number)]
     (thread,) = [memory for kind, _, _, _, _, _, memory, _ in segments if kind == 7]  # PT_TLS
     assert 0 < thread <= 400
+
+
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16, tt.float32, tt.float64])
+@pytest.mark.parametrize("exponent, same", [
+    (2, lambda x: x * x), (2.0, lambda x: x * x), (0.5, lambda x: x.sqrt()), (-1, lambda x: x.reciprocal()),
+    (-0.5, lambda x: x.rsqrt()), (1, lambda x: x), (True, lambda x: x),
+    (3, lambda x: (x.float() * x.float() * x.float()).to(x.dtype) if x.dtype is not tt.float64 else x * x * x)])
+def test_powers_that_other_operators_compute(dtype, exponent, same):
+    """Of all values, everywhere the same: as a method, in place, into a tensor, in fused mode; with pow's gradient."""
+    x = tt.tensor([-0.0, 0.0, float("inf"), -float("inf"), float("nan"), 2.0, -3.0, 1.7, 1e-3, 1e3] * 9, dtype=dtype)
+    expected = same(x)
+    written, into = x.clone(), tt.empty_like(x)
+    written.pow_(exponent)
+    tt.pow(x, exponent, out=into)
+    with tt.fuse():
+        fused = x ** exponent
+    for found in (x ** exponent, x[::2].repeat_interleave(2)[1::2] ** exponent, written, into, fused):
+        want = expected if found.shape == x.shape else same(x[::2])
+        assert found.dtype is dtype and tt.equal(found.nan_to_num(7.0), want.nan_to_num(7.0))
+        assert tt.equal(found.signbit() & (found == 0), want.signbit() & (want == 0))
+    y = x[5:6].float().requires_grad_()
+    result = y ** exponent
+    assert result.grad_fn.name() == "PowBackward0"
+    (g,) = tt.autograd.grad(result, y, create_graph=True)
+    assert abs(g.item() - exponent * 2.0 ** (exponent - 1)) < 1e-6
+    (h,) = tt.autograd.grad(g, y) if exponent not in (1, True) else (y.new_zeros(1),)
+    assert abs(h.item() - exponent * (exponent - 1) * 2.0 ** (exponent - 2)) < 1e-6
+
+
+def test_integers_have_their_own_powers():
+    x = tt.tensor([-3, 0, 5])
+    assert (x ** 2).tolist() == [9, 0, 25] and (x ** 2.0).dtype is tt.float32
+    with pytest.raises(RuntimeError, match="negative integer powers"):
+        x ** -1

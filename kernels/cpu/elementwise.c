@@ -386,11 +386,25 @@ static tt_array *weak(tt_array *a, tt_storage *s, void *element, int kind, const
     return a;
 }
 
+/* The operator of one operand that is `a` to the power of this number, or -1. */
+static int power(const tt_array *a, const tt_array *number) {
+    static const struct { double exponent; int op; } known[] = {
+        {2, TT_OP_square}, {0.5, TT_OP_sqrt}, {3, TT_OP_cube}, {-1, TT_OP_reciprocal}, {-0.5, TT_OP_rsqrt}, {1, TT_OP_positive}};
+    double exponent;
+    if (a->dtype < TT_F16) return -1; /* a number may change the dtype of integers */
+    tt_isa->casts[number->dtype][TT_F64](&exponent, number->data, 1);
+    for (int k = 0; k < (int)(sizeof known / sizeof known[0]); k++)
+        if (known[k].exponent == exponent) return known[k].op;
+    return -1;
+}
+
 tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, int reflected) {
     tt_array number;
     tt_storage storage;
     int64_t element;
     tt_array *b = weak(&number, &storage, &element, kind, &f, &i), *in[] = {reflected ? b : a, reflected ? a : b};
+    int alone = op == TT_OP_pow && !reflected ? power(a, b) : -1;
+    if (alone >= 0) return tt_unary(alone, a);
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
     tt_array *out = NULL;
@@ -418,6 +432,8 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
     int64_t shape[TT_MAX_NDIM];
     int ndim, n = ops[op].arity, status = -1;
     tt_array *all[4] = {out, a, n > 1 ? b : NULL, n > 2 ? c : NULL};
+    int alone = op == TT_OP_pow && b->flags & TT_FLAG_WEAK ? power(a, b) : -1;
+    if (alone >= 0) return tt_elementwise_out(alone, out, a, NULL, NULL, writer);
     if (a == out && !c && update(op, out, b)) {
         tt_bump_version(out, writer);
         return 0;

@@ -123,6 +123,7 @@ TT_FN uint8_t tt_bitwise_not_b8(uint8_t a) { return !a; }
     TT_FN C tt_neg_##T(C a) { return -a; }                                                    \
     TT_FN C tt_sign_##T(C a) { return (C)((a > 0) - (a < 0)); }                               \
     TT_FN C tt_square_##T(C a) { return a * a; }                                              \
+    TT_FN C tt_cube_##T(C a) { return a * a * a; }                                            \
     TT_FN C tt_relu_##T(C a) { return a <= 0 ? (C)0 : a; }                                    \
     TT_FN C tt_relu_backward_##T(C g, C out) { return out <= 0 ? (C)0 : g; }                  \
     TT_FN C tt_positive_##T(C a) { return a; }                                                \

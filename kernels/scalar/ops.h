@@ -26,7 +26,7 @@
     X(neg, 1, NUM, SAME) X(abs, 1, NUM, SAME) X(sign, 1, ALL, SAME) X(square, 1, NUM, SAME)           \
     X(relu, 1, NUM, SAME) X(positive, 1, NUM, SAME)                                                   \
     X(floor, 1, NUM, SAME) X(ceil, 1, NUM, SAME) X(round, 1, NUM, SAME) X(trunc, 1, NUM, SAME)        \
-    X(frac, 1, REAL, SAME)                                                                            \
+    X(frac, 1, REAL, SAME) X(cube, 1, REAL, SAME)                                                     \
     X(isnan, 1, ALL, BOOL) X(isinf, 1, ALL, BOOL) X(isfinite, 1, ALL, BOOL) X(signbit, 1, ALL, BOOL)  \
     X(logical_not, 1, ALL, BOOL) X(bitwise_not, 1, INT, SAME)                                         \
     /* binary */                                                                                      \

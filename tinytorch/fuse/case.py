@@ -18,7 +18,7 @@ from .recording import reducer_name
 NUMPY = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "uint16", "float32", "float64")
 _FUNCTIONAL = {"silu": "nn.functional.silu({})", "gelu": "nn.functional.gelu({})",
                "gelu_tanh": 'nn.functional.gelu({}, approximate="tanh")', "logsigmoid": "nn.functional.logsigmoid({})",
-               "trunc_divide": 'div({}, rounding_mode="trunc")'}
+               "trunc_divide": 'div({}, rounding_mode="trunc")', "cube": "pow({}, 3)"}
 _PRIVATE = {"softplus", "zeta", "relu_backward", "sigmoid_backward", "tanh_backward", "silu_backward", "gelu_backward",
             "gelu_tanh_backward"}
 _REDUCERS = {"sum": "sum", "prod": "prod", "nansum": "nansum", "max": "amax", "min": "amin", "count": "count_nonzero"}

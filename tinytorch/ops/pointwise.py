@@ -35,7 +35,9 @@ _div_trunc = binary("trunc_divide", lambda g: g * 0, lambda g: g * 0, title="Div
 
 def _pow_a(g, a, b):
     if not isinstance(b, Tensor):
-        return a.new_zeros(()).expand(a.shape) if b == 0 else g * (b * a ** (b - 1))
+        if b == 0:
+            return a.new_zeros(()).expand(a.shape)
+        return g * (b * (a if b == 2 else a ** (b - 1)))
     return g * (b * a ** (b - 1)).masked_fill(b == 0, 0)
 
 
@@ -51,6 +53,7 @@ positive = unary("positive", lambda g: g, doc="x.", inplace=False)
 abs = unary("abs", lambda g, input: g * input.sign(), doc="|x|.")
 sign = unary("sign", lambda g: g * 0, doc="-1, 0 or 1.")
 _square = unary("square", lambda g, input: g * (2 * input), doc="x * x.")
+_cube = unary("cube", lambda g, input: g * (3 * input.square()), attach=False, doc="x * x * x: x to the power 3.")
 sqrt = unary("sqrt", lambda g, out: g / (2 * out), doc="The square root.")
 rsqrt = unary("rsqrt", lambda g, out: g * (-0.5 * (out * out * out)), doc="1 / sqrt(x).")
 reciprocal = unary("reciprocal", lambda g, out: -g * (out * out), doc="1 / x.")
