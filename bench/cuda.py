@@ -194,9 +194,27 @@ def large_add(side):
     return lambda: a + b
 
 
+@SUITE.row("A + row, 8192 x 8192, bfloat16", nbytes=4 * SIDE**2, target=1.0, tolerance=1e-2)
+def broadcast(side):
+    a, row = side.tensor(_normal(SIDE, SIDE)).bfloat16(), side.tensor(_normal(SIDE, seed=1)).bfloat16()
+    return lambda: a + row
+
+
+@SUITE.row("transposed copy, 8192 x 8192", nbytes=8 * SIDE**2, target=1.0)
+def transposed(side):
+    x = side.tensor(_normal(SIDE, SIDE))
+    return lambda: x.t().contiguous()
+
+
 @SUITE.row("sum, 64M", nbytes=4 * LARGE, target=1.0)
 def sum_all(side):
     x = side.tensor(_normal(LARGE))
+    return lambda: x.sum()
+
+
+@SUITE.row("sum, 4M", nbytes=16 * MILLION, target=1.0)
+def sum_some(side):
+    x = side.tensor(_normal(4 * MILLION))
     return lambda: x.sum()
 
 
@@ -246,6 +264,19 @@ def softmax(side):
 def softmax_bfloat16(side):
     x = side.tensor(_normal(LARGE // 1024, 1024)).bfloat16()
     return lambda: x.softmax(1)
+
+
+@SUITE.row("softmax, 4M x 16", nbytes=8 * LARGE, target=1.0)
+def softmax_narrow(side):
+    x = side.tensor(_normal(LARGE // 16, 16))
+    return lambda: x.softmax(1)
+
+
+@SUITE.row("cross entropy, 1024 x 50304, bfloat16", nbytes=2 * 1024 * GPT["vocabulary"], target=1.0, tolerance=1e-2)
+def vocabulary_loss(side):
+    x = side.tensor(_normal(1024, GPT["vocabulary"])).bfloat16()
+    target = side.tensor(np.random.default_rng(1).integers(0, GPT["vocabulary"], 1024))
+    return lambda: side.torch.nn.functional.cross_entropy(x, target)
 
 
 @SUITE.row("layer_norm, 8192 x 8192", nbytes=8 * SIDE**2, target=1.0)
