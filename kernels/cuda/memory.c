@@ -358,6 +358,7 @@ int tt_cuda_use_pool(int pool) {
     if (known) {
         captures += (pool != 0) - (before != 0);
         private_pool = pool;
+        if (pool) retired[pool] = false; /* its last graph may have gone, and this is another */
     }
     pthread_mutex_unlock(&tt_pool_lock);
     if (known) return before;
