@@ -14,9 +14,9 @@ _STATES = ("inactive", "active_allocated", "active_pending_free")
 
 
 def _known(device) -> int:
-    """The index of ``device``, which need not be open."""
+    """The index of ``device``, which need not be open; how many there are is not asked before one is."""
     index = index_of(device)
-    if runtime.is_open() and not 0 <= index < runtime.device_count():
+    if not 0 <= index < (runtime.device_count() if runtime.is_open() else lib.TT_CUDA_DEVICES):
         raise runtime.no_device(index)
     return index
 
