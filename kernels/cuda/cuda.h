@@ -37,6 +37,10 @@
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
 
+/* To the end of the block, around calls of Python's functions: those may come upon any code (a finalizer, the handler of a
+ * signal), for which this thread's device is the CPU, as outside of calls. */
+#define TT_LEAVE_TO_PYTHON __attribute__((cleanup(tt_leave_device), unused)) int tt_device_here = tt_device; tt_device = 0
+
 #define TT_CUDA_ENOUGH 264 /* thread blocks: with fewer, some processors have nothing to do */
 
 static inline int64_t tt_key(int family, int op, int variant, int d0, int d1, int d2, int d3, int d4) {

@@ -145,6 +145,7 @@ static table *take_table(void) {
 bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes) {
     int device = tt_device - 1, stream = tt_cuda_stream(device), number = -1;
     int now = __atomic_load_n(&present, __ATOMIC_RELAXED);
+    TT_LEAVE_TO_PYTHON;
     if (now % 2 && nbytes <= KEPT_BYTES && (launches || take_table()) && !launches->in_use) {
         uint64_t hash = (uint64_t)key ^ (uint64_t)x << 20 ^ (uint64_t)y << 44 ^ (uint64_t)stream << 56 ^ (uint64_t)threads;
         int at = (int)(hash * 0x9e3779b97f4a7c15u >> 56);
@@ -187,6 +188,7 @@ int tt_cuda_non_blocking(int on) {
 
 static bool copy(int kind, void *to, const void *from, int64_t nbytes, int wait) {
     int device = tt_device - 1;
+    TT_LEAVE_TO_PYTHON;
     if (!nbytes || tt_cuda_copy(kind, device, tt_cuda_stream(device), to, (void *)from, nbytes, wait) == 0) return true;
     tt_fail(TT_PYTHON_ERROR, "memory could not be copied");
     return false;

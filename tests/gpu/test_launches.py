@@ -148,7 +148,7 @@ def test_a_launch_that_failed_is_not_kept(told, monkeypatch):
 
 
 def test_a_launch_inside_a_launch(told, monkeypatch):
-    """As when Python, told of a launch, comes upon a finalizer that computes."""
+    """As when Python, told of a launch, comes upon a finalizer that computes: on this device, and on the CPU."""
     firsts, agains = told
     x = torch.arange(8.0, device="cuda")
     y = x * 10
@@ -160,6 +160,7 @@ def test_a_launch_inside_a_launch(told, monkeypatch):
         if not inner:
             inner.append(None)
             inner.append(y + y)
+            inner.append((torch.zeros(3) + torch.tensor([1.0, 2.0, 3.0])).cumsum(0))
         plain(*args)
 
     monkeypatch.setitem(functions, key, launch)
@@ -169,6 +170,7 @@ def test_a_launch_inside_a_launch(told, monkeypatch):
         agains.clear()
         assert (x + y).tolist() == [11.0 * k for k in range(8)]
         assert inner[1].tolist() == [20.0 * k for k in range(8)]
+        assert inner[2].device.type == "cpu" and inner[2].tolist() == [1, 3, 6]
         assert len(agains) == again
 
 
