@@ -175,7 +175,8 @@ def test_figures(stream):
 
 def test_figures_of_no_device_before_one_is_used():
     script = ("from tinytorch import cuda\n"
-              "for f in (cuda.memory_stats, cuda.reset_peak_memory_stats, cuda.reset_accumulated_memory_stats):\n"
+              "for f in (cuda.memory_stats, cuda.reset_peak_memory_stats, cuda.reset_accumulated_memory_stats,\n"
+              "          cuda.get_rng_state):\n"
               "    for index in (-1, 1 << 20):\n"
               "        try: f(index)\n"
               "        except RuntimeError: pass\n"
