@@ -324,7 +324,8 @@ def test_few_long_rows(gpu):
 
 
 @pytest.mark.parametrize("shape, dtype", [
-    ((1100, 12), "float32"), ((3, 1500), "float32"), ((2, 34000), "float32"), ((1100, 70), "bfloat16"), ((40, 130), "float16")])
+    ((1100, 12), "float32"), ((3, 1500), "float32"), ((2, 34000), "float32"), ((1100, 70), "bfloat16"),
+    ((40, 130), "float16")])
 def test_layer_norm(gpu, shape, dtype):
     dtype = getattr(tinytorch, dtype)
     inputs = [numbers(*s, dtype=dtype) for s in (shape, shape[1:], shape[1:], shape)]
