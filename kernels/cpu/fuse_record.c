@@ -85,6 +85,7 @@ static bool run(tt_trace *t, int reason) {
 }
 
 static bool run_locked(tt_trace *t, int reason) {
+    if (tt_fuse_running(t)) return true; /* a destructor, during whose run nothing is recorded */
     tt_trace_lock(t);
     bool ok = run(t, reason);
     tt_trace_unlock(t);
@@ -411,8 +412,7 @@ bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in) 
 /* Notes down an operator of at most two operands that are whole and of the result's shape, or numbers; false where there is
  * more to it. The lock is held. */
 static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int n, tt_array *const *in) {
-    if (is_full(t) || t->num_words + 3 + out->ndim > t->room || (t->num_nodes && t->device) || tt_fuse_running(t) ||
-        out->storage->jobs)
+    if (is_full(t) || t->num_words + 3 + out->ndim > t->room || (t->num_nodes && t->device) || out->storage->jobs)
         return false;
     int64_t operands = 0, modes = 0, dtypes = out->dtype;
     for (int k = 1; k <= n + 1; k++) {
@@ -437,7 +437,7 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
 
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
     tt_trace *t = tt_recorder;
-    if (!t->step && !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
+    if (!t->step && !tt_fuse_running(t) && !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
         tt_trace_lock(t);
         bool ok = append_alike(t, op, dtype, out, n, in);
         tt_trace_unlock(t);

@@ -13,9 +13,8 @@
  *
  * The setting "approximate" changes the scalar functions of all kernels (approximate.cuh); Python keeps those compiled
  * with it apart. Without it the results of every kernel but matrix products have the bits of the CPU's: the same scalar
- * functions, the same
- * reduction trees (Note [The tree of a reduction]; a block of TT_BLOCK elements is a warp's work, a lane is a thread), the
- * same Philox streams. NaNs are NaNs, but the device does not keep their payloads. */
+ * functions, the same reduction trees (Note [The tree of a reduction]; a block of TT_BLOCK elements is a warp's work, a lane
+ * is a thread), the same Philox streams. NaNs are NaNs, but the device does not keep their payloads. */
 #pragma once
 #include "../cpu/tt.h"
 #include "../cpu/api/cuda.h"
@@ -36,6 +35,10 @@
 
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
+
+/* To the end of the block, around calls of Python's functions: those may come upon any code (a finalizer, the handler of a
+ * signal), for which this thread's device is the CPU, as outside of calls. */
+#define TT_LEAVE_TO_PYTHON __attribute__((cleanup(tt_leave_device), unused)) int tt_device_here = tt_device; tt_device = 0
 
 #define TT_CUDA_ENOUGH 264 /* thread blocks: with fewer, some processors have nothing to do */
 

@@ -97,6 +97,10 @@ static bool instruction(bridge *b, const tt_instr *i) {
     return ok;
 }
 
+static void let_go(tt_array **temporary) {
+    if (*temporary) tt_free(*temporary);
+}
+
 static bool fold(bridge *b, const tt_fold *f) {
     const tt_kernel *k = b->k;
     bool rows = k->walk == TT_WALK_ROWS, call = k->walk == TT_WALK_CALL;
@@ -110,7 +114,7 @@ static bool fold(bridge *b, const tt_fold *f) {
         p = &param;
     }
     tt_array plain; /* the space as kept, reduced and kept dimensions, row-major */
-    tt_array *whole = NULL;
+    __attribute__((cleanup(let_go))) tt_array *whole = NULL;
     if (!call) {
         char *data = a->data;
         if (a->numel != k->numel || !(a->flags & TT_FLAG_CONTIGUOUS) || !a->storage->device) {
@@ -157,7 +161,6 @@ static bool fold(bridge *b, const tt_fold *f) {
         ok = ok && tt_cuda_copy_array(&out, &there);
         tt_free(apart);
     }
-    if (whole) tt_free(whole);
     if (!call) done_with(b, f->slot);
     if (rows && f->param >= 0) done_with(b, f->param);
     return ok;

@@ -28,8 +28,10 @@ static int call(tt_gemm *g, const char *a, const char *b, const char *c, tt_arra
     int c_align = alignment(c), out_align = alignment(out->data);
     g->align = alignment(a) | alignment(b) << 4 | (c_align < out_align ? c_align : out_align) << 8 |
                (bias ? alignment(bias) : 0) << 12;
-    int status = tt_cuda_gemm(tt_device - 1, tt_cuda_stream(tt_device - 1), g, (void *)a, (void *)b, (void *)c, out->data,
-                              (void *)bias, &factor[0], &factor[1]);
+    int device = tt_device - 1;
+    TT_LEAVE_TO_PYTHON;
+    int status = tt_cuda_gemm(device, tt_cuda_stream(device), g, (void *)a, (void *)b, (void *)c, out->data, (void *)bias,
+                              &factor[0], &factor[1]);
     if (status < 0) tt_fail(TT_PYTHON_ERROR, "the matrices could not be multiplied");
     return status;
 }

@@ -24,7 +24,11 @@ bool tt_cuda_counters(uint32_t **out) {
     uint32_t **own = &counters[device][tt_cuda_stream(device)], *before = NULL;
     *out = NULL;
     if (tt_is_capturing() || (*out = __atomic_load_n(own, __ATOMIC_ACQUIRE))) return true;
-    int64_t address = tt_cuda_segment(device, sizeof zeros);
+    int64_t address;
+    {
+        TT_LEAVE_TO_PYTHON;
+        address = tt_cuda_segment(device, sizeof zeros);
+    }
     if (address < 0) {
         tt_fail(TT_PYTHON_ERROR, "memory could not be allocated");
         return false;
@@ -34,5 +38,6 @@ bool tt_cuda_counters(uint32_t **out) {
     if (made) *out = (uint32_t *)(intptr_t)address;
     if (made && __atomic_compare_exchange_n(own, &before, *out, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return true;
     *out = before; /* another thread was faster */
+    TT_LEAVE_TO_PYTHON;
     return tt_cuda_segment_free(device, address) == 0 && made;
 }

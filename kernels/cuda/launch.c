@@ -85,7 +85,9 @@ const char *tt_operator_name(int family, int op) {
  * A step launches what the step before launched, with other arguments. To tell Python of a launch takes longer than the
  * launch: so each thread keeps its launches, each with memory for its arguments, and Python keeps what it made of them
  * (function, grid, that memory as a buffer, stream) under the launch's number. The next time it is told the number.
- * A thread's launches are in a table with one place for each hash; tables go from threads that end to others. */
+ * A thread's launches are in a table with one place for each hash; tables go from threads that end to others. While Python
+ * is told of one, it may run other code that launches (a finalizer): that leaves the table alone, since memory for
+ * arguments is in use. */
 #define PLACES 256
 #define KEPT_BYTES 1024 /* of arguments; longer ones are rare */
 
@@ -99,6 +101,7 @@ typedef struct {
 typedef struct table {
     kept_launch *places[PLACES];
     int first;          /* number of the first place */
+    bool in_use;        /* Python is being told of a launch */
     struct table *next; /* of those that are free */
 } table;
 
@@ -142,21 +145,28 @@ static table *take_table(void) {
 bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes) {
     int device = tt_device - 1, stream = tt_cuda_stream(device), number = -1;
     int now = __atomic_load_n(&present, __ATOMIC_RELAXED);
-    if (now % 2 && nbytes <= KEPT_BYTES && (launches || take_table())) {
+    TT_LEAVE_TO_PYTHON;
+    if (now % 2 && nbytes <= KEPT_BYTES && (launches || take_table()) && !launches->in_use) {
         uint64_t hash = (uint64_t)key ^ (uint64_t)x << 20 ^ (uint64_t)y << 44 ^ (uint64_t)stream << 56 ^ (uint64_t)threads;
         int at = (int)(hash * 0x9e3779b97f4a7c15u >> 56);
         kept_launch *k = launches->places[at];
         if (k && k->generation == now && k->key == key && k->x == x && k->y == y && k->threads == threads &&
             k->shared == shared && k->nbytes == nbytes && k->device == device && k->stream == stream) {
             memcpy(k->args, args, (size_t)nbytes);
-            if (tt_cuda_launch_again(launches->first + at) == 0) return true;
+            launches->in_use = true;
+            bool done = tt_cuda_launch_again(launches->first + at) == 0;
+            launches->in_use = false;
+            if (done) return true;
             goto failed;
         }
         if (k || (k = launches->places[at] = malloc(sizeof *k))) {
             k->generation = 0; /* nothing, until Python has made something of it */
             memcpy(k->args, args, (size_t)nbytes);
             number = launches->first + at;
-            if (tt_cuda_launch(number, device, stream, key, x, y, threads, shared, k->args, nbytes) < 0) goto failed;
+            launches->in_use = true;
+            bool done = tt_cuda_launch(number, device, stream, key, x, y, threads, shared, k->args, nbytes) == 0;
+            launches->in_use = false;
+            if (!done) goto failed;
             k->key = key, k->x = x, k->y = y, k->shared = shared;
             k->threads = threads, k->nbytes = nbytes, k->device = device, k->stream = stream;
             k->generation = now;
@@ -178,6 +188,7 @@ int tt_cuda_non_blocking(int on) {
 
 static bool copy(int kind, void *to, const void *from, int64_t nbytes, int wait) {
     int device = tt_device - 1;
+    TT_LEAVE_TO_PYTHON;
     if (!nbytes || tt_cuda_copy(kind, device, tt_cuda_stream(device), to, (void *)from, nbytes, wait) == 0) return true;
     tt_fail(TT_PYTHON_ERROR, "memory could not be copied");
     return false;

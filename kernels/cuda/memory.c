@@ -53,6 +53,7 @@ static void reap(bool wait) {
     }
     pthread_mutex_unlock(&tt_pool_lock);
     if (!all) return;
+    TT_LEAVE_TO_PYTHON;
     awaited *come = NULL, *left = NULL, **left_end = &left;
     uint64_t busy[TT_CUDA_DEVICES] = {0}; /* streams whose events have not come: later ones have not either */
     for (awaited *a = all, *next; a; a = next) {
@@ -92,6 +93,7 @@ static bool await(tt_block *b, int device, int stream, bool later) {
     awaited *a = malloc(sizeof *a);
     if (!a) return false;
     *a = (awaited){.block = b, .device = device, .stream = stream};
+    TT_LEAVE_TO_PYTHON;
     if (!later && (a->event = tt_cuda_event(TT_EVENT_RECORD, device, stream, 0)) <= 0) {
         free(a);
         return false;
@@ -149,6 +151,7 @@ static bool unused(const tt_segment *s) {
 }
 
 int tt_cuda_empty_cache(int device) {
+    TT_LEAVE_TO_PYTHON;
     int status = 0;
     reap(false);
     for (;;) {
@@ -182,6 +185,7 @@ static outcome from_cache(tt_arena **arena, int device, int64_t bytes, int64_t a
 }
 
 static outcome from_device(tt_arena *arena, int device, int64_t bytes, int64_t asked, tt_block **b) {
+    TT_LEAVE_TO_PYTHON;
     int64_t size = tt_segment_bytes(device, bytes);
     pthread_mutex_lock(&tt_pool_lock);
     tt_device_pool *pool = tt_pool_of(device);
@@ -208,6 +212,7 @@ static const char *amount(char *text, size_t size, int64_t bytes) {
 static void *out_of_memory(int device, int64_t asked) {
     char t[7][32], limit[64] = "";
     int64_t memory[2] = {0}, largest = 0, split = 0;
+    TT_LEAVE_TO_PYTHON;
     bool told = device != TT_HOST && tt_cuda_memory_info(device, memory) == 0;
     pthread_mutex_lock(&tt_pool_lock);
     tt_device_pool *pool = tt_pool_of(device);
@@ -358,6 +363,7 @@ int tt_cuda_use_pool(int pool) {
     if (known) {
         captures += (pool != 0) - (before != 0);
         private_pool = pool;
+        if (pool) retired[pool] = false; /* its last graph may have gone, and this is another */
     }
     pthread_mutex_unlock(&tt_pool_lock);
     if (known) return before;

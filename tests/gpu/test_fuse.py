@@ -4,6 +4,7 @@ import pytest
 
 import tinytorch
 from tinytorch.backends.cpu import lib
+from tinytorch.backends.cuda import runtime
 from tinytorch.nn import functional as F
 
 HOT = 3  # runs before a kernel is compiled, and some
@@ -160,3 +161,26 @@ def test_threads_take_vectors_within_aligned_rows(emulated, dtype, vector, rows,
             assert tinytorch.fuse.wait(120)
     (launch,) = [plan for plan in plans[-1:] if plan.family == "fused"]
     assert launch.grid[0] == -(-rows * length // (128 * vector if wide else 128))
+
+
+def test_what_python_comes_upon_during_a_launch_may_be_fused_too(gpu, monkeypatch):
+    """As a finalizer may: its own work is done at once, and waits for nothing that is being run."""
+    x = tinytorch.arange(8.0, device="cuda")
+    program = tinytorch.fuse(lambda a: (a + 1) * 2 - a)
+    inner = tinytorch.fuse(lambda a: (a + 1) * 3)
+    expected, found = ((x + 1) * 2 - x).tolist(), []
+    functions = runtime._devices[0].loaded[False].functions
+
+    def around(plain):
+        def launch(*args):
+            if not found:
+                found.append(None)
+                found.append(inner(tinytorch.ones(3)).tolist())
+            plain(*args)
+        return launch
+
+    for key, plain in list(functions.items()):
+        monkeypatch.setitem(functions, key, around(plain))
+    lib.tt_cuda_keep_launches(1)
+    assert program(x).tolist() == expected
+    assert found[1] == [6.0] * 3

@@ -78,6 +78,39 @@ def test_graphs_may_share_a_pool():
     assert bool((z == x * 2 + 1).all())
 
 
+def test_a_pool_outlives_its_first_graph():
+    pool, x = cuda.graph_pool_handle(), values(4)
+    for _ in range(2):  # the second graph's pool had lost its last graph
+        g = cuda.CUDAGraph()
+        with cuda.graph(g, pool=pool):
+            y = (x.expand(1 << 20, 4) + 1).sum(0)  # what is summed is free afterwards, for the graph alone
+        before = cuda.memory_reserved(0)
+        cuda.empty_cache()
+        assert cuda.memory_reserved(0) == before
+        g.replay()
+        assert bool((y == (x.expand(1 << 20, 4) + 1).sum(0)).all())
+        del g, y
+    cuda.empty_cache()
+    assert not [s for s in cuda.memory_snapshot(0) if s["segment_pool_id"] == pool]
+
+
+def test_reset_ends_a_recording():
+    g, x = cuda.CUDAGraph(), values()
+    with cuda.stream(cuda.Stream()):
+        g.capture_begin()
+        y = x + 1
+        g.reset()
+        assert not cuda.is_current_stream_capturing()
+        with pytest.raises(RuntimeError, match="capture_begin was not called"):
+            g.capture_end()
+        assert bool((x * 2 == x + x).all())  # read, which a recording could not be
+        g.capture_begin()
+        y = x + 2
+        g.capture_end()
+        g.replay()
+        assert bool((y == x + 2).all())
+
+
 def test_a_training_step_as_a_graph():
     w, x = values(8).requires_grad_(), values(8, 1)
 

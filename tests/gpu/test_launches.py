@@ -147,6 +147,33 @@ def test_a_launch_that_failed_is_not_kept(told, monkeypatch):
     assert not agains
 
 
+def test_a_launch_inside_a_launch(told, monkeypatch):
+    """As when Python, told of a launch, comes upon a finalizer that computes: on this device, and on the CPU."""
+    firsts, agains = told
+    x = torch.arange(8.0, device="cuda")
+    y = x * 10
+    (x + y).cpu()
+    functions, key, inner = runtime._devices[0].loaded[False].functions, firsts[-1][3], []
+    plain = functions[key]
+
+    def launch(*args):
+        if not inner:
+            inner.append(None)
+            inner.append(y + y)
+            inner.append((torch.zeros(3) + torch.tensor([1.0, 2.0, 3.0])).cumsum(0))
+        plain(*args)
+
+    monkeypatch.setitem(functions, key, launch)
+    lib.tt_cuda_keep_launches(1)
+    for again in (0, 1):
+        inner.clear()
+        agains.clear()
+        assert (x + y).tolist() == [11.0 * k for k in range(8)]
+        assert inner[1].tolist() == [20.0 * k for k in range(8)]
+        assert inner[2].device.type == "cpu" and inner[2].tolist() == [1, 3, 6]
+        assert len(agains) == again
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
 @pytest.mark.parametrize("shape", [(), (4, 4), (33,), (1000,), (70001,)])
 def test_the_gradients_of_a_product_are_one_launch(told, dtype, shape):

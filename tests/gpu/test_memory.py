@@ -173,6 +173,17 @@ def test_figures(stream):
     assert b.numel() == 3 * MiB
 
 
+def test_figures_of_no_device_before_one_is_used():
+    script = ("from tinytorch import cuda\n"
+              "for f in (cuda.memory_stats, cuda.reset_peak_memory_stats, cuda.reset_accumulated_memory_stats,\n"
+              "          cuda.get_rng_state):\n"
+              "    for index in (-1, 1 << 20):\n"
+              "        try: f(index)\n"
+              "        except RuntimeError: pass\n"
+              "        else: raise AssertionError(f, index)\n")
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 # Out of memory.
 
 def test_out_of_memory_says_how_much_there_is(stream):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..backends.cpu import lib
 from ..backends.cuda import runtime
 from ..devices import device as _device
 from ..tensor import Tensor
@@ -18,6 +19,14 @@ def index_of(where) -> int:
     if chosen.type != "cuda":
         raise ValueError(f"Expected a cuda device, but got: {chosen}")
     return runtime.current_device() if chosen.index is None else chosen.index
+
+
+def known_index(device) -> int:
+    """The index of ``device``, which need not be open; how many there are is not asked before one is."""
+    index = index_of(device)
+    if not 0 <= index < (runtime.device_count() if runtime.is_open() else lib.TT_CUDA_DEVICES):
+        raise runtime.no_device(index)
+    return index
 
 
 def is_available() -> bool:

@@ -7,6 +7,7 @@ into the old ones, and the results of the last run are overwritten by the next.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 from itertools import count
@@ -107,7 +108,12 @@ class CUDAGraph:
         self._capture.run()
 
     def reset(self) -> None:
-        """Lets go of the recorded work and of the memory that its tensors do not hold."""
+        """Lets go of the recorded work and of the memory that its tensors do not hold. What is being recorded ends."""
+        if self._recording:
+            self._recording = False
+            lib.tt_cuda_use_pool(self._before)
+            with contextlib.suppress(RuntimeError):  # of work that nobody wants any more
+                self._capture.end()
         if self._capture is not None:
             self._capture.drop()
         self._capture = self._pool = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..backends.cpu import check, ffi, lib
 from ..backends.cuda import runtime
-from .devices import index_of
+from .devices import index_of, known_index
 
 _FIGURES = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
             "inactive_split_bytes", "requested_bytes")  # in the order of pool.h
@@ -13,18 +13,10 @@ _VALUES = ("current", "peak", "allocated", "freed")
 _STATES = ("inactive", "active_allocated", "active_pending_free")
 
 
-def _known(device) -> int:
-    """The index of ``device``, which need not be open."""
-    index = index_of(device)
-    if runtime.is_open() and not 0 <= index < runtime.device_count():
-        raise runtime.no_device(index)
-    return index
-
-
 def memory_stats(device=None) -> dict[str, int]:
     """The figures of ``torch.cuda.memory_stats`` for ``device``; none before a device is used. RuntimeError for a wrong
     index, as of all functions here."""
-    index = _known(device)
+    index = known_index(device)
     if not runtime.is_open():
         return {}
     out = ffi.new("int64_t[]", lib.TT_CUDA_STATS)
@@ -58,12 +50,12 @@ def max_memory_reserved(device=None) -> int:
 
 def reset_peak_memory_stats(device=None) -> None:
     """Peaks start again from the present figures."""
-    check(lib.tt_cuda_reset_stats(_known(device), 1))
+    check(lib.tt_cuda_reset_stats(known_index(device), 1))
 
 
 def reset_accumulated_memory_stats(device=None) -> None:
     """The sums of what was allocated and freed, and the counts of failures, start again from 0."""
-    check(lib.tt_cuda_reset_stats(_known(device), 0))
+    check(lib.tt_cuda_reset_stats(known_index(device), 0))
 
 
 def empty_cache() -> None:
@@ -90,7 +82,7 @@ def mem_get_info(device=None) -> tuple[int, int]:
 
 def memory_snapshot(device=None) -> list[dict]:
     """The segments with their blocks, as ``torch.cuda.memory_snapshot`` has them, for one device or (None) for all."""
-    indices = range(runtime.device_count() if runtime.is_open() else 0) if device is None else (_known(device),)
+    indices = range(runtime.device_count() if runtime.is_open() else 0) if device is None else (known_index(device),)
     return [segment for index in indices for segment in _segments(index)]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ..backends.cuda import runtime
 from ..generator import Generator, default_of, seed_defaults
 from ..tensor import Tensor
-from .devices import index_of
+from .devices import known_index
 
 
 def _generator(device) -> Generator:
-    return default_of(index_of(device) + 1)
+    return default_of(known_index(device) + 1)
 
 
 def manual_seed(seed: int) -> None:
