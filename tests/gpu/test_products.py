@@ -211,6 +211,10 @@ def test_workspace(fake):
     for _ in range(2):
         multiply(np.ones((1, 2, 3)), np.ones((1, 3, 4)))
     assert len(cublas._workspaces) == 1
+    cublas.leave_workspace(1)
+    assert len(cublas._workspaces) == 1
+    cublas.leave_workspace(0)
+    assert not cublas._workspaces
     fake.fake_workspace_needed = 1 << 40
     with pytest.raises(RuntimeError, match="CUBLAS_STATUS_NOT_SUPPORTED when calling `cublasLtMatmulAlgoGetHeuristic`"):
         multiply(np.ones((1, 5, 3)), np.ones((1, 3, 4)))

@@ -137,6 +137,13 @@ def _workspace(device: int, stream: int) -> int:
     return int(ffi.cast("intptr_t", h.data))
 
 
+def leave_workspace(stream: int) -> None:
+    """The next call on a stream takes other memory for its algorithms. So a graph has its own, from before its recording
+    until after: graphs that were recorded on one stream may run at the same time on several."""
+    for key in [key for key in _workspaces if key[1] == stream]:
+        lib.tt_free(_workspaces.pop(key))
+
+
 def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int) -> int:
     """out = alpha a b + beta c + bias, as tt_gemm in kernels/cpu/api/cuda.h describes it, on the device whose context
     is current. 1: the library has no algorithm with a bias for this, and nothing was done."""

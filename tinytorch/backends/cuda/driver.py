@@ -266,10 +266,12 @@ class PyCuda:
     def begin_capture(self, stream) -> None:
         """What the stream is told from now on is recorded, not done. The thread may go on allocating memory."""
         check(self.library.cuStreamBeginCapture_v2(self._pointer(stream), libcuda.RELAXED), "starting a graph")
+        cublas.leave_workspace(self.handle(stream))
 
     def end_capture(self, stream):
         """The graph of what was recorded, ready to be run."""
         graph = libcuda.ffi.new("void **")
+        cublas.leave_workspace(self.handle(stream))
         check(self.library.cuStreamEndCapture(self._pointer(stream), graph), "recording a graph")
         try:
             return libcuda.made(self.library.cuGraphInstantiateWithFlags, "building a graph", graph[0], 0)
