@@ -138,7 +138,7 @@ def _workspace(device: int, stream: int) -> int:
 
 
 def leave_workspace(stream: int) -> None:
-    """The next call on a stream takes other memory for its algorithms. So a graph has its own: graphs that were recorded
+    """The next call on a stream takes other memory for its algorithms. A graph has its own: graphs that were recorded
     on one stream may run at the same time on several."""
     for key in [key for key in _workspaces if key[1] == stream]:
         lib.tt_free(_workspaces.pop(key))
