@@ -82,7 +82,8 @@ TERNARY = {
     "addcdiv": ["torch.addcdiv({x}, {y}, {z})", "torch.addcdiv({x}, {y}, {z}, value=-2.0)"],
 }
 # Reached through gradients alone.
-BACKWARD = {f"{name}_backward" for name in words("relu sigmoid tanh silu gelu gelu_tanh")}
+# What other operators are computed by: derivatives, and the power 3.
+HIDDEN = {"cube", *(f"{name}_backward" for name in words("relu sigmoid tanh silu gelu gelu_tanh"))}
 
 CASTS = (
     *(f"{{x}}.to(torch.{name})" for name in DTYPES),

@@ -21,8 +21,13 @@ def elementwise():
 
 
 def copy():
-    _ = empty(50, 60).t().contiguous(), empty(99).bfloat16(), empty(99, dtype=tt.int64).to(tt.bool)
+    _ = empty(50, 60)[:, ::2].contiguous(), empty(99).bfloat16(), empty(99, dtype=tt.int64).to(tt.bool)
     empty(5, 6).fill_(1.0)
+
+
+def transpose():
+    half = empty(70, 3, 80).half()
+    _ = empty(50, 60).t().contiguous(), half.permute(2, 0, 1).contiguous(), empty(70, 80).t().to(tt.bool)
 
 
 def reduce():

@@ -58,3 +58,11 @@ def test_functions_return_gradients_of_the_inputs_device(w):
     assert w.grad is None
     Scale.apply(w, lambda g: g * 2).sum().backward()
     assert w.grad.tolist() == [2.0] * 3 and w.grad.is_cuda
+
+
+def test_of_windows(gpu):
+    """Whose derivative adds by index, where the index has to be on the device."""
+    for device in ("cpu", "cuda"):
+        x = tt.arange(6.0, device=device).requires_grad_()
+        (x.unfold(0, 3, 1).square().sum() + x.as_strided((2, 3), (1, 1)).sum()).backward()
+        assert x.grad.tolist() == [1.0, 6.0, 14.0, 19.0, 16.0, 10.0]

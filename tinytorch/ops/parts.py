@@ -112,7 +112,7 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
 def _unfold_backward(g, shape, dim, size, step):
     # Windows overlap: each entry is the sum of the windows' entries that show it.
     n = shape[dim]
-    places = FUNCTIONS["arange"](n).unfold(0, size, step).reshape(-1)
+    places = FUNCTIONS["arange"](n, device=g.device).unfold(0, size, step).reshape(-1)
     flat = g.movedim(-1, dim + 1).flatten(dim, dim + 1)
     return g.new_zeros(shape).index_add(dim, places, flat)
 
@@ -162,7 +162,7 @@ def _as_strided_backward(g, input, size, stride, start):
     low = min(offset, start)
     reach = 1 + max(sum((n - 1) * st for n, st in zip(s, t)) + o - low
                     for s, t, o in ((shape, steps, offset), (size, stride, start)))
-    places = FUNCTIONS["arange"](reach).as_strided(size, stride, start - low).reshape(-1)
+    places = FUNCTIONS["arange"](reach, device=g.device).as_strided(size, stride, start - low).reshape(-1)
     flat = g.new_zeros((reach,)).index_add(0, places, g.reshape(-1))
     return flat.as_strided(shape, steps, offset - low)
 
