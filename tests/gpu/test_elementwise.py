@@ -30,7 +30,7 @@ LAYOUTS = ["rows", "even", "shifted", "row", "column", "apart", "transposed"]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("n", [64, 66, 7])
+@pytest.mark.parametrize("n", [64, 7])
 def test_two_operands(gpu, layout, n):
     for dtype in (tt.float32, tt.float16):
         a, b = laid("whole", dtype, 37, n), laid(layout, dtype, 37, n)
@@ -48,7 +48,7 @@ def test_three_operands(gpu, layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("into", ["rows", "even", "shifted", "apart", "transposed"])
+@pytest.mark.parametrize("into", ["even", "shifted", "transposed"])
 def test_into_places(gpu, layout, into):
     """Copies, and results in memory that was there before; the elements between are left alone."""
     for dtype in (tt.float32, tt.int8):

@@ -108,7 +108,7 @@ def kernels_of(emulated, compute, run=False):
     return len(variants), sum(v & LAST != 0 for v in variants)
 
 
-@pytest.mark.parametrize("n", [9, 16, 17, 70, 2049])
+@pytest.mark.parametrize("n", [9, 17, 2049])
 def test_the_last_thread_block_joins(emulated, n):
     """From two of them on; twice, as counters must be 0 again."""
     x = numbers(n * BLOCK - 3)
@@ -319,7 +319,7 @@ def test_narrow_rows(gpu, rows, n):
     compare(derived(lambda x, t: functional.cross_entropy(x, t, reduction="none")), x, target, numbers(rows))
 
 
-@pytest.mark.parametrize("rows, n", [(33_800, 16), (67_700, 7), (8500, 40), (4300, 128)])
+@pytest.mark.parametrize("rows, n", [(33_800, 16), (4300, 128)])
 def test_many_narrow_rows(gpu, rows, n):
     compare(lambda x: x.softmax(1), numbers(rows, n))
 
