@@ -67,7 +67,7 @@ def same_bits(a, b) -> bool:
 
 
 @pytest.mark.parametrize("dtype, together", [(tinytorch.float32, 4), (tinytorch.bfloat16, 2), (tinytorch.float64, 2)])
-@pytest.mark.parametrize("more", [0, 2 * BLOCK + 37])
+@pytest.mark.parametrize("more", [pytest.param(0, marks=pytest.mark.slow), 2 * BLOCK + 37])
 def test_warps_with_several_blocks(gpu, dtype, together, more):
     """Long reductions are read several blocks at a time; the last of them may have few or no elements."""
     n = FULL * together * BLOCK + more
@@ -211,7 +211,7 @@ def test_threads_reduce_at_the_same_time(gpu):
     assert not wrong
 
 
-@pytest.mark.parametrize("more", [0, 3 * BLOCK + 5])
+@pytest.mark.parametrize("more", [pytest.param(0, marks=pytest.mark.slow), 3 * BLOCK + 5])
 def test_integers_in_any_order(gpu, more):
     n = FULL * 16 * BLOCK + more
     x = tinytorch.ones(n, dtype=tinytorch.bool)
