@@ -234,7 +234,7 @@ def test_powers_that_other_operators_compute(dtype, exponent, same):
     tt.pow(x, exponent, out=into)
     with tt.fuse():
         fused = x ** exponent
-    for found in (x ** exponent, x[::2].repeat_interleave(2)[1::2] ** exponent, written, into, fused):
+    for found in (x ** exponent, x[::2] ** exponent, written, into, fused):
         want = expected if found.shape == x.shape else same(x[::2])
         assert found.dtype is dtype and tt.equal(found.nan_to_num(7.0), want.nan_to_num(7.0))
         assert tt.equal(found.signbit() & (found == 0), want.signbit() & (want == 0))

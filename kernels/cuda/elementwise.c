@@ -107,7 +107,7 @@ static bool launch_strided(int64_t key, int variant, const tt_iter *it, const in
     return TT_LAUNCH(key | (int64_t)variant << 36, (it->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, p);
 }
 
-/* `it` as on the CPU; inputs of the CPU's, one element each, go as values. */
+/* `it` as on the CPU, coalesced; inputs of the CPU's, one element each, go as values. */
 static bool launch(int64_t key, int variant, int weight, tt_iter *it, tt_array *const *in) {
     int64_t value[3] = {0};
     int given[3] = {MANY, MANY, MANY};
@@ -118,7 +118,6 @@ static bool launch(int64_t key, int variant, int weight, tt_iter *it, tt_array *
         it->dtype[k] = it->compute[k];
         given[k - 1] = VALUE;
     }
-    tt_iter_coalesce(it);
     bool flat = it->ndim == 1;
     for (int k = 0; flat && k < it->nops; k++) {
         int size = tt_itemsizes[it->dtype[k]];
@@ -148,6 +147,7 @@ bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *cons
         describe(&it, k + 1, out, in[k], tt_compute_of(op, k + 1, dtype));
         d[k] = in[k]->storage->device ? in[k]->dtype : it.compute[k + 1];
     }
+    tt_iter_coalesce(&it);
     bool divides = tt_divides_integers(op, dtype) && in[1]->storage->device;
     return launch(tt_key(TT_FAMILY_elementwise, op, 0, tt_compute_dtype(dtype), out->dtype, d[0], d[1], d[2]),
                   divides ? DIVIDES : 0, tt_op_weight(op), &it, in);
