@@ -21,9 +21,14 @@ def stream(gpu):
     gc.collect()
     cuda.synchronize()
     cuda.empty_cache()
-    s = cuda.Stream()
+    s = fresh_stream()
     with tt.config(cuda_caching=1), cuda.stream(s):
         yield s
+
+
+def fresh_stream():
+    """A stream without any memory. Streams are handed out in turn, and tests before may have left tensors on some."""
+    return next(s for s in (cuda.Stream() for _ in range(40)) if not blocks(s))
 
 
 def blocks(stream):
@@ -31,6 +36,16 @@ def blocks(stream):
     found = [[b["size"] if b["state"] == "active_allocated" else -b["size"] for b in segment["blocks"]]
              for segment in cuda.memory_snapshot(0) if segment["stream"] == stream.stream_id]
     return found[::-1]
+
+
+def free_blocks():
+    """The sizes of all free blocks of the device, those that other tests have left too."""
+    return [b["size"] for segment in cuda.memory_snapshot(0) for b in segment["blocks"] if b["state"] == "inactive"]
+
+
+def amount(nbytes):
+    """As messages have it."""
+    return f"{nbytes / MiB:.2f} MiB" if nbytes < 1 << 30 else f"{nbytes / (1 << 30):.2f} GiB"
 
 
 def make(nbytes):
@@ -136,6 +151,7 @@ def test_a_tensor_without_elements_has_no_memory(stream):
 def test_memory_comes_from_the_device_asked_for(gpu):
     if cuda.device_count() < 2:
         pytest.skip("one device")
+    gc.collect()
     before = cuda.memory_allocated(0), cuda.memory_allocated(1)
     a = tt.empty(1000, device="cuda:1")
     assert (cuda.memory_allocated(0), cuda.memory_allocated(1)) == (before[0], before[1] + 4096)
@@ -193,8 +209,11 @@ def test_out_of_memory_says_how_much_there_is(stream):
         make(50 * MiB)
     text = str(caught.value)
     assert "CUDA out of memory. Tried to allocate 50.00 MiB (52428800 bytes) on cuda:0. Of the GPU's" in text
-    assert "limited to" in text and "blocks" in text and "largest free block has 1.00 MiB" in text
-    assert cuda.memory_stats(0)["num_ooms"] == ooms + 1
+    stats, free = cuda.memory_stats(0), free_blocks()
+    assert f"has reserved {amount(stats['reserved_bytes.all.current'])} (it is limited to " in text
+    assert f"MiB are allocated in {stats['allocation.all.current']} blocks, {amount(sum(free))} are reserved" in text
+    assert text.endswith(f"of which the largest free block has {amount(max(free))}.") and MiB in free
+    assert stats["num_ooms"] == ooms + 1
     assert make(MiB).data_ptr() == kept.data_ptr() + MiB  # all goes on
 
 
@@ -214,7 +233,7 @@ def test_the_cache_is_emptied_before_there_is_none(stream):
         d = c.data_ptr()
         assert cuda.memory_stats(0)["num_alloc_retries"] == retries
         del c
-        with cuda.stream(cuda.default_stream(0)):
+        with cuda.stream(fresh_stream()):
             e = make(30 * MiB)  # the other stream's block has to go first
         assert cuda.memory_stats(0)["num_alloc_retries"] == retries + 1 and blocks(stream) == []
     assert e.numel() and d
@@ -287,6 +306,7 @@ def test_record_stream_refuses(stream):
 
 
 def test_threads_allocate_and_free_at_once(gpu):
+    gc.collect()
     cuda.synchronize()
     before = cuda.memory_allocated(0)
     wrong = []
