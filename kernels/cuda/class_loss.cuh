@@ -68,7 +68,7 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
 #else
     number top = 0, log_sum = 0;
 #if TT_OP & TT_CLASS_LOGITS
-    top = reduced<0, number>(p, r, held, larger(), [](values &v, int e, int) { return v.x[e]; });
+    top = top_of(p, r, held);
     log_sum = TT_OF(log, (reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
         return TT_OF(exp_down, v.x[e] - top);
     })));

@@ -35,6 +35,7 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     stored_type *out = (stored_type *)p.out + r.at * r.n;
     number mean = 0;
+    bring(p, r);
 #if TT_OP
     if (!TT_HAS(TT_NORM_RMS)) mean = ((const number *)p.mean)[r.at];
     const number rstd = ((const number *)p.rstd)[r.at];

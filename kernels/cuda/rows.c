@@ -33,21 +33,22 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int dtype, int comp
         if (1 << (lanes + each) == n) s.variant |= TT_ROW_WHOLE;
         return s;
     }
-    int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, rounds = (blocks + most - 1) / most;
-    s.blocks = rows;
-    s.variant = rounds == 1 ? TT_ROW_HELD : n <= TT_ROW_MOST ? TT_ROW_LONG : TT_ROW_VAST;
+    int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, room = tt_cuda_shared_room();
+    int64_t parts = TT_ROW_PARTS(n) * tt_itemsizes[compute], cached = parts + n * tt_itemsizes[dtype] + 16;
+    /* Of two thread blocks of a processor one can read a row while the other one computes. */
+    bool two = rows >= TT_CUDA_ENOUGH && (!again || 2 * (cached + RESERVED) <= room + RESERVED);
+    if (blocks <= most && (!two || inputs > 1 || blocks <= most / 2)) s.variant = TT_ROW_HELD;
+    else s.variant = n <= TT_ROW_MOST ? TT_ROW_LONG : TT_ROW_VAST;
     if (n % TT_BLOCK == 0) s.variant |= TT_ROW_WHOLE;
-    s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
-    if ((s.variant & TT_ROW_FORM) != TT_ROW_LONG) return s;
-    s.shared = TT_ROW_PARTS(n) * tt_itemsizes[compute];
-    int64_t shared = s.shared + n * tt_itemsizes[dtype] + 16, room = tt_cuda_shared_room();
-    if (!again || shared > room) return s;
-    s.shared = shared;
-    s.variant |= TT_ROW_CACHED;
-    if (2 * (shared + RESERVED) <= room + RESERVED) { /* one thread block reads a row while another one computes */
-        rounds = (blocks + most / 2 - 1) / (most / 2);
-        s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
+    if ((s.variant & TT_ROW_FORM) == TT_ROW_LONG) {
+        bool kept = again && cached <= room;
+        if (kept) s.variant |= TT_ROW_CACHED;
+        if (two) most /= 2;
+        s.shared = kept ? cached : parts;
     }
+    int64_t rounds = (blocks + most - 1) / most;
+    s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
+    s.blocks = rows;
     return s;
 }
 
@@ -130,7 +131,7 @@ bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, co
 }
 
 bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
-    split s = split_rows(p->rows, p->n, 1, dtype, compute, !(what & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)));
+    split s = split_rows(p->rows, p->n, 1, dtype, compute, what == TT_CLASS_LOGITS);
     p->fault = tt_cuda_fault();
     tt_array *parts;
     if (!make_room(&s, p->rows, p->n, &parts)) return false;

@@ -75,26 +75,32 @@ static TT_DEVICE stored_type *cache_of(const TT_ARGS &p, const row &r) {
     return (stored_type *)((number *)shared + TT_ROW_PARTS(r.n)) + (int)(from & 15) / (int)sizeof(stored_type);
 }
 
-static TT_DEVICE void bring_row(const TT_ARGS &p, const row &r) {
+/* Brings it there, telling f of each element, in any order. The thread block is to wait before it reads. */
+template <typename F> static TT_DEVICE void bring_row(const TT_ARGS &p, const row &r, F f) {
     const int size = sizeof(stored_type), width = 16 / size, at_once = 4, threads = blockDim.x, thread = threadIdx.x;
-    typedef tt_pack<unsigned, 4> pack;
+    typedef tt_pack<stored_type, width> pack;
+    typedef tt_pack<unsigned, 4> words; /* which a compiler does not take apart */
     const stored_type *const from = (const stored_type *)p.x + r.at * r.n;
     stored_type *const to = cache_of(p, r);
     const int head = (int)(-(int64_t)from & 15) / size, packs = (r.n - head) / width, tail = head + packs * width;
-    const pack *const packs_from = (const pack *)(from + head);
-    pack *const packs_to = (pack *)(to + head);
+    const auto move = [&](int k, const words &raw) {
+        ((words *)(to + head))[k] = raw;
+        const pack in = *(const pack *)&raw;
+#pragma unroll
+        for (int i = 0; i < width; i++) f(in.at[i]);
+    };
+    const words *const words_from = (const words *)(from + head);
     int k = thread;
     for (; k + (at_once - 1) * threads < packs; k += at_once * threads) {
-        pack raw[at_once];
+        words raw[at_once];
 #pragma unroll
-        for (int u = 0; u < at_once; u++) raw[u] = packs_from[k + u * threads];
+        for (int u = 0; u < at_once; u++) raw[u] = words_from[k + u * threads];
 #pragma unroll
-        for (int u = 0; u < at_once; u++) packs_to[k + u * threads] = raw[u];
+        for (int u = 0; u < at_once; u++) move(k + u * threads, raw[u]);
     }
-    for (; k < packs; k += threads) packs_to[k] = packs_from[k];
-    if (thread < head) to[thread] = from[thread];
-    if (thread < r.n - tail) to[tail + thread] = from[tail + thread];
-    __syncthreads();
+    for (; k < packs; k += threads) move(k, words_from[k]);
+    const int edge = thread < head ? thread : tail + thread - head;
+    if (edge < r.n && thread < head + width) f(to[edge] = from[edge]);
 }
 
 static TT_DEVICE void keep(const TT_ARGS &p, const row &r, const number (&x)[TT_E], int first) {
@@ -132,10 +138,10 @@ template <typename J, typename T> static TT_DEVICE T over_lanes(J join, T a) {
     return a;
 }
 
-/* Every warp's (or, in long rows, every block's) into the row's, for all of its threads. `which`: another for each of a
- * kernel's uses between which nobody waits for all. */
+/* Every warp's into the row's, for all of its threads, which have waited for each other then. `which`: another for each
+ * of a kernel's uses between which nobody waits for all. */
 template <int which, typename J, typename T> static TT_DEVICE T over_row(const row &r, J join, T a) {
-#if TT_FORM == TT_ROW_HELD
+#if TT_FORM != TT_ROW_WARP
     __shared__ T parts[32];
     const int lane = threadIdx.x & 31;
     if (lane == 0) parts[r.warp] = a;
@@ -243,5 +249,24 @@ static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, J join, F f)
         if (TT_INSIDE(r, r.start + e * TT_LANES)) a = join(a, value);
     }
     return over_row<which>(r, join, over_lanes(join, a));
+#endif
+}
+
+/* The largest number of the row, which has not been read so far. */
+template <typename V> static TT_DEVICE number top_of(const TT_ARGS &p, const row &r, V &held) {
+#if TT_CACHED
+    number top = larger::none<number>();
+    bring_row(p, r, [&](stored_type x) { top = larger()(top, TT_CONVERT(TT_D0, TT_D1, x)); });
+    return over_row<0>(r, larger(), over_lanes(larger(), top));
+#else
+    return reduced<0, number>(p, r, held, larger(), [](V &v, int e, int) { return v.x[e]; });
+#endif
+}
+
+/* Brings the row where it is to wait, without a look at it. */
+static TT_DEVICE void bring(const TT_ARGS &p, const row &r) {
+#if TT_CACHED
+    bring_row(p, r, [](stored_type) {});
+    __syncthreads();
 #endif
 }

@@ -11,9 +11,6 @@ extern "C" __global__ void __launch_bounds__(TT_MOST_THREADS) tt_kernel(const __
         r[u] = row_of(p.rows, p.n, u);
         if (TT_FORM != TT_ROW_LONG) fetch(p, r[u], held[u], r[u].start);
     }
-#if TT_CACHED
-    bring_row(p, r[0]);
-#endif
 #pragma unroll
     for (int u = 0; u < TT_U; u++) work(p, r[u], held[u]);
 }

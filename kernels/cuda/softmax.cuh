@@ -30,6 +30,7 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     stored_type *out = (stored_type *)p.out + r.at * r.n;
 #if TT_BACKWARD
+    bring(p, r);
     const number sum = reduced<0, number>(p, r, held, plus(), [](values &v, int e, int) {
         return TT_LOG ? v.x[e] : v.x[e] * v.y[e];
     });
@@ -38,7 +39,7 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
         out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, g);
     });
 #else
-    const number top = reduced<0, number>(p, r, held, larger(), [](values &v, int e, int) { return v.x[e]; });
+    const number top = top_of(p, r, held);
     const number sum = reduced<1, number, !TT_LOG>(p, r, held, plus(), [&](values &v, int e, int) {
         const number power = TT_OF(exp_down, v.x[e] - top);
         if (!TT_LOG) v.x[e] = power;

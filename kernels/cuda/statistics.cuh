@@ -20,13 +20,14 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 
 static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
 #if TT_OP == 2
-    number top = reduced<0, number>(p, r, held, larger(), [](values &v, int e, int) { return v.x[e]; });
+    number top = top_of(p, r, held);
     top = top - top == 0 ? top : 0; /* as the CPU: where it is infinite */
     const number sum = reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
         return TT_OF(exp, v.x[e] - top);
     });
     const number result = TT_OF(log, sum) + top;
 #else
+    bring(p, r);
     number mean = reduced<0, number>(p, r, held, plus(), [](values &v, int e, int) { return v.x[e]; });
     mean = mean / (number)r.n;
     const number sum = reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
