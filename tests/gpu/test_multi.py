@@ -184,6 +184,7 @@ def test_a_graph_of_the_other_device():
         assert y.get_device() == 1 and not tt.equal(first, y) and bool((y >= 2).all())
 
 
+@tt.config(cuda_caching=1)  # whoever makes a segment looks, too
 def test_another_library_changes_what_is_current(gpu, monkeypatch):
     """A launch that is kept does not look before; where it fails, it is made once more on its own device."""
     driver = runtime.driver()
