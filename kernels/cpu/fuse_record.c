@@ -390,7 +390,7 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
         bool full = is_full(t);
         bool moves = t->num_nodes && t->device != device;
         ok = (!(full || moves) || run(t, full ? TT_FLUSH_LIMIT : TT_FLUSH_DEVICE));
-        t->device = device;
+        if (ok) t->device = device; /* otherwise what is pending stays what it is */
         ok = ok && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
         int node = t->num_nodes - 1;
         int64_t recording = t->recording;

@@ -100,6 +100,22 @@ def test_a_recording_is_of_one_device(gpu):
     assert lib.tt_fuse_pending() == 0
 
 
+def test_what_cannot_be_launched_stays_the_devices(emulated, monkeypatch):
+    def fail(index):
+        raise RuntimeError("the device is busy")
+
+    x, here = tinytorch.arange(40.0, device="cuda:0"), tinytorch.arange(3.0)
+    lib.tt_cuda_keep_launches(1)  # those kept are forgotten: each looks for its device
+    with tinytorch.config(fuse_hot=-1), tinytorch.fuse():
+        y = x * 3
+        with monkeypatch.context() as m:
+            m.setattr(emulated, "open", fail)
+            found = [here * 2 + k for k in range(3)]  # the CPU's turn, but what is pending cannot run
+        found.append(here * 2 + 3)
+        assert [t.tolist() for t in found] == [[k, k + 2.0, k + 4.0] for k in range(4)]
+        assert y.tolist() == (x.cpu() * 3).tolist()
+
+
 def test_a_number_on_the_cpu_goes_along(gpu):
     x = tinytorch.arange(6.0).to("cuda")
     half = tinytorch.tensor(0.5)
