@@ -27,7 +27,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 WAITS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync")
 FAMILY = re.compile(r'#include "cuda/(\w+)\.cuh"')
 ARENA = 1 << 30
-COMPILER = ("g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-w", "-fPIC")
+COMPILER = ("g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-w",
+            "-fPIC")
 
 _ffi = FFI()
 _ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes);")
@@ -340,8 +341,8 @@ def compile_kernel(source: str, folder: str) -> str:
     own = f"{path}.{os.getpid()}.{threading.get_ident()}"
     with open(own + ".cpp", "w") as f:
         f.write(f'#include "emulator.h"\n{source}\nTT_EMULATED_ENTRY({waits})\n')
-    done = subprocess.run([*COMPILER, "-shared", "-I", compiled_header(folder), "-I", kernels_folder(), own + ".cpp", "-o",
-                           own], capture_output=True, text=True)
+    done = subprocess.run([*COMPILER, "-shared", "-I", compiled_header(folder), "-I", kernels_folder(), own + ".cpp",
+                           "-o", own], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the kernel does not compile:\n{source}\n{done.stderr[:4000]}")
     os.rename(own, path)
