@@ -55,6 +55,7 @@ typedef struct tt_trace {
     void *runner;           /* of a device: the thread that runs it just now, see tt_fuse_running */
     int device;             /* of all its nodes, as tt_storage's */
     int depth, step;        /* in the mode; in the mode for steps */
+    bool joined;            /* once for tt_fuse_everywhere */
     int32_t since_enter;    /* nodes since the mode was entered last, runs of the recording or not */
     int32_t num_nodes, num_storages, num_numbers;
     int64_t looks;          /* tt_looks as the mode was entered last */

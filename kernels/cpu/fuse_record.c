@@ -178,6 +178,7 @@ static void thread_ends(void *trace) {
     if (!run(t, TT_FLUSH_LEAVE)) clear(t);
     tt_watch_forget();
     t->depth = t->step = 0;
+    t->joined = false;
     tt_trace_unlock(t);
     keep(t);
 }
@@ -220,6 +221,7 @@ int tt_fuse_leave(void) {
     if (!t || !t->depth) return 0;
     if (--t->depth) return t->depth;
     tt_recorder = NULL;
+    t->joined = false;
     return run_locked(t, TT_FLUSH_LEAVE) ? 0 : -1;
 }
 
@@ -230,7 +232,14 @@ int tt_fuse_step(int on) {
     return run_locked(t, TT_FLUSH_STEP) ? 0 : -1;
 }
 
-int tt_fuse_join(void) { return tt_fuse_enter() > 0; }
+int tt_fuse_join(void) { return tt_fuse_enter() > 0 && (mine->joined = true); }
+
+int tt_fuse_set_everywhere(int on) {
+    tt_fuse_everywhere = on;
+    if (on || !mine || !mine->joined) return 0;
+    mine->joined = false;
+    return tt_fuse_leave() < 0 ? -1 : 0;
+}
 
 int tt_fuse_flush(void) {
     if (mine && !run_locked(mine, TT_FLUSH_ASKED)) return -1;

@@ -446,6 +446,23 @@ def test_the_environment_variable_switches_it_on():
     assert eager.split()[1::2] == fused.split()[1::2]
 
 
+def test_the_setting_holds_as_long_as_it_says():
+    x = ramp(8)
+    with tinytorch.config(fuse=1):
+        y = x + 1
+        assert pending() == 1 and lib.tt_fuse_depth() == 1
+        with tinytorch.fuse():
+            z = y * 2
+            assert pending() == 2
+            with tinytorch.config(fuse=0):
+                assert pending() == 2 and lib.tt_fuse_depth() == 1, "still inside of fuse()"
+        w = z - 3
+        assert pending() == 1 and lib.tt_fuse_depth() == 1
+    assert pending() == 0 and lib.tt_fuse_depth() == 0
+    v = w + 1
+    assert pending() == 0 and same(v, (x + 1) * 2 - 3 + 1) and same(y, x + 1)
+
+
 def test_a_fork_in_the_mode():
     """Parent and child both have what was recorded before, and each goes on by itself."""
     out = python("""

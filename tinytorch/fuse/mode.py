@@ -93,9 +93,9 @@ def wait(timeout: float | None = None) -> bool:
 
 
 def _everywhere(value: int) -> None:
-    lib.tt_fuse_everywhere = value != 0
     if value:
         worker.start()
+    check(lib.tt_fuse_set_everywhere(value != 0), "fuse")
 
 
 setting("fuse_hot", 3, lambda runs: lib.tt_fuse_set(lib.TT_FUSE_HOT_RUNS, runs) and None)

@@ -33,8 +33,8 @@ _INTEGERS = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 def eagerly() -> Iterator[None]:
     """Inside, this thread is not in fused mode, wherever it was before."""
     check(lib.tt_fuse_flush(), "compare")
-    depth = lib.tt_fuse_depth()
     with config(fuse=0):
+        depth = lib.tt_fuse_depth()
         for _ in range(depth):
             check(lib.tt_fuse_leave(), "compare")
         try:

@@ -5,7 +5,9 @@
 /* What a thread records. enter and leave nest; the outermost leave runs what is pending. */
 int tt_fuse_enter(void);
 int tt_fuse_leave(void);      /* -1 and an error when the pending program could not run */
-extern int tt_fuse_everywhere; /* every thread is in the mode, from its first operator on */
+/* On: every thread is in the mode, from its first operator on. Off: this thread is no longer, others are until they end.
+ * -1 and an error when what was pending could not run. */
+int tt_fuse_set_everywhere(int on);
 int tt_fuse_flush(void);      /* runs this thread's pending program now, and waits for work behind */
 int tt_fuse_depth(void);
 int tt_fuse_pending(void);    /* operators recorded by this thread and not run yet */
