@@ -149,6 +149,7 @@ TT_FN uint8_t tt_bitwise_not_b8(uint8_t a) { return !a; }
     }                                                                                         \
     TT_FN C tt_addcmul_##T(C a, C b, C c) { return a + b * c; }                               \
     TT_FN C tt_addcdiv_##T(C a, C b, C c) { return a + b / c; }                               \
+    TT_FN C tt_masked_scale_##T(uint8_t kept, C a, C scale) { return a * (kept ? scale : (C)0); }      \
     TT_FN C tt_smooth_l1_##T(C d, C bound) {                                                  \
         C size = __builtin_fabs##S(d);                                                        \
         return size < bound ? (C)0.5 * size * size / bound : size - (C)0.5 * bound;           \

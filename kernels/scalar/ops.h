@@ -48,7 +48,7 @@
     X(silu_backward, 2, FLT, SAME) X(gelu_backward, 2, FLT, SAME) X(gelu_tanh_backward, 2, FLT, SAME) \
     /* ternary */                                                                                     \
     X(where, 3, ALL, SELECT) X(clamp, 3, NUM, SAME) X(lerp, 3, REAL, SAME)                            \
-    X(addcmul, 3, NUM, SAME) X(addcdiv, 3, REAL, SAME)                                             \
+    X(addcmul, 3, NUM, SAME) X(addcdiv, 3, REAL, SAME) X(masked_scale, 3, REAL, SELECT)               \
     /* kernels of derivatives: (gradient, difference, bound) */                                       \
     X(smooth_l1_backward, 3, REAL, SAME) X(huber_backward, 3, REAL, SAME)
 

@@ -85,7 +85,7 @@ TERNARY = {
 }
 # Reached through gradients alone.
 # What other operators are computed by: derivatives, and the power 3.
-HIDDEN = {"cube", *(f"{name}_backward" for name in words("relu sigmoid tanh silu gelu gelu_tanh smooth_l1 huber"))}
+HIDDEN = {"cube", "masked_scale", *(f"{name}_backward" for name in words("relu sigmoid tanh silu gelu gelu_tanh smooth_l1 huber"))}
 
 CASTS = (
     *(f"{{x}}.to(torch.{name})" for name in DTYPES),

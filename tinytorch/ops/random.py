@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 
 from ..autograd.leaf import make_leaf
-from ..backends.cpu import error, lib
+from ..autograd.node import Node
+from ..backends.cpu import error, ffi, lib
 from ..devices import get_default_device, made, number_of
 from ..dtypes import ALL, float64
 from ..generator import (default_generator, get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
@@ -14,6 +15,8 @@ from ..tensor import Tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
 from .declare import FUNCTIONS, both, function, method, primitive
+from .elementwise import ternary
+from .hot import record
 from .overwrite import Overwrite
 from .values import dtype_code
 
@@ -350,7 +353,42 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     return drawn if out is None else into(out, drawn.shape, "multinomial").copy_(drawn)
 
 
+# Dropout.
+
+
+def _dropout_scale(p: float) -> float:
+    return 1.0 / (1.0 - p) if p < 1 else 0.0
+
+
 def dropout_mask(input: Tensor, p: float) -> Tensor:
     """Like ``input``: 0 with probability ``p``, else 1 / (1 - p)."""
-    return _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "dropout", None, 1.0 - p,
-                 1.0 / (1.0 - p) if p < 1 else 0.0)
+    return _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "dropout", None, 1.0 - p, _dropout_scale(p))
+
+
+_masked_scale = ternary("masked_scale", None, lambda g, mask, scale: _masked_scale(mask, g, scale),
+                        params=("mask", "input", "scale"), doc="input scale where the mask holds, else input 0.")
+
+
+def _dropped_backward(g, saved, edges):
+    mask, scale = saved
+    return (_masked_scale(mask, g, scale),)
+
+
+class NativeDropoutBackward0(Node):
+    """``saved``: where elements were kept, and what those were multiplied by."""
+
+    __slots__ = ()
+    op, holds = "dropout", 1
+    tensors = ((0, "mask", None),)
+    backward = fast = staticmethod(_dropped_backward)
+
+
+def dropped(input: Tensor, p: float) -> Tensor:
+    """``input * dropout_mask(input, p)``, of the same numbers. Of floating elements in their order, where nothing is
+    recorded, one kernel draws and multiplies, and keeps a byte of an element for the gradient."""
+    scale, kept = ffi.new("double *", _dropout_scale(p)), ffi.new("tt_array *[1]")
+    h = lib.tt_dropout(input._h, 1.0 - p, scale, _own(None, "dropout", input), kept)
+    if not h:
+        return input * dropout_mask(input, p)
+    out, mask = wrap(h), wrap(kept[0])
+    return record(out, NativeDropoutBackward0, (input._node,), (mask, scale[0]))
