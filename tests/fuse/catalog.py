@@ -83,9 +83,9 @@ TERNARY = {
     "addcmul": ["torch.addcmul({x}, {y}, {z})", "torch.addcmul({x}, {y}, {z}, value=0.5)"],
     "addcdiv": ["torch.addcdiv({x}, {y}, {z})", "torch.addcdiv({x}, {y}, {z}, value=-2.0)"],
 }
-# Reached through gradients alone.
 # What other operators are computed by: derivatives, and the power 3.
-HIDDEN = {"cube", "masked_scale", *(f"{name}_backward" for name in words("relu sigmoid tanh silu gelu gelu_tanh smooth_l1 huber"))}
+_WITH_SLOPES = words("relu sigmoid tanh silu gelu gelu_tanh smooth_l1 huber")
+HIDDEN = {"cube", "masked_scale", *(f"{name}_backward" for name in _WITH_SLOPES)}
 
 CASTS = (
     *(f"{{x}}.to(torch.{name})" for name in DTYPES),
