@@ -171,29 +171,39 @@ static void drop_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
-tt_array *tt_dropout(tt_array *a, double keep, double *scale, tt_generator *g, tt_array **kept) {
-    TT_ON_DEVICE(NULL, "dropout", 1, &a);
-    if (TT_RECORDING || a->dtype < TT_F16 || !(a->flags & TT_FLAG_CONTIGUOUS) || !tt_ready(a)) return tt_decline();
-    tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
-    if (!out || !(*kept = tt_empty(TT_BOOL, a->ndim, a->shape))) {
-        if (out) tt_free(out);
-        return NULL;
-    }
+double tt_rounded(int dtype, double x) {
     char stored[8];
-    tt_isa->casts[TT_F64][a->dtype](stored, scale, 1);
-    tt_isa->casts[a->dtype][TT_F64](scale, stored, 1);
-    dropping d = {.draw = next_draw(g), .from = a->data, .to = out->data, .kept = (*kept)->data, .dtype = a->dtype,
+    tt_isa->casts[TT_F64][dtype](stored, &x, 1);
+    tt_isa->casts[dtype][TT_F64](&x, stored, 1);
+    return x;
+}
+
+/* In the order of the elements, and by the numbers, of a mask that is drawn by itself. */
+static bool drop(const tt_array *a, double keep, double scale, tt_generator *g, tt_array *out, tt_array *kept) {
+    dropping d = {.draw = next_draw(g), .from = a->data, .to = out->data, .kept = kept->data, .dtype = a->dtype,
                   .compute = tt_compute_dtype(a->dtype)};
     d.draw.kind = TT_RANDOM_mask;
     d.draw.a = keep;
-    d.draw.b = *scale;
-    if (!tt_device) {
-        if (a->numel) tt_parallel(a->numel, 1 << 13, drop_range, &d);
-    } else if (!tt_cuda_dropout(&d.draw, a, out, *kept)) {
+    d.draw.b = tt_rounded(a->dtype, scale);
+    if (tt_device) return tt_cuda_dropout(&d.draw, a, out, kept);
+    tt_parallel(a->numel, 1 << 13, drop_range, &d);
+    return true;
+}
+
+tt_array *tt_dropout(tt_array *a, double keep, double scale, tt_generator *g) {
+    TT_ON_DEVICE(NULL, "dropout", 1, &a);
+    tt_array *out = NULL, *mask;
+    bool at_once = a->numel && a->dtype >= TT_F16 && a->flags & TT_FLAG_CONTIGUOUS && !TT_RECORDING;
+    if (at_once ? !tt_ready(a) : !tt_current(a)) return tt_decline();
+    if (!(mask = at_once ? tt_empty(TT_BOOL, a->ndim, a->shape) : tt_empty_like(a, a->dtype))) return NULL;
+    if (!at_once) {
+        if (tt_random(mask, TT_RANDOM_mask, g, keep, scale) == 0) out = tt_binary(TT_OP_mul, a, mask);
+    } else if ((out = tt_empty(a->dtype, a->ndim, a->shape)) && !drop(a, keep, scale, g, out, mask)) {
         tt_free(out);
-        tt_free(*kept);
-        return NULL;
+        out = NULL;
     }
+    if (!out) tt_free(mask);
+    tt_second_array = out ? mask : NULL;
     return out;
 }
 

@@ -66,7 +66,7 @@ def test_slopes_with_kernels_of_their_own(loss, create_graph):
     """Those of losses, and dropout's: what draws and multiplies at once in eager mode is recorded as two operators."""
     def run():
         tinytorch.manual_seed(2)
-        x, y = ramp(40, 30).requires_grad_(), ramp(30)
+        x, y = ramp(40, 30).requires_grad_(), ramp(30, 40).t()
         dropped = nn.functional.dropout(x * 2, 0.3)
         (g,) = grad(loss(dropped, y, reduction="none").sin().sum(), x, create_graph=create_graph)
         return dropped, g, *(grad((g * g).sum(), x) if create_graph else ())

@@ -15,7 +15,7 @@ from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, wrap
 from .activation import _hardtanh, _log_softmax, _softmax, floating
 from .declare import function
-from .elementwise import binary, ternary
+from .elementwise import binary, ternary, without_history
 from .hot import freshen, record, wrong_type
 from .pointwise import _logsigmoid
 from .pointwise import _where as where
@@ -218,13 +218,13 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 
 # Of a difference a and the bound b of the part that is a parabola. Their slopes' own kernels are for when no higher
 # derivative is asked.
-_smooth_l1_backward = ternary("smooth_l1_backward", params=("g", "a", "b"), doc="g a / b, a / b within [-1, 1].")
-_huber_backward = ternary("huber_backward", params=("g", "a", "b"), doc="g a, a within [-b, b].")
+ternary("smooth_l1_backward", params=("g", "a", "b"), doc="g a / b, a / b within [-1, 1].")
+ternary("huber_backward", params=("g", "a", "b"), doc="g a, a within [-b, b].")
 _smooth_l1 = binary("smooth_l1", lambda g, a, b: g * _hardtanh(a / b, -1, 1), title="SmoothL1LossBackward0",
-                    fast={"a": lambda g, a, b: _smooth_l1_backward(g, a, b)}, attach=False,
+                    fast={"a": without_history("smooth_l1_backward", "g", "a", "b")}, attach=False,
                     doc="a^2 / (2 b) where |a| is below b, else |a| - b / 2.")
 _huber = binary("huber", lambda g, a, b: g * _hardtanh(a, -b, b), title="HuberLossBackward0",
-                fast={"a": lambda g, a, b: _huber_backward(g, a, b)}, attach=False,
+                fast={"a": without_history("huber_backward", "g", "a", "b")}, attach=False,
                 doc="a^2 / 2 where |a| is below b, else b (|a| - b / 2).")
 
 
