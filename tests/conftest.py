@@ -25,11 +25,12 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than ten seconds; runs only with --slow")
     if config.getoption("--fuse"):
         os.environ["TINYTORCH_FUSE"] = "1"  # tinytorch has not been imported yet
+    for name in ("TINYTORCH_CACHE_DIR", "TINYTORCH_EMULATOR_DIR"):  # the user's own kernels are left alone
+        if not os.environ.get(name):  # one folder for all processes of pytest-xdist
+            os.environ[name] = folder = tempfile.mkdtemp(prefix="tinytorch-tests-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after tinytorch's compiler has stopped
     if config.getoption("--device").startswith("cuda"):
         config.stash[EMULATED] = emulate_without_gpu()
-    if not os.environ.get("TINYTORCH_CACHE_DIR"):  # the user's own kernels are left alone
-        os.environ["TINYTORCH_CACHE_DIR"] = folder = tempfile.mkdtemp(prefix="tinytorch-tests-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after tinytorch's compiler has stopped
 
 
 def emulate_without_gpu() -> bool:

@@ -1,5 +1,6 @@
 """save and load."""
 
+import copy
 import io
 import os
 import pickle
@@ -41,6 +42,42 @@ def test_structure_and_sharing():
     assert got["a"][1].tolist() == [50.0, 3.0]
     assert type(got["b"][0]) is nn.Parameter and got["b"][0].requires_grad and got["h"].requires_grad
     assert got["e"] is tt.float16 and got["f"] == tt.Size([2, 3]) and got["g"] == tt.device("cpu")
+
+
+def pickled(obj):
+    return pickle.loads(pickle.dumps(obj))
+
+
+WAYS = pytest.mark.parametrize("way", [again, pickled, copy.deepcopy])
+
+
+def all_bytes_survive(way, device):
+    """Ten bytes of which eight are two floats."""
+    x = tt.arange(10, dtype=tt.uint8).to(device)[:8].view(tt.float32)
+    (y,) = way([x])
+    assert y.device == x.device and y.dtype is tt.float32 and y.shape == (2,) and y.data_ptr() != x.data_ptr()
+    assert tt.as_strided(y.view(tt.uint8), (10,), (1,), 0).tolist() == list(range(10))
+
+
+def dtypes_share_a_storage(way, device):
+    x = tt.tensor([1.0, 2.0, 3.0]).to(device)
+    y, bits, half = way([x, x.view(tt.int32), x[1:].view(tt.float16)])
+    assert (bits.dtype, half.dtype, half.storage_offset()) == (tt.int32, tt.float16, 2)
+    y.zero_()
+    assert bits.tolist() == [0] * 3 and half.tolist() == [0.0] * 4 and x.tolist() == [1.0, 2.0, 3.0]
+
+
+def values_put_off_survive(way, device):
+    with tt.fuse():
+        x = tt.ones(3, device=device) * 2
+        (y,) = way([x])
+    assert y.tolist() == x.tolist() == [2.0] * 3
+
+
+@WAYS
+@pytest.mark.parametrize("check", [all_bytes_survive, dtypes_share_a_storage, values_put_off_survive])
+def test_whole_storages(check, way):
+    check(way, "cpu")
 
 
 def test_checkpoint():

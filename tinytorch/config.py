@@ -53,6 +53,9 @@ class config:
                   half precision, too) by their special function units: faster, but with errors of up to 5 + 1.2 |x|
                   ulp (log between 1/2 and 2: 2e-7; gelu: 16 + 2 x^2 ulp), and no longer with the CPU's bits. Eager and
                   fused mode still agree to the bit
+    ``cuda_caching``  0: each tensor of a CUDA device has an allocation of its own from the driver, of its exact size,
+                  and what is freed goes back before the next one: slow, for tools such as compute-sanitizer, which then
+                  see an access beyond a tensor's end. Graphs and page-locked memory keep their caches
 
     TypeError for an unknown name or a value that is no integer.
     """

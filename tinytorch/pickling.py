@@ -12,12 +12,12 @@ import weakref
 from .autograd.leaf import make_leaf
 from .autograd.node import address
 from .backends.cpu import check, error, ffi, lib
-from .dtypes import dtype
+from .dtypes import dtype, uint8
 from .tensor import Tensor, new, wrap
 
 
 class Storage:
-    """A tensor's whole memory, as a 1-d tensor of its dtype."""
+    """A tensor's whole memory, as a vector of bytes: elements of its dtype need not fill all of it."""
 
     __slots__ = ("whole", "__weakref__")
     _alive: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
@@ -27,44 +27,53 @@ class Storage:
 
     def __reduce__(self):
         where = (str(self.whole.device),) if self.whole.is_cuda else ()
-        return load_storage, (self.whole.dtype, content_of(self.whole), *where)
+        return load_storage, (content_of(self.whole), *where)
 
     def __deepcopy__(self, memo):
         return Storage(wrap(lib.tt_contiguous(self.whole._h)))
 
 
 def storage_of(t: Tensor) -> Storage:
-    """The Storage of ``t``: the same object for all tensors of one dtype on it while it lives."""
-    key = address(t), t._h.dtype
+    """The Storage of ``t``: the same object for all tensors on it while it lives."""
+    key = address(t)
     found = Storage._alive.get(key)
     if found is None:
-        n = t._h.storage.nbytes // lib.tt_itemsize(t._h.dtype)
-        found = Storage._alive[key] = Storage(wrap(lib.tt_view(t._h, 1, (n,), (1,), 0)))
+        found = Storage._alive[key] = Storage(vector(t, uint8))
     return found
 
 
+def vector(t: Tensor, of: dtype) -> Tensor:
+    """As many elements of a dtype as the whole memory of ``t`` has room for, without history."""
+    nothing = wrap(lib.tt_view(t._h, 1, (0,), (1,), 0))  # which may be viewed as any dtype
+    same = wrap(lib.tt_view_dtype(nothing._h, of.code))
+    return wrap(lib.tt_view(same._h, 1, (t._h.storage.nbytes // of.itemsize,), (1,), 0))
+
+
 def content_of(whole: Tensor) -> bytes:
-    """The memory of a 1-d tensor without gaps, wherever it is."""
+    """The bytes of a vector of them, wherever it is."""
     here = whole.cpu()
     h = here._h
-    size = h.numel * lib.tt_itemsize(h.dtype)
     check(lib.tt_sync(h, 0), "pickling")
-    return bytes(ffi.buffer(h.data, size)) if size else b""
+    return bytes(ffi.buffer(h.data, h.numel)) if h.numel else b""
 
 
-def load_storage(d: dtype, data: bytes, where: str = "cpu") -> Storage:
-    """A Storage of these bytes on a device. RuntimeError when it is not there."""
-    h = lib.tt_empty(d.code, 1, (len(data) // d.itemsize,))
-    if not h:
-        raise error("unpickling")
+def bytes_on_cpu(data: bytes) -> Tensor:
+    """A vector of these bytes. OutOfMemoryError when there is no memory for them."""
+    made = wrap(lib.tt_empty(uint8.code, 1, (len(data),)))
     if data:
-        ffi.memmove(h.data, data, len(data))
-    return Storage(wrap(h).to(where))
+        ffi.memmove(made._h.data, data, len(data))
+    return made
 
 
-def rebuild(cls, storage: Storage, shape, stride, offset: int, requires_grad: bool, state) -> Tensor:
+def load_storage(data: bytes, where: str = "cpu") -> Storage:
+    """A Storage of these bytes on a device. RuntimeError when it is not there."""
+    return Storage(bytes_on_cpu(data).to(where))
+
+
+def rebuild(cls, storage: Storage, of: dtype, shape, stride, offset: int, requires_grad: bool, state) -> Tensor:
     """The tensor at this place of a storage, without history."""
-    h = lib.tt_view(storage.whole._h, len(shape), shape, stride, offset)
+    whole = vector(storage.whole, of)
+    h = lib.tt_view(whole._h, len(shape), shape, stride, offset)
     if not h:
         raise error("unpickling")
     t = new(cls)
@@ -77,7 +86,7 @@ def rebuild(cls, storage: Storage, shape, stride, offset: int, requires_grad: bo
 
 
 def _place(self) -> tuple:
-    return tuple(self.shape), self.stride(), self.storage_offset(), self.requires_grad
+    return self.dtype, tuple(self.shape), self.stride(), self.storage_offset(), self.requires_grad
 
 
 def __reduce_ex__(self, protocol):

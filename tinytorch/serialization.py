@@ -11,13 +11,13 @@ import pickle
 import zipfile
 from collections import Counter, OrderedDict, defaultdict
 
-from .backends.cpu import check, ffi, lib
+from .backends.cpu import ffi, lib
 from .backends.cuda import runtime
 from .devices import device
 from .dtypes import Size, _by_name, dtype
 from .nn.parameter import Buffer, Parameter, _rebuild, _rebuild_buffer
 from .nn.state import StateDict
-from .pickling import content_of, storage_of
+from .pickling import bytes_on_cpu, content_of, storage_of, vector
 from .tensor import Tensor, wrap
 
 _ALLOWED = {(g.__module__, g.__qualname__): g for g in (
@@ -49,7 +49,7 @@ class _Unpickler(pickle.Unpickler):
     def __init__(self, file, archive: zipfile.ZipFile, weights_only: bool, put):
         super().__init__(file)
         self.archive, self.weights_only, self.put = archive, weights_only, put
-        self.bases: dict[tuple, Tensor] = {}  # a storage's number and dtype -> all of it as a vector
+        self.bases: dict[int, Tensor] = {}  # a storage's number -> all of it as a vector of bytes
 
     def find_class(self, module, name):
         if module == __name__ and name == "_tensor":
@@ -68,11 +68,11 @@ class _Unpickler(pickle.Unpickler):
         """What a reference stands for."""
         if len(shape) != len(strides):
             raise pickle.UnpicklingError(f"load: a tensor of shape {shape} cannot have strides {strides}")
-        base = self.bases.get((number, name))
+        base = self.bases.get(number)
         if base is None:
-            base = self.bases[number, name] = self.put(read_storage(self.archive, number, _by_name(name)), where)
-        n = len(shape)
-        made = wrap(lib.tt_view(base._h, n, ffi.new("int64_t[]", list(shape) or [0]),
+            base = self.bases[number] = self.put(read_storage(self.archive, number), where)
+        whole, n = vector(base, _by_name(name)), len(shape)
+        made = wrap(lib.tt_view(whole._h, n, ffi.new("int64_t[]", list(shape) or [0]),
                                 ffi.new("int64_t[]", list(strides) or [0]), offset))
         return made.requires_grad_() if requires_grad else made
 
@@ -82,16 +82,12 @@ def _tensor(*reference):
     raise pickle.UnpicklingError("a tensor saved by tinytorch.save can only be read by tinytorch.load")
 
 
-def read_storage(archive: zipfile.ZipFile, number: int, of: dtype) -> Tensor:
-    """A storage of the archive as a vector."""
+def read_storage(archive: zipfile.ZipFile, number: int) -> Tensor:
+    """A storage of the archive as a vector of bytes."""
     try:
-        content = archive.read(f"data/{int(number)}")
+        return bytes_on_cpu(archive.read(f"data/{int(number)}"))
     except KeyError:
         raise pickle.UnpicklingError(f"load: the file has no storage number {number}") from None
-    made = wrap(lib.tt_empty(of.code, 1, ffi.new("int64_t[]", [len(content) // of.itemsize])))
-    if content:
-        ffi.memmove(made._h.data, content, made.nbytes)
-    return made
 
 
 def _restored(whole: Tensor, where: str) -> Tensor:
@@ -106,7 +102,7 @@ def _restored(whole: Tensor, where: str) -> Tensor:
 
 
 def _putting(map_location):
-    """What puts a storage, read as a vector on the CPU, where ``map_location`` says: given it and the device where it
+    """What puts a storage, read as a vector of bytes, where ``map_location`` says: given it and the device where it
     was."""
     if map_location is None:
         return _restored
@@ -135,18 +131,15 @@ def save(obj, f, pickle_module=None, pickle_protocol: int = 4, **unused) -> None
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("data.pkl", content.getvalue())
         for number, t in pickler.storages.values():
-            storage = t._h.storage
-            check(lib.tt_sync(t._h, 0), "save")
-            content = content_of(storage_of(t).whole) if t.is_cuda else ffi.buffer(storage.data, storage.nbytes)[:]
-            archive.writestr(f"data/{number}", content)
+            archive.writestr(f"data/{number}", content_of(storage_of(t).whole))
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only: bool = True, mmap=None, **unused):
     """Reads what ``save`` wrote. With ``weights_only`` only tensors, containers and plain values are made;
     pickle.UnpicklingError for anything else. Tensors go where they were, or where ``map_location`` says: a device for
-    all, a dict from device to device ("cuda:0" to "cpu"), or a function that gets a storage, as a vector on the CPU,
-    and the name of the device where it was, and returns the vector on another one (None: where it was). RuntimeError
-    when the device is not there. ``mmap`` is accepted and has no effect."""
+    all, a dict from device to device ("cuda:0" to "cpu"), or a function that gets a storage, as a vector of bytes
+    (uint8) on the CPU, and the name of the device where it was, and returns the vector on another one (None: where it
+    was). RuntimeError when the device is not there. ``mmap`` is accepted and has no effect."""
     try:
         archive = zipfile.ZipFile(f)
     except zipfile.BadZipFile:

@@ -18,9 +18,9 @@ struct values {
     number x[TT_E];
 };
 
-static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first, bool again) {
+static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first) {
 #if TT_READS
-    fetch_x(p, r, v.x, first, again);
+    fetch_x(p, r, v.x, first);
 #endif
 }
 
@@ -68,14 +68,14 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
 #else
     number top = 0, log_sum = 0;
 #if TT_OP & TT_CLASS_LOGITS
-    top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
-    log_sum = TT_OF(log, (reduced<1, number>(p, r, held, true, plus(), [&](values &v, int e, int) {
+    top = top_of(p, r, held);
+    log_sum = TT_OF(log, (reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
         return TT_OF(exp_down, v.x[e] - top);
     })));
 #endif
     number sum = 0;
     if (TT_SMOOTHED)
-        sum = reduced<2, number>(p, r, held, (TT_OP & TT_CLASS_LOGITS) != 0, plus(), [&](values &v, int e, int i) {
+        sum = reduced<2, number>(p, r, held, plus(), [&](values &v, int e, int i) {
             return (w && TT_INSIDE(r, i) ? w[i] : 1) * ((top - v.x[e]) + log_sum);
         });
     if (r.start) return;

@@ -27,6 +27,7 @@ static int captures;                               /* threads that allocate from
 static bool *retired;                              /* by private pool */
 static int num_pools;
 static bool stopped;
+int tt_cuda_caching = 1;
 
 static __thread uint8_t streams[TT_CUDA_DEVICES];
 static __thread int private_pool;
@@ -184,21 +185,22 @@ static outcome from_cache(tt_arena **arena, int device, int64_t bytes, int64_t a
     return *b ? DONE : *arena ? NO_MEMORY : NO_DESCRIPTOR;
 }
 
-static outcome from_device(tt_arena *arena, int device, int64_t bytes, int64_t asked, tt_block **b) {
+/* `single`: a segment for this tensor alone. */
+static outcome from_device(tt_arena *arena, int device, int64_t bytes, int64_t asked, bool single, tt_block **b) {
     TT_LEAVE_TO_PYTHON;
-    int64_t size = tt_segment_bytes(device, bytes);
+    int64_t size = single ? bytes : tt_segment_bytes(device, bytes);
     pthread_mutex_lock(&tt_pool_lock);
     tt_device_pool *pool = tt_pool_of(device);
     bool too_much = pool->limit && pool->stats.counts[TT_RESERVED_BYTES][0].current + size > pool->limit;
     pthread_mutex_unlock(&tt_pool_lock);
-    int64_t address = too_much ? 0 : tt_cuda_segment(device, size);
+    int64_t address = too_much ? 0 : tt_cuda_segment(device, single ? asked : size);
     if (address <= 0) return address ? FAILED : NO_MEMORY;
     pthread_mutex_lock(&tt_pool_lock);
-    bool added = tt_segment_add(arena, tt_is_small(bytes), (char *)(intptr_t)address, size) != NULL;
-    *b = added ? tt_block_take(arena, bytes, asked) : NULL;
+    tt_block *whole = tt_segment_add(arena, tt_is_small(bytes), single, (char *)(intptr_t)address, size);
+    *b = !whole ? NULL : single ? tt_block_take_whole(whole, asked) : tt_block_take(arena, bytes, asked);
     pthread_mutex_unlock(&tt_pool_lock);
-    if (!added) tt_cuda_segment_free(device, address);
-    return *b ? DONE : added ? NO_MEMORY : NO_DESCRIPTOR; /* another thread may have taken the new block */
+    if (!whole) tt_cuda_segment_free(device, address);
+    return *b ? DONE : whole ? NO_MEMORY : NO_DESCRIPTOR; /* another thread may have taken the new block */
 }
 
 static const char *amount(char *text, size_t size, int64_t bytes) {
@@ -242,28 +244,54 @@ static void *out_of_memory(int device, int64_t asked) {
                    amount(t[4], sizeof *t, split), amount(t[5], sizeof *t, largest));
 }
 
+static void *refused(outcome got) {
+    if (got == FAILED) return tt_fail(TT_PYTHON_ERROR, "memory could not be allocated");
+    return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a block's header");
+}
+
+static void count_retry(int device) {
+    pthread_mutex_lock(&tt_pool_lock);
+    tt_pool_of(device)->stats.retries++;
+    pthread_mutex_unlock(&tt_pool_lock);
+}
+
+/* Without the cache. */
+static __attribute__((noinline, cold)) tt_block *allocate_single(int device, int64_t bytes, int64_t asked) {
+    for (int attempt = 0;; attempt++) {
+        tt_block *b = NULL;
+        if (tt_cuda_empty_cache(device) < 0) return NULL;
+        pthread_mutex_lock(&tt_pool_lock);
+        tt_arena *arena = tt_arena_of(device, streams[device], 0);
+        pthread_mutex_unlock(&tt_pool_lock);
+        outcome got = arena ? from_device(arena, device, bytes, asked, true, &b) : NO_DESCRIPTOR;
+        if (got == DONE) return b;
+        if (got != NO_MEMORY) return refused(got);
+        if (attempt == 1) return out_of_memory(device, asked);
+        reap(true);
+        count_retry(device);
+    }
+}
+
 /* NULL and an error when there is no memory, even after the cache is emptied. */
 static tt_block *allocate(int device, int64_t asked) {
     if (asked > (int64_t)1 << 46) return out_of_memory(device, asked);
     int64_t bytes = tt_block_bytes(device, asked);
+    if (!tt_cuda_caching && device != TT_HOST && !private_pool) return allocate_single(device, bytes, asked);
     tt_arena *arena;
     tt_block *b;
     if (__atomic_load_n(&num_awaited, __ATOMIC_RELAXED)) reap(false);
     for (int attempt = 0;; attempt++) {
         outcome got = from_cache(&arena, device, bytes, asked, &b);
-        if (got == NO_MEMORY) got = from_device(arena, device, bytes, asked, &b);
+        if (got == NO_MEMORY) got = from_device(arena, device, bytes, asked, false, &b);
         if (got == DONE) return b;
-        if (got == FAILED) return tt_fail(TT_PYTHON_ERROR, "memory could not be allocated");
-        if (got == NO_DESCRIPTOR) return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a block's header");
+        if (got != NO_MEMORY) return refused(got);
         if (attempt == 2) return out_of_memory(device, asked);
         if (attempt == 0) {
             reap(true);
             continue;
         }
         tt_cuda_empty_cache(device);
-        pthread_mutex_lock(&tt_pool_lock);
-        tt_pool_of(device)->stats.retries++;
-        pthread_mutex_unlock(&tt_pool_lock);
+        count_retry(device);
     }
 }
 

@@ -18,8 +18,8 @@ struct values {
 #endif
 };
 
-static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first, bool again) {
-    fetch_x(p, r, v.x, first, again);
+static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first) {
+    fetch_x(p, r, v.x, first);
 #if TT_OP
     const stored_type *w = (const stored_type *)p.weight;
     stored_type raw[TT_E];
@@ -35,13 +35,14 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     stored_type *out = (stored_type *)p.out + r.at * r.n;
     number mean = 0;
+    bring(p, r);
 #if TT_OP
     if (!TT_HAS(TT_NORM_RMS)) mean = ((const number *)p.mean)[r.at];
     const number rstd = ((const number *)p.rstd)[r.at];
     number md = 0;
     if (!TT_HAS(TT_NORM_RMS))
-        md = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) { return v.d[e]; }) / (number)r.n;
-    const number mh = reduced<1, number>(p, r, held, !TT_HAS(TT_NORM_RMS), plus(), [&](values &v, int e, int) {
+        md = reduced<0, number>(p, r, held, plus(), [](values &v, int e, int) { return v.d[e]; }) / (number)r.n;
+    const number mh = reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
         return v.d[e] * ((v.x[e] - mean) * rstd);
     }) / (number)r.n;
     over_elements(p, r, held, [&](values &v, int e, int i) {
@@ -50,11 +51,11 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     });
 #else
     if (!TT_HAS(TT_NORM_RMS)) {
-        mean = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) { return v.x[e]; });
+        mean = reduced<0, number>(p, r, held, plus(), [](values &v, int e, int) { return v.x[e]; });
         mean = mean / (number)r.n;
         if (r.start == 0) ((number *)p.mean)[r.at] = mean;
     }
-    const number sum = reduced<1, number>(p, r, held, !TT_HAS(TT_NORM_RMS), plus(), [&](values &v, int e, int) {
+    const number sum = reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
         const number d = v.x[e] - mean;
         return d * d;
     });

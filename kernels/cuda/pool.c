@@ -58,7 +58,7 @@ static int bin_of(int64_t bytes) {
     return bin < TT_NUM_BINS ? bin : TT_NUM_BINS - 1;
 }
 
-static tt_free_blocks *home(const tt_block *b) { return &b->segment->arena->free[!b->segment->small]; }
+static tt_free_blocks *home(const tt_block *b) { return &b->segment->arena->free[b->segment->list]; }
 
 static void insert(tt_block *b) {
     tt_free_blocks *f = home(b);
@@ -118,6 +118,24 @@ int64_t tt_segment_bytes(int device, int64_t bytes) {
     return bytes < OWN_SEGMENT ? LARGE_SEGMENT : (bytes + GRAIN - 1) / GRAIN * GRAIN;
 }
 
+/* `b` is in no bin. */
+static tt_block *use(tt_block *b, int64_t asked) {
+    b->state = TT_IN_USE;
+    b->asked = asked;
+    count(b->segment, TT_ALLOCATION, 1);
+    count(b->segment, TT_ALLOCATED_BYTES, b->bytes);
+    count(b->segment, TT_REQUESTED_BYTES, asked);
+    count(b->segment, TT_ACTIVE, 1);
+    count(b->segment, TT_ACTIVE_BYTES, b->bytes);
+    return b;
+}
+
+tt_block *tt_block_take_whole(tt_block *b, int64_t asked) {
+    withdraw(b);
+    count_split(b, -1);
+    return use(b, asked);
+}
+
 tt_block *tt_block_take(tt_arena *arena, int64_t bytes, int64_t asked) {
     bool small = tt_is_small(bytes);
     tt_block *b = best(&arena->free[!small], bytes);
@@ -135,14 +153,7 @@ tt_block *tt_block_take(tt_arena *arena, int64_t bytes, int64_t asked) {
         insert(rest);
         count_split(rest, 1);
     }
-    b->state = TT_IN_USE;
-    b->asked = asked;
-    count(b->segment, TT_ALLOCATION, 1);
-    count(b->segment, TT_ALLOCATED_BYTES, b->bytes);
-    count(b->segment, TT_REQUESTED_BYTES, asked);
-    count(b->segment, TT_ACTIVE, 1);
-    count(b->segment, TT_ACTIVE_BYTES, b->bytes);
-    return b;
+    return use(b, asked);
 }
 
 void tt_block_give(tt_block *b) {
@@ -183,7 +194,7 @@ void tt_block_put(tt_block *b) {
 
 /* Segments. */
 
-tt_block *tt_segment_add(tt_arena *arena, bool small, char *data, int64_t bytes) {
+tt_block *tt_segment_add(tt_arena *arena, bool small, bool single, char *data, int64_t bytes) {
     tt_segment *s = calloc(1, sizeof *s);
     tt_block *b = calloc(1, sizeof *b);
     if (!s || !b) {
@@ -192,8 +203,8 @@ tt_block *tt_segment_add(tt_arena *arena, bool small, char *data, int64_t bytes)
         return NULL;
     }
     tt_device_pool *pool = tt_pool_of(arena->device);
-    *s = (tt_segment){.device = arena->device, .small = small, .bytes = bytes, .arena = arena, .first = b,
-                      .next = pool->segments};
+    *s = (tt_segment){.device = arena->device, .small = small, .list = single ? 2 : !small,
+                      .bytes = bytes, .arena = arena, .first = b, .next = pool->segments};
     if (s->next) s->next->previous = s;
     pool->segments = s;
     *b = (tt_block){.data = data, .bytes = bytes, .segment = s};

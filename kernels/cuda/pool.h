@@ -11,6 +11,12 @@
  *
  * Page-locked memory of the CPU comes from here too, as that of a device HOST without streams.
  *
+ * The setting "cuda_caching" at 0 serves tools that look for accesses beyond a tensor's end: each tensor has an
+ * allocation of the driver's that is its own, of just the bytes asked for, and before the next one all that is unused
+ * goes back to the driver. In the books it is a segment of one block, of the usual rounded size: more than it really
+ * has, so it is never handed out a second time, whatever the setting is by then. Page-locked memory and private pools
+ * stay as they are.
+ *
  * One mutex guards everything here. No function of Python's is called while it is held: segments, events and frees are
  * Python's affair, and any of them may run other Python code, which may want memory. */
 #pragma once
@@ -32,13 +38,14 @@ typedef struct {
 
 struct tt_arena {
     int device, stream, private;
-    tt_free_blocks free[2]; /* of small segments, of large ones */
+    tt_free_blocks free[3]; /* of small segments, of large ones, and of those for one tensor: nobody looks there */
     tt_arena *next;         /* of the same device and stream */
 };
 
 struct tt_segment {
     int device;
     bool small;
+    int list; /* of the arena's: where its free blocks are */
     int64_t bytes;
     tt_arena *arena;
     tt_block *first;
@@ -81,8 +88,9 @@ bool tt_is_small(int64_t bytes);                     /* does a block come from s
 int64_t tt_block_bytes(int device, int64_t asked);   /* rounded up as blocks are */
 int64_t tt_segment_bytes(int device, int64_t bytes); /* of the segment made for a block */
 tt_block *tt_block_take(tt_arena *arena, int64_t bytes, int64_t asked); /* NULL: none is free that large */
+tt_block *tt_block_take_whole(tt_block *b, int64_t asked); /* a free one, unsplit */
 void tt_block_give(tt_block *b); /* no longer used by a tensor: waits, as far as statistics go */
 void tt_block_put(tt_block *b);  /* free for others, merged with its neighbours */
-tt_block *tt_segment_add(tt_arena *arena, bool small, char *data, int64_t bytes); /* its one block, free */
+tt_block *tt_segment_add(tt_arena *arena, bool small, bool single, char *data, int64_t bytes); /* its one block, free */
 bool tt_segment_is_free(const tt_segment *s);
 void tt_segment_remove(tt_segment *s); /* takes a free one out and forgets it */

@@ -4,7 +4,8 @@
 #include "../cpu/nn.h"
 #include "../cpu/reduce.h"
 
-#define WARPS 32 /* of the largest thread block */
+#define WARPS 32      /* of the largest thread block */
+#define RESERVED 1024 /* bytes of shared memory that each thread block takes besides */
 
 static int64_t shared_limits[TT_CUDA_DEVICES];
 
@@ -19,7 +20,7 @@ int64_t tt_cuda_shared_room(void) { return shared_limits[tt_device - 1]; }
  * Then it waits in shared memory, where it is long and there is room. */
 typedef struct { int variant, threads; int64_t blocks, shared; } split;
 
-static split split_rows(int64_t rows, int64_t n, int inputs, int compute, bool again) {
+static split split_rows(int64_t rows, int64_t n, int inputs, int dtype, int compute, bool again) {
     split s = {.threads = TT_CUDA_THREADS};
     if (n <= TT_BLOCK) {
         int each = 0, lanes = 5;
@@ -32,16 +33,22 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int compute, bool a
         if (1 << (lanes + each) == n) s.variant |= TT_ROW_WHOLE;
         return s;
     }
-    int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, rounds = (blocks + most - 1) / most;
-    s.blocks = rows;
-    s.variant = rounds == 1 ? TT_ROW_HELD : n <= TT_ROW_MOST ? TT_ROW_LONG : TT_ROW_VAST;
+    int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, room = tt_cuda_shared_room();
+    int64_t parts = TT_ROW_PARTS(n) * tt_itemsizes[compute], cached = parts + n * tt_itemsizes[dtype] + 16;
+    /* Of two thread blocks of a processor one can read a row while the other one computes. */
+    bool two = rows >= TT_CUDA_ENOUGH && (!again || 2 * (cached + RESERVED) <= room + RESERVED);
+    if (blocks <= most && (!two || inputs > 1 || blocks <= most / 2)) s.variant = TT_ROW_HELD;
+    else s.variant = n <= TT_ROW_MOST ? TT_ROW_LONG : TT_ROW_VAST;
     if (n % TT_BLOCK == 0) s.variant |= TT_ROW_WHOLE;
+    if ((s.variant & TT_ROW_FORM) == TT_ROW_LONG) {
+        bool kept = again && cached <= room;
+        if (kept) s.variant |= TT_ROW_CACHED;
+        if (two) most /= 2;
+        s.shared = kept ? cached : parts;
+    }
+    int64_t rounds = (blocks + most - 1) / most;
     s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
-    if ((s.variant & TT_ROW_FORM) != TT_ROW_LONG) return s;
-    int64_t parts = TT_ROW_PARTS(n) * tt_itemsizes[compute], bytes = n * tt_itemsizes[compute];
-    bool cached = again && parts + bytes <= tt_cuda_shared_room();
-    s.shared = cached ? parts + bytes : parts;
-    if (cached) s.variant |= TT_ROW_CACHED;
+    s.blocks = rows;
     return s;
 }
 
@@ -56,7 +63,7 @@ bool tt_cuda_rows_fit(int64_t rows, int64_t n) { return n <= TT_ROW_MOST && (row
 
 bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log) {
     int compute = tt_compute_dtype(x->dtype);
-    split s = split_rows(x->numel / n, n, y ? 2 : 1, compute, true);
+    split s = split_rows(x->numel / n, n, y ? 2 : 1, x->dtype, compute, true);
     tt_softmax_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
                          .y = y ? y->data : NULL};
     int64_t key = tt_key(TT_FAMILY_softmax, log + (y ? 2 : 0), s.variant, x->dtype, compute, 0, 0, 0);
@@ -80,7 +87,7 @@ bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y
 
 bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
                   const tt_array *mean, const tt_array *rstd, int64_t n, double eps) {
-    split s = split_rows(x->numel / n, n, g ? 2 : 1, rstd->dtype, true);
+    split s = split_rows(x->numel / n, n, g ? 2 : 1, x->dtype, rstd->dtype, true);
     tt_norm_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
                       .g = g ? g->data : NULL, .weight = weight ? weight->data : NULL, .bias = bias ? bias->data : NULL,
                       .mean = mean ? mean->data : NULL, .rstd = rstd->data, .eps = eps};
@@ -96,7 +103,7 @@ bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_
 
 bool tt_cuda_statistics(int what, tt_array *out, const tt_array *x, int64_t n, double by) {
     int compute = tt_compute_dtype(x->dtype);
-    split s = split_rows(x->numel / n, n, 1, compute, true);
+    split s = split_rows(x->numel / n, n, 1, x->dtype, compute, true);
     tt_statistics_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
                             .by = by};
     int64_t key = tt_key(TT_FAMILY_statistics, what, s.variant, x->dtype, compute, 0, 0, 0);
@@ -124,7 +131,7 @@ bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, co
 }
 
 bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
-    split s = split_rows(p->rows, p->n, 1, compute, !(what & (TT_CLASS_BACKWARD | TT_CLASS_TARGETS)));
+    split s = split_rows(p->rows, p->n, 1, dtype, compute, what == TT_CLASS_LOGITS);
     p->fault = tt_cuda_fault();
     tt_array *parts;
     if (!make_room(&s, p->rows, p->n, &parts)) return false;

@@ -4,8 +4,8 @@
  * A kernel defines TT_ARGS, TT_INPUTS (how many it has in registers), the types `number` that it computes in and
  * `stored_type` of the rows, and then
  *   struct values    what of TT_E elements it keeps in registers
- *   fetch(p, r, v, first, again)   reads them: those of the row r from `first` on, a lane's being TT_LANES apart
- *   work(p, r, held)               what it does with a row
+ *   fetch(p, r, v, first)   reads them: those of the row r from `first` on, a lane's being TT_LANES apart
+ *   work(p, r, held)        what it does with a row
  * and ends with rows_kernel.cuh. */
 #pragma once
 #include "cuda/prelude.cuh"
@@ -65,34 +65,59 @@ static TT_DEVICE void fetch_row(const stored_type *from, const row &r, stored_ty
     for (int e = 0; e < TT_E; e++) to[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
 }
 
+#define TT_CHANGEABLE (TT_CACHED && sizeof(stored_type) == sizeof(number)) /* may numbers take the place of the row's? */
+
 #if TT_CACHED
-static TT_DEVICE number *cache_of(const row &r) { /* a thread reads there what it has written itself */
+/* The row p.x in shared memory, as it is stored and as far from a multiple of 16 bytes. */
+static TT_DEVICE stored_type *cache_of(const TT_ARGS &p, const row &r) {
     TT_DYNAMIC_SHARED(shared);
-    return (number *)shared + TT_ROW_PARTS(r.n);
+    const int64_t from = (int64_t)((const stored_type *)p.x + r.at * r.n);
+    return (stored_type *)((number *)shared + TT_ROW_PARTS(r.n)) + (int)(from & 15) / (int)sizeof(stored_type);
 }
 
-static TT_DEVICE void keep(const row &r, const number (&x)[TT_E], int first) {
-    number *const to = cache_of(r) + first;
+/* Brings it there, telling f of each element, in any order. The thread block is to wait before it reads. */
+template <typename F> static TT_DEVICE void bring_row(const TT_ARGS &p, const row &r, F f) {
+    const int size = sizeof(stored_type), width = 16 / size, at_once = 4, threads = blockDim.x, thread = threadIdx.x;
+    typedef tt_pack<stored_type, width> pack;
+    typedef tt_pack<unsigned, 4> words; /* which a compiler does not take apart */
+    const stored_type *const from = (const stored_type *)p.x + r.at * r.n;
+    stored_type *const to = cache_of(p, r);
+    const int head = (int)(-(int64_t)from & 15) / size, packs = (r.n - head) / width, tail = head + packs * width;
+    const auto move = [&](int k, const words &raw) {
+        ((words *)(to + head))[k] = raw;
+        const pack in = *(const pack *)&raw;
+#pragma unroll
+        for (int i = 0; i < width; i++) f(in.at[i]);
+    };
+    const words *const words_from = (const words *)(from + head);
+    int k = thread;
+    for (; k + (at_once - 1) * threads < packs; k += at_once * threads) {
+        words raw[at_once];
+#pragma unroll
+        for (int u = 0; u < at_once; u++) raw[u] = words_from[k + u * threads];
+#pragma unroll
+        for (int u = 0; u < at_once; u++) move(k + u * threads, raw[u]);
+    }
+    for (; k < packs; k += threads) move(k, words_from[k]);
+    const int edge = thread < head ? thread : tail + thread - head;
+    if (edge < r.n && thread < head + width) f(to[edge] = from[edge]);
+}
+
+static TT_DEVICE void keep(const TT_ARGS &p, const row &r, const number (&x)[TT_E], int first) {
+    stored_type *const to = cache_of(p, r) + first;
 #pragma unroll
     for (int e = 0; e < TT_E; e++)
-        if (TT_INSIDE(r, first + e * TT_LANES)) to[e * TT_LANES] = x[e];
+        if (TT_INSIDE(r, first + e * TT_LANES)) to[e * TT_LANES] = (stored_type)x[e];
 }
 #endif
 
-/* Of the row p.x, or what has been kept of it. */
-static TT_DEVICE void fetch_x(const TT_ARGS &p, const row &r, number (&to)[TT_E], int first, bool again) {
-#if TT_CACHED
-    if (again) {
-        const number *const from = cache_of(r) + first;
-#pragma unroll
-        for (int e = 0; e < TT_E; e++) to[e] = TT_INSIDE(r, first + e * TT_LANES) ? from[e * TT_LANES] : (number)0;
-        return;
-    }
-#endif
+/* Of the row p.x. */
+static TT_DEVICE void fetch_x(const TT_ARGS &p, const row &r, number (&to)[TT_E], int first) {
     stored_type raw[TT_E];
-    fetch_row((const stored_type *)p.x + r.at * r.n, r, raw, to, first);
 #if TT_CACHED
-    keep(r, to, first);
+    fetch_row(cache_of(p, r), r, raw, to, first);
+#else
+    fetch_row((const stored_type *)p.x + r.at * r.n, r, raw, to, first);
 #endif
 }
 
@@ -113,10 +138,10 @@ template <typename J, typename T> static TT_DEVICE T over_lanes(J join, T a) {
     return a;
 }
 
-/* Every warp's (or, in long rows, every block's) into the row's, for all of its threads. `which`: another for each of a
- * kernel's uses between which nobody waits for all. */
+/* Every warp's into the row's, for all of its threads, which have waited for each other then. `which`: another for each
+ * of a kernel's uses between which nobody waits for all. */
 template <int which, typename J, typename T> static TT_DEVICE T over_row(const row &r, J join, T a) {
-#if TT_FORM == TT_ROW_HELD
+#if TT_FORM != TT_ROW_WARP
     __shared__ T parts[32];
     const int lane = threadIdx.x & 31;
     if (lane == 0) parts[r.warp] = a;
@@ -151,16 +176,27 @@ template <typename T> static TT_DEVICE T *block_parts(const TT_ARGS &p, const ro
 #endif
 }
 
-/* A binary tree over what the blocks left. */
+/* A binary tree over what the blocks left. Of up to 128 each warp computes it by itself. */
 template <typename J, typename T> static TT_DEVICE T over_blocks(const row &r, J join, T *parts) {
-    const int blocks = (r.n + TT_BLOCK - 1) / TT_BLOCK, threads = blockDim.x;
-    for (int h = 1; h < blocks; h *= 2) {
+    const int blocks = (r.n + TT_BLOCK - 1) / TT_BLOCK, threads = blockDim.x, first = 4 * (threadIdx.x & 31);
+    T all;
+    if (blocks <= 4 * TT_LANES) {
         __syncthreads();
-        for (int64_t k = (int64_t)threadIdx.x * 2 * h; k + h < blocks; k += (int64_t)threads * 2 * h)
-            parts[k] = join(parts[k], parts[k + h]);
+        T of[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) of[k] = first + k < blocks ? parts[first + k] : J::template none<T>();
+        all = join(join(of[0], of[1]), join(of[2], of[3]));
+#pragma unroll
+        for (int h = 1; h < 32; h *= 2) all = join(all, __shfl_xor_sync(0xffffffffu, all, h));
+    } else {
+        for (int h = 1; h < blocks; h *= 2) {
+            __syncthreads();
+            for (int64_t k = (int64_t)threadIdx.x * 2 * h; k + h < blocks; k += (int64_t)threads * 2 * h)
+                parts[k] = join(parts[k], parts[k + h]);
+        }
+        __syncthreads();
+        all = parts[0];
     }
-    __syncthreads();
-    const T all = parts[0];
     __syncthreads(); /* before the next use */
     return all;
 }
@@ -171,7 +207,7 @@ template <typename V, typename F> static TT_DEVICE void over_elements(const TT_A
 #if TT_FORM == TT_ROW_LONG
     over_own_blocks(r, [&](const row &r, int first) {
         V v;
-        fetch(p, r, v, first, true);
+        fetch(p, r, v, first);
 #pragma unroll
         for (int e = 0; e < TT_E; e++)
             if (TT_INSIDE(r, first + e * TT_LANES)) f(v, e, first + e * TT_LANES);
@@ -184,14 +220,14 @@ template <typename V, typename F> static TT_DEVICE void over_elements(const TT_A
 }
 
 /* f(v, e, i) of all elements of the row, joined; f also gets zeros beyond the row's end, which takes less than to branch.
- * `again`: has the row been read before? With `changes` v.x as f leaves it is there from then on, where it can be. */
+ * With `changes` v.x as f leaves it is there from then on, where it can be. */
 template <int which, typename T, bool changes = false, typename J, typename V, typename F>
-static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, bool again, J join, F f) {
+static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, J join, F f) {
 #if TT_FORM == TT_ROW_LONG
     T *const parts = block_parts<T>(p, r);
     over_own_blocks(r, [&](const row &r, int first) {
         V v;
-        fetch(p, r, v, first, again);
+        fetch(p, r, v, first);
         T a = J::template none<T>();
 #pragma unroll
         for (int e = 0; e < TT_E; e++) {
@@ -199,7 +235,7 @@ static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, bool again, 
             if (TT_INSIDE(r, first + e * TT_LANES)) a = join(a, value);
         }
 #if TT_CACHED
-        if (changes) keep(r, v.x, first);
+        if (changes && TT_CHANGEABLE) keep(p, r, v.x, first);
 #endif
         a = over_lanes(join, a);
         if ((threadIdx.x & 31) == 0) parts[first / TT_BLOCK] = a;
@@ -213,5 +249,24 @@ static TT_DEVICE T reduced(const TT_ARGS &p, const row &r, V &held, bool again, 
         if (TT_INSIDE(r, r.start + e * TT_LANES)) a = join(a, value);
     }
     return over_row<which>(r, join, over_lanes(join, a));
+#endif
+}
+
+/* The largest number of the row, which has not been read so far. */
+template <typename V> static TT_DEVICE number top_of(const TT_ARGS &p, const row &r, V &held) {
+#if TT_CACHED
+    number top = larger::none<number>();
+    bring_row(p, r, [&](stored_type x) { top = larger()(top, TT_CONVERT(TT_D0, TT_D1, x)); });
+    return over_row<0>(r, larger(), over_lanes(larger(), top));
+#else
+    return reduced<0, number>(p, r, held, larger(), [](V &v, int e, int) { return v.x[e]; });
+#endif
+}
+
+/* Brings the row where it is to wait, without a look at it. */
+static TT_DEVICE void bring(const TT_ARGS &p, const row &r) {
+#if TT_CACHED
+    bring_row(p, r, [](stored_type) {});
+    __syncthreads();
 #endif
 }

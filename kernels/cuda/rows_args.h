@@ -10,7 +10,7 @@
 #define TT_ROW_VAST 3  /* the same, and what its blocks of elements gave does not fit in shared memory */
 #define TT_ROW_FORM 3
 #define TT_ROW_EACH 2  /* 3 bits from here: log of a lane's elements, of TT_ROW_WARP */
-#define TT_ROW_CACHED 4 /* TT_ROW_LONG: shared memory holds the row of the first input, as numbers that are computed in */
+#define TT_ROW_CACHED 4 /* TT_ROW_LONG: shared memory holds the row of the first input */
 #define TT_ROW_WHOLE 32 /* every thread of a row has all of its elements */
 #define TT_ROW_LANES 6 /* 3 bits from here: log of a row's lanes, and then */
 #define TT_ROW_ROWS 9  /* 2 bits: log of a thread's rows, both of TT_ROW_WARP */

@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(TT_MOST_THREADS) tt_kernel(const __
 #pragma unroll
     for (int u = 0; u < TT_U; u++) {
         r[u] = row_of(p.rows, p.n, u);
-        if (TT_FORM != TT_ROW_LONG) fetch(p, r[u], held[u], r[u].start, false);
+        if (TT_FORM != TT_ROW_LONG) fetch(p, r[u], held[u], r[u].start);
     }
 #pragma unroll
     for (int u = 0; u < TT_U; u++) work(p, r[u], held[u]);

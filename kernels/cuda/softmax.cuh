@@ -19,8 +19,8 @@ struct values {
 #endif
 };
 
-static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first, bool again) {
-    fetch_x(p, r, v.x, first, again);
+static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first) {
+    fetch_x(p, r, v.x, first);
 #if TT_BACKWARD
     stored_type raw[TT_E];
     fetch_row((const stored_type *)p.y + r.at * r.n, r, raw, v.y, first);
@@ -30,7 +30,8 @@ static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first
 static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     stored_type *out = (stored_type *)p.out + r.at * r.n;
 #if TT_BACKWARD
-    const number sum = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) {
+    bring(p, r);
+    const number sum = reduced<0, number>(p, r, held, plus(), [](values &v, int e, int) {
         return TT_LOG ? v.x[e] : v.x[e] * v.y[e];
     });
     over_elements(p, r, held, [&](values &v, int e, int i) {
@@ -38,15 +39,15 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
         out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, g);
     });
 #else
-    const number top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
-    const number sum = reduced<1, number, !TT_LOG>(p, r, held, true, plus(), [&](values &v, int e, int) {
+    const number top = top_of(p, r, held);
+    const number sum = reduced<1, number, !TT_LOG>(p, r, held, plus(), [&](values &v, int e, int) {
         const number power = TT_OF(exp_down, v.x[e] - top);
         if (!TT_LOG) v.x[e] = power;
         return power;
     });
     const number last = TT_LOG ? TT_OF(log, sum) : TT_OF(inverse, sum);
     over_elements(p, r, held, [&](values &v, int e, int i) {
-        const bool there = TT_LOG || TT_FORM != TT_ROW_LONG || TT_CACHED;
+        const bool there = TT_LOG || TT_FORM != TT_ROW_LONG || TT_CHANGEABLE;
         const number power = there ? v.x[e] : TT_OF(exp_down, v.x[e] - top);
         out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, TT_LOG ? v.x[e] - top - last : power * last);
     });

@@ -14,22 +14,23 @@ struct values {
     number x[TT_E];
 };
 
-static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first, bool again) {
-    fetch_x(p, r, v.x, first, again);
+static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first) {
+    fetch_x(p, r, v.x, first);
 }
 
 static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
 #if TT_OP == 2
-    number top = reduced<0, number>(p, r, held, false, larger(), [](values &v, int e, int) { return v.x[e]; });
+    number top = top_of(p, r, held);
     top = top - top == 0 ? top : 0; /* as the CPU: where it is infinite */
-    const number sum = reduced<1, number>(p, r, held, true, plus(), [&](values &v, int e, int) {
+    const number sum = reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
         return TT_OF(exp, v.x[e] - top);
     });
     const number result = TT_OF(log, sum) + top;
 #else
-    number mean = reduced<0, number>(p, r, held, false, plus(), [](values &v, int e, int) { return v.x[e]; });
+    bring(p, r);
+    number mean = reduced<0, number>(p, r, held, plus(), [](values &v, int e, int) { return v.x[e]; });
     mean = mean / (number)r.n;
-    const number sum = reduced<1, number>(p, r, held, true, plus(), [&](values &v, int e, int) {
+    const number sum = reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
         const number d = v.x[e] - mean;
         return d * d;
     });

@@ -11,8 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
+#if !defined(__x86_64__)
 #include <ucontext.h>
-#include <vector>
+#endif
 
 #define __global__
 #define __device__
@@ -49,9 +50,55 @@ static void give_shared(int64_t bytes) {
     shared = room + SHARED_ROOM - (bytes + 15) / 16 * 16;
 }
 enum { RUNS, AT_BARRIER, AT_WARP, ENDED };
-struct fiber { ucontext_t context; int state; int64_t slot; int predicate; std::vector<char> stack; };
-static std::vector<fiber> fibers;
-static ucontext_t scheduler;
+enum { STACK = 65536 };
+// What a fiber goes on with. The C library's switch asks the kernel for a mask of signals each time: most of a test's time.
+#if defined(__x86_64__)
+typedef void *context;
+extern "C" void tt_switch(context *from, context *to) __attribute__((visibility("hidden")));
+asm(R"(
+    .text
+    .type tt_switch, @function
+    .hidden tt_switch
+tt_switch:
+    push %rbp
+    push %rbx
+    push %r12
+    push %r13
+    push %r14
+    push %r15
+    mov %rsp, (%rdi)
+    mov (%rsi), %rsp
+    pop %r15
+    pop %r14
+    pop %r13
+    pop %r12
+    pop %rbx
+    pop %rbp
+    ret
+    .size tt_switch, .-tt_switch
+)");
+static void start(context *c, char *stack, void (*entry)()) {
+    void **top = (void **)(stack + STACK) - 2; // as after a call
+    top[0] = (void *)entry;
+    *c = top - 6; // the registers
+}
+#else
+typedef ucontext_t context;
+static void tt_switch(context *from, context *to) { swapcontext(from, to); }
+static void start(context *c, char *stack, void (*entry)()) {
+    getcontext(c);
+    c->uc_stack.ss_sp = stack;
+    c->uc_stack.ss_size = STACK;
+    c->uc_link = nullptr;
+    makecontext(c, entry, 0);
+}
+#endif
+
+struct fiber { context at; int state, predicate; int64_t slot; };
+enum { MOST_THREADS = 1024 };
+static fiber fibers[MOST_THREADS];
+static char *stacks; // memory that is not touched takes none
+static context scheduler;
 static unsigned self;
 static bool has_fibers;
 
@@ -62,7 +109,7 @@ static void wait(int state) {
     }
     unsigned me = self;
     fibers[me].state = state;
-    swapcontext(&fibers[me].context, &scheduler);
+    tt_switch(&fibers[me].at, &scheduler);
     threadIdx.x = me;
     self = me;
 }
@@ -74,7 +121,7 @@ template <typename T> static T exchange(T value, int lane) {
     memcpy(&fibers[self].slot, &value, sizeof value);
     wait(AT_WARP);
     T got = value;
-    if (lane >= 0 && lane < 32 && warp + (unsigned)lane < fibers.size()) memcpy(&got, &fibers[warp + (unsigned)lane].slot, sizeof got);
+    if (lane >= 0 && lane < 32 && warp + (unsigned)lane < blockDim.x) memcpy(&got, &fibers[warp + (unsigned)lane].slot, sizeof got);
     wait(AT_WARP);
     return got;
 }
@@ -101,7 +148,7 @@ static inline unsigned __ballot_sync(unsigned, int p) {
     unsigned bits = 0, warp = threadIdx.x / 32 * 32, me = threadIdx.x;
     tt_emulated::fibers[me].predicate = p != 0;
     tt_emulated::wait(tt_emulated::AT_WARP);
-    for (unsigned k = 0; k < 32 && warp + k < tt_emulated::fibers.size(); k++)
+    for (unsigned k = 0; k < 32 && warp + k < blockDim.x; k++)
         if (tt_emulated::fibers[warp + k].state != tt_emulated::ENDED && tt_emulated::fibers[warp + k].predicate) bits |= 1u << k;
     tt_emulated::wait(tt_emulated::AT_WARP);
     return bits;
@@ -112,7 +159,8 @@ static inline int __syncthreads_count(int p) {
     tt_emulated::fibers[threadIdx.x].predicate = p != 0;
     __syncthreads();
     int n = 0;
-    for (auto &f : tt_emulated::fibers) n += f.state != tt_emulated::ENDED && f.predicate;
+    for (unsigned t = 0; t < blockDim.x; t++)
+        n += tt_emulated::fibers[t].state != tt_emulated::ENDED && tt_emulated::fibers[t].predicate;
     __syncthreads();
     return n;
 }
@@ -157,20 +205,15 @@ static const void *arguments;
 static void run_fiber() {
     body(arguments);
     fibers[self].state = ENDED;
-    swapcontext(&fibers[self].context, &scheduler);
+    tt_switch(&fibers[self].at, &scheduler);
 }
 
 static void run_block() {
     unsigned n = blockDim.x;
     for (unsigned t = 0; t < n; t++) {
         fiber &f = fibers[t];
-        getcontext(&f.context);
-        f.stack.resize(65536);
-        f.context.uc_stack.ss_sp = f.stack.data();
-        f.context.uc_stack.ss_size = f.stack.size();
-        f.context.uc_link = nullptr;
+        start(&f.at, stacks + (size_t)t * STACK, run_fiber);
         f.state = RUNS;
-        makecontext(&f.context, run_fiber, 0);
     }
     for (;;) {
         unsigned ended = 0, at_barrier = 0;
@@ -180,7 +223,7 @@ static void run_block() {
             self = t;
             threadIdx = {t, 0, 0};
             ran = true;
-            swapcontext(&scheduler, &fibers[t].context);
+            tt_switch(&scheduler, &fibers[t].at);
         }
         for (unsigned w = 0; w < n; w += 32) { // a warp goes on when all of it waits
             unsigned waiting = 0, live = 0;
@@ -213,7 +256,9 @@ static int run(void (*kernel)(const void *), const void *args, bool waits, unsig
     has_fibers = waits;
     blockDim = {threads, 1, 1};
     gridDim = {x, y, 1};
-    if (waits && fibers.size() != threads) fibers = std::vector<fiber>(threads);
+    if (waits && !stacks)
+        stacks = (char *)mmap(nullptr, (size_t)MOST_THREADS * STACK, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     for (unsigned j = 0; j < y; j++)
         for (unsigned i = 0; i < x; i++) {
             blockIdx = {i, j, 0};

@@ -27,6 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 WAITS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync")
 FAMILY = re.compile(r'#include "cuda/(\w+)\.cuh"')
 ARENA = 1 << 30
+COMPILER = ("g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-w", "-fPIC")
 
 _ffi = FFI()
 _ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes);")
@@ -308,6 +309,22 @@ def headers_digest() -> str:
     return digest.hexdigest()
 
 
+@functools.cache
+def compiled_header(folder: str) -> str:
+    """The folder of emulator.h and what g++ made of it beforehand: half of a kernel's compilation is that header."""
+    path = os.path.join(folder, "header-" + headers_digest()[:16])
+    if not os.path.exists(path):
+        os.makedirs(folder, exist_ok=True)
+        own = tempfile.mkdtemp(dir=folder)
+        shutil.copy(HERE / "emulator.h", own)
+        subprocess.run([*COMPILER, "-x", "c++-header", os.path.join(own, "emulator.h")], check=True)
+        try:
+            os.rename(own, path)
+        except OSError:  # another process was first
+            shutil.rmtree(own)
+    return path
+
+
 def compile_kernel(source: str, folder: str) -> str:
     """The shared library of a kernel, compiled where it is not there yet."""
     key = hashlib.sha256((source + headers_digest()).encode()).hexdigest()[:32]
@@ -322,10 +339,9 @@ def compile_kernel(source: str, folder: str) -> str:
     waits = "true" if WAITS.search(text) else "false"
     own = f"{path}.{os.getpid()}.{threading.get_ident()}"
     with open(own + ".cpp", "w") as f:
-        f.write(f'#include "{HERE / "emulator.h"}"\n{source}\nTT_EMULATED_ENTRY({waits})\n')
-    done = subprocess.run(["g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing",
-                           "-fwrapv", "-w", "-fPIC", "-shared", "-I", kernels_folder(), own + ".cpp", "-o", own],
-                          capture_output=True, text=True)
+        f.write(f'#include "emulator.h"\n{source}\nTT_EMULATED_ENTRY({waits})\n')
+    done = subprocess.run([*COMPILER, "-shared", "-I", compiled_header(folder), "-I", kernels_folder(), own + ".cpp", "-o",
+                           own], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the kernel does not compile:\n{source}\n{done.stderr[:4000]}")
     os.rename(own, path)

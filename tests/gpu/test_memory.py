@@ -21,9 +21,14 @@ def stream(gpu):
     gc.collect()
     cuda.synchronize()
     cuda.empty_cache()
-    s = cuda.Stream()
-    with cuda.stream(s):
+    s = fresh_stream()
+    with tt.config(cuda_caching=1), cuda.stream(s):
         yield s
+
+
+def fresh_stream():
+    """A stream without any memory. Streams are handed out in turn, and tests before may have left tensors on some."""
+    return next(s for s in (cuda.Stream() for _ in range(40)) if not blocks(s))
 
 
 def blocks(stream):
@@ -31,6 +36,16 @@ def blocks(stream):
     found = [[b["size"] if b["state"] == "active_allocated" else -b["size"] for b in segment["blocks"]]
              for segment in cuda.memory_snapshot(0) if segment["stream"] == stream.stream_id]
     return found[::-1]
+
+
+def free_blocks():
+    """The sizes of all free blocks of the device, those that other tests have left too."""
+    return [b["size"] for segment in cuda.memory_snapshot(0) for b in segment["blocks"] if b["state"] == "inactive"]
+
+
+def amount(nbytes):
+    """As messages have it."""
+    return f"{nbytes / MiB:.2f} MiB" if nbytes < 1 << 30 else f"{nbytes / (1 << 30):.2f} GiB"
 
 
 def make(nbytes):
@@ -136,6 +151,7 @@ def test_a_tensor_without_elements_has_no_memory(stream):
 def test_memory_comes_from_the_device_asked_for(gpu):
     if cuda.device_count() < 2:
         pytest.skip("one device")
+    gc.collect()
     before = cuda.memory_allocated(0), cuda.memory_allocated(1)
     a = tt.empty(1000, device="cuda:1")
     assert (cuda.memory_allocated(0), cuda.memory_allocated(1)) == (before[0], before[1] + 4096)
@@ -193,8 +209,11 @@ def test_out_of_memory_says_how_much_there_is(stream):
         make(50 * MiB)
     text = str(caught.value)
     assert "CUDA out of memory. Tried to allocate 50.00 MiB (52428800 bytes) on cuda:0. Of the GPU's" in text
-    assert "limited to" in text and "blocks" in text and "largest free block has 1.00 MiB" in text
-    assert cuda.memory_stats(0)["num_ooms"] == ooms + 1
+    stats, free = cuda.memory_stats(0), free_blocks()
+    assert f"has reserved {amount(stats['reserved_bytes.all.current'])} (it is limited to " in text
+    assert f"MiB are allocated in {stats['allocation.all.current']} blocks, {amount(sum(free))} are reserved" in text
+    assert text.endswith(f"of which the largest free block has {amount(max(free))}.") and MiB in free
+    assert stats["num_ooms"] == ooms + 1
     assert make(MiB).data_ptr() == kept.data_ptr() + MiB  # all goes on
 
 
@@ -214,7 +233,7 @@ def test_the_cache_is_emptied_before_there_is_none(stream):
         d = c.data_ptr()
         assert cuda.memory_stats(0)["num_alloc_retries"] == retries
         del c
-        with cuda.stream(cuda.default_stream(0)):
+        with cuda.stream(fresh_stream()):
             e = make(30 * MiB)  # the other stream's block has to go first
         assert cuda.memory_stats(0)["num_alloc_retries"] == retries + 1 and blocks(stream) == []
     assert e.numel() and d
@@ -287,6 +306,7 @@ def test_record_stream_refuses(stream):
 
 
 def test_threads_allocate_and_free_at_once(gpu):
+    gc.collect()
     cuda.synchronize()
     before = cuda.memory_allocated(0)
     wrong = []
@@ -310,6 +330,157 @@ def test_threads_allocate_and_free_at_once(gpu):
     for t in threads:
         t.join()
     assert not wrong and cuda.memory_allocated(0) == before
+
+
+# Without the cache.
+
+@pytest.fixture
+def told(gpu, monkeypatch):
+    """What the driver was told: the sizes that it was asked for, and the addresses it got back."""
+    class Told:
+        sizes, host_sizes, freed = [], [], []
+
+    def allocate(device, nbytes, real=gpu.allocate):
+        Told.sizes.append(nbytes)
+        return real(device, nbytes)
+
+    def allocate_host(nbytes, real=gpu.allocate_host):
+        Told.host_sizes.append(nbytes)
+        return real(nbytes)
+
+    def free(device, address, real=gpu.free):
+        Told.freed.append(address)
+        real(device, address)
+
+    monkeypatch.setattr(gpu, "allocate", allocate)
+    monkeypatch.setattr(gpu, "allocate_host", allocate_host)
+    monkeypatch.setattr(gpu, "free", free)
+    return Told
+
+
+def test_each_tensor_has_an_allocation_of_just_its_size(stream, told):
+    a, b = make(100), make(100)
+    del b
+    before = cuda.memory_stats(0)
+    sizes = 1, 512, 513, MiB + 1, 12 * MiB + 5
+    with tt.config(cuda_caching=0):
+        told.sizes.clear()
+        kept = [make(n) for n in sizes]
+        assert told.sizes == list(sizes) and told.freed == []  # `a` keeps its segment
+        assert blocks(stream) == [[512, -(SMALL - 512)], [512], [512], [1024], [MiB + 512], [12 * MiB + 512]]
+        assert make(0).data_ptr() == 0 and len(told.sizes) == 5
+        after = cuda.memory_stats(0)
+        rounded = 2048 + 13 * MiB + 1024
+        for name, change in (("allocation.all", 5), ("segment.small_pool", 3), ("segment.large_pool", 2),
+                             ("requested_bytes.all", sum(sizes)), ("allocated_bytes.all", rounded),
+                             ("reserved_bytes.all", rounded), ("active_bytes.all", rounded),
+                             ("inactive_split_bytes.all", 0), ("inactive_split.all", 0)):
+            assert after[f"{name}.current"] - before[f"{name}.current"] == change, name
+    del kept
+    cuda.empty_cache()
+    after = cuda.memory_stats(0)
+    assert all(after[name] == before[name] for name in after if name.endswith(".current")) and a.numel() == 100
+
+
+def test_what_is_freed_goes_back_before_the_next_allocation(stream, told):
+    cached = make(3 * MiB)
+    del cached
+    with tt.config(cuda_caching=0):
+        told.sizes.clear()
+        a, b = make(700), make(700)
+        assert len(told.freed) == 1  # what was cached
+        at = a.data_ptr()
+        del a
+        assert blocks(stream) == [[-1024], [1024]] and len(told.freed) == 1
+        c = make(700)
+        assert told.freed[1:] == [at] and told.sizes == [700] * 3 and blocks(stream) == [[1024], [1024]]
+        at = {b.data_ptr(), c.data_ptr()}
+        del b, c
+        cuda.empty_cache()
+        assert set(told.freed[2:]) == at and blocks(stream) == []
+
+
+def test_tensors_of_both_kinds_freed_in_either_mode(stream, told):
+    cached = [make(1000), make(1000)]
+    with tt.config(cuda_caching=0):
+        single = [make(1000), make(1000)]
+        shared = cached.pop().data_ptr()
+        del single[1]
+        single.append(make(1000))  # the other cached one still needs its segment
+        assert blocks(stream) == [[1024, -(SMALL - 1024)], [1024], [1024]]
+    told.sizes.clear()
+    at = {t.data_ptr() for t in single}
+    single.clear()
+    again = [make(1000) for _ in range(3)]  # from the segment: what was a single tensor's is smaller than it looks
+    assert again[0].data_ptr() == shared and not at & {t.data_ptr() for t in again} and told.sizes == []
+    told.freed.clear()
+    cuda.empty_cache()
+    assert set(told.freed) == at and len(blocks(stream)) == 1
+    del again
+    with tt.config(cuda_caching=0):
+        cached.clear()
+        kept = make(1)
+        assert len(told.freed) == 3 and blocks(stream) == [[512]]
+    assert make(1).data_ptr() != kept.data_ptr() and told.sizes == [1, SMALL]
+
+
+def test_numbers_without_the_cache(stream):
+    x, y = tt.rand(300, 7), tt.rand(7)
+    expected = ((x * 2 + y).sum(0), x.t().contiguous(), (x - y).exp())
+    with tt.config(cuda_caching=0):
+        for fused in (0, 1):
+            with tt.config(fuse=fused):
+                p, q = x.cuda(), y.cuda()
+                found = [t.cpu() for t in ((p * 2 + q).sum(0), p.t().contiguous(), (p - q).exp())]
+            assert all(tt.equal(a, b) for a, b in zip(found, expected))
+
+
+def test_blocks_wait_for_streams_without_the_cache(stream, emulated, told):
+    other = cuda.Stream()
+    with tt.config(cuda_caching=0):
+        a = make(4096)
+        at = a.data_ptr()
+        a.record_stream(other)
+        emulated.held.add(other.cuda_stream)
+        del a
+        b = make(4096)
+        assert told.freed == []
+        emulated.held.clear()
+        c = make(4096)
+        assert told.freed == [at] and b.data_ptr() != c.data_ptr()
+
+
+def test_out_of_memory_without_the_cache(stream, emulated):
+    other = cuda.Stream()
+    with tt.config(cuda_caching=0):
+        a = make(30 * MiB)
+        a.record_stream(other)
+        emulated.held.add(other.cuda_stream)
+        before = cuda.memory_stats(0)
+        with limited(0):
+            with pytest.raises(tt.OutOfMemoryError, match=r"Tried to allocate 50\.00 MiB .* limited to"):
+                make(50 * MiB)
+            del a
+            b = make(30 * MiB)  # waits for the other stream
+            after = cuda.memory_stats(0)
+        assert after["num_ooms"] == before["num_ooms"] + 1 and not emulated.held
+        assert after["num_alloc_retries"] == before["num_alloc_retries"] + 2
+        assert blocks(stream) == [[30 * MiB]] and b.numel()
+
+
+def test_graphs_and_page_locked_memory_keep_their_cache(stream, told):
+    with tt.config(cuda_caching=0):
+        x = tt.ones(64, device="cuda")
+        told.sizes.clear()
+        g = cuda.CUDAGraph()
+        with cuda.graph(g):
+            y = x + 1
+            z = y * 2
+        assert told.sizes == [SMALL]
+        pinned = [tt.ones(8).pin_memory() for _ in range(2)]
+        assert told.host_sizes == [SMALL] and pinned[0].tolist() == pinned[1].tolist()
+        g.replay()
+        assert z.tolist() == [4.0] * 64
 
 
 # The interpreter's end.

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 import tinytorch as tt
+from test_serialization import WAYS, all_bytes_survive, dtypes_share_a_storage, values_put_off_survive
 from tinytorch import nn, optim
 from tinytorch.backends.cuda import runtime
 
@@ -58,6 +59,12 @@ def test_what_is_saved_comes_back_where_it_was():
     assert got["view"].tolist() == [[4.0, 6.0]] and got["bits"].tolist() == [1, 0, 1] and got["p"].requires_grad
     got["a"].zero_()
     assert got["view"].tolist() == [[0.0, 0.0]] and got["p"].sum().item() == 0.0
+
+
+@WAYS
+@pytest.mark.parametrize("check", [all_bytes_survive, dtypes_share_a_storage, values_put_off_survive])
+def test_whole_storages(check, way):
+    check(way, "cuda:0")
 
 
 @pytest.mark.parametrize("where", ["cpu", tt.device("cpu"), {"cuda:0": "cpu"}, lambda whole, name: whole,

@@ -49,6 +49,7 @@ void tt_cuda_set_stream(int device, int stream); /* this thread's current one */
 int tt_cuda_stream(int device);
 void tt_cuda_keep_launches(int on); /* those kept are forgotten */
 extern int tt_cuda_approximate;     /* the setting */
+extern int tt_cuda_caching;         /* the setting */
 /* log of the columns that a thread block takes, of `inner` of elements of that size */
 int tt_cuda_columns(int64_t inner, int size, int64_t others);
 int tt_record_stream(tt_array *a, int stream);   /* another stream uses `a`, a tensor of the same device */

@@ -415,6 +415,13 @@ def _choose(value: int) -> None:
 
 setting("approximate", 0, _choose)
 
+
+def _cache(value: int) -> None:
+    lib.tt_cuda_caching = bool(value)
+
+
+setting("cuda_caching", 1, _cache)
+
 WORK = {"tt_cuda_launch": tt_cuda_launch, "tt_cuda_copy": tt_cuda_copy, "tt_cuda_gemm": tt_cuda_gemm}
 
 
