@@ -1,4 +1,5 @@
-/* random: numbers of a draw; dropout: a mask of them, applied; range: sequences; multinomial: samples of categories; permutation: randperm. */
+/* random: numbers of a draw; dropout: a mask of them, applied; range: sequences; multinomial: samples of categories;
+ * permutation: randperm. */
 #pragma once
 #include "args.h"
 
