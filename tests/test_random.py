@@ -7,6 +7,7 @@ import pytest
 from compare import dtype_name
 
 import tinytorch
+from tinytorch.ops.random import dropout_mask
 
 N = 40_000
 
@@ -200,6 +201,37 @@ def test_dropout():
     np.testing.assert_allclose(y.detach().numpy()[kept], 1 / 0.75, rtol=1e-6)
     y.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), y.detach().numpy())
+
+
+def bits(t):
+    return t.detach().contiguous().reshape(-1).view(tinytorch.uint8).tolist()
+
+
+@pytest.mark.parametrize("p", [0.3, 0.9999, 1.0])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("part", [lambda x: x, lambda x: x[1:], lambda x: x.t(), lambda x: x[0, :3], lambda x: x[1, 2]])
+def test_dropout_is_the_product_with_its_mask(part, dtype, p):
+    """Whatever computes it, to the bit, infinities and zeros' signs among them; and so are its derivatives."""
+    values = np.random.default_rng(0).standard_normal((37, 41))
+    values[1, :5] = np.inf, -np.inf, -0.0, 1e30, 0.0
+    x = tinytorch.tensor(values, dtype=getattr(tinytorch, dtype))
+    x = part(x).detach().requires_grad_()
+    g, found = x.detach().clone().requires_grad_(), []
+    for dropped in (tinytorch.nn.functional.dropout, lambda x, p: x * dropout_mask(x, p)):
+        tinytorch.manual_seed(4)
+        y = dropped(x, p)
+        plain, = tinytorch.autograd.grad(y, x, g, retain_graph=True)
+        again, = tinytorch.autograd.grad(y, x, g, create_graph=True)
+        second, = tinytorch.autograd.grad(again, g, tinytorch.full_like(x, 1.5))
+        found.append([*map(bits, (y, plain, again, second)), y.stride(), tinytorch.rand(1).item()])
+    assert found[0] == found[1]
+
+
+def test_dropout_keeps_a_byte_of_an_element():
+    x = tinytorch.ones(4096, requires_grad=True)
+    before = tinytorch.cpu.memory_allocated()
+    y = tinytorch.nn.functional.dropout(x)
+    assert tinytorch.cpu.memory_allocated() - before - y.nbytes < 3 * 4096
 
 
 def test_like():

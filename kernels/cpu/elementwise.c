@@ -348,7 +348,7 @@ static bool joint(const tt_array *g, const tt_array *a) {
            !a->storage->pending && a->ndim == g->ndim && memcmp(a->shape, g->shape, sizeof(int64_t) * (size_t)g->ndim) == 0;
 }
 
-static __thread tt_array *second;
+__thread tt_array *tt_second_array;
 
 tt_array *tt_mul_backward(tt_array *g, tt_array *a, tt_array *b) {
     tt_array *of_a = NULL, *of_b = NULL;
@@ -362,18 +362,18 @@ tt_array *tt_mul_backward(tt_array *g, tt_array *a, tt_array *b) {
                 of_b = NULL;
             }
             if (!of_b && of_a) tt_free(of_a);
-            second = of_b;
+            tt_second_array = of_b;
             return of_b ? of_a : NULL;
         }
     }
     of_a = tt_binary(TT_OP_mul, g, b);
     of_b = of_a ? tt_binary(TT_OP_mul, g, a) : NULL;
     if (!of_b && of_a) tt_free(of_a);
-    second = of_b;
+    tt_second_array = of_b;
     return of_b ? of_a : NULL;
 }
 
-tt_array *tt_second(void) { return second; }
+tt_array *tt_second(void) { return tt_second_array; }
 
 /* A Python number as an operand: a descriptor on the stack, of the widest dtype of its kind. */
 static tt_array *weak(tt_array *a, tt_storage *s, void *element, int kind, const double *f, const int64_t *i) {
@@ -424,6 +424,13 @@ tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, i
 }
 
 tt_array *tt_ternary(int op, tt_array *a, tt_array *b, tt_array *c) { return apply(op, 3, (tt_array *[]){a, b, c}); }
+
+tt_array *tt_ternary_number(int op, tt_array *a, tt_array *b, double c) {
+    tt_array number;
+    tt_storage storage;
+    int64_t element;
+    return apply(op, 3, (tt_array *[]){a, b, weak(&number, &storage, &element, TT_KIND_FLOAT, &c, NULL)});
+}
 
 /* Into `out`, which may be one of the inputs: the in-place and the out= variants. Bumps out's version. */
 int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array *c, int writer) {

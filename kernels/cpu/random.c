@@ -148,6 +148,65 @@ static void exchange(const tt_draw *d, int64_t *p, int64_t n) {
     }
 }
 
+typedef struct {
+    tt_draw draw;
+    const char *from;
+    char *to, *kept;
+    int dtype, compute;
+} dropping;
+
+static void drop_range(void *context, int64_t begin, int64_t end) {
+    const dropping *d = context;
+    const int size = tt_itemsizes[d->dtype];
+    const bool direct = d->dtype == d->compute;
+    double mask[TT_BLOCK] __attribute__((aligned(64))), wide[TT_BLOCK] __attribute__((aligned(64))); /* or floats */
+    for (int64_t at = begin; at < end; at += TT_BLOCK) {
+        int64_t n = end - at < TT_BLOCK ? end - at : TT_BLOCK;
+        char *from = (char *)d->from + at * size, *to = d->to + at * size, *x = direct ? from : (char *)wide;
+        tt_random_block(&d->draw, d->compute, mask, at, n);
+        tt_isa->casts[d->compute][TT_BOOL](d->kept + at, mask, n);
+        if (!direct) tt_isa->casts[d->dtype][d->compute](x, from, n);
+        tt_isa->ops[TT_OP_mul][d->compute]((char *[]){direct ? to : x, x, (char *)mask}, n);
+        if (!direct) tt_isa->casts[d->compute][d->dtype](to, x, n);
+    }
+}
+
+double tt_rounded(int dtype, double x) {
+    char stored[8];
+    tt_isa->casts[TT_F64][dtype](stored, &x, 1);
+    tt_isa->casts[dtype][TT_F64](&x, stored, 1);
+    return x;
+}
+
+/* In the order of the elements, and by the numbers, of a mask that is drawn by itself. */
+static bool drop(const tt_array *a, double keep, double scale, tt_generator *g, tt_array *out, tt_array *kept) {
+    dropping d = {.draw = next_draw(g), .from = a->data, .to = out->data, .kept = kept->data, .dtype = a->dtype,
+                  .compute = tt_compute_dtype(a->dtype)};
+    d.draw.kind = TT_RANDOM_mask;
+    d.draw.a = keep;
+    d.draw.b = tt_rounded(a->dtype, scale);
+    if (tt_device) return tt_cuda_dropout(&d.draw, a, out, kept);
+    tt_parallel(a->numel, 1 << 13, drop_range, &d);
+    return true;
+}
+
+tt_array *tt_dropout(tt_array *a, double keep, double scale, tt_generator *g) {
+    TT_ON_DEVICE(NULL, "dropout", 1, &a);
+    tt_array *out = NULL, *mask;
+    bool at_once = a->numel && a->dtype >= TT_F16 && a->flags & TT_FLAG_CONTIGUOUS && !TT_RECORDING;
+    if (at_once ? !tt_ready(a) : !tt_current(a)) return tt_decline();
+    if (!(mask = at_once ? tt_empty(TT_BOOL, a->ndim, a->shape) : tt_empty_like(a, a->dtype))) return NULL;
+    if (!at_once) {
+        if (tt_random(mask, TT_RANDOM_mask, g, keep, scale) == 0) out = tt_binary(TT_OP_mul, a, mask);
+    } else if ((out = tt_empty(a->dtype, a->ndim, a->shape)) && !drop(a, keep, scale, g, out, mask)) {
+        tt_free(out);
+        out = NULL;
+    }
+    if (!out) tt_free(mask);
+    tt_second_array = out ? mask : NULL;
+    return out;
+}
+
 tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g) {
     if (n < 0) return tt_fail(TT_RUNTIME_ERROR, "randperm: n must be non-negative, got %lld", (long long)n);
     tt_array *out = tt_empty(TT_I64, 1, &n), *made = NULL;

@@ -103,6 +103,8 @@ bool tt_forget(tt_storage *s);
 /* Work under way reads or writes it, and will end it; false: no longer. Note [Work behind] in behind.h */
 bool tt_left_to_jobs(tt_storage *s);
 
+extern __thread tt_array *tt_second_array; /* what tt_second gives */
+
 /* Sets the thread's error; always returns NULL, so that `return tt_fail(...)` serves in functions that give pointers. */
 void *tt_fail(int kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void *tt_decline(void);

@@ -20,6 +20,17 @@ bool tt_cuda_random(const tt_draw *d, tt_array *out, int compute, const double *
                      (threads + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
 }
 
+bool tt_cuda_dropout(const tt_draw *d, const tt_array *a, tt_array *out, tt_array *kept) {
+    tt_dropout_args p = {.from = {d->seed, d->draw, d->place}, .numel = a->numel, .in = a->data, .out = out->data,
+                         .kept = (uint8_t *)kept->data, .scale = d->b, .threshold = tt_draw_threshold(d)};
+    bool vectors = (((intptr_t)p.in | (intptr_t)p.out | (intptr_t)p.kept) & 15) == 0;
+    int64_t each = 4 * (vectors ? 16 / tt_itemsizes[a->dtype] : 1); /* elements of a thread */
+    int64_t threads = (p.numel + TT_PHILOX_GROUP - 1) / TT_PHILOX_GROUP * (TT_PHILOX_GROUP / each);
+    if (!p.numel) return true;
+    return TT_LAUNCH(tt_key(TT_FAMILY_dropout, 0, vectors ? TT_DROPOUT_VECTORS : 0, a->dtype, tt_compute_dtype(a->dtype), 0, 0, 0),
+                     (threads + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
+}
+
 bool tt_cuda_range(int range, tt_array *out, tt_range_args *p) {
     p->out = out->data;
     p->numel = range >= TT_RANGE_TRIL ? out->numel / 2 : out->numel;

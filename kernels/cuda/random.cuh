@@ -13,18 +13,6 @@ typedef uint32_t word;
 typedef uint64_t word;
 #endif
 
-static TT_DEVICE void words_of_lane(const tt_stream &s, int64_t group, int lane, word *w) {
-#if TT_CODE(TT_D1) == 8
-    const tt_philox_block c = tt_philox(s.seed, s.draw, (uint64_t)group * TT_PHILOX_LANES + lane);
-    w[0] = c.x0, w[1] = c.x1, w[2] = c.x2, w[3] = c.x3;
-#else
-    const uint64_t at = 2 * (uint64_t)group * TT_PHILOX_LANES + lane;
-    const tt_philox_block high = tt_philox(s.seed, s.draw, at), low = tt_philox(s.seed, s.draw, at + TT_PHILOX_LANES);
-    w[0] = (uint64_t)high.x0 << 32 | low.x0, w[1] = (uint64_t)high.x1 << 32 | low.x1;
-    w[2] = (uint64_t)high.x2 << 32 | low.x2, w[3] = (uint64_t)high.x3 << 32 | low.x3;
-#endif
-}
-
 #define TT_NUMBERS TT_JOIN2(tt_random_, TT_D1)
 #define TT_PAIR TT_JOIN2(tt_random_normal_, TT_D1)
 #define TT_ONE_(kind) TT_JOIN4(tt_random_, kind, _, TT_D1)
@@ -37,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     const int64_t first = group * TT_PHILOX_GROUP + lane;
     if (first >= p.numel) return;
     word w[4];
-    words_of_lane(TT_PLACED(p.from), group, lane, w);
+    tt_words_of_lane(TT_PLACED(p.from), group, lane, w);
     stored made[4];
 #if TT_OP >= 32
 #if TT_CODE(TT_D1) == 5

@@ -1,4 +1,5 @@
-/* random: numbers of a draw; range: sequences; multinomial: samples of categories; permutation: randperm. */
+/* random: numbers of a draw; dropout: a mask of them, applied; range: sequences; multinomial: samples of categories;
+ * permutation: randperm. */
 #pragma once
 #include "args.h"
 
@@ -22,6 +23,18 @@ typedef struct {
 
 /* The operators of random beyond the kinds of kernels/scalar/random.h. */
 enum { TT_RANDOM_INTEGERS = 32, TT_RANDOM_SHORT_INTEGERS, TT_RANDOM_BERNOULLI };
+
+/* dropout. Variant: in vectors. */
+#define TT_DROPOUT_VECTORS 1
+typedef struct {
+    tt_stream from;
+    int64_t numel;
+    const char *in;
+    char *out;
+    uint8_t *kept;
+    double scale;
+    uint64_t threshold;
+} tt_dropout_args;
 
 typedef struct {
     int64_t numel;

@@ -149,6 +149,21 @@ TT_FN uint8_t tt_bitwise_not_b8(uint8_t a) { return !a; }
     }                                                                                         \
     TT_FN C tt_addcmul_##T(C a, C b, C c) { return a + b * c; }                               \
     TT_FN C tt_addcdiv_##T(C a, C b, C c) { return a + b / c; }                               \
+    TT_FN C tt_masked_scale_##T(uint8_t kept, C a, C scale) { return a * (kept ? scale : (C)0); }      \
+    TT_FN C tt_smooth_l1_##T(C d, C bound) {                                                  \
+        C size = __builtin_fabs##S(d);                                                        \
+        return size < bound ? (C)0.5 * size * size / bound : size - (C)0.5 * bound;           \
+    }                                                                                         \
+    TT_FN C tt_huber_##T(C d, C bound) {                                                      \
+        C size = __builtin_fabs##S(d);                                                        \
+        return size < bound ? (C)0.5 * size * size : bound * (size - (C)0.5 * bound);         \
+    }                                                                                         \
+    TT_FN C tt_smooth_l1_backward_##T(C g, C d, C bound) {                                    \
+        return g * (d <= -bound ? (C)-1 : d >= bound ? (C)1 : d / bound);                     \
+    }                                                                                         \
+    TT_FN C tt_huber_backward_##T(C g, C d, C bound) {                                        \
+        return g * (d <= -bound ? -bound : d >= bound ? bound : d);                           \
+    }                                                                                         \
     TT_FN C tt_sigmoid_backward_##T(C g, C out) { return g * ((C)1 - out) * out; }            \
     TT_FN C tt_tanh_backward_##T(C g, C out) { return g * ((C)1 - out * out); }               \
     TT_FN C tt_silu_backward_##T(C g, C x) {                                                  \

@@ -37,6 +37,7 @@
     X(atan2, 2, FLT, SAME) X(hypot, 2, REAL, SAME) X(copysign, 2, FLT, SAME)                          \
     X(nextafter, 2, REAL, SAME) X(logaddexp, 2, REAL, SAME) X(xlogy, 2, FLT, SAME) X(zeta, 2, FLT, SAME) \
     X(heaviside, 2, ALL, SAME)                                                                        \
+    X(smooth_l1, 2, REAL, SAME) X(huber, 2, REAL, SAME)                                               \
     X(eq, 2, ALL, BOOL) X(ne, 2, ALL, BOOL) X(lt, 2, ALL, BOOL) X(le, 2, ALL, BOOL)                   \
     X(gt, 2, ALL, BOOL) X(ge, 2, ALL, BOOL)                                                           \
     X(logical_and, 2, ALL, BOOL) X(logical_or, 2, ALL, BOOL) X(logical_xor, 2, ALL, BOOL)             \
@@ -47,7 +48,9 @@
     X(silu_backward, 2, FLT, SAME) X(gelu_backward, 2, FLT, SAME) X(gelu_tanh_backward, 2, FLT, SAME) \
     /* ternary */                                                                                     \
     X(where, 3, ALL, SELECT) X(clamp, 3, NUM, SAME) X(lerp, 3, REAL, SAME)                            \
-    X(addcmul, 3, NUM, SAME) X(addcdiv, 3, REAL, SAME)
+    X(addcmul, 3, NUM, SAME) X(addcdiv, 3, REAL, SAME) X(masked_scale, 3, REAL, SELECT)               \
+    /* kernels of derivatives: (gradient, difference, bound) */                                       \
+    X(smooth_l1_backward, 3, REAL, SAME) X(huber_backward, 3, REAL, SAME)
 
 /* Operators that begin like the kernel of their derivative, for the same x: X(name, derivative). The interpreter of fused
  * mode has loops that do both (float32); in generated code a compiler finds it. */

@@ -62,6 +62,8 @@ for _name, _symbol in zip(
     words("+ - * / ** % // == != < <= > >= & | ^ << >>"),
 ):
     BINARY[_name] += [f"{{x}} {_symbol} {{y}}", f"{{y}} {_symbol} {{x}}"]
+BINARY["smooth_l1"] = ["F.smooth_l1_loss({x}, {y}, reduction='none', beta=0.75)"]
+BINARY["huber"] = ["F.huber_loss({x}, {y}, reduction='none', delta=1.5)"]
 BINARY["trunc_divide"] = ["torch.div({x}, {y}, rounding_mode='trunc')"]
 BINARY["add"] += ["torch.add({x}, {y}, alpha=2)", "{x}.add({y}, alpha=0.5)"]
 BINARY["sub"] += ["torch.sub({x}, {y}, alpha=3)", "torch.rsub({x}, {y})"]
@@ -81,9 +83,9 @@ TERNARY = {
     "addcmul": ["torch.addcmul({x}, {y}, {z})", "torch.addcmul({x}, {y}, {z}, value=0.5)"],
     "addcdiv": ["torch.addcdiv({x}, {y}, {z})", "torch.addcdiv({x}, {y}, {z}, value=-2.0)"],
 }
-# Reached through gradients alone.
 # What other operators are computed by: derivatives, and the power 3.
-HIDDEN = {"cube", *(f"{name}_backward" for name in words("relu sigmoid tanh silu gelu gelu_tanh"))}
+_WITH_SLOPES = words("relu sigmoid tanh silu gelu gelu_tanh smooth_l1 huber")
+HIDDEN = {"cube", "masked_scale", *(f"{name}_backward" for name in _WITH_SLOPES)}
 
 CASTS = (
     *(f"{{x}}.to(torch.{name})" for name in DTYPES),

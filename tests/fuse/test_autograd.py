@@ -60,6 +60,20 @@ def test_backward_accumulates_and_is_read_later():
     assert_same(*fused(run))
 
 
+@pytest.mark.parametrize("loss", [nn.functional.smooth_l1_loss, nn.functional.huber_loss])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_slopes_with_kernels_of_their_own(loss, create_graph):
+    """Those of losses, and dropout's: what draws and multiplies at once in eager mode is recorded as two operators."""
+    def run():
+        tinytorch.manual_seed(2)
+        x, y = ramp(40, 30).requires_grad_(), ramp(30, 40).t()
+        dropped = nn.functional.dropout(x * 2, 0.3)
+        (g,) = grad(loss(dropped, y, reduction="none").sin().sum(), x, create_graph=create_graph)
+        return dropped, g, *(grad((g * g).sum(), x) if create_graph else ())
+
+    assert_same(*fused(run))
+
+
 def test_retain_grad():
     def run():
         x = ramp(9).requires_grad_()

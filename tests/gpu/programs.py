@@ -99,9 +99,15 @@ def optim_count():
 
 def random():
     x = empty(1000)
-    _ = tt.rand(99, device="cuda"), tt.randn(9, 9, device="cuda", dtype=tt.float16), F.dropout(x, 0.5), x.bernoulli()
+    _ = tt.rand(99, device="cuda"), tt.randn(9, 9, device="cuda", dtype=tt.float16), x.bernoulli(), x.bernoulli(0.5)
     x.exponential_()
     _ = tt.randint(9, (99,), device="cuda")
+
+
+def dropout():
+    for dtype in (tt.float32, tt.bfloat16, tt.float64):
+        F.dropout(empty(1000, dtype=dtype), 0.5)
+    F.dropout(empty(1000)[1:], 0.5)
 
 
 def range():

@@ -71,6 +71,18 @@ def test_randperm_and_dropout(gpu):
     check(lambda device: tt.nn.functional.dropout(tt.ones(1000, device=device), 0.3))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_dropout(gpu, dtype):
+    values = tt.tensor(np.random.default_rng(0).standard_normal(5003), dtype=getattr(tt, dtype))
+    values[:4] = tt.tensor([np.inf, -np.inf, -0.0, 0.0])
+    for part in (slice(None), slice(1, None), slice(3, 4), slice(0, 4992), slice(0, 0)):  # aligned or not, with an end
+        def run(device, part=part):
+            x = values.to(device)[part].requires_grad_()
+            y = tt.nn.functional.dropout(x, 0.3)
+            return tt.stack([y, *tt.autograd.grad(y, x, x.detach())]).nan_to_num(3.0)
+        check(run)
+
+
 @pytest.mark.parametrize("replacement", [True, False])
 def test_multinomial(gpu, replacement):
     weights = np.random.default_rng(0).random((3, 1500))

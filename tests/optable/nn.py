@@ -45,6 +45,9 @@ def reduced(*args, **kwargs):
 
 
 CLASSES = index(4, size=3)
+# The first: where a loss has no second derivative, or no first.
+EDGES = (T(6, values=(1.0, -1.0, 0.25, -0.25, 0.0, -0.0)), T(6, values=(math.inf, -math.inf, math.nan, 6e4, -6e4, 0.1)))
+ORIGIN = T(6, values=(0.0,) * 6)
 IGNORED = T(4, dtype="int64", values=(0, -100, 2, -100))
 
 LAYERS = (
@@ -73,6 +76,26 @@ LAYERS = (
         ),
     ),
     fn("mse_loss", (*reduced(T(2, 3), T(2, 3)), S(T(2, 3, layout="transposed"), T(2, 3)), S(T(), T()))),
+    fn(
+        "smooth_l1_loss",
+        (
+            *reduced(T(2, 3), T(2, 3)),
+            *reduced(T(2, 3), T(2, 3, layout="transposed"), beta=0.5),
+            *reduced(T(2, 3), T(2, 3), beta=0),
+            S(T(), T(), beta=3),
+            *only(FLOATS, *(rough(S(t, ORIGIN, beta=b, reduction="none")) for t in EDGES for b in (1.0, 0.25, 0))),
+        ),
+    ),
+    fn(
+        "huber_loss",
+        (
+            *reduced(T(2, 3), T(2, 3)),
+            *reduced(T(2, 3), T(2, 3, layout="transposed"), delta=0.5),
+            S(T(), T(), delta=3),
+            S(T(2, 3), T(2, 3), delta=math.inf),
+            *only(FLOATS, *(rough(S(t, ORIGIN, delta=b, reduction="none")) for t in EDGES for b in (1.0, 0.25))),
+        ),
+    ),
     fn(
         "nll_loss",
         (

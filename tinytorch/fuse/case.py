@@ -20,7 +20,8 @@ _FUNCTIONAL = {"silu": "nn.functional.silu({})", "gelu": "nn.functional.gelu({})
                "gelu_tanh": 'nn.functional.gelu({}, approximate="tanh")', "logsigmoid": "nn.functional.logsigmoid({})",
                "trunc_divide": 'div({}, rounding_mode="trunc")', "cube": "pow({}, 3)"}
 _PRIVATE = {"softplus", "zeta", "relu_backward", "sigmoid_backward", "tanh_backward", "silu_backward", "gelu_backward",
-            "gelu_tanh_backward"}
+            "gelu_tanh_backward", "smooth_l1", "smooth_l1_backward", "huber", "huber_backward",
+            "masked_scale"}
 _REDUCERS = {"sum": "sum", "prod": "prod", "nansum": "nansum", "max": "amax", "min": "amin", "count": "count_nonzero"}
 _NORMS = {"abssum": "1", "sqsum": "2", "maxabs": 'float("inf")', "minabs": '-float("inf")', "nonzero": "0"}
 _BOOLS = {"isnan", "isinf", "isfinite", "signbit", "logical_not", "eq", "ne", "lt", "le", "gt", "ge", "logical_and",

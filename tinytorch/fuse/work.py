@@ -16,6 +16,7 @@ WORK = {
     "logaddexp": 48, "xlogy": 24, "hypot": 6, "fmod": 4, "remainder": 5, "rsqrt": 2, "relu_backward": 2,
     "sigmoid_backward": 3, "tanh_backward": 3, "silu_backward": 26, "gelu_backward": 54, "gelu_tanh_backward": 44,
     "clamp": 2, "lerp": 3, "addcmul": 3, "addcdiv": 3, "positive": 0, "where": 0, "copysign": 0, "signbit": 0,
+    "smooth_l1": 5, "smooth_l1_backward": 4, "huber": 5, "huber_backward": 3,
 }
 # And those of reductions, for an element read.
 REDUCTION = {"sum": 1, "prod": 1, "max": 1, "min": 1, "count": 1, "nansum": 2, "abssum": 2, "sqsum": 2, "maxabs": 2,

@@ -59,7 +59,7 @@ from ..ops.loss import (
 )
 from ..ops.norm import group_norm, layer_norm, rms_norm
 from ..ops.pointwise import _where as _select
-from ..ops.random import dropout_mask
+from ..ops.random import dropout_mask, dropped
 from ..ops.rearrange import one_hot
 from ..tensor import Tensor
 
@@ -104,10 +104,6 @@ def _check_probability(op, p):
         raise ValueError(f"{op}: dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _masked(input, mask, inplace):
-    return input.mul_(mask) if inplace else input * mask
-
-
 @function
 def dropout(input, p=0.5, training=True, inplace=False):
     """In training, elements become 0 with probability ``p`` and the others are divided by 1 - p. Where there is nothing
@@ -115,7 +111,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
     _check_probability("dropout", p)
     if not training or p == 0 or not input._h.numel:
         return input
-    return _masked(input, dropout_mask(input, p), inplace)
+    return input.mul_(dropout_mask(input, p)) if inplace else dropped(input, p)
 
 
 def _channels(op, input, p, training, inplace, dims):
@@ -127,7 +123,8 @@ def _channels(op, input, p, training, inplace, dims):
     if not training or p == 0 or not input._h.numel:
         return input
     keep = 2 if input._h.ndim == max(dims) else 1
-    return _masked(input, dropout_mask(_one_per_channel(input, keep), p), inplace)
+    mask = dropout_mask(_one_per_channel(input, keep), p)
+    return input.mul_(mask) if inplace else input * mask
 
 
 def _one_per_channel(input, keep):

@@ -281,11 +281,11 @@ def binary(name: str, formula_a=None, formula_b=None, *, fast=None, joint=None, 
 
 
 def without_history(kernel: str, *names: str):
-    """The binary ``kernel`` as a formula of parameters ``names``, for derivatives that nobody derives again: it does
-    not look for history to record."""
-    code, call = lib.tt_op_code(kernel.encode()), lib.tt_binary
+    """The binary ``kernel``, or a ternary one whose last operand is a number, as a formula of parameters ``names``, for
+    derivatives that nobody derives again: it does not look for history to record."""
+    code, call, call_with_number = lib.tt_op_code(kernel.encode()), lib.tt_binary, lib.tt_ternary_number
 
-    def apply(a, b):
+    def of_two(a, b):
         h = call(code, a._h, b._h) if isinstance(b, Tensor) else None
         if not h:
             return Elementwise.TABLE[kernel].slow((a, b))
@@ -294,6 +294,16 @@ def without_history(kernel: str, *names: str):
         out._node = None
         return out
 
+    def of_three(a, b, c):
+        h = call_with_number(code, a._h, b._h, c)
+        if not h:
+            return Elementwise.TABLE[kernel].slow((a, b, c))
+        out = new(Tensor)
+        out._h = h
+        out._node = None
+        return out
+
+    apply = of_two if len(names) == 2 else of_three
     apply.parameters = names
     return apply
 

@@ -13,8 +13,9 @@ import warnings
 from ..autograd.node import Node
 from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, wrap
-from .activation import _log_softmax, _softmax, floating
+from .activation import _hardtanh, _log_softmax, _softmax, floating
 from .declare import function
+from .elementwise import binary, ternary, without_history
 from .hot import freshen, record, wrong_type
 from .pointwise import _logsigmoid
 from .pointwise import _where as where
@@ -215,6 +216,18 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     return _weighted((input - target).abs(), weight, reduction)
 
 
+# Of a difference a and the bound b of the part that is a parabola. Their slopes' own kernels are for when no higher
+# derivative is asked.
+ternary("smooth_l1_backward", params=("g", "a", "b"), doc="g a / b, a / b within [-1, 1].")
+ternary("huber_backward", params=("g", "a", "b"), doc="g a, a within [-b, b].")
+_smooth_l1 = binary("smooth_l1", lambda g, a, b: g * _hardtanh(a / b, -1, 1), title="SmoothL1LossBackward0",
+                    fast={"a": without_history("smooth_l1_backward", "g", "a", "b")}, attach=False,
+                    doc="a^2 / (2 b) where |a| is below b, else |a| - b / 2.")
+_huber = binary("huber", lambda g, a, b: g * _hardtanh(a, -b, b), title="HuberLossBackward0",
+                fast={"a": without_history("huber_backward", "g", "a", "b")}, attach=False,
+                doc="a^2 / 2 where |a| is below b, else b (|a| - b / 2).")
+
+
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """d^2 / (2 beta) where d = |input - target| is below beta, else d - beta / 2. Follows
     ``torch.nn.functional.smooth_l1_loss``."""
@@ -224,22 +237,18 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}")
     d = input - target
-    size = d.abs()
-    if beta == 0:
-        return reduced(size, reduction)
-    return reduced(where(size < beta, d.square() * (0.5 / beta), size - 0.5 * beta), reduction)
+    return reduced(d.abs() if beta == 0 else _smooth_l1(d, beta), reduction)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """d^2 / 2 where d = |input - target| is at most delta, else delta (d - delta / 2). Follows
+    """d^2 / 2 where d = |input - target| is below delta, else delta (d - delta / 2). Follows
     ``torch.nn.functional.huber_loss``."""
     floating("huber_loss", input)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
     _same_size("huber_loss", input, target)
-    d = input - target
-    size = d.abs()
-    return _weighted(where(size < delta, d.square() * 0.5, (size - 0.5 * delta) * delta), weight, reduction)
+    return _weighted(_huber(input - target, delta), weight, reduction)
+
 
 
 # Probabilities.

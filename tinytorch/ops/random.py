@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 
 from ..autograd.leaf import make_leaf
+from ..autograd.modes import current, modes
+from ..autograd.node import Node, link
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, made, number_of
 from ..dtypes import ALL, float64
@@ -14,6 +16,8 @@ from ..tensor import Tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
 from .declare import FUNCTIONS, both, function, method, primitive
+from .elementwise import ternary, without_history
+from .hot import freshen
 from .overwrite import Overwrite
 from .values import dtype_code
 
@@ -350,7 +354,57 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     return drawn if out is None else into(out, drawn.shape, "multinomial").copy_(drawn)
 
 
+# Dropout.
+
+
+def _dropout_scale(p: float) -> float:
+    return 1.0 / (1.0 - p) if p < 1 else 0.0
+
+
 def dropout_mask(input: Tensor, p: float) -> Tensor:
     """Like ``input``: 0 with probability ``p``, else 1 / (1 - p)."""
-    return _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "dropout", None, 1.0 - p,
-                 1.0 / (1.0 - p) if p < 1 else 0.0)
+    return _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "dropout", None, 1.0 - p, _dropout_scale(p))
+
+
+_masked_scale = ternary("masked_scale", None, lambda g, mask, scale: _masked_scale(mask, g, scale),
+                        params=("mask", "input", "scale"), doc="input scale where the mask holds, else input 0.")
+_scaled, _times = without_history("masked_scale", "mask", "g", "scale"), without_history("mul", "g", "mask")
+
+
+class NativeDropoutBackward0(Node):
+    """``saved``: the mask, and what it holds, if it is bool, where elements were kept."""
+
+    __slots__ = ()
+    op, holds = "dropout", 1
+    tensors = ((0, "mask", None),)
+
+    @staticmethod
+    def backward(g, saved, edges):
+        """In differentiable operations."""
+        mask, scale = saved
+        return (_masked_scale(mask, g, scale) if mask._h.dtype == 0 else g * mask,)
+
+    @staticmethod
+    def fast(g, saved, edges):
+        mask, scale = saved
+        return (_scaled(mask, g, scale) if mask._h.dtype == 0 else _times(g, mask),)
+
+
+_NEVER_WRITTEN = (0,)  # the version of a new mask
+
+
+def dropped(input: Tensor, p: float) -> Tensor:
+    """``input * dropout_mask(input, p)``: in eager mode one kernel draws and multiplies where the elements are floating
+    and lie in their order, and a byte of each is kept for the gradient."""
+    scale, g = _dropout_scale(p), _own(None, "dropout", input)
+    h = lib.tt_dropout(input._h, 1.0 - p, scale, g)
+    if not h:
+        freshen((input,))
+        h = lib.tt_dropout(input._h, 1.0 - p, scale, g)
+        if not h:
+            raise error("dropout")
+    mask, out = wrap(lib.tt_second()), wrap(h)
+    if input._node is not None and (not modes or current().grad):
+        scale = scale if h.dtype >= 8 else lib.tt_rounded(h.dtype, scale)
+        out._node = link(NativeDropoutBackward0, (input._node,), (mask, scale), _NEVER_WRITTEN)
+    return out

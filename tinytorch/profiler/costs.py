@@ -101,6 +101,11 @@ def _along(work: int, extra: int = 0) -> Rule:
     return rule
 
 
+def _dropped(ins: Operands, outs: Operands) -> Cost | None:
+    """Elements multiplied, and a byte noted of each."""
+    return Cost(2 * ins[0].nbytes + ins[0].numel, ins[0].numel) if ins else None
+
+
 def _into(work: int = 0) -> Rule:
     """The first operand is overwritten, in full, from the others."""
     return lambda ins, outs: Cost(_total(ins), work * ins[0].numel) if ins else None
@@ -238,7 +243,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_folded(50), "binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss multilabel_soft_margin_loss"),
     (_folded(30), "gaussian_nll_loss"), (_folded(5), "cosine_similarity pairwise_distance"),
     (_along(22), "softmax log_softmax softmin"), (_along(8), "layer_norm group_norm"),
-    (_along(5), "rms_norm normalize"),
+    (_along(5), "rms_norm normalize"), (_dropped, "dropped"),
     (_along(1), "cumsum cumprod diff"), (_along(1, 8), "cummax cummin"), (_along(44), "logcumsumexp"),
     (_into(1), "cumsum_ cumprod_"),
     (_sorted, "sort argsort msort topk kthvalue median nanmedian mode unique unique_consecutive"),
