@@ -272,6 +272,12 @@ def softmax_narrow(side):
     return lambda: x.softmax(1)
 
 
+@SUITE.row("softmax, 1024 x 50304, bfloat16", nbytes=4 * 1024 * GPT["vocabulary"], target=1.0, tolerance=1e-2)
+def vocabulary_softmax(side):
+    x = side.tensor(_normal(1024, GPT["vocabulary"])).bfloat16()
+    return lambda: x.softmax(1)
+
+
 @SUITE.row("cross entropy, 1024 x 50304, bfloat16", nbytes=2 * 1024 * GPT["vocabulary"], target=1.0, tolerance=1e-2)
 def vocabulary_loss(side):
     x = side.tensor(_normal(1024, GPT["vocabulary"])).bfloat16()

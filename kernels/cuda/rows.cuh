@@ -75,32 +75,66 @@ static TT_DEVICE stored_type *cache_of(const TT_ARGS &p, const row &r) {
     return (stored_type *)((number *)shared + TT_ROW_PARTS(r.n)) + (int)(from & 15) / (int)sizeof(stored_type);
 }
 
+/* How it is accessed: the elements before the first multiple of 16 bytes, packs of that size, and from `tail` on the rest. */
+#define TT_WIDTH (16 / (int)sizeof(stored_type))
+typedef tt_pack<stored_type, TT_WIDTH> pack;
+typedef tt_pack<unsigned, 4> words; /* a pack that a compiler does not take apart */
+struct span {
+    int head, packs, tail, edge; /* edge: the element before or behind the packs that is this thread's, if it is in the row */
+};
+
+static TT_DEVICE span span_of(const TT_ARGS &p, const row &r) {
+    const int thread = threadIdx.x;
+    span s;
+    s.head = (int)(-(int64_t)((const stored_type *)p.x + r.at * r.n) & 15) / (int)sizeof(stored_type);
+    s.packs = (r.n - s.head) / TT_WIDTH;
+    s.tail = s.head + s.packs * TT_WIDTH;
+    s.edge = thread < s.head ? thread : thread < s.head + TT_WIDTH ? s.tail + thread - s.head : r.n;
+    return s;
+}
+
 /* Brings it there, telling f of each element, in any order. The thread block is to wait before it reads. */
 template <typename F> static TT_DEVICE void bring_row(const TT_ARGS &p, const row &r, F f) {
-    const int size = sizeof(stored_type), width = 16 / size, at_once = 4, threads = blockDim.x, thread = threadIdx.x;
-    typedef tt_pack<stored_type, width> pack;
-    typedef tt_pack<unsigned, 4> words; /* which a compiler does not take apart */
+    const span s = span_of(p, r);
+    const int at_once = 4, threads = blockDim.x;
     const stored_type *const from = (const stored_type *)p.x + r.at * r.n;
     stored_type *const to = cache_of(p, r);
-    const int head = (int)(-(int64_t)from & 15) / size, packs = (r.n - head) / width, tail = head + packs * width;
     const auto move = [&](int k, const words &raw) {
-        ((words *)(to + head))[k] = raw;
+        ((words *)(to + s.head))[k] = raw;
         const pack in = *(const pack *)&raw;
 #pragma unroll
-        for (int i = 0; i < width; i++) f(in.at[i]);
+        for (int i = 0; i < TT_WIDTH; i++) f(in.at[i]);
     };
-    const words *const words_from = (const words *)(from + head);
-    int k = thread;
-    for (; k + (at_once - 1) * threads < packs; k += at_once * threads) {
+    const words *const words_from = (const words *)(from + s.head);
+    int k = threadIdx.x;
+    for (; k + (at_once - 1) * threads < s.packs; k += at_once * threads) {
         words raw[at_once];
 #pragma unroll
         for (int u = 0; u < at_once; u++) raw[u] = words_from[k + u * threads];
 #pragma unroll
         for (int u = 0; u < at_once; u++) move(k + u * threads, raw[u]);
     }
-    for (; k < packs; k += threads) move(k, words_from[k]);
-    const int edge = thread < head ? thread : tail + thread - head;
-    if (edge < r.n && thread < head + width) f(to[edge] = from[edge]);
+    for (; k < s.packs; k += threads) move(k, words_from[k]);
+    if (s.edge < r.n) f(to[s.edge] = from[s.edge]);
+}
+
+/* out's elements are f of those that wait there: also of what other threads have brought or changed. */
+template <typename F> static TT_DEVICE void write_row(const TT_ARGS &p, const row &r, stored_type *out, F f) {
+    const span s = span_of(p, r);
+    const int threads = blockDim.x;
+    const stored_type *const from = cache_of(p, r);
+    if ((((int64_t)out ^ (int64_t)from) & 15) == 0) {
+        for (int k = threadIdx.x; k < s.packs; k += threads) {
+            const words raw = ((const words *)(from + s.head))[k];
+            const pack in = *(const pack *)&raw;
+            pack y;
+#pragma unroll
+            for (int i = 0; i < TT_WIDTH; i++) y.at[i] = f(in.at[i]);
+            ((words *)(out + s.head))[k] = *(const words *)&y;
+        }
+        if (s.edge < r.n) out[s.edge] = f(from[s.edge]);
+    } else
+        for (int i = threadIdx.x; i < r.n; i += threads) out[i] = f(from[i]);
 }
 
 static TT_DEVICE void keep(const TT_ARGS &p, const row &r, const number (&x)[TT_E], int first) {

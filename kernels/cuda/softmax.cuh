@@ -46,11 +46,16 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
         return power;
     });
     const number last = TT_LOG ? TT_OF(log, sum) : TT_OF(inverse, sum);
-    over_elements(p, r, held, [&](values &v, int e, int i) {
-        const bool there = TT_LOG || TT_FORM != TT_ROW_LONG || TT_CHANGEABLE;
-        const number power = there ? v.x[e] : TT_OF(exp_down, v.x[e] - top);
-        out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, TT_LOG ? v.x[e] - top - last : power * last);
-    });
+    const auto result = [&](number x) { /* which is a power already where one can stay */
+        const bool there = TT_FORM != TT_ROW_LONG || TT_CHANGEABLE;
+        const number y = TT_LOG ? x - top - last : (there ? x : TT_OF(exp_down, x - top)) * last;
+        return (stored_type)TT_CONVERT(TT_D1, TT_D0, y);
+    };
+#if TT_CACHED
+    write_row(p, r, out, [&](stored_type x) { return result(TT_CONVERT(TT_D0, TT_D1, x)); });
+#else
+    over_elements(p, r, held, [&](values &v, int e, int i) { out[i] = result(v.x[e]); });
+#endif
 #endif
 }
 

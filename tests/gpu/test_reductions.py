@@ -334,6 +334,24 @@ def test_softmax_of_half_rows_that_are_not_finite(gpu, n):
     compare(lambda x: x.softmax(1), x.float())
 
 
+@pytest.mark.parametrize("dtype", [tinytorch.bfloat16, tinytorch.float32])
+def test_long_rows_wherever_they_lie(gpu, dtype):
+    """They wait in shared memory, which is filled and read by 16 bytes: here each begins somewhere else."""
+    n = 33_001
+    def compute(x):
+        rows, target = x[3:].view(2, n), tinytorch.arange(2, device=x.device) * 9
+        return (rows.softmax(1), rows.log_softmax(1), rows.logsumexp(1), rows.var(1), functional.layer_norm(rows, (n,)),
+                functional.cross_entropy(rows, target))
+    compare(compute, numbers(2 * n + 3, dtype=dtype))
+
+
+def test_many_long_rows(gpu):
+    """So many that each processor has two of them at a time."""
+    x, target = numbers(264, 16_500, dtype=tinytorch.bfloat16), tinytorch.arange(264)
+    compare(derived(lambda x, t: functional.cross_entropy(x, t)), x, target, numbers())
+    compare(lambda x: functional.softmax(x, 1), x)
+
+
 def test_few_long_rows(gpu):
     compare(derived(lambda x: x.softmax(1)), numbers(2, 70000), numbers(2, 70000))
 

@@ -250,7 +250,6 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     return _weighted(_huber(input - target, delta), weight, reduction)
 
 
-
 # Probabilities.
 
 
