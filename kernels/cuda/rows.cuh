@@ -75,12 +75,12 @@ static TT_DEVICE stored_type *cache_of(const TT_ARGS &p, const row &r) {
     return (stored_type *)((number *)shared + TT_ROW_PARTS(r.n)) + (int)(from & 15) / (int)sizeof(stored_type);
 }
 
-/* How it is accessed: the elements before the first multiple of 16 bytes, packs of that size, and from `tail` on the rest. */
+/* How it is accessed: `head` elements before the first multiple of 16 bytes, packs of that size, and the rest. */
 #define TT_WIDTH (16 / (int)sizeof(stored_type))
 typedef tt_pack<stored_type, TT_WIDTH> pack;
 typedef tt_pack<unsigned, 4> words; /* a pack that a compiler does not take apart */
 struct span {
-    int head, packs, tail, edge; /* edge: the element before or behind the packs that is this thread's, if it is in the row */
+    int head, packs, edge; /* edge: the element before or behind the packs that is this thread's, if it is in the row */
 };
 
 static TT_DEVICE span span_of(const TT_ARGS &p, const row &r) {
@@ -88,8 +88,7 @@ static TT_DEVICE span span_of(const TT_ARGS &p, const row &r) {
     span s;
     s.head = (int)(-(int64_t)((const stored_type *)p.x + r.at * r.n) & 15) / (int)sizeof(stored_type);
     s.packs = (r.n - s.head) / TT_WIDTH;
-    s.tail = s.head + s.packs * TT_WIDTH;
-    s.edge = thread < s.head ? thread : thread < s.head + TT_WIDTH ? s.tail + thread - s.head : r.n;
+    s.edge = thread < s.head ? thread : thread < s.head + TT_WIDTH ? s.packs * TT_WIDTH + thread : r.n;
     return s;
 }
 
