@@ -17,12 +17,17 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = {"trace.json", "summary.json", "report.html"}
 
 
+def interruptible():
+    """A process that a shell has started in the background ignores SIGINT, and so do those that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(folder, *arguments, python=(), **environment):
     """The command, begun in a folder."""
     env = {key: value for key, value in os.environ.items() if key != "TINYTORCH_FUSE"}
     return subprocess.Popen([sys.executable, *python, "-m", "tinytorch.profile", *arguments], cwd=folder, text=True,
                             env={**env, "PYTHONPATH": str(ROOT), **environment}, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE)
+                            stderr=subprocess.PIPE, preexec_fn=interruptible)
 
 
 def command(folder, *arguments, **environment):
