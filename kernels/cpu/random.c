@@ -184,7 +184,7 @@ static bool drop(const tt_array *a, double keep, double scale, tt_generator *g, 
                   .compute = tt_compute_dtype(a->dtype)};
     d.draw.kind = TT_RANDOM_mask;
     d.draw.a = keep;
-    d.draw.b = tt_rounded(a->dtype, scale);
+    d.draw.b = scale;
     if (tt_device) return tt_cuda_dropout(&d.draw, a, out, kept);
     tt_parallel(a->numel, 1 << 13, drop_range, &d);
     return true;

@@ -12,12 +12,6 @@ typedef TT_TYPE(TT_D1) value_type;
 typedef tt_pack<stored_type, TT_V> pack;
 typedef tt_pack<uint8_t, TT_V> flags;
 
-#if TT_CODE(TT_D1) == 8
-typedef uint32_t word;
-#else
-typedef uint64_t word;
-#endif
-
 static TT_DEVICE stored_type product(stored_type x, value_type factor) {
     return (stored_type)TT_CONVERT(TT_D1, TT_D0, (value_type)TT_CONVERT(TT_D0, TT_D1, x) * factor);
 }
@@ -42,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     value_type factor[TT_V][4];
 #pragma unroll
     for (int v = 0; v < TT_V; v++) {
-        word w[4];
+        tt_word w[4];
         tt_words_of_lane(from, group, lane + v, w);
 #pragma unroll
         for (int k = 0; k < 4; k++) factor[v][k] = TT_JOIN2(tt_random_mask_, TT_D1)(w[k], &r);

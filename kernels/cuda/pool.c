@@ -132,7 +132,6 @@ static tt_block *use(tt_block *b, int64_t asked) {
 
 tt_block *tt_block_take_whole(tt_block *b, int64_t asked) {
     withdraw(b);
-    count_split(b, -1);
     return use(b, asked);
 }
 

@@ -88,7 +88,7 @@ bool tt_is_small(int64_t bytes);                     /* does a block come from s
 int64_t tt_block_bytes(int device, int64_t asked);   /* rounded up as blocks are */
 int64_t tt_segment_bytes(int device, int64_t bytes); /* of the segment made for a block */
 tt_block *tt_block_take(tt_arena *arena, int64_t bytes, int64_t asked); /* NULL: none is free that large */
-tt_block *tt_block_take_whole(tt_block *b, int64_t asked); /* a free one, unsplit */
+tt_block *tt_block_take_whole(tt_block *b, int64_t asked); /* a free one, which is a whole segment */
 void tt_block_give(tt_block *b); /* no longer used by a tensor: waits, as far as statistics go */
 void tt_block_put(tt_block *b);  /* free for others, merged with its neighbours */
 tt_block *tt_segment_add(tt_arena *arena, bool small, bool single, char *data, int64_t bytes); /* its one block, free */

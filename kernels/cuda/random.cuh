@@ -7,12 +7,6 @@
 
 typedef TT_TYPE(TT_D0) stored;
 
-#if TT_CODE(TT_D1) == 8
-typedef uint32_t word;
-#else
-typedef uint64_t word;
-#endif
-
 #define TT_NUMBERS TT_JOIN2(tt_random_, TT_D1)
 #define TT_PAIR TT_JOIN2(tt_random_normal_, TT_D1)
 #define TT_ONE_(kind) TT_JOIN4(tt_random_, kind, _, TT_D1)
@@ -24,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     const int lane = (int)(thread % TT_PHILOX_LANES);
     const int64_t first = group * TT_PHILOX_GROUP + lane;
     if (first >= p.numel) return;
-    word w[4];
+    tt_word w[4];
     tt_words_of_lane(TT_PLACED(p.from), group, lane, w);
     stored made[4];
 #if TT_OP >= 32

@@ -11,17 +11,22 @@ static TT_DEVICE tt_stream tt_placed(const tt_stream &s) {
 }
 #define TT_PLACED(s) ((s).place ? tt_placed(s) : (s))
 
-/* The words of a lane's four elements, which are TT_PHILOX_LANES apart. */
-static TT_DEVICE void tt_words_of_lane(const tt_stream &s, int64_t group, int lane, uint32_t *w) {
+/* What an element is drawn from, by TT_D1; the words of a lane's four elements, which are TT_PHILOX_LANES apart. */
+#if TT_CODE(TT_D1) == 8
+typedef uint32_t tt_word;
+static TT_DEVICE void tt_words_of_lane(const tt_stream &s, int64_t group, int lane, tt_word *w) {
     const tt_philox_block c = tt_philox(s.seed, s.draw, (uint64_t)group * TT_PHILOX_LANES + lane);
     w[0] = c.x0, w[1] = c.x1, w[2] = c.x2, w[3] = c.x3;
 }
-static TT_DEVICE void tt_words_of_lane(const tt_stream &s, int64_t group, int lane, uint64_t *w) {
+#else
+typedef uint64_t tt_word;
+static TT_DEVICE void tt_words_of_lane(const tt_stream &s, int64_t group, int lane, tt_word *w) {
     const uint64_t at = 2 * (uint64_t)group * TT_PHILOX_LANES + lane;
     const tt_philox_block high = tt_philox(s.seed, s.draw, at), low = tt_philox(s.seed, s.draw, at + TT_PHILOX_LANES);
     w[0] = (uint64_t)high.x0 << 32 | low.x0, w[1] = (uint64_t)high.x1 << 32 | low.x1;
     w[2] = (uint64_t)high.x2 << 32 | low.x2, w[3] = (uint64_t)high.x3 << 32 | low.x3;
 }
+#endif
 
 /* The word of element i, of two. */
 static TT_DEVICE uint64_t tt_long_word(const tt_stream &s, int64_t i) {

@@ -51,7 +51,7 @@ static void give_shared(int64_t bytes) {
 }
 enum { RUNS, AT_BARRIER, AT_WARP, ENDED };
 enum { STACK = 65536 };
-// What a fiber goes on with. The C library's switch asks the kernel for a mask of signals each time: most of a test's time.
+// What a fiber goes on with. The C library's switch asks the kernel for a mask of signals each time.
 #if defined(__x86_64__)
 typedef void *context;
 extern "C" void tt_switch(context *from, context *to) __attribute__((visibility("hidden")));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 
 from ..autograd.leaf import make_leaf
@@ -357,13 +358,16 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
 # Dropout.
 
 
-def _dropout_scale(p: float) -> float:
-    return 1.0 / (1.0 - p) if p < 1 else 0.0
+@functools.lru_cache
+def _dropout_scale(p: float, code: int) -> float:
+    """What elements that are kept are multiplied by, as a dtype holds it."""
+    return lib.tt_rounded(code, 1.0 / (1.0 - p) if p < 1 else 0.0)
 
 
 def dropout_mask(input: Tensor, p: float) -> Tensor:
     """Like ``input``: 0 with probability ``p``, else 1 / (1 - p)."""
-    return _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "dropout", None, 1.0 - p, _dropout_scale(p))
+    code = input._h.dtype
+    return _draw(lib.tt_empty_like(input._h, code), _MASK, "dropout", None, 1.0 - p, _dropout_scale(p, code))
 
 
 _masked_scale = ternary("masked_scale", None, lambda g, mask, scale: _masked_scale(mask, g, scale),
@@ -396,7 +400,7 @@ _NEVER_WRITTEN = (0,)  # the version of a new mask
 def dropped(input: Tensor, p: float) -> Tensor:
     """``input * dropout_mask(input, p)``: in eager mode one kernel draws and multiplies where the elements are floating
     and lie in their order, and a byte of each is kept for the gradient."""
-    scale, g = _dropout_scale(p), _own(None, "dropout", input)
+    scale, g = _dropout_scale(p, input._h.dtype), _own(None, "dropout", input)
     h = lib.tt_dropout(input._h, 1.0 - p, scale, g)
     if not h:
         freshen((input,))
@@ -405,6 +409,5 @@ def dropped(input: Tensor, p: float) -> Tensor:
             raise error("dropout")
     mask, out = wrap(lib.tt_second()), wrap(h)
     if input._node is not None and (not modes or current().grad):
-        scale = scale if h.dtype >= 8 else lib.tt_rounded(h.dtype, scale)
         out._node = link(NativeDropoutBackward0, (input._node,), (mask, scale), _NEVER_WRITTEN)
     return out

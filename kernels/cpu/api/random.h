@@ -11,8 +11,8 @@ int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b);
 int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g);
 int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t range);
 tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g);
-/* `a` times a mask: `scale` with probability `keep`, else 0. tt_second() then gives the mask; where one kernel has drawn and
- * multiplied, bools instead that say where it is not 0 but tt_rounded(`scale`). */
+/* `a` times a mask: `scale`, which a's dtype is to hold, with probability `keep`, else 0. tt_second() then gives the mask;
+ * where one kernel has drawn and multiplied, bools instead that say where it is not 0. */
 tt_array *tt_dropout(tt_array *a, double keep, double scale, tt_generator *g);
 double tt_rounded(int dtype, double x); /* as the dtype holds it */
 tt_array *tt_multinomial(tt_array *probabilities, int64_t samples, int replacement, tt_generator *g);
