@@ -15,7 +15,7 @@ from ..autograd.modes import DEFAULT, modes
 from ..autograd.node import alias, code_of, count, last_write, link, need_extra, node_class, saved_versions
 from ..autograd.views import check_inplace, rebase, writer_number, wrote
 from ..backends.cpu import error, ffi, lib
-from ..tensor import FUNCTIONS, Tensor, new, wrap
+from ..tensor import FUNCTIONS, Tensor, gives_tensor, new, wrap
 from .declare import broadcast_shape, deliver, function, is_number, operand, requires
 
 _NO_TENSOR = ffi.NULL
@@ -139,6 +139,7 @@ def _named(fn, name, doc, info):
 # an expression (SAVES) instead of behind a call; the rest is the same for every operator.
 
 _RECORD = """
+    h = out._h
     if modes:
         mode = modes.get(get_ident(), DEFAULT)
         if mode is not DEFAULT:
@@ -162,12 +163,9 @@ _RECORD = """
 
 _UNARY = """
 def apply(input):
-    h = call(code, input._h)
-    if not h:
+    out = call(code, input._h)
+    if out is None:
         return info.slow((input,))
-    out = new(Tensor)
-    out._h = h
-    out._node = None
     edge = input._node
     if edge is None or Node is None:
         return out
@@ -177,26 +175,23 @@ _BINARY = """
 def apply(a, b):
     kind = type(b)
     if kind is Tensor:
-        h = call(code, a._h, b._h)
+        out = call(code, a._h, b._h)
         edge_b = b._node
     elif kind is float:
-        h = call_scalar(code, a._h, 2, b, 0, 0)
+        out = call_scalar(code, a._h, 2, b, 0, 0)
         edge_b = None
     elif kind is int and -0x8000000000000000 <= b <= 0x7FFFFFFFFFFFFFFF:
-        h = call_scalar(code, a._h, 1, 0.0, b, 0)
+        out = call_scalar(code, a._h, 1, 0.0, b, 0)
         edge_b = None
     elif isinstance(b, Tensor):
-        h = call(code, a._h, b._h)
+        out = call(code, a._h, b._h)
         edge_b = b._node
     elif is_number(b):
         return info.slow((a, b))
     else:
         return NotImplemented  # as an operator: the other type's turn; a method makes it an error
-    if not h:
+    if out is None:
         return info.slow((a, b))
-    out = new(Tensor)
-    out._h = h
-    out._node = None
     edge_a = a._node
     if (edge_a is None and edge_b is None) or Node is None:
         return out
@@ -206,18 +201,15 @@ _REFLECTED = """
 def apply(b, a):
     kind = type(a)
     if kind is float:
-        h = call_scalar(code, b._h, 2, a, 0, 1)
+        out = call_scalar(code, b._h, 2, a, 0, 1)
     elif kind is int and -0x8000000000000000 <= a <= 0x7FFFFFFFFFFFFFFF:
-        h = call_scalar(code, b._h, 1, 0.0, a, 1)
+        out = call_scalar(code, b._h, 1, 0.0, a, 1)
     elif is_number(a):
         return info.slow((a, b))
     else:
         return NotImplemented
-    if not h:
+    if out is None:
         return info.slow((a, b))
-    out = new(Tensor)
-    out._h = h
-    out._node = None
     edge = b._node
     if edge is None or Node is None:
         return out
@@ -238,7 +230,7 @@ def unary(name: str, formula=None, *, fast=None, title=None, doc: str, inplace: 
           attach: bool = True):
     """Declares an elementwise operator of one input. ``formula(g, ...)``: see node_class; parameter ``input``."""
     info = Elementwise(kernel or name, ("input",), (formula,), {"input": fast} if fast else None, title)
-    apply = _named(_hot(_UNARY, info, call=lib.tt_unary), name, doc, info)
+    apply = _named(_hot(_UNARY, info, call=gives_tensor(lib.tt_unary)), name, doc, info)
 
     def public(input, *, out=None):
         if out is not None:
@@ -258,7 +250,7 @@ def binary(name: str, formula_a=None, formula_b=None, *, fast=None, joint=None, 
     """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``dunder="add"`` makes it Python's
     ``+`` with its reflected and in-place forms."""
     info = Elementwise(kernel or name, ("a", "b"), (formula_a, formula_b), fast, title, joint)
-    apply = _hot(_BINARY, info, call=lib.tt_binary, call_scalar=lib.tt_binary_scalar)
+    apply = _hot(_BINARY, info, call=gives_tensor(lib.tt_binary), call_scalar=gives_tensor(lib.tt_binary_scalar))
 
     def public(input, other, *, out=None):
         if out is not None:
@@ -283,39 +275,32 @@ def binary(name: str, formula_a=None, formula_b=None, *, fast=None, joint=None, 
 def without_history(kernel: str, *names: str):
     """The binary ``kernel``, or a ternary one whose last operand is a number, as a formula of parameters ``names``, for
     derivatives that nobody derives again: it does not look for history to record."""
-    code, call, call_with_number = lib.tt_op_code(kernel.encode()), lib.tt_binary, lib.tt_ternary_number
+    code = lib.tt_op_code(kernel.encode())
+    call, call_with_number = gives_tensor(lib.tt_binary), gives_tensor(lib.tt_ternary_number)
 
     def of_two(a, b):
-        h = call(code, a._h, b._h) if isinstance(b, Tensor) else None
-        if not h:
-            return Elementwise.TABLE[kernel].slow((a, b))
-        out = new(Tensor)
-        out._h = h
-        out._node = None
-        return out
+        out = call(code, a._h, b._h) if isinstance(b, Tensor) else None
+        return Elementwise.TABLE[kernel].slow((a, b)) if out is None else out
 
     def of_three(a, b, c):
-        h = call_with_number(code, a._h, b._h, c)
-        return wrap(h) if h else Elementwise.TABLE[kernel].slow((a, b, c))
+        out = call_with_number(code, a._h, b._h, c)
+        return Elementwise.TABLE[kernel].slow((a, b, c)) if out is None else out
 
     apply = of_two if len(names) == 2 else of_three
     apply.parameters = names
     return apply
 
 
+_mul_backward, _second = gives_tensor(lib.tt_mul_backward), gives_tensor(lib.tt_second)
+
+
 def both_products(g, a, b):
     """The gradients of ``a * b``, for derivatives that nobody derives again: ``g * b`` and ``g * a``."""
-    h = lib.tt_mul_backward(g._h, a._h, b._h)
-    if not h:
+    of_a = _mul_backward(g._h, a._h, b._h)
+    if of_a is None:
         mul = Elementwise.TABLE["mul"]
         return mul.slow((g, b)), mul.slow((g, a))
-    of_a = new(Tensor)
-    of_a._h = h
-    of_a._node = None
-    of_b = new(Tensor)
-    of_b._h = lib.tt_second()
-    of_b._node = None
-    return of_a, of_b
+    return of_a, _second()
 
 
 def ternary(name: str, *formulas, params, title=None, doc: str):
@@ -356,7 +341,7 @@ def attach_operators(info: Elementwise, apply, dunder: str, inplace: bool) -> No
         setattr(Tensor, f"__{dunder}__", apply)
         return
 
-    reflected = _hot(_REFLECTED, info, call_scalar=lib.tt_binary_scalar)
+    reflected = _hot(_REFLECTED, info, call_scalar=gives_tensor(lib.tt_binary_scalar))
     written = f"{info.name}_"
 
     def update(self, other):

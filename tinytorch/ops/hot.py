@@ -10,27 +10,25 @@ from ..autograd.modes import DEFAULT, current, modes
 from ..autograd.node import alias, count, link, node_class, saved_versions
 from ..autograd.views import refresh
 from ..backends.cpu import error, ffi
-from ..tensor import Tensor, new
+from ..tensor import Tensor, gives_tensor, new, own
 
 _SOURCE = """
 def apply({params}):
     try:
-        h = call({arguments})
+        out = call({arguments})
         {edge_names} = {edges}
     except (AttributeError, TypeError):
         raise wrong_type(name, params, ({params},), optional) from None
-    if not h:
+    if out is None:
         freshen(({tensors},))
-        h = call({arguments})
-        if not h:
+        out = call({arguments})
+        if out is None:
             raise error(name)
         {edge_names} = {edges}
-    out = new(Tensor)
-    out._h = h
-    out._node = None
     if {no_edge}:
         return out
     edges = ({edge_names},)
+    h = out._h
     if h.stamp & 8 and recording():
         raise RuntimeError(name + INFERENCE)
     if modes:
@@ -66,7 +64,7 @@ def direct(name: str, call, *, params: tuple[str, ...], doc: str, optional: tupl
     source = _SOURCE.format(params=", ".join(params), arguments=", ".join(arguments) + constants,
                             tensors=", ".join(vjps), edges=", ".join(edges), edge_names=", ".join(names),
                             no_edge=" and ".join(f"{e} is None" for e in names), saves=node.saves)
-    namespace = {"call": call, "name": name, "params": params, "optional": optional, "Node": node, "Tensor": Tensor,
+    namespace = {"call": gives_tensor(call), "name": name, "params": params, "optional": optional, "Node": node,
                  "new": new, "count": count, "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "link": link,
                  "alias": alias, "NULL": ffi.NULL, "error": error, "INFERENCE": _INFERENCE,
                  "recording": recording, "freshen": freshen, "wrong_type": wrong_type}
@@ -101,12 +99,7 @@ def wrong_type(op: str, params, args, optional) -> TypeError:
 
 def computed(h, fallback, *args) -> Tensor:
     """A derivative's own kernel has given ``h``; where it declined, the formula computes."""
-    if not h:
-        return fallback(*args)
-    out = new(Tensor)
-    out._h = h
-    out._node = None
-    return out
+    return own(h) if h else fallback(*args)
 
 
 def record(out: Tensor, cls: type, edges: tuple, saved: tuple) -> Tensor:

@@ -11,7 +11,7 @@ from ..autograd.modes import current, modes
 from ..autograd.node import link, make_ports, node_class
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
-from ..tensor import Tensor, new, wrap
+from ..tensor import Tensor, own, wrap
 from .declare import FUNCTIONS, both, ints, method, primitive
 from .shape import contiguous_strides, show
 from .viewing import viewing
@@ -218,10 +218,8 @@ def _views(input, call, n, *args):
         raise error("split")
     out = []
     for view in ffi.unpack(made, n):
-        t = new(Tensor)
-        t._h = view
+        t = own(view)
         t._view = base
-        t._node = None
         out.append(t)
     return tuple(out)
 

@@ -16,7 +16,7 @@ from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
 from ..devices import made
 from ..dtypes import ALL
-from ..tensor import Tensor, new, wrap
+from ..tensor import Tensor, gives_tensor, new, wrap
 from .declare import both, deliver, dim_or_axis, method, primitive
 from .join import cat
 from .pointwise import maximum, minimum
@@ -81,7 +81,7 @@ def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
     code = lib.tt_reduce_code(name.encode())
     if code < 0:
         raise LookupError(f"kernels/cpu/reduce.c has no reduction '{name}'")
-    call = lib.tt_reduce
+    call = gives_tensor(lib.tt_reduce)
     node_cls = None
     if formula is not None:
         node_cls = node_class(name, ("input", "how", "dims", "keepdim", "dtype"), {"input": formula},
@@ -89,19 +89,16 @@ def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
         save, tensors = node_cls.save, node_cls.tensors
 
     def apply(input, how, dims, keepdim, dtype):
-        h = call(code, input._h, how, dims, keepdim, dtype)
-        if not h:
-            h = call(code, fresh(input), how, dims, keepdim, dtype)
-            if not h:
+        out = call(code, input._h, how, dims, keepdim, dtype)
+        if out is None:
+            out = call(code, fresh(input), how, dims, keepdim, dtype)
+            if out is None:
                 raise error(name)
-        out = new(Tensor)
-        out._h = h
-        out._node = None
         edge = input._node
         if edge is None or node_cls is None:
             return out
         mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
-        if not mode.grad or h.dtype < _FLOATS:
+        if not mode.grad or out._h.dtype < _FLOATS:
             return out
         edges = (edge,)
         if tensors:

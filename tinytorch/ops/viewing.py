@@ -10,7 +10,7 @@ from ..autograd.modes import DEFAULT, modes
 from ..autograd.node import code_of, count, link
 from ..autograd.views import FLAG_VIEW, refresh, track
 from ..backends.cpu import ffi
-from ..tensor import Tensor, new
+from ..tensor import gives_tensor, new
 
 _SOURCE = """
 def apply({params}):
@@ -20,23 +20,19 @@ def apply({params}):
         if viewed:
             refresh(input)
         {prepare}
-        h = call(x, {arguments})
+        out = call(x, {arguments})
     except (AttributeError, OverflowError, TypeError):
-        h = NULL
-    if not h:
+        out = None
+    if out is None:
         return general({params})
-    out = new(Tensor)
-    out._h = h
     out._view = input._view if viewed else input
     edge = input._node
     if modes:
         track(input, out)
-        out._node = None
         if edge is not None and modes.get(get_ident(), DEFAULT).grad:
             out._node = link(Node, (edge,), {saves}, ())
         return out
     if edge is None:
-        out._node = None
         return out
     out._node = node = new(Node)
     node.edges = (edge,)
@@ -63,9 +59,9 @@ def viewing(call, node: type, *, params: str, arguments: str, saves: str = SHAPE
         many = params.partition("*")[2]
         source = _SOURCE.format(params=params, prepare=_ONE_OR_MANY.format(many) if many else "pass",
                                 arguments=arguments, saves=saves)
-        namespace = {"call": call, "Node": node, "general": general, "Tensor": Tensor, "new": new, "count": count,
+        namespace = {"call": gives_tensor(call), "Node": node, "general": general, "new": new, "count": count,
                      "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "link": link, "track": track,
-                     "refresh": refresh, "FLAG_VIEW": FLAG_VIEW, "NULL": ffi.NULL, "unpack": ffi.unpack}
+                     "refresh": refresh, "FLAG_VIEW": FLAG_VIEW, "unpack": ffi.unpack}
         exec(code_of(source, f"<eager view {general.__name__}({params})>"), namespace)
         apply = namespace["apply"]
         apply.__name__ = apply.__qualname__ = general.__name__
