@@ -36,7 +36,8 @@ FUNCTIONS: dict[str, object] = {}  # the public functions, by name; an operator 
 class Tensor(TensorBase):
     """An n-dimensional array that knows how it was computed. Follows ``torch.Tensor``.
 
-    ``_h``     the C descriptor (``tt_array *``), owned: freed with this object. Note [Ownership] in py_tensor.c
+    ``_h``     the C descriptor (``tt_array *``), owned: freed with this object. See Note [Ownership] in
+               kernels/cpu/py_tensor.c
     ``_node``  the Node whose gradient this tensor's is: None where none is wanted, an AccumulateGrad for a leaf
     ``_grad``  a leaf's gradient, or that of a tensor with ``retain_grad()``; unset means None
     ``_view``  of a differentiable view: its base (autograd/views.py); unset otherwise

@@ -64,7 +64,7 @@ ffibuilder.cdef('extern "Python+C" { void tt_fuse_watch(tt_watched *); void tt_f
 ffibuilder.set_source(
     "tinytorch.backends._cpu",
     "".join(f'#include "api/{h.name}"\n' for h in headers())
-    + """tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype); /* for py_tensor.c */
+    + """tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype); /* see py.h */
 tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype) {
     return (tt_array *)_cffi_to_c_pointer(cdata, (struct _cffi_ctypedescr *)ctype);
 }

@@ -1,5 +1,4 @@
-/* The Python type beneath Tensor, and functions that make Tensors: the module tinytorch.backends._tensor, which lies in
- * cffi's shared object beside the module that cffi makes.
+/* The Python type beneath Tensor, and functions that make Tensors.
  *
  * Note [Ownership]
  * A Tensor owns the descriptor that its member `_h` points to, a cdata of cffi, and frees it when Python deallocates
@@ -7,17 +6,8 @@
  * other objects may use the Tensor, or keep it; and a finalizer in Python can swallow a KeyboardInterrupt.
  * Who replaces `_h` frees the old descriptor. A cdata is no part of a cycle, so the collector does not look at `_h`,
  * and never clears it: a Tensor that a finalizer can reach has its memory.
- *
- * The limited API of CPython 3.10 is all that is used, so that one build serves all later versions. */
-#define PY_SSIZE_T_CLEAN
-#undef Py_LIMITED_API
-#define Py_LIMITED_API 0x030A0000
-#include <Python.h>
-#include <structmember.h>
-#include "tt.h"
-
-/* The pointer of a cdata, or NULL and a Python exception: cffi's own conversion, in the file that cffi writes. */
-tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype);
+ */
+#include "py.h"
 
 typedef struct {
     PyObject_HEAD
@@ -74,7 +64,7 @@ static PyType_Slot slots[] = {
 };
 
 static PyType_Spec spec = {
-    .name = "tinytorch.backends._tensor.TensorBase",
+    .name = "tinytorch.backends._native.TensorBase",
     .basicsize = sizeof(tensor),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
@@ -141,18 +131,9 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "tinytorch.backends._tensor", .m_size = -1,
-                                    .m_methods = functions};
-
-PyMODINIT_FUNC PyInit__tensor(void);
-PyMODINIT_FUNC PyInit__tensor(void) {
-    PyObject *cpu = PyImport_ImportModule("tinytorch.backends._cpu"), *ffi = NULL, *made = NULL;
-    if (cpu) ffi = PyObject_GetAttrString(cpu, "ffi");
-    if (ffi) array_pointer = PyObject_CallMethod(ffi, "typeof", "s", "tt_array *");
+bool tt_add_tensor(PyObject *module, PyObject *ffi) {
+    array_pointer = PyObject_CallMethod(ffi, "typeof", "s", "tt_array *");
     if (array_pointer) base = (PyTypeObject *)PyType_FromSpec(&spec);
-    if (base) made = PyModule_Create(&module);
-    if (made && PyModule_AddObjectRef(made, "TensorBase", (PyObject *)base) < 0) Py_CLEAR(made);
-    Py_XDECREF(cpu);
-    Py_XDECREF(ffi);
-    return made;
+    return base && PyModule_AddObjectRef(module, "TensorBase", (PyObject *)base) == 0 &&
+           PyModule_AddFunctions(module, functions) == 0;
 }

@@ -1,4 +1,4 @@
-"""The module tinytorch.backends._tensor, which lies in cffi's shared object (kernels/cpu/py_tensor.c)."""
+"""Python types written in C (kernels/cpu/py.h): the module tinytorch.backends._native, in cffi's shared object."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import sys
 from . import _cpu
 
 
-def _load(name: str):
-    spec = importlib.util.spec_from_file_location(f"{__package__}.{name}", _cpu.__file__)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+_spec = importlib.util.spec_from_file_location(f"{__package__}._native", _cpu.__file__)
+_native = sys.modules[_spec.name] = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_native)
 
-
-_tensor = sys.modules[f"{__package__}._tensor"] = _load("_tensor")
-TensorBase, owner, owned_result = _tensor.TensorBase, _tensor.owner, _tensor.owned_result
+TensorBase, owner, owned_result = _native.TensorBase, _native.owner, _native.owned_result
+ModeContextBase, FusedBase, modes = _native.ModeContextBase, _native.FusedBase, _native.modes
+call_on_device = _native.call_on_device
