@@ -30,13 +30,11 @@ _MODES = """
     if modes:
         mode = modes.get(get_ident(), DEFAULT)
         if mode is not DEFAULT:
-            out._node = None
             return record(out, {args}{stamp}) if mode.grad else out
 """
 _STAMP = """
-    stamp = h.stamp
+    stamp = out._h.stamp
     if stamp & 15:
-        out._node = None
         return record(out, {args}, stamp)
 """
 
@@ -46,7 +44,7 @@ def recording(args: str, edges: str, saves: str, versions: str = "()") -> str:
     ``saves`` are expressions of the tuples of arguments, Nodes and saved values; with ``versions="stamp"`` the C call
     has stamped its result."""
     stamped = versions == "stamp"
-    head = _MODES.format(args=args, stamp=", h.stamp" if stamped else "")
+    head = _MODES.format(args=args, stamp=", out._h.stamp" if stamped else "")
     if stamped:
         head += _STAMP.format(args=args)
     return head + BLOCK.format(edges=edges, saves=saves, versions=versions)
