@@ -13,7 +13,7 @@ from _thread import get_ident
 
 from ...autograd.formulas import generate
 from ...autograd.modes import DEFAULT, modes
-from ...autograd.node import alias, count, saved_versions
+from ...autograd.node import count, new_alias, saved_versions
 from ...backends.cpu import ffi
 from ...tensor import Tensor, new
 
@@ -53,7 +53,7 @@ def recording(args: str, edges: str, saves: str, versions: str = "()") -> str:
 def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> list:
     """The functions ``names`` of the source of an operator's hot path; ``things`` are further globals of it."""
     namespace = {"op": op, "name": op.name, "Node": op.node, "record": op.record, "Tensor": Tensor, "new": new,
-                 "count": count, "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "alias": alias,
+                 "count": count, "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "alias": new_alias,
                  "saved_versions": saved_versions, "NULL": ffi.NULL, "unpack": ffi.unpack, **things}
     generate(source, filename, namespace, op.name, *names)
     made = [namespace[n] for n in names]
