@@ -26,12 +26,13 @@ int tt_op_weight(int op) { return ops[op].domain <= REAL && strcmp(ops[op].name,
 
 /* PyTorch's promotion: within tensors with dimensions, 0-d tensors and Python scalars each the usual lattice; a lower
  * rank counts only when its category (bool < integer < floating) is higher. */
-static int promote(int a, int b) {
+int tt_promote(int a, int b) {
     if (a == b) return a;
-    int lo = a < b ? a : b, hi = a < b ? b : a;
-    if (lo == TT_U8 && hi <= TT_I64) return hi == TT_I8 ? TT_I16 : hi;
-    if (lo == TT_F16 && hi == TT_BF16) return TT_F32;
-    return hi;
+    int kind = tt_kind_of(a), other = tt_kind_of(b);
+    if (other > kind) return tt_promote(b, a);
+    if (kind > other) return tt_is_complex(a) && b == TT_F64 ? TT_C128 : a;
+    if (tt_itemsizes[a] != tt_itemsizes[b]) return tt_itemsizes[a] > tt_itemsizes[b] ? a : b;
+    return tt_is_integral(a) ? TT_I16 : TT_F32; /* uint8 and int8, float16 and bfloat16: none holds the other's values */
 }
 
 static int result_type(int n, tt_array *const *args) {
@@ -40,7 +41,7 @@ static int result_type(int n, tt_array *const *args) {
         int r = args[k]->flags & TT_FLAG_WEAK ? 2 : args[k]->ndim == 0 ? 1 : 0;
         int dtype = args[k]->dtype;
         if (r == 2 && dtype == TT_F64) dtype = tt_default_dtype;
-        rank[r] = rank[r] < 0 ? dtype : promote(rank[r], dtype);
+        rank[r] = rank[r] < 0 ? dtype : tt_promote(rank[r], dtype);
     }
     int result = rank[0];
     for (int r = 1; r < 3; r++)

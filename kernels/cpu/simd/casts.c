@@ -20,9 +20,9 @@ FROM(b8) FROM(u8) FROM(i8) FROM(i16) FROM(i32) FROM(i64) FROM(f16) FROM(bf16) FR
     static void copy_##size(void *to, const void *from, int64_t n) { __builtin_memcpy(to, from, (size_t)n * size); }
 COPY(1) COPY(2) COPY(4) COPY(8)
 
-#define TO(F, T) [TT_ENUM_##T] = F##_to_##T
+#define TO(F, T) [TT_CODE_##T] = F##_to_##T
 #define ROW(F)                                                                             \
-    [TT_ENUM_##F] = {TO(F, b8), TO(F, u8), TO(F, i8), TO(F, i16), TO(F, i32), TO(F, i64), TO(F, f16), \
+    [TT_CODE_##F] = {TO(F, b8), TO(F, u8), TO(F, i8), TO(F, i16), TO(F, i32), TO(F, i64), TO(F, f16), \
                      TO(F, bf16), TO(F, f32), TO(F, f64)}
 static const tt_cast_loop copies[TT_NUM_DTYPES] = {copy_1, copy_1, copy_1, copy_2, copy_4,
                                                    copy_8, copy_2, copy_2, copy_4, copy_8};
