@@ -42,7 +42,7 @@ def headers():
 
 def enumerators(header, *macros):
     """An enum for cffi of the names that X-macros of a header in scalar/ list: the compiler knows their values."""
-    text = (HERE.parent / "scalar" / header).read_text().replace("\\\n", " ")
+    text = (HERE / "scalar" / header).read_text().replace("\\\n", " ")
     names = []
     for macro, prefix in macros:
         rows = re.search(rf"#define {macro}\(X\)(.*)", text)[1]

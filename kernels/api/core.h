@@ -49,7 +49,8 @@ enum {
     TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's: Note [Devices] */
     TT_FLAG_READONLY = 32,
     TT_FLAG_INFERENCE = 64, /* made in inference mode */
-    TT_FLAG_CREATION = 7 << 8, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
+    TT_CREATION_SHIFT = 8,
+    TT_FLAG_CREATION = 7 << TT_CREATION_SHIFT, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
     TT_FLAG_MANY = 2 << 8,     /* that of one of several views: MULTI_OUTPUT there */
     TT_SLOW = TT_FLAG_DEVICE, /* flags that the CPU's kernels cannot work with */
 };

@@ -68,4 +68,8 @@ TT_FN int tt_is_floating(int dtype) { return TT_FLOATING_DTYPES >> dtype & 1; }
 TT_FN int tt_is_complex(int dtype) { return TT_COMPLEX_DTYPES >> dtype & 1; }
 TT_FN int tt_is_signed(int dtype) { return TT_SIGNED_DTYPES >> dtype & 1; }
 TT_FN int tt_is_differentiable(int dtype) { return (TT_FLOATING_DTYPES | TT_COMPLEX_DTYPES) >> dtype & 1; }
+/* What a Python number of that kind is as an element, before promotion. */
+TT_FN int tt_dtype_of_kind(int kind) {
+    return kind == TT_KIND_BOOL ? TT_BOOL : kind == TT_KIND_INT ? TT_I64 : kind == TT_KIND_FLOAT ? TT_F64 : TT_C128;
+}
 TT_FN int tt_is_half(int dtype) { return tt_compute_dtype(dtype) != dtype; }
