@@ -116,6 +116,14 @@ class Size(tuple):
         return Size(tuple(self) + tuple(other))
 
 
+def exact_integers(d: dtype) -> tuple[int, int]:
+    """The least and the largest integer such that the dtype holds both and all between."""
+    if d.kind == lib.TT_KIND_FLOAT:
+        digits = finfo._limits[d][0] + 1
+        return -(1 << digits), 1 << digits
+    return (0, 1) if d is bool else (iinfo(d).min, iinfo(d).max)
+
+
 class finfo:
     """Limits of a floating dtype: ``bits, eps, max, min, tiny, smallest_normal, resolution``. Follows torch.finfo."""
 

@@ -13,7 +13,7 @@ from ..backends.cpu import check, ffi, lib
 from ..dtypes import ALL
 from ..generator import Generator
 from ..interop import from_numpy
-from ..ops.elementwise import Elementwise
+from ..ops.declare import Elementwise
 from ..tensor import Tensor
 from .case import Case, number_text
 
