@@ -43,8 +43,8 @@ def fill_(input, value):
     except TypeError:
         raise TypeError(f"fill_(): argument 'value' must be Number, not {type(value).__name__}") from None
     check_fits(input._h.dtype, kind, value)
-    if kind == 2:
-        return _fill_number(input, lib.tt_fill, 2, float(value), 0)
+    if kind == lib.TT_KIND_FLOAT:
+        return _fill_number(input, lib.tt_fill, kind, float(value), 0)
     return _fill_number(input, lib.tt_fill, kind, 0.0, int(value))
 
 
@@ -58,4 +58,4 @@ def fill(input, value):
 @method
 def zero_(input):
     """Writes zero everywhere. Follows ``torch.Tensor.zero_``."""
-    return _zero(input, lib.tt_fill, 1, 0.0, 0)
+    return _zero(input, lib.tt_fill, lib.TT_KIND_INT, 0.0, 0)
