@@ -32,7 +32,7 @@ from ..ops.activation import (
 )
 from ..ops.activation import log_softmax as _log_softmax
 from ..ops.activation import softmax as _softmax
-from ..ops.declare import function
+from ..ops.declare import OPS, function, names_of, publish
 from ..ops.gather import embedding as _rows
 from ..ops.linalg import bilinear, linear
 from ..ops.loss import (
@@ -259,3 +259,13 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         scores = scores + attn_mask if floating else scores.masked_fill(attn_mask.logical_not(), -math.inf)
     weights = _softmax(scores, -1)
     return (dropout(weights, dropout_p) if dropout_p > 0 else weights) @ value
+
+
+_RANDOM = {"alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax",
+           "rrelu", "scaled_dot_product_attention"}
+for _name in __all__:
+    _fn = globals()[_name]
+    if _name in OPS and OPS[_name].function is _fn:  # tinytorch's own, too
+        names_of("nn.functional")[_name] = _fn
+    else:
+        publish(_fn, namespace="nn.functional", pure=_name not in _RANDOM)

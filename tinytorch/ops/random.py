@@ -20,6 +20,7 @@ from .values import dtype_code
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
     function(_fn)
+both, function, method = both(pure=False), function(pure=False), method(pure=False)  # a draw changes its generator
 FUNCTIONS["default_generator"] = default_generator
 
 _KINDS = {name: lib.tt_random_kind(name.encode())
