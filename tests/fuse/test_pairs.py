@@ -31,7 +31,7 @@ def pairs(run):
     def look(run):
         for kernel in run.program.kernels[0:run.program.num_kernels]:
             instrs = kernel.instrs[0:kernel.num_instrs]
-            names = [ffi.string(lib.tt_op_name(i.op)).decode() for i in instrs]
+            names = [ELEMENTWISE[i.op].name for i in instrs]
             found.extend((names[at], names[at + 1]) for at, i in enumerate(instrs) if i.pair)
             total[0] += len(instrs)
 
