@@ -25,7 +25,7 @@ GCC = BITS["GCC"]
 if sys.platform == "linux" and "glibc" in (os.confstr("CS_GNU_LIBC_VERSION") or ""):
     FLAGS.append("-ftls-model=initial-exec")
 
-FOLDERS = ("core", "cpu", "cuda/host", "fuse", "ops")
+FOLDERS = ("core", "cpu", "cuda/host", "fuse", "ops", "python")
 SOURCES = [source for folder in FOLDERS for source in sorted((HERE / folder).glob("*.c"))]
 SIMD_SOURCES = sorted((HERE / "cpu" / "simd").glob("*.c"))
 
@@ -76,7 +76,12 @@ ffibuilder.cdef("""extern "Python+C" {
 ffibuilder.cdef('extern "Python+C" { void tt_fuse_watch(tt_watched *); void tt_fuse_where(int, int64_t); }')
 ffibuilder.set_source(
     "tinytorch.backends._cpu",
-    "".join(f'#include "{name}"\n' for name in ("scalar/dtypes.h", *(f"api/{h.name}" for h in headers()))),
+    "".join(f'#include "{name}"\n' for name in ("scalar/dtypes.h", *(f"api/{h.name}" for h in headers())))
+    + """tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype); /* see python/python.h */
+tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype) {
+    return (tt_array *)_cffi_to_c_pointer(cdata, (struct _cffi_ctypedescr *)ctype);
+}
+""",
     sources=[relative(s) for s in SOURCES],
     include_dirs=[relative(HERE)],
     depends=[relative(h) for h in sorted(HERE.rglob("*.[ch]"))],

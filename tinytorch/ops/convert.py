@@ -41,11 +41,11 @@ def _moved(t: Tensor, number: int, non_blocking) -> Tensor:
     """``t`` on another device."""
     if not non_blocking:
         return _to_device(t, number)
-    before = lib.tt_cuda_non_blocking(1)
-    try:
+    try:  # Note [Interrupts] in kernels/python/contexts.c
+        lib.tt_cuda_non_blocking(1)
         return _to_device(t, number)
     finally:
-        lib.tt_cuda_non_blocking(before)
+        lib.tt_cuda_non_blocking(0)
 
 
 def _sum_back(g, input_shape):

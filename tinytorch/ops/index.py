@@ -17,7 +17,7 @@ from ..autograd.node import count, link
 from ..autograd.views import FLAG_DEVICE, FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL, INTEGRAL
-from ..tensor import Tensor, new, wrap
+from ..tensor import Tensor, new, own, wrap
 from .create import tensor
 from .declare import both, is_number, number, primitive, update
 
@@ -173,9 +173,7 @@ def pick(x: Tensor, code) -> Tensor:
 
 def _picked(x: Tensor, viewed, h, code) -> Tensor:
     """The tensor of a view ``h`` of ``x``, tracked and recorded; ``viewed`` is x's own FLAG_VIEW."""
-    out = new(Tensor)
-    out._h = h
-    out._node = None
+    out = own(h)
     if modes:
         track(x, out)
         if x._node is not None and current().grad:

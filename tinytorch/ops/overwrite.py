@@ -22,11 +22,11 @@ def copy_(self, src, non_blocking=False):
         src = operand(src, "copy_", "other")
     if not non_blocking:
         return _copy(self, lib.tt_copy, src._h, source=src)
-    before = lib.tt_cuda_non_blocking(1)
-    try:
+    try:  # Note [Interrupts] in kernels/python/contexts.c
+        lib.tt_cuda_non_blocking(1)
         return _copy(self, lib.tt_copy, src._h, source=src)
     finally:
-        lib.tt_cuda_non_blocking(before)
+        lib.tt_cuda_non_blocking(0)
 
 
 @function
