@@ -5,10 +5,11 @@ import pytest
 import tinytorch as tt
 from fuse.kernels import DTYPES, NUMPY, Kernel, Loaded, array, bits, operators, tensor, values
 from tinytorch.backends.cpu import ffi, lib
-from tinytorch.fuse import codegen, loops
+from tinytorch.fuse import codegen
 from tinytorch.fuse.codegen import SUFFIXES
 from tinytorch.fuse.flags import ISAS
 from tinytorch.ops.declare import Elementwise
+from tinytorch.scalar import CHEAP, ELEMENTWISE
 
 N = 3019  # no multiple of anything, and more than two blocks
 

@@ -8,8 +8,8 @@ import tinytorch
 from fuse.snapshot import bits
 from fuse.test_chains import EDGES, ISAS, agree, backward, instruction_set
 from tinytorch import fuse
-from tinytorch.backends.cpu import ffi, lib
 from tinytorch.nn import functional as F
+from tinytorch.scalar import ELEMENTWISE
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
