@@ -26,7 +26,8 @@ enum {
 };
 
 enum { TT_DECLINED, TT_VALUE_ERROR, TT_RUNTIME_ERROR, TT_TYPE_ERROR, TT_INDEX_ERROR, TT_OUT_OF_MEMORY,
-       TT_ZERO_DIVISION, TT_PYTHON_ERROR /* an exception of a callback, kept by Python */, TT_NOT_IMPLEMENTED };
+       TT_ZERO_DIVISION, TT_PYTHON_ERROR /* an exception of a callback, kept by Python */, TT_NOT_IMPLEMENTED,
+       TT_LINALG_ERROR /* LAPACK gave up on a matrix */ };
 
 typedef struct { uint16_t bits; } tt_f16;
 typedef struct { uint16_t bits; } tt_bf16;
