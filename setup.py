@@ -13,7 +13,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 ROOT = pathlib.Path(__file__).resolve().parent
-BUILD = runpy.run_path(str(ROOT / "kernels" / "cpu" / "cffi_build.py"))
+BUILD = runpy.run_path(str(ROOT / "kernels" / "build.py"))
 
 
 class BuildKernels(build_ext):
@@ -53,7 +53,7 @@ class BuildPython(build_py):
         super().run()
         if self.editable_mode:
             return
-        for name, patterns in (("scalar", ["*.h"]), ("cuda", ["*.h", "*.cuh"])):
+        for name, patterns in (("scalar", ["*.h"]), ("cuda/device", ["*.h", "*.cuh"])):
             folder = os.path.join(self.build_lib, "tinytorch", "kernels", name)
             self.mkpath(folder)
             for pattern in patterns:
@@ -61,5 +61,5 @@ class BuildPython(build_py):
                     self.copy_file(str(header), folder)
 
 
-setup(cffi_modules=["kernels/cpu/cffi_build.py:ffibuilder"],
+setup(cffi_modules=["kernels/build.py:ffibuilder"],
       cmdclass={"build_ext": BuildKernels, "build_py": BuildPython})

@@ -1,4 +1,4 @@
-"""Dtypes, in the numbering of kernels/cpu/tt.h, and what follows from them."""
+"""Dtypes, in the numbering of kernels/core/tt.h, and what follows from them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 /* The functions of OpenBLAS and its LAPACK that kernels call. */
 #pragma once
-#include "tt.h"
+#include "core/tt.h"
 
 /* A routine is one line here: X(its name in `tt_blas`, the library's name less "scipy_", result, parameters ...). The
  * LAPACKE_..._work functions are LAPACK's own, with work memory from the caller; `layout` is COL_MAJOR. */

@@ -8,7 +8,7 @@
  * That depends on N alone: not on the instruction set, the number of threads or the strides, nor on which of the two
  * loops below did it. So a strided tensor's sum has the bits of its contiguous copy's. */
 #pragma once
-#include "tt.h"
+#include "core/tt.h"
 
 #define TT_LANES 32
 
@@ -42,7 +42,7 @@ typedef struct {
     void (*mark[TT_NUM_DTYPES])(int64_t *index, const void *x, const void *value, int64_t n, int64_t row);
 } tt_reduce_table;
 
-int tt_reducer_of(int op, int *then); /* of tt_reduce's; then: TT_RED_ALONE ... of ../cuda/reduce_args.h */
+int tt_reducer_of(int op, int *then); /* of tt_reduce's; then: TT_RED_ALONE ... of cuda/device/reduce_args.h */
 const tt_reducer *tt_get_reducer(int reducer, int dtype); /* NULL where there is none */
 const tt_reduce_table *tt_get_reduce_table(void);
 

@@ -1,6 +1,6 @@
 /* The walk of a reduction over an operand: Note [The tree of a reduction] in reduce.h. */
-#include "simd.h"
-#include "reduce.h"
+#include "cpu/simd.h"
+#include "cpu/reduce.h"
 #include "api/fuse.h"
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* What one instruction set provides. Every file in simd/ is compiled once for each, with TT_ISA set to its name, and
  * defines tables of that suffix; dispatch.c gathers them. */
 #pragma once
-#include "tt.h"
-#include "../scalar/loop.h"
-#include "../scalar/ops.h"
+#include "core/tt.h"
+#include "scalar/loop.h"
+#include "scalar/ops.h"
 
 #define TT_OP_ENUM(name, arity, domain, rule) TT_OP_##name,
 enum { TT_OPS(TT_OP_ENUM) TT_NUM_OPS };

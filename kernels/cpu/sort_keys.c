@@ -1,6 +1,6 @@
 /* Sorting keys with their indices: insertion for a few, merging for some, radix from the least digit for many. */
-#include "sort.h"
-#include "../scalar/half.h"
+#include "cpu/sort.h"
+#include "scalar/half.h"
 #include <string.h>
 
 #define FEW 16

@@ -10,8 +10,8 @@ except ImportError as exc:
     raise ImportError(f"tinytorch's C kernels are not built here ({exc}): run 'pip install -e .' in its source tree, "
                       "or start Python outside of it to use the installed package") from None
 
-__all__ = ["ffi", "lib", "OutOfMemoryError", "LinAlgError", "error", "keep_exception", "check", "memory_stats", "memory_allocated",
-           "max_memory_allocated", "memory_reserved", "reset_peak_memory_stats", "empty_cache",
+__all__ = ["ffi", "lib", "OutOfMemoryError", "LinAlgError", "error", "keep_exception", "check", "memory_stats",
+           "memory_allocated", "max_memory_allocated", "memory_reserved", "reset_peak_memory_stats", "empty_cache",
            "get_num_threads", "set_num_threads"]
 
 

@@ -1,6 +1,6 @@
 """C source for a kernel's stages, which a person can read.
 
-For each stage of a ``tt_kernel`` (kernels/cpu/api/fuse.h) there is one function, ``void fused_<stage>(char **slot,
+For each stage of a ``tt_kernel`` (kernels/api/fuse.h) there is one function, ``void fused_<stage>(char **slot,
 int64_t n)``, that does for n elements what the interpreter does with the stage's instructions on elements: the same
 scalar functions (kernels/scalar), so the same bits, but intermediates stay in registers. The text follows from the
 kernel's structure alone, not from sizes or addresses, so that the same operators on another shape find it in the cache.

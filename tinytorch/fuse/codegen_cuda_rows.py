@@ -2,8 +2,9 @@
 
 A thread has some elements of a row, those of one lane of the reduction's tree (of some, COLUMNS). It works on them in
 batches, for memory is far away: first it loads a whole batch, then it computes, and then it adds to accumulators and
-stores. What it computes it computes as for usual arguments (kernels/cuda/usual.cuh), of a few elements at a time, and
-anew if one was not. Elements beyond a row's end are computed too, from ones: that takes less than to branch.
+stores. What it computes it computes as for usual arguments (kernels/cuda/device/common_case.cuh), of a few elements at
+a time, and anew if one was not. Elements beyond a row's end are computed too, from ones: that takes less than to
+branch.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _SPELLED = {"__bool__": "bool()", "__repr__": "print", "__str__": "print", "__fo
 class Kernel(NamedTuple):
     """A kernel as it was when its program ran."""
 
-    walk: str                   # "flat", "rows", "fold", "columns", "call": enum TT_WALK_ in kernels/cpu/api/fuse.h
+    walk: str                   # "flat", "rows", "fold", "columns", "call": enum TT_WALK_ in kernels/api/fuse.h
     operators: tuple[str, ...]  # in order
     shape: tuple[int, ...]      # what it walks over
     dtype: str                  # of its results

@@ -1,4 +1,4 @@
-"""A recording as Python objects: Note [Words of a recording] in kernels/cpu/fuse.h."""
+"""A recording as Python objects: Note [Words of a recording] in kernels/fuse/fuse.h."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Subscripts: ``x[key]`` and ``x[key] = value``.
 
-A key is translated into the code of kernels/cpu/api/index.h, four numbers a part, and a list of index tensors. Without
+A key is translated into the code of kernels/api/index.h, four numbers a part, and a list of index tensors. Without
 index tensors it makes a view, in one call; with them, one call gathers or writes. A mask stands for the positions where
 it is true, taken over its dimensions as one. Derivatives go through the same code: what reading gathers, the gradient
 adds into zeros, and the other way round.
@@ -25,7 +25,7 @@ unpack = ffi.unpack
 LEFT_OUT = -(1 << 63)
 _FAR = 1 << 62
 AT, SLICE, NEW, REST, INDEX, KEEP = range(6)
-SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: enum rule in kernels/cpu/gather.c
+SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: enum rule in kernels/ops/gather.c
 REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)  # what a write does
 
 

@@ -1,7 +1,7 @@
-"""Reductions: a name in kernels/cpu/reduce.c, a derivative, a sentence.
+"""Reductions: a name in kernels/ops/reduce.c, a derivative, a sentence.
 
 In formulas ``g`` is the gradient of the result ``out``. ``how`` and ``dims`` say what was reduced, as the C side wants
-it (kernels/cpu/api/reduce.h); ``spread`` undoes the change of shape.
+it (kernels/api/reduce.h); ``spread`` undoes the change of shape.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
     """Declares a reduction of ``input`` with parameters ``how, dims, keepdim, dtype`` (a code, or -1)."""
     code = lib.tt_reduce_code(name.encode())
     if code < 0:
-        raise LookupError(f"kernels/cpu/reduce.c has no reduction '{name}'")
+        raise LookupError(f"kernels/ops/reduce.c has no reduction '{name}'")
     call = lib.tt_reduce
     node_cls = None
     if formula is not None:

@@ -1,4 +1,4 @@
-"""The form in which views are declared that are one C call on a descriptor (kernels/cpu/views.c): a forward path as
+"""The form in which views are declared that are one C call on a descriptor (kernels/core/views.c): a forward path as
 short as the elementwise operators'. What that call does not do, it leaves, untouched, to the operator's general path,
 which finds out what is unusual, or wrong."""
 

@@ -1,6 +1,6 @@
 """What all optimisers share: groups of parameters, state, saving and restoring, hooks.
 
-A step is one C call for each group (kernels/cpu/optim.c). Handles are gathered anew for every step: a list of six
+A step is one C call for each group (kernels/ops/optim.c). Handles are gathered anew for every step: a list of six
 costs less than knowing whether a kept one is still right."""
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def _read(trace: Trace, first_node: int, named: dict[int, str]) -> None:
 
 
 def _read_piece(words: list[int], thread: int, trace: Trace, jobs: list, shares: list, texts: dict) -> None:
-    """Note [Records] in kernels/cpu/trace.h."""
+    """Note [Records] in kernels/core/records.h."""
     at, end, events = 0, len(words), trace.events
     while at < end:
         head = words[at]

@@ -1,6 +1,6 @@
 /* Conversions between every two dtypes: the loops over scalar/cast.h. */
-#include "../simd.h"
-#include "../../scalar/cast.h"
+#include "cpu/simd.h"
+#include "scalar/cast.h"
 
 #define CAST(F, T)                                                                         \
     static void F##_to_##T(void *to, const void *from, int64_t n) {                        \

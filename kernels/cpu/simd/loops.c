@@ -1,6 +1,6 @@
 /* The loops of every elementwise operator, made from scalar/ops.h. */
-#include "../simd.h"
-#include "../../scalar/arith.h"
+#include "cpu/simd.h"
+#include "scalar/arith.h"
 
 #define LOOP_1(op, T, R)                                                    \
     static void op##_##T(char **p, int64_t n) {                             \

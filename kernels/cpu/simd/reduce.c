@@ -1,7 +1,7 @@
 /* The reducers of each dtype: Note [The tree of a reduction] in ../reduce.h. */
-#include "../simd.h"
-#include "../reduce.h"
-#include "../../scalar/reducers.h"
+#include "cpu/simd.h"
+#include "cpu/reduce.h"
+#include "scalar/reducers.h"
 
 _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 #define HALVE(h, name, X) for (int l = 0; l < h; l++) lane[l] = TT_JOIN_##name(X, lane[l], lane[l + h]);

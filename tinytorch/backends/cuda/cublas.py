@@ -145,7 +145,7 @@ def leave_workspace(stream: int) -> None:
 
 
 def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int) -> int:
-    """out = alpha a b + beta c + bias, as tt_gemm in kernels/cpu/api/cuda.h describes it, on the device whose context
+    """out = alpha a b + beta c + bias, as tt_gemm in kernels/api/cuda.h describes it, on the device whose context
     is current. 1: the library has no algorithm with a bias for this, and nothing was done."""
     choices = _choices(problem.dtype)
     try:

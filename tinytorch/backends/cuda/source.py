@@ -1,4 +1,4 @@
-"""The CUDA source of a kernel, from its key. See Note [Launching] in kernels/cuda/cuda.h."""
+"""The CUDA source of a kernel, from its key. See Note [Launching] in kernels/cuda/host/cuda.h."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EXACT = {"random", "dropout", "multinomial", "permutation", "optim", "optim_coun
 
 
 def approximate(source: str) -> str:
-    """A kernel's source with the functions of kernels/cuda/approximate.cuh."""
+    """A kernel's source with the functions of kernels/cuda/device/approximate.cuh."""
     return "#define TT_APPROXIMATE 1\n" + source
 
 
@@ -58,4 +58,5 @@ def source_of(key: int) -> str:
         macros.update({f"TT_K{k}": SUFFIXES[lib.tt_compute_of(op, k, dtypes[0])] for k in range(4)})
     elif family == "copy":
         macros.update({f"TT_K{k}": SUFFIXES[dtypes[0]] for k in range(4)})
-    return "".join(f"#define {name} {value}\n" for name, value in macros.items()) + f'#include "cuda/{family}.cuh"\n'
+    head = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+    return head + f'#include "cuda/device/{family}.cuh"\n'

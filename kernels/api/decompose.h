@@ -1,0 +1,11 @@
+/* Decompositions of matrices and systems of equations, through LAPACK: float32 and float64. */
+#pragma once
+#include "core.h"
+
+/* What tt_decompose computes of each matrix of the stack `a`; -1: there is none of that name. */
+int tt_decomposition(const char *name);
+/* Runs it on every matrix, `b` being the right-hand sides where it takes any (else NULL). `option`: which variant; see
+ * ops/decompose.h. The results go to results[0], results[1] ... Each is column-major. `check`: a matrix that
+ * LAPACK gives up on is an error (TT_LINALG_ERROR); else LAPACK's `info` for each, int32, is one more result. Gives the
+ * number of results. */
+int tt_decompose(int decomposition, tt_array *a, tt_array *b, int option, int check, tt_array **results);

@@ -1,0 +1,74 @@
+"""Builds the extension `tinytorch.backends._cpu`: the C files of this folder behind cffi in API mode.
+
+The files in cpu/simd/ are compiled once per instruction set (x86-64: baseline, AVX2, AVX-512) and linked together;
+cpu/dispatch.c chooses when the extension is loaded. setup.py runs this through cffi's `cffi_modules`.
+"""
+
+import os
+import pathlib
+import re
+import runpy
+import sys
+
+from cffi import FFI
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+BITS = runpy.run_path(str(ROOT / "tinytorch" / "fuse" / "flags.py"))
+FLAGS = [*BITS["BITS"], "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-type-limits", "-Wno-unknown-pragmas"]
+ISAS = BITS["ISAS"]
+GCC = BITS["GCC"]
+
+# An operator asks some ten times for what belongs to its thread. glibc has about 500 bytes for libraries loaded
+# late that want it where one instruction, no call, reaches it; all of ours are fewer (tests/test_kernels.py).
+if sys.platform == "linux" and "glibc" in (os.confstr("CS_GNU_LIBC_VERSION") or ""):
+    FLAGS.append("-ftls-model=initial-exec")
+
+FOLDERS = ("core", "cpu", "cuda/host", "fuse", "ops")
+SOURCES = [source for folder in FOLDERS for source in sorted((HERE / folder).glob("*.c"))]
+SIMD_SOURCES = sorted((HERE / "cpu" / "simd").glob("*.c"))
+
+
+def relative(path):
+    """A path below the project's root, as setuptools wants sources."""
+    return str(path.relative_to(ROOT))
+
+
+def headers():
+    """The headers in api/, core.h first: one for each family of functions that Python calls."""
+    return sorted((HERE / "api").glob("*.h"), key=lambda h: (h.name != "core.h", h.name))
+
+
+def declarations():
+    """The headers without their preprocessor lines: what cffi parses."""
+    return "\n".join(re.sub(r"^#.*$", "", h.read_text(), flags=re.M) for h in headers())
+
+
+ffibuilder = FFI()
+ffibuilder.cdef(declarations())
+ffibuilder.cdef('extern "Python" void tt_release_python(void *);')  # lets go of memory that Python owns
+# tinytorch/backends/cuda: see Note [Launching] in kernels/cuda/host/cuda.h
+ffibuilder.cdef("""extern "Python+C" {
+    int tt_cuda_launch(int number, int device, int stream, int64_t key, int64_t x, int64_t y, int threads,
+                       int64_t shared, void *args, int nbytes);
+    int tt_cuda_launch_again(int number);
+    int tt_cuda_copy(int kind, int device, int stream, void *to, void *from, int64_t nbytes, int wait);
+    int tt_cuda_gemm(int device, int stream, tt_gemm *problem, void *a, void *b, void *c, void *out, void *bias,
+                     void *alpha, void *beta);
+    int64_t tt_cuda_segment(int device, int64_t nbytes);
+    int tt_cuda_segment_free(int device, int64_t address);
+    int64_t tt_cuda_event(int what, int device, int stream, int64_t event);
+    int tt_cuda_memory_info(int device, int64_t *free_and_total);
+}""")
+ffibuilder.cdef('extern "Python+C" { void tt_fuse_watch(tt_watched *); void tt_fuse_where(int, int64_t); }')
+ffibuilder.set_source(
+    "tinytorch.backends._cpu",
+    "".join(f'#include "api/{h.name}"\n' for h in headers()),
+    sources=[relative(s) for s in SOURCES],
+    include_dirs=[relative(HERE)],
+    depends=[relative(h) for h in sorted(HERE.rglob("*.[ch]"))],
+    define_macros=[("TT_X86", "1")] if BITS["X86"] else [],
+    extra_compile_args=FLAGS,
+    extra_link_args=["-lm", "-lpthread", "-ldl"],
+)
