@@ -5,7 +5,6 @@
 /* What tt_decompose computes of each matrix of the stack `a`; -1: there is none of that name. */
 int tt_decomposition(const char *name);
 /* Runs it on every matrix, `b` being the right-hand sides where it takes any (else NULL). `option`: which variant; see
- * ops/decompose.h. The results go to results[0], results[1] ... Each is column-major. `check`: a matrix that
- * LAPACK gives up on is an error (TT_LINALG_ERROR); else LAPACK's `info` for each, int32, is one more result. Gives the
- * number of results. */
+ * ops/decompose.h. The results go to results[0], results[1] ..., column-major matrices; the last one is LAPACK's `info`
+ * for each matrix, int32: 0 for success. `check`: a failure is an error, TT_LINALG_ERROR. Gives the number of results. */
 int tt_decompose(int decomposition, tt_array *a, tt_array *b, int option, int check, tt_array **results);

@@ -198,7 +198,7 @@ int tt_decompose(int which, tt_array *a, tt_array *b, int option, int check, tt_
     for (int i = 0; i < j.num_results; i++)
         if (done) results[i] = j.results[i];
         else tt_free(j.results[i]);
-    if (done && !check) results[j.num_results++] = j.info;
+    if (done) results[j.num_results] = j.info;
     else if (j.info) tt_free(j.info);
-    return done ? j.num_results : -1;
+    return done ? j.num_results + 1 : -1;
 }

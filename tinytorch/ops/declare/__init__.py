@@ -12,6 +12,7 @@ from .arguments import (
     broadcast_shape,
     castable,
     deliver,
+    deliver_all,
     dim_or_axis,
     ints,
     is_number,
@@ -30,7 +31,7 @@ from .update import overwrite, update
 from .c_view import SHAPE, c_view
 
 __all__ = ["NAMESPACES", "OPS", "SHAPE", "Elementwise", "Op", "alias", "binary", "both", "broadcast_shape", "c_op", "c_view",
-           "castable", "composite", "computed", "deliver", "dim_or_axis", "function", "ints", "is_number",
+           "castable", "composite", "computed", "deliver", "deliver_all", "dim_or_axis", "function", "ints", "is_number",
            "method", "mul_vjp",
            "names_of", "number", "operand", "operator_of", "overwrite", "publish", "reduction",
            "requires", "scalar_kind", "primitive", "ternary", "unary", "update", "without_history", "wrong_type"]
