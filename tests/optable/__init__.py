@@ -1,10 +1,10 @@
 """The operator table: one entry for each operator, in one file per family; core.py says what an entry is."""
 
-from optable import index, linalg, more, nn, pointwise, reduce, shape, special
+from optable import decompose, index, linalg, more, nn, pointwise, reduce, shape, special
 from optable.core import Op, Sample, Spec, make
 from optable.special import ALIASES, WITHOUT_ENTRY
 
-OPS = pointwise.OPS + special.OPS + reduce.OPS + shape.OPS + index.OPS + linalg.OPS + more.OPS + nn.OPS
+OPS = pointwise.OPS + special.OPS + reduce.OPS + shape.OPS + index.OPS + linalg.OPS + decompose.OPS + more.OPS + nn.OPS
 
 __all__ = ["ALIASES", "OPS", "Op", "Sample", "Spec", "WITHOUT_ENTRY", "make"]
 

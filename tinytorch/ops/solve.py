@@ -7,7 +7,7 @@ With A X = B the gradients are dB = A^-T dX and dA = -dB X^T, each summed over w
 from __future__ import annotations
 
 from .. import return_types
-from .declare import deliver, deliver_all, function, primitive
+from .declare import both, deliver, deliver_all, function, primitive
 from .lapack import lapack
 
 
@@ -102,6 +102,12 @@ def inv(A, *, out=None):
     """The inverses of square matrices (*, n, n). LinAlgError where one is singular. To multiply by an inverse, ``solve``
     is faster and more accurate. Follows ``torch.linalg.inv``."""
     return deliver("linalg.inv", _inv(A, True, "inv")[0], out, True)
+
+
+@both
+def inverse(input, *, out=None):
+    """The inverses of square matrices (*, n, n): ``linalg.inv``. Follows ``torch.inverse``."""
+    return inv(input, out=out)
 
 
 @function(namespace="linalg")
