@@ -41,7 +41,31 @@ typedef struct tt_array {
     int64_t strides[16];   /* in elements */
 } tt_array;
 
-/* errors */
+/* of tt_array */
+enum {
+    TT_FLAG_CONTIGUOUS = 1, /* row-major, no gaps */
+    TT_FLAG_WEAK = 2,       /* a Python scalar: takes no part in promotion within its category */
+    TT_FLAG_VIEW = 4,       /* a tracked view: stale when seen_version != storage->version */
+    TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's: Note [Devices] */
+    TT_FLAG_READONLY = 32,
+    TT_FLAG_INFERENCE = 64, /* made in inference mode */
+    TT_CREATION_SHIFT = 8,
+    TT_FLAG_CREATION = 7 << TT_CREATION_SHIFT, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
+    TT_FLAG_MANY = 2 << 8,     /* that of one of several views: MULTI_OUTPUT there */
+    TT_SLOW = TT_FLAG_DEVICE, /* flags that the CPU's kernels cannot work with */
+};
+
+/* dtypes: the enumerators TT_BOOL, ..., and TT_KIND_... are made from scalar/dtypes.h */
+typedef struct tt_dtype_info {
+    const char *name, *suffix, *c_type; /* "float32", "f32", "float" */
+    int itemsize, kind, is_signed, compute, dlpack;
+} tt_dtype_info;
+const tt_dtype_info *tt_dtype_facts(int dtype); /* NULL: there is no such code */
+
+/* errors: what tt_error_kind gives */
+enum { TT_DECLINED, TT_VALUE_ERROR, TT_RUNTIME_ERROR, TT_TYPE_ERROR, TT_INDEX_ERROR, TT_OUT_OF_MEMORY,
+       TT_ZERO_DIVISION, TT_PYTHON_ERROR /* an exception of a callback, kept by Python */, TT_NOT_IMPLEMENTED,
+       TT_LINALG_ERROR /* a matrix has no such decomposition */ };
 int tt_error_kind(void);
 const char *tt_error_text(void);
 
@@ -89,6 +113,7 @@ int tt_itemsize(int dtype);
 int tt_op_code(const char *name);
 int tt_op_arity(int op);
 int tt_result_type(tt_array *a, tt_array *b);
+int tt_promote(int a, int b); /* the dtype that holds values of both */
 int tt_broadcast(int n, tt_array **in, int64_t *shape); /* the number of dimensions, or -1 */
 int tt_op_result_type(int op, tt_array *a, tt_array *b, tt_array *c);
 tt_array *tt_unary(int op, tt_array *a);

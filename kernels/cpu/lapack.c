@@ -59,13 +59,16 @@ TRIANGLES(s, float) TRIANGLES(d, double)
     }
 CHOLESKY(s, float) CHOLESKY(d, double)
 
-#define SOLVE(s, T)                                                                                 \
-    static int solve_##s(const tt_matrix *c) {                                                      \
-        if (asks(c)) return 0;                                                                      \
+#define LU(s, T)                                                                                    \
+    static int lu_factor_##s(const tt_matrix *c) {                                                  \
+        return asks(c) ? 0 : tt_blas.s##getrf(COL_MAJOR, c->m, c->n, c->a, at_least_1(c->m), c->out[1]); \
+    }                                                                                               \
+    static int lu_solve_##s(const tt_matrix *c) {                                                   \
         int ld = at_least_1(c->n);                                                                  \
-        return tt_blas.s##gesv(COL_MAJOR, c->n, c->b_cols, c->a, ld, c->iwork, c->b, ld);           \
+        if (asks(c)) return 0;                                                                      \
+        return tt_blas.s##getrs(COL_MAJOR, c->option ? 'T' : 'N', c->n, c->b_cols, c->a, ld, c->pivots, c->b, ld); \
     }
-SOLVE(s, float) SOLVE(d, double)
+LU(s, float) LU(d, double)
 
 #define INVERSE(s, T)                                                                               \
     static int inv_##s(const tt_matrix *c) {                                                        \
@@ -167,7 +170,9 @@ static void run_matrices(void *context, int64_t begin, int64_t end) {
     c.work = room + tau;
     c.iwork = (int *)(room + tau + work);
     for (int64_t i = begin; i < end; i++) {
-        c.a = (char *)s->first.a + i * s->step_a;
+        int64_t at = tt_matrix_of_a(s, i);
+        c.a = (char *)s->first.a + at * s->step_a;
+        if (c.pivots) c.pivots = s->first.pivots + at * c.k;
         if (c.b) c.b = (char *)s->first.b + i * s->step_b;
         for (int r = 0; r < TT_MOST_RESULTS; r++)
             if (c.out[r]) c.out[r] = (char *)s->first.out[r] + i * s->steps[r];

@@ -116,7 +116,7 @@ tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log) {
 
 /* What a reducer has to know of each result lies in the order in which the reduction walks the results only where its
  * operand is contiguous. */
-static bool suits(const tt_array *a) { return a->flags & TT_FLAG_CONTIGUOUS && tt_kind_of(a->dtype) == TT_KIND_FLOAT; }
+static bool suits(const tt_array *a) { return a->flags & TT_FLAG_CONTIGUOUS && tt_is_floating(a->dtype); }
 
 tt_array *tt_record_var(tt_array *a, int64_t mask, double correction, bool root) {
     recipe r = begin(a, mask);

@@ -31,13 +31,11 @@ int tt_decomposition(const char *name) {
     return -1;
 }
 
-/* A call. `copy_a`, `copy_b`: of operands that are copied to memory of their own. */
 typedef struct {
     const decomposition *d;
     tt_stack s;
-    int nbatch, num_results;
-    int64_t batch[TT_MAX_NDIM];
-    tt_array *copy_a, *copy_b, *results[TT_MOST_RESULTS], *info;
+    int num_results;
+    tt_array *copy, *results[TT_MOST_RESULTS], *info; /* a copy of A, where that is no result */
 } call;
 
 static bool check_operand(const char *name, const tt_array *x, bool square) {
@@ -51,7 +49,7 @@ static bool check_operand(const char *name, const tt_array *x, bool square) {
     else if (square && sizes[0] != sizes[1])
         tt_fail(TT_RUNTIME_ERROR, "%s must be batches of square matrices, but they are %lld by %lld matrices", name,
                 (long long)sizes[0], (long long)sizes[1]);
-    else if (tt_kind_of(x->dtype) != TT_KIND_FLOAT)
+    else if (!tt_is_floating(x->dtype))
         tt_fail(TT_RUNTIME_ERROR, "Expected a floating point or complex tensor as input. Got %s",
                 tt_dtype_names[x->dtype]);
     else if (tt_is_half(x->dtype)) tt_fail(TT_NOT_IMPLEMENTED, "not implemented for '%s'", tt_dtype_names[x->dtype]);
@@ -61,14 +59,16 @@ static bool check_operand(const char *name, const tt_array *x, bool square) {
     return false;
 }
 
-static bool check_pair(const tt_matrix *c, const tt_array *a, const tt_array *b) {
-    bool left = !(c->option & 2);
+static bool check_pair(const tt_matrix *c, const tt_array *a, const tt_array *b, const tt_array *pivots) {
+    bool left = !(c->option & 2), fit = !pivots || (pivots->dtype == TT_I32 && pivots->ndim == a->ndim - 1);
+    for (int d = 0; pivots && fit && d < pivots->ndim; d++) fit = pivots->shape[d] == a->shape[d];
     if (b->dtype != a->dtype)
         tt_fail(TT_RUNTIME_ERROR, "Expected A and B to have the same dtype, but found A of type %s and B of type %s "
                 "instead", tt_dtype_names[a->dtype], tt_dtype_names[b->dtype]);
     else if ((left ? c->b_rows : c->b_cols) != c->n)
         tt_fail(TT_RUNTIME_ERROR, "Incompatible shapes of A and B for the equation %s (%dx%d and %dx%d)",
                 left ? "AX = B" : "XA = B", c->m, c->n, c->b_rows, c->b_cols);
+    else if (!fit) tt_fail(TT_RUNTIME_ERROR, "pivots must be int32, and one for each row of LU");
     else return true;
     return false;
 }
@@ -76,27 +76,28 @@ static bool check_pair(const tt_matrix *c, const tt_array *a, const tt_array *b)
 /* The shape that the operands' leading dimensions broadcast to. */
 static bool broadcast_batch(call *j, const tt_array *a, const tt_array *b) {
     int na = a->ndim - 2, nb = b ? b->ndim - 2 : 0;
-    j->nbatch = na > nb ? na : nb;
-    j->s.count = 1;
-    for (int d = 0; d < j->nbatch; d++) {
-        int ia = d - (j->nbatch - na), ib = d - (j->nbatch - nb);
+    tt_stack *s = &j->s;
+    s->nbatch = na > nb ? na : nb;
+    s->count = 1;
+    for (int d = 0; d < s->nbatch; d++) {
+        int ia = d - (s->nbatch - na), ib = d - (s->nbatch - nb);
         int64_t x = ia < 0 ? 1 : a->shape[ia], y = ib < 0 ? 1 : b->shape[ib];
         if (x != y && x != 1 && y != 1) {
             tt_fail(TT_RUNTIME_ERROR, "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
                     "non-singleton dimension %d", (long long)x, (long long)y, d);
             return false;
         }
-        j->batch[d] = x == 1 ? y : x;
-        j->s.count *= j->batch[d];
+        s->batch[d] = x == 1 ? y : x;
+        s->count *= s->batch[d];
     }
     return true;
 }
 
 /* A stack of column-major matrices, or of vectors (cols < 0); *step: from one to the next, in bytes. */
-static tt_array *new_stack(const call *j, int rows, int cols, int64_t *step) {
+static tt_array *new_stack(int dtype, int nbatch, const int64_t *batch, int rows, int cols, int64_t *step) {
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM], size = rows;
-    int ndim = j->nbatch;
-    memcpy(shape, j->batch, sizeof(int64_t) * (size_t)ndim);
+    int ndim = nbatch;
+    memcpy(shape, batch, sizeof(int64_t) * (size_t)nbatch);
     shape[ndim] = rows;
     strides[ndim++] = 1;
     if (cols >= 0) {
@@ -104,13 +105,13 @@ static tt_array *new_stack(const call *j, int rows, int cols, int64_t *step) {
         strides[ndim++] = rows > 1 ? rows : 1;
         size *= cols;
     }
-    *step = size * tt_itemsizes[j->s.dtype];
+    *step = size * tt_itemsizes[dtype];
     if (size < 1) size = 1;
-    for (int d = j->nbatch - 1; d >= 0; d--) {
+    for (int d = nbatch - 1; d >= 0; d--) {
         strides[d] = size;
         size *= shape[d] > 1 ? shape[d] : 1;
     }
-    return tt_empty_strided(j->s.dtype, ndim, shape, strides);
+    return tt_empty_strided(dtype, ndim, shape, strides);
 }
 
 static int length_of(const tt_matrix *c, char letter) {
@@ -126,31 +127,55 @@ static int length_of(const tt_matrix *c, char letter) {
 }
 
 static bool make_results(call *j) {
-    tt_matrix *c = &j->s.first;
+    tt_stack *s = &j->s;
+    tt_matrix *c = &s->first;
     for (int i = 0; i < TT_MOST_RESULTS && j->d->results[i]; i++) {
         const char *letters = j->d->results[i];
         int rows = length_of(c, letters[0]), cols = letters[1] ? length_of(c, letters[1]) : -1;
-        if (!(j->results[i] = new_stack(j, rows, cols, &j->s.steps[i]))) return false;
+        int dtype = letters[0] == 'p' ? TT_I32 : s->dtype;
+        if (!(j->results[i] = new_stack(dtype, s->nbatch, s->batch, rows, cols, &s->steps[i]))) return false;
         c->out[i] = j->results[i]->data;
         j->num_results++;
     }
-    if (!(j->info = tt_empty(TT_I32, j->nbatch, j->batch))) return false;
-    j->s.info = (int *)j->info->data;
+    if (!(j->info = tt_empty(TT_I32, s->nbatch, s->batch))) return false;
+    s->info = (int *)j->info->data;
     return true;
 }
 
-/* Copies an operand to where it is worked on. */
-static bool copy_operand(call *j, tt_array *x, int at, tt_array **copy, void **data, int64_t *step) {
-    tt_array *to;
-    if (at == TT_OWN_MEMORY)
-        to = *copy = new_stack(j, (int)x->shape[x->ndim - 2], (int)x->shape[x->ndim - 1], step);
-    else {
-        to = j->results[at];
-        *step = j->s.steps[at];
+/* Is it a stack as new_stack makes it? */
+static bool lies_well(const tt_array *a) {
+    int64_t rows = a->shape[a->ndim - 2], cols = a->shape[a->ndim - 1], step = rows * cols;
+    bool well = (rows <= 1 || a->strides[a->ndim - 2] == 1) && (cols <= 1 || a->strides[a->ndim - 1] == rows);
+    for (int d = a->ndim - 3; well && d >= 0; step *= a->shape[d--]) well = a->shape[d] == 1 || a->strides[d] == step;
+    return well;
+}
+
+/* Puts A where it is worked on. What is only read has a batch of its own. */
+static bool place_a(call *j, tt_array *a) {
+    tt_stack *s = &j->s;
+    tt_array *to = a;
+    int at = j->d->a_at, own = at == TT_READ_ONLY ? a->ndim - 2 : s->nbatch;
+    const int64_t *batch = at == TT_READ_ONLY ? a->shape : s->batch;
+    int64_t below = 1;
+    s->step_a = (int64_t)s->first.m * s->first.n * tt_itemsizes[s->dtype];
+    for (int d = s->nbatch - 1; d >= s->nbatch - own; d--) {
+        int64_t size = batch[d - (s->nbatch - own)];
+        s->a_strides[d] = size == 1 ? 0 : below;
+        below *= size;
     }
-    if (!to || tt_copy_now(to, x) < 0) return false;
-    *data = to->data;
+    if (at >= 0) to = j->results[at];
+    else if (at == TT_OWN_MEMORY || !lies_well(a))
+        to = j->copy = new_stack(s->dtype, own, batch, s->first.m, s->first.n, &s->step_a);
+    if (!to || (to != a && tt_copy_now(to, a) < 0)) return false;
+    s->first.a = to->data;
     return true;
+}
+
+static bool place_b(call *j, tt_array *b) {
+    int at = j->d->b_at;
+    j->s.first.b = j->results[at]->data;
+    j->s.step_b = j->s.steps[at];
+    return tt_copy_now(j->results[at], b) == 0;
 }
 
 /* The error for the first matrix that has no such decomposition. */
@@ -161,7 +186,7 @@ static bool all_succeeded(const call *j) {
         char where[48] = "";
         if (!info) continue;
         if (info > 0) snprintf(text, sizeof text, j->d->failure, info);
-        if (j->nbatch) snprintf(where, sizeof where, "(Batch element %lld): ", (long long)i);
+        if (j->s.nbatch) snprintf(where, sizeof where, "(Batch element %lld): ", (long long)i);
         tt_fail(TT_LINALG_ERROR, "%s%s", where, text);
         return false;
     }
@@ -169,13 +194,11 @@ static bool all_succeeded(const call *j) {
 }
 
 static bool run(call *j, int which, tt_array *a, tt_array *b, bool check) {
-    tt_stack *s = &j->s;
-    return make_results(j) && copy_operand(j, a, j->d->a_at, &j->copy_a, &s->first.a, &s->step_a) &&
-           (!b || copy_operand(j, b, j->d->b_at, &j->copy_b, &s->first.b, &s->step_b)) && tt_lapack(which, s) &&
+    return make_results(j) && place_a(j, a) && (!b || place_b(j, b)) && tt_lapack(which, &j->s) &&
            (!check || all_succeeded(j));
 }
 
-int tt_decompose(int which, tt_array *a, tt_array *b, int option, int check, tt_array **results) {
+int tt_decompose(int which, tt_array *a, tt_array *b, tt_array *pivots, int option, int check, tt_array **results) {
     call j = {.d = &table[which], .s = {.dtype = a->dtype, .first = {.option = option}}};
     tt_matrix *c = &j.s.first;
     if (!check_operand("A", a, j.d->square) || (b && !check_operand("B", b, false))) return -1;
@@ -185,16 +208,18 @@ int tt_decompose(int which, tt_array *a, tt_array *b, int option, int check, tt_
     if (b) {
         c->b_rows = (int)b->shape[b->ndim - 2];
         c->b_cols = (int)b->shape[b->ndim - 1];
-        if (!check_pair(c, a, b)) return -1;
+        if (!check_pair(c, a, b, pivots)) return -1;
     }
     if (!broadcast_batch(&j, a, b)) return -1;
-    if (!tt_ready(a) || (b && !tt_ready(b))) {
+    if (!tt_ready(a) || (b && !tt_ready(b)) || (pivots && !tt_ready(pivots))) {
         tt_decline();
         return -1;
     }
-    bool done = run(&j, which, a, b, check);
-    if (j.copy_a) tt_free(j.copy_a);
-    if (j.copy_b) tt_free(j.copy_b);
+    tt_array *plain = pivots ? tt_contiguous_now(pivots) : NULL;
+    if (plain) c->pivots = (const int *)plain->data;
+    bool done = (!pivots || plain) && run(&j, which, a, b, check);
+    if (plain) tt_free(plain);
+    if (j.copy) tt_free(j.copy);
     for (int i = 0; i < j.num_results; i++)
         if (done) results[i] = j.results[i];
         else tt_free(j.results[i]);

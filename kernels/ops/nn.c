@@ -18,7 +18,7 @@ const tt_nn_loops *tt_nn_loops_of(int dtype) {
 }
 
 bool tt_nn_is_float(const char *op, const tt_array *a) {
-    if (tt_kind_of(a->dtype) == TT_KIND_FLOAT) return true;
+    if (tt_is_floating(a->dtype)) return true;
     tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", op, tt_dtype_names[a->dtype]);
     return false;
 }

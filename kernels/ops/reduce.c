@@ -172,15 +172,15 @@ tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
     int rule = ops[op].rule, result = dtype >= 0 ? dtype : a->dtype, reducer = ops[op].reducer;
-    if (rule == LIKE_SUM && dtype < 0 && result < TT_F16) result = TT_I64;
+    if (rule == LIKE_SUM && dtype < 0 && tt_is_integral(result)) result = TT_I64;
     else if (rule == TRUTH) result = a->dtype == TT_U8 ? TT_U8 : TT_BOOL;
     else if (rule == NUMBER) result = TT_I64;
-    else if (rule == FLOATING && result < TT_F16) return want_floating(name, result);
+    else if (rule == FLOATING && !tt_is_floating(result)) return want_floating(name, result);
     /* what the reducer reads, and its accumulator's dtype */
     int read = tt_compute_dtype(result);
-    if (rule == LIKE_SUM && read < TT_F16) read = TT_I64;
+    if (rule == LIKE_SUM && tt_is_integral(read)) read = TT_I64;
     if (rule == TRUTH || rule == NUMBER) read = TT_BOOL;
-    if (reducer == TT_RED_NANSUM && read < TT_F16) reducer = TT_RED_SUM;
+    if (reducer == TT_RED_NANSUM && tt_is_integral(read)) reducer = TT_RED_SUM;
     int acc = rule == NUMBER ? TT_I64 : read;
     const tt_reducer *r = tt_get_reducer(reducer, read);
     if (!r) return none_for(name, a->dtype);
@@ -362,7 +362,7 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
     TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
-    if (a->dtype < TT_F16)
+    if (!tt_is_floating(a->dtype))
         return tt_fail(TT_RUNTIME_ERROR, "%s: std and var only support floating point and complex dtypes, got %s", name,
                        tt_dtype_names[a->dtype]);
     int read = tt_compute_dtype(a->dtype);
@@ -409,7 +409,7 @@ tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
     TT_ON_DEVICE(NULL, "logsumexp", 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask("logsumexp", a, how, dims, &mask)) return NULL;
-    if (a->dtype < TT_F16) return want_floating("logsumexp", a->dtype);
+    if (!tt_is_floating(a->dtype)) return want_floating("logsumexp", a->dtype);
     int read = tt_compute_dtype(a->dtype);
     tt_array *out = tt_worth_recording(a) ? tt_record_logsumexp(a, mask) : NULL;
     if (out) return shaped(out, a, mask, keepdim);

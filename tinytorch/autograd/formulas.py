@@ -6,7 +6,7 @@ import functools
 import linecache
 import types
 
-from .node import Node, alias
+from .node import Node, new_alias
 
 CODES: dict[types.CodeType, str] = {}  # generated functions: the operator, or the Node class, that each belongs to
 
@@ -69,7 +69,7 @@ class Formulas:
         several = len(self.outputs) > 1 or self.extra
         if name in self.outputs:
             k = self.outputs.index(name)
-            return f"alias(out[{k}])" if several else "alias(out)", True, -1 - k
+            return f"alias(out[{k}]._h)" if several else "alias(out._h)", True, -1 - k
         if name in self.extra:
             return f"out[{len(self.outputs) + self.extra.index(name)}]", True, None
         if name in self.params:
@@ -143,7 +143,7 @@ def node_class(op: str, params: tuple[str, ...], vjps, fast=None, *, title: str 
             formulas.use(formula, [inputs.index(name)])
     saves, tensors = formulas.saves()
     title = title or node_title(op)
-    namespace = {"__name__": title, "alias": alias}
+    namespace = {"__name__": title, "alias": new_alias}
     source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
     source += formulas.function("backward", vjps, None, namespace)
     source += formulas.function("fast", fast, joint, namespace)

@@ -16,9 +16,9 @@ from __future__ import annotations
 import itertools
 import weakref
 
-from ..backends.cpu import ffi, lib
+from ..backends.cpu import error, ffi, lib
 from ..dtypes import DIFFERENTIABLE
-from ..tensor import Tensor, new, wrap
+from ..tensor import Tensor, gives_tensor, new
 from .modes import current, modes
 
 count = itertools.count(1).__next__
@@ -151,9 +151,14 @@ def need_extra(node: Node) -> Extra:
     return node.extra
 
 
+new_alias = gives_tensor(lib.tt_alias)  # of a descriptor: another tensor of the same elements, without history
+
+
 def alias(t: Tensor, node: Node | None = None) -> Tensor:
     """Another tensor of the same elements, with the history ``node``."""
-    out = wrap(lib.tt_alias(t._h))
+    out = new_alias(t._h)
+    if out is None:
+        raise error()
     out._node = node
     return out
 

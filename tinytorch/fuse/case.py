@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .recording import COPY, DTYPES, ITEMSIZES, OP, RANDOM, REDUCE, Node, Operand, Recording, op_name, row_major
+from ..backends.cpu import lib
+from ..dtypes import ALL
+from .recording import COPY, OP, RANDOM, REDUCE, Node, Operand, Recording, op_name, row_major
 from .recording import reducer_name
 
-NUMPY = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "uint16", "float32", "float64")
 _FUNCTIONAL = {"silu": "nn.functional.silu({})", "gelu": "nn.functional.gelu({})",
                "gelu_tanh": 'nn.functional.gelu({}, approximate="tanh")', "logsigmoid": "nn.functional.logsigmoid({})",
                "trunc_divide": 'div({}, rounding_mode="trunc")', "cube": "pow({}, 3)"}
@@ -154,7 +155,7 @@ class _Text:
         if step.kind in (COPY, RANDOM) or self.dtype_of(step) == value.dtype:
             return f"{self.names[step.made]} = {text}"
         out = self.names[step.made]
-        return f"{out} = torch.empty({value.shape}, dtype=torch.{DTYPES[value.dtype]}); " \
+        return f"{out} = torch.empty({value.shape}, dtype=torch.{ALL[value.dtype].name}); " \
                f"{self.call(step._replace(made=None), arguments)}"
 
     def dtype_of(self, step: Step) -> int:
@@ -169,7 +170,7 @@ class _Text:
             return number_text(v.value)
         name, shape = self.names[v.value], self.values[v.value].shape
         if v.dims is None:
-            dtype = DTYPES[v.dtype]
+            dtype = ALL[v.dtype].name
             return f"{name}.view(-1).view(torch.{dtype}).as_strided({v.shape}, {v.strides}, {v.offset})" \
                 if v.dtype != self.values[v.value].dtype else f"{name}.as_strided({v.shape}, {v.strides}, {v.offset})"
         if v.dims == tuple(range(len(shape))):
@@ -209,7 +210,7 @@ class _Text:
         if out is not None:
             return f"{out}.fill_({argument})" if constant else f"{out}.copy_({argument})"
         value = self.values[step.made]
-        dtype = f"torch.{DTYPES[value.dtype]}"
+        dtype = f"torch.{ALL[value.dtype].name}"
         if constant:
             return f"torch.full({value.shape}, {argument}, dtype={dtype})"
         source = step.inputs[0]
@@ -222,8 +223,8 @@ class _Text:
         g = f", generator=stream({seed & (1 << 64) - 1}, {draw & (1 << 64) - 1})"
         if out is None:
             value = self.values[step.made]
-            out = f"torch.empty({value.shape}, dtype=torch.{DTYPES[value.dtype]})"
-        if step.dtype == 5:  # integers
+            out = f"torch.empty({value.shape}, dtype=torch.{ALL[value.dtype].name})"
+        if step.dtype == lib.TT_I64:
             return f"{out}.random_({low}, {low + (count & (1 << 64) - 1)}{g})"
         text = _DRAWS[step.op & 7].format(a=a, b=b, g=g)
         return f"{out}.{text.removesuffix('.mul_(1.0)').replace('.mul_(0.0)', '.zero_()')}"
@@ -240,12 +241,12 @@ class _Text:
             return f"torch.sum({moved}.{'exp' if name == 'expsum' else 'square'}(){how})"
         if name in _NORMS:
             return f"torch.norm({x}, {_NORMS[name]}{how})"
-        if step.dtype == 0 and name in ("max", "min"):
+        if step.dtype == lib.TT_BOOL and name in ("max", "min"):
             return f"torch.{'any' if name == 'max' else 'all'}({x}{how})"
         if name == "count":
             how = which
         if name in ("sum", "prod", "nansum"):
-            how += f", dtype=torch.{DTYPES[step.dtype]}"
+            how += f", dtype=torch.{ALL[step.dtype].name}"
         return f"torch.{_REDUCERS[name]}({x}{how})"
 
 
@@ -278,9 +279,9 @@ def from_recording(recorded: Recording, before: dict[int, bytes], origins: list[
         whole = next((o for o in operands if o.offset == low and _reach(o) == high - low and _is_dense(o)), None)
         dtype = (whole or first).dtype
         if whole is None:
-            high += -(high - low) % ITEMSIZES[dtype]
+            high += -(high - low) % ALL[dtype].itemsize
         at = origins[s] + low
-        array = np.frombuffer(before[s][at:at + high - low].ljust(high - low, b"\0"), NUMPY[dtype])
+        array = np.frombuffer(before[s][at:at + high - low].ljust(high - low, b"\0"), ALL[dtype].stored)
         shape = _in_memory(whole)[0] if whole else array.shape
         values[s], starts[s], inputs[s] = Value(dtype, shape, row_major(shape)), low, array.reshape(shape).copy()
     steps, there = [], set(inputs)
@@ -324,12 +325,12 @@ def _is_dense(o: Operand) -> bool:
 
 def _reach(o: Operand) -> int:
     """Bytes from an operand's first element to behind its last."""
-    return (sum((n - 1) * s for n, s in zip(o.shape, o.strides)) + 1) * ITEMSIZES[o.dtype]
+    return (sum((n - 1) * s for n, s in zip(o.shape, o.strides)) + 1) * ALL[o.dtype].itemsize
 
 
 def _view(o: Operand, value: Value, start: int) -> View:
     """An operand as a view of its storage's value."""
-    offset = (o.offset - start) // ITEMSIZES[o.dtype]
+    offset = (o.offset - start) // ALL[o.dtype].itemsize
     raw = View(o.id, o.shape, None, o.strides, offset, o.dtype)
     if o.dtype != value.dtype or o.offset != start:
         return raw

@@ -10,7 +10,8 @@ import math
 from typing import NamedTuple
 
 from ..backends.cpu import lib
-from .codegen import C_TYPES, SIZES, SUFFIXES, name_of
+from ..dtypes import ALL
+from .codegen import SIZES, name_of
 from .loops import CHEAP, WEIGHTS
 
 THREADS = 256
@@ -75,7 +76,7 @@ class Planning:
         """``pair``: a thread takes two columns, of elements of less than 4 bytes. ``detail``: the columns of a thread
         block, fewer where few thread blocks are made more by that."""
         k, touched = self.k, [self.accesses[a] for a in self.touched()]
-        sizes = [SIZES[C_TYPES[SUFFIXES[x.dtype]]] for x in touched if not x.one]
+        sizes = [ALL[x.dtype].itemsize for x in touched if not x.one]
         made = {i.out for stage in self.stages for i in stage.instrs}
         self.pair = (min(sizes, default=4) < 4 and max(sizes) <= 4 and k.inner % 2 == 0
                      and all(x.flat or x.one for x in touched) and all(x.slot in made for x in self.stores)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..backends.cpu import ffi, lib
-from .codegen import C_TYPES, SIZES, SUFFIXES
+from ..dtypes import ALL, SUFFIXES
+from .codegen import SIZES
 from .codegen_cuda_plan import BLOCK, REGISTERS, SHARED, SPARE, THREADS, Planning
 
 LOADS = 32        # words that a thread has under way
@@ -51,7 +52,7 @@ class Folding(Planning):
 
     @staticmethod
     def acc_type(fold) -> str:
-        return C_TYPES[SUFFIXES[fold.acc]]
+        return ALL[fold.acc].c_type
 
     def nothing(self, fold) -> str:
         return f"({self.acc_type(fold)})TT_NONE_{self.reducer(fold)}({SUFFIXES[fold.dtype]})"

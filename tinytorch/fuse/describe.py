@@ -6,10 +6,11 @@ import math
 from typing import NamedTuple
 
 from ..backends.cpu import lib
+from ..dtypes import ALL
 from ..picture import Picture
 from . import recording
 from .picture import program_picture
-from .recording import DTYPES, Recording, op_name, reducer_name
+from .recording import Recording, op_name, reducer_name
 from .watch import Place, Run, call_of, operator_of, place_of
 from .work import kernel_work
 
@@ -121,7 +122,7 @@ def kernel_of(k, recorded: Recording) -> Kernel:
     folds = [f for f in k.folds[0:k.num_folds] if f.access >= 0]
     inputs += sum((f.param >= 0) + (k.walk == lib.TT_WALK_CALL) for f in folds)
     outputs = [s.access for s in k.stores[0:k.num_stores]] + [f.access for f in folds]
-    dtypes = dict.fromkeys(DTYPES[k.accesses[a].dtype] for a in outputs)
+    dtypes = dict.fromkeys(ALL[k.accesses[a].dtype].name for a in outputs)
     return Kernel(WALKS[k.walk], tuple(name for _, _, name in done), shape, "/".join(dtypes), inputs, len(outputs),
                   k.num_stages, k.was_compiled == 1, k.reads, k.writes, k.nanoseconds, kernel_work(k), nodes)
 

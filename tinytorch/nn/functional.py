@@ -255,7 +255,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if is_causal:
         attn_mask = scores.detach().new_ones(tuple(scores.shape[-2:])).tril() != 0
     if attn_mask is not None:
-        floating = attn_mask._h.dtype >= 6
+        floating = attn_mask.dtype.is_floating_point
         scores = scores + attn_mask if floating else scores.masked_fill(attn_mask.logical_not(), -math.inf)
     weights = _softmax(scores, -1)
     return (dropout(weights, dropout_p) if dropout_p > 0 else weights) @ value

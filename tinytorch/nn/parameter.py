@@ -17,7 +17,7 @@ def _share(cls, data: Tensor | None):
     made = object.__new__(cls)
     made._h = lib.tt_alias(data._h)
     if not made._h:
-        made._h = lib.tt_empty(0, 0, ffi.NULL)
+        made._h = lib.tt_empty(lib.TT_BOOL, 0, ffi.NULL)
         raise error(cls.__name__)
     made._node = made._grad = None
     return made

@@ -26,8 +26,9 @@ def _off_diagonal(differences: Tensor) -> Tensor:
 
 
 def _svd_vjp(g_U, g_S, g_Vh, U, S, Vh):
-    """With A = U S V^T, E_ij = s_j^2 - s_i^2 and skew(X) = X - X^T: dA = U [(skew(U^T dU) S + S skew(V^T dV)) / E + dS] V^T
-    + (I - U U^T) dU S^-1 V^T + U S^-1 dV^T (I - V V^T). The further columns of square U and V count for nothing."""
+    """With A = U S V^T, E_ij = s_j^2 - s_i^2 and skew(X) = X - X^T:
+    dA = U [(skew(U^T dU) S + S skew(V^T dV)) / E + dS] V^T + (I - U U^T) dU S^-1 V^T + U S^-1 dV^T (I - V V^T).
+    What square U and V have beyond k columns counts for nothing."""
     rows, k, cols = U.shape[-2], S.shape[-1], Vh.shape[-1]
     U, Vh = U[..., :k], Vh[..., :k, :]
     if g_U is None and g_Vh is None:
@@ -55,7 +56,7 @@ def _svd_vjp(g_U, g_S, g_Vh, U, S, Vh):
 @primitive(namespace="linalg", title="LinalgSvdBackward0", outputs=("U", "S", "Vh"), extra=("info",), inputs=("A",),
            vjp=_svd_vjp)
 def _svd(A, full_matrices):
-    return lapack("svd", (A,), bool(full_matrices))
+    return lapack("svd", A, option=bool(full_matrices))
 
 
 def _no_driver(op: str, driver) -> None:
@@ -65,16 +66,16 @@ def _no_driver(op: str, driver) -> None:
 
 @function(namespace="linalg")
 def svd(A, full_matrices=True, *, driver=None, out=None):
-    """The singular value decomposition A = U diag(S) Vh of matrices (*, m, n): a named tuple of U (*, m, m), S (*, k) in
-    descending order, and Vh (*, n, n), where k is the smaller of m and n; without ``full_matrices`` U is (*, m, k) and Vh
-    (*, k, n). LinAlgError where an element is not finite. Follows ``torch.linalg.svd``."""
+    """The singular value decomposition A = U diag(S) Vh of matrices (*, m, n): a named tuple of U (*, m, m), S (*, k)
+    in descending order, and Vh (*, n, n), where k is the smaller of m and n; without ``full_matrices`` U is (*,
+    m, k) and Vh (*, k, n). LinAlgError where an element is not finite. Follows ``torch.linalg.svd``."""
     _no_driver("linalg.svd", driver)
     return return_types.linalg_svd(*deliver_all("linalg.svd", _svd(A, full_matrices)[:3], out))
 
 
 @primitive(namespace="linalg", name="svdvals")
 def _svdvals(A):
-    return lapack("svdvals", (A,))[0]
+    return lapack("svdvals", A)[0]
 
 
 @function(namespace="linalg")
@@ -101,12 +102,12 @@ def _eigh_vjp(g_L, g_V, L, V):
 @primitive(namespace="linalg", title="LinalgEighBackward0", outputs=("L", "V"), extra=("info",), inputs=("A",),
            vjp=_eigh_vjp)
 def _eigh(A, upper):
-    return lapack("eigh", (A,), upper)
+    return lapack("eigh", A, option=upper)
 
 
 @primitive(namespace="linalg", name="eigvalsh")
 def _eigvalsh(A, upper):
-    return lapack("eigvalsh", (A,), upper)[0]
+    return lapack("eigvalsh", A, option=upper)[0]
 
 
 def _is_upper(op: str, UPLO: str) -> bool:
@@ -119,9 +120,10 @@ def _is_upper(op: str, UPLO: str) -> bool:
 
 @function(namespace="linalg")
 def eigh(A, UPLO="L", *, out=None):
-    """The eigenvalues of symmetric matrices (*, n, n) in ascending order, and their eigenvectors as columns: a named tuple
-    (eigenvalues (*, n), eigenvectors (*, n, n)). Only the lower triangle is read, or the upper one for ``UPLO="U"``; the
-    gradient is symmetric. LinAlgError where an element is not finite. Follows ``torch.linalg.eigh``."""
+    """The eigenvalues of symmetric matrices (*, n, n) in ascending order, and their eigenvectors as columns: a named
+    tuple (eigenvalues (*, n), eigenvectors (*, n, n)). Only the lower triangle is read, or the upper one for
+    ``UPLO="U"``; the gradient is symmetric. LinAlgError where an element is not finite. Follows
+    ``torch.linalg.eigh``."""
     results = _eigh(A, _is_upper("linalg.eigh", UPLO))[:2]
     return return_types.linalg_eigh(*deliver_all("linalg.eigh", results, out))
 
@@ -140,8 +142,8 @@ _QR_MODES = ("reduced", "complete", "r")
 
 
 def _qr_vjp(g_Q, g_R, Q, R, mode):
-    """With A = Q R for m >= n, M = dR R^T - Q^T dQ and its upper triangle made symmetric: dA = (dQ + Q sym(triu(M))) R^-T.
-    For m < n, the last columns are A2 = Q R2, of which dA2 = Q dR2; A2 dR2^T is added to dQ."""
+    """For m >= n, with M = dR R^T - Q^T dQ and its upper triangle made symmetric: dA = (dQ + Q sym(triu(M))) R^-T. For
+    m < n, the last columns are A2 = Q R2: dA2 = Q dR2, and A2 dR2^T is added to dQ."""
     if mode == "r":
         raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
                            "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.")
@@ -167,22 +169,23 @@ def _qr_vjp(g_Q, g_R, Q, R, mode):
     return (cat((g, g.new_zeros((*g.shape[:-1], cols - k)) if rest is None else rest), -1),)
 
 
-@primitive(namespace="linalg", title="LinalgQrBackward0", outputs=("Q", "R"), extra=("info",), inputs=("A",), vjp=_qr_vjp)
+@primitive(namespace="linalg", title="LinalgQrBackward0", outputs=("Q", "R"), extra=("info",), inputs=("A",),
+           vjp=_qr_vjp)
 def _qr(A, mode):
     if mode == "r":
-        R, info = lapack("qr_r", (A,), op="qr")
+        R, info = lapack("qr_r", A, op="qr")
         return R.new_empty((0,)), R, info
-    return lapack("qr", (A,), mode == "complete")
+    return lapack("qr", A, option=mode == "complete")
 
 
 @function(namespace="linalg")
 def qr(A, mode="reduced", *, out=None):
-    """A = Q R for matrices (*, m, n), with orthonormal columns in Q and R upper triangular: a named tuple of Q (*, m, k) and
-    R (*, k, n), where k is the smaller of m and n. ``mode="complete"``: Q (*, m, m) and R (*, m, n); ``mode="r"``: R
-    alone, and an empty Q. Follows ``torch.linalg.qr``."""
+    """A = Q R for matrices (*, m, n), with orthonormal columns in Q and R upper triangular: a named tuple of Q (*, m,
+    k) and R (*, k, n), where k is the smaller of m and n. ``mode="complete"``: Q (*, m, m) and R (*, m, n);
+    ``mode="r"``: R alone, and an empty Q. Follows ``torch.linalg.qr``."""
     if mode not in _QR_MODES:
-        raise RuntimeError(f"linalg.qr: received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
-                           "or 'complete'")
+        raise RuntimeError(f"linalg.qr: received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
+                           "'r', or 'complete'")
     return return_types.linalg_qr(*deliver_all("linalg.qr", _qr(A, mode)[:2], out))
 
 
@@ -202,14 +205,14 @@ def _cholesky_vjp(g, L, upper):
 @primitive(namespace="linalg", title="LinalgCholeskyExBackward0", outputs=("L",), extra=("info",), inputs=("A",),
            vjp=_cholesky_vjp)
 def _cholesky(A, upper, check, op):
-    return lapack("cholesky", (A,), upper, check, op)
+    return lapack("cholesky", A, option=upper, check=check, op=op)
 
 
 @function(namespace="linalg")
 def cholesky(A, *, upper=False, out=None):
     """The lower triangular L of A = L L^T for symmetric positive definite matrices (*, n, n), or its transpose for
-    ``upper``. Only that triangle of A is read; the gradient is symmetric. LinAlgError where A is not positive definite.
-    Follows ``torch.linalg.cholesky``."""
+    ``upper``. Only that triangle of A is read; the gradient is symmetric. LinAlgError where A is not positive
+    definite. Follows ``torch.linalg.cholesky``."""
     return deliver("linalg.cholesky", _cholesky(A, bool(upper), True, "cholesky")[0], out, True)
 
 

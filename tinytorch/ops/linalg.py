@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..backends import blas
 from ..backends.cpu import error, lib
+from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, wrap
 from .declare import both, c_op, computed, deliver, function, method, primitive
 
@@ -217,7 +218,7 @@ def bilinear(input1, input2, weight, bias=None):
 def _scaled(x, factor):
     if factor == 1:
         return x
-    return x & bool(factor) if x._h.dtype == 0 else x * factor
+    return x & bool(factor) if x._h.dtype == lib.TT_BOOL else x * factor
 
 
 @primitive(title="AddmmBackward0",
@@ -233,7 +234,7 @@ def _addmm(input, mat1, mat2, beta, alpha):
 
 def _is_floating(op, t, beta, alpha) -> bool:
     """Does the C kernel take these factors? For integers they must be integers."""
-    if t._h.dtype >= 6:
+    if DIFFERENTIABLE[t._h.dtype]:
         return True
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if isinstance(factor, float):
@@ -427,6 +428,6 @@ def trace(input):
     """The sum of a matrix's diagonal. Follows ``torch.trace``."""
     if input._h.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input._h.ndim}")
-    if input._h.dtype == 0:
+    if input._h.dtype == lib.TT_BOOL:
         raise RuntimeError("trace: not implemented for 'bool'")
     return input.diagonal().sum()

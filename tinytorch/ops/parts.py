@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
-from ..tensor import FUNCTIONS, Tensor, new, wrap
+from ..tensor import FUNCTIONS, Tensor, own, wrap
 from .declare import both, ints, method, primitive, c_view
 from .shape import contiguous_strides, show
 
@@ -226,10 +226,8 @@ def _views(input, call, n, *args):
         raise error("split")
     out = []
     for handle in ffi.unpack(made, n):
-        t = new(Tensor)
-        t._h = handle
+        t = own(handle)
         t._view = base
-        t._node = None
         out.append(t)
     return tuple(out)
 

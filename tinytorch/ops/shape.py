@@ -90,11 +90,11 @@ def reshape(input, shape):  # noqa: F811
 def _reshape(input, shape):
     shape = _inferred("reshape", shape, input._h.numel)
     h = input._h
-    if not h.flags & 1:
+    if not h.flags & lib.TT_FLAG_CONTIGUOUS:
         made = lib.tt_reshape_view(h, len(shape), shape)
         if made:
             lib.tt_free(made)
-        elif lib.tt_error_kind() == 0:
+        elif lib.tt_error_kind() == lib.TT_DECLINED:
             return _view(input.clone(memory_format=contiguous_format), shape)
     return _view(input, shape)
 

@@ -10,31 +10,41 @@ from .. import return_types
 from .declare import both, deliver, deliver_all, function, primitive
 from .lapack import lapack
 
+_TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # options of lu_solve and solve_triangular: kernels/ops/decompose.h
+
 
 def _solve_vjp(g, edges, A, X, A_shape, B_shape):
-    g_B = _solve(A.mT, g, True, "solve")[0]
+    return _solve_gradients(_solve(A.mT, g, True, "solve")[0], edges, X, A_shape, B_shape)
+
+
+def _solve_fast(g, edges, LU, pivots, X, A_shape, B_shape):
+    return _solve_gradients(lapack("lu_solve", LU, g, pivots, option=_TRANSPOSED)[0], edges, X, A_shape, B_shape)
+
+
+def _solve_gradients(g_B, edges, X, A_shape, B_shape):
     g_A = None if edges[0] is None else (-g_B @ X.mT).sum_to_size(A_shape)
     return g_A, None if edges[1] is None else g_B.sum_to_size(B_shape)
 
 
-@primitive(namespace="linalg", title="LinalgSolveExBackward0", outputs=("X",), extra=("info",), inputs=("A", "B"),
-           vjp=_solve_vjp)
+@primitive(namespace="linalg", title="LinalgSolveExBackward0", outputs=("X",), extra=("info", "LU", "pivots"),
+           inputs=("A", "B"), vjp=_solve_vjp, fast=_solve_fast)
 def _solve(A, B, check, op):
-    return lapack("solve", (A, B), 0, check, op)
+    LU, pivots, info = lapack("lu_factor", A, check=check, op=op)
+    return lapack("lu_solve", LU, B, pivots, op=op)[0], info, LU, pivots
 
 
 def _solve_either(A, B, left, check, op):
-    """(X, info) of A X = B, or of X A = B; B may be a stack of vectors."""
+    """X of A X = B, or of X A = B, and info; B may be a stack of vectors."""
     a, b = A.shape, B.shape
     if len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b):
         B = B.unsqueeze(-1)
     if left:
-        X, info = _solve(A, B, check, op)
+        X, info, *_ = _solve(A, B, check, op)
     else:
         if len(a) > 1 and B.ndim > 1 and a[-1] == a[-2] != B.shape[-1]:
-            raise RuntimeError(f"linalg.{op}: Incompatible shapes of A and B for the equation XA = B ({a[-2]}x{a[-1]} and "
-                               f"{B.shape[-2]}x{B.shape[-1]})")
-        X, info = _solve(A.mT if len(a) > 1 else A, B.mT if B.ndim > 1 else B, check, op)
+            raise RuntimeError(f"linalg.{op}: Incompatible shapes of A and B for the equation XA = B "
+                               f"({a[-2]}x{a[-1]} and {B.shape[-2]}x{B.shape[-1]})")
+        X, info, *_ = _solve(A.mT if len(a) > 1 else A, B.mT if B.ndim > 1 else B, check, op)
         X = X.mT
     return (X.squeeze(-1) if B.ndim > len(b) else X), info
 
@@ -49,15 +59,13 @@ def solve(A, B, *, left=True, out=None):
 
 @function(namespace="linalg")
 def solve_ex(A, B, *, left=True, check_errors=False, out=None):
-    """``solve`` that raises only if told to: a named tuple (result, info), where info (*), int32, is 0 for success, or the
-    number of the pivot that is zero, from 1. Follows ``torch.linalg.solve_ex``."""
+    """``solve`` that raises only if told to: a named tuple (result, info), where info (*), int32, is 0 for success, or
+    the number of the pivot that is zero, from 1. Follows ``torch.linalg.solve_ex``."""
     results = _solve_either(A, B, left, bool(check_errors), "solve_ex")
     return return_types.linalg_solve_ex(*deliver_all("linalg.solve_ex", results, out))
 
 
 # Triangular systems.
-
-_UPPER, _RIGHT, _UNIT = 1, 2, 4  # as in kernels/ops/decompose.h
 
 
 def _solve_triangular_vjp(g, edges, A, X, upper, left, unitriangular, A_shape, B_shape):
@@ -69,10 +77,10 @@ def _solve_triangular_vjp(g, edges, A, X, upper, left, unitriangular, A_shape, B
     return g_A, None if edges[1] is None else g_B.sum_to_size(B_shape)
 
 
-@primitive(namespace="linalg", title="LinalgSolveTriangularBackward0", outputs=("X",), extra=("info",), inputs=("A", "B"),
-           vjp=_solve_triangular_vjp)
+@primitive(namespace="linalg", title="LinalgSolveTriangularBackward0", outputs=("X",), extra=("info",),
+           inputs=("A", "B"), vjp=_solve_triangular_vjp)
 def _solve_triangular(A, B, upper, left, unitriangular):
-    return lapack("solve_triangular", (A, B), _UPPER * upper + _RIGHT * (not left) + _UNIT * unitriangular)
+    return lapack("solve_triangular", A, B, option=_UPPER * upper + _RIGHT * (not left) + _UNIT * unitriangular)
 
 
 def triangular(A, B, upper: bool, left: bool = True, unitriangular: bool = False):
@@ -82,9 +90,9 @@ def triangular(A, B, upper: bool, left: bool = True, unitriangular: bool = False
 
 @function(namespace="linalg")
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
-    """X of A X = B, or of X A = B for ``left=False``, for triangular A (*, n, n); the other triangle is not read, nor is
-    the diagonal for ``unitriangular``. The batches broadcast. A zero on the diagonal gives infinities. Follows
-    ``torch.linalg.solve_triangular``."""
+    """X of A X = B, or of X A = B for ``left=False``, for triangular A (*, n, n); the other triangle is not read, nor
+    is the diagonal for ``unitriangular``. The batches broadcast. A zero on the diagonal gives infinities.
+    Follows ``torch.linalg.solve_triangular``."""
     return deliver("linalg.solve_triangular", triangular(A, B, bool(upper), bool(left), bool(unitriangular)), out, True)
 
 
@@ -94,13 +102,13 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
 @primitive(namespace="linalg", title="LinalgInvExBackward0", outputs=("inverse",), extra=("info",),
            A=lambda g, inverse: -inverse.mT @ g @ inverse.mT)
 def _inv(A, check, op):
-    return lapack("inv", (A,), 0, check, op)
+    return lapack("inv", A, check=check, op=op)
 
 
 @function(namespace="linalg")
 def inv(A, *, out=None):
-    """The inverses of square matrices (*, n, n). LinAlgError where one is singular. To multiply by an inverse, ``solve``
-    is faster and more accurate. Follows ``torch.linalg.inv``."""
+    """The inverses of square matrices (*, n, n). LinAlgError where one is singular. To multiply by an inverse,
+    ``solve`` is faster and more accurate. Follows ``torch.linalg.inv``."""
     return deliver("linalg.inv", _inv(A, True, "inv")[0], out, True)
 
 
@@ -112,6 +120,6 @@ def inverse(input, *, out=None):
 
 @function(namespace="linalg")
 def inv_ex(A, *, check_errors=False, out=None):
-    """``inv`` that raises only if told to: a named tuple (inverse, info), where info (*), int32, is 0 for success, or the
-    number of the pivot that is zero, from 1. Follows ``torch.linalg.inv_ex``."""
+    """``inv`` that raises only if told to: a named tuple (inverse, info), where info (*), int32, is 0 for success, or
+    the number of the pivot that is zero, from 1. Follows ``torch.linalg.inv_ex``."""
     return return_types.linalg_inv_ex(*deliver_all("linalg.inv_ex", _inv(A, bool(check_errors), "inv_ex"), out))

@@ -16,8 +16,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from .. import dtypes as _dtypes
 from ..backends.cpu import lib
+from ..dtypes import BY_NAME
 from ..fuse.work import WORK
 from .events import Event, Trace
 
@@ -333,7 +333,7 @@ def operands(shapes: Iterable, dtypes: Iterable) -> list[Operand]:
 def itemsize(dtype) -> int:
     """Bytes of an element, of a dtype or its name with or without a package's in front."""
     if isinstance(dtype, str):
-        dtype = getattr(_dtypes, dtype.rpartition(".")[2])
+        dtype = BY_NAME[dtype.rpartition(".")[2]]
     return dtype.itemsize
 
 

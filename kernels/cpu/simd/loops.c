@@ -58,7 +58,7 @@ TT_OPS(LOOPS)
     }
 TT_PAIRS(PAIR)
 
-#define ENTRY(op, T) [TT_ENUM_##T] = op##_##T,
+#define ENTRY(op, T) [TT_CODE_##T] = op##_##T,
 #define ROW(name, arity, domain, rule) [TT_OP_##name] = {TT_DTYPES_##domain(ENTRY, name)},
 const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {TT_OPS(ROW)};
 

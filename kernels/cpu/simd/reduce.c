@@ -106,7 +106,7 @@ REDUCER(count, b8, int64_t)
 EXTREMES(b8, SAME) EXTREMES(u8, SAME) EXTREMES(i8, SAME) EXTREMES(i16, SAME) EXTREMES(i32, SAME)
 EXTREMES(i64, SAME) EXTREMES(f32, SAME_OR_NAN) EXTREMES(f64, SAME_OR_NAN)
 
-#define ENTRY(name, X) [TT_ENUM_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join, \
+#define ENTRY(name, X) [TT_CODE_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join, \
                                            name##_##X##_rows}
 #define BOTH(name) {ENTRY(name, f32), ENTRY(name, f64)}
 #define EVERY(name)                                                                                 \

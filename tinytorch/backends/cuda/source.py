@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import os
 
+from ...dtypes import SUFFIXES
 from ..cpu import ffi, lib
-
-SUFFIXES = ("b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")  # by dtype code: kernels/scalar
 
 PERIODIC = {("sin", "f32"), ("cos", "f32")}  # of an operator and what it computes in: see prelude.cuh
 

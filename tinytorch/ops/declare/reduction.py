@@ -10,27 +10,25 @@ from ...autograd.formulas import node_class
 from ...autograd.views import refresh
 from ...backends.cpu import error, lib
 from ...dtypes import ALL
+from ...tensor import gives_tensor
 from .op import Op
 from .templates import build, recording
 
 _PARAMS = ("input", "how", "dims", "keepdim", "dtype")
+_call = gives_tensor(lib.tt_reduce)
 _SOURCE = """
 def function(input, how, dims, keepdim, dtype):
     x = input._h
-    h = call(code, x, how, dims, keepdim, dtype)
-    if not h:
+    out = call(code, x, how, dims, keepdim, dtype)
+    if out is None:
         refresh(input)
-        h = call(code, x, how, dims, keepdim, dtype)
-        if not h:
+        out = call(code, x, how, dims, keepdim, dtype)
+        if out is None:
             raise error(name)
-    out = new(Tensor)
-    out._h = h
     edge = input._node
     if edge is None or Node is None:
-        out._node = None
         return out
     if dtype >= 0:
-        out._node = None
         return record(out, (input, how, dims, keepdim, dtype))
 """
 
@@ -49,6 +47,6 @@ def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
         versions = "saved_versions(Node, node.saved)"
     saves = saves.replace("input.shape", "unpack(x.shape, x.ndim)").replace("input.dtype", "ALL[x.dtype]")
     source = _SOURCE + recording(f"({', '.join(_PARAMS)})", "(edge,)", saves, versions)
-    apply, = build(op, source, f"<eager reduction, saving {saves}>", ("function",), call=lib.tt_reduce, code=code,
+    apply, = build(op, source, f"<eager reduction, saving {saves}>", ("function",), call=_call, code=code,
                    refresh=refresh, error=error, ALL=ALL)
     return apply

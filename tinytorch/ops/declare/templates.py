@@ -13,7 +13,7 @@ from _thread import get_ident
 
 from ...autograd.formulas import generate
 from ...autograd.modes import DEFAULT, modes
-from ...autograd.node import alias, count, saved_versions
+from ...autograd.node import count, new_alias, saved_versions
 from ...backends.cpu import ffi
 from ...tensor import Tensor, new
 
@@ -30,13 +30,11 @@ _MODES = """
     if modes:
         mode = modes.get(get_ident(), DEFAULT)
         if mode is not DEFAULT:
-            out._node = None
             return record(out, {args}{stamp}) if mode.grad else out
 """
 _STAMP = """
-    stamp = h.stamp
+    stamp = out._h.stamp
     if stamp & 15:
-        out._node = None
         return record(out, {args}, stamp)
 """
 
@@ -46,7 +44,7 @@ def recording(args: str, edges: str, saves: str, versions: str = "()") -> str:
     ``saves`` are expressions of the tuples of arguments, Nodes and saved values; with ``versions="stamp"`` the C call
     has stamped its result."""
     stamped = versions == "stamp"
-    head = _MODES.format(args=args, stamp=", h.stamp" if stamped else "")
+    head = _MODES.format(args=args, stamp=", out._h.stamp" if stamped else "")
     if stamped:
         head += _STAMP.format(args=args)
     return head + BLOCK.format(edges=edges, saves=saves, versions=versions)
@@ -55,7 +53,7 @@ def recording(args: str, edges: str, saves: str, versions: str = "()") -> str:
 def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> list:
     """The functions ``names`` of the source of an operator's hot path; ``things`` are further globals of it."""
     namespace = {"op": op, "name": op.name, "Node": op.node, "record": op.record, "Tensor": Tensor, "new": new,
-                 "count": count, "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "alias": alias,
+                 "count": count, "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "alias": new_alias,
                  "saved_versions": saved_versions, "NULL": ffi.NULL, "unpack": ffi.unpack, **things}
     generate(source, filename, namespace, op.name, *names)
     made = [namespace[n] for n in names]

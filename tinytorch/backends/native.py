@@ -1,0 +1,17 @@
+"""Python types written in C (kernels/cpu/py.h): the module tinytorch.backends._native, in cffi's shared object."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+from . import _cpu
+
+
+_spec = importlib.util.spec_from_file_location(f"{__package__}._native", _cpu.__file__)
+_native = sys.modules[_spec.name] = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_native)
+
+TensorBase, owner, owned_result = _native.TensorBase, _native.owner, _native.owned_result
+ModeContextBase, FusedBase, modes = _native.ModeContextBase, _native.FusedBase, _native.modes
+call_on_device = _native.call_on_device
