@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and systems of equations. Columns of U, V and Q are unique up to their signs alone, so that
+"""The operator table: decompositions of matrices through LAPACK, one entry an operator or a mode of one."""
 entries compare absolute values."""
 
 from optable.core import Op, S, T
