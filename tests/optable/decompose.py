@@ -1,4 +1,4 @@
-"""The operator table: decompositions of matrices through LAPACK, one entry an operator or a mode of one."""
+"""The operator table: decompositions of matrices, and what is computed by them. Where a sign or a phase is free, the
 entries compare absolute values."""
 
 from optable.core import Op, S, T
