@@ -122,7 +122,22 @@ static PyObject *owned_result(PyObject *self, PyObject *args) {
     return NULL;
 }
 
+/* Python objects whose memory a storage uses. */
+
+static PyObject *hold(PyObject *self, PyObject *object) {
+    (void)self;
+    return PyLong_FromVoidPtr(Py_NewRef(object));
+}
+
+void tt_release_python(void *object) {
+    if (!Py_IsInitialized()) return; /* a thread of ours outlives the interpreter */
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF((PyObject *)object);
+    PyGILState_Release(state);
+}
+
 static PyMethodDef functions[] = {
+    {"hold", hold, METH_O, "hold(object): its address; it lives until tt_release_python is called with that."},
     {"owner", owner, METH_O,
      "owner(cls): a function of a descriptor that gives a new ``cls``, which owns it and has no history."},
     {"owned_result", owned_result, METH_VARARGS,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from array import array
-from itertools import chain, count
+from itertools import chain
 
 import numpy as np
 
 from ..backends.cpu import error, ffi, lib
+from ..backends.native import hold
 from ..dtypes import ALL, dtype, get_default_dtype, iinfo
 from ..tensor import Tensor
 
@@ -20,13 +21,7 @@ _UINT8, _INT64, _FLOAT64 = 1, 5, 9
 NUMPY_NAMES = {np.dtype(name): code for code, name in enumerate(
     ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", None, "float32", "float64")) if name}
 _SUPPORTED = "float64, float32, float16, int64, int32, int16, int8, uint8, and bool"
-_kept: dict[int, object] = {}  # Python objects whose memory a storage uses, by the number it knows them by
-_number = count(1).__next__
-
-
-@ffi.def_extern()
-def tt_release_python(owner, kept=_kept, cast=ffi.cast):
-    kept.pop(int(cast("intptr_t", owner)), None)
+RELEASE = ffi.addressof(lib, "tt_release_python")
 
 
 def dtype_code(d, op: str) -> int:
@@ -51,10 +46,8 @@ def numpy_code(d: np.dtype) -> int:
 
 
 def keep(owner):
-    """``owner`` as a storage holds it: alive until tt_release_python."""
-    number = _number()
-    _kept[number] = owner
-    return ffi.cast("void *", number)
+    """``owner`` as a storage holds it: alive until RELEASE."""
+    return ffi.cast("void *", hold(owner))
 
 
 def share_numpy(a: np.ndarray, code: int | None = None):
@@ -68,9 +61,9 @@ def share_numpy(a: np.ndarray, code: int | None = None):
     else:
         memory, reach, strides = _strided_memory(a)
     owner = keep(a)
-    h = lib.tt_from_memory(code, a.ndim, a.shape, strides, memory, reach, owner, lib.tt_release_python)
+    h = lib.tt_from_memory(code, a.ndim, a.shape, strides, memory, reach, owner, RELEASE)
     if not h:
-        release(owner)
+        lib.tt_release_python(owner)
         raise error("from_numpy")
     return h
 
@@ -104,11 +97,6 @@ def _strided_memory(a: np.ndarray):
         raise ValueError("given numpy array is not aligned to its element size. Copy the numpy array to reallocate the "
                          "memory.")
     return ffi.cast("void *", address), reach * size, strides
-
-
-def release(owner) -> None:
-    """Lets go of what ``keep`` kept when no storage came of it."""
-    _kept.pop(int(ffi.cast("intptr_t", owner)), None)
 
 
 def copy_numpy(a: np.ndarray, code: int | None):
