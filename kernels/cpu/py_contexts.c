@@ -168,7 +168,9 @@ static PyObject *exit_fuse(PyObject *self, PyObject *exception) {
 }
 
 static PyMemberDef fuse_members[] = {
-    {"step", T_BOOL, offsetof(fuse_context, step), 0, "Does every operator run at once, alone?"}, {NULL, 0, 0, 0, NULL}};
+    {"step", T_BOOL, offsetof(fuse_context, step), 0, "Does every operator run at once, alone?"},
+    {NULL, 0, 0, 0, NULL},
+};
 static PyMethodDef fuse_methods[] = {
     {"__enter__", enter_fuse, METH_NOARGS, "Records this thread's operators from now on."},
     {"__exit__", exit_fuse, METH_VARARGS, "Runs what was recorded. Without an exception, raises its error."},
@@ -237,8 +239,8 @@ static PyObject *raise_after_call(PyObject *self, PyObject *args) {
 
 static PyMethodDef functions[] = {
     {"raise_after_call", raise_after_call, METH_VARARGS,
-     "For callbacks of C that cannot fail, as cffi's ``onerror``: what a signal's handler has raised in one is raised when\n"
-     "the C call has returned. Other threads than the main one run no handlers: their errors are shown, and forgotten."},
+     "For callbacks of C that cannot fail, as cffi's ``onerror``: what a signal's handler has raised in one is raised\n"
+     "when the C call has returned. Only the main thread runs handlers: others' errors are shown, and forgotten."},
     {"call_on_device", call_on_device, METH_VARARGS,
      "call_on_device(number, function, *args): what ``function`` gives with that device as the one where C allocates."},
     {NULL, NULL, 0, NULL},
@@ -260,7 +262,8 @@ bool tt_add_contexts(PyObject *module) {
     inference = PyUnicode_InternFromString("inference");
     prepare = PyUnicode_InternFromString("prepare");
     failure = PyUnicode_InternFromString("failure");
-    return main_thread && modes && inside && inference && prepare && failure && PyModule_AddObjectRef(module, "modes", modes) == 0 &&
+    return main_thread && modes && inside && inference && prepare && failure &&
+           PyModule_AddObjectRef(module, "modes", modes) == 0 &&
            PyModule_AddFunctions(module, functions) == 0 && add_type(module, "ModeContextBase", &mode_spec) &&
            add_type(module, "FusedBase", &fuse_spec);
 }

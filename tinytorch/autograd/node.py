@@ -18,8 +18,8 @@ import itertools
 import linecache
 import weakref
 
-from ..backends.cpu import ffi, lib
-from ..tensor import Tensor, new, wrap
+from ..backends.cpu import error, ffi, lib
+from ..tensor import Tensor, gives_tensor, new
 from .modes import current, modes
 
 count = itertools.count(1).__next__
@@ -150,9 +150,14 @@ def need_extra(node: Node) -> Extra:
     return node.extra
 
 
+_alias = gives_tensor(lib.tt_alias)
+
+
 def alias(t: Tensor, node: Node | None = None) -> Tensor:
     """Another tensor of the same elements, with the history ``node``."""
-    out = wrap(lib.tt_alias(t._h))
+    out = _alias(t._h)
+    if out is None:
+        raise error()
     out._node = node
     return out
 
