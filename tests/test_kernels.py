@@ -9,7 +9,7 @@ import pytest
 import tinytorch as tt
 from tinytorch.backends import _cpu
 from tinytorch.backends.cpu import lib
-from tinytorch.ops.elementwise import Elementwise
+from tinytorch.ops.declare import Elementwise
 
 ISAS = ["baseline", "avx2", "avx512"]
 SPECIAL = [
@@ -210,7 +210,7 @@ def test_isin_among_nans():
 
 @pytest.mark.skipif(sys.platform != "linux" or sys.maxsize < 2**32, reason="reads a 64-bit ELF file")
 def test_what_belongs_to_a_thread_is_little():
-    """glibc has about 512 bytes for all libraries that are loaded late and want theirs at hand: see cffi_build.py."""
+    """glibc has about 512 bytes for all libraries that are loaded late and want theirs at hand: see build.py."""
     with open(_cpu.__file__, "rb") as file:
         header = file.read(64)
         offset, (size, number) = struct.unpack_from("=Q", header, 32)[0], struct.unpack_from("=HH", header, 54)

@@ -1,6 +1,6 @@
 """DLPack: tensors handed to and taken from other libraries without a copy.
 
-The structures are made in C (kernels/cpu/dlpack.c); the capsules that carry them are Python objects, made here.
+The structures are made in C (kernels/core/dlpack.c); the capsules that carry them are Python objects, made here.
 """
 
 from __future__ import annotations

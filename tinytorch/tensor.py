@@ -10,6 +10,7 @@ from .backends.native import TensorBase, owned_result, owner
 from .devices import CPU, device_of
 from .dtypes import ALL, Size
 
+_DEVICE = lib.TT_FLAG_DEVICE
 _unpack = ffi.unpack
 _shape_key = lib.tt_shape_key
 new = object.__new__
@@ -37,7 +38,7 @@ class Tensor(TensorBase):
     """An n-dimensional array that knows how it was computed. Follows ``torch.Tensor``.
 
     ``_h``     the C descriptor (``tt_array *``), owned: freed with this object. See Note [Ownership] in
-               kernels/cpu/py_tensor.c
+               kernels/python/tensor.c
     ``_node``  the Node whose gradient this tensor's is: None where none is wanted, an AccumulateGrad for a leaf
     ``_grad``  a leaf's gradient, or that of a tensor with ``retain_grad()``; unset means None
     ``_view``  of a differentiable view: its base (autograd/views.py); unset otherwise
@@ -105,7 +106,7 @@ class Tensor(TensorBase):
     def device(self):
         """Where the memory is."""
         h = self._h
-        return device_of(h.storage.device) if h.flags & 16 else CPU
+        return device_of(h.storage.device) if h.flags & _DEVICE else CPU
 
     @property
     def itemsize(self) -> int:
@@ -131,13 +132,13 @@ class Tensor(TensorBase):
 
     def is_contiguous(self) -> bool:
         """Are the elements row-major without gaps?"""
-        return self._h.flags & 1 == 1
+        return self._h.flags & lib.TT_FLAG_CONTIGUOUS != 0
 
     def is_floating_point(self) -> bool:
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        return False
+        return self.dtype.is_complex
 
     def is_signed(self) -> bool:
         return self.dtype.is_signed
@@ -145,12 +146,12 @@ class Tensor(TensorBase):
     @property
     def is_cuda(self) -> bool:
         """Is the memory a CUDA device's?"""
-        return self._h.flags & 16 != 0
+        return self._h.flags & _DEVICE != 0
 
     @property
     def is_cpu(self) -> bool:
         """Is the memory the CPU's?"""
-        return self._h.flags & 16 == 0
+        return self._h.flags & _DEVICE == 0
 
     def get_device(self) -> int:
         """The index of the CUDA device, -1 for the CPU."""

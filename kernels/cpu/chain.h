@@ -12,9 +12,9 @@
  * run operator by operator. So chains change nothing about the instructions, and compiled kernels know nothing of them.
  * A bool in A or B is a mask: lanes of 32 bits, all ones or all zeros. It need not be made where a choice follows a
  * comparison with a number: the two are one step.
- * fuse_chain.c makes chains from a kernel's instructions, simd/chains.c has the steps. */
+ * chain.c makes chains from a kernel's instructions, simd/chains.c has the steps. */
 #pragma once
-#include "fuse.h"
+#include "fuse/fuse.h"
 
 #define TT_MOST_LEFT 128 /* a chain leaves fewer elements over, on every instruction set */
 

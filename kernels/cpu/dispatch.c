@@ -1,5 +1,5 @@
 /* Chooses the instruction set at load: the best one that was built and that this CPU has. */
-#include "simd.h"
+#include "cpu/simd.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * An operand that is already so is passed as it lies; any other is gathered (and cast) into a block buffer in L1, and
  * an output that is not is scattered back. So a loop exists once for each operator and dtype, and never sees a stride.
  * The fused-program interpreter runs the same loops over the same blocks. */
-#include "tt.h"
-#include "simd.h"
+#include "core/tt.h"
+#include "cpu/simd.h"
 #include <string.h>
 
 #define ROW 512 /* rows this long are walked one by one, so that a row of a broadcast operand is used where it lies */

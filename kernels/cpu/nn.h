@@ -1,7 +1,7 @@
 /* What the loops of simd/nn.c look like to nn.c and nn_loss.c, rows of one floating dtype, contiguous; and what these
  * two share. */
 #pragma once
-#include "tt.h"
+#include "core/tt.h"
 
 #define TT_NN_COLUMNS 256 /* columns that are walked down together */
 #define TT_NN_CHUNK 64    /* rows of them summed one after another: a sum has parts that do not wait for each other */

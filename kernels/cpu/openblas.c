@@ -1,6 +1,6 @@
 /* The BLAS library: opened at the first product, and told to use one thread. */
-#include "openblas.h"
-#include "fork.h"
+#include "cpu/openblas.h"
+#include "core/fork.h"
 #include "api/blas.h"
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The functions of OpenBLAS that products are made of. */
 #pragma once
-#include "tt.h"
+#include "core/tt.h"
 
 typedef struct {
     void (*sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);

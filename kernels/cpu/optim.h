@@ -1,7 +1,7 @@
 /* The update loops of the optimisers, and what optim.c hands to those who run them. */
 #pragma once
-#include "tt.h"
-#include "../scalar/optim.h"
+#include "core/tt.h"
+#include "scalar/optim.h"
 
 /* The numbers of tt_rates in kernels/scalar/optim.h, before they are rounded to the dtype computed in. */
 typedef struct {

@@ -1,6 +1,6 @@
 /* What one instruction set provides to draw random numbers of the kinds of kernels/scalar/random.h. */
 #pragma once
-#include "../scalar/random.h"
+#include "scalar/random.h"
 #include <math.h>
 #include <stdint.h>
 

@@ -8,20 +8,13 @@
  * That depends on N alone: not on the instruction set, the number of threads or the strides, nor on which of the two
  * loops below did it. So a strided tensor's sum has the bits of its contiguous copy's. */
 #pragma once
-#include "tt.h"
+#include "core/tt.h"
+#include "scalar/reducers.h"
 
 #define TT_LANES 32
 
-/* reducer: the accumulator's dtype; what one element contributes; how two accumulators join */
-enum {
-    TT_RED_SUM, TT_RED_PROD, TT_RED_MAX, TT_RED_MIN,
-    TT_RED_COUNT,   /* of bools that hold */
-    TT_RED_NANSUM,  /* NaN counts as 0 */
-    TT_RED_ABSSUM, TT_RED_SQSUM, TT_RED_MAXABS, TT_RED_MINABS, TT_RED_NONZERO, /* of norms */
-    TT_RED_DEVSQ,   /* (x - parameter)^2 */
-    TT_RED_EXPSUM,  /* exp(x - parameter) */
-    TT_NUM_REDUCERS,
-};
+#define TT_REDUCER_ENUM(name, ...) TT_RED_##name,
+enum { TT_REDUCERS(TT_REDUCER_ENUM) TT_NUM_REDUCERS };
 
 /* Where the elements of one result lie together (fold), and where those of neighbouring results do (the others, which
  * run over n results at once). `param`: what the reducer needs to know of each result, or NULL. */
@@ -42,7 +35,7 @@ typedef struct {
     void (*mark[TT_NUM_DTYPES])(int64_t *index, const void *x, const void *value, int64_t n, int64_t row);
 } tt_reduce_table;
 
-int tt_reducer_of(int op, int *then); /* of tt_reduce's; then: TT_RED_ALONE ... of ../cuda/reduce_args.h */
+int tt_reducer_of(int op, int *then); /* of tt_reduce's; then: TT_RED_ALONE ... of cuda/device/reduce_args.h */
 const tt_reducer *tt_get_reducer(int reducer, int dtype); /* NULL where there is none */
 const tt_reduce_table *tt_get_reduce_table(void);
 

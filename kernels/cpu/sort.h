@@ -1,6 +1,6 @@
 /* Keys: every dtype as unsigned integers in the same order, NaN last, -0 equal to 0. Not seen by Python. */
 #pragma once
-#include "tt.h"
+#include "core/tt.h"
 
 /* One element of a row to be sorted. With keys of at most 32 bits, key and index are one number, key above, and numbers
  * are unique: no order can be unstable. */

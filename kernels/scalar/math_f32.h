@@ -18,7 +18,7 @@ TT_FN float tt_reciprocal_f32(float x) { return 1.0f / x; }
 TT_FN float tt_rsqrt_f32(float x) { return 1.0f / tt_sqrt_f32(x); }
 
 #ifdef TT_APPROXIMATE
-#include "../cuda/approximate.cuh"
+#include "cuda/device/approximate.cuh"
 #endif
 
 #endif

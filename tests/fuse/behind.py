@@ -1,4 +1,4 @@
-"""What tests of work behind a program have in common: Note [Work behind] in kernels/cpu/behind.h."""
+"""What tests of work behind a program have in common: Note [Work behind] in kernels/core/jobs.h."""
 
 import pytest
 

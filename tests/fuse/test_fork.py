@@ -1,4 +1,4 @@
-"""A process that forks while its threads record, plan, run and compile programs: Note [Forks] in kernels/cpu/fork.c."""
+"""A process that forks while threads record, plan, run and compile programs: Note [Forks] in kernels/core/fork.c."""
 
 from fuse.helpers import python
 

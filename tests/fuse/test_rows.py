@@ -242,7 +242,7 @@ def test_backward_is_recorded_with_forward():
 
 
 def test_what_is_left_to_eager_kernels():
-    """Softmax down columns, normalisation, and losses of classes: Note [Rows, recorded] in kernels/cpu/nn_record.c."""
+    """Softmax down columns, normalisation, and losses of classes: Note [Rows, recorded] in kernels/fuse/nn_record.c."""
     x, target = normal((6, 5, 4), "float32", 0), tinytorch.tensor([1, 0, 3, 2, 1, 0])
     for run in (lambda y: F.softmax(y, 1), lambda y: F.log_softmax(y, 0), lambda y: F.cross_entropy(y[:, 0], target),
                 lambda y: F.layer_norm(y, (4,)), lambda y: F.rms_norm(y, (5, 4))):

@@ -25,7 +25,7 @@ from . import products
 
 HERE = pathlib.Path(__file__).resolve().parent
 WAITS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync")
-FAMILY = re.compile(r'#include "cuda/(\w+)\.cuh"')
+FAMILY = re.compile(r'#include "cuda/device/(\w+)\.cuh"')
 ARENA = 1 << 30
 COMPILER = ("g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-w",
             "-fPIC")
@@ -305,7 +305,8 @@ class Emulator:
 def headers_digest() -> str:
     digest = hashlib.sha256()
     root = pathlib.Path(kernels_folder())
-    for path in (*sorted((root / "scalar").glob("*.h")), *sorted((root / "cuda").glob("*.*h")), HERE / "emulator.h"):
+    device = root / "cuda" / "device"
+    for path in (*sorted((root / "scalar").glob("*.h")), *sorted(device.glob("*.*h")), HERE / "emulator.h"):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -333,7 +334,7 @@ def compile_kernel(source: str, folder: str) -> str:
     if os.path.exists(path):
         return path
     os.makedirs(folder, exist_ok=True)
-    families, folder_of = FAMILY.findall(source), pathlib.Path(kernels_folder()) / "cuda"
+    families, folder_of = FAMILY.findall(source), pathlib.Path(kernels_folder()) / "cuda" / "device"
     text = source if not families else source + (folder_of / f"{families[-1]}.cuh").read_text()
     for inner in FAMILY.findall(text):
         text += (folder_of / f"{inner}.cuh").read_text()

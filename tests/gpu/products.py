@@ -33,7 +33,7 @@ def _narrow(values: np.ndarray, dtype: int) -> np.ndarray:
 
 
 def multiply(p, a, b, c, out, bias, alpha, beta) -> None:
-    """out = alpha a b + beta c + bias: see tt_gemm in kernels/cpu/api/cuda.h."""
+    """out = alpha a b + beta c + bias: see tt_gemm in kernels/api/cuda.h."""
     assert p.m > 0 and p.n > 0 and p.k > 0 and p.count > 0
     for shift, pointer in zip((0, 4, 8, 8, 12), (a, b, c, out, bias)):
         assert not int(ffi.cast("intptr_t", pointer)) % (1 << (p.align >> shift & 15)) or pointer == ffi.NULL

@@ -195,7 +195,7 @@ def norms():
 scale = norms
 
 
-def products():
+def mul_backward():
     for dtype in (tt.float32, tt.bfloat16):
         a, b = empty(1000).to(dtype).requires_grad_(), empty(1000).to(dtype).requires_grad_()
         (a * b).backward(empty(1000).to(dtype))

@@ -37,7 +37,7 @@ def ulps(x):
 
 TINY = 2.0**-126
 SIZE = np.abs(FLOATS)
-FUNCTIONS = {  # and the bounds in kernels/cuda/approximate.cuh, of the rounded result too
+FUNCTIONS = {  # and the bounds in kernels/cuda/device/approximate.cuh, of the rounded result too
     "exp": (tinytorch.exp, np.exp, lambda y: (2.5 + 1.2 * SIZE) * ulps(y)),
     "log": (tinytorch.log, np.log, lambda y: np.where((FLOATS > 0.5) & (FLOATS < 2), 2e-7, 4 * ulps(y))),
     "tanh": (tinytorch.tanh, np.tanh, lambda y: 2 * ulps(y)),

@@ -76,7 +76,7 @@ def test_what_does_not_compile_is_told(compiler):
 # Launch plans of elementwise operators.
 
 THREADS, FLAT_THREADS = 256, 128
-MANY, ONE, VALUE = 0, 1, 2  # how an input is given: kernels/cuda/elementwise.c
+MANY, ONE, VALUE = 0, 1, 2  # how an input is given: kernels/cuda/host/elementwise.c
 DIMS = 16
 FLAT = struct.Struct("q8Q")
 STRIDED = struct.Struct(f"q7Qii{DIMS}q{3 * DIMS}I{4 * DIMS}qQ")

@@ -1,4 +1,4 @@
-"""Launches that are kept: Note [Launching again] in kernels/cuda/launch.c."""
+"""Launches that are kept: Note [Launching again] in kernels/cuda/host/launch.c."""
 
 import threading
 

@@ -58,7 +58,7 @@ def test_extremes_and_where_they_are(gpu):
 
 
 BLOCK = 1024  # of the tree: kernels/cpu/reduce.h
-FULL = 1056   # warps, in kernels/cuda/reduce.c
+FULL = 1056   # warps, in kernels/cuda/host/reduce.c
 
 
 def same_bits(a, b) -> bool:
@@ -96,8 +96,8 @@ def test_zeros_of_both_signs(gpu):
             assert same_bits(b.amax(-1), there.amax(-1))
 
 
-COUNTERS = 2048  # of a stream, in kernels/cuda/last.h
-LAST = 1 << 17   # TT_RED_LAST in kernels/cuda/reduce_args.h
+COUNTERS = 2048  # of a stream, in kernels/cuda/host/last_block.h
+LAST = 1 << 17   # TT_RED_LAST in kernels/cuda/device/reduce_args.h
 
 
 def kernels_of(emulated, compute, run=False):

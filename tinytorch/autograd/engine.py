@@ -20,6 +20,8 @@ from ..tensor import Tensor, wrap
 from .modes import DEFAULT, QUIET, current, modes
 from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, unpack
 
+_CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
+
 
 def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: bool,
         captures: dict[Node, list[int]] | None = None, num_captures: int = 0) -> list[Tensor | None]:
@@ -33,7 +35,7 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
     outside = modes.get(thread)  # None: the default
     within = outside.with_grad(create_graph) if outside is not None else None if create_graph else QUIET
     node = None
-    try:  # Note [Interrupts] in kernels/cpu/py_contexts.c
+    try:  # Note [Interrupts] in kernels/python/contexts.c
         if within is not outside:
             modes[thread] = within or DEFAULT
         for node, g in roots:
@@ -220,10 +222,10 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
         return
     old = t._grad
     if old is None:
-        if create_graph or getrefcount(g) <= own and g._h.storage.refs == 1 and g._h.flags & 1:
+        if create_graph or getrefcount(g) <= own and g._h.storage.refs == 1 and g._h.flags & _CONTIGUOUS:
             t._grad = g
         else:
-            t._grad = wrap(lib.tt_contiguous(g._h)) if t._h.flags & 1 else g.detach().clone()
+            t._grad = wrap(lib.tt_contiguous(g._h)) if t._h.flags & _CONTIGUOUS else g.detach().clone()
     elif create_graph:
         t._grad = old + g
     else:

@@ -57,7 +57,7 @@ def is_inference_mode_enabled() -> bool:
 
 class ModeContext(ModeContextBase):
     """A context manager and decorator that changes this thread's mode inside. Generators keep it per step. No signal's
-    handler interrupts entering and leaving: Note [Interrupts] in kernels/cpu/py_contexts.c."""
+    handler interrupts entering and leaving: Note [Interrupts] in kernels/python/contexts.c."""
 
     def changes(self) -> dict:
         raise NotImplementedError("a ModeContext names the fields it changes")

@@ -1,4 +1,4 @@
-"""Python types written in C (kernels/cpu/py.h): the module tinytorch.backends._native, in cffi's shared object."""
+"""Types written in C (kernels/python/python.h): the module tinytorch.backends._native, in cffi's shared object."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """CUDA graphs: work recorded once and run many times, without Python or the launching of single kernels.
 
 What is recorded reads and writes the same memory whenever it runs. So a graph allocates from a private pool (Note
-[Memory of devices] in kernels/cuda/pool.h) whose memory nothing else gets while the graph lives; new inputs are copied
-into the old ones, and the results of the last run are overwritten by the next.
+[Memory of devices] in kernels/cuda/host/pool.h) whose memory nothing else gets while the graph lives; new inputs
+are copied into the old ones, and the results of the last run are overwritten by the next.
 """
 
 from __future__ import annotations

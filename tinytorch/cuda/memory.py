@@ -1,4 +1,4 @@
-"""What the allocator holds of the devices' memory. See Note [Memory of devices] in kernels/cuda/pool.h."""
+"""What the allocator holds of the devices' memory. See Note [Memory of devices] in kernels/cuda/host/pool.h."""
 
 from __future__ import annotations
 

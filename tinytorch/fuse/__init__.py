@@ -1,5 +1,5 @@
 """Fused mode: ``with tinytorch.fuse():`` or ``@tinytorch.fuse``. Operators are recorded and run together, with eager
-mode's bits. See Note [Fused mode] in kernels/cpu/fuse.h; this package is its Python side."""
+mode's bits. See Note [Fused mode] in kernels/fuse/fuse.h; this package is its Python side."""
 
 from __future__ import annotations
 

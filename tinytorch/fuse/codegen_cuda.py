@@ -1,14 +1,14 @@
 """CUDA C++ for a kernel of fused mode: what its eager kernels would do one by one, with intermediates in registers.
 
-The text mirrors the ``tt_kernel`` (kernels/cpu/api/fuse.h): the same scalar functions (kernels/scalar), the same
+The text mirrors the ``tt_kernel`` (kernels/api/fuse.h): the same scalar functions (kernels/scalar), the same
 reduction trees (Note [The tree of a reduction] in kernels/cpu/reduce.h: 1024 elements are a warp's, a lane is a
 thread), so the same bits. It follows from the kernel's structure, not from sizes or addresses; those come in the
-arguments, which kernels/cuda/fuse.c packs in the order of ``arguments``. (Only how a thread's elements are shared
+arguments, which kernels/cuda/host/fuse.c packs in the order of ``arguments``. (Only how a thread's elements are shared
 out is a matter of sizes: codegen_cuda_plan, and tt_kernel_vectors, which looks at "approximate" too.)
 
   FLAT     a thread takes some elements, by accesses of up to 16 bytes where all operands' elements lie one after the
            other, if only within rows, or are one for a row. It first computes as for usual arguments
-           (kernels/cuda/usual.cuh), and anew if one was not
+           (kernels/cuda/device/common_case.cuh), and anew if one was not
   ROWS     a warp takes a row of up to 1024 elements, a thread block a longer one; a stage's values that a later one
            needs wait in registers, or in shared memory, or are computed again where they do not fit there
   FOLD     a warp takes 1024 elements of a row; what a thread block's warps have is joined, and a second kernel joins
@@ -21,13 +21,14 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 
 from ..backends.cpu import lib
-from ..backends.cuda.source import PERIODIC
-from .codegen import C_TYPES, SIZES, SUFFIXES, Stage
+from ..dtypes import ALL
+from .codegen import SIZES, Stage
 from .codegen_cuda_plan import BLOCK, MOST_BLOCKS
 from .codegen_cuda_rows import Folding
+from .loops import periodic
 
-FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/args.h
-USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in usual.cuh
+FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/device/args.h
+USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in common_case.cuh
 _WALKS = {
     lib.TT_WALK_FLAT: "flat",
     lib.TT_WALK_ROWS: "rows",
@@ -93,7 +94,7 @@ class Kernel(Folding):
     # Names and types.
 
     def type_of(self, s: int) -> str:
-        return C_TYPES[SUFFIXES[self.slots[s].dtype]]
+        return ALL[self.slots[s].dtype].c_type
 
     def name(self, s: int) -> str:
         """The variable of a slot's value."""
@@ -103,7 +104,7 @@ class Kernel(Folding):
         return f"v{s}"
 
     def access_type(self, a: int) -> str:
-        return C_TYPES[SUFFIXES[self.accesses[a].dtype]]
+        return ALL[self.accesses[a].dtype].c_type
 
     def place(self, a: int, index: str, dims: str = "at") -> str:
         """The element of an access as an lvalue; ``index``: its row-major position."""
@@ -115,7 +116,7 @@ class Kernel(Folding):
         return f"*({t} *)(p.access[{a}] + {dims}{a})"
 
     def arguments(self) -> list[str]:
-        """The structure that kernels/cuda/fuse.c packs."""
+        """The structure that kernels/cuda/host/fuse.c packs."""
         n, nd = len(self.accesses), max(self.k.ndim, 1)
         return [
             "typedef struct {",
@@ -140,7 +141,7 @@ class Kernel(Folding):
                 head.append(
                     f" *   v{i.out} = {i.name}({', '.join(map(self.name, i.inputs))})  {i.dtype}  {where}".rstrip()
                 )
-        head += [" */", '#include "cuda/usual.cuh"', '#include "scalar/reducers.h"', ""]
+        head += [" */", '#include "cuda/device/common_case.cuh"', '#include "scalar/reducers.h"', ""]
         return "\n".join([*head, *self.arguments(), "", *_HELPERS, "", *getattr(self, f"_{self.walk}")()]) + "\n"
 
     # Pieces.
@@ -169,7 +170,7 @@ class Kernel(Folding):
         ]
 
     def statement(self, stage, instr) -> str:
-        if (instr.name, instr.dtype) in PERIODIC:
+        if periodic(instr):
             instr = instr._replace(name=f"quick_{instr.name}")
         return f"const {self.type_of(instr.out)} v{instr.out} = {stage.expression(instr)};"
 

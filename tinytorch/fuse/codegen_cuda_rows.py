@@ -2,16 +2,19 @@
 
 A thread has some elements of a row, those of one lane of the reduction's tree (of some, COLUMNS). It works on them in
 batches, for memory is far away: first it loads a whole batch, then it computes, and then it adds to accumulators and
-stores. What it computes it computes as for usual arguments (kernels/cuda/usual.cuh), of a few elements at a time, and
-anew if one was not. Elements beyond a row's end are computed too, from ones: that takes less than to branch.
+stores. What it computes it computes as for usual arguments (kernels/cuda/device/common_case.cuh), of a few elements at
+a time, and anew if one was not. Elements beyond a row's end are computed too, from ones: that takes less than to
+branch.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..backends.cpu import ffi, lib
-from .codegen import C_TYPES, SIZES, SUFFIXES
+from ..backends.cpu import lib
+from ..dtypes import ALL, SUFFIXES
+from ..scalar import ELEMENTWISE, REDUCERS
+from .codegen import SIZES
 from .codegen_cuda_plan import BLOCK, REGISTERS, SHARED, SPARE, THREADS, Planning
 
 LOADS = 32        # words that a thread has under way
@@ -46,11 +49,11 @@ class Folding(Planning):
 
     @staticmethod
     def reducer(fold) -> str:
-        return ffi.string(lib.tt_reducer_name(fold.reducer)).decode()
+        return REDUCERS[fold.reducer].name
 
     @staticmethod
     def acc_type(fold) -> str:
-        return C_TYPES[SUFFIXES[fold.acc]]
+        return ALL[fold.acc].c_type
 
     def nothing(self, fold) -> str:
         return f"({self.acc_type(fold)})TT_NONE_{self.reducer(fold)}({SUFFIXES[fold.dtype]})"
@@ -320,7 +323,7 @@ class Folding(Planning):
             return inputs
         if i.kind == lib.TT_INSTR_CAST:
             return f"tt_cast_{SUFFIXES[i.dtype]}_{SUFFIXES[i.to]}({inputs})"
-        return f"tt_{ffi.string(lib.tt_op_name(i.op)).decode()}_{SUFFIXES[i.dtype]}({inputs})"
+        return f"tt_{ELEMENTWISE[i.op].name}_{SUFFIXES[i.dtype]}({inputs})"
 
     def _rows(self) -> list[str]:
         single = self.warps == 1

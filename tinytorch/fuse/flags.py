@@ -1,4 +1,4 @@
-"""The compiler's flags on which a result's bits depend: the same for the kernels (kernels/cpu/cffi_build.py reads them
+"""The compiler's flags on which a result's bits depend: the same for the kernels (kernels/build.py reads them
 here, without importing the package) and for generated code."""
 
 import platform

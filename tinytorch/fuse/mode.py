@@ -15,7 +15,7 @@ _STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled", "
 
 class Fused(FusedBase):
     """The context manager that ``fuse()`` gives; usable again and again, nested, from any thread. No signal's handler
-    interrupts entering and leaving: Note [Interrupts] in kernels/cpu/py_contexts.c."""
+    interrupts entering and leaving: Note [Interrupts] in kernels/python/contexts.c."""
 
     def __init__(self, step: bool = False):
         self.step = bool(step)

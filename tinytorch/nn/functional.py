@@ -32,7 +32,7 @@ from ..ops.activation import (
 )
 from ..ops.activation import log_softmax as _log_softmax
 from ..ops.activation import softmax as _softmax
-from ..ops.declare import function
+from ..ops.declare import OPS, function, names_of, publish
 from ..ops.gather import embedding as _rows
 from ..ops.linalg import bilinear, linear
 from ..ops.loss import (
@@ -255,7 +255,17 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if is_causal:
         attn_mask = scores.detach().new_ones(tuple(scores.shape[-2:])).tril() != 0
     if attn_mask is not None:
-        floating = attn_mask._h.dtype >= 6
+        floating = attn_mask.dtype.is_floating_point
         scores = scores + attn_mask if floating else scores.masked_fill(attn_mask.logical_not(), -math.inf)
     weights = _softmax(scores, -1)
     return (dropout(weights, dropout_p) if dropout_p > 0 else weights) @ value
+
+
+_RANDOM = {"alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax",
+           "rrelu", "scaled_dot_product_attention"}
+for _name in __all__:
+    _fn = globals()[_name]
+    if _name in OPS and OPS[_name].function is _fn:  # tinytorch's own, too
+        names_of("nn.functional")[_name] = _fn
+    else:
+        publish(_fn, namespace="nn.functional", pure=_name not in _RANDOM)

@@ -1,6 +1,6 @@
 """Subscripts: ``x[key]`` and ``x[key] = value``.
 
-A key is translated into the code of kernels/cpu/api/index.h, four numbers a part, and a list of index tensors. Without
+A key is translated into the code of kernels/api/index.h, four numbers a part, and a list of index tensors. Without
 index tensors it makes a view, in one call; with them, one call gathers or writes. A mask stands for the positions where
 it is true, taken over its dimensions as one. Derivatives go through the same code: what reading gathers, the gradient
 adds into zeros, and the other way round.
@@ -11,21 +11,23 @@ from __future__ import annotations
 import functools
 
 from ..autograd.engine import bring_back
+from ..autograd.formulas import node_class
 from ..autograd.modes import current, modes
-from ..autograd.node import count, link, node_class
+from ..autograd.node import count, link
 from ..autograd.views import FLAG_DEVICE, FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
-from ..dtypes import ALL
+from ..dtypes import ALL, INTEGRAL
 from ..tensor import Tensor, gives_tensor, new, wrap
 from .create import tensor
-from .declare import both, is_number, number, primitive
-from .update import updating
+from .declare import Op, attach, both, is_number, number, primitive, update
 
 unpack = ffi.unpack
 LEFT_OUT = -(1 << 63)
 _FAR = 1 << 62
+_BOOL, _INT64 = lib.TT_BOOL, lib.TT_I64
+_MASKS = (_BOOL, lib.TT_U8)  # as an index, such a tensor is a mask
 AT, SLICE, NEW, REST, INDEX, KEEP = range(6)
-SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: enum rule in kernels/cpu/gather.c
+SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: enum rule in kernels/ops/gather.c
 REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)  # what a write does
 
 
@@ -77,12 +79,12 @@ def _step(i) -> int:
 
 def _tensor_part(item: Tensor, code, indices, masks) -> None:
     h = item._h
-    if h.dtype >= 6:
+    if not INTEGRAL[h.dtype]:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got an index of "
                          f"{item.dtype!r}")
     if h.flags & FLAG_VIEW:
         refresh(item)
-    if h.dtype >= 2:
+    if h.dtype not in _MASKS:
         if h.ndim == 0:
             code += (AT, item.__index__(), 0, 0)
         else:
@@ -99,7 +101,7 @@ def _tensor_part(item: Tensor, code, indices, masks) -> None:
 def _truth_part(truth: bool, code, indices) -> None:
     """A new dimension that is there (True) or empty (False)."""
     code += (INDEX, 0, 0, 0)
-    indices.append(wrap(lib.tt_full(5, 1, [int(truth)], 1, 0.0, 0)))
+    indices.append(wrap(lib.tt_full(_INT64, 1, [int(truth)], lib.TT_KIND_INT, 0.0, 0)))
 
 
 def _other_part(item, code, indices, masks) -> None:
@@ -109,8 +111,8 @@ def _other_part(item, code, indices, masks) -> None:
         code += (AT, item.__index__(), 0, 0)
     elif isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):
         made = tensor(list(item) if isinstance(item, (range, tuple)) else item)
-        if not made._h.numel and made._h.dtype >= 6:
-            made = wrap(lib.tt_empty(5, made._h.ndim, made._h.shape))
+        if not made._h.numel and not INTEGRAL[made._h.dtype]:
+            made = wrap(lib.tt_empty(_INT64, made._h.ndim, made._h.shape))
         _tensor_part(made, code, indices, masks)
     elif isinstance(item, str):
         raise TypeError(f"new(): invalid data type 'str': {item!r} is no index")
@@ -276,7 +278,7 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
     def put(g, values_shape, values_dtype, values_device, code, *indices):
         return bring_back(reader("index", n)(g, code, *indices), values_shape, values_dtype, values_device)
 
-    return updating(name, input=with_parameters(kept, "g", "code", "mode", *names),
+    return update(name, input=with_parameters(kept, "g", "code", "mode", *names),
                     values=with_parameters(put, "g", "values_shape", "values_dtype", "values_device", "code", *names))(
         with_parameters(write, "h", "writer", "code", "values", "mode", *names))
 
@@ -313,7 +315,7 @@ def getitem(self, key):
                 raise error()
             return _picked(self, viewed, out, code)
         return pick(self, (SLICE, _end(key.start), _end(key.stop), LEFT_OUT if step is None else _step(step)))
-    if type(key) is Tensor and key._h.dtype == 5 and key._h.ndim:
+    if type(key) is Tensor and key._h.dtype == _INT64 and key._h.ndim:
         return _by_one(self, _ROWS, key)
     code, indices = parse(self, _as_tuple(key))
     if not indices:
@@ -334,7 +336,7 @@ def _value(self, value) -> Tensor:
 
 def setitem(self, key, value):
     """``x[key] = value``, in place. The value is a number, or a tensor that broadcasts to ``x[key]``."""
-    if isinstance(key, Tensor) and key._h.dtype == 0 and key._h.ndim and _assign_masked(self, key, value):
+    if isinstance(key, Tensor) and key._h.dtype == _BOOL and key._h.ndim and _assign_masked(self, key, value):
         return
     if type(value) not in _PLAIN:
         value = _value(self, value)
@@ -367,7 +369,7 @@ def _assign_masked(self, mask: Tensor, value) -> bool:
             return False
         if value._h.dtype != self._h.dtype:
             value = value.to(ALL[self._h.dtype])
-    elif self._h.dtype < 6:
+    elif INTEGRAL[self._h.dtype]:
         kind = _value(self, value)
         value = wrap(lib.tt_cast(kind._h, self._h.dtype))
     else:
@@ -382,7 +384,8 @@ def _check_dtypes(self, values) -> None:
                            f"{self.dtype.name} for the destination and {values.dtype.name} for the source.")
 
 
-Tensor.__getitem__, Tensor.__setitem__ = getitem, setitem
+attach(getitem, "__getitem__", Op("getitem", "view"))
+attach(setitem, "__setitem__", Op("setitem", "update"))
 
 
 def _put_arguments(op, input, indices, values, accumulate):
@@ -390,7 +393,7 @@ def _put_arguments(op, input, indices, values, accumulate):
         raise TypeError(f"{op}(): argument 'indices' must be tuple of Tensors, not {type(indices).__name__}")
     code, parsed = parse(input, tuple(indices))
     values = _value(input, values)
-    if not values._h.flags & 2:
+    if not values._h.flags & lib.TT_FLAG_WEAK:
         _check_dtypes(input, values)
     return putter("index_put", len(parsed)), (tuple(code), values, ADD if accumulate else REPLACE, *parsed)
 

@@ -1,9 +1,9 @@
 """What CUDA devices did and when, from NVIDIA's CUPTI: kernels, copies, fills, and the calls that asked for them.
 
-CUPTI writes records into buffers (kernels/cuda/activity.c). A record of a device's work and that of the call that asked
-for it have a correlation number in common; around each of our launches a number of ours is pushed, and CUPTI notes
-which of its own came under it. Layouts of records: cupti_activity.h of CUDA 12 and 13, whose records only grew at their
-ends.
+CUPTI writes records into buffers (kernels/cuda/host/activity.c). A record of a device's work and that of the call that
+asked for it have a correlation number in common; around each of our launches a number of ours is pushed, and CUPTI
+notes which of its own came under it. Layouts of records: cupti_activity.h of CUDA 12 and 13, whose records only grew at
+their ends.
 """
 
 from __future__ import annotations

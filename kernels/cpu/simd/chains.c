@@ -1,6 +1,6 @@
 /* The steps of chains: Note [Chains] in chain.h. */
-#include "../simd.h"
-#include "../chain.h"
+#include "cpu/simd.h"
+#include "cpu/chain.h"
 #if defined __SSE__
 #include <immintrin.h>
 #endif
@@ -22,7 +22,7 @@ typedef uint8_t bools __attribute__((vector_size(LANES), aligned(1), may_alias))
 /* A and B. A function takes eight vectors in registers. Where there are 32 of them, A takes those, and B has some that
  * the compiler leaves alone in this file: chunks of twice the size, so half as many jumps. */
 #if defined __AVX512F__ && !defined __clang__
-#include "registers.h"
+#include "cpu/simd/registers.h"
 #define EACH(X, ...)                                                                \
     X(0, __VA_ARGS__) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__)         \
     X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__)

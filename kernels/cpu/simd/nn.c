@@ -1,10 +1,10 @@
 /* Rows of softmax, normalisation and classification losses. Every sum over a row is taken in the tree of
  * Note [The tree of a reduction], so that its bits depend neither on the instruction set nor on threads, and are those
  * of the same function written as elementwise operators and reductions: Note [Rows, recorded] in ../nn_record.c. */
-#include "../simd.h"
-#include "../nn.h"
-#include "../reduce.h"
-#include "../../scalar/arith.h"
+#include "cpu/simd.h"
+#include "cpu/nn.h"
+#include "cpu/reduce.h"
+#include "scalar/arith.h"
 #include <string.h>
 
 #define LANES TT_LANES

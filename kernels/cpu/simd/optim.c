@@ -1,7 +1,7 @@
 /* The loops of the optimisers' update rules (kernels/scalar/optim.h): a switch makes a branch-free loop of every combination
  * of flags that occurs. */
-#include "../simd.h"
-#include "../optim.h"
+#include "cpu/simd.h"
+#include "cpu/optim.h"
 
 #define BODY(rule, D, T)                                                                                     \
     static inline __attribute__((always_inline)) void rule##_body_##D(char **p, int64_t n, const tt_update *u, \

@@ -1,6 +1,6 @@
 /* Random numbers, a group of 64 at a time. Note [Random streams] in kernels/scalar/philox.h. */
-#include "../simd.h"
-#include "../random.h"
+#include "cpu/simd.h"
+#include "cpu/random.h"
 
 #define G TT_PHILOX_GROUP
 #define HALF (G / 2)

@@ -209,7 +209,7 @@ class PyCuda:
         launch.__self__.set_attribute(self.cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, nbytes)
 
     def multiply(self, device: int, problem, a, b, c, out, bias, alpha, beta, stream) -> int:
-        """A product of matrices: see tt_gemm in kernels/cpu/api/cuda.h. 1: not with a bias."""
+        """A product of matrices: see tt_gemm in kernels/api/cuda.h. 1: not with a bias."""
         return cublas.multiply(device, problem, a, b, c, out, bias, alpha, beta, self.handle(stream))
 
     # Copies. From pageable memory they are done with it when they return.

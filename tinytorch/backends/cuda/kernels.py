@@ -25,7 +25,7 @@ def kept() -> cache.Cache:
 @functools.cache
 def headers_digest() -> str:
     """Changes when anything does that kernels include."""
-    return cache.digest_of(os.path.join(kernels_folder(), name) for name in ("scalar", "cuda"))
+    return cache.digest_of(os.path.join(kernels_folder(), name) for name in ("scalar", "cuda/device"))
 
 
 def key_of(source: str, arch: str) -> str:

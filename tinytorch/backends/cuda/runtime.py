@@ -1,6 +1,6 @@
 """CUDA devices: the callbacks by which the C side launches kernels, allocates and copies. See Note [Launching] in
-kernels/cuda/cuda.h and Note [Memory of devices] in kernels/cuda/pool.h. Nothing here runs before the first tensor of a
-device is made."""
+kernels/cuda/host/cuda.h and Note [Memory of devices] in kernels/cuda/host/pool.h. Nothing here runs before the first
+tensor of a device is made."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def _keep(kind, exception, traceback) -> None:
 _LARGE = 40 << 10  # bytes of dynamic shared memory, beside a kernel's own, that it must be allowed
 
 
-_kept = {}  # by number: launches that C may ask for again. Note [Launching again] in kernels/cuda/launch.c
+_kept = {}  # by number: launches that C may ask for again. Note [Launching again] in kernels/cuda/host/launch.c
 
 
 @ffi.def_extern(error=-1, onerror=_keep)

@@ -1,0 +1,28 @@
+/* Note [Forks]
+ * A forked child has one thread, and every lock as it was. A lock that another thread holds at that moment would stay
+ * held for ever in the child, over data that are half changed. So the forking thread takes all locks before, and both
+ * processes let go of them after: a fork waits for programs that run under a recording's lock, and the child finds what
+ * the other threads have recorded as it was after their last operator, and can run it.
+ *
+ * The order is the one in which a thread takes them: who runs a recording holds its lock, and looks for a plan, asks
+ * for compiled kernels, allocates, and leaves storages to jobs meanwhile. Nobody waits for Python's interpreter with
+ * one of them held, so that the forking thread may hold that. */
+#include "core/fork.h"
+
+typedef void (*on_fork)(int phase);
+static const on_fork all[] = {tt_fork_records, tt_fork_jobs,     tt_fork_plans,    tt_fork_compiled,
+                              tt_fork_blas,    tt_fork_storages, tt_fork_launches, tt_fork_traffic,
+                              tt_fork_activity, tt_fork_threads};
+#define COUNT (int)(sizeof all / sizeof *all)
+
+static void before(void) {
+    for (int k = 0; k < COUNT; k++) all[k](TT_FORK_BEFORE);
+}
+static void in_parent(void) {
+    for (int k = COUNT - 1; k >= 0; k--) all[k](TT_FORK_PARENT);
+}
+static void in_child(void) {
+    for (int k = COUNT - 1; k >= 0; k--) all[k](TT_FORK_CHILD);
+}
+
+__attribute__((constructor)) static void survive_fork(void) { pthread_atfork(before, in_parent, in_child); }

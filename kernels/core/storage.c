@@ -1,0 +1,325 @@
+/* Memory: descriptors and storages come from caches and go back to them the moment the last reference goes.
+ *
+ * A storage's header stands in front of its data, in one block. Blocks fall into size classes: 64-byte steps up to
+ * 1 KiB, then four steps per power of two, so at most a fifth is lost. Small classes have a free list per thread (no
+ * lock in the hot path), the others one list each behind a lock. Blocks of large classes keep their pages: on Linux
+ * touching fresh pages costs several times the arithmetic (16M floats: 18 ms against 4). */
+#include "cuda/host/cuda.h"
+#include "core/fork.h"
+#include "core/thread_exit.h"
+#include "core/records.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Under AddressSanitizer a block in a cache, and a live one beyond the bytes asked for, may not be touched. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
+#define HEADER 64
+#define SMALL_CLASSES 16 /* 64 ... 1024 bytes */
+#define NUM_CLASSES (SMALL_CLASSES + 4 * 38)
+#define PER_THREAD 64 /* blocks of one class that a thread keeps to itself */
+#define HUGE_PAGE ((int64_t)1 << 21)
+
+_Static_assert(sizeof(tt_storage) <= HEADER, "the header holds the storage");
+
+static struct {
+    int64_t allocated, peak, reserved, reserved_peak, allocs, frees, ooms;
+} stats;
+
+typedef struct {
+    tt_storage *blocks[SMALL_CLASSES];
+    int counts[SMALL_CLASSES];
+    tt_array *arrays;
+    int num_arrays;
+} thread_cache;
+
+static __thread thread_cache cache;
+static __thread bool registered;
+__thread uint16_t tt_thread_flags;
+__thread int tt_device;
+
+static tt_storage *shared[NUM_CLASSES]; /* changed with the lock held, by set_shared: some look without it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void raise_to(int64_t *peak, int64_t now) {
+    int64_t seen = __atomic_load_n(peak, __ATOMIC_RELAXED);
+    while (now > seen && !__atomic_compare_exchange_n(peak, &seen, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+
+static int class_of(int64_t bytes) {
+    if (bytes <= 1024) return bytes <= 64 ? 0 : (int)((bytes - 1) / 64);
+    int top = 63 - __builtin_clzll((uint64_t)(bytes - 1));   /* 2^top <= bytes - 1 */
+    int quarter = (int)(((bytes - 1) >> (top - 2)) & 3);
+    return SMALL_CLASSES + 4 * (top - 10) + quarter;
+}
+
+static int64_t class_bytes(int c) {
+    if (c < SMALL_CLASSES) return (int64_t)(c + 1) * 64;
+    int top = (c - SMALL_CLASSES) / 4 + 10, quarter = (c - SMALL_CLASSES) % 4;
+    return (int64_t)(5 + quarter) << (top - 2);
+}
+
+static void set_shared(int c, tt_storage *s) { __atomic_store_n(&shared[c], s, __ATOMIC_RELAXED); }
+
+static void release_block(tt_storage *s, int64_t bytes) {
+    ASAN_UNPOISON_MEMORY_REGION((char *)s + HEADER, (size_t)bytes);
+    if (bytes + HEADER >= HUGE_PAGE) munmap(s, (size_t)(bytes + HEADER));
+    else free(s);
+    __atomic_fetch_sub(&stats.reserved, bytes, __ATOMIC_RELAXED);
+}
+
+static tt_storage *fresh_block(int64_t bytes) {
+    tt_storage *s = NULL;
+    if (bytes + HEADER >= HUGE_PAGE) {
+        void *p = mmap(NULL, (size_t)(bytes + HEADER), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p != MAP_FAILED) {
+            s = p;
+#ifdef MADV_HUGEPAGE
+            madvise(p, (size_t)(bytes + HEADER), MADV_HUGEPAGE);
+#endif
+        }
+    } else if (posix_memalign((void **)&s, 64, (size_t)(bytes + HEADER)) != 0) s = NULL;
+    if (s) raise_to(&stats.reserved_peak, __atomic_add_fetch(&stats.reserved, bytes, __ATOMIC_RELAXED));
+    return s;
+}
+
+/* A thread that ends hands what it kept to the shared lists. */
+static void flush_thread(void *p) {
+    thread_cache *c = p;
+    pthread_mutex_lock(&lock);
+    for (int k = 0; k < SMALL_CLASSES; k++) {
+        while (c->blocks[k]) {
+            tt_storage *s = c->blocks[k];
+            c->blocks[k] = s->owner;
+            s->owner = shared[k];
+            set_shared(k, s);
+        }
+        c->counts[k] = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    while (c->arrays) {
+        tt_array *a = c->arrays;
+        c->arrays = (tt_array *)a->storage;
+        free(a);
+    }
+    c->num_arrays = 0;
+}
+
+TT_AT_THREAD_EXIT(flush_at_exit, flush_thread)
+
+static void register_thread(void) {
+    flush_at_exit(&cache);
+    registered = true;
+}
+
+/* Note [Watched memory]
+ * While the profiler wants to know of memory, the peak that host_storage compares with is INT64_MIN, so that every
+ * allocation takes the way of one that raises it, to `peaked`; the true peak stands in watched_peak. What is allocated
+ * then has a size class of WATCHED + c, and so ends on the way of foreign memory. Blocks that were there before are seen
+ * to end if they are large. Nobody else pays for it. */
+#define WATCHED INT16_MIN
+#define IS_WATCHED(s) ((s)->size_class < WATCHED + NUM_CLASSES)
+static int64_t watched_peak;
+static bool watching;
+
+static __attribute__((noinline, cold)) void peaked(tt_storage *s, int64_t now) {
+    pthread_mutex_lock(&lock);
+    bool tell = watching;
+    raise_to(tell ? &watched_peak : &stats.peak, now);
+    pthread_mutex_unlock(&lock);
+    if (!tell) return;
+    tt_profile_memory(s->data, class_bytes(s->size_class), now);
+    s->size_class += WATCHED;
+}
+
+/* Before anyone else can have the block. */
+static __attribute__((noinline, cold)) void tell_end(tt_storage *s) {
+    int64_t bytes = class_bytes(s->size_class), now = __atomic_load_n(&stats.allocated, __ATOMIC_RELAXED);
+    if (s->size_class < SMALL_CLASSES) now -= bytes; /* it has not been subtracted yet */
+    tt_profile_memory((char *)s + HEADER, -bytes, now);
+}
+
+void tt_watch_memory(bool on) {
+    pthread_mutex_lock(&lock);
+    if (on != watching) {
+        __atomic_store_n(&watching, on, __ATOMIC_RELAXED);
+        if (on) watched_peak = stats.peak;
+        __atomic_store_n(&stats.peak, on ? INT64_MIN : watched_peak, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int64_t *true_peak(void) { return __atomic_load_n(&watching, __ATOMIC_RELAXED) ? &watched_peak : &stats.peak; }
+
+void tt_fork_storages(int phase) { tt_fork_lock(&lock, phase); }
+
+static tt_storage *host_storage(int64_t nbytes) {
+    if (nbytes > (int64_t)1 << 46) goto none;
+    int c = class_of(nbytes);
+    int64_t bytes = class_bytes(c);
+    tt_storage *s = NULL;
+    if (c < SMALL_CLASSES && cache.blocks[c]) {
+        s = cache.blocks[c];
+        cache.blocks[c] = s->owner;
+        cache.counts[c]--;
+    } else {
+        if (__atomic_load_n(&shared[c], __ATOMIC_RELAXED)) {
+            pthread_mutex_lock(&lock);
+            s = shared[c];
+            if (s) set_shared(c, s->owner);
+            pthread_mutex_unlock(&lock);
+        }
+        if (!s) s = fresh_block(bytes);
+        if (!s) {
+            tt_empty_cache();
+            s = fresh_block(bytes);
+        }
+        if (!s) goto none;
+    }
+    __atomic_fetch_add(&stats.allocs, 1, __ATOMIC_RELAXED);
+    s->data = (char *)s + HEADER;
+    ASAN_POISON_MEMORY_REGION(s->data, (size_t)bytes);
+    ASAN_UNPOISON_MEMORY_REGION(s->data, (size_t)nbytes);
+    s->nbytes = nbytes;
+    s->version = 0;
+    s->refs = 1;
+    s->writer = -1;
+    s->size_class = (int16_t)c;
+    s->device = 0;
+    s->shared = 0;
+    s->jobs = 0;
+    s->pending = NULL;
+    int64_t now = __atomic_add_fetch(&stats.allocated, bytes, __ATOMIC_RELAXED);
+    if (now > __atomic_load_n(&stats.peak, __ATOMIC_RELAXED)) peaked(s, now); /* or watched */
+    return s;
+none:
+    __atomic_fetch_add(&stats.ooms, 1, __ATOMIC_RELAXED);
+    return tt_fail(TT_OUT_OF_MEMORY, "out of memory: tried to allocate %lld bytes (%lld allocated, %lld reserved)",
+                   (long long)nbytes, (long long)stats.allocated, (long long)stats.reserved);
+}
+
+tt_storage *tt_storage_new(int64_t nbytes) {
+    return tt_device ? tt_cuda_storage(nbytes) : tt_pinning ? tt_pinned_storage(nbytes) : host_storage(nbytes);
+}
+
+void tt_storage_unref(tt_storage *s) {
+    /* The usual case, one descriptor on its storage, needs no atomic subtraction: nobody else can take a reference. */
+    if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    if (tt_pending_of(s) && !tt_forget(s)) return;
+    if (__atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE) && tt_left_to_jobs(s)) return;
+    tt_storage_end(s);
+}
+
+/* Foreign memory, and watched: Note [Watched memory]. */
+static __attribute__((noinline, cold)) void end_otherwise(tt_storage *s) {
+    if (!IS_WATCHED(s)) {
+        if (s->release) s->release(s->owner);
+        free(s);
+        return;
+    }
+    s->size_class -= WATCHED;
+    if (s->size_class < SMALL_CLASSES) tell_end(s); /* the others are told by tt_storage_end */
+    tt_storage_end(s);
+}
+
+void tt_storage_end(tt_storage *s) {
+    if (s->size_class < 0) {
+        end_otherwise(s);
+        return;
+    }
+    int c = s->size_class;
+    ASAN_POISON_MEMORY_REGION(s->data, (size_t)class_bytes(c));
+    __atomic_fetch_sub(&stats.allocated, class_bytes(c), __ATOMIC_RELAXED);
+    __atomic_fetch_add(&stats.frees, 1, __ATOMIC_RELAXED);
+    if (c < SMALL_CLASSES && cache.counts[c] < PER_THREAD) {
+        if (!registered) register_thread();
+        s->owner = cache.blocks[c];
+        cache.blocks[c] = s;
+        cache.counts[c]++;
+        return;
+    }
+    if (c >= SMALL_CLASSES && __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) == 2) tell_end(s);
+    pthread_mutex_lock(&lock);
+    s->owner = shared[c];
+    set_shared(c, s);
+    pthread_mutex_unlock(&lock);
+}
+
+tt_array *tt_array_new(void) {
+    tt_array *a = cache.arrays;
+    if (a) {
+        cache.arrays = (tt_array *)a->storage;
+        cache.num_arrays--;
+    } else if (!(a = malloc(sizeof *a)))
+        return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for an array's descriptor");
+    a->flags = tt_thread_flags;
+    a->stamp = 0;
+    return a;
+}
+
+void tt_set_inference(int on) { tt_thread_flags = on ? TT_FLAG_INFERENCE : 0; }
+
+void tt_array_recycle(tt_array *a) {
+    if (cache.num_arrays >= 4 * PER_THREAD) {
+        free(a);
+        return;
+    }
+    if (!registered) register_thread();
+    a->storage = (tt_storage *)cache.arrays; /* a free descriptor's storage field is its link */
+    cache.arrays = a;
+    cache.num_arrays++;
+}
+
+void tt_free(tt_array *a) {
+    tt_storage_unref(a->storage);
+    tt_array_recycle(a);
+}
+
+bool tt_free_may_wait(const tt_array *a) {
+    const tt_storage *s = a->storage;
+    return tt_pending_of(s) || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0;
+}
+
+void *tt_scratch(int64_t nbytes) {
+    tt_storage *s = host_storage(nbytes);
+    return s ? s->data : NULL;
+}
+
+void tt_scratch_free(void *p) {
+    if (p) tt_storage_unref((tt_storage *)((char *)p - HEADER));
+}
+
+void tt_empty_cache(void) {
+    flush_thread(&cache);
+    pthread_mutex_lock(&lock);
+    for (int c = 0; c < NUM_CLASSES; c++)
+        while (shared[c]) {
+            tt_storage *s = shared[c];
+            set_shared(c, s->owner);
+            release_block(s, class_bytes(c));
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+void tt_memory_stats(int64_t *out) {
+    const int64_t *from = &stats.allocated;
+    for (size_t k = 0; k < sizeof stats / sizeof *from; k++) out[k] = __atomic_load_n(from + k, __ATOMIC_RELAXED);
+    out[1] = __atomic_load_n(true_peak(), __ATOMIC_RELAXED);
+}
+
+void tt_reset_peak(void) {
+    __atomic_store_n(true_peak(), __atomic_load_n(&stats.allocated, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&stats.reserved_peak, __atomic_load_n(&stats.reserved, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
+void tt_raise_peak(int64_t allocated, int64_t reserved) {
+    raise_to(true_peak(), allocated);
+    raise_to(&stats.reserved_peak, reserved);
+}

@@ -1,0 +1,75 @@
+/* What the host hands to the kernels that move elements by index tensors: see index.c. */
+#pragma once
+#include "cuda/device/args.h"
+#include "cuda/device/fault.h"
+
+#define TT_INDEX_TENSORS 8
+
+/* The offset into a table of each of m positions: what the position itself adds (gather, scatter), and the entries that
+ * its value in each of n index tensors names. Dimensions innermost first; all steps in bytes. */
+typedef struct {
+    const char *data;
+    int64_t total;                /* valid values are below it */
+    int32_t dtype, dim;           /* dim: for the message */
+    int32_t first, parts;         /* of part_size: the table's dimensions that it counts through, innermost first */
+} tt_index_tensor;
+typedef struct {
+    tt_fault *fault;
+    int64_t m;
+    int32_t n, ndim, rule, own;   /* rule: of TT_FAULT_...; own: does table_step count? */
+    int64_t size[TT_CUDA_DIMS];
+    tt_divider by[TT_CUDA_DIMS];
+    int64_t table_step[TT_CUDA_DIMS];
+    int64_t index_step[TT_INDEX_TENSORS][TT_CUDA_DIMS];
+    tt_index_tensor of[TT_INDEX_TENSORS];
+    int64_t part_size[TT_CUDA_DIMS], part_step[TT_CUDA_DIMS];
+} tt_positions;
+
+/* The table's dimensions before and after those indexed: of `size`, the first `pre` are the former's. */
+typedef struct {
+    int64_t npre, npost;
+    int32_t pre, post;
+    int64_t size[TT_CUDA_DIMS];
+    tt_divider by[TT_CUDA_DIMS], by_npost, by_m;
+    int64_t step[TT_CUDA_DIMS];
+} tt_around;
+
+/* Slots in which positions that mean one element meet: a number for each element, or (with keys) a hash table. */
+typedef struct {
+    uint64_t *keys;  /* slots of them; all ones: free */
+    int32_t *last;   /* the last position that came */
+    uint64_t mask;   /* slots - 1 */
+    int64_t grain;   /* all offsets are multiples of it */
+} tt_claims;
+
+typedef struct {
+    char *table, *rows;
+    int64_t total, row_step; /* row_step 0: one element for all */
+    void *sort_keys;
+    tt_claims claims;
+    tt_around around;
+    tt_positions at;
+} tt_index_args;
+
+/* segments: the updates of each element, one after the other in the order of the index */
+typedef struct {
+    char *table;
+    const char *rows;
+    int64_t m, row_step, grain;
+    const void *keys;
+    const uint32_t *order;
+    int32_t lanes_log, unused;
+    tt_around around;
+} tt_segment_args;
+
+/* radix: keys of 4 or 8 bytes with a number each */
+typedef struct {
+    const void *keys;
+    const uint32_t *order; /* NULL: 0, 1, 2, ... */
+    void *keys_out;
+    uint32_t *order_out;
+    uint32_t *counts, *totals; /* [256][blocks], [256] */
+    int64_t n, blocks;
+    int32_t shift, unused;
+    tt_divider row;        /* where the digits are those of order / row */
+} tt_radix_args;

@@ -1,0 +1,19 @@
+/* What the host hands to the kernels that sort and select along a dimension: see sort.c. */
+#pragma once
+#include "cuda/device/args.h"
+
+/* In the order of kernels/ops/sort.c. */
+enum { TT_KTH, TT_MEDIAN, TT_NANMEDIAN, TT_MODE, TT_SORT, TT_TOPK };
+
+typedef struct {
+    const char *in;
+    char *values;
+    int64_t *indices;
+    void *keys;             /* of the rows from `first` on, one after the other; sorted, where `order` says of which */
+    const uint32_t *order;
+    int64_t first, rows, n; /* n: elements of a row */
+    int64_t k, out_n;
+    int64_t step, out_step; /* between elements: bytes; elements */
+    int32_t dims, padded;   /* padded: a power of two from n (or k) on */
+    int64_t size[TT_CUDA_DIMS], row_step[TT_CUDA_DIMS], out_row_step[TT_CUDA_DIMS]; /* innermost first; bytes, elements */
+} tt_sort_args;

@@ -1,0 +1,66 @@
+/* Products of matrices on a device: floating ones by cuBLASLt (tinytorch/backends/cuda/cublas.py), integers by a kernel. */
+#include "cuda/host/cuda.h"
+
+extern int tt_cuda_gemm(int, int, tt_gemm *, void *, void *, void *, void *, void *, void *, void *);
+
+#define MAX_Y 65535 /* of a grid */
+
+static int alignment(const void *p) {
+    int log = 0;
+    while (log < 8 && !((intptr_t)p >> log & 1)) log++;
+    return log;
+}
+
+/* One number for each column, the same for all rows? */
+static bool is_row(const tt_array *bias, int64_t n) {
+    return bias->ndim && bias->numel == n && bias->shape[bias->ndim - 1] == n &&
+           (n == 1 || bias->strides[bias->ndim - 1] == 1);
+}
+
+static int call(tt_gemm *g, const char *a, const char *b, const char *c, tt_array *out, const char *bias, double alpha,
+                double beta) {
+    union { float f; double d; } factor[2] = {{.d = alpha}, {.d = beta}};
+    if (g->dtype != TT_F64) {
+        factor[0].f = (float)alpha;
+        factor[1].f = (float)beta;
+    }
+    g->bias = bias != NULL;
+    int c_align = alignment(c), out_align = alignment(out->data);
+    g->align = alignment(a) | alignment(b) << 4 | (c_align < out_align ? c_align : out_align) << 8 |
+               (bias ? alignment(bias) : 0) << 12;
+    int device = tt_device - 1;
+    TT_LEAVE_TO_PYTHON;
+    int status = tt_cuda_gemm(device, tt_cuda_stream(device), g, (void *)a, (void *)b, (void *)c, out->data, (void *)bias,
+                              &factor[0], &factor[1]);
+    if (status < 0) tt_fail(TT_PYTHON_ERROR, "the matrices could not be multiplied");
+    return status;
+}
+
+static bool integers(const tt_gemm *g, const char *a, const char *b, tt_array *out, bool add) {
+    int64_t rows = (g->m + TT_MATMUL_TILE - 1) / TT_MATMUL_TILE, size = tt_itemsizes[g->dtype];
+    tt_matmul_args p = {.m = g->m, .n = g->n, .k = g->k, .lda = g->lda, .ldb = g->ldb, .step_a = g->step_a,
+                        .step_b = g->step_b, .tiles_n = (g->n + TT_MATMUL_TILE - 1) / TT_MATMUL_TILE, .add = add};
+    for (int64_t at = 0; at < g->count; at += MAX_Y) {
+        p.a = a + at * g->step_a * size;
+        p.b = b + at * g->step_b * size;
+        p.c = out->data + at * g->m * g->n * size;
+        if (!TT_LAUNCH(tt_key(TT_FAMILY_matmul_int, 0, 0, g->dtype, 0, 0, 0, 0), rows * p.tiles_n,
+                       g->count - at < MAX_Y ? g->count - at : MAX_Y, TT_MATMUL_TILE * TT_MATMUL_TILE, 0, p))
+            return false;
+    }
+    return true;
+}
+
+bool tt_cuda_product(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta) {
+    bool is_float = tt_is_floating(g->dtype);
+    if (bias && is_float && g->count == 1) {
+        if (beta == 1 && is_row(bias, g->n)) {
+            int status = call(g, a, b, out->data, out, bias->data, alpha, 0);
+            if (status <= 0) return status == 0;
+        } else if (bias->flags & TT_FLAG_CONTIGUOUS && bias->numel == out->numel)
+            return call(g, a, b, bias->data, out, NULL, alpha, beta) == 0;
+    }
+    if (bias && tt_copy_now(out, bias) < 0) return false;
+    if (!is_float) return integers(g, a, b, out, bias != NULL);
+    return call(g, a, b, out->data, out, NULL, alpha, bias ? beta : 0) == 0;
+}

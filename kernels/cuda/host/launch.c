@@ -1,0 +1,224 @@
+/* Devices and launches. Note [Devices] in core/tt.h, Note [Launching] in cuda.h. */
+#include "cuda/host/cuda.h"
+#include "cpu/simd.h"
+#include "cpu/reduce.h"
+#include "api/fuse.h"
+#include "api/reduce.h"
+#include "core/fork.h"
+#include "core/thread_exit.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Python's part, defined in tinytorch/backends/cuda. -1: an exception, which Python keeps. */
+extern int tt_cuda_launch(int, int, int, int64_t, int64_t, int64_t, int, int64_t, void *, int);
+extern int tt_cuda_launch_again(int);
+extern int tt_cuda_copy(int, int, int, void *, void *, int64_t, int);
+
+int tt_device_set(int device) {
+    int before = tt_device;
+    tt_device = device;
+    return before;
+}
+
+const char *tt_device_text(char *text, size_t size, int device) {
+    if (device) snprintf(text, size, "cuda:%d", device - 1);
+    else snprintf(text, size, "cpu");
+    return text;
+}
+
+bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in) {
+    int device = -1;
+    for (int k = 0; k < n; k++) {
+        if (!in[k] || (numbers && in[k]->ndim == 0 && !in[k]->storage->device)) continue;
+        int own = in[k]->storage->device;
+        if (device >= 0 && own != device) {
+            char a[24], b[24];
+            tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, "
+                    "%s and %s!", op, tt_device_text(a, sizeof a, device), tt_device_text(b, sizeof b, own));
+            return false;
+        }
+        device = own;
+    }
+    tt_device = device < 0 ? 0 : device;
+    return true;
+}
+
+bool tt_ready_here(const tt_array *a) {
+    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
+    tt_device = 0;
+    return tt_ready(a);
+}
+
+bool tt_same_device(const char *op, const tt_array *a) {
+    char own[24], other[24];
+    if (a->storage->device == tt_device) return true;
+    tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
+            op, tt_device_text(own, sizeof own, tt_device), tt_device_text(other, sizeof other, a->storage->device));
+    return false;
+}
+
+void tt_key_parts(int64_t key, int32_t *out) {
+    out[0] = (int32_t)(key & 255);
+    out[1] = (int32_t)(key >> 8 & 255);
+    for (int k = 0; k < 5; k++) out[2 + k] = (int32_t)(key >> (16 + 4 * k) & 15);
+    out[7] = (int32_t)(key >> 36);
+}
+
+static const struct { const char *name; int kind; } families[TT_NUM_FAMILIES] = {
+#define INFO(name, kind) {#name, kind},
+    TT_FAMILIES(INFO)
+};
+const char *tt_family_name(int family) {
+    return family >= 0 && family < TT_NUM_FAMILIES ? families[family].name : NULL;
+}
+const char *tt_operator_name(int family, int op) {
+    switch (families[family].kind) {
+    case 1: return tt_op_facts(op)->name;
+    case 2: return tt_reducer_facts(op)->name;
+    case 3: return tt_rule_name(op);
+    case 4: return tt_random_name(op);
+    default: return "";
+    }
+}
+
+/* Note [Launching again]
+ * A step launches what the step before launched, with other arguments. To tell Python of a launch takes longer than the
+ * launch: so each thread keeps its launches, each with memory for its arguments, and Python keeps what it made of them
+ * (function, grid, that memory as a buffer, stream) under the launch's number. The next time it is told the number.
+ * A thread's launches are in a table with one place for each hash; tables go from threads that end to others. While Python
+ * is told of one, it may run other code that launches (a finalizer): that leaves the table alone, since memory for
+ * arguments is in use. */
+#define PLACES 256
+#define KEPT_BYTES 1024 /* of arguments; longer ones are rare */
+
+typedef struct {
+    int64_t key, x, y, shared;
+    int32_t threads, nbytes, device, stream;
+    int generation;
+    int64_t args[KEPT_BYTES / 8];
+} kept_launch;
+
+typedef struct table {
+    kept_launch *places[PLACES];
+    int first;          /* number of the first place */
+    bool in_use;        /* Python is being told of a launch */
+    struct table *next; /* of those that are free */
+} table;
+
+static __thread table *launches;
+static int present; /* generation; odd: launches are kept */
+static table *spare;
+static int num_tables;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void tt_cuda_keep_launches(int on) {
+    int now = __atomic_load_n(&present, __ATOMIC_RELAXED);
+    __atomic_store_n(&present, now + (now % 2 == on ? 2 : 1), __ATOMIC_RELAXED);
+}
+
+void tt_fork_launches(int phase) {
+    tt_fork_lock(&lock, phase);
+    if (phase == TT_FORK_CHILD) tt_cuda_keep_launches(0); /* Python is to say that there is no device here */
+}
+
+static void give_table(void *p) {
+    table *t = p;
+    pthread_mutex_lock(&lock);
+    t->next = spare;
+    spare = t;
+    pthread_mutex_unlock(&lock);
+    launches = NULL;
+}
+
+TT_AT_THREAD_EXIT(give_at_exit, give_table)
+
+static table *take_table(void) {
+    pthread_mutex_lock(&lock);
+    table *t = spare;
+    if (t) spare = t->next;
+    else if ((t = calloc(1, sizeof *t))) t->first = PLACES * num_tables++;
+    pthread_mutex_unlock(&lock);
+    if (t) give_at_exit(t);
+    return launches = t;
+}
+
+bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes) {
+    int device = tt_device - 1, stream = tt_cuda_stream(device), number = -1;
+    int now = __atomic_load_n(&present, __ATOMIC_RELAXED);
+    TT_LEAVE_TO_PYTHON;
+    if (now % 2 && nbytes <= KEPT_BYTES && (launches || take_table()) && !launches->in_use) {
+        uint64_t hash = (uint64_t)key ^ (uint64_t)x << 20 ^ (uint64_t)y << 44 ^ (uint64_t)stream << 56 ^ (uint64_t)threads;
+        int at = (int)(hash * 0x9e3779b97f4a7c15u >> 56);
+        kept_launch *k = launches->places[at];
+        if (k && k->generation == now && k->key == key && k->x == x && k->y == y && k->threads == threads &&
+            k->shared == shared && k->nbytes == nbytes && k->device == device && k->stream == stream) {
+            memcpy(k->args, args, (size_t)nbytes);
+            launches->in_use = true;
+            bool done = tt_cuda_launch_again(launches->first + at) == 0;
+            launches->in_use = false;
+            if (done) return true;
+            goto failed;
+        }
+        if (k || (k = launches->places[at] = malloc(sizeof *k))) {
+            k->generation = 0; /* nothing, until Python has made something of it */
+            memcpy(k->args, args, (size_t)nbytes);
+            number = launches->first + at;
+            launches->in_use = true;
+            bool done = tt_cuda_launch(number, device, stream, key, x, y, threads, shared, k->args, nbytes) == 0;
+            launches->in_use = false;
+            if (!done) goto failed;
+            k->key = key, k->x = x, k->y = y, k->shared = shared;
+            k->threads = threads, k->nbytes = nbytes, k->device = device, k->stream = stream;
+            k->generation = now;
+            return true;
+        }
+    }
+    if (tt_cuda_launch(-1, device, stream, key, x, y, threads, shared, (void *)args, nbytes) == 0) return true;
+failed:
+    tt_fail(TT_PYTHON_ERROR, "the kernel could not be launched");
+    return false;
+}
+
+static __thread bool non_blocking;
+int tt_cuda_non_blocking(int on) {
+    int before = non_blocking;
+    non_blocking = on;
+    return before;
+}
+
+static bool copy(int kind, void *to, const void *from, int64_t nbytes, int wait) {
+    int device = tt_device - 1;
+    TT_LEAVE_TO_PYTHON;
+    if (!nbytes || tt_cuda_copy(kind, device, tt_cuda_stream(device), to, (void *)from, nbytes, wait) == 0) return true;
+    tt_fail(TT_PYTHON_ERROR, "memory could not be copied");
+    return false;
+}
+bool tt_device_read(void *to, const void *from, int64_t nbytes) {
+    return copy(TT_COPY_TO_HOST, to, from, nbytes, TT_WAIT) && tt_device_check(tt_device - 1) == 0;
+}
+bool tt_device_write(void *to, const void *from, int64_t nbytes) {
+    return copy(TT_COPY_TO_DEVICE, to, from, nbytes, TT_TAKEN);
+}
+
+/* Of memory that others made we do not know what it is. A graph would read the CPU's memory whenever it runs: only what is
+ * page-locked may be left to it. */
+bool tt_upload(void *to, const tt_array *from) {
+    bool foreign = from->storage->size_class == -1, pinned = tt_is_pinned((tt_array *)from);
+    int wait = pinned && non_blocking ? TT_LEFT : foreign || tt_is_capturing() ? TT_WAIT : TT_TAKEN;
+    return copy(TT_COPY_TO_DEVICE, to, from->data, from->numel * tt_itemsizes[from->dtype], wait) &&
+           (wait != TT_LEFT || tt_pinned_used(from, tt_device - 1));
+}
+bool tt_download(const tt_array *to, const void *from) {
+    int wait = non_blocking && tt_is_pinned((tt_array *)to) ? TT_LEFT : TT_WAIT;
+    if (!copy(TT_COPY_TO_HOST, to->data, from, to->numel * tt_itemsizes[to->dtype], wait)) return false;
+    return wait == TT_WAIT ? tt_device_check(tt_device - 1) == 0 : tt_pinned_used(to, tt_device - 1);
+}
+bool tt_is_non_blocking(void) { return non_blocking; }
+
+tt_divider tt_divider_of(int64_t size) {
+    uint32_t shift = 0;
+    while (shift < 31 && ((uint32_t)1 << shift) < (uint32_t)size) shift++;
+    uint64_t magic = (((uint64_t)1 << 32) * (((uint64_t)1 << shift) - (uint64_t)size)) / (uint64_t)size + 1;
+    return (tt_divider){(uint32_t)size, (uint32_t)magic, shift};
+}

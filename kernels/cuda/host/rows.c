@@ -1,0 +1,149 @@
+/* Kernels over rows on a device: how a row is shared out. */
+#include "cuda/host/cuda.h"
+#include "cuda/device/rows_args.h"
+#include "cpu/nn.h"
+#include "cpu/reduce.h"
+
+#define WARPS 32      /* of the largest thread block */
+#define RESERVED 1024 /* bytes of shared memory that each thread block takes besides */
+
+static int64_t shared_limits[TT_CUDA_DEVICES];
+
+int tt_cuda_shared_limit(int device, int64_t bytes) {
+    if (device >= 0 && device < TT_CUDA_DEVICES) shared_limits[device] = bytes;
+    return 0;
+}
+
+int64_t tt_cuda_shared_room(void) { return shared_limits[tt_device - 1]; }
+
+/* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. `again`: is it read several times?
+ * Then it waits in shared memory, where it is long and there is room. */
+typedef struct { int variant, threads; int64_t blocks, shared; } split;
+
+static split split_rows(int64_t rows, int64_t n, int inputs, int dtype, int compute, bool again) {
+    split s = {.threads = TT_CUDA_THREADS};
+    if (n <= TT_BLOCK) {
+        int each = 0, lanes = 5;
+        while (((int64_t)32 << each) < n) each++;
+        while (lanes > 0 && (1 << (lanes - 1)) >= n) lanes--;
+        /* threads that have little of a row take several, where that leaves enough thread blocks */
+        int64_t per = TT_CUDA_THREADS >> lanes, more = each < 3 && rows > (per << (3 - each)) * TT_CUDA_ENOUGH ? 3 - each : 0;
+        s.blocks = (rows + (per << more) - 1) / (per << more);
+        s.variant = TT_ROW_WARP | each << TT_ROW_EACH | lanes << TT_ROW_LANES | (int)more << TT_ROW_ROWS;
+        if (1 << (lanes + each) == n) s.variant |= TT_ROW_WHOLE;
+        return s;
+    }
+    int64_t blocks = (n + TT_BLOCK - 1) / TT_BLOCK, most = WARPS / inputs, room = tt_cuda_shared_room();
+    int64_t parts = TT_ROW_PARTS(n) * tt_itemsizes[compute], cached = parts + n * tt_itemsizes[dtype] + 16;
+    /* Of two thread blocks of a processor one can read a row while the other one computes. */
+    bool two = rows >= TT_CUDA_ENOUGH && (!again || 2 * (cached + RESERVED) <= room + RESERVED);
+    if (blocks <= most && (!two || inputs > 1 || blocks <= most / 2)) s.variant = TT_ROW_HELD;
+    else s.variant = n <= TT_ROW_MOST ? TT_ROW_LONG : TT_ROW_VAST;
+    if (n % TT_BLOCK == 0) s.variant |= TT_ROW_WHOLE;
+    if ((s.variant & TT_ROW_FORM) == TT_ROW_LONG) {
+        bool kept = again && cached <= room;
+        if (kept) s.variant |= TT_ROW_CACHED;
+        if (two) most /= 2;
+        s.shared = kept ? cached : parts;
+    }
+    int64_t rounds = (blocks + most - 1) / most;
+    s.threads = (int)((blocks + rounds - 1) / rounds) * 32;
+    s.blocks = rows;
+    return s;
+}
+
+/* What VAST rows need: room for what their blocks give. False: there is none. */
+static bool make_room(const split *s, int64_t rows, int64_t n, tt_array **parts) {
+    *parts = NULL;
+    if ((s->variant & TT_ROW_FORM) != TT_ROW_VAST) return true;
+    return (*parts = tt_cuda_temporary(TT_I64, rows * ((n + TT_BLOCK - 1) / TT_BLOCK))) != NULL;
+}
+
+bool tt_cuda_rows_fit(int64_t rows, int64_t n) { return n <= TT_ROW_MOST && (rows >= 32 || n <= 65536); }
+
+bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log) {
+    int compute = tt_compute_dtype(x->dtype);
+    split s = split_rows(x->numel / n, n, y ? 2 : 1, x->dtype, compute, true);
+    tt_softmax_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
+                         .y = y ? y->data : NULL};
+    int64_t key = tt_key(TT_FAMILY_softmax, log + (y ? 2 : 0), s.variant, x->dtype, compute, 0, 0, 0);
+    return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
+}
+
+bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log) {
+    tt_columns_args p = {.n = n, .inner = inner, .out = out->data, .x = x->data, .y = y ? y->data : NULL};
+    int64_t outer = x->numel / n / inner, chunks = (n + TT_COLUMN_CHUNK - 1) / TT_COLUMN_CHUNK;
+    int columns = 8;
+    /* fewer columns to a thread block: more threads to a column */
+    while (columns > 0 && (((int64_t)1 << (columns - 1) >= inner) ||
+                           (columns > 3 && chunks > TT_CUDA_THREADS >> columns && outer * (inner >> columns) < TT_CUDA_ENOUGH)))
+        columns--;
+    while (chunks > (int64_t)(TT_CUDA_THREADS >> columns) << p.log_per) p.log_per++;
+    p.tiles = (inner + (1 << columns) - 1) >> columns;
+    int compute = tt_compute_dtype(x->dtype);
+    int64_t key = tt_key(TT_FAMILY_softmax_columns, log + (y ? 2 : 0), columns, x->dtype, compute, 0, 0, 0);
+    return TT_LAUNCH(key, outer * p.tiles, 1, TT_CUDA_THREADS, 0, p);
+}
+
+bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
+                  const tt_array *mean, const tt_array *rstd, int64_t n, double eps) {
+    split s = split_rows(x->numel / n, n, g ? 2 : 1, x->dtype, rstd->dtype, true);
+    tt_norm_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
+                      .g = g ? g->data : NULL, .weight = weight ? weight->data : NULL, .bias = bias ? bias->data : NULL,
+                      .mean = mean ? mean->data : NULL, .rstd = rstd->data, .eps = eps};
+    int has = (mean ? 0 : TT_NORM_RMS) | (weight ? TT_NORM_WEIGHT : 0) | (bias ? TT_NORM_BIAS : 0);
+    tt_array *parts;
+    if (!make_room(&s, p.rows, n, &parts)) return false;
+    p.parts = parts ? parts->data : NULL;
+    int64_t key = tt_key(TT_FAMILY_norm, g != NULL, s.variant | has << TT_ROW_OWN, x->dtype, rstd->dtype, 0, 0, 0);
+    bool ok = TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
+    if (parts) tt_free(parts);
+    return ok;
+}
+
+bool tt_cuda_statistics(int what, tt_array *out, const tt_array *x, int64_t n, double by) {
+    int compute = tt_compute_dtype(x->dtype);
+    split s = split_rows(x->numel / n, n, 1, x->dtype, compute, true);
+    tt_statistics_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
+                            .by = by};
+    int64_t key = tt_key(TT_FAMILY_statistics, what, s.variant, x->dtype, compute, 0, 0, 0);
+    return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
+}
+
+bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean,
+                         const tt_array *rstd, int64_t n) {
+    tt_norm_weight_args p = {.rows = g->numel / n, .n = n, .out = out->data, .g = g->data, .x = x->data,
+                             .mean = mean ? mean->data : NULL, .rstd = rstd->data};
+    p.blocks = (p.rows + TT_BLOCK - 1) / TT_BLOCK;
+    int size = tt_itemsizes[x->dtype], two = size == 2 && n % 2 == 0 && n >= 64 && ((intptr_t)p.g | (intptr_t)p.x) % 4 == 0;
+    int columns = tt_cuda_columns(n >> two, size << two, p.blocks);
+    int64_t threads = TT_CUDA_THREADS >> columns, at_once = threads > 32 ? threads / 32 : 1;
+    tt_array *parts = p.blocks > 1 ? tt_cuda_temporary(rstd->dtype, p.blocks * n) : NULL;
+    if (p.blocks > 1 && !parts) return false;
+    p.parts = parts ? parts->data : NULL;
+    p.tiles = ((n >> two) + (1 << columns) - 1) >> columns;
+    int variant = (mean ? 0 : TT_NORM_RMS) | (two ? TT_NORM_TWO : 0) | columns << TT_NORM_COLUMNS;
+    int64_t key = tt_key(TT_FAMILY_norm_weight, 0, variant, x->dtype, rstd->dtype, 0, 0, 0);
+    bool ok = TT_LAUNCH(key, (p.blocks + at_once - 1) / at_once * p.tiles, 1, TT_CUDA_THREADS, 0, p) &&
+              (!parts || tt_cuda_join_parts(TT_RED_sum, rstd->dtype, parts, p.blocks, 1, n, out->dtype, out->data));
+    if (parts) tt_free(parts);
+    return ok;
+}
+
+bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
+    split s = split_rows(p->rows, p->n, 1, dtype, compute, what == TT_CLASS_LOGITS);
+    p->fault = tt_cuda_fault();
+    tt_array *parts;
+    if (!make_room(&s, p->rows, p->n, &parts)) return false;
+    p->parts = parts ? parts->data : NULL;
+    if (p->smoothing != 0) what |= TT_CLASS_SMOOTHED;
+    int64_t key = tt_key(TT_FAMILY_class_loss, what, s.variant, dtype, compute, 0, 0, 0);
+    bool ok = TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, *p);
+    if (parts) tt_free(parts);
+    return ok;
+}
+
+bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean) {
+    tt_class_total_args p = {(const double *)sums->data, out->data, divisor, mean};
+    return TT_LAUNCH(tt_key(TT_FAMILY_class_total, 0, 0, out->dtype, compute, 0, 0, 0), 1, 1, 32, 0, p);
+}

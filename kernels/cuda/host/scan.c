@@ -1,0 +1,40 @@
+/* Scans on a device: in one pass where a scan is one block or there are many; else totals, what came before each block,
+ * results. */
+#include "cuda/host/cuda.h"
+#include "cuda/device/scan_args.h"
+
+#define SHORT 32 /* scans of fewer neighbouring elements are left to a thread each */
+#define MANY 528  /* so many are a thread block each */
+#define FEW 1024  /* of no more, what their blocks gave is a thread block's */
+
+static bool launch(int64_t key, int step, int64_t units, tt_scan_args *p) {
+    int64_t blocks = (units + TT_SCAN_THREADS - 1) / TT_SCAN_THREADS;
+    return TT_LAUNCH(key | (int64_t)step << 36, blocks, 1, TT_SCAN_THREADS, 0, *p);
+}
+
+bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
+    bool blocks = op != TT_SCAN_LOGSUMEXP && op != TT_SCAN_RECUR, warp = blocks && p->inner == 1 && p->n > SHORT;
+    int64_t units = p->outer * p->inner;
+    p->per = blocks ? TT_BLOCK : p->n;
+    p->blocks = (p->n + p->per - 1) / p->per;
+    int own = (warp ? TT_SCAN_WARP : 0) | (reverse ? TT_SCAN_REVERSE : 0);
+    int64_t key = tt_key(TT_FAMILY_scan, op, 0, dtype, acc, tt_compute_dtype(dtype), 0, 0), threads = units * p->blocks * (warp ? 32 : 1);
+    if (p->blocks == 1) return launch(key, TT_SCAN_RESULTS | own, threads, p);
+    if (warp && p->outer >= MANY && op < TT_SCAN_MIN)
+        return launch(key, TT_SCAN_WHOLE | own, p->outer * TT_SCAN_THREADS, p);
+    tt_array *carries = tt_cuda_temporary(acc, units * p->blocks);
+    tt_array *index = carries && p->index ? tt_cuda_temporary(TT_I64, units * p->blocks) : NULL;
+    bool ok = carries && (index || !p->index);
+    if (ok) {
+        p->carries = carries->data;
+        p->carried_index = index ? (int64_t *)index->data : NULL;
+        bool alone = units <= FEW && p->blocks > SHORT;
+        ok = launch(key, TT_SCAN_TOTALS | own, threads, p) &&
+             (alone ? launch(key, TT_SCAN_CARRIES | TT_SCAN_ALONE, units * TT_SCAN_THREADS, p)
+                    : launch(key, TT_SCAN_CARRIES, units, p)) &&
+             launch(key, TT_SCAN_RESULTS | own, threads, p);
+    }
+    if (carries) tt_free(carries);
+    if (index) tt_free(index);
+    return ok;
+}

@@ -1,0 +1,62 @@
+/* Sorting and selection along a dimension on a device: which kernels a row's length asks for. */
+#include "cuda/host/radix.h"
+#include "cuda/device/sort_args.h"
+
+#define SHORT 4096        /* elements of a row that a block sorts in shared memory */
+#define SELECTED 2048     /* elements that are selected rather than sorted from a long row */
+#define HUGE (1 << 20)    /* a row that one block alone would be slow to go through, */
+#define MANY 32           /* unless there are so many */
+#define TOGETHER (1 << 28) /* elements sorted at a time */
+#define DESCENDING 1
+#define MAKES_KEYS 2
+
+static int key_bits(int dtype) { return 8 * tt_itemsizes[dtype]; }
+
+static int power_of_two(int64_t n) {
+    int size = 1;
+    while (size < n) size *= 2;
+    return size;
+}
+
+/* A block for each row, with room for the padded ones' keys and numbers. */
+static bool by_rows(int family, tt_sort_args *p, int what, int variant, int dtype, int64_t elements, int threads) {
+    p->padded = power_of_two(elements);
+    if (!threads)
+        for (threads = 32; threads < 1024 && 2 * threads < p->padded;) threads *= 2;
+    return TT_LAUNCH(tt_key(family, what, variant, dtype, 0, 0, 0, 0), p->rows, 1, threads,
+                     p->padded * (key_bits(dtype) == 64 ? 12 : 8), *p);
+}
+
+static bool by_radix(tt_sort_args *p, int what, int variant, int dtype) {
+    tt_cuda_sort s;
+    int64_t n = p->rows * p->n, results = what == TT_MODE ? p->rows * TT_CUDA_THREADS : p->rows * p->out_n;
+    bool done = tt_cuda_sort_begin(&s, n, key_bits(dtype) == 64);
+    if (done) p->keys = s.keys->data;
+    done = done &&
+           TT_LAUNCH(tt_key(TT_FAMILY_sorted, what, variant | MAKES_KEYS, dtype, 0, 0, 0, 0),
+                     (n + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p) &&
+           tt_cuda_sort_keys(&s, key_bits(dtype)) && (p->rows == 1 || tt_cuda_sort_rows(&s, p->n));
+    if (done) {
+        p->keys = s.keys->data;
+        p->order = (uint32_t *)s.order->data;
+        done = TT_LAUNCH(tt_key(TT_FAMILY_sorted, what, variant, dtype, 0, 0, 0, 0),
+                         (results + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p);
+    }
+    tt_cuda_sort_end(&s);
+    return done;
+}
+
+bool tt_cuda_sort_along(int what, int dtype, bool descending, tt_sort_args *p) {
+    int variant = descending ? DESCENDING : 0;
+    int64_t rows = p->rows;
+    if (p->n <= SHORT) return by_rows(TT_FAMILY_rowsort, p, what, variant, dtype, p->n, 0);
+    bool few = (what == TT_TOPK && p->k <= SELECTED) || what < TT_MODE;
+    if (few && (p->n < HUGE || rows >= MANY))
+        return p->out_n == 0 || by_rows(TT_FAMILY_select, p, what, variant, dtype, what == TT_TOPK ? p->k : 1, 1024);
+    int64_t some = p->n >= TOGETHER ? 1 : TOGETHER / p->n;
+    for (p->first = 0; p->first < rows; p->first += some) {
+        p->rows = rows - p->first < some ? rows - p->first : some;
+        if (!by_radix(p, what, variant, dtype)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,134 @@
+/* What the recorder, the planner and the interpreter of fused mode share. Not seen by Python.
+ *
+ * Note [Fused mode]
+ * Below the tape. In fused mode an operator that knows how to (elementwise, copies and casts, fills, reductions)
+ * allocates its result as ever and notes down what is to be done (record.c); the tape, shapes, dtypes, versions
+ * and errors are those of eager mode. The notes of a thread form one recording. Whoever needs elements calls tt_ready,
+ * tt_writable or tt_settle, which run the recording of whatever storage they find pending:
+ *
+ *   recording (words)  --plan.c-->  program: kernels of instructions  --launch.c, interpret.c-->  memory
+ *
+ * A recording is a list of 64-bit words that holds no addresses and no numbers of the user's: storages and Python
+ * numbers are numbered in order of appearance. So the words, with a bit for each storage that says whether anyone can
+ * still see it, are the key under which the program is found again; planning happens once.
+ *
+ * A storage that a recording mentions points to its tt_pending. One that was there before is held (a reference);
+ * one that the recording made is not: when the last array on it goes, it is freed as ever, and its pending entry only
+ * remembers that nobody will look. Such values live in registers or, if another kernel needs them, in temporary memory.
+ *
+ * Same bits as eager mode: the same loops (or, compiled, the same scalar functions) over the same values; a half type
+ * is rounded after every operator; reductions keep the tree of Note [The tree of a reduction]. */
+#pragma once
+#include "api/cuda.h"
+#include "api/fuse.h"
+#include "cpu/random.h"
+#include "cpu/reduce.h"
+#include "cpu/simd.h"
+#include "core/tt.h"
+#include <pthread.h>
+
+#define TT_FUSE_NODES 1024     /* a recording that gets this long is run */
+#define TT_FUSE_STORAGES 4096
+#define TT_FUSE_CONSTANTS 2048
+#define TT_FUSE_KERNEL_NODES 96
+#define TT_FUSE_LONG_ROW 32768 /* rows up to this are walked in stages */
+
+/* In Python: tinytorch/fuse/watch.py. */
+void tt_fuse_watch(tt_watched *w);                /* a program was run */
+void tt_fuse_where(int node, int64_t recording);  /* this thread has just recorded its node of that number */
+
+enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
+
+typedef struct tt_pending {
+    struct tt_trace *trace;
+    tt_storage *storage; /* NULL once it was freed */
+    int64_t nbytes;
+    int64_t origin;      /* where its first operand began, in bytes: offsets count from there */
+    int32_t id;
+    bool held, written;
+    bool dying;          /* freed while its program ran, by a destructor that the run called: Note [Launching] */
+} tt_pending;
+
+/* What one thread has recorded. */
+typedef struct tt_trace {
+    int locked;             /* its thread records, any thread may run it or free a storage */
+    void *runner;           /* of a device: the thread that runs it just now, see tt_fuse_running */
+    int device;             /* of all its nodes, as tt_storage's */
+    int depth, step;        /* in the mode; in the mode for steps */
+    bool joined;            /* once for tt_fuse_everywhere */
+    int32_t since_enter;    /* nodes since the mode was entered last, runs of the recording or not */
+    int32_t num_nodes, num_storages, num_numbers;
+    int64_t looks;          /* tt_looks as the mode was entered last */
+    int64_t num_words, room;
+    int64_t *words;
+    int ndim;               /* of the last node, so that its shape need not be repeated */
+    int64_t shape[TT_MAX_NDIM];
+    tt_pending storages[TT_FUSE_STORAGES];
+    tt_number numbers[TT_FUSE_CONSTANTS];
+    int recipe;             /* 1: the nodes that follow are one operator's; 2: and the first of them is there */
+    int64_t recording;      /* its number in this process */
+    struct tt_trace *next;  /* of all there are */
+} tt_trace;
+
+/* Note [Words of a recording]
+ * For each node:
+ *   kind | op << 8 | dtype << 16 | operands << 24 | flags << 32      op: operator, reducer, kind of random numbers;
+ *                                                                    dtype: computed in, read
+ *   out | in0 << 16 | in1 << 32 | in2 << 48                          numbers of storages, or of Python numbers
+ *   its shape, where TT_WORD_SHAPE is set: ndim, sizes               broadcast; of a reduction: what is reduced
+ *   a reduction's mask of reduced dimensions
+ *   for out and every operand whose mode is TT_MODE_FULL: offset in bytes from the storage's
+ *     origin, ndim, sizes, strides in elements
+ * flags: bit 0 TT_WORD_SHAPE; from bit 1 two bits of mode for out and each operand; from bit 9 four bits of dtype for
+ * each; bit 25 TT_WORD_RECIPE: part of the same operator as the node before it (nn_record.c). */
+enum { TT_MODE_PLAIN, /* contiguous from the storage's origin on, of the node's shape */
+       TT_MODE_FULL, TT_MODE_NUMBER };
+#define TT_WORD_SHAPE 1
+#define TT_WORD_RECIPE (1 << 25)
+
+/* record.c */
+/* Launching runs Python, and Python may run anything: is this thread in the midst of running this very recording? Then its
+ * lock is held here already. */
+bool tt_fuse_running(const tt_trace *t);
+void tt_trace_wait(tt_trace *t);
+/* Taken twice for each operator, and hardly ever waited for: one exchange takes it, a plain store gives it back. Whoever
+ * has to wait, for a program to run perhaps, yields, and soon sleeps in between. */
+static inline void tt_trace_lock(tt_trace *t) {
+    if (__atomic_exchange_n(&t->locked, 1, __ATOMIC_ACQUIRE)) tt_trace_wait(t);
+}
+static inline void tt_trace_unlock(tt_trace *t) { __atomic_store_n(&t->locked, 0, __ATOMIC_RELEASE); }
+
+int64_t tt_fuse_setting(int setting);
+void tt_fuse_count(int what, int64_t by);
+bool tt_trace_room(tt_trace *t, int64_t words);
+bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+/* The same for the commonest case: all row-major, of one shape and on the CPU, or Python numbers. */
+bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in);
+bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype);
+bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param);
+
+/* plan.c */
+tt_program *tt_program_of(tt_trace *t, int *hit); /* found or made; NULL and an error: out of memory */
+void tt_program_done(tt_program *p);
+
+/* elementwise.c */
+int tt_op_weight(int op);                          /* its cost, in additions */
+
+/* random.c: n numbers from element `at` on; `buffer` has room for 2 groups of 64 more. Where they begin in it. */
+void *tt_random_block(const tt_draw *draw, int dtype, void *buffer, int64_t at, int64_t n);
+#define TT_DRAW_NUMBERS 6 /* recorded numbers that make a draw */
+
+/* launch.c */
+bool tt_program_run(tt_program *p, tt_trace *t);
+bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers); /* base: of each storage */
+
+/* compiled.c */
+void tt_program_want(tt_program *p); /* compiled, those of its kernels that have run often enough */
+
+/* listen.c: a run is noted with the trace's lock held, and told without it, since that runs Python. */
+tt_watched *tt_watch(tt_program *p, const tt_trace *t, int reason, int known); /* NULL: nobody is told of this run */
+void tt_watch_replay(tt_program *p, tt_number *numbers); /* told at once */
+void tt_watch_keep(tt_watched *w); /* it has run: this thread's next tt_watch_tell tells it */
+void tt_watch_tell(void);
+void tt_watch_drop(tt_watched *w);
+void tt_watch_forget(void);        /* what this thread has not told yet */

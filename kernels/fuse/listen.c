@@ -1,0 +1,85 @@
+/* Runs of programs that Python is told of: tinytorch/fuse/watch.py. Nothing here is called while nobody watches. */
+#include "cuda/host/cuda.h"
+#include "fuse/fuse.h"
+#include <stdlib.h>
+#include <string.h>
+
+static __thread tt_watched *first; /* run, and not told yet */
+
+/* The bytes of the storages that the recording found there. False: no room for them. */
+static bool copy_data(tt_watched *w, const tt_trace *t) {
+    size_t n = (size_t)t->num_storages + 1;
+    w->before = calloc(n, sizeof *w->before);
+    w->origins = calloc(2 * n, sizeof *w->origins);
+    if (!w->before || !w->origins) return false;
+    w->sizes = w->origins + n;
+    for (int s = 0; s < t->num_storages; s++) {
+        const tt_pending *p = &t->storages[s];
+        w->origins[s] = p->origin;
+        w->sizes[s] = p->nbytes;
+        if (!p->held || !p->nbytes) continue;
+        if (!(w->before[s] = malloc((size_t)p->nbytes))) return false;
+        if (!t->device) memcpy(w->before[s], p->storage->data, (size_t)p->nbytes);
+        else if (!tt_device_read(w->before[s], p->storage->data, p->nbytes)) return false;
+    }
+    return true;
+}
+
+tt_watched *tt_watch(tt_program *p, const tt_trace *t, int reason, int known) {
+    int64_t observe = tt_fuse_setting(TT_FUSE_OBSERVE), runs = __atomic_load_n(&p->runs, __ATOMIC_RELAXED);
+    int64_t left = tt_fuse_setting(TT_FUSE_HOT_RUNS) - runs;
+    if (!(observe & TT_OBSERVE_RUNS) && !(observe & TT_OBSERVE_HOT && (left == 1 || left == 2))) return NULL;
+    tt_watched *w = malloc(sizeof *w);
+    if (!w) return NULL;
+    *w = (tt_watched){.program = p, .reason = reason, .known = known, .recording = t->recording};
+    size_t bytes = sizeof *w->numbers * (size_t)t->num_numbers;
+    if (!(w->numbers = malloc(bytes + 1)) || (observe & TT_OBSERVE_DATA && !copy_data(w, t))) {
+        tt_watch_drop(w);
+        return NULL;
+    }
+    memcpy(w->numbers, t->numbers, bytes);
+    return w;
+}
+
+void tt_watch_replay(tt_program *p, tt_number *numbers) {
+    tt_watched w = {.program = p, .reason = TT_FLUSH_REPLAY, .known = 1, .numbers = numbers};
+    if (tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS) tt_fuse_watch(&w);
+}
+
+void tt_watch_drop(tt_watched *w) {
+    for (int s = 0; w->before && s < w->program->num_storages; s++) free(w->before[s]);
+    free(w->before);
+    free(w->origins);
+    free(w->numbers);
+    free(w);
+}
+
+void tt_watch_keep(tt_watched *w) {
+    tt_watched **at = &first;
+    while (*at) at = &(*at)->next;
+    *at = w;
+}
+
+static void done(tt_watched *w) {
+    tt_program *p = w->program;
+    tt_watch_drop(w);
+    tt_program_want(p); /* only now, so that whoever compiles them finds what was learned of them */
+    tt_program_done(p);
+}
+
+void tt_watch_tell(void) {
+    while (first) {
+        tt_watched *w = first;
+        first = w->next;
+        tt_fuse_watch(w);
+        done(w);
+    }
+}
+
+void tt_watch_forget(void) {
+    while (first) {
+        tt_watched *w = first;
+        first = w->next;
+        done(w);
+    }
+}

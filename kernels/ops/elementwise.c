@@ -1,0 +1,481 @@
+/* Elementwise operators: promotion, broadcasting, allocation and the loop in one call. */
+#include "cuda/host/cuda.h"
+#include "fuse/fuse.h"
+#include "cpu/simd.h"
+#include <string.h>
+
+enum { FLT, REAL, NUM, ALL, INT, INTS };
+enum { SAME, BOOL, PERIODIC, SELECT };
+static const struct { const char *name; int8_t arity, domain, rule; } ops[TT_NUM_OPS] = {
+#define INFO(name, arity, domain, rule, flops, cost) {#name, arity, domain, rule},
+    TT_OPS(INFO)
+};
+#define PAIR(op, derivative) [TT_OP_##op] = TT_PAIR_##op, [TT_OP_##derivative] = TT_PAIR_##op,
+static const int8_t pairs[TT_NUM_OPS] = {TT_PAIRS(PAIR)};
+#define FACTS(name, arity, domain, rule, flops, cost) {#name, arity, rule == BOOL, rule == PERIODIC, flops, cost, 0},
+static tt_op_info facts[TT_NUM_OPS] = {TT_OPS(FACTS)};
+__attribute__((constructor)) static void set_pairs(void) {
+    for (int op = 0; op < TT_NUM_OPS; op++) facts[op].pair = pairs[op];
+}
+
+/* Elements a thread should have before another is worth waking, and where the operator's cost is COSTLY or more. */
+#define GRAIN 32768
+#define GRAIN_COSTLY 8192
+#define COSTLY 8
+
+int tt_op_code(const char *name) {
+    for (int op = 0; op < TT_NUM_OPS; op++)
+        if (strcmp(ops[op].name, name) == 0) return op;
+    return -1;
+}
+const tt_op_info *tt_op_facts(int op) { return op >= 0 && op < TT_NUM_OPS ? &facts[op] : NULL; }
+int tt_op_weight(int op) { return facts[op].cost >= COSTLY ? 8 : 1; }
+
+/* PyTorch's promotion: within tensors with dimensions, 0-d tensors and Python scalars each the usual lattice; a lower
+ * rank counts only when its category (bool < integer < floating) is higher. */
+int tt_promote(int a, int b) {
+    if (a == b) return a;
+    int kind = tt_kind_of(a), other = tt_kind_of(b);
+    if (other > kind) return tt_promote(b, a);
+    if (kind > other) return tt_is_complex(a) && b == TT_F64 ? TT_C128 : a;
+    if (tt_itemsizes[a] != tt_itemsizes[b]) return tt_itemsizes[a] > tt_itemsizes[b] ? a : b;
+    return tt_is_integral(a) ? TT_I16 : TT_F32; /* uint8 and int8, float16 and bfloat16: none holds the other's values */
+}
+
+static int result_type(int n, tt_array *const *args) {
+    int rank[3] = {-1, -1, -1}; /* with dimensions, 0-d, Python scalar */
+    for (int k = 0; k < n; k++) {
+        int r = args[k]->flags & TT_FLAG_WEAK ? 2 : args[k]->ndim == 0 ? 1 : 0;
+        int dtype = args[k]->dtype;
+        if (r == 2 && dtype == TT_F64) dtype = tt_default_dtype;
+        rank[r] = rank[r] < 0 ? dtype : tt_promote(rank[r], dtype);
+    }
+    int result = rank[0];
+    for (int r = 1; r < 3; r++)
+        if (rank[r] >= 0 && (result < 0 || tt_kind_of(rank[r]) > tt_kind_of(result))) result = rank[r];
+    return result;
+}
+
+int tt_result_type(tt_array *a, tt_array *b) { return result_type(2, (tt_array *[]){a, b}); }
+
+/* The dtype the operator computes in, before halves become float32; -1 and an error when it has none. */
+static int common_dtype(int op, int n, tt_array *const *in) {
+    int skip = ops[op].rule == SELECT; /* the condition takes no part */
+    int dtype = result_type(n - skip, in + skip);
+    if (ops[op].domain == FLT && tt_is_integral(dtype)) dtype = tt_default_dtype;
+    if (ops[op].domain == REAL) { /* a Python float does not make integers floating here */
+        tt_array *tensors[3];
+        int count = 0;
+        for (int k = 0; k < n; k++)
+            if (!(in[k]->flags & TT_FLAG_WEAK)) tensors[count++] = in[k];
+        if (count && tt_is_integral(result_type(count, tensors))) dtype = result_type(count, tensors);
+    }
+    if (n > 1 && op == TT_OP_pow && tt_is_integral(dtype) && in[1]->ndim == 0 && !in[1]->storage->device &&
+        tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
+        int64_t exponent;
+        tt_isa->casts[in[1]->dtype][TT_I64](&exponent, in[1]->data, 1);
+        if (exponent < 0) {
+            tt_fail(TT_RUNTIME_ERROR, "pow: Integers to negative integer powers are not allowed.");
+            return -1;
+        }
+    }
+    for (int k = 0; op == TT_OP_sub && k < 2; k++)
+        if (in[k]->dtype == TT_BOOL && (!(in[k]->flags & TT_FLAG_WEAK) || in[1 - k]->dtype == TT_BOOL)) {
+            tt_fail(TT_RUNTIME_ERROR, "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
+                    "are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+            return -1;
+        }
+    if (!tt_isa->ops[op][tt_compute_dtype(dtype)]) {
+        tt_fail(op == TT_OP_bitwise_not ? TT_TYPE_ERROR : TT_RUNTIME_ERROR, "%s: not implemented for '%s'", ops[op].name,
+                tt_dtype_names[dtype]);
+        return -1;
+    }
+    if (skip && in[0]->dtype != TT_BOOL) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: expected condition to be a boolean tensor, but got a tensor with dtype %s",
+                ops[op].name, tt_dtype_names[in[0]->dtype]);
+        return -1;
+    }
+    return dtype;
+}
+
+int tt_op_result_type(int op, tt_array *a, tt_array *b, tt_array *c) {
+    int dtype = common_dtype(op, ops[op].arity, (tt_array *[]){a, b, c});
+    return dtype >= 0 && ops[op].rule == BOOL ? TT_BOOL : dtype;
+}
+
+static bool broadcast(const char *op, int n, tt_array *const *in, int *ndim, int64_t *shape) {
+    char left[TT_SHAPE_TEXT], right[TT_SHAPE_TEXT];
+    *ndim = in[0]->ndim;
+    memcpy(shape, in[0]->shape, sizeof(int64_t) * (size_t)*ndim);
+    for (int k = 1; k < n; k++) {
+        const tt_array *b = in[k];
+        int64_t joined[TT_MAX_NDIM];
+        int nd = b->ndim > *ndim ? b->ndim : *ndim;
+        for (int d = 1; d <= nd; d++) {
+            int64_t x = d <= *ndim ? shape[*ndim - d] : 1, y = d <= b->ndim ? b->shape[b->ndim - d] : 1;
+            if (x != y && x != 1 && y != 1) {
+                tt_fail(TT_RUNTIME_ERROR, "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                        "non-singleton dimension %d: shapes %s and %s do not broadcast", op, (long long)x,
+                        (long long)y, nd - d, tt_shape_text(left, *ndim, shape), tt_shape_text(right, b->ndim, b->shape));
+                return false;
+            }
+            joined[nd - d] = x == 1 ? y : x;
+        }
+        *ndim = nd;
+        memcpy(shape, joined, sizeof(int64_t) * (size_t)nd);
+    }
+    return true;
+}
+
+int tt_broadcast(int n, tt_array **in, int64_t *shape) {
+    int ndim;
+    return broadcast("broadcast", n, in, &ndim, shape) ? ndim : -1;
+}
+
+bool tt_divides_integers(int op, int dtype) {
+    return tt_is_integral(dtype) &&
+           (op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder || op == TT_OP_fmod);
+}
+
+/* Integer division by zero is an error that must be found before anything is written; that of a device's elements, which
+ * are not waited for, is found by the kernel. Where the result has no elements nothing is divided. */
+static bool divides_by_zero(int op, int dtype, tt_array *b, int ndim, const int64_t *shape) {
+    if (!tt_divides_integers(op, dtype) || b->storage->device) return false;
+    for (int d = 0; d < ndim; d++)
+        if (shape[d] == 0) return false;
+    int64_t index[TT_MAX_NDIM] = {0};
+    int size = tt_itemsizes[b->dtype];
+    for (int64_t i = 0; i < b->numel; i++) {
+        int64_t at = 0, value;
+        for (int d = 0; d < b->ndim; d++) at += index[d] * b->strides[d];
+        tt_isa->casts[b->dtype][TT_I64](&value, b->data + at * size, 1);
+        if (value == 0) {
+            tt_fail(TT_ZERO_DIVISION, "%s: ZeroDivisionError: integer division by zero", ops[op].name);
+            return true;
+        }
+        for (int d = b->ndim - 1; d >= 0 && ++index[d] == b->shape[d]; d--) index[d] = 0;
+    }
+    return false;
+}
+
+int tt_compute_of(int op, int operand, int dtype) {
+    if (ops[op].rule == SELECT && operand == 1) return TT_BOOL;
+    if (ops[op].rule == BOOL && operand == 0) return TT_BOOL;
+    return tt_compute_dtype(dtype);
+}
+
+static bool run(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
+    if (tt_device) return tt_cuda_elementwise(op, dtype, out, n, in);
+    tt_iter it = {.nops = n + 1, .ndim = out->ndim, .numel = out->numel};
+    memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
+    for (int k = 0; k <= n; k++) {
+        const tt_array *a = k ? in[k - 1] : out;
+        int lead = out->ndim - a->ndim, size = tt_itemsizes[a->dtype];
+        for (int d = 0; d < out->ndim; d++)
+            it.strides[k][d] = d < lead || a->shape[d - lead] == 1 ? 0 : a->strides[d - lead] * size;
+        it.data[k] = a->data;
+        it.dtype[k] = a->dtype;
+        it.compute[k] = (int16_t)tt_compute_of(op, k, dtype);
+    }
+    tt_iter_coalesce(&it);
+    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], facts[op].cost >= COSTLY ? GRAIN_COSTLY : GRAIN);
+    return true;
+}
+
+/* Which inputs differ from the result in shape or dtype (their gradients must be brought back to them), and the
+ * versions of the first two, for messages: Note [Version counters] in tinytorch/autograd/node.py. */
+static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
+    int64_t bits = 0;
+    for (int k = 0; k < n; k++) {
+        const tt_array *a = in[k];
+        if (a->dtype != out->dtype || a->ndim != out->ndim || a->storage->device != out->storage->device ||
+            memcmp(a->shape, out->shape, sizeof(int64_t) * (size_t)out->ndim) != 0)
+            bits |= (int64_t)1 << k;
+        /* An inference tensor may not be saved: recording must look at it. */
+        if (a->flags & ~tt_thread_flags & TT_FLAG_INFERENCE) bits |= 8;
+        if (k < 2) bits |= (a->storage->version & 0x3fffffff) << (4 + 30 * k);
+    }
+    return bits;
+}
+
+/* Must the elements of the second operand be looked at before anything is done? */
+static bool looks(int op, int n, tt_array *const *in) {
+    if (n != 2 || in[1]->flags & TT_FLAG_WEAK || tt_is_floating(in[1]->dtype)) return false;
+    return op == TT_OP_pow || op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder || op == TT_OP_fmod;
+}
+
+/* Can the operator be recorded? Else its operands are settled here: -1 where that failed. */
+static int recording(int op, int n, tt_array *const *in) {
+    bool can = TT_RECORDING && !looks(op, n, in);
+    for (int k = 0; k < n; k++)
+        if (can ? !tt_current(in[k]) : !tt_ready(in[k])) return -1;
+    return can;
+}
+
+static tt_array *apply(int op, int n, tt_array **in) {
+    int64_t shape[TT_MAX_NDIM];
+    TT_ON_DEVICE_IF(NULL, ops[op].name, true, n, in);
+    int ndim, record = recording(op, n, in);
+    if (record < 0) return tt_decline();
+    int dtype = common_dtype(op, n, in);
+    if (dtype < 0 || !broadcast(ops[op].name, n, in, &ndim, shape)) return NULL;
+    if (n > 1 && divides_by_zero(op, dtype, in[1], ndim, shape)) return NULL;
+    int result = ops[op].rule == BOOL ? TT_BOOL : dtype;
+    /* The result lies in memory as the first input of its shape that is not row-major does; else row-major. */
+    tt_array *like = NULL;
+    for (int k = 0; k < n; k++) {
+        const tt_array *a = in[k];
+        if (a->ndim != ndim || memcmp(a->shape, shape, sizeof(int64_t) * (size_t)ndim) != 0) continue;
+        if (a->flags & TT_FLAG_CONTIGUOUS) {
+            like = NULL;
+            break;
+        }
+        if (!like) like = in[k];
+    }
+    tt_array *out = like ? tt_empty_like(like, result) : tt_empty(result, ndim, shape);
+    if (!out) return NULL;
+    if (out->numel && !(record && tt_record_op(op, dtype, out, n, in))) {
+        for (int k = 0; record && k < n; k++)
+            if (!tt_ready(in[k])) {
+                tt_free(out);
+                return tt_decline();
+            }
+        if (!run(op, dtype, out, n, in)) {
+            tt_free(out);
+            return NULL;
+        }
+    }
+    out->stamp = stamp(out, n, in);
+    return out;
+}
+
+/* The commonest case: contiguous, all of one dtype and shape ... */
+static inline bool plain(const tt_array *a) {
+    return (a->flags & (TT_FLAG_CONTIGUOUS | TT_FLAG_VIEW | TT_FLAG_WEAK | TT_FLAG_INFERENCE | TT_SLOW)) ==
+               TT_FLAG_CONTIGUOUS;
+}
+/* ... of so few elements that the loop runs on this thread, and already computed. */
+static inline bool small(const tt_array *a) {
+    return a->numel <= GRAIN_COSTLY && !tt_pending_of(a->storage) && !tt_is_half(a->dtype);
+}
+
+static inline tt_array *like(const tt_array *a, int dtype) {
+    tt_array *out = tt_array_new();
+    if (!out) return NULL;
+    out->dtype = (int16_t)dtype;
+    out->ndim = a->ndim;
+    out->numel = a->numel;
+    for (int d = 0; d < a->ndim; d++) out->shape[d] = a->shape[d];
+    tt_set_contiguous(out);
+    tt_storage *s = tt_storage_new(a->numel * tt_itemsizes[dtype]);
+    if (!s) {
+        tt_array_recycle(out);
+        return NULL;
+    }
+    out->storage = s;
+    out->data = s->data;
+    return out;
+}
+
+/* Of one dtype and shape as well? */
+static inline bool alike(const tt_array *a, const tt_array *b) {
+    if (!plain(b) || a->dtype != b->dtype || a->ndim != b->ndim) return false;
+    for (int d = 0; d < a->ndim; d++)
+        if (a->shape[d] != b->shape[d]) return false;
+    return true;
+}
+
+tt_array *tt_unary(int op, tt_array *a) {
+    tt_loop loop = tt_isa->ops[op][a->dtype];
+    bool record = TT_RECORDING;
+    if (!plain(a) || !loop || !(record ? a->numel > 0 : small(a))) return apply(op, 1, &a);
+    tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
+    if (!out) return NULL;
+    if (record && !tt_record_alike(op, a->dtype, out, 1, &a)) {
+        tt_free(out);
+        return apply(op, 1, &a);
+    }
+    if (!record) loop((char *[]){out->data, a->data}, a->numel);
+    out->stamp = (a->storage->version & 0x3fffffff) << 4;
+    return out;
+}
+
+tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
+    tt_loop loop = tt_isa->ops[op][a->dtype];
+    bool record = TT_RECORDING;
+    if (!plain(a) || !alike(a, b) || !loop || tt_is_integral(a->dtype) ||
+        !(record ? a->numel > 0 : small(a) && !tt_pending_of(b->storage)))
+        return apply(op, 2, (tt_array *[]){a, b});
+    tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
+    if (!out) return NULL;
+    if (record && !tt_record_alike(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
+        tt_free(out);
+        return apply(op, 2, (tt_array *[]){a, b});
+    }
+    if (!record) loop((char *[]){out->data, a->data, b->data}, a->numel);
+    out->stamp = (a->storage->version & 0x3fffffff) << 4 | (b->storage->version & 0x3fffffff) << 34;
+    return out;
+}
+
+/* The loop over `a` and a Python number. */
+static void run_with_number(tt_loop loop, tt_array *out, const tt_array *a, const tt_array *number, bool reflected) {
+    enum { ROOM = 256 };
+    union { float f32[ROOM]; double f64[ROOM]; char bytes[1]; } same;
+    const int64_t size = tt_itemsizes[a->dtype], n = a->numel, filled = n < ROOM ? n : ROOM;
+    tt_isa->casts[number->dtype][a->dtype](same.bytes, number->data, 1);
+    if (a->dtype == TT_F32) for (int64_t k = 1; k < filled; k++) same.f32[k] = same.f32[0];
+    else for (int64_t k = 1; k < filled; k++) same.f64[k] = same.f64[0];
+    for (int64_t at = 0; at < n; at += ROOM) {
+        char *x = a->data + at * size, *to = out->data + at * tt_itemsizes[out->dtype];
+        loop(reflected ? (char *[]){to, same.bytes, x} : (char *[]){to, x, same.bytes}, n - at < ROOM ? n - at : ROOM);
+    }
+}
+
+/* What is single or double keeps its dtype beside any number but a complex one. */
+static inline bool takes_numbers(const tt_array *a) { return a->dtype == TT_F32 || a->dtype == TT_F64; }
+
+/* The commonest operators in place: `b` is like `out`, or a number, or not there. True: it is done. */
+static bool update(int op, tt_array *out, tt_array *b) {
+    tt_loop loop = tt_isa->ops[op][out->dtype];
+    bool record = TT_RECORDING, number = b && b->flags & TT_FLAG_WEAK;
+    if (!plain(out) || !loop || ops[op].rule == BOOL || ops[op].arity != 1 + (b != NULL) || !takes_numbers(out) ||
+        !(record ? out->numel > 0 : small(out) && tt_settled(out)))
+        return false;
+    if (b && !number && (!alike(out, b) || (b->storage == out->storage && b->data != out->data) ||
+                         (!record && tt_pending_of(b->storage))))
+        return false;
+    if (!tt_may_write(ops[op].name, out)) return false; /* said once more by the general path */
+    if (record) return tt_record_alike(op, out->dtype, out, 1 + (b != NULL), (tt_array *[]){out, b});
+    if (number) run_with_number(loop, out, out, b, false);
+    else loop((char *[]){out->data, out->data, b ? b->data : NULL}, out->numel);
+    return true;
+}
+
+/* A Python number as an operand: a descriptor on the stack, of the widest dtype of its kind. */
+static tt_array *weak(tt_array *a, tt_storage *s, void *element, int kind, const double *f, const int64_t *i) {
+    *s = (tt_storage){.data = element, .refs = 1};
+    *a = (tt_array){.storage = s, .data = element, .numel = 1, .flags = TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS};
+    a->dtype = (int16_t)tt_dtype_of_kind(kind);
+    if (kind == TT_KIND_FLOAT) memcpy(element, f, 8);
+    else if (kind == TT_KIND_INT) memcpy(element, i, 8);
+    else *(char *)element = *i != 0;
+    return a;
+}
+
+/* The operator of one operand that is `a` to the power of this number, or -1. */
+static int power(const tt_array *a, const tt_array *number) {
+    static const struct { double exponent; int op; } known[] = {
+        {2, TT_OP_square}, {0.5, TT_OP_sqrt}, {3, TT_OP_cube}, {-1, TT_OP_reciprocal}, {-0.5, TT_OP_rsqrt}, {1, TT_OP_positive}};
+    double exponent;
+    if (tt_is_integral(a->dtype)) return -1; /* a number may change the dtype of integers */
+    tt_isa->casts[number->dtype][TT_F64](&exponent, number->data, 1);
+    for (int k = 0; k < (int)(sizeof known / sizeof known[0]); k++)
+        if (known[k].exponent == exponent) return known[k].op;
+    return -1;
+}
+
+tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, int reflected) {
+    tt_array number;
+    tt_storage storage;
+    int64_t element;
+    tt_array *b = weak(&number, &storage, &element, kind, &f, &i), *in[] = {reflected ? b : a, reflected ? a : b};
+    int alone = op == TT_OP_pow && !reflected ? power(a, b) : -1;
+    if (alone >= 0) return tt_unary(alone, a);
+    tt_loop loop = tt_isa->ops[op][a->dtype];
+    bool record = TT_RECORDING;
+    tt_array *out = NULL;
+    if (plain(a) && takes_numbers(a) && loop && (record ? a->numel > 0 : small(a))) {
+        if (!(out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype))) return NULL;
+        if (!record) run_with_number(loop, out, a, b, reflected);
+        if (!record || tt_record_alike(op, a->dtype, out, 2, in)) {
+            out->stamp = (a->storage->version & 0x3fffffff) << (reflected ? 34 : 4);
+            return out;
+        }
+        tt_free(out);
+    }
+    out = apply(op, 2, in);
+    if (out && reflected) out->stamp &= ~(int64_t)1; /* a number has no gradient to bring back */
+    else if (out) out->stamp &= ~(int64_t)2;
+    return out;
+}
+
+tt_array *tt_ternary(int op, tt_array *a, tt_array *b, tt_array *c) { return apply(op, 3, (tt_array *[]){a, b, c}); }
+
+tt_array *tt_ternary_number(int op, tt_array *a, tt_array *b, double c) {
+    tt_array number;
+    tt_storage storage;
+    int64_t element;
+    return apply(op, 3, (tt_array *[]){a, b, weak(&number, &storage, &element, TT_KIND_FLOAT, &c, NULL)});
+}
+
+/* Into `out`, which may be one of the inputs: the in-place and the out= variants. Bumps out's version. */
+int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array *c, int writer) {
+    char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
+    tt_array *in[3] = {a, b, c}, *copies[3] = {NULL, NULL, NULL};
+    int64_t shape[TT_MAX_NDIM];
+    int ndim, n = ops[op].arity, status = -1;
+    tt_array *all[4] = {out, a, n > 1 ? b : NULL, n > 2 ? c : NULL};
+    int alone = op == TT_OP_pow && b->flags & TT_FLAG_WEAK ? power(a, b) : -1;
+    if (alone >= 0) return tt_elementwise_out(alone, out, a, NULL, NULL, writer);
+    if (a == out && !c && update(op, out, b)) {
+        tt_bump_version(out, writer);
+        return 0;
+    }
+    TT_ON_DEVICE_IF(-1, ops[op].name, true, 4, all);
+    if (tt_device && !out->storage->device) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: the output is on the CPU, an input on cuda:%d", ops[op].name, tt_device - 1);
+        return -1;
+    }
+    int record = recording(op, n, in);
+    if (record < 0) {
+        tt_decline();
+        return -1;
+    }
+    int dtype = common_dtype(op, n, in);
+    if (dtype < 0 || !broadcast(ops[op].name, n, in, &ndim, shape)) return -1;
+    if (ndim != out->ndim || memcmp(shape, out->shape, sizeof(int64_t) * (size_t)ndim) != 0) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", ops[op].name,
+                tt_shape_text(have, out->ndim, out->shape), tt_shape_text(want, ndim, shape));
+        return -1;
+    }
+    int result = ops[op].rule == BOOL ? TT_BOOL : dtype;
+    bool cast_ok = tt_kind_of(result) <= tt_kind_of(out->dtype) || (ops[op].rule == BOOL);
+    if (!cast_ok) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: result type %s can't be cast to the desired output type %s", ops[op].name,
+                tt_dtype_names[result], tt_dtype_names[out->dtype]);
+        return -1;
+    }
+    if (!tt_may_write(ops[op].name, out) || (n > 1 && divides_by_zero(op, dtype, in[1], ndim, shape))) return -1;
+    for (int k = 0; k < n; k++)
+        record = record && (in[k]->storage != out->storage || tt_same_layout(in[k], out) || !tt_overlaps(in[k], out));
+    if (out->numel && !(record && tt_record_op(op, dtype, out, n, in))) {
+        bool settled = tt_settled(out);
+        for (int k = 0; settled && k < n; k++) settled = tt_ready(in[k]);
+        if (!settled) {
+            tt_decline();
+            return -1;
+        }
+
+        for (int k = 0; k < n; k++) /* an input that the output partly overlaps is read whole before the first write */
+            if (in[k]->storage == out->storage && !tt_same_layout(in[k], out) && tt_overlaps(in[k], out)) {
+                if (!(copies[k] = tt_empty_like(in[k], in[k]->dtype)) || tt_copy_now(copies[k], in[k]) < 0) goto done;
+                in[k] = copies[k];
+            }
+        if (!run(op, dtype, out, n, in)) goto done;
+    }
+    tt_bump_version(out, writer);
+    status = 0;
+done:
+    for (int k = 0; k < n; k++)
+        if (copies[k]) tt_free(copies[k]);
+    return status;
+}
+
+int tt_in_place(int op, tt_array *out, tt_array *b, double f, int writer) {
+    tt_array number;
+    tt_storage storage;
+    int64_t element;
+    if ((out->flags | (b ? b->flags : 0)) & TT_FLAG_VIEW) return 0;
+    if (!b) b = weak(&number, &storage, &element, TT_KIND_FLOAT, &f, NULL);
+    return tt_elementwise_out(op, out, out, b, NULL, writer) < 0 ? -1 : 1;
+}

@@ -1,0 +1,63 @@
+/* Joining arrays: one allocation, then a copy into the view where each of them goes. */
+#include "cuda/host/cuda.h"
+#include "api/join.h"
+#include <string.h>
+
+tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
+    const char *op = stack ? "stack" : "cat";
+    char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
+    TT_ON_DEVICE(NULL, op, n, in);
+    if (n < 1) return tt_fail(TT_RUNTIME_ERROR, "%s: expected a non-empty list of Tensors", op);
+    int64_t shape[TT_MAX_NDIM], start = 0;
+    int ndim = in[0]->ndim + (stack ? 1 : 0);
+    if (ndim == 0) return tt_fail(TT_RUNTIME_ERROR, "zero-dimensional tensor (at position 0) cannot be concatenated");
+    if (ndim > TT_MAX_NDIM) return tt_fail(TT_RUNTIME_ERROR, "stack: more than %d dimensions", TT_MAX_NDIM);
+    for (int d = 0, s = 0; d < ndim; d++) shape[d] = stack && d == dim ? 0 : in[0]->shape[s++];
+    if (!stack) shape[dim] = 0;
+    for (int k = 0; k < n; k++) {
+        const tt_array *a = in[k];
+        if (!tt_current(a)) return tt_decline();
+        bool fits = a->ndim == in[0]->ndim;
+        for (int d = 0; fits && d < a->ndim; d++) fits = (!stack && d == dim) || a->shape[d] == in[0]->shape[d];
+        if (!fits) {
+            tt_shape_text(want, in[0]->ndim, in[0]->shape);
+            tt_shape_text(have, a->ndim, a->shape);
+            return stack ? tt_fail(TT_RUNTIME_ERROR, "stack expects each tensor to be equal size, but got %s at entry 0 "
+                                   "and %s at entry %d", want, have, k)
+                         : tt_fail(TT_RUNTIME_ERROR, "cat: Sizes of tensors must match except in dimension %d. Expected "
+                                   "%s but got %s for tensor number %d in the list.", dim, want, have, k);
+        }
+        shape[dim] += stack ? 1 : a->shape[dim];
+    }
+    for (int k = 0; tt_device && k < n; k++) /* one kernel for all: they must be there */
+        if (!tt_ready(in[k])) return tt_decline();
+    tt_array *out = tt_empty(dtype, ndim, shape);
+    if (!out) return NULL;
+    if (tt_device && tt_cuda_joins(out, n, in)) {
+        if (tt_cuda_join(out, n, in, dim, stack)) return out;
+        tt_free(out);
+        return NULL;
+    }
+    tt_array part = *out;
+    for (int k = 0; k < n; k++) {
+        part.shape[dim] = stack ? 1 : in[k]->shape[dim];
+        part.data = out->data + start * out->strides[dim] * tt_itemsizes[dtype];
+        part.numel = tt_numel(ndim, part.shape);
+        start += part.shape[dim];
+        if (!part.numel) continue;
+        tt_array from = *in[k];
+        if (stack) { /* the same elements, with the new dimension */
+            memmove(from.shape + dim + 1, from.shape + dim, sizeof(int64_t) * (size_t)(from.ndim - dim));
+            memmove(from.strides + dim + 1, from.strides + dim, sizeof(int64_t) * (size_t)(from.ndim - dim));
+            from.shape[dim] = 1;
+            from.strides[dim] = 0;
+            from.ndim++;
+        }
+        tt_update_flags(&part);
+        if (tt_copy(&part, &from) < 0) {
+            tt_free(out);
+            return NULL;
+        }
+    }
+    return out;
+}

@@ -1,0 +1,319 @@
+/* Optimisers: checks, layouts, and one pass of the threads over all elements of all parameters together. Parameters on
+ * devices are updated by kernels/cuda/host/optim.c; their step counts are the CPU's, so that nobody waits for a device, or the device's own. */
+#include "core/jobs.h"
+#include "cpu/simd.h"
+#include "cpu/optim.h"
+#include "cuda/host/cuda.h"
+#include "api/optim.h"
+#include <string.h>
+
+TT_ISA_TABLES(tt_optim_loops, tt_optim)
+
+#define OPERANDS TT_UPDATE_OPERANDS
+#define GRAIN 16384
+/* Elements that are worth being updated behind, and, times threads, few enough to be left to one; and parameters, which
+ * may all be views of one storage, whose jobs are counted in 15 bits: Note [Work behind] */
+#define BEHIND_LEAST 4096
+#define BEHIND_MOST (1 << 19)
+#define BEHIND_PARAMETERS 200
+
+/* A step as asked for. */
+typedef struct request {
+    const char *name;
+    int n, writer;
+    tt_array **operands[OPERANDS]; /* parameters, gradients, states; NULL where the rule has none */
+    tt_array **steps;              /* NULL: not counted */
+    int rule;
+    tt_update common;
+    tt_schedule schedule;
+    const char *fresh;
+    bool behind;                   /* may be taken behind; then gradients may be under way */
+} request;
+
+typedef struct {
+    const tt_update_item *items;
+    int n;
+    const tt_update_loop *loops;
+} job;
+
+static bool check(const request *r, int k) {
+    static const char *const roles[OPERANDS] = {"parameter", "gradient", "state", "state", "state"};
+    char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
+    const tt_array *param = r->operands[0][k];
+    for (int j = 0; j < OPERANDS; j++) {
+        if (!r->operands[j]) continue;
+        const tt_array *a = r->operands[j][k];
+        if (a->storage->device != param->storage->device) {
+            char own[24], other[24];
+            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d is on %s, but its parameter is on %s",
+                    r->name, roles[j], k, tt_device_text(own, sizeof own, a->storage->device),
+                    tt_device_text(other, sizeof other, param->storage->device));
+            return false;
+        }
+        bool under_way = j == 1 && r->behind && tt_pending_of(a->storage) == &tt_under_way;
+        if (!under_way && !tt_settled(a)) {
+            tt_decline();
+            return false;
+        }
+        if (!tt_is_floating(a->dtype)) {
+            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d must be floating point, got %s", r->name, roles[j], k,
+                    tt_dtype_names[a->dtype]);
+            return false;
+        }
+        if (a->dtype != param->dtype) {
+            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d has dtype %s, but its parameter has %s", r->name, roles[j], k,
+                    tt_dtype_names[a->dtype], tt_dtype_names[param->dtype]);
+            return false;
+        }
+        if (a->ndim != param->ndim || memcmp(a->shape, param->shape, sizeof(int64_t) * (size_t)a->ndim) != 0) {
+            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d has shape %s, but its parameter has %s", r->name, roles[j], k,
+                    tt_shape_text(have, a->ndim, a->shape), tt_shape_text(want, param->ndim, param->shape));
+            return false;
+        }
+        if (j != 1 && !tt_writable(r->name, a)) return false;
+    }
+    if (!r->steps) return true;
+    const tt_array *step = r->steps[k];
+    if (step->storage->device && step->storage->device != param->storage->device) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: the step count of parameter %d is on another device than the parameter", r->name, k);
+        return false;
+    }
+    if (!tt_settled(step)) {
+        tt_decline();
+        return false;
+    }
+    if (step->numel != 1 || !tt_is_floating(step->dtype)) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: the step count of parameter %d must be one floating element, got %s of shape %s",
+                r->name, k, tt_dtype_names[step->dtype], tt_shape_text(have, step->ndim, step->shape));
+        return false;
+    }
+    return tt_writable(r->name, step);
+}
+
+/* Do the elements lie without gaps, in whatever order of dimensions? */
+static bool dense(const tt_array *a) {
+    if (a->flags & TT_FLAG_CONTIGUOUS) return true;
+    bool used[TT_MAX_NDIM] = {false};
+    int64_t expected = 1;
+    for (int count = 0; count < a->ndim; count++) {
+        int at = -1;
+        for (int d = 0; d < a->ndim && at < 0; d++)
+            if (!used[d] && (a->shape[d] == 1 || a->strides[d] == expected)) at = d;
+        if (at < 0) return false;
+        used[at] = true;
+        expected *= a->shape[at];
+    }
+    return true;
+}
+
+static bool same_strides(const tt_array *a, const tt_array *b) {
+    for (int d = 0; d < a->ndim; d++)
+        if (a->shape[d] != 1 && a->strides[d] != b->strides[d]) return false;
+    return true;
+}
+
+/* Finds every operand's elements in one common order, copying those that lie otherwise. */
+static bool lay_out(tt_update_item *it, const request *r, int k) {
+    tt_array *param = r->operands[0][k];
+    bool as_param = dense(param);
+    tt_device = it->device = param->storage->device;
+    it->numel = param->numel;
+    for (int j = 0; j < OPERANDS; j++) {
+        if (!r->operands[j]) continue;
+        tt_array *a = r->operands[j][k];
+        bool fits = a->flags & param->flags & TT_FLAG_CONTIGUOUS || (as_param && same_strides(a, param)) ||
+                    (!as_param && a->flags & TT_FLAG_CONTIGUOUS);
+        if (!fits) {
+            tt_array *copy = as_param ? tt_empty_strided(a->dtype, a->ndim, a->shape, param->strides)
+                                      : tt_empty(a->dtype, a->ndim, a->shape);
+            if (!copy) return false;
+            it->copies[j] = copy;
+            tt_await(a->storage, false);
+            if (tt_copy_now(copy, a) < 0) return false;
+            a = copy;
+        }
+        it->data[j] = a->data;
+        it->operands |= 1 << j;
+    }
+    return true;
+}
+
+/* Half types: through float32, a block at a time. */
+static void run_half(const tt_update_item *it, tt_update_loop loop, int64_t from, int64_t n) {
+    float buffers[OPERANDS][TT_BLOCK] __attribute__((aligned(64)));
+    char *p[OPERANDS];
+    for (int j = 0; j < OPERANDS; j++) p[j] = it->data[j] ? (char *)buffers[j] : NULL;
+    for (int64_t at = from; at < from + n; at += TT_BLOCK) {
+        int64_t m = from + n - at < TT_BLOCK ? from + n - at : TT_BLOCK;
+        for (int j = 0; j < OPERANDS; j++)
+            if (p[j]) tt_isa->casts[it->dtype][TT_F32](p[j], it->data[j] + at * 2, m);
+        loop(p, m, &it->update);
+        for (int j = 0; j < OPERANDS; j++)
+            if (p[j] && j != 1) tt_isa->casts[TT_F32][it->dtype](it->data[j] + at * 2, p[j], m);
+    }
+}
+
+/* Elements [begin, end) of all parameters laid end to end. */
+static void run_range(void *context, int64_t begin, int64_t end) {
+    const job *jb = context;
+    int low = 0, high = jb->n - 1;
+    while (low < high) { /* the first parameter that ends after `begin` */
+        int middle = (low + high) / 2;
+        if (jb->items[middle].end > begin) high = middle;
+        else low = middle + 1;
+    }
+    for (int k = low; begin < end; k++) {
+        const tt_update_item *it = &jb->items[k];
+        int64_t start = k ? jb->items[k - 1].end : 0, stop = it->end < end ? it->end : end;
+        if (stop <= begin) continue;
+        int64_t from = begin - start, n = stop - begin, size = tt_itemsizes[it->dtype];
+        tt_update_loop loop = jb->loops[it->dtype == TT_F64];
+        begin = stop;
+        if (tt_is_half(it->dtype)) {
+            run_half(it, loop, from, n);
+            continue;
+        }
+        char *p[OPERANDS];
+        for (int j = 0; j < OPERANDS; j++) p[j] = it->data[j] ? it->data[j] + from * size : NULL;
+        loop(p, n, &it->update);
+    }
+}
+
+/* An update that is made behind: Note [Work behind]. */
+typedef struct {
+    tt_job job;
+    tt_update_item *items;
+    job parts;
+    int64_t total;
+} later;
+
+static void run_later(tt_job *j) {
+    later *l = (later *)j;
+    tt_parallel(l->total, GRAIN, run_range, &l->parts);
+    tt_scratch_free(l->items);
+}
+
+/* NULL: it is to be made at once. */
+static later *later_of(const request *r, tt_update_item *items, int64_t total, const job *parts) {
+    bool worth = total >= BEHIND_LEAST && total * tt_get_num_threads() <= BEHIND_MOST && r->n <= BEHIND_PARAMETERS;
+    if (!r->behind || !worth) return NULL;
+    for (int k = 0; k < r->n; k++)
+        for (int j = 0; j < OPERANDS; j++)
+            if (items[k].copies[j] || items[k].device) return NULL;
+    later *l = tt_scratch((int64_t)(sizeof *l + OPERANDS * (size_t)r->n * sizeof(tt_storage *)));
+    if (!l) return NULL;
+    *l = (later){{.run = run_later, .storages = (tt_storage **)(l + 1)}, items, *parts, total};
+    for (int j = 0; j < OPERANDS; j++)
+        for (int k = 0; k < r->n; k++)
+            if (j != 1 && r->operands[j]) l->job.storages[l->job.num++] = r->operands[j][k]->storage;
+    l->job.num_out = l->job.num;
+    for (int k = 0; k < r->n; k++) l->job.storages[l->job.num++] = r->operands[1][k]->storage;
+    return l;
+}
+
+static void update(const request *r, int64_t total, job *parts) {
+    for (int k = 0; k < r->n; k++) tt_await(r->operands[1][k]->storage, false);
+    if (total) tt_parallel(total, GRAIN, run_range, parts);
+}
+
+static int run(request *r) {
+    if (r->n <= 0) return 0;
+    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
+    r->behind = tt_may_work_behind();
+    for (int k = 0; k < r->n; k++)
+        if (!check(r, k)) return -1;
+    tt_update_item *items = tt_scratch((int64_t)sizeof(tt_update_item) * r->n);
+    if (!items) return -1;
+    int64_t total = 0;
+    int status = -1, ready = 0, devices = 0;
+    for (; ready < r->n; ready++) {
+        tt_update_item *it = &items[ready];
+        *it = (tt_update_item){.update = r->common, .dtype = r->operands[0][ready]->dtype};
+        if (!lay_out(it, r, ready)) {
+            ready++; /* its copies are to be freed */
+            goto done;
+        }
+        if (r->fresh && r->fresh[ready]) it->update.flags |= TT_FRESH;
+        if (r->steps && r->steps[ready]->storage->device) it->count = r->steps[ready];
+        else if (r->steps) {
+            const tt_array *step = r->steps[ready];
+            tt_isa->casts[step->dtype][TT_F64](&it->step, step->data, 1);
+            it->step += 1;
+            it->update.rate = tt_rate_of(r->rule, r->schedule.lr, r->schedule.beta1, r->schedule.lr_decay, it->step);
+            it->update.root = tt_root_of(r->rule, r->schedule.beta2, it->step);
+        }
+        it->end = total += it->device ? 0 : it->numel;
+        devices |= it->device;
+    }
+    tt_device = 0;
+    job jb = {items, r->n, tt_optim[tt_isa_index]->rules[r->rule]};
+    later *l = later_of(r, items, total, &jb);
+    if (!l) update(r, total, &jb);
+    if (devices && !tt_cuda_update(r->rule, &r->schedule, r->n, items)) goto done;
+    for (int k = 0; k < r->n; k++) {
+        for (int j = 0; j < OPERANDS; j++) {
+            if (!r->operands[j] || j == 1) continue;
+            if (items[k].copies[j]) tt_copy_now(r->operands[j][k], items[k].copies[j]);
+            tt_bump_version(r->operands[j][k], r->writer);
+        }
+        if (r->steps) {
+            if (!items[k].count) tt_isa->casts[TT_F64][r->steps[k]->dtype](r->steps[k]->data, &items[k].step, 1);
+            tt_bump_version(r->steps[k], r->writer);
+        }
+    }
+    if (l && tt_work_behind(&l->job)) return 0; /* the items are the job's */
+    if (l) {
+        update(r, total, &jb);
+        tt_scratch_free(l);
+    }
+    status = 0;
+done:
+    for (int k = 0; k < ready; k++)
+        for (int j = 0; j < OPERANDS; j++)
+            if (items[k].copies[j]) tt_free(items[k].copies[j]);
+    tt_scratch_free(items);
+    return status;
+}
+
+int tt_sgd(int n, tt_array **params, tt_array **grads, tt_array **momenta, const char *fresh, double lr,
+           double momentum, double dampening, double weight_decay, int nesterov, int maximize, int writer) {
+    request r = {.name = "SGD", .n = n, .writer = writer, .operands = {params, grads, momenta}, .fresh = momenta ? fresh : NULL,
+                 .rule = TT_RULE_sgd};
+    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .rate = -lr, .a = momentum,
+                           .b = 1 - dampening};
+    r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM | (nesterov ? TT_NESTEROV : 0) : 0);
+    return run(&r);
+}
+
+int tt_adam(int n, tt_array **params, tt_array **grads, tt_array **exp_avgs, tt_array **exp_avg_sqs,
+            tt_array **max_exp_avg_sqs, tt_array **steps, double lr, double beta1, double beta2, double eps,
+            double weight_decay, int decoupled, int maximize, int writer) {
+    request r = {.name = "Adam", .n = n, .writer = writer,
+                 .operands = {params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs}, .steps = steps,
+                 .rule = TT_RULE_adam, .schedule = {.lr = lr, .beta1 = beta1, .beta2 = beta2}};
+    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = decoupled ? 1 - lr * weight_decay : weight_decay,
+                           .a = 1 - beta1, .b = beta2, .c = 1 - beta2, .eps = eps};
+    r.common.flags = (weight_decay == 0 ? 0 : decoupled ? TT_DECOUPLED : TT_DECAY) |
+                     (max_exp_avg_sqs ? TT_AMSGRAD : 0);
+    return run(&r);
+}
+
+int tt_rmsprop(int n, tt_array **params, tt_array **grads, tt_array **square_avgs, tt_array **grad_avgs,
+               tt_array **momenta, tt_array **steps, double lr, double alpha, double eps, double weight_decay,
+               double momentum, int maximize, int writer) {
+    request r = {.name = "RMSprop", .n = n, .writer = writer, .operands = {params, grads, square_avgs, grad_avgs, momenta},
+                 .steps = steps, .rule = TT_RULE_rmsprop, .schedule = {.lr = lr}};
+    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .a = momentum, .b = alpha,
+                           .c = 1 - alpha, .eps = eps};
+    r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM : 0) | (grad_avgs ? TT_CENTERED : 0);
+    return run(&r);
+}
+
+int tt_adagrad(int n, tt_array **params, tt_array **grads, tt_array **sums, tt_array **steps, double lr,
+               double lr_decay, double eps, double weight_decay, int maximize, int writer) {
+    request r = {.name = "Adagrad", .n = n, .writer = writer, .operands = {params, grads, sums}, .steps = steps,
+                 .rule = TT_RULE_adagrad, .schedule = {.lr = lr, .lr_decay = lr_decay}};
+    r.common = (tt_update){.flags = weight_decay != 0 ? TT_DECAY : 0, .sign = maximize ? -1 : 1, .decay = weight_decay,
+                           .eps = eps};
+    return run(&r);
+}

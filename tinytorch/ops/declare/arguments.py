@@ -1,0 +1,178 @@
+"""Arguments of operators: numbers and tensors, dimensions by PyTorch's names and NumPy's, sizes, results into
+``out``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from ...autograd.formulas import code_of
+from ...autograd.modes import current, modes
+from ...autograd.views import refresh, writer_number, wrote
+from ...backends.cpu import error, ffi, lib
+from ...tensor import Tensor, wrap
+from .op import operator_above
+
+_KINDS = {bool: lib.TT_KIND_BOOL, int: lib.TT_KIND_INT, float: lib.TT_KIND_FLOAT}
+
+_NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
+_LEFT_OUT = object()
+_WITH_NUMPY_NAMES = """
+def {name}({params}):
+    if {given}:
+        {renamed}
+    {need}
+    return fn({passed})
+"""
+
+
+def numpy_names(fn):
+    """``fn``, whose parameters ``dim`` and ``keepdim`` may be given as ``axis=`` and ``keepdims=`` too, as PyTorch
+    allows. A function is left as it is where it has neither, or has ``axis`` itself (what every training step runs: the
+    names cost it less so), or takes a parameter without default after ``dim``; and so are views."""
+    if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op"):
+        return fn
+    params = inspect.signature(fn).parameters.values()
+    names = [p.name for p in params if p.name in _NUMPY_NAMES]
+    if not names or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name == "axis" for p in params):
+        return fn
+    plain = [p for p in params if p.kind is p.POSITIONAL_OR_KEYWORD]
+    first = [p.name for p in plain].index("dim") if "dim" in [p.name for p in plain] else len(plain)
+    if any(p.default is p.empty for p in plain[first + 1:]):
+        return fn
+    defaults = {p.name: _LEFT_OUT if p.name == "dim" and p.default is p.empty else p.default for p in params}
+    shown = [p.name if defaults[p.name] is p.empty else f"{p.name}=defaults['{p.name}']" for p in plain]
+    only = [f"{p.name}=defaults['{p.name}']" for p in params if p.kind is p.KEYWORD_ONLY]
+    only += [f"{_NUMPY_NAMES[n]}=LEFT_OUT" for n in names]
+    passed = [p.name if p in plain else f"{p.name}={p.name}" for p in params]
+    given = " or ".join(f"{_NUMPY_NAMES[n]} is not LEFT_OUT" for n in names)
+    renamed = "\n        ".join(f"{n} = either({fn.__name__!r}, {n!r}, {n}, defaults[{n!r}], {_NUMPY_NAMES[n]})"
+                                for n in names)
+    need = "pass"  # the error for a dim that is missing
+    if defaults.get("dim") is _LEFT_OUT:
+        need = f"if dim is LEFT_OUT: return fn({', '.join(p.name for p in plain[:first])})"
+    source = _WITH_NUMPY_NAMES.format(name=fn.__name__, params=", ".join([*shown, "*", *only]), given=given,
+                                      renamed=renamed, passed=", ".join(passed), need=need)
+    namespace = {"fn": fn, "defaults": defaults, "LEFT_OUT": _LEFT_OUT, "either": _either}
+    exec(code_of(source, f"<eager names of {fn.__name__}>"), namespace)
+    return functools.wraps(fn)(namespace[fn.__name__])
+
+
+def _either(op: str, name: str, given, default, other):
+    """A parameter's value, given under its own name or NumPy's."""
+    if other is _LEFT_OUT:
+        return given
+    if given is not default:
+        raise TypeError(f"{op}(): got values for '{name}' and for '{_NUMPY_NAMES[name]}', which are the same argument")
+    return other
+
+
+def dim_or_axis(op: str, dim, axis):
+    """A dimension, or dimensions, given under either name; TypeError for both."""
+    if axis is None:
+        return dim
+    return _either(op, "dim", None if dim == () else dim, None, axis)
+
+
+def castable(result: Tensor, out: Tensor) -> bool:
+    """May ``out`` take what has the dtype of ``result``? Its category (bool, integer, floating, complex) must not be
+    lower."""
+    return result.dtype.kind <= out.dtype.kind
+
+
+def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:
+    """The result of ``op``, put into ``out`` if there is one, which takes the result's shape."""
+    if out is None:
+        return result
+    if (result._node is not None or out._node is not None) and not (modes and not current().grad):
+        raise RuntimeError(f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
+                           "of the arguments requires grad.")
+    if same_dtype and out.dtype is not result.dtype:
+        raise RuntimeError(f"{op}(): Expected out tensor to have dtype {result.dtype!r}, but got {out.dtype!r} instead")
+    if not castable(result, out):
+        raise RuntimeError(f"{op}: result type {result.dtype.name} can't be cast to the desired output type "
+                           f"{out.dtype.name}")
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    if lib.tt_copy(out._h, result._h) < 0 or lib.tt_bump(out._h, writer_number(op)) < 0:
+        raise error(op)
+    wrote(out)
+    return out
+
+
+def requires(*args) -> bool:
+    """Will an operation on these arguments be recorded?"""
+    if modes and not current().grad:
+        return False
+    for a in args:
+        if isinstance(a, Tensor):
+            refresh(a)
+            if a._node is not None:
+                return True
+    return False
+
+
+def scalar_kind(x) -> int:
+    """The category, ``lib.TT_KIND_...``, of a Python bool, integer or float (NumPy's scalars among them); TypeError for
+    anything else."""
+    kind = _KINDS.get(type(x))
+    if kind is None:
+        if isinstance(x, bool) or type(x).__name__ == "bool":
+            kind = lib.TT_KIND_BOOL
+        elif hasattr(x, "__len__"):  # arrays offer __index__ and __float__ too
+            raise TypeError(type(x).__name__)
+        elif hasattr(x, "__index__"):
+            kind = lib.TT_KIND_INT
+        elif hasattr(x, "__float__"):
+            kind = lib.TT_KIND_FLOAT
+        else:
+            raise TypeError(type(x).__name__)
+    return kind
+
+
+def number(x) -> Tensor:
+    """A Python number as an operand: 0-d, and weak in promotion."""
+    kind = scalar_kind(x)
+    if kind == lib.TT_KIND_INT and not -(1 << 63) <= int(x) < 1 << 63:
+        raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {x}")
+    floating = kind == lib.TT_KIND_FLOAT
+    return wrap(lib.tt_scalar(kind, float(x) if floating else 0.0, 0 if floating else int(x)))
+
+
+def broadcast_shape(op: str, handles: list) -> tuple:
+    """The shape that operands broadcast to. RuntimeError when they do not."""
+    shape = ffi.new("int64_t[16]")
+    ndim = lib.tt_broadcast(len(handles), handles, shape)
+    if ndim < 0:
+        raise error(op)
+    return tuple(shape[0:ndim])
+
+
+def operand(x, op: str, name: str) -> Tensor:
+    """An argument as a tensor whose history is up to date; TypeError naming operator and argument."""
+    if isinstance(x, Tensor):
+        refresh(x)
+        return x
+    try:
+        return number(x)
+    except TypeError:
+        raise TypeError(f"{op}(): argument '{name}' must be Tensor or a number, not {type(x).__name__}") from None
+
+
+def is_number(x) -> bool:
+    """Is ``x`` a Python or NumPy number?"""
+    try:
+        scalar_kind(x)
+    except TypeError:
+        return False
+    return True
+
+
+def ints(values) -> tuple[int, ...]:
+    """``f(2, 3)`` and ``f((2, 3))`` alike: the arguments of a variadic shape as a tuple of Python integers."""
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        values = values[0]
+    for v in values:
+        if isinstance(v, str) or not hasattr(v, "__index__"):
+            raise TypeError(f"{operator_above()}expected sizes as integers, got {type(v).__name__}")
+    return tuple([int(v) for v in values])
