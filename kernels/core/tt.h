@@ -1,46 +1,17 @@
 /* What the C files share: dtypes, flags, errors, threads, loops. Not seen by Python. */
 #pragma once
 #include "api/core.h"
+#include "scalar/dtypes.h"
 #include <stdbool.h>
 #include <stddef.h>
 
 #define TT_MAX_NDIM 16
 #define TT_BLOCK 1024 /* elements a loop runs over at a time: a few operands of it stay in L1 */
 
-/* In the order of promotion within a category; tinytorch/dtypes.py holds the same numbers. */
-enum { TT_BOOL, TT_U8, TT_I8, TT_I16, TT_I32, TT_I64, TT_F16, TT_BF16, TT_F32, TT_F64, TT_NUM_DTYPES };
-
-/* The category of a dtype or of a Python scalar ("kind" in the API). */
-enum { TT_KIND_BOOL, TT_KIND_INT, TT_KIND_FLOAT };
-
-enum {
-    TT_FLAG_CONTIGUOUS = 1, /* row-major, no gaps */
-    TT_FLAG_WEAK = 2,       /* a Python scalar: takes no part in promotion within its category */
-    TT_FLAG_VIEW = 4,       /* a tracked view: stale when seen_version != storage->version */
-    TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's: Note [Devices] */
-    TT_FLAG_READONLY = 32,
-    TT_FLAG_INFERENCE = 64, /* made in inference mode */
-    TT_FLAG_CREATION = 7 << 8, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
-    TT_FLAG_MANY = 2 << 8,     /* that of one of several views: MULTI_OUTPUT there */
-    TT_SLOW = TT_FLAG_DEVICE, /* flags that the CPU's kernels cannot work with */
-};
-
-enum { TT_DECLINED, TT_VALUE_ERROR, TT_RUNTIME_ERROR, TT_TYPE_ERROR, TT_INDEX_ERROR, TT_OUT_OF_MEMORY,
-       TT_ZERO_DIVISION, TT_PYTHON_ERROR /* an exception of a callback, kept by Python */, TT_NOT_IMPLEMENTED };
-
-typedef struct { uint16_t bits; } tt_f16;
-typedef struct { uint16_t bits; } tt_bf16;
-
-extern const int tt_itemsizes[TT_NUM_DTYPES];
-extern const char *const tt_dtype_names[TT_NUM_DTYPES];
+extern const int tt_itemsizes[TT_NUM_CODES];
+extern const char *const tt_dtype_names[TT_NUM_CODES];
 extern int tt_default_dtype;
 
-static inline int tt_kind_of(int dtype) {
-    return dtype == TT_BOOL ? TT_KIND_BOOL : dtype < TT_F16 ? TT_KIND_INT : TT_KIND_FLOAT;
-}
-static inline bool tt_is_half(int dtype) { return dtype == TT_F16 || dtype == TT_BF16; }
-/* Half types are computed in float32. */
-static inline int tt_compute_dtype(int dtype) { return tt_is_half(dtype) ? TT_F32 : dtype; }
 /* Note [Devices]
  * A storage is on one device: 0 is the CPU, k + 1 is cuda:k. tt_device is where this thread allocates and works; it is
  * the CPU outside of calls. A function that knows other devices begins with TT_ON_DEVICE, which makes its operands'
@@ -119,6 +90,7 @@ void tt_storage_unref(tt_storage *s);
 void tt_storage_end(tt_storage *s); /* nobody has a reference any more */
 tt_array *tt_array_new(void); /* an uninitialised descriptor */
 void tt_array_recycle(tt_array *a);
+bool tt_free_may_wait(const tt_array *a); /* May tt_free call back, or wait for a thread that calls back? */
 static inline void tt_storage_ref(tt_storage *s) { __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED); }
 void *tt_scratch(int64_t nbytes); /* temporary memory of the CPU's, from the same caches; NULL and an error when there is none */
 void tt_scratch_free(void *p);

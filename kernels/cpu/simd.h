@@ -5,7 +5,7 @@
 #include "scalar/loop.h"
 #include "scalar/ops.h"
 
-#define TT_OP_ENUM(name, arity, domain, rule) TT_OP_##name,
+#define TT_OP_ENUM(name, ...) TT_OP_##name,
 enum { TT_OPS(TT_OP_ENUM) TT_NUM_OPS };
 #define TT_PAIR_ENUM(name, derivative) TT_PAIR_##name,
 enum { TT_NO_PAIR, TT_PAIRS(TT_PAIR_ENUM) TT_NUM_PAIRS };
@@ -32,14 +32,3 @@ struct tt_isa {
 };
 
 const struct tt_isa *tt_get_isa(int index); /* NULL: there is none of that number */
-
-#define TT_ENUM_b8 TT_BOOL
-#define TT_ENUM_u8 TT_U8
-#define TT_ENUM_i8 TT_I8
-#define TT_ENUM_i16 TT_I16
-#define TT_ENUM_i32 TT_I32
-#define TT_ENUM_i64 TT_I64
-#define TT_ENUM_f16 TT_F16
-#define TT_ENUM_bf16 TT_BF16
-#define TT_ENUM_f32 TT_F32
-#define TT_ENUM_f64 TT_F64

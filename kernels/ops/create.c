@@ -61,8 +61,8 @@ static double power(const void *context, int64_t k) { return tt_pow_f64(((const 
 
 tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t istart, int64_t istep) {
     range r = {.start = fstart, .step = fstep, .istart = istart, .istep = istep,
-               .value = tt_kind_of(dtype) == TT_KIND_FLOAT ? stepped : NULL,
-               .kind = tt_kind_of(dtype) == TT_KIND_FLOAT ? TT_RANGE_STEPPED : TT_RANGE_INTEGERS};
+               .value = tt_is_floating(dtype) ? stepped : NULL,
+               .kind = tt_is_floating(dtype) ? TT_RANGE_STEPPED : TT_RANGE_INTEGERS};
     return filled(&r, dtype, n);
 }
 

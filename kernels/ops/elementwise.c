@@ -7,31 +7,39 @@
 enum { FLT, REAL, NUM, ALL, INT, INTS };
 enum { SAME, BOOL, PERIODIC, SELECT };
 static const struct { const char *name; int8_t arity, domain, rule; } ops[TT_NUM_OPS] = {
-#define INFO(name, arity, domain, rule) {#name, arity, domain, rule},
+#define INFO(name, arity, domain, rule, flops, cost) {#name, arity, domain, rule},
     TT_OPS(INFO)
 };
+#define PAIR(op, derivative) [TT_OP_##op] = TT_PAIR_##op, [TT_OP_##derivative] = TT_PAIR_##op,
+static const int8_t pairs[TT_NUM_OPS] = {TT_PAIRS(PAIR)};
+#define FACTS(name, arity, domain, rule, flops, cost) {#name, arity, rule == BOOL, rule == PERIODIC, flops, cost, 0},
+static tt_op_info facts[TT_NUM_OPS] = {TT_OPS(FACTS)};
+__attribute__((constructor)) static void set_pairs(void) {
+    for (int op = 0; op < TT_NUM_OPS; op++) facts[op].pair = pairs[op];
+}
 
-/* Elements a thread should have before another is worth waking; functions of FLT cost more than arithmetic. */
+/* Elements a thread should have before another is worth waking, and where the operator's cost is COSTLY or more. */
 #define GRAIN 32768
 #define GRAIN_COSTLY 8192
+#define COSTLY 8
 
 int tt_op_code(const char *name) {
     for (int op = 0; op < TT_NUM_OPS; op++)
         if (strcmp(ops[op].name, name) == 0) return op;
     return -1;
 }
-int tt_op_arity(int op) { return ops[op].arity; }
-const char *tt_op_name(int op) { return ops[op].name; }
-int tt_op_weight(int op) { return ops[op].domain <= REAL && strcmp(ops[op].name, "div") != 0 ? 8 : 1; }
+const tt_op_info *tt_op_facts(int op) { return op >= 0 && op < TT_NUM_OPS ? &facts[op] : NULL; }
+int tt_op_weight(int op) { return facts[op].cost >= COSTLY ? 8 : 1; }
 
 /* PyTorch's promotion: within tensors with dimensions, 0-d tensors and Python scalars each the usual lattice; a lower
  * rank counts only when its category (bool < integer < floating) is higher. */
-static int promote(int a, int b) {
+int tt_promote(int a, int b) {
     if (a == b) return a;
-    int lo = a < b ? a : b, hi = a < b ? b : a;
-    if (lo == TT_U8 && hi <= TT_I64) return hi == TT_I8 ? TT_I16 : hi;
-    if (lo == TT_F16 && hi == TT_BF16) return TT_F32;
-    return hi;
+    int kind = tt_kind_of(a), other = tt_kind_of(b);
+    if (other > kind) return tt_promote(b, a);
+    if (kind > other) return tt_is_complex(a) && b == TT_F64 ? TT_C128 : a;
+    if (tt_itemsizes[a] != tt_itemsizes[b]) return tt_itemsizes[a] > tt_itemsizes[b] ? a : b;
+    return tt_is_integral(a) ? TT_I16 : TT_F32; /* uint8 and int8, float16 and bfloat16: none holds the other's values */
 }
 
 static int result_type(int n, tt_array *const *args) {
@@ -40,7 +48,7 @@ static int result_type(int n, tt_array *const *args) {
         int r = args[k]->flags & TT_FLAG_WEAK ? 2 : args[k]->ndim == 0 ? 1 : 0;
         int dtype = args[k]->dtype;
         if (r == 2 && dtype == TT_F64) dtype = tt_default_dtype;
-        rank[r] = rank[r] < 0 ? dtype : promote(rank[r], dtype);
+        rank[r] = rank[r] < 0 ? dtype : tt_promote(rank[r], dtype);
     }
     int result = rank[0];
     for (int r = 1; r < 3; r++)
@@ -54,15 +62,16 @@ int tt_result_type(tt_array *a, tt_array *b) { return result_type(2, (tt_array *
 static int common_dtype(int op, int n, tt_array *const *in) {
     int skip = ops[op].rule == SELECT; /* the condition takes no part */
     int dtype = result_type(n - skip, in + skip);
-    if (ops[op].domain == FLT && dtype < TT_F16) dtype = tt_default_dtype;
+    if (ops[op].domain == FLT && tt_is_integral(dtype)) dtype = tt_default_dtype;
     if (ops[op].domain == REAL) { /* a Python float does not make integers floating here */
         tt_array *tensors[3];
         int count = 0;
         for (int k = 0; k < n; k++)
             if (!(in[k]->flags & TT_FLAG_WEAK)) tensors[count++] = in[k];
-        if (count && result_type(count, tensors) < TT_F16) dtype = result_type(count, tensors);
+        if (count && tt_is_integral(result_type(count, tensors))) dtype = result_type(count, tensors);
     }
-    if (n > 1 && op == TT_OP_pow && dtype < TT_F16 && in[1]->ndim == 0 && !in[1]->storage->device && tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
+    if (n > 1 && op == TT_OP_pow && tt_is_integral(dtype) && in[1]->ndim == 0 && !in[1]->storage->device &&
+        tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
         int64_t exponent;
         tt_isa->casts[in[1]->dtype][TT_I64](&exponent, in[1]->data, 1);
         if (exponent < 0) {
@@ -124,7 +133,7 @@ int tt_broadcast(int n, tt_array **in, int64_t *shape) {
 }
 
 bool tt_divides_integers(int op, int dtype) {
-    return tt_kind_of(dtype) != TT_KIND_FLOAT &&
+    return tt_is_integral(dtype) &&
            (op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder || op == TT_OP_fmod);
 }
 
@@ -169,7 +178,7 @@ static bool run(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
         it.compute[k] = (int16_t)tt_compute_of(op, k, dtype);
     }
     tt_iter_coalesce(&it);
-    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], ops[op].domain <= REAL ? GRAIN_COSTLY : GRAIN);
+    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], facts[op].cost >= COSTLY ? GRAIN_COSTLY : GRAIN);
     return true;
 }
 
@@ -191,7 +200,7 @@ static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
 
 /* Must the elements of the second operand be looked at before anything is done? */
 static bool looks(int op, int n, tt_array *const *in) {
-    if (n != 2 || in[1]->flags & TT_FLAG_WEAK || in[1]->dtype >= TT_F16) return false;
+    if (n != 2 || in[1]->flags & TT_FLAG_WEAK || tt_is_floating(in[1]->dtype)) return false;
     return op == TT_OP_pow || op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder || op == TT_OP_fmod;
 }
 
@@ -294,7 +303,7 @@ tt_array *tt_unary(int op, tt_array *a) {
 tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
-    if (!plain(a) || !alike(a, b) || !loop || a->dtype < TT_F16 ||
+    if (!plain(a) || !alike(a, b) || !loop || tt_is_integral(a->dtype) ||
         !(record ? a->numel > 0 : small(a) && !tt_pending_of(b->storage)))
         return apply(op, 2, (tt_array *[]){a, b});
     tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
@@ -346,7 +355,7 @@ static bool update(int op, tt_array *out, tt_array *b) {
 static tt_array *weak(tt_array *a, tt_storage *s, void *element, int kind, const double *f, const int64_t *i) {
     *s = (tt_storage){.data = element, .refs = 1};
     *a = (tt_array){.storage = s, .data = element, .numel = 1, .flags = TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS};
-    a->dtype = kind == TT_KIND_FLOAT ? TT_F64 : kind == TT_KIND_INT ? TT_I64 : TT_BOOL;
+    a->dtype = (int16_t)tt_dtype_of_kind(kind);
     if (kind == TT_KIND_FLOAT) memcpy(element, f, 8);
     else if (kind == TT_KIND_INT) memcpy(element, i, 8);
     else *(char *)element = *i != 0;
@@ -358,7 +367,7 @@ static int power(const tt_array *a, const tt_array *number) {
     static const struct { double exponent; int op; } known[] = {
         {2, TT_OP_square}, {0.5, TT_OP_sqrt}, {3, TT_OP_cube}, {-1, TT_OP_reciprocal}, {-0.5, TT_OP_rsqrt}, {1, TT_OP_positive}};
     double exponent;
-    if (a->dtype < TT_F16) return -1; /* a number may change the dtype of integers */
+    if (tt_is_integral(a->dtype)) return -1; /* a number may change the dtype of integers */
     tt_isa->casts[number->dtype][TT_F64](&exponent, number->data, 1);
     for (int k = 0; k < (int)(sizeof known / sizeof known[0]); k++)
         if (known[k].exponent == exponent) return known[k].op;

@@ -19,8 +19,6 @@
 #define BEHIND_MOST ((int64_t)1 << 26)     /* and, times threads, few enough to be left to one */
 #define LARGE_WORK ((int64_t)1 << 27)      /* from here on more tiles, for machines with many cores */
 
-enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
-
 /* A stack of matrices as a product takes it. */
 typedef struct {
     const char *data;
@@ -281,7 +279,7 @@ static int64_t single_step(const product *p, const operand *x) {
 }
 
 static bool prepare_stack(product *p, operand *x, const tt_array *from) {
-    return prepare(p, x, from, tt_kind_of(p->dtype) != TT_KIND_FLOAT, single_step(p, x) < 0);
+    return prepare(p, x, from, tt_is_integral(p->dtype), single_step(p, x) < 0);
 }
 
 /* beta * bias, of the result's shape */
@@ -365,7 +363,7 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
         goto end;
     }
     p.dtype = tt_compute_dtype(a->dtype);
-    bool is_float = tt_kind_of(p.dtype) == TT_KIND_FLOAT;
+    bool is_float = tt_is_floating(p.dtype);
     wide = p.dtype == out->dtype ? out : tt_empty(p.dtype, nd, shape);
     if (!wide || (p.beta != 0 && tt_copy_now(wide, bias) < 0)) goto end;
     p.c = wide->data;
@@ -401,7 +399,7 @@ tt_array *tt_matmul(tt_array *a, tt_array *b, int transpose_a, int transpose_b) 
 tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, double alpha) {
     char have[TT_SHAPE_TEXT];
     TT_ON_DEVICE(NULL, "addmm", 3, ((tt_array *[]){a, b, input}));
-    if (tt_kind_of(a->dtype) != TT_KIND_FLOAT && (beta != 1 || alpha != 1)) return tt_decline();
+    if (tt_is_integral(a->dtype) && (beta != 1 || alpha != 1)) return tt_decline();
     if (a->ndim != 2 || b->ndim != 2)
         return tt_fail(TT_RUNTIME_ERROR, "mat1 and mat2 must be matrices, got %dD and %dD tensors", a->ndim,
                        b->ndim);

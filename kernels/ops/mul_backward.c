@@ -15,7 +15,7 @@ tt_array *tt_mul_backward(tt_array *g, tt_array *a, tt_array *b) {
     tt_array *of_a = NULL, *of_b = NULL;
     if (g->flags & TT_FLAG_DEVICE && !TT_RECORDING) {
         TT_ON_DEVICE(NULL, "mul", 3, ((tt_array *[]){g, a, b}));
-        if (g->dtype >= TT_F16 && g->numel && joint(g, g) && joint(g, a) && joint(g, b)) {
+        if (tt_is_floating(g->dtype) && g->numel && joint(g, g) && joint(g, a) && joint(g, b)) {
             of_a = tt_empty(g->dtype, g->ndim, g->shape);
             of_b = of_a ? tt_empty(g->dtype, g->ndim, g->shape) : NULL;
             if (of_b && !tt_cuda_mul_backward(g, a, b, of_a, of_b)) {

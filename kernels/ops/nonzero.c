@@ -132,7 +132,7 @@ tt_array *tt_searchsorted(tt_array *sorted, tt_array *values, tt_array *order, i
     TT_ON_DEVICE(NULL, "searchsorted", 3, ((tt_array *[]){sorted, values, order}));
     if (!tt_ready(sorted) || !tt_ready(values) || (order && !tt_ready(order))) return tt_decline();
     tt_array *copies[3] = {NULL, NULL, NULL}, *out = NULL;
-    bool floating = tt_kind_of(sorted->dtype) == TT_KIND_FLOAT || tt_kind_of(values->dtype) == TT_KIND_FLOAT;
+    bool floating = tt_is_floating(sorted->dtype) || tt_is_floating(values->dtype);
     int in = floating ? TT_F64 : TT_I64, last = sorted->ndim - 1;
     search s = {.n = sorted->shape[last], .right = right, .floating = floating, .dtype = dtype};
     if (sorted->ndim > 1) s.per_row = values->shape[last] ? values->shape[last] : 1;
@@ -176,7 +176,7 @@ static int compare_i(const void *a, const void *b) {
 tt_array *tt_isin(tt_array *a, tt_array *among, int invert) {
     TT_ON_DEVICE(NULL, "isin", 2, ((tt_array *[]){a, among}));
     if (!tt_ready(a) || !tt_ready(among)) return tt_decline();
-    bool floating = tt_kind_of(a->dtype) == TT_KIND_FLOAT || tt_kind_of(among->dtype) == TT_KIND_FLOAT;
+    bool floating = tt_is_floating(a->dtype) || tt_is_floating(among->dtype);
     tt_array *copy, *out = NULL, *sorted = tt_empty(floating ? TT_F64 : TT_I64, among->ndim, among->shape);
     if (!sorted) return NULL;
     const void *values = tt_copy_now(sorted, among) < 0 ? NULL : dense(a, sorted->dtype, &copy);

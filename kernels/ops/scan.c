@@ -158,7 +158,7 @@ RECUR(recur_f64, double)
     }
 #define EXTREMES(X) EXTREME(cummax_##X, TT_C_##X, TT_AT_LEAST) EXTREME(cummin_##X, TT_C_##X, TT_AT_MOST)
 EXTREMES(b8) EXTREMES(u8) EXTREMES(i8) EXTREMES(i16) EXTREMES(i32) EXTREMES(i64) EXTREMES(f32) EXTREMES(f64)
-#define OF(X) [TT_ENUM_##X] = {cummin_##X, cummax_##X}
+#define OF(X) [TT_CODE_##X] = {cummin_##X, cummax_##X}
 static const strip_fn extremes[TT_NUM_DTYPES][2] = {OF(b8), OF(u8), OF(i8), OF(i16), OF(i32), OF(i64), OF(f32), OF(f64)};
 static const strip_fn scans[3][TT_NUM_DTYPES] = {
     [SUM] = {[TT_I64] = sum_i64, [TT_F32] = sum_f32, [TT_F64] = sum_f64},
@@ -238,11 +238,11 @@ tt_array *tt_scan(int op, tt_array *a, int64_t dim, int reverse, int dtype) {
     TT_ON_DEVICE(NULL, names[op], 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!good_dim(names[op], a, &dim)) return NULL;
-    int result = dtype >= 0 ? dtype : op != LOGSUMEXP && a->dtype < TT_F16 ? TT_I64 : a->dtype;
-    int compute = result < TT_F16 ? TT_I64 : tt_compute_dtype(result);
+    int result = dtype >= 0 ? dtype : op != LOGSUMEXP && tt_is_integral(a->dtype) ? TT_I64 : a->dtype;
+    int compute = tt_is_integral(result) ? TT_I64 : tt_compute_dtype(result);
     job j = {.fn = scans[op][compute]};
     if (!j.fn) return tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", names[op], tt_dtype_names[result]);
-    if (tt_device && result >= TT_F16 && op != LOGSUMEXP) compute = result; /* its kernels convert */
+    if (tt_device && tt_is_floating(result) && op != LOGSUMEXP) compute = result; /* its kernels convert */
     tt_array *x = row_major(a, compute), *out = x ? tt_empty(compute, a->ndim, a->shape) : NULL;
     if (out) {
         j.w = (walk){.a = x->data, .out = out->data, .reverse = reverse};
@@ -277,7 +277,7 @@ tt_array *tt_recur(tt_array *a, tt_array *b, int64_t dim, int reverse) {
     TT_ON_DEVICE(NULL, "recur", 2, ((tt_array *[]){a, b}));
     if (!tt_ready(a) || !tt_ready(b)) return tt_decline();
     if (!good_dim("recur", a, &dim)) return NULL;
-    if (!tt_same_shape(a, b) || a->dtype != b->dtype || a->dtype < TT_F16)
+    if (!tt_same_shape(a, b) || a->dtype != b->dtype || !tt_is_floating(a->dtype))
         return tt_fail(TT_RUNTIME_ERROR, "recur: expected two tensors of one shape and one floating dtype");
     int compute = tt_compute_dtype(a->dtype);
     tt_array *x = row_major(a, compute), *y = x ? row_major(b, compute) : NULL;

@@ -50,7 +50,7 @@ typedef struct {
         }                                                                                       \
         default:                                                                                \
             if (j->what != KTH) {                                                               \
-                if (j->a->dtype >= TT_F16)                                                      \
+                if (tt_is_floating(j->a->dtype))                                                \
                     for (int64_t i = 0; i < n; i++) nans += IS_NAN(x[i]);                       \
                 if (nans && j->what == MEDIAN) k = n - nans;                                    \
                 else k = nans == n ? 0 : (n - nans - 1) / 2;                                    \
@@ -135,7 +135,7 @@ static tt_array *run(job *j, const char *op, tt_array *a, int64_t out_n, bool ke
     j->n = a->ndim ? a->shape[j->dim] : 1;
     j->step = a->ndim ? a->strides[j->dim] * size : size;
     j->out_n = out_n;
-    j->bits = a->dtype <= TT_I8 ? 8 : a->dtype == TT_I16 ? 16 : tt_key_is_narrow(a->dtype) ? 32 : 64;
+    j->bits = tt_itemsizes[a->dtype] == 1 ? 8 : a->dtype == TT_I16 ? 16 : tt_key_is_narrow(a->dtype) ? 32 : 64;
     if (j->n >= (int64_t)1 << 32) return tt_fail(TT_RUNTIME_ERROR, "%s: at most 2^32 - 1 elements can be sorted", op);
     for (int d = 0; d < a->ndim; d++)
         if (d != j->dim || keepdim) shape[ndim++] = d == j->dim ? out_n : a->shape[d];

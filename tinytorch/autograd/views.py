@@ -12,17 +12,16 @@ through any of them
 
 from __future__ import annotations
 
+from ..backends.cpu import lib
 from ..tensor import Tensor
 from .engine import after, retain
 from .modes import current, modes
 from .node import AccumulateGrad, Node, address, count, describe, last_write, link, overwrites, unpack, writers
 
-FLAG_VIEW = 4
-FLAG_DEVICE = 16
-FLAG_INFERENCE = 64
+FLAG_VIEW, FLAG_DEVICE, FLAG_INFERENCE = lib.TT_FLAG_VIEW, lib.TT_FLAG_DEVICE, lib.TT_FLAG_INFERENCE
 DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)  # how a view was made
-CREATION = 8  # where that stands in its flags
-CREATION_BITS = 7 << CREATION
+CREATION_BITS = lib.TT_FLAG_CREATION
+CREATION = CREATION_BITS.bit_length() - 3  # where that stands in its flags
 
 _REFUSALS = {
     NO_GRAD: "A view was created in no_grad mode and is being modified inplace with grad mode enabled.",
@@ -60,21 +59,22 @@ def track(source: Tensor, out: Tensor, creation: int = DEFAULT) -> Tensor:
     return out
 
 
-def refresh(t: Tensor) -> None:
-    """Brings a view's history up to date with writes to its base."""
-    h = t._h
-    if not h.flags & FLAG_VIEW:
-        return
-    version = h.storage.version
-    if h.seen_version == version:
-        return
-    h.seen_version = version
-    base = t._view
-    if base._node is None or creation_of(t) in (NO_GRAD, INFERENCE):
-        return
-    if isinstance(base._node, AccumulateGrad) and t._node is not None:
-        return  # written under no_grad: the history is as it was
-    t._node = strided_history(t, base)
+def refresh(*tensors: Tensor | None) -> None:
+    """Brings the histories of views among ``tensors`` up to date with writes to their bases."""
+    for t in tensors:
+        if t is None or not t._h.flags & FLAG_VIEW:
+            continue
+        h = t._h
+        version = h.storage.version
+        if h.seen_version == version:
+            continue
+        h.seen_version = version
+        base = t._view
+        if base._node is None or creation_of(t) in (NO_GRAD, INFERENCE):
+            continue
+        if isinstance(base._node, AccumulateGrad) and t._node is not None:
+            continue  # written under no_grad: the history is as it was
+        t._node = strided_history(t, base)
 
 
 def strided_history(t: Tensor, base: Tensor) -> Node:

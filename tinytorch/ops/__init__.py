@@ -1,11 +1,13 @@
 """Operators, one file per family. Importing a family registers its functions and methods."""
 
+from ..tensor import FUNCTIONS
 from . import (
     activation,
     compare,
     convert,
     create,
     create_like,
+    decompose,
     einsum,
     gather,
     index,
@@ -23,10 +25,10 @@ from . import (
     scan,
     scatter,
     shape,
+    solve,
     sort,
     statistics,
 )
-from .declare import FUNCTIONS
 
 __all__ = [
     "FUNCTIONS",
@@ -35,6 +37,7 @@ __all__ = [
     "convert",
     "create",
     "create_like",
+    "decompose",
     "einsum",
     "gather",
     "index",
@@ -52,6 +55,7 @@ __all__ = [
     "scan",
     "scatter",
     "shape",
+    "solve",
     "sort",
     "statistics",
 ]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ..backends import blas
 from ..backends.cpu import error, lib
+from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, wrap
-from .declare import both, deliver, function, method, primitive
-from .hot import computed, direct
+from .declare import attach, both, c_op, computed, deliver, function, method, primitive
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -57,7 +57,7 @@ def _matmul_b_fast(g, a, b_shape):
 
 
 def _products(name, title):
-    return direct(name, _product, params=("a", "b"), constants=", 0, 0", title=title, doc="a @ b.",
+    return c_op(name, _product, params=("a", "b"), constants=", 0, 0", title=title, doc="a @ b.",
                   a=_matmul_a, b=_matmul_b, fast={"a": _matmul_a_fast, "b": _matmul_b_fast})
 
 
@@ -73,7 +73,8 @@ def _reflected(self, other):
     return _matmul(other, self) if isinstance(other, Tensor) else NotImplemented
 
 
-Tensor.__matmul__, Tensor.__rmatmul__ = _operator, _reflected
+attach(_operator, "__matmul__", _matmul.op)
+attach(_reflected, "__rmatmul__", _matmul.op)
 
 
 @both
@@ -176,7 +177,7 @@ def _linear_b(g, bias_shape):
     return g.sum_to_size(bias_shape)
 
 
-_linear = direct(
+_linear = c_op(
     "linear", lib.tt_linear, params=("x", "weight", "bias"), optional=("bias",), doc="x @ weight.T + bias.",
     x=_linear_x, weight=_linear_w, bias=_linear_b,
     fast={"x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
@@ -218,7 +219,7 @@ def bilinear(input1, input2, weight, bias=None):
 def _scaled(x, factor):
     if factor == 1:
         return x
-    return x & bool(factor) if x._h.dtype == 0 else x * factor
+    return x & bool(factor) if x._h.dtype == lib.TT_BOOL else x * factor
 
 
 @primitive(title="AddmmBackward0",
@@ -234,7 +235,7 @@ def _addmm(input, mat1, mat2, beta, alpha):
 
 def _is_floating(op, t, beta, alpha) -> bool:
     """Does the C kernel take these factors? For integers they must be integers."""
-    if t._h.dtype >= 6:
+    if DIFFERENTIABLE[t._h.dtype]:
         return True
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if isinstance(factor, float):
@@ -428,6 +429,6 @@ def trace(input):
     """The sum of a matrix's diagonal. Follows ``torch.trace``."""
     if input._h.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input._h.ndim}")
-    if input._h.dtype == 0:
+    if input._h.dtype == lib.TT_BOOL:
         raise RuntimeError("trace: not implemented for 'bool'")
     return input.diagonal().sum()

@@ -6,32 +6,26 @@ import functools
 import operator
 
 from ..autograd.leaf import make_leaf
-from ..autograd.modes import current, modes
-from ..autograd.node import Node, link
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, made, number_of
-from ..dtypes import ALL, float64
+from ..dtypes import ALL, FLOATING, INTEGRAL, exact_integers, float64, int64
+from ..dtypes import bool as bool_
 from ..generator import (default_generator, get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
 from ..layouts import preserve_format
-from ..tensor import Tensor, wrap
+from ..tensor import FUNCTIONS, Tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
-from .declare import FUNCTIONS, both, function, method, primitive
-from .elementwise import ternary, without_history
-from .hot import freshen
-from .overwrite import Overwrite
+from .declare import both, function, method, overwrite, primitive, ternary, without_history
 from .values import dtype_code
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
     function(_fn)
+both, function, method = both(pure=False), function(pure=False), method(pure=False)  # a draw changes its generator
 FUNCTIONS["default_generator"] = default_generator
 
 _KINDS = {name: lib.tt_random_kind(name.encode())
           for name in ("uniform", "normal", "log_normal", "exponential", "cauchy", "geometric", "mask")}
 _UNIFORM, _NORMAL, _MASK = _KINDS["uniform"], _KINDS["normal"], _KINDS["mask"]
-_DIGITS = {6: 11, 7: 8, 8: 24, 9: 53}  # of floating dtypes: the integers they all hold go to 2 to this power
-_LIMITS = {0: (0, 1), 1: (0, 255), 2: (-128, 127), 3: (-(1 << 15), (1 << 15) - 1), 4: (-(1 << 31), (1 << 31) - 1),
-           5: (-(1 << 63), (1 << 63) - 1)}
 
 
 def _own(generator, op: str, t: Tensor):
@@ -40,7 +34,7 @@ def _own(generator, op: str, t: Tensor):
 
 
 def _check_floating(code: int, op: str) -> None:
-    if code < 6:
+    if not FLOATING[code]:
         raise NotImplementedError(f"{op}: random numbers of this kind are not implemented for {ALL[code]!r}: a "
                                   "floating dtype is needed")
 
@@ -100,10 +94,7 @@ def _range(op: str, code: int, low: int, high: int) -> int:
     """The number of integers from ``low`` to below ``high``. RuntimeError if there are none or the dtype lacks some."""
     if low >= high:
         raise RuntimeError(f"{op}: random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if code < 6:
-        least, most = _LIMITS[code]
-    else:
-        least, most = -(1 << 63), (1 << 63) - 1
+    least, most = exact_integers(ALL[code] if INTEGRAL[code] else int64)
     if not least <= low <= most:
         raise RuntimeError(f"{op}: from is out of bounds for {ALL[code].name}: {low}")
     if high - 1 > most:
@@ -145,7 +136,7 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     shape = sizes((size,), "randint")
     if out is not None:
         return into(out, shape, "randint").random_(low, high, generator=generator)
-    code = 5 if dtype is None else dtype_code(dtype, "randint")
+    code = lib.TT_I64 if dtype is None else dtype_code(dtype, "randint")
     count = _range("randint", code, low, high)
     h = made(device, lib.tt_empty, code, len(shape), shape)
     return _integers(h, "randint", generator, low, count, requires_grad, pin_memory)
@@ -166,8 +157,8 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
              pin_memory=False) -> Tensor:
     """The integers 0 to n - 1 in random order; int64 unless a dtype is given. Follows ``torch.randperm``."""
-    code = 5 if dtype is None else dtype_code(dtype, "randperm")
-    if code < 5 and n - 1 > _LIMITS[code][1] or code > 5 and n > 1 << _DIGITS[code]:
+    code = lib.TT_I64 if dtype is None else dtype_code(dtype, "randperm")
+    if (n - 1 if INTEGRAL[code] else n) > exact_integers(ALL[code])[1]:
         raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
     g = pointer(generator, "randperm", number_of(get_default_device() if device is None else device))
     order = finish(made(device, lib.tt_randperm, code, n, g), "randperm", pin_memory=pin_memory)
@@ -178,7 +169,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
 
 # In place.
 
-_writers = {name: Overwrite(name + "_", title) for name, title in (
+_writers = {name: overwrite(name + "_", title) for name, title in (
     ("uniform", "UniformBackward0"), ("normal", "NormalBackward0"), ("log_normal", "LogNormalBackward0"),
     ("exponential", "ExponentialBackward0"), ("cauchy", "CauchyBackward0"), ("geometric", "GeometricBackward0"),
     ("bernoulli", "BernoulliBackward2"), ("random", "RandomBackward0"))}
@@ -248,7 +239,7 @@ def random_(self, from_=None, to=None, *, generator=None, **named):
     """``random_()``: integers up to the largest that the dtype holds with all below it; ``random_(to)``,
     ``random_(from, to)``: from ``from`` (0) to below ``to``; in place. Follows ``torch.Tensor.random_``."""
     code = self._h.dtype
-    most = _LIMITS[code][1] if code < 6 else 1 << _DIGITS[code]
+    most = exact_integers(ALL[code])[1]
     from_ = named.pop("from", from_)
     if named:
         raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(named))}'")
@@ -302,7 +293,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         made = _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "bernoulli", generator,
                      _probability(p, "bernoulli"), 1.0)
     else:
-        if input._h.dtype < 6:
+        if not FLOATING[input._h.dtype]:
             raise NotImplementedError(f"bernoulli: probabilities must be floating, got {input.dtype!r}")
         made = _bernoulli(input, g)
     return made if out is None else into(out, made.shape, "bernoulli").copy_(made)
@@ -335,7 +326,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         h = made(device, lib.tt_empty, code_of(dtype, "normal"), len(shape), shape)
         return _draw(h, _NORMAL, "normal", generator, mean, std, requires_grad, pin_memory)
     for x in (mean, std):
-        if isinstance(x, Tensor) and x._h.dtype < 6:
+        if isinstance(x, Tensor) and not FLOATING[x._h.dtype]:
             raise NotImplementedError(f"normal: mean and std must be floating, got {x.dtype!r}")
     if isinstance(std, Tensor) and bool(std.detach().lt(0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -347,7 +338,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Tensor:
     """``num_samples`` categories from each row of weights, int64, with or without replacement. RuntimeError for
     negative, infinite or all-zero weights, or too few of them. Follows ``torch.multinomial``."""
-    if input._h.dtype < 6:
+    if not FLOATING[input._h.dtype]:
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype!r}")
     weights = input.detach().to(float64).contiguous()
     g = _own(generator, "multinomial", input)
@@ -364,6 +355,7 @@ def _dropout_scale(p: float, code: int) -> float:
     return lib.tt_rounded(code, 1.0 / (1.0 - p) if p < 1 else 0.0)
 
 
+@function(namespace="internal")
 def dropout_mask(input: Tensor, p: float) -> Tensor:
     """Like ``input``: 0 with probability ``p``, else 1 / (1 - p)."""
     code = input._h.dtype
@@ -375,39 +367,25 @@ _masked_scale = ternary("masked_scale", None, lambda g, mask, scale: _masked_sca
 _scaled, _times = without_history("masked_scale", "mask", "g", "scale"), without_history("mul", "g", "mask")
 
 
-class NativeDropoutBackward0(Node):
-    """``saved``: the mask, and what it holds, if it is bool, where elements were kept."""
-
-    __slots__ = ()
-    op, holds = "dropout", 1
-    tensors = ((0, "mask", None),)
-
-    @staticmethod
-    def backward(g, saved, edges):
-        """In differentiable operations."""
-        mask, scale = saved
-        return (_masked_scale(mask, g, scale) if mask._h.dtype == 0 else g * mask,)
-
-    @staticmethod
-    def fast(g, saved, edges):
-        mask, scale = saved
-        return (_scaled(mask, g, scale) if mask._h.dtype == 0 else _times(g, mask),)
+def _dropout_formula(g, mask, scale):
+    return _masked_scale(mask, g, scale) if mask.dtype is bool_ else g * mask
 
 
-_NEVER_WRITTEN = (0,)  # the version of a new mask
+def _dropout_fast(g, mask, scale):
+    return _scaled(mask, g, scale) if mask.dtype is bool_ else _times(g, mask)
 
 
+@primitive(name="dropout", title="NativeDropoutBackward0", extra=("mask",), input=_dropout_formula,
+           fast={"input": _dropout_fast})
+def _dropped(input, p, scale):
+    h = lib.tt_dropout(input._h, 1.0 - p, scale, _own(None, "dropout", input))
+    if not h:
+        raise error("dropout")
+    return wrap(h), wrap(lib.tt_second())
+
+
+@function(namespace="internal")
 def dropped(input: Tensor, p: float) -> Tensor:
     """``input * dropout_mask(input, p)``: in eager mode one kernel draws and multiplies where the elements are floating
     and lie in their order, and a byte of each is kept for the gradient."""
-    scale, g = _dropout_scale(p, input._h.dtype), _own(None, "dropout", input)
-    h = lib.tt_dropout(input._h, 1.0 - p, scale, g)
-    if not h:
-        freshen((input,))
-        h = lib.tt_dropout(input._h, 1.0 - p, scale, g)
-        if not h:
-            raise error("dropout")
-    mask, out = wrap(lib.tt_second()), wrap(h)
-    if input._node is not None and (not modes or current().grad):
-        out._node = link(NativeDropoutBackward0, (input._node,), (mask, scale), _NEVER_WRITTEN)
-    return out
+    return _dropped(input, p, _dropout_scale(p, input._h.dtype))[0]

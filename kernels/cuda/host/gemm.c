@@ -52,7 +52,7 @@ static bool integers(const tt_gemm *g, const char *a, const char *b, tt_array *o
 }
 
 bool tt_cuda_product(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta) {
-    bool is_float = tt_kind_of(g->dtype) == TT_KIND_FLOAT;
+    bool is_float = tt_is_floating(g->dtype);
     if (bias && is_float && g->count == 1) {
         if (beta == 1 && is_row(bias, g->n)) {
             int status = call(g, a, b, out->data, out, bias->data, alpha, 0);

@@ -1,46 +1,19 @@
-"""The forms in which operators are declared, and what they share: publishing, arguments, results into ``out``.
-
-    @primitive(input=lambda g, input_shape, dim: ...)
-    def name(input, dim): ...         # computes, without history
-
-    @composite
-    def name(input): ...              # made of other operators
-
-Elementwise operators have a form of their own, in elementwise.py. See node_class in autograd/node.py for what a formula
-may name.
-"""
+"""Arguments of operators: numbers and tensors, dimensions by PyTorch's names and NumPy's, sizes, results into
+``out``."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 
-from ..autograd.modes import current, modes
-from ..autograd.node import code_of, link, make_ports, node_class, parameters, saved_versions
-from ..autograd.views import FLAG_VIEW, MULTI_OUTPUT, refresh, track, writer_number, wrote
-from ..backends.cpu import error, ffi, lib
-from ..tensor import FUNCTIONS, Tensor, operator_above, wrap
+from ...autograd.formulas import code_of
+from ...autograd.modes import current, modes
+from ...autograd.views import refresh, writer_number, wrote
+from ...backends.cpu import error, ffi, lib
+from ...tensor import Tensor, wrap
+from .op import operator_above
 
-_KINDS = {bool: 0, int: 1, float: 2}
-
-
-def function(fn):
-    """Publishes ``fn`` as ``tinytorch.<name>``."""
-    FUNCTIONS[fn.__name__] = fn = numpy_names(fn)
-    return fn
-
-
-def method(fn):
-    """Attaches ``fn`` to Tensor under its name."""
-    fn = numpy_names(fn)
-    setattr(Tensor, fn.__name__, fn)
-    return fn
-
-
-def both(fn):
-    """A function and a method alike."""
-    return method(function(fn))
-
+_KINDS = {bool: lib.TT_KIND_BOOL, int: lib.TT_KIND_INT, float: lib.TT_KIND_FLOAT}
 
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
 _LEFT_OUT = object()
@@ -57,7 +30,7 @@ def numpy_names(fn):
     """``fn``, whose parameters ``dim`` and ``keepdim`` may be given as ``axis=`` and ``keepdims=`` too, as PyTorch
     allows. A function is left as it is where it has neither, or has ``axis`` itself (what every training step runs: the
     names cost it less so), or takes a parameter without default after ``dim``; and so are views."""
-    if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "node"):
+    if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op"):
         return fn
     params = inspect.signature(fn).parameters.values()
     names = [p.name for p in params if p.name in _NUMPY_NAMES]
@@ -101,40 +74,13 @@ def dim_or_axis(op: str, dim, axis):
     return _either(op, "dim", None if dim == () else dim, None, axis)
 
 
-def composite(fn):
-    """Publishes ``fn``, made of other operators, as function (with ``out``), method and in-place method."""
-
-    fn = numpy_names(fn)
-
-    @functools.wraps(fn)
-    def public(*args, out=None, **kwargs):
-        return deliver(fn.__name__, fn(*args, **kwargs), out)
-
-    def inplace(self, *args, **kwargs):
-        # What is recorded saves the old values, which the write is about to replace.
-        result = fn(self.clone() if requires(self, *args) else self, *args, **kwargs)
-        if not castable(result, self):
-            raise RuntimeError(f"{fn.__name__}_: result type {result.dtype.name} can't be cast to the desired "
-                               f"output type "
-                               f"{self.dtype.name}")
-        return self.copy_(result)
-
-    inplace.__name__ = inplace.__qualname__ = fn.__name__ + "_"
-    inplace.__doc__ = f"In place: {fn.__doc__}"
-    method(inplace)
-    return both(public)
-
-
 def castable(result: Tensor, out: Tensor) -> bool:
-    """May ``out`` take what has the dtype of ``result``: is its category (bool, integer, floating) not lower?"""
-    kinds = [2 if t._h.dtype >= 6 else int(t._h.dtype > 0) for t in (result, out)]
-    return kinds[0] <= kinds[1]
+    """May ``out`` take what has the dtype of ``result``? Its category (bool, integer, floating, complex) must not be
+    lower."""
+    return result.dtype.kind <= out.dtype.kind
 
 
-def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:
-    """The result of ``op``, put into ``out`` if there is one, which takes the result's shape."""
-    if out is None:
-        return result
+def _check_out(op: str, result: Tensor, out: Tensor, same_dtype: bool) -> None:
     if (result._node is not None or out._node is not None) and not (modes and not current().grad):
         raise RuntimeError(f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
                            "of the arguments requires grad.")
@@ -143,12 +89,33 @@ def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = Fals
     if not castable(result, out):
         raise RuntimeError(f"{op}: result type {result.dtype.name} can't be cast to the desired output type "
                            f"{out.dtype.name}")
+
+
+def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:
+    """The result of ``op``, put into ``out`` if there is one, which takes the result's shape."""
+    if out is None:
+        return result
+    _check_out(op, result, out, same_dtype)
     if out.shape != result.shape:
         out.resize_(result.shape)
     if lib.tt_copy(out._h, result._h) < 0 or lib.tt_bump(out._h, writer_number(op)) < 0:
         raise error(op)
     wrote(out)
     return out
+
+
+def deliver_all(op: str, results: tuple, out: tuple | None) -> tuple:
+    """The results of ``op``, put into the tensors ``out``, of the same dtypes, if there are any; all are checked before
+    the first is written."""
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"{op}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    if len(out) != len(results):
+        raise TypeError(f"{op}(): expected out tuple of {len(results)} elements but got {len(out)}")
+    for result, to in zip(results, out):
+        _check_out(op, result, to, True)
+    return tuple([deliver(op, result, to, True) for result, to in zip(results, out)])
 
 
 def requires(*args) -> bool:
@@ -164,17 +131,18 @@ def requires(*args) -> bool:
 
 
 def scalar_kind(x) -> int:
-    """0, 1 or 2 for a Python bool, integer or float (NumPy's scalars among them); TypeError for anything else."""
+    """The category, ``lib.TT_KIND_...``, of a Python bool, integer or float (NumPy's scalars among them); TypeError for
+    anything else."""
     kind = _KINDS.get(type(x))
     if kind is None:
         if isinstance(x, bool) or type(x).__name__ == "bool":
-            kind = 0
+            kind = lib.TT_KIND_BOOL
         elif hasattr(x, "__len__"):  # arrays offer __index__ and __float__ too
             raise TypeError(type(x).__name__)
         elif hasattr(x, "__index__"):
-            kind = 1
+            kind = lib.TT_KIND_INT
         elif hasattr(x, "__float__"):
-            kind = 2
+            kind = lib.TT_KIND_FLOAT
         else:
             raise TypeError(type(x).__name__)
     return kind
@@ -183,9 +151,10 @@ def scalar_kind(x) -> int:
 def number(x) -> Tensor:
     """A Python number as an operand: 0-d, and weak in promotion."""
     kind = scalar_kind(x)
-    if kind == 1 and not -(1 << 63) <= int(x) < 1 << 63:
+    if kind == lib.TT_KIND_INT and not -(1 << 63) <= int(x) < 1 << 63:
         raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {x}")
-    return wrap(lib.tt_scalar(kind, float(x) if kind == 2 else 0.0, 0 if kind == 2 else int(x)))
+    floating = kind == lib.TT_KIND_FLOAT
+    return wrap(lib.tt_scalar(kind, float(x) if floating else 0.0, 0 if floating else int(x)))
 
 
 def broadcast_shape(op: str, handles: list) -> tuple:
@@ -215,61 +184,6 @@ def is_number(x) -> bool:
     except TypeError:
         return False
     return True
-
-
-# Operators with a forward function of their own.
-
-
-def primitive(*, name: str | None = None, title: str | None = None, view: bool = False,
-              variadic: bool = False, fast: dict | None = None, **vjps):
-    """Declares an operator whose forward is the decorated function: it computes a Tensor (or a tuple of them) without
-    history from positional arguments; keyword arguments here are the formulas, by parameter.
-
-    ``view``: the result shows elements of the first argument. ``variadic``: the first parameter is a sequence of
-    tensors, and its formula gives as many gradients.
-    """
-
-    def declare(forward):
-        op = name or forward.__name__.strip("_")
-        params = parameters(forward)
-        node_cls = node_class(op, params, vjps, fast, title=title, variadic=variadic) if vjps else None
-        diff = tuple(params.index(p) for p in vjps)
-
-        def call(*args):
-            for a in args[0] if variadic else args:
-                if isinstance(a, Tensor) and a._h.flags & FLAG_VIEW:
-                    refresh(a)
-            out = forward(*args)
-            if view:
-                many = type(out) is tuple
-                for o in out if many else (out,):
-                    track(args[0], o, MULTI_OUTPUT if many else 0)
-            if node_cls is None:
-                return out
-            candidates = args[0] if variadic else [args[i] for i in diff]
-            edges = tuple([a._node if isinstance(a, Tensor) else None for a in candidates])
-            for e in edges:
-                if e is not None:
-                    break
-            else:
-                return out
-            if modes and not current().grad:
-                return out
-            if type(out) is tuple:
-                if any(o._h.dtype >= 6 for o in out):
-                    saved = node_cls.save(edges, out, *args)
-                    make_ports(link(node_cls, edges, saved, saved_versions(node_cls, saved)), out)
-            elif out._h.dtype >= 6:
-                saved = node_cls.save(edges, out, *args)
-                out._node = link(node_cls, edges, saved, saved_versions(node_cls, saved) if node_cls.tensors else ())
-            return out
-
-        call.__name__ = call.__qualname__ = op
-        call.__doc__ = forward.__doc__
-        call.node = node_cls
-        return call
-
-    return declare
 
 
 def ints(values) -> tuple[int, ...]:

@@ -1,0 +1,122 @@
+"""Publishing: where an operator can be called. ``tinytorch.<name>``, ``Tensor.<name>``, or a namespace's.
+
+    @function                            # tinytorch.<name>
+    @method                              # Tensor.<name>
+    @both                                # function and method alike
+    @function(namespace="linalg")        # tinytorch.linalg.<name>
+    @composite                           # function (with out), method and in-place method, made of other operators
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ...autograd.formulas import CODES
+from ...tensor import Tensor
+from .arguments import castable, deliver, numpy_names, requires
+from .op import OPS, Op, names_of
+
+MODULE = __name__.partition(".")[0]
+
+
+def publish(fn, *, name: str | None = None, namespace: str = "", method=None, kind: str | None = None,
+            pure: bool = True):
+    """Publishes ``fn`` under its name, and ``method`` (a function; True: ``fn``) as Tensor's. The kernel of that name
+    becomes its record; without one, a record of this ``kind`` is made. Returns what is published."""
+    name = name or fn.__name__
+    fn = fn if namespace else numpy_names(fn)
+    op = record_of(name, namespace, kind, pure)
+    names_of(namespace)[name] = op.function = fn
+    _name(fn, f"{MODULE}.{namespace}" if namespace else MODULE, name, op)
+    if method is not None:
+        method = fn if method is True else numpy_names(method)
+        op.method = method if method is fn else _name(method, MODULE, f"Tensor.{name}", op)
+        setattr(Tensor, name, method)
+    return fn
+
+
+def record_of(name: str, namespace: str = "", kind: str | None = None, pure: bool = True) -> Op:
+    """The record of a public operator: that of the kernel of its name, if there is one, else a new one."""
+    qualified = f"{namespace}.{name}" if namespace else name
+    op = OPS.get(qualified)
+    if op is None and namespace and name in OPS and OPS[name].function is None and OPS[name].method is None:
+        op = OPS[qualified] = OPS.pop(name)  # a kernel that is public in a namespace alone
+        op.namespace = namespace
+    op = op or Op(name, kind or "composite", namespace=namespace)
+    op.kind, op.pure = kind or op.kind, op.pure and pure
+    return op
+
+
+def attach(fn, name: str, op: Op) -> None:
+    """Makes ``fn`` the method ``Tensor.<name>`` of the operator."""
+    _name(fn, MODULE, f"Tensor.{name}", op)
+    setattr(Tensor, name, fn)
+
+
+def _name(fn, module: str, qualname: str, op: Op):
+    """Gives a function the name under which pickle finds it, and its operator."""
+    fn.__module__, fn.__qualname__, fn.__name__ = module, qualname, qualname.rpartition(".")[2]
+    fn.op = op
+    inner = fn
+    while inner is not None:
+        if inner.__closure__:  # the code of a def within a function is shared by all functions it makes
+            inner.__code__ = inner.__code__.replace(co_name=fn.__name__)
+        CODES[inner.__code__] = op.name
+        inner = getattr(inner, "__wrapped__", None)
+    return fn
+
+
+def function(fn=None, **fields):
+    """Publishes ``fn`` as ``tinytorch.<name>``, or in a ``namespace``; see ``publish``."""
+    return functools.partial(function, **fields) if fn is None else publish(fn, **fields)
+
+
+def method(fn=None, **fields):
+    """Attaches ``fn`` to Tensor under its name."""
+    if fn is None:
+        return functools.partial(method, **fields)
+    fn = numpy_names(fn)
+    op = record_of(fn.__name__, **fields)
+    attach(fn, fn.__name__, op)
+    op.method = fn
+    return fn
+
+
+def both(fn=None, **fields):
+    """A function and a method alike."""
+    return functools.partial(both, **fields) if fn is None else publish(fn, method=True, **fields)
+
+
+def alias(name: str, *others: str, namespace: str = "") -> None:
+    """Publishes the operator ``name`` under ``others`` too, with its method and its in-place method."""
+    functions = names_of(namespace)
+    OPS[f"{namespace}.{name}" if namespace else name].aliases += others
+    for other in others:
+        if name in functions:
+            functions[other] = functions[name]
+        for suffix in ("", "_"):
+            if not namespace and hasattr(Tensor, name + suffix):
+                setattr(Tensor, other + suffix, getattr(Tensor, name + suffix))
+
+
+def composite(fn):
+    """Publishes ``fn``, made of other operators, as function (with ``out``), method and in-place method."""
+    fn = numpy_names(fn)
+    name = fn.__name__
+
+    @functools.wraps(fn)
+    def public(*args, out=None, **kwargs):
+        return deliver(name, fn(*args, **kwargs), out)
+
+    def inplace(self, *args, **kwargs):
+        # What is recorded saves the old values, which the write is about to replace.
+        result = fn(self.clone() if requires(self, *args) else self, *args, **kwargs)
+        if not castable(result, self):
+            raise RuntimeError(f"{name}_: result type {result.dtype.name} can't be cast to the desired output type "
+                               f"{self.dtype.name}")
+        return self.copy_(result)
+
+    inplace.__name__ = inplace.__qualname__ = name + "_"
+    inplace.__doc__ = f"In place: {fn.__doc__}"
+    method(inplace)
+    return both(public)
