@@ -32,7 +32,7 @@ from .update import overwrite, update
 
 __all__ = [
     "NAMESPACES", "OPS", "SHAPE", "Elementwise", "Op", "alias", "binary", "both", "broadcast_shape", "c_op", "c_view",
-    "castable", "composite", "computed", "deliver", "deliver_all", "dim_or_axis", "function", "ints", "is_number", "method",
-    "mul_vjp", "names_of", "number", "operand", "operator_of", "overwrite", "primitive", "publish", "reduction", "requires",
-    "scalar_kind", "ternary", "unary", "update", "without_history", "wrong_type",
+    "castable", "composite", "computed", "deliver", "deliver_all", "dim_or_axis", "function", "ints", "is_number",
+    "method", "mul_vjp", "names_of", "number", "operand", "operator_of", "overwrite", "primitive", "publish",
+    "reduction", "requires", "scalar_kind", "ternary", "unary", "update", "without_history", "wrong_type",
 ]
