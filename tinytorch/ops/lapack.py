@@ -11,7 +11,7 @@ _OPERANDS, _MOST_RESULTS = 3, 4
 
 def lapack(name: str, *operands, option: int = 0, check: bool = True, op: str | None = None) -> tuple:
     """The results of the decomposition ``name`` of every matrix, then LAPACK's ``info``, int32. ``operands`` are A,
-    perhaps B, and pivots. ``option`` chooses a variant, see kernels/ops/decompose.h; errors name the operator ``op``."""
+    perhaps B, and pivots. ``option`` chooses a variant: kernels/ops/decompose.h. Errors name the operator ``op``."""
     op = f"linalg.{op or name}"
     results = ffi.new("tt_array *[]", _MOST_RESULTS)
     try:

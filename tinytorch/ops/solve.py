@@ -49,8 +49,8 @@ def _solve_either(A, B, left, check, op):
         raise RuntimeError(f"linalg.{op}: Incompatible shapes of A and B for the equation XA = B ({a[-2]}x{a[-1]} and "
                            f"{B.shape[-2]}x{B.shape[-1]})")
     if vectors:
-        raise RuntimeError(f"linalg.{op}: Vector broadcasting of the left hand side is not supported for left=False. In "
-                           "this case linalg.solve is equivalent to B / A.squeeze(-1)")
+        raise RuntimeError(f"linalg.{op}: Vector broadcasting of the left hand side is not supported for left=False. "
+                           "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
     X, info, *_ = _solve(A.mT, B.mT, check, op)
     return X.mT, info
 
