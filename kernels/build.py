@@ -27,12 +27,17 @@ if sys.platform == "linux" and "glibc" in (os.confstr("CS_GNU_LIBC_VERSION") or 
 
 FOLDERS = ("core", "cpu", "cuda/host", "fuse", "ops", "python")
 SOURCES = [source for folder in FOLDERS for source in sorted((HERE / folder).glob("*.c"))]
-SIMD_SOURCES = sorted((HERE / "cpu" / "simd").glob("*.c"))
 
 
 def relative(path):
     """A path below the project's root, as setuptools wants sources."""
     return str(path.relative_to(ROOT))
+
+
+# The ones that take longest come first, to be compiled first.
+LONGEST = ["chains", "loops", "reduce"]
+SIMD_SOURCES = [relative(s) for s in sorted((HERE / "cpu" / "simd").glob("*.c"),
+                                            key=lambda s: (s.stem not in LONGEST, s.stem))]
 
 
 def headers():

@@ -8,6 +8,7 @@ from .backends.cpu import error, ffi, lib
 from .dtypes import ALL, FLOATING, INTEGRAL
 from .dtypes import bool as _bool
 from .ops.create import from_numpy
+from .ops.declare import attach, record_of
 from .printing import tensor_text
 from .tensor import Tensor, wrap
 
@@ -213,5 +214,8 @@ def __dir__(self):
 
 for _fn in (numpy, __array__, __array_wrap__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__,
             __index__, __len__, __iter__, __contains__, __format__, __dir__):
-    setattr(Tensor, _fn.__name__, _fn)
+    if _fn in (numpy, __array__, item, tolist, __repr__):
+        attach(_fn, _fn.__name__, record_of(_fn.__name__, kind="read", pure=False))
+    else:
+        setattr(Tensor, _fn.__name__, _fn)
 Tensor.__array_priority__ = 1000  # ndarray + Tensor gives a Tensor

@@ -111,7 +111,12 @@ int tt_itemsize(int dtype);
 
 /* elementwise */
 int tt_op_code(const char *name);
-int tt_op_arity(int op);
+typedef struct tt_op_info { /* of scalar/ops.h */
+    const char *name;
+    int arity, gives_bool, periodic, flops, cost;
+    int pair; /* of TT_PAIRS: both of a pair have its number; 0: of none */
+} tt_op_info;
+const tt_op_info *tt_op_facts(int op); /* NULL: there is no such operator */
 int tt_result_type(tt_array *a, tt_array *b);
 int tt_promote(int a, int b); /* the dtype that holds values of both */
 int tt_broadcast(int n, tt_array **in, int64_t *shape); /* the number of dimensions, or -1 */

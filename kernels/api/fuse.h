@@ -170,8 +170,6 @@ void tt_kernel_install_device(tt_kernel *k, int64_t number, int64_t detail);
 int64_t tt_fused_key(int64_t number);
 int tt_kernel_vectors(const tt_kernel *k); /* FLAT, on a device: how many of each operand a thread takes */
 void tt_kernel_refuse(tt_kernel *k);
-const char *tt_op_name(int op);
-const char *tt_reducer_name(int reducer);
 
 /* A pure function's program, kept to be run again on other arguments. */
 typedef struct tt_replay tt_replay;

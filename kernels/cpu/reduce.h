@@ -9,19 +9,12 @@
  * loops below did it. So a strided tensor's sum has the bits of its contiguous copy's. */
 #pragma once
 #include "core/tt.h"
+#include "scalar/reducers.h"
 
 #define TT_LANES 32
 
-/* reducer: the accumulator's dtype; what one element contributes; how two accumulators join */
-enum {
-    TT_RED_SUM, TT_RED_PROD, TT_RED_MAX, TT_RED_MIN,
-    TT_RED_COUNT,   /* of bools that hold */
-    TT_RED_NANSUM,  /* NaN counts as 0 */
-    TT_RED_ABSSUM, TT_RED_SQSUM, TT_RED_MAXABS, TT_RED_MINABS, TT_RED_NONZERO, /* of norms */
-    TT_RED_DEVSQ,   /* (x - parameter)^2 */
-    TT_RED_EXPSUM,  /* exp(x - parameter) */
-    TT_NUM_REDUCERS,
-};
+#define TT_REDUCER_ENUM(name, ...) TT_RED_##name,
+enum { TT_REDUCERS(TT_REDUCER_ENUM) TT_NUM_REDUCERS };
 
 /* Where the elements of one result lie together (fold), and where those of neighbouring results do (the others, which
  * run over n results at once). `param`: what the reducer needs to know of each result, or NULL. */

@@ -1,24 +1,26 @@
 /* The walk of a reduction over an operand: Note [The tree of a reduction] in reduce.h. */
 #include "cpu/simd.h"
 #include "cpu/reduce.h"
-#include "api/fuse.h"
+#include "api/reduce.h"
 #include <string.h>
 
-TT_ISA_TABLES(tt_reduce_table, tt_reduce)
+TT_ISA_TABLES(tt_reduce_table, tt_reducers)
 
 #define TILE 1024   /* bytes of one lane when rows are run over: 32 lanes fill half of L1 or more */
 #define GRAIN 32768 /* elements a thread should have before another is worth waking */
 #define WIDE 32     /* from here on rows are run over in strips */
 #define SHORT 16    /* so few elements make one result: better gathered across neighbouring results */
 
-static const char *const names[TT_NUM_REDUCERS] = {"sum", "prod", "max", "min", "count", "nansum", "abssum", "sqsum",
-                                                    "maxabs", "minabs", "nonzero", "devsq", "expsum"};
-const char *tt_reducer_name(int reducer) { return names[reducer]; }
+#define FACTS(name, reads, flops) {#name, flops},
+static const tt_reducer_info facts[TT_NUM_REDUCERS] = {TT_REDUCERS(FACTS)};
+const tt_reducer_info *tt_reducer_facts(int reducer) {
+    return reducer >= 0 && reducer < TT_NUM_REDUCERS ? &facts[reducer] : NULL;
+}
 
-const tt_reduce_table *tt_get_reduce_table(void) { return tt_reduce[tt_isa_index]; }
+const tt_reduce_table *tt_get_reduce_table(void) { return tt_reducers[tt_isa_index]; }
 
 const tt_reducer *tt_get_reducer(int reducer, int dtype) {
-    const tt_reducer *r = &tt_reduce[tt_isa_index]->of[reducer][dtype];
+    const tt_reducer *r = &tt_reducers[tt_isa_index]->of[reducer][dtype];
     return r->fold ? r : NULL;
 }
 

@@ -5,7 +5,7 @@
 #include "scalar/loop.h"
 #include "scalar/ops.h"
 
-#define TT_OP_ENUM(name, arity, domain, rule) TT_OP_##name,
+#define TT_OP_ENUM(name, ...) TT_OP_##name,
 enum { TT_OPS(TT_OP_ENUM) TT_NUM_OPS };
 #define TT_PAIR_ENUM(name, derivative) TT_PAIR_##name,
 enum { TT_NO_PAIR, TT_PAIRS(TT_PAIR_ENUM) TT_NUM_PAIRS };

@@ -7,22 +7,29 @@
 enum { FLT, REAL, NUM, ALL, INT, INTS };
 enum { SAME, BOOL, PERIODIC, SELECT };
 static const struct { const char *name; int8_t arity, domain, rule; } ops[TT_NUM_OPS] = {
-#define INFO(name, arity, domain, rule) {#name, arity, domain, rule},
+#define INFO(name, arity, domain, rule, flops, cost) {#name, arity, domain, rule},
     TT_OPS(INFO)
 };
+#define PAIR(op, derivative) [TT_OP_##op] = TT_PAIR_##op, [TT_OP_##derivative] = TT_PAIR_##op,
+static const int8_t pairs[TT_NUM_OPS] = {TT_PAIRS(PAIR)};
+#define FACTS(name, arity, domain, rule, flops, cost) {#name, arity, rule == BOOL, rule == PERIODIC, flops, cost, 0},
+static tt_op_info facts[TT_NUM_OPS] = {TT_OPS(FACTS)};
+__attribute__((constructor)) static void set_pairs(void) {
+    for (int op = 0; op < TT_NUM_OPS; op++) facts[op].pair = pairs[op];
+}
 
-/* Elements a thread should have before another is worth waking; functions of FLT cost more than arithmetic. */
+/* Elements a thread should have before another is worth waking, and where the operator's cost is COSTLY or more. */
 #define GRAIN 32768
 #define GRAIN_COSTLY 8192
+#define COSTLY 8
 
 int tt_op_code(const char *name) {
     for (int op = 0; op < TT_NUM_OPS; op++)
         if (strcmp(ops[op].name, name) == 0) return op;
     return -1;
 }
-int tt_op_arity(int op) { return ops[op].arity; }
-const char *tt_op_name(int op) { return ops[op].name; }
-int tt_op_weight(int op) { return ops[op].domain <= REAL && strcmp(ops[op].name, "div") != 0 ? 8 : 1; }
+const tt_op_info *tt_op_facts(int op) { return op >= 0 && op < TT_NUM_OPS ? &facts[op] : NULL; }
+int tt_op_weight(int op) { return facts[op].cost >= COSTLY ? 8 : 1; }
 
 /* PyTorch's promotion: within tensors with dimensions, 0-d tensors and Python scalars each the usual lattice; a lower
  * rank counts only when its category (bool < integer < floating) is higher. */
@@ -171,7 +178,7 @@ static bool run(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
         it.compute[k] = (int16_t)tt_compute_of(op, k, dtype);
     }
     tt_iter_coalesce(&it);
-    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], ops[op].domain <= REAL ? GRAIN_COSTLY : GRAIN);
+    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], facts[op].cost >= COSTLY ? GRAIN_COSTLY : GRAIN);
     return true;
 }
 

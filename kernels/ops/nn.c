@@ -321,7 +321,7 @@ tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mea
             int64_t cost = (rows < TT_BLOCK ? rows : TT_BLOCK) * (n < TILE ? n : TILE);
             tt_parallel(blocks * j.tiles, tt_nn_grain(cost), column_range, &j);
             if (parts) {
-                tt_join_blocks(tt_get_reducer(TT_RED_SUM, dtype), parts, blocks, n * size, n);
+                tt_join_blocks(tt_get_reducer(TT_RED_sum, dtype), parts, blocks, n * size, n);
                 memcpy(out->data, parts, (size_t)(n * size));
             }
         }

@@ -8,20 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { LIKE_SUM, SAME, TRUTH, NUMBER, FLOATING }; /* rules of the result's dtype: integers give int64; the input's; bool;
-                                                     int64; the input's, which must be floating */
+enum { LIKE_SUM, SAME, TRUTH, NUMBER, FLOATING }; /* rules of the result's dtype */
 enum { ALONE, DIVIDE, ROOT };                     /* what is left to do with an accumulator */
 
-static const struct { const char *name; int8_t reducer, rule, then, identity; } ops[] = {
-    {"sum", TT_RED_SUM, LIKE_SUM, ALONE, 0},       {"mean", TT_RED_SUM, FLOATING, DIVIDE, 0},
-    {"prod", TT_RED_PROD, LIKE_SUM, ALONE, 1},     {"amax", TT_RED_MAX, SAME, ALONE, -1},
-    {"amin", TT_RED_MIN, SAME, ALONE, -1},         {"any", TT_RED_MAX, TRUTH, ALONE, 0},
-    {"all", TT_RED_MIN, TRUTH, ALONE, 1},          {"count_nonzero", TT_RED_COUNT, NUMBER, ALONE, 0},
-    {"nansum", TT_RED_NANSUM, LIKE_SUM, ALONE, 0}, {"norm_0", TT_RED_NONZERO, FLOATING, ALONE, 0},
-    {"norm_1", TT_RED_ABSSUM, FLOATING, ALONE, 0}, {"norm_2", TT_RED_SQSUM, FLOATING, ROOT, 0},
-    {"norm_inf", TT_RED_MAXABS, FLOATING, ALONE, -1}, {"norm_-inf", TT_RED_MINABS, FLOATING, ALONE, -1},
-    {"max", TT_RED_MAX, SAME, ALONE, -1},          {"min", TT_RED_MIN, SAME, ALONE, -1},
-};
+#define INFO(name, reducer, rule, then, identity) {name, TT_RED_##reducer, rule, then, identity},
+static const struct { const char *name; int8_t reducer, rule, then, identity; } ops[] = {TT_REDUCTIONS(INFO)};
+#define FACTS(name, reducer, rule, then, identity) {name, TT_RED_##reducer},
+static const tt_reduction_info facts[] = {TT_REDUCTIONS(FACTS)};
 #define NUM_OPS ((int)(sizeof ops / sizeof ops[0]))
 
 int tt_reduce_code(const char *name) {
@@ -29,6 +22,8 @@ int tt_reduce_code(const char *name) {
         if (strcmp(ops[op].name, name) == 0) return op;
     return -1;
 }
+
+const tt_reduction_info *tt_reduction_facts(int op) { return op >= 0 && op < NUM_OPS ? &facts[op] : NULL; }
 
 int tt_reducer_of(int op, int *then) {
     *then = ops[op].then == DIVIDE ? TT_RED_DIVIDE : ops[op].then == ROOT ? TT_RED_ROOT : TT_RED_ALONE;
@@ -180,7 +175,7 @@ tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int
     int read = tt_compute_dtype(result);
     if (rule == LIKE_SUM && tt_is_integral(read)) read = TT_I64;
     if (rule == TRUTH || rule == NUMBER) read = TT_BOOL;
-    if (reducer == TT_RED_NANSUM && tt_is_integral(read)) reducer = TT_RED_SUM;
+    if (reducer == TT_RED_nansum && tt_is_integral(read)) reducer = TT_RED_sum;
     int acc = rule == NUMBER ? TT_I64 : read;
     const tt_reducer *r = tt_get_reducer(reducer, read);
     if (!r) return none_for(name, a->dtype);
@@ -282,7 +277,7 @@ static bool indices_on_device(int largest, tt_array *a, int64_t mask, tt_array *
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], true);
     tt_array *index = place_for(&g, out), *values = index && best ? place_for(&g, best) : NULL;
     bool ok = index && (values || !best) &&
-              tt_cuda_reduction(&g, largest ? TT_RED_MAX : TT_RED_MIN, read, TT_RED_ALONE, 0, NULL, dtype,
+              tt_cuda_reduction(&g, largest ? TT_RED_max : TT_RED_min, read, TT_RED_ALONE, 0, NULL, dtype,
                                 values ? values->data : NULL, (int64_t *)index->data) &&
               moved(&g, out, index, mask) && (!best || moved(&g, best, values, mask));
     if (index) tt_free(index);
@@ -311,7 +306,7 @@ tt_array *tt_reduce_index(int largest, tt_array *a, int how, int64_t dims, int k
         /* Indices may lie in the output itself; values are needed until the search is over. */
         char *indices = g.in_order ? out->data : found;
         char *seen = found + g.kept * 8, *partials = parts ? seen + g.kept * g.acc_size : NULL;
-        const tt_reducer *r = tt_get_reducer(largest ? TT_RED_MAX : TT_RED_MIN, read);
+        const tt_reducer *r = tt_get_reducer(largest ? TT_RED_max : TT_RED_min, read);
         bool ok = tt_reduction_run(&g, r, NULL, seen, partials);
         if (ok) {
             search s = {&g, tt_get_reduce_table(), seen, partials, (int64_t *)indices};
@@ -380,19 +375,19 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
     if (tt_device) {
         double n = (double)g.reduced, freedom = n - correction > 0 ? n - correction : 0;
         if (are_rows(&g) ? tt_cuda_statistics(root ? TT_STATISTIC_STD : TT_STATISTIC_VAR, out, a, g.reduced, freedom)
-                         : twice_on_device(&g, TT_RED_SUM, TT_RED_DIVIDE, n, TT_RED_DEVSQ,
+                         : twice_on_device(&g, TT_RED_sum, TT_RED_DIVIDE, n, TT_RED_devsq,
                                            root ? TT_RED_DIVIDE_ROOT : TT_RED_DIVIDE, freedom, out, mask))
             return out;
         tt_free(out);
         return NULL;
     }
     char *means = tt_scratch(2 * g.kept * g.acc_size);
-    bool ok = means && tt_reduction_run(&g, tt_get_reducer(TT_RED_SUM, read), NULL, means, NULL);
+    bool ok = means && tt_reduction_run(&g, tt_get_reducer(TT_RED_sum, read), NULL, means, NULL);
     if (ok) {
         char *results = means + g.kept * g.acc_size;
         double freedom = (double)g.reduced - correction;
         divide(means, read, g.kept, (double)g.reduced);
-        ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_DEVSQ, read), means, results, NULL);
+        ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_devsq, read), means, results, NULL);
         divide(results, read, ok ? g.kept : 0, freedom > 0 ? freedom : 0);
         if (root) apply(TT_OP_sqrt, results, read, ok ? g.kept : 0);
         ok = ok && deliver(&g, out, read, results, mask);
@@ -424,13 +419,13 @@ tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
     if (tt_device) {
         if (are_rows(&g) ? tt_cuda_statistics(TT_STATISTIC_LOGSUMEXP, out, a, g.reduced, 0)
-                         : twice_on_device(&g, TT_RED_MAX, TT_RED_FINITE, 0, TT_RED_EXPSUM, TT_RED_LOG_ADD, 0, out, mask))
+                         : twice_on_device(&g, TT_RED_max, TT_RED_FINITE, 0, TT_RED_expsum, TT_RED_LOG_ADD, 0, out, mask))
             return out;
         tt_free(out);
         return NULL;
     }
     char *largest = tt_scratch(2 * g.kept * g.acc_size);
-    bool ok = largest && tt_reduction_run(&g, tt_get_reducer(TT_RED_MAX, read), NULL, largest, NULL);
+    bool ok = largest && tt_reduction_run(&g, tt_get_reducer(TT_RED_max, read), NULL, largest, NULL);
     if (ok) {
         char *results = largest + g.kept * g.acc_size;
         float *f = (float *)largest;
@@ -439,7 +434,7 @@ tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
             if (read == TT_F32 && isinf(f[i])) f[i] = 0;
             if (read == TT_F64 && isinf(d[i])) d[i] = 0;
         }
-        ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_EXPSUM, read), largest, results, NULL);
+        ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_expsum, read), largest, results, NULL);
         apply(TT_OP_log, results, read, ok ? g.kept : 0);
         tt_isa->ops[TT_OP_add][read]((char *[]){results, results, largest}, ok ? g.kept : 0);
         ok = ok && deliver(&g, out, read, results, mask);

@@ -28,7 +28,7 @@ def operators():
     """(name, arity, dtype suffixes, rule) of every operator in ops.h."""
     text = Path(compiler.headers(), "ops.h").read_text()
     return [(name, int(arity), DOMAINS[domain], rule)
-            for name, arity, domain, rule in re.findall(r"X\((\w+), (\d), (\w+), (\w+)\)", text)]
+            for name, arity, domain, rule in re.findall(r"X\((\w+), (\d), (\w+), (\w+), \d+, \d+\)", text)]
 
 
 class Kernel:

@@ -6,7 +6,7 @@ import warnings
 
 from ..backends.cpu import lib
 from ..dtypes import DIFFERENTIABLE
-from ..tensor import FUNCTIONS, Tensor, wrap
+from ..tensor import Tensor, wrap
 from .engine import retain
 from .node import AccumulateGrad, Port, describe
 from .views import FLAG_INFERENCE, FLAG_VIEW, base_of, refresh
@@ -164,4 +164,3 @@ Tensor.data = property(_detach, _set_data, doc="The same memory without history;
 Tensor._base = property(_get_base, doc="The tensor of which this one is a view, or None.")
 Tensor.requires_grad_, Tensor.retain_grad = _requires_grad_, _retain_grad
 Tensor.detach, Tensor.detach_, Tensor._is_view, Tensor.is_inference = _detach, _detach_, _is_view, _is_inference
-FUNCTIONS["detach"] = _detach

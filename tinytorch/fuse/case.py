@@ -14,19 +14,13 @@ import numpy as np
 
 from ..backends.cpu import lib
 from ..dtypes import ALL
-from .recording import COPY, OP, RANDOM, REDUCE, Node, Operand, Recording, op_name, row_major
-from .recording import reducer_name
+from ..scalar import ELEMENTWISE, REDUCERS
+from ..tensor import FUNCTIONS
+from .recording import COPY, OP, RANDOM, REDUCE, Node, Operand, Recording, row_major
 
 _FUNCTIONAL = {"silu": "nn.functional.silu({})", "gelu": "nn.functional.gelu({})",
                "gelu_tanh": 'nn.functional.gelu({}, approximate="tanh")', "logsigmoid": "nn.functional.logsigmoid({})",
                "trunc_divide": 'div({}, rounding_mode="trunc")', "cube": "pow({}, 3)"}
-_PRIVATE = {"softplus", "zeta", "relu_backward", "sigmoid_backward", "tanh_backward", "silu_backward", "gelu_backward",
-            "gelu_tanh_backward", "smooth_l1", "smooth_l1_backward", "huber", "huber_backward",
-            "masked_scale"}
-_REDUCERS = {"sum": "sum", "prod": "prod", "nansum": "nansum", "max": "amax", "min": "amin", "count": "count_nonzero"}
-_NORMS = {"abssum": "1", "sqsum": "2", "maxabs": 'float("inf")', "minabs": '-float("inf")', "nonzero": "0"}
-_BOOLS = {"isnan", "isinf", "isfinite", "signbit", "logical_not", "eq", "ne", "lt", "le", "gt", "ge", "logical_and",
-          "logical_or", "logical_xor"}
 _DRAWS = ("uniform_({a}, {b}{g})", "normal_({a}, {b}{g})", "log_normal_({a}, {b}{g})", "exponential_({a}{g})",
           "cauchy_({a}, {b}{g})", "geometric_({a}{g})", "bernoulli_({a}{g}).mul_({b})")
 
@@ -161,7 +155,7 @@ class _Text:
     def dtype_of(self, step: Step) -> int:
         """Of what the public function gives."""
         if step.kind == OP:
-            return 0 if op_name(step.op) in _BOOLS else step.dtype
+            return lib.TT_BOOL if ELEMENTWISE[step.op].gives_bool else step.dtype
         return self.values[step.made].dtype
 
     def operand(self, v: View | Constant) -> str:
@@ -197,13 +191,13 @@ class _Text:
         if step.kind == REDUCE:
             text = self.reduction(step, arguments)
             return text if out is None else f"{out}.copy_({text})"
-        name = op_name(step.op)
+        name = ELEMENTWISE[step.op].name
         given = ", ".join(arguments)
-        if name in _PRIVATE or (name in _FUNCTIONAL and out is not None):
-            return f'kernel("{name}", {given}{f", out={out}" if out else ""})'
-        if name in _FUNCTIONAL:
+        if name in _FUNCTIONAL and out is None:
             return f"torch.{_FUNCTIONAL[name].format(given)}"
-        return f"torch.{name}({given}{f', out={out}' if out else ''})"
+        if name in FUNCTIONS:
+            return f"torch.{name}({given}{f', out={out}' if out else ''})"
+        return f'kernel("{name}", {given}{f", out={out}" if out else ""})'
 
     def copy(self, step: Step, argument: str, out: str | None) -> str:
         constant = isinstance(step.inputs[0], Constant)
@@ -230,7 +224,7 @@ class _Text:
         return f"{out}.{text.removesuffix('.mul_(1.0)').replace('.mul_(0.0)', '.zero_()')}"
 
     def reduction(self, step: Step, arguments: list[str]) -> str:
-        name, x = reducer_name(step.op), arguments[0]
+        reducer, x = REDUCERS[step.op], arguments[0]
         kept = len(step.out.shape) == len(step.shape) and len(step.shape) > 0
         which = "" if len(step.dims) == len(step.shape) and not kept else \
             f", dim={step.dims[0] if len(step.dims) == 1 else step.dims}"
@@ -238,16 +232,18 @@ class _Text:
         if len(arguments) == 2:  # the reducer's parameter, one for each result
             each = tuple(1 if d in step.dims else n for d, n in enumerate(step.shape))
             moved = f"({x} - {arguments[1]}.reshape({each}))"
-            return f"torch.sum({moved}.{'exp' if name == 'expsum' else 'square'}(){how})"
-        if name in _NORMS:
-            return f"torch.norm({x}, {_NORMS[name]}{how})"
-        if step.dtype == lib.TT_BOOL and name in ("max", "min"):
-            return f"torch.{'any' if name == 'max' else 'all'}({x}{how})"
-        if name == "count":
+            return f"torch.sum({moved}.{'exp' if reducer.name == 'expsum' else 'square'}(){how})"
+        name = reducer.reductions[0]
+        if name.startswith("norm_"):
+            p = name.removeprefix("norm_")
+            return f"torch.norm({x}, {p if p.isdigit() else number_text(float(p))}{how})"
+        if step.dtype == lib.TT_BOOL and name in ("amax", "amin"):
+            return f"torch.{'any' if name == 'amax' else 'all'}({x}{how})"
+        if name == "count_nonzero":
             how = which
         if name in ("sum", "prod", "nansum"):
             how += f", dtype=torch.{ALL[step.dtype].name}"
-        return f"torch.{_REDUCERS[name]}({x}{how})"
+        return f"torch.{name}({x}{how})"
 
 
 def number_text(value: float | int) -> str:
@@ -303,7 +299,7 @@ def from_recording(recorded: Recording, before: dict[int, bytes], origins: list[
 
 def _is_norm(step: Step, node: Node) -> bool:
     """Is the node the root of the step's sum of squares?"""
-    return step.kind == REDUCE and reducer_name(step.op) == "sqsum" and node.kind == OP and node.name == "sqrt" \
+    return step.kind == REDUCE and REDUCERS[step.op].name == "sqsum" and node.kind == OP and node.name == "sqrt" \
         and node.inputs[0].id == step.out.value
 
 

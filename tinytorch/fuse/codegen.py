@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 
-from ..backends.cpu import ffi, lib
+from ..backends.cpu import lib
 from ..dtypes import ALL, SUFFIXES
+from ..scalar import ELEMENTWISE
 from .loops import Instr, Loop, cut, periodic, truncates
 
 PREFIX = "fused_"
@@ -53,7 +54,7 @@ def source(kernel, lines: Callable[[int], str] | None = None) -> str:
 def name_of(instr) -> str:
     """Of a ``tt_instr``, as in Instr."""
     if instr.kind == lib.TT_INSTR_OP:
-        return ffi.string(lib.tt_op_name(instr.op)).decode()
+        return ELEMENTWISE[instr.op].name
     return "cast" if instr.kind == lib.TT_INSTR_CAST else "move"
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ..backends.cpu import lib
 from ..dtypes import ALL
-from .codegen import SIZES, name_of
-from .loops import CHEAP, WEIGHTS
+from ..scalar import CHEAP, ELEMENTWISE
+from .codegen import SIZES
 
 THREADS = 256
 BLOCK = 1024      # elements that are joined in 32 lanes: Note [The tree of a reduction]
@@ -94,7 +94,7 @@ class Planning:
         costs: dict[int, float] = {}
         for i in self.instrs:
             of_inputs = (math.inf if s in lost else costs.get(s, 0) for s in inputs_of(i))
-            costs[i.out] = sum(of_inputs, WEIGHTS.get(name_of(i), CHEAP))
+            costs[i.out] = sum(of_inputs, ELEMENTWISE[i.op].cost if i.kind == lib.TT_INSTR_OP else CHEAP)
         return costs
 
     def deferred(self, costs: dict[int, float]) -> set[int]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..backends.cpu import ffi, lib
 from ..dtypes import ALL
+from ..scalar import ELEMENTWISE, REDUCERS
 
 OP, COPY, REDUCE, RANDOM = range(4)  # kinds of nodes
 PLAIN, FULL, NUMBER = range(3)       # modes of operands
@@ -43,8 +44,8 @@ class Node(NamedTuple):
     def name(self) -> str:
         """The operator's, the reducer's, "copy" or "random"."""
         if self.kind == OP:
-            return op_name(self.op)
-        return reducer_name(self.op) if self.kind == REDUCE else "copy" if self.kind == COPY else "random"
+            return ELEMENTWISE[self.op].name
+        return REDUCERS[self.op].name if self.kind == REDUCE else "copy" if self.kind == COPY else "random"
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -107,16 +108,6 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
         strides.append(step)
         step *= n
     return tuple(reversed(strides))
-
-
-def op_name(op: int) -> str:
-    """Of an operator's code."""
-    return ffi.string(lib.tt_op_name(op)).decode()
-
-
-def reducer_name(reducer: int) -> str:
-    """Of a reducer's code."""
-    return ffi.string(lib.tt_reducer_name(reducer)).decode()
 
 
 def number_value(number) -> float | int:

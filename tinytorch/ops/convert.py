@@ -10,7 +10,7 @@ from ..dtypes import bool as _bool
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..tensor import Tensor, wrap
 from .create import pinned
-from .declare import both, function, method, operand, primitive, requires
+from .declare import Op, attach, both, function, method, operand, primitive, publish, record_of, requires
 from .values import dtype_code
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
@@ -96,7 +96,7 @@ def contiguous(self, memory_format=contiguous_format):
     return self if is_contiguous(self, memory_format) else _formatted(self, memory_format, "contiguous")
 
 
-@method
+@method(kind="query")
 def is_contiguous(self, memory_format=contiguous_format) -> bool:
     """Do the elements lie without gaps, in this format? Follows ``torch.Tensor.is_contiguous``."""
     if memory_format is contiguous_format:
@@ -192,7 +192,7 @@ def _type(self, dtype=None, non_blocking=False):
     return to(self, dtype=dtype, device=device, non_blocking=non_blocking)
 
 
-Tensor.type = _type
+attach(_type, "type", Op("type", "composite"))
 
 
 @method
@@ -215,7 +215,7 @@ def cuda(self, device=None, non_blocking=False, memory_format=preserve_format):
     return to(self, where, non_blocking=non_blocking, memory_format=memory_format)
 
 
-@method
+@method(kind="query")
 def is_pinned(self, device=None) -> bool:
     """Is this tensor in page-locked memory? Follows ``torch.Tensor.is_pinned``."""
     return lib.tt_is_pinned(self._h) == 1
@@ -235,14 +235,18 @@ def pin_memory(self, device=None):
 # Promotion.
 
 
-@function
+@function(kind="query")
 def result_type(tensor1, tensor2):
     """The dtype that arithmetic between the two gives. Follows ``torch.result_type``."""
     return ALL[lib.tt_result_type(operand(tensor1, "result_type", "tensor1")._h,
                                   operand(tensor2, "result_type", "tensor2")._h)]
 
 
-@function
+@function(kind="query")
 def promote_types(type1, type2):
     """The dtype that tensors of the two dtypes give. Follows ``torch.promote_types``."""
     return ALL[lib.tt_promote(type1.code, type2.code)]
+
+
+publish(Tensor.detach, name="detach", method=True, kind="view")
+attach(Tensor.detach_, "detach_", record_of("detach_", kind="update"))

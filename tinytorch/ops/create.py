@@ -144,7 +144,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     return finish(share_numpy(elements, code), "frombuffer", requires_grad)
 
 
-@function
+@function(kind="query")
 def is_tensor(obj) -> bool:
     """Is ``obj`` a Tensor? Follows ``torch.is_tensor``."""
     return isinstance(obj, Tensor)

@@ -144,7 +144,7 @@ def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_g
                          pin_memory=pin_memory)
 
 
-@both
+@both(kind="query")
 def is_same_size(input, other) -> bool:
     """Have both tensors the same shape?"""
     return input.shape == other.shape

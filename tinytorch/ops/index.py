@@ -19,7 +19,7 @@ from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL, INTEGRAL
 from ..tensor import Tensor, new, own, wrap
 from .create import tensor
-from .declare import both, is_number, number, primitive, update
+from .declare import Op, attach, both, is_number, number, primitive, update
 
 unpack = ffi.unpack
 LEFT_OUT = -(1 << 63)
@@ -382,7 +382,8 @@ def _check_dtypes(self, values) -> None:
                            f"{self.dtype.name} for the destination and {values.dtype.name} for the source.")
 
 
-Tensor.__getitem__, Tensor.__setitem__ = getitem, setitem
+attach(getitem, "__getitem__", Op("getitem", "view"))
+attach(setitem, "__setitem__", Op("setitem", "update"))
 
 
 def _put_arguments(op, input, indices, values, accumulate):

@@ -10,7 +10,7 @@ from ..backends import blas
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, wrap
-from .declare import both, c_op, computed, deliver, function, method, primitive
+from .declare import attach, both, c_op, computed, deliver, function, method, primitive
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -73,7 +73,8 @@ def _reflected(self, other):
     return _matmul(other, self) if isinstance(other, Tensor) else NotImplemented
 
 
-Tensor.__matmul__, Tensor.__rmatmul__ = _operator, _reflected
+attach(_operator, "__matmul__", _matmul.op)
+attach(_reflected, "__rmatmul__", _matmul.op)
 
 
 @both

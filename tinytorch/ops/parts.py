@@ -169,7 +169,7 @@ def _as_strided(input, size, stride, offset, geometry):
     return show(input, size, stride, offset)
 
 
-@both
+@both(pure=False)
 def as_strided(input, size, stride, storage_offset=None):
     """Any view of the storage: ``size``, ``stride`` and offset in elements. RuntimeError outside of the storage."""
     size, stride = ints((size,)), ints((stride,))

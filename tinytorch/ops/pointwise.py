@@ -189,7 +189,7 @@ for _name in ("logical_and", "logical_or", "logical_xor"):
     binary(_name, doc=f"{_name.replace('_', ' ')} of truth values; bool.")
 logical_not = unary("logical_not", doc="Is x zero? bool.")
 bitwise_not = unary("bitwise_not", doc="The bits of an integer, or a bool, inverted.")
-Tensor.__invert__ = bitwise_not
+Tensor.__invert__ = Tensor.bitwise_not
 Tensor.__neg__ = Tensor.neg
 Tensor.__pos__ = Tensor.positive
 Tensor.__abs__ = Tensor.abs
@@ -473,7 +473,7 @@ for _name, *_others in (("abs", "absolute"), ("sub", "subtract"), ("mul", "multi
     alias(_name, *_others)
 
 
-@function
+@function(kind="query")
 def can_cast(from_, to):
     """May an in-place operator put results of dtype ``from_`` into ``to``? Follows ``torch.can_cast``."""
     def kind(d):

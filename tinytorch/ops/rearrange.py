@@ -188,7 +188,7 @@ def _same_dtype(op, input, src):
         raise RuntimeError(f"{op}: expected src to have self's dtype {input.dtype!r}, got {src.dtype!r}")
 
 
-@both
+@both(pure=False)
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """A copy of ``input``, with its strides, and in it ``src`` in place of ``input.as_strided(size, stride,
     storage_offset)``; where that shows an element several times, src's values for it add up. Follows

@@ -198,7 +198,7 @@ def broadcast_to(input, shape):
     return input.expand(tuple(shape))
 
 
-@function
+@function(kind="query")
 def broadcast_shapes(*shapes):
     """The shape that tensors of these shapes broadcast to. RuntimeError when they do not."""
     ndim = max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
@@ -372,9 +372,9 @@ def _restrides(fn):
         self._node = seen._node
         return self
 
-    inplace.__name__ = inplace.__qualname__ = name
+    inplace.__name__ = name
     inplace.__doc__ = f"In place: {fn.__doc__}"
-    setattr(Tensor, name, inplace)
+    method(inplace, kind="update")
 
 
 for _fn in (t, transpose, squeeze, unsqueeze):

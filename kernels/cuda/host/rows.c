@@ -125,7 +125,7 @@ bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, co
     int variant = (mean ? 0 : TT_NORM_RMS) | (two ? TT_NORM_TWO : 0) | columns << TT_NORM_COLUMNS;
     int64_t key = tt_key(TT_FAMILY_norm_weight, 0, variant, x->dtype, rstd->dtype, 0, 0, 0);
     bool ok = TT_LAUNCH(key, (p.blocks + at_once - 1) / at_once * p.tiles, 1, TT_CUDA_THREADS, 0, p) &&
-              (!parts || tt_cuda_join_parts(TT_RED_SUM, rstd->dtype, parts, p.blocks, 1, n, out->dtype, out->data));
+              (!parts || tt_cuda_join_parts(TT_RED_sum, rstd->dtype, parts, p.blocks, 1, n, out->dtype, out->data));
     if (parts) tt_free(parts);
     return ok;
 }

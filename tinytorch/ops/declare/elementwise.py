@@ -22,7 +22,7 @@ from ...tensor import Tensor, gives_tensor, wrap
 from .arguments import broadcast_shape, deliver, is_number, operand, requires
 from .inplace import in_place
 from .op import Op
-from .publish import attach, publish
+from .publish import attach, publish, record_of
 from .templates import build, recording
 
 _NO_TENSOR = ffi.NULL
@@ -287,7 +287,7 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 def attach_operators(op: Elementwise, operator, reflected, dunder: str, inplace: bool) -> None:
     """``a + b``, ``2 + b``, ``a += b``; NotImplemented for operands that are not ours to handle."""
     if dunder in _COMPARISONS:  # Python reflects these by itself
-        attach(operator, f"__{dunder}__")
+        attach(operator, f"__{dunder}__", op)
         return
     written = f"{op.name}_"
 
@@ -296,8 +296,7 @@ def attach_operators(op: Elementwise, operator, reflected, dunder: str, inplace:
             return NotImplemented
         return op.update(self, other, written)
 
-    update.op = op
-    attach(operator, f"__{dunder}__")
-    attach(reflected, f"__r{dunder}__")
+    attach(operator, f"__{dunder}__", op)
+    attach(reflected, f"__r{dunder}__", op)
     if inplace:
-        attach(update, f"__i{dunder}__")
+        attach(update, f"__i{dunder}__", record_of(written))
