@@ -81,10 +81,10 @@ INVERSE(s, float) INVERSE(d, double)
 
 #define SOLVE_TRIANGULAR(s, T)                                                                      \
     static int solve_triangular_##s(const tt_matrix *c) {                                           \
+        int side = c->option & 2 ? RIGHT : LEFT, part = !(c->option & 1) == c->row_major ? UPPER : LOWER; \
         if (asks(c)) return 0;                                                                      \
-        tt_blas.s##trsm(COL_MAJOR, c->option & 2 ? RIGHT : LEFT, c->option & 1 ? UPPER : LOWER, NO_TRANS, \
-                        c->option & 4 ? UNIT : NON_UNIT, c->b_rows, c->b_cols, 1, c->a, at_least_1(c->n), c->b, \
-                        at_least_1(c->b_rows));                                                     \
+        tt_blas.s##trsm(COL_MAJOR, side, part, c->row_major ? TRANS : NO_TRANS, c->option & 4 ? UNIT : NON_UNIT, \
+                        c->b_rows, c->b_cols, 1, c->a, at_least_1(c->n), c->b, at_least_1(c->b_rows)); \
         return 0;                                                                                   \
     }
 SOLVE_TRIANGULAR(s, float) SOLVE_TRIANGULAR(d, double)
