@@ -1,5 +1,5 @@
-/* Python types written in C: the module tinytorch.backends._native, which lies in cffi's shared object beside the module
- * that cffi makes. Only the limited API of CPython 3.10 is used, so that one build serves all later versions. */
+/* Python types written in C: the module tinytorch.backends._native, which lies in cffi's shared object beside the
+ * module that cffi makes. Only the limited API of CPython 3.10 is used, so that one build serves all later versions. */
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #undef Py_LIMITED_API

@@ -3,10 +3,10 @@
  * Note [Ownership]
  * A Tensor owns the descriptor that its member `_h` points to, a cdata of cffi, and frees it when Python deallocates
  * the Tensor: not in a finalizer. In cyclic garbage all finalizers run before anything is deallocated, and those of
- * other objects may use the Tensor, or keep it; and a finalizer in Python can swallow a KeyboardInterrupt.
- * Who replaces `_h` frees the old descriptor. A cdata is no part of a cycle, so the collector does not look at `_h`,
- * and never clears it: a Tensor that a finalizer can reach has its memory.
- */
+ * other objects may use the Tensor, or keep it; and a finalizer in Python can swallow a KeyboardInterrupt. A cdata is
+ * no part of a cycle, so the collector does not look at `_h`, and never clears it.
+ * The descriptor lives on while others have the cdata: a C function that another thread has called with it, without
+ * Python's lock, may still read it. Who replaces `_h` exchanges it with another Tensor's. */
 #include "python.h"
 
 typedef struct {
@@ -18,16 +18,39 @@ typedef struct {
 static PyObject *array_pointer; /* ffi.typeof("tt_array *") */
 static PyTypeObject *base;
 
+static void free_array(tt_array *a) {
+    if (tt_free_may_wait(a)) { /* for a thread that may want Python's lock: a callback's */
+        Py_BEGIN_ALLOW_THREADS
+        tt_free(a);
+        Py_END_ALLOW_THREADS
+    } else tt_free(a);
+}
+
+/* The callback of a weak reference to a handle, which has kept itself alive until now. */
+static PyObject *handle_gone(PyObject *array, PyObject *args) {
+    free_array(PyLong_AsVoidPtr(array));
+    Py_DECREF(PyTuple_GetItem(args, 0));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef handle_gone_method = {"handle_gone", handle_gone, METH_VARARGS, NULL};
+
+/* Frees the array when nobody has the handle any more; without memory for that, never. */
+static void free_later(PyObject *handle, tt_array *a) {
+    PyObject *pointer = PyLong_FromVoidPtr(a);
+    PyObject *callback = pointer ? PyCFunction_New(&handle_gone_method, pointer) : NULL;
+    if (!callback || !PyWeakref_NewRef(handle, callback)) PyErr_Clear();
+    Py_XDECREF(pointer);
+    Py_XDECREF(callback);
+}
+
 static void release(PyObject *handle) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     tt_array *a = tt_pointer_of(handle, array_pointer);
     if (!a) PyErr_Clear();
-    else if (tt_free_may_wait(a)) { /* for a thread that may want Python's lock: a callback's */
-        Py_BEGIN_ALLOW_THREADS
-        tt_free(a);
-        Py_END_ALLOW_THREADS
-    } else tt_free(a);
+    else if (Py_REFCNT(handle) > 1) free_later(handle, a);
+    else free_array(a);
     PyErr_Restore(type, value, traceback);
     Py_DECREF(handle);
 }
@@ -122,12 +145,27 @@ static PyObject *owned_result(PyObject *self, PyObject *args) {
     return NULL;
 }
 
+/* Python objects whose memory a storage uses. */
+
+static PyObject *hold(PyObject *self, PyObject *object) {
+    (void)self;
+    return PyLong_FromVoidPtr(Py_NewRef(object));
+}
+
+void tt_release_python(void *object) {
+    if (!Py_IsInitialized()) return; /* a thread of ours outlives the interpreter */
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF((PyObject *)object);
+    PyGILState_Release(state);
+}
+
 static PyMethodDef functions[] = {
+    {"hold", hold, METH_O, "hold(object): its address; it lives until tt_release_python is called with that."},
     {"owner", owner, METH_O,
      "owner(cls): a function of a descriptor that gives a new ``cls``, which owns it and has no history."},
     {"owned_result", owned_result, METH_VARARGS,
-     "owned_result(cls, function): as ``function``, one of C that makes a descriptor; gives its owner, or None for NULL.\n"
-     "No signal's handler runs in between, so none can lose the descriptor."},
+     "owned_result(cls, function): as ``function``, one of C that makes a descriptor; gives its owner, or None for\n"
+     "NULL. No signal's handler runs in between, so none can lose the descriptor."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,4 @@
-"""Python types written in C (kernels/cpu/py.h): the module tinytorch.backends._native, in cffi's shared object."""
+"""Types written in C (kernels/python/python.h): the module tinytorch.backends._native, in cffi's shared object."""
 
 from __future__ import annotations
 
@@ -14,4 +14,5 @@ _spec.loader.exec_module(_native)
 
 TensorBase, owner, owned_result = _native.TensorBase, _native.owner, _native.owned_result
 ModeContextBase, FusedBase, modes = _native.ModeContextBase, _native.FusedBase, _native.modes
-call_on_device = _native.call_on_device
+call_on_device, hold = _native.call_on_device, _native.hold
+raise_after_call = _native.raise_after_call
