@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and systems of equations. Columns of U, V and Q are unique but for their signs: their
+"""Decompositions of matrices, and systems of equations. Columns of U, V and Q are unique up to their signs alone, so
 entries compare absolute values."""
 
 from optable.core import Op, S, T

@@ -29,7 +29,7 @@ def function(input, how, dims, keepdim, dtype):
     if edge is None or Node is None:
         return out
     if dtype >= 0:
-        return record(out, (input, how, dims, keepdim, dtype))
+        return op_record(out, (input, how, dims, keepdim, dtype))
 """
 
 
@@ -44,8 +44,8 @@ def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
     op = Op(name, "reduction", params=_PARAMS, node=node, diff=(0,))
     saves, versions = node.saves if node else "()", "()"
     if node and node.tensors:
-        versions = "saved_versions(Node, node.saved)"
-    saves = saves.replace("input.shape", "unpack(x.shape, x.ndim)").replace("input.dtype", "ALL[x.dtype]")
+        saves, versions = f"(saved := {saves})", "saved_versions(Node, saved)"
+    saves = saves.replace("input.shape", "shape_of(input)").replace("input.dtype", "ALL[x.dtype]")
     source = _SOURCE + recording(f"({', '.join(_PARAMS)})", "(edge,)", saves, versions)
     apply, = build(op, source, f"<eager reduction, saving {saves}>", ("function",), call=_call, code=code,
                    refresh=refresh, error=error, ALL=ALL)
