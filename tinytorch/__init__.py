@@ -2,7 +2,7 @@
 
 import importlib
 
-from . import autograd, cuda, dlpack, fuse, interop, nn, ops, optim, pickling, random, utils
+from . import autograd, cuda, dlpack, fuse, interop, linalg, nn, ops, optim, pickling, random, utils
 from .backends import cpu
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .backends.cuda.flags import get_float32_matmul_precision, set_float32_matmul_precision

@@ -64,7 +64,8 @@ const tt_dtype_info *tt_dtype_facts(int dtype); /* NULL: there is no such code *
 
 /* errors: what tt_error_kind gives */
 enum { TT_DECLINED, TT_VALUE_ERROR, TT_RUNTIME_ERROR, TT_TYPE_ERROR, TT_INDEX_ERROR, TT_OUT_OF_MEMORY,
-       TT_ZERO_DIVISION, TT_PYTHON_ERROR /* an exception of a callback, kept by Python */, TT_NOT_IMPLEMENTED };
+       TT_ZERO_DIVISION, TT_PYTHON_ERROR /* an exception of a callback, kept by Python */, TT_NOT_IMPLEMENTED,
+       TT_LINALG_ERROR /* a matrix has no such decomposition */ };
 int tt_error_kind(void);
 const char *tt_error_text(void);
 

@@ -19,8 +19,6 @@
 #define BEHIND_MOST ((int64_t)1 << 26)     /* and, times threads, few enough to be left to one */
 #define LARGE_WORK ((int64_t)1 << 27)      /* from here on more tiles, for machines with many cores */
 
-enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
-
 /* A stack of matrices as a product takes it. */
 typedef struct {
     const char *data;

@@ -2,11 +2,11 @@
 
 from tinytorch.ops.declare import OPS as DECLARED
 
-from optable import index, linalg, more, nn, pointwise, reduce, shape, special
+from optable import decompose, index, linalg, more, nn, pointwise, reduce, shape, special
 from optable.core import Op, Sample, Spec, make
 from optable.special import WITHOUT_ENTRY
 
-OPS = pointwise.OPS + special.OPS + reduce.OPS + shape.OPS + index.OPS + linalg.OPS + more.OPS + nn.OPS
+OPS = pointwise.OPS + special.OPS + reduce.OPS + shape.OPS + index.OPS + linalg.OPS + decompose.OPS + more.OPS + nn.OPS
 
 # Further names of the same functions, where they have no entry of their own.
 ALIASES = {other: op.name for op in DECLARED.values() for other in op.aliases if other not in {o.name for o in OPS}}

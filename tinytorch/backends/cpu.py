@@ -10,8 +10,8 @@ except ImportError as exc:
     raise ImportError(f"tinytorch's C kernels are not built here ({exc}): run 'pip install -e .' in its source tree, "
                       "or start Python outside of it to use the installed package") from None
 
-__all__ = ["ffi", "lib", "OutOfMemoryError", "error", "keep_exception", "check", "memory_stats", "memory_allocated",
-           "max_memory_allocated", "memory_reserved", "reset_peak_memory_stats", "empty_cache",
+__all__ = ["ffi", "lib", "OutOfMemoryError", "LinAlgError", "error", "keep_exception", "check", "memory_stats",
+           "memory_allocated", "max_memory_allocated", "memory_reserved", "reset_peak_memory_stats", "empty_cache",
            "get_num_threads", "set_num_threads"]
 
 
@@ -19,8 +19,13 @@ class OutOfMemoryError(RuntimeError):
     """No memory for an array; the message names the bytes that were asked for. Follows ``torch.OutOfMemoryError``."""
 
 
+class LinAlgError(RuntimeError):
+    """A matrix that has no such decomposition, or for which the algorithm did not converge; the message names the
+    first of a batch. Follows ``torch.linalg.LinAlgError``."""
+
+
 _EXCEPTIONS = (NotImplementedError, ValueError, RuntimeError, TypeError, IndexError, OutOfMemoryError, RuntimeError,
-               RuntimeError, NotImplementedError)
+               RuntimeError, NotImplementedError, LinAlgError)
 _DECLINED, _PYTHON = 0, 7
 _kept: dict[int, BaseException] = {}  # by thread: what a callback of the C side raised
 

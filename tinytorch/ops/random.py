@@ -355,6 +355,7 @@ def _dropout_scale(p: float, code: int) -> float:
     return lib.tt_rounded(code, 1.0 / (1.0 - p) if p < 1 else 0.0)
 
 
+@function(namespace="internal")
 def dropout_mask(input: Tensor, p: float) -> Tensor:
     """Like ``input``: 0 with probability ``p``, else 1 / (1 - p)."""
     code = input._h.dtype
@@ -383,6 +384,7 @@ def _dropped(input, p, scale):
     return wrap(h), wrap(lib.tt_second())
 
 
+@function(namespace="internal")
 def dropped(input: Tensor, p: float) -> Tensor:
     """``input * dropout_mask(input, p)``: in eager mode one kernel draws and multiplies where the elements are floating
     and lie in their order, and a byte of each is kept for the gradient."""

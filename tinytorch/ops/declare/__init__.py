@@ -12,6 +12,7 @@ from .arguments import (
     broadcast_shape,
     castable,
     deliver,
+    deliver_all,
     dim_or_axis,
     ints,
     is_number,
@@ -31,8 +32,8 @@ from .update import overwrite, update
 
 __all__ = [
     "NAMESPACES", "OPS", "SHAPE", "Elementwise", "Op", "alias", "attach", "binary", "both", "broadcast_shape", "c_op",
-    "c_view", "castable", "composite", "computed", "deliver", "dim_or_axis", "function", "ints", "is_number",
-    "method", "mul_vjp", "names_of", "number", "operand", "operator_of", "overwrite", "primitive", "publish",
-    "record_of", "reduction", "requires", "scalar_kind", "ternary", "unary", "update", "without_history",
+    "c_view", "castable", "composite", "computed", "deliver", "deliver_all", "dim_or_axis", "function", "ints",
+    "is_number", "method", "mul_vjp", "names_of", "number", "operand", "operator_of", "overwrite", "primitive",
+    "publish", "record_of", "reduction", "requires", "scalar_kind", "ternary", "unary", "update", "without_history",
     "wrong_type",
 ]

@@ -80,10 +80,7 @@ def castable(result: Tensor, out: Tensor) -> bool:
     return result.dtype.kind <= out.dtype.kind
 
 
-def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:
-    """The result of ``op``, put into ``out`` if there is one, which takes the result's shape."""
-    if out is None:
-        return result
+def _check_out(op: str, result: Tensor, out: Tensor, same_dtype: bool) -> None:
     if (result._node is not None or out._node is not None) and not (modes and not current().grad):
         raise RuntimeError(f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
                            "of the arguments requires grad.")
@@ -92,12 +89,33 @@ def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = Fals
     if not castable(result, out):
         raise RuntimeError(f"{op}: result type {result.dtype.name} can't be cast to the desired output type "
                            f"{out.dtype.name}")
+
+
+def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:
+    """The result of ``op``, put into ``out`` if there is one, which takes the result's shape."""
+    if out is None:
+        return result
+    _check_out(op, result, out, same_dtype)
     if out.shape != result.shape:
         out.resize_(result.shape)
     if lib.tt_copy(out._h, result._h) < 0 or lib.tt_bump(out._h, writer_number(op)) < 0:
         raise error(op)
     wrote(out)
     return out
+
+
+def deliver_all(op: str, results: tuple, out: tuple | None) -> tuple:
+    """The results of ``op``, put into the tensors ``out``, of the same dtypes, if there are any; all are checked before
+    the first is written."""
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"{op}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    if len(out) != len(results):
+        raise TypeError(f"{op}(): expected out tuple of {len(results)} elements but got {len(out)}")
+    for result, to in zip(results, out):
+        _check_out(op, result, to, True)
+    return tuple([deliver(op, result, to, True) for result, to in zip(results, out)])
 
 
 def requires(*args) -> bool:

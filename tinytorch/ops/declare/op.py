@@ -32,7 +32,7 @@ class Op:
     """One operator.
 
     ``name``        as published, without its namespace
-    ``namespace``   "", "linalg", "fft", "special" or "nn.functional"
+    ``namespace``   "", "linalg", "nn.functional", ...; "internal": for other operators, though profilers show it
     ``kind``        its form: "elementwise", "reduction", "primitive", "view", "update" or "composite"; or "query",
                     which tells something about tensors, or "read", which gives their values to Python
     ``params``      the parameters of the kernel, which formulas name
