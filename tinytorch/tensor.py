@@ -110,7 +110,9 @@ class Tensor(TensorBase):
         """Bytes of an element."""
         return self.dtype.itemsize
 
-    element_size = lambda self: self.dtype.itemsize  # noqa: E731
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:

@@ -20,7 +20,10 @@ def parameters(fn) -> tuple[str, ...]:
 
 @functools.cache
 def code_of(source: str, filename: str):
-    """Compiled source, for functions made at import: most operators share theirs with others. Tracebacks show it."""
+    """Compiled source, for functions made at import: most operators share theirs with others. Tracebacks and
+    inspect.getsource show it: a file name stands for one source."""
+    if filename in linecache.cache:
+        filename = f"{filename[:-1]}, {len(linecache.cache)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     return compile(source, filename, "exec")
 
