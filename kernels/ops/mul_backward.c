@@ -1,4 +1,4 @@
-/* The gradients of a product, and what else comes second of a call that makes two arrays. */
+/* Backward of mul, and `tt_second`, the second result of a C call. */
 #include "cuda/host/cuda.h"
 #include "cpu/simd.h"
 #include <string.h>

@@ -239,7 +239,7 @@ own = 0  # references that accumulate() sees to a gradient that only backward ho
 
 
 class _Source:
-    """Stands where a Node does whose derivative is a new tensor that nobody else holds."""
+    """Stand-in Node whose gradient has no other owner: ``measure_own`` calibrates ``own`` with it."""
 
     extra, saved, holds, key = None, (), 0, -(1 << 62)
 

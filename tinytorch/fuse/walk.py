@@ -186,7 +186,7 @@ class Walk(Values):
             raise Unproven("it is too long")
 
     def do_Pass(self, node, scope, returned) -> None:
-        """Nothing; nor do these, whose walk is the loop's or ends here."""
+        """No effect. ``break`` and ``continue`` belong to the loop's handler; ``raise`` ends the path."""
 
     do_Break = do_Continue = do_Raise = do_Pass
 
