@@ -39,7 +39,7 @@ def graph_to_dot(tensor, params=None, *, saved: bool = True) -> Picture:
     boxes, edges = [], []
     for node in order:  # which grows meanwhile
         boxes.append(_box(node, starts.get(node, ()), names, saved))
-        metas = node.extra.adjust if node.extra is not None and node.extra.adjust is not None else ()
+        metas = node.extra.unbroadcast_to if node.extra is not None and node.extra.unbroadcast_to is not None else ()
         for place, edge in enumerate(node.edges):
             if edge is None:
                 continue

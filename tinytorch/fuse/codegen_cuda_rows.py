@@ -281,7 +281,7 @@ class Folding(Planning):
         ]
 
     def slow_path(self, stage, span: Span, loads, out, folds, part: int) -> list[str]:
-        """Recomputes a part where an element is unusual, one element after the other, from copies in memory: short code."""
+        """Recomputes a part where an element is unusual, one element after the other, from copies in memory."""
         wanted = self.wanted(stage)
         copied = [s for s in sorted(wanted) if s in span.held or s in loads]
         results = [(f"x{s}", f"slow{s}", self.type_of(s)) for s in out]

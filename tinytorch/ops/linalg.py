@@ -38,7 +38,7 @@ def _matmul_b(g, a, b_shape):
     return (a.mT @ g).sum_to_size(b_shape)
 
 
-def _matmul_a_fast(g, a_shape, b):
+def _matmul_a_first_order(g, a_shape, b):
     n = len(a_shape)
     if n < 2 or b._h.ndim < 2 or n < b._h.ndim:
         return _matmul_a(g, a_shape, b)
@@ -46,7 +46,7 @@ def _matmul_a_fast(g, a_shape, b):
     return out if n == 2 or out.shape == a_shape else out.sum_to_size(a_shape)
 
 
-def _matmul_b_fast(g, a, b_shape):
+def _matmul_b_first_order(g, a, b_shape):
     n = len(b_shape)
     if n == 2 and a._h.ndim >= 2:
         return computed(_linear_weight(a._h, g._h), _matmul_b, g, a, b_shape)
@@ -58,7 +58,7 @@ def _matmul_b_fast(g, a, b_shape):
 
 def _products(name, title):
     return c_op(name, _product, params=("a", "b"), constants=", 0, 0", title=title, doc="a @ b.",
-                  a=_matmul_a, b=_matmul_b, fast={"a": _matmul_a_fast, "b": _matmul_b_fast})
+                  a=_matmul_a, b=_matmul_b, first_order={"a": _matmul_a_first_order, "b": _matmul_b_first_order})
 
 
 _matmul, _mm, _bmm = _products("matmul", None), _products("mm", None), _products("bmm", None)
@@ -180,7 +180,7 @@ def _linear_b(g, bias_shape):
 _linear = c_op(
     "linear", lib.tt_linear, params=("x", "weight", "bias"), optional=("bias",), doc="x @ weight.T + bias.",
     x=_linear_x, weight=_linear_w, bias=_linear_b,
-    fast={"x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
+    first_order={"x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
           "weight": lambda g, x: computed(_linear_weight(g._h, x._h), _linear_w, g, x),
           "bias": lambda g, bias_shape: computed(_column_sums(g._h, 1), _linear_b, g, bias_shape) if bias_shape else
           g.sum()})

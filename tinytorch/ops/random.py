@@ -370,12 +370,12 @@ def _dropout_formula(g, mask, scale):
     return _masked_scale(mask, g, scale) if mask.dtype is bool_ else g * mask
 
 
-def _dropout_fast(g, mask, scale):
+def _dropout_first_order(g, mask, scale):
     return _scaled(mask, g, scale) if mask.dtype is bool_ else _times(g, mask)
 
 
 @primitive(name="dropout", title="NativeDropoutBackward0", extra=("mask",), input=_dropout_formula,
-           fast={"input": _dropout_fast})
+           first_order={"input": _dropout_first_order})
 def _dropped(input, p, scale):
     h = lib.tt_dropout(input._h, 1.0 - p, scale, _own(None, "dropout", input))
     if not h:

@@ -69,11 +69,11 @@ def in_dtype(g, dtype):
 
 _sum = reduction("sum", lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
     spread(g, input_shape, how, dims, keepdim), input_dtype),
-    fast=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
+    first_order=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
     _spread(g, input_shape, how, dims, keepdim), input_dtype))
 _mean = reduction("mean", lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
     spread(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype),
-    fast=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
+    first_order=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
     _spread(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype))
 _nansum = reduction("nansum", lambda g, input, how, dims, keepdim: in_dtype(
     spread(g, input.shape, how, dims, keepdim), input.dtype).masked_fill(input.isnan(), 0))

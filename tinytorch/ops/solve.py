@@ -18,7 +18,7 @@ def _solve_vjp(g, edges, A, X, A_shape, B_shape):
     return _solve_gradients(_solve(A.mT, g, True, "solve")[0], edges, X, A_shape, B_shape)
 
 
-def _solve_fast(g, edges, LU, pivots, X, A_shape, B_shape):
+def _solve_first_order(g, edges, LU, pivots, X, A_shape, B_shape):
     return _solve_gradients(lapack("lu_solve", LU, g, pivots, option=_TRANSPOSED)[0], edges, X, A_shape, B_shape)
 
 
@@ -28,7 +28,7 @@ def _solve_gradients(g_B, edges, X, A_shape, B_shape):
 
 
 @primitive(namespace="linalg", title="LinalgSolveExBackward0", outputs=("X",), extra=("info", "LU", "pivots"),
-           inputs=("A", "B"), vjp=_solve_vjp, fast=_solve_fast)
+           inputs=("A", "B"), vjp=_solve_vjp, first_order=_solve_first_order)
 def _solve(A, B, check, op):
     LU, pivots, info = lapack("lu_factor", A, check=check, op=op)
     return lapack("lu_solve", LU, B, pivots, op=op)[0], info, LU, pivots

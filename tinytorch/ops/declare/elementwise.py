@@ -35,9 +35,9 @@ class Elementwise(Op):
     __slots__ = ("code",)
     TABLE: dict[str, Elementwise] = {}  # by the name of the scalar function
 
-    def __init__(self, name, params, formulas, fast=None, title=None, joint=None):
+    def __init__(self, name, params, formulas, first_order=None, title=None, joint=None):
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
-        node = node_class(name, params, vjps, fast, title=title, joint=joint) if vjps else None
+        node = node_class(name, params, vjps, first_order, title=title, joint=joint) if vjps else None
         super().__init__(name, "elementwise", params=params, node=node,
                          diff=tuple(i for i, p in enumerate(params) if p in vjps))
         self.code = lib.tt_op_code(name.encode())
@@ -186,10 +186,11 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
     return source
 
 
-def unary(name: str, formula=None, *, fast=None, title=None, doc: str, inplace: bool = True, public: bool = True):
+def unary(name: str, formula=None, *, first_order=None, title=None, doc: str, inplace: bool = True,
+          public: bool = True):
     """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
     for other operators to call."""
-    op = Elementwise(name, ("input",), (formula,), {"input": fast} if fast else None, title)
+    op = Elementwise(name, ("input",), (formula,), {"input": first_order} if first_order else None, title)
     function, method = build(op, _sources_of_unary(op), f"<eager, saving {_saves(op, '', '')}>", ("function", "method"),
                              code=op.code, call=gives_tensor(lib.tt_unary))
     function.__doc__ = method.__doc__ = doc
@@ -200,11 +201,11 @@ def unary(name: str, formula=None, *, fast=None, title=None, doc: str, inplace: 
     return function
 
 
-def binary(name: str, formula_a=None, formula_b=None, *, fast=None, joint=None, title=None, doc: str,
+def binary(name: str, formula_a=None, formula_b=None, *, first_order=None, joint=None, title=None, doc: str,
            inplace: bool = True, dunder: str | None = None, public: bool = True):
     """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``dunder="add"`` makes it Python's
     ``+`` with its reflected and in-place forms."""
-    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), fast, title, joint)
+    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
     names = ("function", "method", "operator", "reflected")[:4 if dunder else 2]
     made = build(op, _sources_of_binary(op, dunder is not None), f"<eager, saving {_saves(op, 'input', 'other')}>",
                  names, code=op.code, call=gives_tensor(lib.tt_binary),
