@@ -134,6 +134,24 @@ static PyObject *shape_of(PyObject *self, PyObject *t) {
     return shape;
 }
 
+static PyObject *dtypes; /* the dtype objects by code */
+
+static PyObject *set_dtypes(PyObject *self, PyObject *given) {
+    (void)self;
+    if (!PyTuple_Check(given)) return PyErr_Format(PyExc_TypeError, "set_dtypes: a tuple is expected");
+    Py_XDECREF(dtypes);
+    dtypes = Py_NewRef(given);
+    Py_RETURN_NONE;
+}
+
+static PyObject *dtype_of(PyObject *self, PyObject *t) {
+    (void)self;
+    tt_tensor *x = tt_tensor_of(t);
+    const tt_array *a = x ? tt_array_of(x) : NULL;
+    PyObject *dtype = a ? PyTuple_GetItem(dtypes, a->dtype) : NULL;
+    return dtype ? Py_NewRef(dtype) : NULL;
+}
+
 static PyMethodDef functions[] = {
     {"new_node", (PyCFunction)(void (*)(void))new_node, METH_FASTCALL,
      "new_node(cls, edges, saved, versions): a Node, the youngest of all."},
@@ -144,6 +162,8 @@ static PyMethodDef functions[] = {
      "tells of operands that were broadcast or cast, or of inference tensors."},
     {"count", count, METH_NOARGS, "count(): numbers Nodes and writes alike, in the order of time."},
     {"shape_of", shape_of, METH_O, "shape_of(tensor): the shape as a plain tuple."},
+    {"dtype_of", dtype_of, METH_O, "dtype_of(tensor): the dtype."},
+    {"set_dtypes", set_dtypes, METH_O, "set_dtypes(dtypes): the dtype objects by code."},
     {NULL, NULL, 0, NULL},
 };
 
