@@ -64,7 +64,6 @@ def declarations():
 
 ffibuilder = FFI()
 ffibuilder.cdef(declarations())
-ffibuilder.cdef('extern "Python" void tt_release_python(void *);')  # lets go of memory that Python owns
 # tinytorch/backends/cuda: see Note [Launching] in kernels/cuda/host/cuda.h
 ffibuilder.cdef("""extern "Python+C" {
     int tt_cuda_launch(int number, int device, int stream, int64_t key, int64_t x, int64_t y, int threads,

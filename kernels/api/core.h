@@ -92,6 +92,7 @@ tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t i
 tt_array *tt_scalar(int kind, double f, int64_t i);
 tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
                          void *owner, void (*release)(void *));
+void tt_release_python(void *object); /* what `hold` has held (python/tensor.c), as a release */
 tt_array *tt_alias(tt_array *a);
 tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64_t offset);
 tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape);

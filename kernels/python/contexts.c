@@ -12,6 +12,7 @@
 
 static PyObject *modes;     /* by thread: the Mode of those that deviate from the default. See autograd/modes.py */
 static PyObject *inside, *inference, *prepare, *failure; /* names */
+static PyObject *main_thread;                            /* threading.main_thread */
 
 typedef struct {
     PyObject_HEAD
@@ -167,7 +168,9 @@ static PyObject *exit_fuse(PyObject *self, PyObject *exception) {
 }
 
 static PyMemberDef fuse_members[] = {
-    {"step", T_BOOL, offsetof(fuse_context, step), 0, "Does every operator run at once, alone?"}, {NULL, 0, 0, 0, NULL}};
+    {"step", T_BOOL, offsetof(fuse_context, step), 0, "Does every operator run at once, alone?"},
+    {NULL, 0, 0, 0, NULL},
+};
 static PyMethodDef fuse_methods[] = {
     {"__enter__", enter_fuse, METH_NOARGS, "Records this thread's operators from now on."},
     {"__exit__", exit_fuse, METH_VARARGS, "Runs what was recorded. Without an exception, raises its error."},
@@ -198,7 +201,46 @@ static PyObject *call_on_device(PyObject *self, PyObject *args) {
     return result;
 }
 
+/* Exceptions that a callback of C must not let through. This is no Python function, which the pending call would
+ * interrupt at its end. */
+
+static int raise_pending(void *exception) {
+    PyErr_SetObject((PyObject *)Py_TYPE((PyObject *)exception), exception);
+    Py_DECREF((PyObject *)exception);
+    return -1;
+}
+
+/* 1: this is the main thread, which alone runs signals' handlers; -1: an exception. */
+static int is_main_thread(void) {
+    PyObject *thread = PyObject_CallNoArgs(main_thread);
+    PyObject *ident = thread ? PyObject_GetAttrString(thread, "ident") : NULL;
+    unsigned long number = ident ? PyLong_AsUnsignedLong(ident) : 0;
+    Py_XDECREF(thread);
+    Py_XDECREF(ident);
+    return PyErr_Occurred() ? -1 : number == PyThread_get_thread_ident();
+}
+
+static PyObject *raise_after_call(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *type, *exception, *traceback;
+    if (!PyArg_ParseTuple(args, "OOO", &type, &exception, &traceback)) return NULL;
+    int here = is_main_thread();
+    if (here < 0) return NULL;
+    if (here && Py_AddPendingCall(raise_pending, Py_NewRef(exception)) < 0) {
+        Py_DECREF(exception); /* too many wait: it is shown, like another thread's */
+        here = 0;
+    }
+    if (!here) {
+        PyErr_Restore(Py_NewRef(type), Py_NewRef(exception), Py_NewRef(traceback));
+        PyErr_WriteUnraisable(NULL);
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"raise_after_call", raise_after_call, METH_VARARGS,
+     "For callbacks of C that cannot fail, as cffi's ``onerror``: what a signal's handler has raised in one is raised\n"
+     "when the C call has returned. Only the main thread runs handlers: others' errors are shown, and forgotten."},
     {"call_on_device", call_on_device, METH_VARARGS,
      "call_on_device(number, function, *args): what ``function`` gives with that device as the one where C allocates."},
     {NULL, NULL, 0, NULL},
@@ -212,12 +254,16 @@ static bool add_type(PyObject *module, const char *name, PyType_Spec *spec) {
 }
 
 bool tt_add_contexts(PyObject *module) {
+    PyObject *threading = PyImport_ImportModule("threading");
+    main_thread = threading ? PyObject_GetAttrString(threading, "main_thread") : NULL;
+    Py_XDECREF(threading);
     modes = PyDict_New();
     inside = PyUnicode_InternFromString("inside");
     inference = PyUnicode_InternFromString("inference");
     prepare = PyUnicode_InternFromString("prepare");
     failure = PyUnicode_InternFromString("failure");
-    return modes && inside && inference && prepare && failure && PyModule_AddObjectRef(module, "modes", modes) == 0 &&
+    return main_thread && modes && inside && inference && prepare && failure &&
+           PyModule_AddObjectRef(module, "modes", modes) == 0 &&
            PyModule_AddFunctions(module, functions) == 0 && add_type(module, "ModeContextBase", &mode_spec) &&
            add_type(module, "FusedBase", &fuse_spec);
 }

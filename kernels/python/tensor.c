@@ -3,37 +3,66 @@
  * Note [Ownership]
  * A Tensor owns the descriptor that its member `_h` points to, a cdata of cffi, and frees it when Python deallocates
  * the Tensor: not in a finalizer. In cyclic garbage all finalizers run before anything is deallocated, and those of
- * other objects may use the Tensor, or keep it; and a finalizer in Python can swallow a KeyboardInterrupt.
- * Who replaces `_h` frees the old descriptor. A cdata is no part of a cycle, so the collector does not look at `_h`,
- * and never clears it: a Tensor that a finalizer can reach has its memory.
- */
+ * other objects may use the Tensor, or keep it; and a finalizer in Python can swallow a KeyboardInterrupt. A cdata is
+ * no part of a cycle, so the collector does not look at `_h`, and never clears it.
+ * The descriptor lives on while others have the cdata: a C function that another thread has called with it, without
+ * Python's lock, may still read it. Who replaces `_h` exchanges it with another Tensor's. */
 #include "python.h"
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *handle; /* a cdata tt_array *, owned with what it points to; NULL where creation has failed */
-    PyObject *node;
-} tensor;
 
 static PyObject *array_pointer; /* ffi.typeof("tt_array *") */
 static PyTypeObject *base;
+
+static void free_array(tt_array *a) {
+    if (tt_free_may_wait(a)) { /* for a thread that may want Python's lock: a callback's */
+        Py_BEGIN_ALLOW_THREADS
+        tt_free(a);
+        Py_END_ALLOW_THREADS
+    } else tt_free(a);
+}
+
+/* The callback of a weak reference to a handle, which has kept itself alive until now. */
+static PyObject *handle_gone(PyObject *array, PyObject *args) {
+    free_array(PyLong_AsVoidPtr(array));
+    Py_DECREF(PyTuple_GetItem(args, 0));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef handle_gone_method = {"handle_gone", handle_gone, METH_VARARGS, NULL};
+
+/* Frees the array when nobody has the handle any more; without memory for that, never. */
+static void free_later(PyObject *handle, tt_array *a) {
+    PyObject *pointer = PyLong_FromVoidPtr(a);
+    PyObject *callback = pointer ? PyCFunction_New(&handle_gone_method, pointer) : NULL;
+    if (!callback || !PyWeakref_NewRef(handle, callback)) PyErr_Clear();
+    Py_XDECREF(pointer);
+    Py_XDECREF(callback);
+}
+
+tt_tensor *tt_tensor_of(PyObject *object) {
+    if (PyObject_TypeCheck(object, base)) return (tt_tensor *)object;
+    PyErr_SetString(PyExc_TypeError, "a Tensor is expected");
+    return NULL;
+}
+
+tt_array *tt_array_of(const tt_tensor *t) {
+    if (t->handle) return tt_pointer_of(t->handle, array_pointer);
+    PyErr_SetString(PyExc_AttributeError, "a Tensor without memory");
+    return NULL;
+}
 
 static void release(PyObject *handle) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     tt_array *a = tt_pointer_of(handle, array_pointer);
     if (!a) PyErr_Clear();
-    else if (tt_free_may_wait(a)) { /* for a thread that may want Python's lock: a callback's */
-        Py_BEGIN_ALLOW_THREADS
-        tt_free(a);
-        Py_END_ALLOW_THREADS
-    } else tt_free(a);
+    else if (Py_REFCNT(handle) > 1) free_later(handle, a);
+    else free_array(a);
     PyErr_Restore(type, value, traceback);
     Py_DECREF(handle);
 }
 
 static void dealloc(PyObject *self) {
-    tensor *t = (tensor *)self;
+    tt_tensor *t = (tt_tensor *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     if (t->handle) release(t->handle);
@@ -44,18 +73,18 @@ static void dealloc(PyObject *self) {
 
 static int traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(((tensor *)self)->node);
+    Py_VISIT(((tt_tensor *)self)->node);
     return 0;
 }
 
 static int clear(PyObject *self) {
-    Py_CLEAR(((tensor *)self)->node);
+    Py_CLEAR(((tt_tensor *)self)->node);
     return 0;
 }
 
 static PyMemberDef members[] = {
-    {"_h", T_OBJECT_EX, offsetof(tensor, handle), 0, "The C descriptor."},
-    {"_node", T_OBJECT_EX, offsetof(tensor, node), 0, "The place in the graph."},
+    {"_h", T_OBJECT_EX, offsetof(tt_tensor, handle), 0, "The C descriptor."},
+    {"_node", T_OBJECT_EX, offsetof(tt_tensor, node), 0, "The place in the graph."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -65,14 +94,14 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "tinytorch.backends._native.TensorBase",
-    .basicsize = sizeof(tensor),
+    .basicsize = sizeof(tt_tensor),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };
 
 /* A new object of the class, without history; `handle` is taken over, also where that fails. */
 static PyObject *own(PyObject *cls, PyObject *handle) {
-    tensor *made = (tensor *)PyType_GenericAlloc((PyTypeObject *)cls, 0);
+    tt_tensor *made = (tt_tensor *)PyType_GenericAlloc((PyTypeObject *)cls, 0);
     if (!made) {
         release(handle);
         return NULL;
@@ -122,12 +151,27 @@ static PyObject *owned_result(PyObject *self, PyObject *args) {
     return NULL;
 }
 
+/* Python objects whose memory a storage uses. */
+
+static PyObject *hold(PyObject *self, PyObject *object) {
+    (void)self;
+    return PyLong_FromVoidPtr(Py_NewRef(object));
+}
+
+void tt_release_python(void *object) {
+    if (!Py_IsInitialized()) return; /* a thread of ours outlives the interpreter */
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF((PyObject *)object);
+    PyGILState_Release(state);
+}
+
 static PyMethodDef functions[] = {
+    {"hold", hold, METH_O, "hold(object): its address; it lives until tt_release_python is called with that."},
     {"owner", owner, METH_O,
      "owner(cls): a function of a descriptor that gives a new ``cls``, which owns it and has no history."},
     {"owned_result", owned_result, METH_VARARGS,
-     "owned_result(cls, function): as ``function``, one of C that makes a descriptor; gives its owner, or None for NULL.\n"
-     "No signal's handler runs in between, so none can lose the descriptor."},
+     "owned_result(cls, function): as ``function``, one of C that makes a descriptor; gives its owner, or None for\n"
+     "NULL. No signal's handler runs in between, so none can lose the descriptor."},
     {NULL, NULL, 0, NULL},
 };
 

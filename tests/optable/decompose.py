@@ -1,4 +1,4 @@
-"""The operator table: decompositions of matrices, and what is computed by them. Where a sign or a phase is free, the
+"""Decompositions of matrices, and systems of equations. Columns of U, V and Q are unique up to their signs alone, so
 entries compare absolute values."""
 
 from optable.core import Op, S, T

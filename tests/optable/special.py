@@ -132,7 +132,7 @@ WITHOUT_ENTRY = {
     "zeros", "ones", "full", "empty", "empty_strided", "arange", "range", "linspace", "logspace", "eye",
     "zeros_like", "ones_like", "full_like", "empty_like", "tril_indices", "triu_indices",
     "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson",
-    "default_generator", "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed",
+    "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed",
     "rand_like", "randn_like", "randint_like", "is_tensor", "numel", "equal", "allclose", "is_same_size",
     "is_floating_point", "result_type", "promote_types", "can_cast", "broadcast_shapes",
 }  # fmt: skip

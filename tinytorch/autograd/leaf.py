@@ -135,9 +135,8 @@ def _set_data(self, value) -> None:
     if self._node is not None and not DIFFERENTIABLE[value._h.dtype]:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype, got "
                            f"{value.dtype!r}")
-    h = lib.tt_alias(value._h)
-    old, self._h = self._h, h
-    lib.tt_free(old)
+    shown = wrap(lib.tt_alias(value._h))
+    self._h, shown._h = shown._h, self._h
 
 
 def _get_base(self):

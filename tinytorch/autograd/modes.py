@@ -146,7 +146,7 @@ class set_grad_enabled(ModeContext):
         return self
 
     def clone(self):
-        return type(self)(self.mode)
+        return enable_grad() if self.mode else no_grad()
 
     def __call__(self, fn):
         self.__exit__()  # as a decorator it leaves the present mode alone

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from ..backends.cpu import ffi, lib
+from ..backends.native import raise_after_call
 from ..config import config
 from ..autograd.formulas import CODES
 
@@ -215,13 +216,13 @@ def lines_of(kernel) -> Lines | None:
     return _watch.hot.kept.get(kernel.program)
 
 
-def _failed(kind, value, traceback) -> None:
-    """No exception may go through the C code that called."""
+def _report(error: Exception) -> None:
+    """Tells the user of a watcher's error."""
     if sys.stderr is not None:
-        print(f"tinytorch.fuse: ignored in a watcher: {kind.__name__}: {value}", file=sys.stderr)
+        print(f"tinytorch.fuse: ignored in a watcher: {type(error).__name__}: {error}", file=sys.stderr)
 
 
-@ffi.def_extern(onerror=_failed)
+@ffi.def_extern(onerror=raise_after_call)
 def tt_fuse_watch(watched):
     program, frame = watched.program, sys._getframe(1)
     lines = _watch.recordings.pop(watched.recording, None)
@@ -230,15 +231,17 @@ def tt_fuse_watch(watched):
             _watch.settle()
     thread = threading.get_ident()
     if _watch.callbacks and thread not in _watch.telling:
-        _watch.telling.add(thread)
         try:
+            _watch.telling.add(thread)
             for _, callback in _watch.callbacks:
                 callback(Run(watched, lines, frame))
+        except Exception as error:
+            _report(error)
         finally:
             _watch.telling.discard(thread)
 
 
-@ffi.def_extern(onerror=_failed)
+@ffi.def_extern(onerror=raise_after_call)
 def tt_fuse_where(node, recording):
     lines = _watch.recordings.get(recording)
     if lines is None:

@@ -34,23 +34,23 @@ def _svd_vjp(g_U, g_S, g_Vh, U, S, Vh):
     if g_U is None and g_Vh is None:
         return ((U * g_S.unsqueeze(-2)) @ Vh,)
     s_i, s_j = S.unsqueeze(-1), S.unsqueeze(-2)
-    inner, outer = 0, 0
+    inner, outer = 0, []
     if g_U is not None:
         g_U = g_U[..., :k]
         x = U.mT @ g_U
         inner = (x - x.mT) * s_j
         if rows > k:
-            outer = ((g_U - U @ x) / s_j) @ Vh
+            outer.append(((g_U - U @ x) / s_j) @ Vh)
     if g_Vh is not None:
         g_Vh = g_Vh[..., :k, :]
         x = Vh @ g_Vh.mT
         inner = inner + s_i * (x - x.mT)
         if cols > k:
-            outer = outer + U @ ((g_Vh - x.mT @ Vh) / s_i)
+            outer.append(U @ ((g_Vh - x.mT @ Vh) / s_i))
     inner = inner / _off_diagonal((s_j - s_i) * (s_j + s_i))
     if g_S is not None:
         inner = inner + g_S.diag_embed()
-    return (U @ inner @ Vh + outer,)
+    return (sum(outer, U @ inner @ Vh),)
 
 
 @primitive(namespace="linalg", title="LinalgSvdBackward0", outputs=("U", "S", "Vh"), extra=("info",), inputs=("A",),

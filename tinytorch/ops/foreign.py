@@ -7,7 +7,7 @@ import numpy as np
 from ..backends.cpu import error, ffi, lib
 from ..backends.cuda import runtime
 from ..tensor import Tensor, address_of
-from .values import keep, numpy_code, release, row_major
+from .values import RELEASE, keep, numpy_code, row_major
 
 _LEGACY = 1  # the default stream, as the protocol calls it
 _READONLY = lib.TT_FLAG_READONLY
@@ -38,9 +38,9 @@ def share_device(source):
         runtime.let_wait(index, runtime.current_handle(index), stream)
     owner = keep(source)
     h = lib.tt_from_device(index + 1, code, len(shape), shape, strides, ffi.cast("void *", address), extent * size,
-                           owner, lib.tt_release_python)
+                           owner, RELEASE)
     if not h:
-        release(owner)
+        lib.tt_release_python(owner)
         raise error("as_tensor")
     if readonly:
         h.flags |= _READONLY

@@ -13,11 +13,12 @@ import functools
 from ..autograd.engine import bring_back
 from ..autograd.formulas import node_class
 from ..autograd.modes import current, modes
-from ..autograd.node import count, link
+from ..autograd.node import link
+from ..backends.native import record, shape_of
 from ..autograd.views import FLAG_DEVICE, FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL, INTEGRAL
-from ..tensor import Tensor, new, own, wrap
+from ..tensor import Tensor, gives_tensor, wrap
 from .create import tensor
 from .declare import Op, attach, both, is_number, number, primitive, update
 
@@ -165,15 +166,17 @@ def pick(x: Tensor, code) -> Tensor:
     viewed = x._h.flags & FLAG_VIEW
     if viewed:
         refresh(x)
-    h = lib.tt_index_view(x._h, len(code) // 4, code)
-    if not h:
+    out = _index_view(x._h, len(code) // 4, code)
+    if out is None:
         raise error()
-    return _picked(x, viewed, h, code)
+    return _picked(x, viewed, out, code)
 
 
-def _picked(x: Tensor, viewed, h, code) -> Tensor:
-    """The tensor of a view ``h`` of ``x``, tracked and recorded; ``viewed`` is x's own FLAG_VIEW."""
-    out = own(h)
+_index_view = gives_tensor(lib.tt_index_view)
+
+
+def _picked(x: Tensor, viewed, out: Tensor, code) -> Tensor:
+    """``out``, a view of ``x``, tracked and recorded; ``viewed`` is x's own FLAG_VIEW."""
     if modes:
         track(x, out)
         if x._node is not None and current().grad:
@@ -183,12 +186,7 @@ def _picked(x: Tensor, viewed, h, code) -> Tensor:
     edge = x._node
     if edge is None:
         return out
-    out._node = node = new(_node_class(code))  # as link() does, outside of any mode
-    h = x._h
-    node.edges, node.saved, node.versions = (edge,), (unpack(h.shape, h.ndim), code), ()
-    node.key = -count()
-    node.extra = None
-    return out
+    return record(out, _node_class(code), (edge,), (shape_of(x), code), ())  # as link() does, outside of any mode
 
 
 def _node_class(code):
@@ -283,7 +281,7 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
 
 # The subscript operators.
 
-_index_int, _index_slice = lib.tt_index_int, lib.tt_index_slice
+_index_int, _index_slice = gives_tensor(lib.tt_index_int), gives_tensor(lib.tt_index_slice)
 _ROWS = (INDEX, 1, 0, 0)
 _by_one = reader("index")
 
@@ -295,10 +293,10 @@ def getitem(self, key):
         viewed = h.flags & FLAG_VIEW
         if viewed:
             refresh(self)
-        h = _index_int(h, key)
-        if not h:
+        out = _index_int(h, key)
+        if out is None:
             raise error()
-        return _picked(self, viewed, h, (AT, key, 0, 0))
+        return _picked(self, viewed, out, (AT, key, 0, 0))
     if type(key) is slice:
         start, stop, step = key.start, key.stop, key.step
         if step is None and (start is None or type(start) is int and -_FAR < start < _FAR) \
@@ -308,10 +306,10 @@ def getitem(self, key):
             if viewed:
                 refresh(self)
             code = (SLICE, LEFT_OUT if start is None else start, LEFT_OUT if stop is None else stop, LEFT_OUT)
-            h = _index_slice(h, code[1], code[2])
-            if not h:
+            out = _index_slice(h, code[1], code[2])
+            if out is None:
                 raise error()
-            return _picked(self, viewed, h, code)
+            return _picked(self, viewed, out, code)
         return pick(self, (SLICE, _end(key.start), _end(key.stop), LEFT_OUT if step is None else _step(step)))
     if type(key) is Tensor and key._h.dtype == _INT64 and key._h.ndim:
         return _by_one(self, _ROWS, key)

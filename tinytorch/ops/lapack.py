@@ -6,18 +6,19 @@ from ..backends.cpu import error, ffi, lib
 from ..tensor import wrap
 from .declare import wrong_type
 
-_MOST_RESULTS = 4
+_OPERANDS, _MOST_RESULTS = 3, 4
 
 
-def lapack(name: str, A, B=None, pivots=None, *, option: int = 0, check: bool = True, op: str | None = None) -> tuple:
-    """The results of the decomposition ``name`` of every matrix A, then LAPACK's ``info``, int32. ``option`` chooses a
-    variant, see kernels/ops/decompose.h; errors name the operator ``op``."""
+def lapack(name: str, *operands, option: int = 0, check: bool = True, op: str | None = None) -> tuple:
+    """The results of the decomposition ``name`` of every matrix, then LAPACK's ``info``, int32. ``operands`` are A,
+    perhaps B, and pivots. ``option`` chooses a variant: kernels/ops/decompose.h. Errors name the operator ``op``."""
     op = f"linalg.{op or name}"
     results = ffi.new("tt_array *[]", _MOST_RESULTS)
     try:
-        handles = [A._h, *(ffi.NULL if x is None else x._h for x in (B, pivots))]
+        handles = [x._h for x in operands]
     except AttributeError:
-        raise wrong_type(op, ("A", "B"), (A, B), ()) from None
+        raise wrong_type(op, ("A", "B"), operands, ()) from None
+    handles += [ffi.NULL] * (_OPERANDS - len(handles))
     n = lib.tt_decompose(lib.tt_decomposition(name.encode()), *handles, option, check, results)
     if n < 0:
         raise error(op)

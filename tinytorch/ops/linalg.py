@@ -10,7 +10,7 @@ from ..backends import blas
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, wrap
-from .declare import attach, both, c_op, computed, deliver, function, method, primitive
+from .declare import attach, both, c_op, computed, deliver, function, method, primitive, same_parameters
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -311,7 +311,8 @@ def _in_place(fn):
 
     inplace.__name__ = inplace.__qualname__ = fn.__name__ + "_"
     inplace.__doc__ = f"``{fn.__name__}`` in place."
-    return method(inplace)
+    method(inplace)
+    same_parameters(inplace, fn)
 
 
 for _fn in (addmm, addmv, addr, baddbmm, addbmm):

@@ -10,9 +10,9 @@ from ..backends.cpu import error, lib
 from ..devices import get_default_device, made, number_of
 from ..dtypes import ALL, FLOATING, INTEGRAL, exact_integers, float64, int64
 from ..dtypes import bool as bool_
-from ..generator import (default_generator, get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
+from ..generator import (get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
 from ..layouts import preserve_format
-from ..tensor import FUNCTIONS, Tensor, wrap
+from ..tensor import Tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
 from .declare import both, function, method, overwrite, primitive, ternary, without_history
@@ -21,7 +21,6 @@ from .values import dtype_code
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
     function(_fn)
 both, function, method = both(pure=False), function(pure=False), method(pure=False)  # a draw changes its generator
-FUNCTIONS["default_generator"] = default_generator
 
 _KINDS = {name: lib.tt_random_kind(name.encode())
           for name in ("uniform", "normal", "log_normal", "exponential", "cauchy", "geometric", "mask")}

@@ -9,9 +9,10 @@ import warnings
 from array import array
 
 from ..backends.cpu import check, error, ffi, lib
+from ..backends.native import owner
 from ..devices import made
 from ..dtypes import ALL, INTEGRAL, Size, get_default_dtype
-from ..tensor import FUNCTIONS, Tensor, new, wrap
+from ..tensor import FUNCTIONS, Tensor, wrap
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import function, scalar_kind
 from .values import dtype_code, pack
@@ -235,9 +236,7 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
         h = made(device, lib.tt_empty, code, len(shape), shape)
     if not h:
         raise error(cls.__name__)
-    t = new(cls)
-    t._h, t._node = h, None
-    return t
+    return owner(cls)(h)
 
 
 def _construct_like(self, *args, device=None):

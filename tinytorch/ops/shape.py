@@ -8,7 +8,7 @@ from ..devices import made
 from ..dtypes import Size, dtype
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
-from .declare import both, function, ints, method, primitive, c_view
+from .declare import both, c_view, function, ints, method, primitive, same_parameters
 
 
 def contiguous_strides(shape) -> tuple[int, ...]:
@@ -375,6 +375,7 @@ def _restrides(fn):
     inplace.__name__ = name
     inplace.__doc__ = f"In place: {fn.__doc__}"
     method(inplace, kind="update")
+    same_parameters(inplace, fn)
 
 
 for _fn in (t, transpose, squeeze, unsqueeze):

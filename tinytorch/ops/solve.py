@@ -7,7 +7,8 @@ With A X = B the gradients are dB = A^-T dX and dA = -dB X^T, each summed over w
 from __future__ import annotations
 
 from .. import return_types
-from .declare import both, deliver, deliver_all, function, primitive
+from ..tensor import Tensor
+from .declare import both, deliver, deliver_all, function, primitive, wrong_type
 from .lapack import lapack
 
 _TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # options of lu_solve and solve_triangular: kernels/ops/decompose.h
@@ -35,18 +36,23 @@ def _solve(A, B, check, op):
 
 def _solve_either(A, B, left, check, op):
     """X of A X = B, or of X A = B, and info; B may be a stack of vectors."""
+    if not isinstance(A, Tensor) or not isinstance(B, Tensor):
+        raise wrong_type(f"linalg.{op}", ("A", "B"), (A, B), ())
     a, b = A.shape, B.shape
-    if len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b):
+    vectors = len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b)
+    if vectors:
         B = B.unsqueeze(-1)
-    if left:
+    if left or len(a) < 2 or a[-2] != a[-1] or B.ndim < 2:  # shapes that will not do are refused there
         X, info, *_ = _solve(A, B, check, op)
-    else:
-        if len(a) > 1 and B.ndim > 1 and a[-1] == a[-2] != B.shape[-1]:
-            raise RuntimeError(f"linalg.{op}: Incompatible shapes of A and B for the equation XA = B "
-                               f"({a[-2]}x{a[-1]} and {B.shape[-2]}x{B.shape[-1]})")
-        X, info, *_ = _solve(A.mT if len(a) > 1 else A, B.mT if B.ndim > 1 else B, check, op)
-        X = X.mT
-    return (X.squeeze(-1) if B.ndim > len(b) else X), info
+        return (X.squeeze(-1) if vectors else X), info
+    if a[-1] != B.shape[-1]:
+        raise RuntimeError(f"linalg.{op}: Incompatible shapes of A and B for the equation XA = B ({a[-2]}x{a[-1]} and "
+                           f"{B.shape[-2]}x{B.shape[-1]})")
+    if vectors:
+        raise RuntimeError(f"linalg.{op}: Vector broadcasting of the left hand side is not supported for left=False. "
+                           "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
+    X, info, *_ = _solve(A.mT, B.mT, check, op)
+    return X.mT, info
 
 
 @function(namespace="linalg")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from array import array
-from itertools import chain, count
+from itertools import chain
 
 import numpy as np
 
 from ..backends.cpu import error, ffi, lib
+from ..backends.native import hold
 from ..dtypes import ALL, BY_NUMPY, INTEGRAL, dtype, get_default_dtype, iinfo
 from ..tensor import Tensor
 
@@ -16,13 +17,7 @@ _PLAIN = frozenset((bool, int, float))
 _SEQUENCES = frozenset((list, tuple))
 _BOOL, _UINT8, _INT64, _FLOAT64 = lib.TT_BOOL, lib.TT_U8, lib.TT_I64, lib.TT_F64
 _SUPPORTED = "float64, float32, float16, int64, int32, int16, int8, uint8, and bool"
-_kept: dict[int, object] = {}  # Python objects whose memory a storage uses, by the number it knows them by
-_number = count(1).__next__
-
-
-@ffi.def_extern()
-def tt_release_python(owner, kept=_kept, cast=ffi.cast):
-    kept.pop(int(cast("intptr_t", owner)), None)
+RELEASE = ffi.addressof(lib, "tt_release_python")
 
 
 def dtype_code(d, op: str) -> int:
@@ -47,10 +42,8 @@ def numpy_code(d: np.dtype) -> int:
 
 
 def keep(owner):
-    """``owner`` as a storage holds it: alive until tt_release_python."""
-    number = _number()
-    _kept[number] = owner
-    return ffi.cast("void *", number)
+    """``owner`` as a storage holds it: alive until RELEASE."""
+    return ffi.cast("void *", hold(owner))
 
 
 def share_numpy(a: np.ndarray, code: int | None = None):
@@ -64,9 +57,9 @@ def share_numpy(a: np.ndarray, code: int | None = None):
     else:
         memory, reach, strides = _strided_memory(a)
     owner = keep(a)
-    h = lib.tt_from_memory(code, a.ndim, a.shape, strides, memory, reach, owner, lib.tt_release_python)
+    h = lib.tt_from_memory(code, a.ndim, a.shape, strides, memory, reach, owner, RELEASE)
     if not h:
-        release(owner)
+        lib.tt_release_python(owner)
         raise error("from_numpy")
     return h
 
@@ -100,11 +93,6 @@ def _strided_memory(a: np.ndarray):
         raise ValueError("given numpy array is not aligned to its element size. Copy the numpy array to reallocate the "
                          "memory.")
     return ffi.cast("void *", address), reach * size, strides
-
-
-def release(owner) -> None:
-    """Lets go of what ``keep`` kept when no storage came of it."""
-    _kept.pop(int(ffi.cast("intptr_t", owner)), None)
 
 
 def copy_numpy(a: np.ndarray, code: int | None):

@@ -284,7 +284,7 @@ COMPOSED = words("""
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
-    broadcast_shapes can_cast data_ptr default_generator dim element_size get_device get_rng_state initial_seed
+    broadcast_shapes can_cast data_ptr dim element_size get_device get_rng_state initial_seed
     is_complex is_contiguous is_floating_point is_inference is_pinned is_same_size is_set_to is_signed is_tensor item
     manual_seed ndimension nelement numel promote_types record_stream register_hook register_post_accumulate_grad_hook
     requires_grad_ result_type retain_grad seed set_rng_state size storage_offset stride with_layout

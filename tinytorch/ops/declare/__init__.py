@@ -26,14 +26,6 @@ from .c_view import SHAPE, c_view
 from .elementwise import Elementwise, binary, mul_vjp, ternary, unary, without_history
 from .op import NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive
-from .publish import alias, attach, both, composite, function, method, publish, record_of
-from .reduction import reduction
+from .publish import alias, attach, both, composite, function, method, name_methods, publish, record_of, same_parameters
+from .reduction import reduction, shortcut
 from .update import overwrite, update
-
-__all__ = [
-    "NAMESPACES", "OPS", "SHAPE", "Elementwise", "Op", "alias", "attach", "binary", "both", "broadcast_shape", "c_op",
-    "c_view", "castable", "composite", "computed", "deliver", "deliver_all", "dim_or_axis", "function", "ints",
-    "is_number", "method", "mul_vjp", "names_of", "number", "operand", "operator_of", "overwrite", "primitive",
-    "publish", "record_of", "reduction", "requires", "scalar_kind", "ternary", "unary", "update", "without_history",
-    "wrong_type",
-]

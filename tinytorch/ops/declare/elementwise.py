@@ -270,12 +270,10 @@ def attach_inplace(op: Elementwise, name: str, doc: str) -> None:
     def of_two(self, other):
         return op.update(self, other, written)
 
-    def of_any(self, *others):
-        if len(others) + 1 != len(op.params):
-            raise TypeError(f"{written}() takes {len(op.params) - 1} arguments, got {len(others)}")
-        return op.into(self, (self, *others), written)
+    def of_one(self):
+        return op.into(self, (self,), written)
 
-    inplace = of_two if len(op.params) == 2 else of_any
+    inplace = of_two if len(op.params) == 2 else of_one
     inplace.__name__ = written
     inplace.__doc__ = f"In place: {doc}"
     publish(inplace, method=inplace, kind="update")

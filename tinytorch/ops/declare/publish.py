@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from types import FunctionType
 
 from ...autograd.formulas import CODES
 from ...tensor import Tensor
@@ -66,6 +68,13 @@ def _name(fn, module: str, qualname: str, op: Op):
     return fn
 
 
+def name_methods() -> None:
+    """Gives the methods that the tape and interop.py attached the name under which pickle finds them."""
+    for name, member in vars(Tensor).items():
+        if isinstance(member, FunctionType) and member.__module__ != MODULE:
+            member.__module__, member.__qualname__ = MODULE, f"Tensor.{name}"
+
+
 def function(fn=None, **fields):
     """Publishes ``fn`` as ``tinytorch.<name>``, or in a ``namespace``; see ``publish``."""
     return functools.partial(function, **fields) if fn is None else publish(fn, **fields)
@@ -99,6 +108,15 @@ def alias(name: str, *others: str, namespace: str = "") -> None:
                 setattr(Tensor, other + suffix, getattr(Tensor, name + suffix))
 
 
+def same_parameters(fn, like, out: bool = False) -> None:
+    """Shows ``fn``, which hands its arguments on, with the parameters of ``like``, with or without ``out``."""
+    shown = inspect.signature(like)
+    params = [p for p in shown.parameters.values() if p.name != "out"]
+    if out:
+        params.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
+    fn.__signature__ = shown.replace(parameters=params)
+
+
 def composite(fn):
     """Publishes ``fn``, made of other operators, as function (with ``out``), method and in-place method."""
     fn = numpy_names(fn)
@@ -119,4 +137,6 @@ def composite(fn):
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In place: {fn.__doc__}"
     method(inplace)
+    same_parameters(inplace, fn)
+    same_parameters(public, fn, out=True)
     return both(public)
