@@ -1,5 +1,6 @@
 /* Descriptors: creation, views, what may be written. */
-#include "cuda/host/cuda.h"
+#include "core/tt.h"
+#include "api/cuda.h"
 #include <string.h>
 
 const int tt_itemsizes[TT_NUM_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};

@@ -2,6 +2,7 @@
  * defines tables of that suffix; dispatch.c gathers them. */
 #pragma once
 #include "core/tt.h"
+#include "cpu/iterate.h"
 #include "scalar/loop.h"
 #include "scalar/ops.h"
 
@@ -32,6 +33,22 @@ struct tt_isa {
 };
 
 const struct tt_isa *tt_get_isa(int index); /* NULL: there is none of that number */
+
+/* The chosen one: dispatch.c. */
+extern const struct tt_isa *tt_isa;
+extern int tt_isa_index;
+
+/* A family of kernels with loops of its own in simd/ gathers them in one struct per instruction set, named
+ * TT_LOCAL(name); this makes `name[tt_isa_index]` the chosen one. */
+#ifdef TT_X86
+#define TT_ISA_TABLES(type, name)                                             \
+    extern const type name##_baseline, name##_avx2, name##_avx512;            \
+    static const type *const name[] = {&name##_baseline, &name##_avx2, &name##_avx512};
+#else
+#define TT_ISA_TABLES(type, name)                                             \
+    extern const type name##_baseline;                                        \
+    static const type *const name[] = {&name##_baseline};
+#endif
 
 #define TT_ENUM_b8 TT_BOOL
 #define TT_ENUM_u8 TT_U8

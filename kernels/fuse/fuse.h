@@ -98,9 +98,16 @@ static inline void tt_trace_lock(tt_trace *t) {
 }
 static inline void tt_trace_unlock(tt_trace *t) { __atomic_store_n(&t->locked, 0, __ATOMIC_RELEASE); }
 
+/* Of this thread, in fused mode; NULL otherwise. The record functions give false where they leave the work to the
+ * caller, who settles the operands first. `out` is allocated already; its version is the caller's affair. */
+extern __thread struct tt_trace *tt_recorder;
+extern int tt_fuse_everywhere; /* TINYTORCH_FUSE=1: every thread is */
+int tt_fuse_join(void);
+#define TT_RECORDING (tt_recorder || (tt_fuse_everywhere && tt_fuse_join()))
 int64_t tt_fuse_setting(int setting);
 void tt_fuse_count(int what, int64_t by);
 bool tt_trace_room(tt_trace *t, int64_t words);
+bool tt_record_copy(tt_array *out, tt_array *a);
 bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);
 /* The same for the commonest case: all row-major, of one shape and on the CPU, or Python numbers. */
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in);

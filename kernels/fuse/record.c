@@ -1,5 +1,5 @@
 /* Fused mode's recorder: Note [Fused mode] in fuse.h. */
-#include "core/jobs.h"
+#include "fuse/jobs.h"
 #include "core/fork.h"
 #include "fuse/fuse.h"
 #include "core/thread_exit.h"
@@ -9,7 +9,6 @@
 #include <time.h>
 
 __thread tt_trace *tt_recorder;
-__thread int64_t tt_looks;
 int tt_fuse_everywhere;
 static __thread tt_trace *mine; /* kept for the thread's next time */
 static int64_t settings[TT_FUSE_SETTINGS] = {[TT_FUSE_HOT_RUNS] = 3};
@@ -127,7 +126,7 @@ static bool settle(tt_storage *s, bool write, int reason) {
     }
 }
 
-bool tt_settle(const tt_array *a, bool write) {
+static bool settle_array(const tt_array *a, bool write) {
     return settle(a->storage, write, write ? TT_FLUSH_WRITE : TT_FLUSH_OPERATOR);
 }
 
@@ -141,7 +140,7 @@ int tt_sync(tt_array *a, int share) {
     return 0;
 }
 
-bool tt_forget(tt_storage *s) {
+static bool forget(tt_storage *s) {
     for (;;) {
         tt_pending *p = tt_pending_of(s);
         if (!p || p == &tt_under_way) return true;
@@ -157,6 +156,11 @@ bool tt_forget(tt_storage *s) {
         }
         tt_trace_unlock(t);
     }
+}
+
+__attribute__((constructor)) static void defer(void) {
+    static const tt_deferred_hooks hooks = {settle_array, forget, tt_left_to_jobs};
+    tt_deferred = &hooks;
 }
 
 /* All traces; and those of threads that ended, for others: a trace is never freed, see settle. */
@@ -185,11 +189,12 @@ static void thread_ends(void *trace) {
 
 TT_AT_THREAD_EXIT(run_at_exit, thread_ends)
 
-void tt_fork_records(int phase) {
+static void at_fork(int phase) {
     if (phase == TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase); /* before a trace's own, here alone */
     for (tt_trace *t = traces; t; t = t->next) phase == TT_FORK_BEFORE ? tt_trace_lock(t) : tt_trace_unlock(t);
     if (phase != TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase);
 }
+TT_AT_FORK(TT_FORK_RECORDINGS, at_fork)
 
 static tt_trace *trace_of_thread(void) {
     if (mine) return mine;

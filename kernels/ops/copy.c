@@ -1,4 +1,5 @@
 /* Copies and casts from layout to layout and device to device; numbers, as elements and as whole arrays. */
+#include "fuse/fuse.h"
 #include "cuda/host/cuda.h"
 #include "cpu/simd.h"
 #include <string.h>

@@ -1,4 +1,5 @@
 /* Many arrays at once. On a device all of them go into a few kernels. */
+#include "fuse/fuse.h"
 #include "core/tt.h"
 #include "cpu/reduce.h"
 #include "api/core.h"

@@ -4,7 +4,7 @@
  * The library (openblas.c) uses one thread: we cut the result into tiles and give each to one call, on our own pool.
  * The tiles depend on the shape alone, so the bits do not depend on the number of threads, and OpenBLAS's threads do
  * not compete with ours. A transposed operand is passed as it lies. */
-#include "core/jobs.h"
+#include "fuse/jobs.h"
 #include "cpu/openblas.h"
 #include "cpu/simd.h"
 #include "api/blas.h"

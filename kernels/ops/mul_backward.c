@@ -1,4 +1,5 @@
 /* The gradients of a product, and what else comes second of a call that makes two arrays. */
+#include "fuse/fuse.h"
 #include "cuda/host/cuda.h"
 #include "cpu/simd.h"
 #include <string.h>

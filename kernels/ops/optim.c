@@ -1,6 +1,6 @@
 /* Optimisers: checks, layouts, and one pass of the threads over all elements of all parameters together. Parameters on
  * devices are updated by kernels/cuda/host/optim.c; their step counts are the CPU's, so that nobody waits for a device, or the device's own. */
-#include "core/jobs.h"
+#include "fuse/jobs.h"
 #include "cpu/simd.h"
 #include "cpu/optim.h"
 #include "cuda/host/cuda.h"

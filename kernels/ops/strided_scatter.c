@@ -1,4 +1,5 @@
 /* Writing into a strided view of a copy. */
+#include "fuse/fuse.h"
 #include "cuda/host/cuda.h"
 #include "ops/index.h"
 #include "api/index.h"

@@ -40,6 +40,7 @@ enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
  * signal), for which this thread's device is the CPU, as outside of calls. */
 #define TT_LEAVE_TO_PYTHON __attribute__((cleanup(tt_leave_device), unused)) int tt_device_here = tt_device; tt_device = 0
 
+#define TT_CUDA_KIND 1 /* of device: Note [Devices] */
 #define TT_CUDA_ENOUGH 264 /* thread blocks: with fewer, some processors have nothing to do */
 
 static inline int64_t tt_key(int family, int op, int variant, int d0, int d1, int d2, int d3, int d4) {
@@ -52,12 +53,6 @@ static inline int64_t tt_key(int family, int op, int variant, int d0, int d1, in
 bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes);
 #define TT_LAUNCH(key, x, y, threads, shared, args) tt_launch(key, x, y, threads, shared, &(args), (int)sizeof(args))
 
-/* memory.c: a storage on tt_device. These two are variables, called by one instruction: Note [Traffic] in traffic.h. */
-#define TT_HIDDEN __attribute__((visibility("hidden")))
-extern TT_HIDDEN tt_storage *(*tt_cuda_storage)(int64_t nbytes);
-/* Page-locked memory, which tt_pinning asks for where the device is the CPU. */
-extern __thread bool tt_pinning;
-extern TT_HIDDEN tt_storage *(*tt_pinned_storage)(int64_t nbytes);
 /* This thread's stream of the device has been told to read or write `a`; false: what it does cannot be awaited. */
 bool tt_pinned_used(const tt_array *a, int device);
 /* A contiguous array on tt_device for a function's own use; tt_free ends it. */

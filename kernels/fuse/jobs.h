@@ -38,9 +38,4 @@ static inline void tt_await(const tt_storage *s, bool write) {
     if (tt_pending_of(s) == &tt_under_way || (write && __atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE)))
         tt_wait_for_jobs(s, write);
 }
-
-/* For threads.c */
-extern int tt_job_waits;   /* there is a job, and none has begun; atomic */
-void tt_do_job(void);
-bool tt_on_callers_core(void); /* where the worker had better sleep when it has nothing to do */
-void tt_wake_worker(void); /* there is a job for the first worker */
+bool tt_left_to_jobs(tt_storage *s); /* work under way reads or writes it, and will end it; false: no longer */

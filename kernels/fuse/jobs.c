@@ -1,6 +1,6 @@
 /* The queue of jobs: Note [Work behind] in jobs.h. */
 #define _GNU_SOURCE
-#include "core/jobs.h"
+#include "fuse/jobs.h"
 #include "core/fork.h"
 #include "fuse/fuse.h"
 #include <sched.h>
@@ -15,7 +15,6 @@
 #define ORPHAN INT16_MIN /* in storage->jobs: nobody has a reference any more */
 
 tt_pending tt_under_way; /* of no trace */
-int tt_job_waits;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static tt_job *first, *last; /* the first of which may have begun */
@@ -33,7 +32,7 @@ static void pause_a_little(void) {
 static tt_job *begin(void) {
     if (!first || begun) return NULL;
     __atomic_store_n(&begun, true, __ATOMIC_RELAXED);
-    __atomic_store_n(&tt_job_waits, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&tt_background.waits, 0, __ATOMIC_RELAXED);
     return first;
 }
 
@@ -55,15 +54,15 @@ static void perform(tt_job *job) {
     first = job->next;
     num_jobs--;
     __atomic_store_n(&begun, false, __ATOMIC_RELAXED);
-    __atomic_store_n(&tt_job_waits, first != NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&tt_background.waits, first != NULL, __ATOMIC_RELAXED);
     tt_scratch_free(job);
     if (first) tt_wake_worker(); /* who may have looked while another thread did this one */
     pthread_cond_broadcast(&done);
 }
 
-bool tt_on_callers_core(void) { return sched_getcpu() == __atomic_load_n(&core_of_caller, __ATOMIC_RELAXED); }
+static bool on_callers_core(void) { return sched_getcpu() == __atomic_load_n(&core_of_caller, __ATOMIC_RELAXED); }
 
-void tt_do_job(void) {
+static void do_job(void) {
     __atomic_store_n(&core_of_worker, sched_getcpu(), __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
     tt_job *job = begin();
@@ -100,7 +99,7 @@ static void work_off(int most) {
 }
 
 /* No job is under way when a process forks, since the workers do not come along. */
-void tt_fork_jobs(int phase) {
+static void at_fork(int phase) {
     if (phase == TT_FORK_BEFORE) {
         pthread_mutex_lock(&lock);
         work_off(0);
@@ -108,6 +107,7 @@ void tt_fork_jobs(int phase) {
     if (phase == TT_FORK_CHILD) pthread_cond_init(&done, NULL);
     if (phase != TT_FORK_BEFORE) pthread_mutex_unlock(&lock);
 }
+TT_AT_FORK(TT_FORK_JOBS, at_fork)
 
 void tt_finish_jobs(void) {
     pthread_mutex_lock(&lock);
@@ -167,7 +167,7 @@ bool tt_work_behind(tt_job *job) {
         last = job;
         num_jobs++;
         __atomic_store_n(&core_of_caller, sched_getcpu(), __ATOMIC_RELAXED);
-        __atomic_store_n(&tt_job_waits, !begun, __ATOMIC_RELEASE);
+        __atomic_store_n(&tt_background.waits, !begun, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
     if (!ok) return false;
@@ -176,4 +176,9 @@ bool tt_work_behind(tt_job *job) {
     tt_wake_worker();
     tt_fuse_count(TT_FUSE_BEHIND, 1);
     return true;
+}
+
+__attribute__((constructor)) static void serve(void) {
+    tt_background.run = do_job;
+    tt_background.on_callers_core = on_callers_core;
 }
