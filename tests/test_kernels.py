@@ -9,7 +9,7 @@ import pytest
 import tinytorch as tt
 from tinytorch.backends import _cpu
 from tinytorch.backends.cpu import lib
-from tinytorch.ops.elementwise import Elementwise
+from tinytorch.ops.declare import Elementwise
 
 ISAS = ["baseline", "avx2", "avx512"]
 SPECIAL = [

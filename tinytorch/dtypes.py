@@ -38,6 +38,7 @@ float64 = double = dtype("float64", 9, True, True)
 
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
 FLOATING = (float16, bfloat16, float32, float64)
+DIFFERENTIABLE = tuple(d.is_floating_point for d in ALL)  # by code, for hot paths
 
 _names = {d.name: d for d in ALL}
 _default = float32

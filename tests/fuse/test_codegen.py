@@ -8,7 +8,7 @@ from tinytorch.backends.cpu import ffi, lib
 from tinytorch.fuse import codegen, loops
 from tinytorch.fuse.codegen import SUFFIXES
 from tinytorch.fuse.flags import ISAS
-from tinytorch.ops.elementwise import Elementwise
+from tinytorch.ops.declare import Elementwise
 
 N = 3019  # no multiple of anything, and more than two blocks
 

@@ -7,7 +7,7 @@ from fuse import catalog
 from fuse.catalog import DTYPES, FLOATS
 from fuse.programs import Line, Program
 from fuse.test_programs import INTERPRETED, NATIVE, Way, check, compiled
-from tinytorch.ops.elementwise import Elementwise
+from tinytorch.ops.declare import Elementwise
 
 ALL = [template for _, template in catalog.elementwise()]
 WAYS = [Way(1), Way(7), *(w for w in INTERPRETED if w.threads == 2 and w.isa != NATIVE)]

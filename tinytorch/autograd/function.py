@@ -7,7 +7,7 @@ import functools
 from ..tensor import Tensor, new
 from .engine import bring_back
 from .modes import current, is_grad_enabled, no_grad
-from .node import FREED, Node, Packed, alias, count, make_ports, need_extra
+from .node import FREED, Node, Packed, alias, count, make_ports, need_extra, port
 from .views import CUSTOM, FLAG_VIEW, check_inplace, rebase, refresh, track, wrote
 
 
@@ -65,12 +65,13 @@ class FunctionCtx(Node):
         if type(t) is Packed:
             return t.hook(t.value)
         version, owner = self.versions[k]
+        if type(owner) is int:  # one of its own outputs, by number
+            owner = self if self.num_outputs == 1 else port(self, owner)
         if t._h.storage.version != version:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
                 f"{self.name()} saved a tensor of shape {tuple(t.shape)} at version {version}; it is at version "
                 f"{t._h.storage.version} now.")
-        owner = self if owner == "self" else owner
         return t if t._node is owner else alias(t, owner)
 
     def keep(self, outputs) -> None:
@@ -78,9 +79,9 @@ class FunctionCtx(Node):
         hooks = current().saved_hooks
         kept, versions = [], []
         for t in self.to_save:
-            own = any(t is o for o in outputs)
-            versions.append((t._h.storage.version, "self" if own else t._node) if t is not None else None)
-            t = alias(t) if own else t
+            own = next((k for k, o in enumerate(outputs) if t is o), None) if t is not None else None
+            versions.append((t._h.storage.version, t._node if own is None else own) if t is not None else None)
+            t = t if own is None else alias(t)
             kept.append(Packed(hooks[-1][0](t), hooks[-1][1]) if hooks and t is not None else t)
         self.saved, self.versions, self.to_save = tuple(kept), tuple(versions), ()
 
@@ -210,6 +211,7 @@ def _record(ctx: FunctionCtx, tensors: list, outputs: list) -> None:
     differentiable = [t if isinstance(t, Tensor) and not any(t is n for n in ctx.non_differentiable) else None
                       for t in outputs]
     ctx.dirty_tensors = ctx.non_differentiable = ()
+    ctx.num_outputs = len(outputs)
     if len(outputs) > 1:
         make_ports(ctx, differentiable)
         return

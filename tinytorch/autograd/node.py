@@ -13,12 +13,11 @@ if the last write anywhere came after the Node was made does backward look at th
 
 from __future__ import annotations
 
-import functools
 import itertools
-import linecache
 import weakref
 
 from ..backends.cpu import ffi, lib
+from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, new, wrap
 from .modes import current, modes
 
@@ -27,11 +26,11 @@ last_write = [0]
 writers: list[str] = []  # the names of operators that write in place, by the number the storage keeps
 overwrites: dict[int, tuple[int, str]] = {}  # anomaly mode: storage -> version and traceback of its last write
 
-FREED = ("freed",)  # stands in ``saved`` once backward has run and let go of it
+FREED = ("freed",)  # replaces ``saved`` once backward has run and released it
 
 
 class Extra:
-    """What few Nodes have: kept apart, so that most pay one empty slot for all of it."""
+    """Rare state of a Node (hooks, gradient post-processing, anomaly trace), allocated on demand."""
 
     __slots__ = ("adjust", "tensor_hooks", "pre_hooks", "post_hooks", "retains", "hooked", "trace", "packed",
                  "metadata")
@@ -53,8 +52,9 @@ class Node:
 
     op = "?"  # the operator's name
     holds = 0  # does ``saved`` hold tensors, to be let go once backward has run? 0: no, 1: yes, 2: perhaps
-    tensors = ()  # positions in ``saved`` that hold tensors: (position, name, index of the edge, or -1 for the
-    # output, or None where the argument is not differentiable)
+    tensors = ()  # positions in ``saved`` that hold tensors: (position, name, index of the edge, -1 - k for output k,
+    # or None where the tensor is not differentiable)
+    num_outputs = 1  # differentiable ones; 0: any number. With several, each has a Port
 
     backward = None  # (g, saved, edges) -> gradients, in differentiable operations
     fast = None  # the same for when no derivative of it is asked
@@ -99,7 +99,8 @@ class Node:
 
 
 class Port(Node):
-    """One output of a Node that has several: passes its gradient on as number ``saved[0]`` of ``saved[1]``."""
+    """One output of a Node that has several: hands its gradient to ``edges[0]``, as number ``saved[0]`` of
+    ``saved[1]``."""
 
     __slots__ = ()
     op = "output"
@@ -190,7 +191,7 @@ def unpack(node: Node, with_history: bool, check: bool = True) -> tuple:
             if t._h.storage.version != expected:
                 raise overwritten(node, t, name, expected)
         if with_history and edge is not None:
-            owner = node if edge < 0 else node.edges[edge]
+            owner = node.edges[edge] if edge >= 0 else node if node.num_outputs == 1 else port(node, -1 - edge)
             if t._node is not owner:
                 t = alias(t, owner)
         values[position] = t
@@ -198,7 +199,8 @@ def unpack(node: Node, with_history: bool, check: bool = True) -> tuple:
 
 
 def saved_version(node: Node, k: int, edge: int) -> int:
-    """The version at which the k-th saved tensor was saved. Elementwise operators stamp their result with it."""
+    """The version at which the k-th saved tensor was saved. A C call packs those of its first two operands into one
+    number, its result's stamp."""
     if type(node.versions) is tuple:
         return node.versions[k]
     return node.versions >> (4 + 30 * edge) & 0x3FFFFFFF if edge >= 0 else 0
@@ -254,85 +256,34 @@ def pack_saved(node: Node, pack, unpack_hook) -> None:
 
 
 def make_ports(node: Node, outputs) -> None:
-    """Gives each of several outputs its place in the graph."""
+    """Gives each differentiable one of several outputs its place in the graph. A Node that saves outputs keeps weak
+    references to their Ports, so that ``port`` finds them again."""
     edges, n = (node,), len(outputs)
+    refs = [None] * n
     for index, t in enumerate(outputs):
-        if isinstance(t, Tensor) and t._h.dtype >= 6:
-            port = new(Port)
-            port.edges, port.saved, port.versions, port.extra = edges, (index, n), 0, None
-            port.key = -count()
-            t._node = port
+        if isinstance(t, Tensor) and DIFFERENTIABLE[t._h.dtype]:
+            t._node = made = new_port(edges, index, n)
+            refs[index] = weakref.ref(made)
+    if node.num_outputs > 1:
+        node.ports = refs
 
 
-def parameters(fn) -> tuple[str, ...]:
-    """The names of a function's parameters; ``fn.parameters`` where it takes them as ``*args``."""
-    code = fn.__code__
-    return getattr(fn, "parameters", code.co_varnames[:code.co_argcount])
+def new_port(edges: tuple[Node], index: int, n: int) -> Port:
+    """The Port of output ``index`` of the ``n`` outputs of ``edges[0]``."""
+    made = new(Port)
+    made.edges, made.saved, made.versions, made.extra = edges, (index, n), 0, None
+    made.key = -count()
+    return made
 
 
-@functools.cache
-def code_of(source: str, filename: str):
-    """Compiled source, for functions made at import: most operators share theirs with others. Tracebacks show it."""
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    return compile(source, filename, "exec")
-
-
-def node_class(op: str, params: tuple[str, ...], vjps: dict, fast: dict | None = None, *, title: str | None = None,
-               variadic: bool = False, joint=None) -> type:
-    """The Node class of an operator, from one formula per differentiable input. Its ``save(edges, out, *args)`` gives
-    what to save; ``saves`` is the same as an expression.
-
-    A formula is a function whose first parameter is the output's gradient ``g``. Its others name what it needs, and so
-    what is saved: a parameter of the operator, ``out``, or ``<parameter>_shape``, ``<parameter>_dtype`` and
-    ``<parameter>_device``, for which the tensor itself is not kept. ``fast`` holds formulas for when no higher
-    derivative is asked; ``joint`` gives all gradients at once then, from all that is saved, where all are wanted.
-    """
-    inputs = list(vjps)
-    uses: dict[str, set[int]] = {}
-    for group in (vjps, fast or {}):
-        for name, formula in group.items():
-            for arg in parameters(formula)[1:]:
-                uses.setdefault(arg, set()).add(inputs.index(name))
-    fields, tensors = [], []
-    for position, (arg, users) in enumerate(uses.items()):
-        base, _, suffix = arg.rpartition("_")
-        if arg == "out":
-            value = "alias(out)"
-            tensors.append((position, "out", -1))
-        elif arg in params:
-            value = arg
-            tensors.append((position, arg, inputs.index(arg) if arg in inputs else None))
-        elif suffix in ("shape", "dtype", "device") and base in params:
-            value = f"{base}.{suffix}"
-        else:
-            raise TypeError(f"{op}: a formula names '{arg}', which is no parameter of {op}{params}")
-        if not variadic and len(users) < len(inputs):
-            value += " if " + " or ".join(f"edges[{i}] is not None" for i in sorted(users)) + " else None"
-        fields.append(value)
-    saves = f"({''.join(f + ', ' for f in fields)})"
-    title = title or "".join(p.capitalize() for p in op.strip("_").split("_")) + "Backward0"
-    namespace = {"__name__": title, "alias": alias}
-    source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
-    for kind, group in (("backward", vjps), ("fast", {**vjps, **(fast or {})})):
-        results = []
-        for i, name in enumerate(inputs):
-            formula = f"{kind}_{name}"
-            namespace[formula] = group[name]
-            call = f"{formula}({', '.join(['g', *parameters(group[name])[1:]])})"
-            results.append(call if variadic or len(inputs) == 1 else f"None if edges[{i}] is None else {call}")
-        source += f"def {kind}(g, saved, edges):\n"
-        source += f"    {', '.join(uses)}{',' if uses else ''} = saved\n" if uses else ""
-        if joint and kind == "fast":
-            namespace["joint"] = joint
-            wanted = " and ".join(f"edges[{i}] is not None" for i in range(len(inputs)))
-            source += f"    if {wanted}: return joint({', '.join(['g', *parameters(joint)[1:]])})\n"
-        source += f"    return {results[0]}\n" if variadic else f"    return ({''.join(r + ', ' for r in results)})\n"
-    exec(code_of(source, "<derivative>"), namespace)  # as collections.namedtuple makes its methods
-    holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1
-    return type(title, (Node,), {"__slots__": (), "__module__": __name__, "op": op, "tensors": tuple(tensors),
-                                "holds": holds, "backward": staticmethod(namespace["backward"]),
-                                "fast": staticmethod(namespace["fast"]),
-                                "save": staticmethod(namespace["save"]), "saves": saves})
+def port(node: Node, index: int) -> Port:
+    """The Port of one output: the output's own while that lives, since hooks are registered there; else a new one."""
+    ref = node.ports[index]
+    made = ref and ref()
+    if made is None:
+        made = new_port((node,), index, len(node.ports))
+        node.ports[index] = weakref.ref(made)
+    return made
 
 
 def saved_versions(cls: type, saved: tuple) -> tuple:

@@ -60,21 +60,22 @@ def track(source: Tensor, out: Tensor, creation: int = DEFAULT) -> Tensor:
     return out
 
 
-def refresh(t: Tensor) -> None:
-    """Brings a view's history up to date with writes to its base."""
-    h = t._h
-    if not h.flags & FLAG_VIEW:
-        return
-    version = h.storage.version
-    if h.seen_version == version:
-        return
-    h.seen_version = version
-    base = t._view
-    if base._node is None or creation_of(t) in (NO_GRAD, INFERENCE):
-        return
-    if isinstance(base._node, AccumulateGrad) and t._node is not None:
-        return  # written under no_grad: the history is as it was
-    t._node = strided_history(t, base)
+def refresh(*tensors: Tensor | None) -> None:
+    """Brings the histories of views among ``tensors`` up to date with writes to their bases."""
+    for t in tensors:
+        if t is None or not t._h.flags & FLAG_VIEW:
+            continue
+        h = t._h
+        version = h.storage.version
+        if h.seen_version == version:
+            continue
+        h.seen_version = version
+        base = t._view
+        if base._node is None or creation_of(t) in (NO_GRAD, INFERENCE):
+            continue
+        if isinstance(base._node, AccumulateGrad) and t._node is not None:
+            continue  # written under no_grad: the history is as it was
+        t._node = strided_history(t, base)
 
 
 def strided_history(t: Tensor, base: Tensor) -> Node:

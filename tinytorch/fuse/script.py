@@ -12,7 +12,7 @@ import numpy as np
 from ..backends.cpu import check, ffi, lib
 from ..generator import Generator
 from ..interop import from_numpy
-from ..ops.elementwise import Elementwise
+from ..ops.declare import Elementwise
 from ..tensor import Tensor
 from .case import Case, number_text
 from .recording import BFLOAT16, DTYPES

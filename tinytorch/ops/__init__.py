@@ -1,5 +1,6 @@
 """Operators, one file per family. Importing a family registers its functions and methods."""
 
+from ..tensor import FUNCTIONS
 from . import (
     activation,
     compare,
@@ -26,7 +27,6 @@ from . import (
     sort,
     statistics,
 )
-from .declare import FUNCTIONS
 
 __all__ = [
     "FUNCTIONS",

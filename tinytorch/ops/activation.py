@@ -8,8 +8,7 @@ import warnings
 from ..autograd.node import alias
 from ..backends.cpu import lib
 from ..tensor import Tensor
-from .declare import both, dim_or_axis, function, primitive
-from .hot import computed, direct
+from .declare import both, c_op, computed, dim_or_axis, function, primitive
 from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus, clamp
 from .pointwise import _where as where
 
@@ -24,11 +23,11 @@ def _log_softmax_formula(g, out, dim):
     return g - out.exp() * g.sum(dim, keepdim=True)
 
 
-_softmax = direct(
+_softmax = c_op(
     "softmax", lib.tt_softmax, params=("input", "dim"), constants=", 0", doc="exp(x) / sum(exp(x)).",
     input=_softmax_formula, fast={"input": lambda g, out, dim: computed(
         lib.tt_softmax_backward(g._h, out._h, dim, 0), _softmax_formula, g, out, dim)})
-_log_softmax = direct(
+_log_softmax = c_op(
     "log_softmax", lib.tt_softmax, params=("input", "dim"), constants=", 1", doc="x - log(sum(exp(x))).",
     input=_log_softmax_formula, fast={"input": lambda g, out, dim: computed(
         lib.tt_softmax_backward(g._h, out._h, dim, 1), _log_softmax_formula, g, out, dim)})

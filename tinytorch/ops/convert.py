@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..backends.cpu import check, error, lib
 from ..devices import CPU, CUDA, cuda_device, made, number_of
 from ..devices import device as _device
-from ..dtypes import (ALL, bfloat16, dtype, float16, float32, float64, int8, int16, int32, int64, uint8)
+from ..dtypes import ALL, bfloat16, dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from ..dtypes import bool as _bool
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..tensor import Tensor, wrap

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
-from ..dtypes import ALL, get_default_dtype
 from ..devices import get_default_device, made, number_of
+from ..dtypes import ALL, get_default_dtype
 from ..tensor import Tensor, address_of, wrap
 from .declare import function, scalar_kind
 from .foreign import share_device

@@ -11,15 +11,15 @@ from __future__ import annotations
 import functools
 
 from ..autograd.engine import bring_back
+from ..autograd.formulas import node_class
 from ..autograd.modes import current, modes
-from ..autograd.node import count, link, node_class
+from ..autograd.node import count, link
 from ..autograd.views import FLAG_DEVICE, FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, new, wrap
 from .create import tensor
-from .declare import both, is_number, number, primitive
-from .update import updating
+from .declare import both, is_number, number, primitive, update
 
 unpack = ffi.unpack
 LEFT_OUT = -(1 << 63)
@@ -276,7 +276,7 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
     def put(g, values_shape, values_dtype, values_device, code, *indices):
         return bring_back(reader("index", n)(g, code, *indices), values_shape, values_dtype, values_device)
 
-    return updating(name, input=with_parameters(kept, "g", "code", "mode", *names),
+    return update(name, input=with_parameters(kept, "g", "code", "mode", *names),
                     values=with_parameters(put, "g", "values_shape", "values_dtype", "values_device", "code", *names))(
         with_parameters(write, "h", "writer", "code", "values", "mode", *names))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..backends.cpu import lib
-from ..tensor import Tensor, wrap
-from .declare import FUNCTIONS, both, deliver, function, ints, primitive
+from ..tensor import FUNCTIONS, Tensor, wrap
+from .declare import alias, both, deliver, function, ints, primitive
 from .shape import _reshape
 
 
@@ -67,7 +67,7 @@ def cat(tensors, dim=0, *, out=None):
     return deliver("cat", _cat(tensors, dim, code, sizes, _casts(tensors, code)), out)
 
 
-FUNCTIONS["concat"] = FUNCTIONS["concatenate"] = cat
+alias("cat", "concat", "concatenate")
 
 
 @function
@@ -119,7 +119,7 @@ def vstack(tensors):
     return cat(atleast_2d(tuple(tensors)), 0)
 
 
-FUNCTIONS["row_stack"] = vstack
+alias("vstack", "row_stack")
 
 
 @function
@@ -193,6 +193,6 @@ def _splitter(name: str, dim: int, least: int):
 
 hsplit, vsplit, dsplit = _splitter("hsplit", 1, 1), _splitter("vsplit", 0, 2), _splitter("dsplit", 2, 3)
 
+
 for _alias, _name in (("swapaxes", "transpose"), ("swapdims", "transpose"), ("moveaxis", "movedim")):
-    FUNCTIONS[_alias] = FUNCTIONS[_name]
-    setattr(Tensor, _alias, getattr(Tensor, _name))
+    alias(_name, _alias)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from ..backends import blas
 from ..backends.cpu import error, lib
 from ..tensor import Tensor, wrap
-from .declare import both, deliver, function, method, primitive
-from .hot import computed, direct
+from .declare import both, c_op, computed, deliver, function, method, primitive
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -57,7 +56,7 @@ def _matmul_b_fast(g, a, b_shape):
 
 
 def _products(name, title):
-    return direct(name, _product, params=("a", "b"), constants=", 0, 0", title=title, doc="a @ b.",
+    return c_op(name, _product, params=("a", "b"), constants=", 0, 0", title=title, doc="a @ b.",
                   a=_matmul_a, b=_matmul_b, fast={"a": _matmul_a_fast, "b": _matmul_b_fast})
 
 
@@ -176,7 +175,7 @@ def _linear_b(g, bias_shape):
     return g.sum_to_size(bias_shape)
 
 
-_linear = direct(
+_linear = c_op(
     "linear", lib.tt_linear, params=("x", "weight", "bias"), optional=("bias",), doc="x @ weight.T + bias.",
     x=_linear_x, weight=_linear_w, bias=_linear_b,
     fast={"x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),

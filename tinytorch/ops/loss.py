@@ -10,13 +10,10 @@ from __future__ import annotations
 import math
 import warnings
 
-from ..autograd.node import Node
 from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, wrap
 from .activation import _hardtanh, _log_softmax, _softmax, floating
-from .declare import function
-from .elementwise import binary, ternary, without_history
-from .hot import freshen, record, wrong_type
+from .declare import binary, function, primitive, ternary, without_history, wrong_type
 from .pointwise import _logsigmoid
 from .pointwise import _where as where
 
@@ -52,9 +49,8 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
 # Classes by index.
 
 
-def _backward(g, saved, edges):
+def _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
     """In differentiable operations."""
-    input, target, weight, stats, logits, reduction, ignore, smoothing = saved
     q = wrap(lib.tt_class_targets(target._h, NULL if weight is None else weight._h, input.shape[1], input._h.dtype,
                                   ignore, smoothing))
     if reduction == 0:
@@ -62,59 +58,44 @@ def _backward(g, saved, edges):
     elif reduction == 1:
         g = g / stats[-1].to(input.dtype)
     grad = _softmax(input, 1) * q.sum(1, keepdim=True) - q if logits else -q
-    return (grad * g,)
+    return grad * g
 
 
-def _fast(g, saved, edges):
-    input, target, weight, stats, logits, reduction, ignore, smoothing = saved
+def _fast(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
     h = lib.tt_class_loss_backward(g._h, input._h, target._h, NULL if weight is None else weight._h, stats._h, logits,
                                    reduction, ignore, smoothing)
-    return (wrap(h),) if h else _backward(g, saved, edges)
+    return wrap(h) if h else _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothing)
 
 
-class CrossEntropyBackward0(Node):
-    """``saved``: input, target, weight, what the kernel noted of each row, and the options."""
+def _declare(name: str):
+    """The operator of a matrix and a vector of class indices. Besides the loss it gives what the kernel notes of each
+    row."""
 
-    __slots__ = ()
-    op, holds = "cross_entropy", 1
-    tensors = ((0, "input", 0), (1, "target", None), (2, "weight", None))
-    backward, fast = staticmethod(_backward), staticmethod(_fast)
-
-
-class NllLossBackward0(CrossEntropyBackward0):
-    """The same for log-probabilities."""
-
-    __slots__ = ()
-    op = "nll_loss"
-
-
-def _class_loss(cls, input, target, weight, logits, reduction, ignore, smoothing):
-    """Of a matrix and a vector of class indices."""
-    stats = ffi.new("tt_array *[1]")
-    try:
-        handles = (input._h, target._h, NULL if weight is None else weight._h)
-    except AttributeError:
-        raise wrong_type(cls.op, ("input", "target", "weight"), (input, target, weight), ("weight",)) from None
-    h = lib.tt_class_loss(*handles, logits, reduction, ignore, smoothing, stats)
-    if not h:
-        freshen((input, target, weight))
+    @primitive(name=name, extra=("stats",), input=_formula, fast={"input": _fast})
+    def class_loss(input, target, weight, logits, reduction, ignore, smoothing):
+        stats = ffi.new("tt_array *[1]")
+        try:
+            handles = (input._h, target._h, NULL if weight is None else weight._h)
+        except AttributeError:
+            raise wrong_type(name, ("input", "target", "weight"), (input, target, weight), ("weight",)) from None
         h = lib.tt_class_loss(*handles, logits, reduction, ignore, smoothing, stats)
         if not h:
-            raise error(cls.op)
-    rows = wrap(stats[0])
-    out = wrap(h)
-    if input._node is not None:
-        record(out, cls, (input._node,), (input, target, weight, rows, logits, reduction, ignore, smoothing))
-    return out
+            raise error(name)
+        return wrap(h), wrap(stats[0])
+
+    return class_loss
 
 
-def _any_shape(cls, input, target, weight, logits, reduction, ignore, smoothing):
+_cross_entropy, _nll_loss = _declare("cross_entropy"), _declare("nll_loss")
+
+
+def _any_shape(loss, input, target, weight, logits, reduction, ignore, smoothing):
     """Brings (C) and (N, C, d1, d2, ...) to a matrix, classes last."""
-    op, shape, wanted = cls.op, tuple(input.shape), tuple(target.shape)
+    op, shape, wanted = loss.op.name, tuple(input.shape), tuple(target.shape)
     if len(shape) == 1:
         if len(wanted) > 1 or (len(wanted) == 1 and wanted[0] != 1):
             raise ValueError(f"{op}: Expected input batch_size (1) to match target batch_size ({wanted[0]}).")
-        out = _class_loss(cls, input.unsqueeze(0), target.reshape(1), weight, logits, reduction, ignore, smoothing)
+        out = loss(input.unsqueeze(0), target.reshape(1), weight, logits, reduction, ignore, smoothing)[0]
         return out.reshape(wanted) if reduction == 0 else out
     if len(shape) < 2:
         raise RuntimeError(f"{op}: input should be at least 1D, got {len(shape)}D")
@@ -124,7 +105,7 @@ def _any_shape(cls, input, target, weight, logits, reduction, ignore, smoothing)
     if shape[2:] != wanted[1:]:
         raise RuntimeError(f"{op}: Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
     rows = input.movedim(1, -1).reshape(target._h.numel, shape[1])
-    out = _class_loss(cls, rows, target.reshape(-1), weight, logits, reduction, ignore, smoothing)
+    out = loss(rows, target.reshape(-1), weight, logits, reduction, ignore, smoothing)[0]
     return out.reshape(wanted) if reduction == 0 else out
 
 
@@ -143,11 +124,10 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     except AttributeError:
         raise wrong_type("cross_entropy", ("input", "target"), (input, target), ()) from None
     if a.ndim == 2 and b.ndim == 1 and b.dtype == _INT64:
-        return _class_loss(CrossEntropyBackward0, input, target, weight, 1, reduction_code(reduction), ignore_index,
-                           label_smoothing)
+        return _cross_entropy(input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing)[0]
     if b.dtype > _INT64:
         return _of_probabilities(input, target, weight, reduction, label_smoothing)
-    return _any_shape(CrossEntropyBackward0, input, target, weight, 1, reduction_code(reduction), ignore_index,
+    return _any_shape(_cross_entropy, input, target, weight, 1, reduction_code(reduction), ignore_index,
                       label_smoothing)
 
 
@@ -178,8 +158,8 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     if not (isinstance(input, Tensor) and isinstance(target, Tensor)):
         raise wrong_type("nll_loss", ("input", "target"), (input, target), ())
     if input._h.ndim == 2 and target._h.ndim == 1:
-        return _class_loss(NllLossBackward0, input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)
-    return _any_shape(NllLossBackward0, input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)
+        return _nll_loss(input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)[0]
+    return _any_shape(_nll_loss, input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)
 
 
 # Differences.
@@ -221,10 +201,10 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 ternary("smooth_l1_backward", params=("g", "a", "b"), doc="g a / b, a / b within [-1, 1].")
 ternary("huber_backward", params=("g", "a", "b"), doc="g a, a within [-b, b].")
 _smooth_l1 = binary("smooth_l1", lambda g, a, b: g * _hardtanh(a / b, -1, 1), title="SmoothL1LossBackward0",
-                    fast={"a": without_history("smooth_l1_backward", "g", "a", "b")}, attach=False,
+                    fast={"a": without_history("smooth_l1_backward", "g", "a", "b")}, public=False,
                     doc="a^2 / (2 b) where |a| is below b, else |a| - b / 2.")
 _huber = binary("huber", lambda g, a, b: g * _hardtanh(a, -b, b), title="HuberLossBackward0",
-                fast={"a": without_history("huber_backward", "g", "a", "b")}, attach=False,
+                fast={"a": without_history("huber_backward", "g", "a", "b")}, public=False,
                 doc="a^2 / 2 where |a| is below b, else b (|a| - b / 2).")
 
 

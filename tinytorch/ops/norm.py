@@ -6,19 +6,16 @@ m(d) (Ba, Kiros and Hinton 2016, arXiv:1607.06450; Zhang and Sennrich 2019, arXi
 
 from __future__ import annotations
 
-from ..autograd.node import Node
 from ..backends.cpu import error, ffi, lib
 from ..dtypes import finfo, float32
 from ..tensor import Tensor, wrap
-from .declare import function
-from .hot import freshen, record, wrong_type
+from .declare import function, primitive, wrong_type
 
 NULL = ffi.NULL
 
 
-def _backward(g, saved, edges):
+def _formula(g, input, weight, bias_shape, dims, eps, rms, edges):
     """In differentiable operations."""
-    input, weight, _, _, bias_shape, dims, eps, rms = saved
     over = list(range(-dims, 0))
     x = input if rms else input - input.mean(over, keepdim=True)
     rstd = ((x * x).mean(over, keepdim=True) + eps).rsqrt()
@@ -32,9 +29,8 @@ def _backward(g, saved, edges):
             None if edges[2] is None else g.sum_to_size(bias_shape))
 
 
-def _fast(g, saved, edges):
-    input, weight, rstd, mean, _, dims, _, _ = saved
-    stats = rstd._h, NULL if mean is None else mean._h
+def _fast(g, input, weight, rstd, mean, bias_shape, dims, eps, rms, edges):
+    stats = rstd._h, NULL if rms else mean._h
     grads = [None, None, None]
     if edges[0] is not None:
         grads[0] = lib.tt_norm_backward(g._h, input._h, NULL if weight is None else weight._h, *stats, dims)
@@ -43,45 +39,34 @@ def _fast(g, saved, edges):
     if edges[2] is not None:
         grads[2] = lib.tt_column_sums(g._h, dims)
     if NULL in grads:
-        own = [wrap(h) for h in grads if h]  # let go of the others
+        own = [wrap(h) for h in grads if h]  # frees the others
         del own
-        return _backward(g, saved, edges)
+        return _formula(g, input, weight, bias_shape, dims, eps, rms, edges)
     return [None if h is None else wrap(h) for h in grads]
 
 
-class NativeLayerNormBackward0(Node):
-    """``saved``: input, weight; of each row 1 / standard deviation and, but for rms_norm, the mean; bias's shape,
-    dimensions of a row, eps, rms_norm?"""
+def _declare(name: str, title: str):
+    """The operator ``(input, weight, bias, dims, eps, rms)``. Besides the result it gives, of each row, 1 / standard
+    deviation and the mean (for rms_norm None)."""
 
-    __slots__ = ()
-    op, holds = "layer_norm", 1
-    tensors = ((0, "input", 0), (1, "weight", 1))
-    backward, fast = staticmethod(_backward), staticmethod(_fast)
-
-
-class FusedRmsNormBackward0(NativeLayerNormBackward0):
-    """The same for rms_norm."""
-
-    __slots__ = ()
-    op = "rms_norm"
-
-
-def _norm(op, cls, input, weight, bias, dims, eps, rms):
-    stats = ffi.new("tt_array *[2]")
-    try:
-        handles = (input._h, NULL if weight is None else weight._h, NULL if bias is None else bias._h)
-    except AttributeError:
-        raise wrong_type(op, ("input", "weight", "bias"), (input, weight, bias), ("weight", "bias")) from None
-    h = lib.tt_norm(*handles, dims, eps, rms, stats)
-    if not h:
-        freshen((input, weight, bias))
+    @primitive(name=name, title=title, extra=("rstd", "mean"), inputs=("input", "weight", "bias"), vjp=_formula,
+              fast=_fast)
+    def norm(input, weight, bias, dims, eps, rms):
+        stats = ffi.new("tt_array *[2]")
+        try:
+            handles = (input._h, NULL if weight is None else weight._h, NULL if bias is None else bias._h)
+        except AttributeError:
+            raise wrong_type(name, ("input", "weight", "bias"), (input, weight, bias), ("weight", "bias")) from None
         h = lib.tt_norm(*handles, dims, eps, rms, stats)
         if not h:
-            raise error(op)
-    rstd, mean = wrap(stats[0]), None if rms else wrap(stats[1])
-    edges = (input._node, None if weight is None else weight._node, None if bias is None else bias._node)
-    bias_shape = None if bias is None else bias.shape
-    return record(wrap(h), cls, edges, (input, weight, rstd, mean, bias_shape, dims, eps, rms))
+            raise error(name)
+        return wrap(h), wrap(stats[0]), None if rms else wrap(stats[1])
+
+    return norm
+
+
+_layer_norm = _declare("layer_norm", "NativeLayerNormBackward0")
+_rms_norm = _declare("rms_norm", "FusedRmsNormBackward0")
 
 
 def _check_shape(op, input: Tensor, normalized_shape) -> int:
@@ -101,7 +86,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
     """(x - mean) / sqrt(variance + eps) over the last dimensions, which are ``normalized_shape``, then times ``weight``
     plus ``bias`` of that shape. Follows ``torch.nn.functional.layer_norm``."""
     dims = _check_shape("layer_norm", input, normalized_shape)
-    return _norm("layer_norm", NativeLayerNormBackward0, input, weight, bias, dims, eps, False)
+    return _layer_norm(input, weight, bias, dims, eps, False)[0]
 
 
 @function
@@ -111,7 +96,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     dims = _check_shape("rms_norm", input, normalized_shape)
     if eps is None:
         eps = finfo(input.dtype if input._h.dtype == 9 else float32).eps
-    return _norm("rms_norm", FusedRmsNormBackward0, input, weight, None, dims, eps, True)
+    return _rms_norm(input, weight, None, dims, eps, True)[0]
 
 
 @function

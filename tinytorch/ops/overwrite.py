@@ -1,60 +1,16 @@
-"""Operators that replace a tensor's values: copy_, fill_, zero_, and the pattern of every such write."""
+"""Operators that replace a tensor's values: copy_, fill_, zero_."""
 
 from __future__ import annotations
 
-from ..autograd.node import link, need_extra, node_class
-from ..autograd.views import FLAG_VIEW, check_inplace, rebase, writer_number, wrote
-from ..backends.cpu import error, lib
+from ..backends.cpu import lib
 from ..tensor import Tensor
 from .create import check_fits
-from .declare import function, method, operand, requires, scalar_kind
+from .declare import function, method, operand, overwrite, scalar_kind
 
-
-def _nothing(g):
-    return g.new_zeros(()).expand(g.shape)
-
-
-def _plain(t: Tensor) -> bool:
-    """Has ``t`` no history, and can it get none by a write to its base?"""
-    return t._node is None and not t._h.flags & FLAG_VIEW
-
-
-class Overwrite:
-    """An in-place operator after which nothing is left of the old values: their gradient is zero."""
-
-    def __init__(self, name: str, title: str | None = None, source=None):
-        """``source(g, ...)``: the gradient of the tensor that is written into it, if there is one."""
-        self.name = name
-        self.writer = writer_number(name)
-        vjps = {"input": _nothing, **({"source": source} if source else {})}
-        self.node = node_class(name, tuple(vjps), vjps, title=title)
-
-    def __call__(self, out: Tensor, write, *args, source: Tensor | None = None) -> Tensor:
-        """Runs ``write(out._h, *args)``, a C function that returns a status, and records it."""
-        if _plain(out) and (source is None or _plain(source)):
-            recording = False
-        else:
-            recording = requires(out, source) and out._h.dtype >= 6
-            check_inplace(out, self.name, recording)
-        if recording:
-            edges = (out._node,) if source is None else (out._node, source._node)
-        if write(out._h, *args) < 0:
-            raise error(self.name)
-        lib.tt_bump(out._h, self.writer)
-        wrote(out)
-        if recording:
-            node = link(self.node, edges, (), ())
-            if source is not None and (source.shape != out.shape or source._h.dtype != out._h.dtype or
-                                       source.device is not out.device):
-                need_extra(node).adjust = (None, (source.shape, source.dtype, source.device))
-            rebase(out, node)
-        return out
-
-
-_copy = Overwrite("copy_", "CopyBackwards", lambda g: g)
-_fill_number = Overwrite("fill_", "FillBackward0")
-_fill_tensor = Overwrite("fill_", "FillBackward1", lambda g: g)
-_zero = Overwrite("zero_", "ZeroBackward0")
+_copy = overwrite("copy_", "CopyBackwards", lambda g: g)
+_fill_number = overwrite("fill_", "FillBackward0")
+_fill_tensor = overwrite("fill_", "FillBackward1", lambda g: g)
+_zero = overwrite("zero_", "ZeroBackward0")
 
 
 @method

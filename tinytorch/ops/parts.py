@@ -7,15 +7,11 @@ geometry; and embed's derivative is the view again.
 
 from __future__ import annotations
 
-from ..autograd.modes import current, modes
-from ..autograd.node import link, make_ports, node_class
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
-from ..tensor import Tensor, new, wrap
-from .declare import FUNCTIONS, both, ints, method, primitive
+from ..tensor import FUNCTIONS, Tensor, new, wrap
+from .declare import both, ints, method, primitive, c_view
 from .shape import contiguous_strides, show
-from .viewing import viewing
-
 
 NULL = ffi.NULL
 
@@ -68,7 +64,7 @@ _diagonal = _picks("diagonal", "DiagonalBackward0", _diagonal_geometry)
 
 
 @both
-@viewing(lib.tt_view_selected, _select.node, params="input, dim, index", arguments="dim, index",
+@c_view(lib.tt_view_selected, _select, params="input, dim, index", arguments="dim, index",
          saves="(unpack(x.shape, x.ndim), (dim, index))")
 def select(input, dim, index):
     """Entry ``index`` along ``dim``, without that dimension. IndexError out of range. Follows ``torch.select``."""
@@ -83,7 +79,7 @@ def select(input, dim, index):
 
 
 @both
-@viewing(lib.tt_view_narrowed, _slice.node, params="input, dim, start, length", arguments="dim, start, length",
+@c_view(lib.tt_view_narrowed, _slice, params="input, dim, start, length", arguments="dim, start, length",
          saves="(unpack(x.shape, x.ndim), (dim, start, length, 1))")
 def narrow(input, dim, start, length):
     """``length`` entries along ``dim`` from ``start`` on. Follows ``torch.narrow``."""
@@ -198,12 +194,24 @@ def _joined(g, sizes, shape, dim, stacked=False):
     return FUNCTIONS["stack" if stacked else "cat"](parts, dim)
 
 
-_SPLIT, _SPLIT_WITH_SIZES = (node_class("split", ("input", "sizes", "dim"), {
-    "input": lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim)}, title=title)
-    for title in ("SplitBackward0", "SplitWithSizesBackward0"))
-_UNBIND = node_class("unbind", ("input", "dim"), {
-    "input": lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True)},
-    title="UnbindBackward0")
+@primitive(name="split", outputs=(), input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
+def _split(input, sizes, dim):
+    n, size = len(sizes), sizes[0]
+    return _views(input, lib.tt_view_parts, n, dim, size, NULL)
+
+
+@primitive(name="split_with_sizes", outputs=(),
+          input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
+def _split_with_sizes(input, sizes, dim):
+    return _views(input, lib.tt_view_parts, len(sizes), dim, 0, sizes)
+
+
+@primitive(name="unbind", outputs=(),
+          input=lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True))
+def _unbind(input, dim):
+    return _views(input, lib.tt_view_entries, input._h.shape[dim], dim)
+
+
 _VIEWS = ffi.typeof("tt_array *[]")
 
 
@@ -217,29 +225,20 @@ def _views(input, call, n, *args):
     if call(h, *args, n, made) < 0:
         raise error("split")
     out = []
-    for view in ffi.unpack(made, n):
+    for handle in ffi.unpack(made, n):
         t = new(Tensor)
-        t._h = view
+        t._h = handle
         t._view = base
         t._node = None
         out.append(t)
     return tuple(out)
 
 
-def _is_recorded(input) -> bool:
-    return input._node is not None and not (modes and not current().grad)
-
-
 def _cut(input, dim, n, size, sizes=None):
     """Parts along ``dim``, which has ``n`` entries: of one ``size``, or of ``sizes``."""
-    count = -(-n // size) if sizes is None else len(sizes)
-    out = _views(input, lib.tt_view_parts, count, dim, size, NULL if sizes is None else sizes)
-    if _is_recorded(input):
-        cls = _SPLIT_WITH_SIZES
-        if sizes is None:
-            cls, sizes = _SPLIT, (size,) * (n // size) + (n % size,) * (n % size > 0)
-        make_ports(link(cls, (input._node,), (input.shape, sizes, dim), ()), out)
-    return out
+    if sizes is not None:
+        return _split_with_sizes(input, sizes, dim)
+    return _split(input, (size,) * (n // size) + (n % size,) * (n % size > 0), dim)
 
 
 @both
@@ -249,10 +248,7 @@ def unbind(input, dim=0):
     if h.ndim == 0:
         raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
     dim = dim if 0 <= dim < h.ndim else input._dim(dim)
-    out = _views(input, lib.tt_view_entries, h.shape[dim], dim)
-    if _is_recorded(input):
-        make_ports(link(_UNBIND, (input._node,), (input.shape, dim), ()), out)
-    return out
+    return _unbind(input, dim)
 
 
 @both

@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import math
 
-from ..dtypes import get_default_dtype
 from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
+from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import FUNCTIONS, both, composite, function, method
-from .elementwise import binary, both_products, ternary, unary, without_history
+from .declare import alias, binary, both, composite, function, method, mul_vjp, ternary, unary, without_history
 
 # Arithmetic.
 
 _add = binary("add", lambda g: g, lambda g: g, dunder="add", doc="a + b, broadcast.")
 _sub = binary("sub", lambda g: g, lambda g: -g, dunder="sub", doc="a - b, broadcast.")
 mul = binary("mul", lambda g, b: g * b, lambda g, a: g * a, dunder="mul", doc="a * b, broadcast.",
-             fast={"a": without_history("mul", "g", "b"), "b": without_history("mul", "g", "a")}, joint=both_products)
+             fast={"a": without_history("mul", "g", "b"), "b": without_history("mul", "g", "a")}, joint=mul_vjp)
 _div = binary("div", lambda g, b: g / b, lambda g, b, out: -g * out / b, dunder="truediv",
               doc="a / b, broadcast; integers give floats.")
 remainder = binary("remainder", lambda g: g, lambda g, a, b: -g * a.floor_divide(b), dunder="mod",
                    doc="a modulo b, with the sign of b.")
 fmod = binary("fmod", lambda g: g, lambda g, a, b: -g * (a / b).trunc(), doc="a modulo b, with the sign of a.")
 floor_divide = binary("floor_divide", dunder="floordiv", doc="The floor of a / b, broadcast.")
-_div_floor = binary("floor_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", attach=False,
+_div_floor = binary("floor_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", public=False,
                     doc="a / b rounded down.")
-_div_trunc = binary("trunc_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", attach=False,
+_div_trunc = binary("trunc_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", public=False,
                     doc="a / b rounded to zero.")
 
 
@@ -53,7 +52,7 @@ positive = unary("positive", lambda g: g, doc="x.", inplace=False)
 abs = unary("abs", lambda g, input: g * input.sign(), doc="|x|.")
 sign = unary("sign", lambda g: g * 0, doc="-1, 0 or 1.")
 _square = unary("square", lambda g, input: g * (2 * input), doc="x * x.")
-_cube = unary("cube", lambda g, input: g * (3 * input.square()), attach=False, doc="x * x * x: x to the power 3.")
+_cube = unary("cube", lambda g, input: g * (3 * input.square()), public=False, doc="x * x * x: x to the power 3.")
 sqrt = unary("sqrt", lambda g, out: g / (2 * out), doc="The square root.")
 rsqrt = unary("rsqrt", lambda g, out: g * (-0.5 * (out * out * out)), doc="1 / sqrt(x).")
 reciprocal = unary("reciprocal", lambda g, out: -g * (out * out), doc="1 / x.")
@@ -110,17 +109,17 @@ erfinv = unary("erfinv", lambda g, out: g * ((out * out).exp() / _TWO_OVER_SQRT_
                doc="The inverse error function.")
 lgamma = unary("lgamma", lambda g, input: g * input.digamma(), doc="log |gamma(x)|.")
 digamma = unary("digamma", lambda g, input: g * _zeta(input.new_full((), 2), input), doc="The derivative of lgamma.")
-_zeta = binary("zeta", lambda g: None, lambda g, a, b: g * (-a * _zeta(a + 1, b)), attach=False,
+_zeta = binary("zeta", lambda g: None, lambda g, a, b: g * (-a * _zeta(a + 1, b)), public=False,
                doc="Hurwitz's zeta of a > 1 at b: the sum over k of (b + k)^-a.")
 
 # Activations, with their derivatives' own kernels for when no higher derivative is asked.
 
-_tanh_backward = binary("tanh_backward", attach=False, doc="g (1 - out^2).")
-_sigmoid_backward = binary("sigmoid_backward", attach=False, doc="g out (1 - out).")
-_relu_backward = binary("relu_backward", lambda g, b: g * (b > 0), lambda g: None, attach=False, doc="g where out > 0.")
-_silu_backward = binary("silu_backward", attach=False, doc="silu's.")
-_gelu_backward = binary("gelu_backward", attach=False, doc="gelu's.")
-_gelu_tanh_backward = binary("gelu_tanh_backward", attach=False, doc="gelu's in the tanh form.")
+_tanh_backward = binary("tanh_backward", public=False, doc="g (1 - out^2).")
+_sigmoid_backward = binary("sigmoid_backward", public=False, doc="g out (1 - out).")
+_relu_backward = binary("relu_backward", lambda g, b: g * (b > 0), lambda g: None, public=False, doc="g where out > 0.")
+_silu_backward = binary("silu_backward", public=False, doc="silu's.")
+_gelu_backward = binary("gelu_backward", public=False, doc="gelu's.")
+_gelu_tanh_backward = binary("gelu_tanh_backward", public=False, doc="gelu's in the tanh form.")
 
 
 def _silu_formula(g, input):
@@ -145,15 +144,15 @@ relu = unary("relu", lambda g, out: _relu_backward(g, out), fast=without_history
              doc="x where it is positive, else 0.")
 sigmoid = unary("sigmoid", lambda g, out: g * (out * (1 - out)), fast=without_history("sigmoid_backward", "g", "out"),
                 doc="1 / (1 + exp(-x)).")
-_logsigmoid = unary("logsigmoid", lambda g, input: g * (-input).sigmoid(), title="LogSigmoidBackward0", attach=False,
+_logsigmoid = unary("logsigmoid", lambda g, input: g * (-input).sigmoid(), title="LogSigmoidBackward0", public=False,
                     doc="log(sigmoid(x)).")
-_softplus = unary("softplus", lambda g, input: g * input.sigmoid(), attach=False, doc="log(1 + exp(x)).")
-_silu = unary("silu", _silu_formula, fast=without_history("silu_backward", "g", "input"), attach=False,
+_softplus = unary("softplus", lambda g, input: g * input.sigmoid(), public=False, doc="log(1 + exp(x)).")
+_silu = unary("silu", _silu_formula, fast=without_history("silu_backward", "g", "input"), public=False,
               doc="x sigmoid(x).")
-_gelu = unary("gelu", _gelu_formula, fast=without_history("gelu_backward", "g", "input"), attach=False,
+_gelu = unary("gelu", _gelu_formula, fast=without_history("gelu_backward", "g", "input"), public=False,
               doc="x Phi(x).")
 _gelu_tanh = unary("gelu_tanh", _gelu_tanh_formula, fast=without_history("gelu_tanh_backward", "g", "input"),
-                   title="GeluBackward0", attach=False, doc="gelu by its tanh approximation.")
+                   title="GeluBackward0", public=False, doc="gelu by its tanh approximation.")
 
 # Selection. Where two values are equal, maximum and minimum share the gradient.
 
@@ -256,7 +255,7 @@ def _masked(op, input, mask, value):
 @method
 def masked_fill_(self, mask, value):
     """In place: ``value`` where ``mask`` holds."""
-    return _where.info.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
+    return _where.op.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
 
 
 def _bounds(op, input, min, max):
@@ -269,9 +268,9 @@ def _bounds(op, input, min, max):
     return _clamp, (input, min, max)
 
 
-_clamp_min = binary("maximum", lambda g, a, b: g * (a >= b), lambda g, a, b: g * (a < b), attach=False,
+_clamp_min = binary("maximum", lambda g, a, b: g * (a >= b), lambda g, a, b: g * (a < b), public=False,
                     title="ClampMinBackward0", doc="clamp from below.")
-_clamp_max = binary("minimum", lambda g, a, b: g * (a <= b), lambda g, a, b: g * (a > b), attach=False,
+_clamp_max = binary("minimum", lambda g, a, b: g * (a <= b), lambda g, a, b: g * (a > b), public=False,
                     title="ClampMaxBackward0", doc="clamp from above.")
 
 
@@ -280,14 +279,14 @@ def clamp(input, min=None, max=None, *, out=None):
     """``input`` with values below ``min`` or above ``max`` replaced by them (numbers or tensors). The gradient flows
     where the value was kept. Follows ``torch.clamp``."""
     fn, args = _bounds("clamp", input, min, max)
-    return fn(*args) if out is None else fn.info.into(out, args, "clamp")
+    return fn(*args) if out is None else fn.op.into(out, args, "clamp")
 
 
 @method
 def clamp_(self, min=None, max=None):
     """``clamp`` in place."""
     fn, args = _bounds("clamp_", self, min, max)
-    return fn.info.into(self, args, "clamp_")
+    return fn.op.into(self, args, "clamp_")
 
 
 @composite
@@ -323,7 +322,7 @@ def lerp(input, end, weight, *, out=None):
 @method
 def lerp_(self, end, weight):
     """``lerp`` in place."""
-    return _lerp.info.into(self, (self, end, weight), "lerp_")
+    return _lerp.op.into(self, (self, end, weight), "lerp_")
 
 
 @both
@@ -343,13 +342,13 @@ def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
 @method
 def addcmul_(self, tensor1, tensor2, *, value=1):
     """``addcmul`` in place."""
-    return _addcmul.info.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcmul_")
+    return _addcmul.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcmul_")
 
 
 @method
 def addcdiv_(self, tensor1, tensor2, *, value=1):
     """``addcdiv`` in place."""
-    return _addcdiv.info.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
+    return _addcdiv.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
 
 
 # Forms with arguments of their own.
@@ -377,7 +376,7 @@ def _with_alpha(name, plain, doc):
     written = name + "_"
 
     def inplace(self, other, *, alpha=1):
-        return plain.info.update(self, other if alpha == 1 else _scaled(name, self, other, alpha), written)
+        return plain.op.update(self, other if alpha == 1 else _scaled(name, self, other, alpha), written)
 
     public.__name__ = public.__qualname__ = name
     inplace.__name__ = inplace.__qualname__ = name + "_"
@@ -411,13 +410,13 @@ def div(input, other, *, rounding_mode=None, out=None):
     """``input / other``, broadcast; with ``rounding_mode`` "floor" or "trunc" the quotient is rounded so and keeps an
     integer dtype. Follows ``torch.div``."""
     fn = _rounding("div", rounding_mode)
-    return fn(input, other) if out is None else fn.info.into(out, (input, other), "div")
+    return fn(input, other) if out is None else fn.op.into(out, (input, other), "div")
 
 
 @method
 def div_(self, other, *, rounding_mode=None):
     """``div`` in place."""
-    return _rounding("div_", rounding_mode).info.update(self, other, "div_")
+    return _rounding("div_", rounding_mode).op.update(self, other, "div_")
 
 
 @both
@@ -468,17 +467,13 @@ def square(input, *, out=None):
     return _square(input.long() if input.dtype is _bool else input, out=out)
 
 
-# Other names of the same functions.
-for _alias, _name in (("absolute", "abs"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "div"),
-                      ("true_divide", "div"), ("negative", "neg"), ("greater", "gt"), ("greater_equal", "ge"),
-                      ("less", "lt"), ("less_equal", "le"), ("not_equal", "ne"), ("arcsin", "asin"),
-                      ("arccos", "acos"), ("arctan", "atan"), ("arcsinh", "asinh"), ("arccosh", "acosh"),
-                      ("arctanh", "atanh"), ("arctan2", "atan2"), ("fix", "trunc"), ("clip", "clamp"),
-                      ("sgn", "sign")):
-    FUNCTIONS[_alias] = FUNCTIONS[_name]
-    setattr(Tensor, _alias, getattr(Tensor, _name))
-    if hasattr(Tensor, _name + "_"):
-        setattr(Tensor, _alias + "_", getattr(Tensor, _name + "_"))
+# Other names of the same operators.
+for _name, *_others in (("abs", "absolute"), ("sub", "subtract"), ("mul", "multiply"), ("div", "divide", "true_divide"),
+                        ("neg", "negative"), ("gt", "greater"), ("ge", "greater_equal"), ("lt", "less"),
+                        ("le", "less_equal"), ("ne", "not_equal"), ("asin", "arcsin"), ("acos", "arccos"),
+                        ("atan", "arctan"), ("asinh", "arcsinh"), ("acosh", "arccosh"), ("atanh", "arctanh"),
+                        ("atan2", "arctan2"), ("trunc", "fix"), ("clamp", "clip"), ("sign", "sgn")):
+    alias(_name, *_others)
 
 
 @function

@@ -6,20 +6,16 @@ import functools
 import operator
 
 from ..autograd.leaf import make_leaf
-from ..autograd.modes import current, modes
-from ..autograd.node import Node, link
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, made, number_of
 from ..dtypes import ALL, float64
+from ..dtypes import bool as bool_
 from ..generator import (default_generator, get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
 from ..layouts import preserve_format
-from ..tensor import Tensor, wrap
+from ..tensor import FUNCTIONS, Tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
-from .declare import FUNCTIONS, both, function, method, primitive
-from .elementwise import ternary, without_history
-from .hot import freshen
-from .overwrite import Overwrite
+from .declare import both, function, method, overwrite, primitive, ternary, without_history
 from .values import dtype_code
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
@@ -178,7 +174,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
 
 # In place.
 
-_writers = {name: Overwrite(name + "_", title) for name, title in (
+_writers = {name: overwrite(name + "_", title) for name, title in (
     ("uniform", "UniformBackward0"), ("normal", "NormalBackward0"), ("log_normal", "LogNormalBackward0"),
     ("exponential", "ExponentialBackward0"), ("cauchy", "CauchyBackward0"), ("geometric", "GeometricBackward0"),
     ("bernoulli", "BernoulliBackward2"), ("random", "RandomBackward0"))}
@@ -375,39 +371,24 @@ _masked_scale = ternary("masked_scale", None, lambda g, mask, scale: _masked_sca
 _scaled, _times = without_history("masked_scale", "mask", "g", "scale"), without_history("mul", "g", "mask")
 
 
-class NativeDropoutBackward0(Node):
-    """``saved``: the mask, and what it holds, if it is bool, where elements were kept."""
-
-    __slots__ = ()
-    op, holds = "dropout", 1
-    tensors = ((0, "mask", None),)
-
-    @staticmethod
-    def backward(g, saved, edges):
-        """In differentiable operations."""
-        mask, scale = saved
-        return (_masked_scale(mask, g, scale) if mask._h.dtype == 0 else g * mask,)
-
-    @staticmethod
-    def fast(g, saved, edges):
-        mask, scale = saved
-        return (_scaled(mask, g, scale) if mask._h.dtype == 0 else _times(g, mask),)
+def _dropout_formula(g, mask, scale):
+    return _masked_scale(mask, g, scale) if mask.dtype is bool_ else g * mask
 
 
-_NEVER_WRITTEN = (0,)  # the version of a new mask
+def _dropout_fast(g, mask, scale):
+    return _scaled(mask, g, scale) if mask.dtype is bool_ else _times(g, mask)
+
+
+@primitive(name="dropout", title="NativeDropoutBackward0", extra=("mask",), input=_dropout_formula,
+           fast={"input": _dropout_fast})
+def _dropped(input, p, scale):
+    h = lib.tt_dropout(input._h, 1.0 - p, scale, _own(None, "dropout", input))
+    if not h:
+        raise error("dropout")
+    return wrap(h), wrap(lib.tt_second())
 
 
 def dropped(input: Tensor, p: float) -> Tensor:
     """``input * dropout_mask(input, p)``: in eager mode one kernel draws and multiplies where the elements are floating
     and lie in their order, and a byte of each is kept for the gradient."""
-    scale, g = _dropout_scale(p, input._h.dtype), _own(None, "dropout", input)
-    h = lib.tt_dropout(input._h, 1.0 - p, scale, g)
-    if not h:
-        freshen((input,))
-        h = lib.tt_dropout(input._h, 1.0 - p, scale, g)
-        if not h:
-            raise error("dropout")
-    mask, out = wrap(lib.tt_second()), wrap(h)
-    if input._node is not None and (not modes or current().grad):
-        out._node = link(NativeDropoutBackward0, (input._node,), (mask, scale), _NEVER_WRITTEN)
-    return out
+    return _dropped(input, p, _dropout_scale(p, input._h.dtype))[0]

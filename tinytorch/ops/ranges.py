@@ -11,9 +11,9 @@ from array import array
 from ..backends.cpu import check, error, ffi, lib
 from ..devices import made
 from ..dtypes import ALL, Size, get_default_dtype
-from ..tensor import Tensor, new, wrap
+from ..tensor import FUNCTIONS, Tensor, new, wrap
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
-from .declare import FUNCTIONS, function, scalar_kind
+from .declare import function, scalar_kind
 from .values import dtype_code, pack
 
 

@@ -8,11 +8,10 @@ from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import bool as _bool
 from ..tensor import Tensor, wrap
 from .create import tensor
-from .declare import both, deliver, function, ints, primitive
+from .declare import both, deliver, function, ints, primitive, update
 from .index import AT, INDEX, KEEP, LEFT_OUT, SLICE, reader, view_scatter
 from .join import cat
 from .shape import contiguous_strides
-from .update import updating
 
 # Order along dimensions.
 
@@ -95,7 +94,7 @@ def _triangle(name: str, below: bool):
         check(lib.tt_zero_triangle(h, min(max(diagonal, -(1 << 62)), 1 << 62), below, writer))
 
     part = (lambda g, diagonal: _triu(g, diagonal)) if below else (lambda g, diagonal: _tril(g, diagonal))
-    return updating(name, input=part)(write)
+    return update(name, input=part)(write)
 
 
 _tril, _tril_ = _triangle("tril", False)

@@ -6,22 +6,14 @@ it (kernels/api/reduce.h); ``spread`` undoes the change of shape.
 
 from __future__ import annotations
 
-from _thread import get_ident
-
 from .. import return_types
-from ..autograd.modes import DEFAULT, modes
-from ..autograd.node import count as tick
-from ..autograd.node import link, node_class, saved_versions
-from ..autograd.views import FLAG_VIEW, refresh
-from ..backends.cpu import error, ffi, lib
+from ..backends.cpu import ffi, lib
 from ..devices import made
-from ..dtypes import ALL
-from ..tensor import Tensor, new, wrap
-from .declare import both, deliver, dim_or_axis, method, primitive
+from ..tensor import Tensor, wrap
+from .declare import both, deliver, dim_or_axis, method, primitive, reduction
 from .join import cat
 from .pointwise import maximum, minimum
 
-unpack = ffi.unpack
 _FLOATS = 6  # the first floating dtype's code
 
 
@@ -57,13 +49,6 @@ def count(shape, g: Tensor) -> float:
     return n / (g._h.numel or 1)
 
 
-def fresh(input: Tensor):
-    """The descriptor of ``input``, whose history is brought up to date."""
-    if input._h.flags & FLAG_VIEW:
-        refresh(input)
-    return input._h
-
-
 @primitive(input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1))
 def spread(input, shape, how, dims, keepdim):
     """A reduction's result, or its gradient, in the shape of what was reduced: the same elements with steps of 0. It
@@ -74,53 +59,6 @@ def spread(input, shape, how, dims, keepdim):
 def _spread(g, shape, how, dims, keepdim):
     """``spread`` where nobody will derive it again."""
     return wrap(lib.tt_spread(g._h, len(shape), shape, how, dims, keepdim))
-
-
-def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
-    """Declares a reduction of ``input`` with parameters ``how, dims, keepdim, dtype`` (a code, or -1)."""
-    code = lib.tt_reduce_code(name.encode())
-    if code < 0:
-        raise LookupError(f"kernels/ops/reduce.c has no reduction '{name}'")
-    call = lib.tt_reduce
-    node_cls = None
-    if formula is not None:
-        node_cls = node_class(name, ("input", "how", "dims", "keepdim", "dtype"), {"input": formula},
-                              {"input": fast} if fast else None, title=title)
-        save, tensors = node_cls.save, node_cls.tensors
-
-    def apply(input, how, dims, keepdim, dtype):
-        h = call(code, input._h, how, dims, keepdim, dtype)
-        if not h:
-            h = call(code, fresh(input), how, dims, keepdim, dtype)
-            if not h:
-                raise error(name)
-        out = new(Tensor)
-        out._h = h
-        out._node = None
-        edge = input._node
-        if edge is None or node_cls is None:
-            return out
-        mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
-        if not mode.grad or h.dtype < _FLOATS:
-            return out
-        edges = (edge,)
-        if tensors:
-            saved = save(edges, out, input, how, dims, keepdim, dtype)
-            versions = saved_versions(node_cls, saved)
-        else:  # as save() would give it, for sum and mean: without the way through properties
-            h = input._h
-            saved, versions = (unpack(h.shape, h.ndim), ALL[h.dtype], how, dims, keepdim), ()
-        if mode is not DEFAULT:
-            out._node = link(node_cls, edges, saved, versions)
-            return out
-        node = new(node_cls)
-        node.edges, node.saved, node.versions = edges, saved, versions
-        node.key = -tick()
-        node.extra = None
-        out._node = node
-        return out
-
-    return apply
 
 
 # Sums.
@@ -288,19 +226,21 @@ def put_back(g, shape, indices, dim, keepdim=True):
     return zeros.scatter_add(dim, indices, g)
 
 
-def selection(title: str):
-    """An operator whose ``values`` are elements of ``input``, at ``indices`` along ``dim``; both are given."""
-
-    @primitive(name=title, title=title.capitalize() + "Backward0",
-               input=lambda g, input_shape, indices, dim, keepdim: put_back(g, input_shape, indices, dim, keepdim))
-    def select(input, values, indices, dim, keepdim):
-        return values
-
-    return select
+def selection(name: str, forward):
+    """An operator ``(input, *args, dim, keepdim)`` whose ``forward`` gives values that are elements of ``input``, and
+    where they were along ``dim``. They send their gradient back there."""
+    return primitive(name=name, title=name.capitalize() + "Backward0", extra=("indices",),
+                    input=lambda g, input_shape, indices, dim, keepdim: put_back(g, input_shape, indices, dim, keepdim)
+                    )(forward)
 
 
 def _extreme(name: str, largest: int, of_all, of_two, result):
-    select = selection(name)
+    def forward(input, dim, keepdim):
+        values = ffi.new("tt_array **")
+        indices = wrap(lib.tt_reduce_index(largest, input._h, 1, dim, keepdim, values))
+        return wrap(values[0]), indices
+
+    select = selection(name, forward)
 
     def extreme(input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keepdims=False):
         dim, keepdim = dim_or_axis(name, dim, axis), keepdim or keepdims
@@ -312,9 +252,7 @@ def _extreme(name: str, largest: int, of_all, of_two, result):
             return deliver(name, of_all(input, 0, 0, False, -1), out)
         if not hasattr(dim, "__index__"):
             raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-        values = ffi.new("tt_array **")
-        indices = wrap(lib.tt_reduce_index(largest, fresh(input), 1, dim, keepdim, values))
-        values = select(input, wrap(values[0]), indices, dim, keepdim)
+        values, indices = select(input, dim, keepdim)
         if out is not None:
             return result(deliver(name, values, out[0]), deliver(name, indices, out[1]))
         return result(values, indices)
@@ -329,12 +267,17 @@ max = _extreme("max", 1, _max, maximum, return_types.max)
 min = _extreme("min", 0, _min, minimum, return_types.min)
 
 
+@primitive(name="argmax")
+def _index_of_extreme(input, largest, how, dims, keepdim):
+    return wrap(lib.tt_reduce_index(largest, input._h, how, dims, keepdim, ffi.NULL))
+
+
 @both
 def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     """The first index of the largest element, in the flattened tensor or along ``dim``; int64. Follows
     ``torch.argmax``."""
     how, dims = reduced("argmax", input, dim, axis)
-    return wrap(lib.tt_reduce_index(1, fresh(input), how, dims, keepdim or keepdims, ffi.NULL))
+    return _index_of_extreme(input, 1, how, dims, keepdim or keepdims)
 
 
 @both
@@ -342,7 +285,7 @@ def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     """The first index of the smallest element, in the flattened tensor or along ``dim``; int64. Follows
     ``torch.argmin``."""
     how, dims = reduced("argmin", input, dim, axis)
-    return wrap(lib.tt_reduce_index(0, fresh(input), how, dims, keepdim or keepdims, ffi.NULL))
+    return _index_of_extreme(input, 0, how, dims, keepdim or keepdims)
 
 
 # Truth.

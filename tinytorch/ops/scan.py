@@ -13,7 +13,7 @@ from ..backends.cpu import ffi, lib
 from ..tensor import wrap
 from .declare import both, deliver, method, primitive
 from .join import cat
-from .reduce import fresh, in_dtype, put_back, shifted
+from .reduce import in_dtype, put_back, shifted
 
 _SUM, _PROD, _LOGSUMEXP = range(3)
 
@@ -124,36 +124,33 @@ def logcumsumexp(input, dim, *, out=None):
 # Extremes.
 
 
-@primitive(title="CummaxBackward0", input=lambda g, input_shape, indices, dim: put_back(g, input_shape, indices, dim))
-def _cummax(input, values, indices, dim):
-    return values
+def _extreme(name: str, largest: int):
+    """The operator ``(input, dim)`` that gives the extremes so far, and where they were."""
+
+    def forward(input, dim):
+        indices = ffi.new("tt_array **")
+        values = wrap(lib.tt_scan_extreme(largest, input._h, dim, indices))
+        return values, wrap(indices[0])
+
+    return primitive(name=name, extra=("indices",), input=lambda g, input_shape, indices, dim: put_back(
+        g, input_shape, indices, dim))(forward)
 
 
-@primitive(title="CumminBackward0", input=lambda g, input_shape, indices, dim: put_back(g, input_shape, indices, dim))
-def _cummin(input, values, indices, dim):
-    return values
-
-
-def _extremes(input, dim, largest, select, result):
-    dim = input._dim(dim)
-    indices = ffi.new("tt_array **")
-    values = wrap(lib.tt_scan_extreme(largest, fresh(input), dim, indices))
-    indices = wrap(indices[0])
-    return result(select(input, values, indices, dim), indices)
+_cummax, _cummin = _extreme("cummax", 1), _extreme("cummin", 0)
 
 
 @both
 def cummax(input, dim):
     """The largest element so far along ``dim`` and the index of its last occurrence: a named tuple (values, indices).
     Follows ``torch.cummax``."""
-    return _extremes(input, dim, 1, _cummax, return_types.cummax)
+    return return_types.cummax(*_cummax(input, input._dim(dim)))
 
 
 @both
 def cummin(input, dim):
     """The smallest element so far along ``dim`` and the index of its last occurrence: a named tuple (values,
     indices). Follows ``torch.cummin``."""
-    return _extremes(input, dim, 0, _cummin, return_types.cummin)
+    return return_types.cummin(*_cummin(input, input._dim(dim)))
 
 
 # Differences.

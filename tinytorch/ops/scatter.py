@@ -6,11 +6,10 @@ from ..backends.cpu import check, error, lib
 from ..devices import made
 from ..dtypes import iinfo
 from ..tensor import Tensor, wrap
-from .declare import both, deliver, number, primitive
+from .declare import both, deliver, number, primitive, update
 from .gather import along_vector, name_of, need_index
 from .index import ADD, LARGER, MULTIPLY, REPLACE, SLICE, SMALLER, embed
 from .shape import broadcast_shapes
-from .update import updating
 
 # By an index for every element.
 
@@ -79,7 +78,7 @@ def _scattering(op: str, mode: int, **vjps):
         if lib.tt_scatter(h, dim, index._h, src._h, mode, writer) < 0:
             raise _as_runtime(error(f"{op}()"))
 
-    return updating(op, **vjps)(write)
+    return update(op, **vjps)(write)
 
 
 _scatter, _scatter_ = _scattering(

@@ -8,8 +8,7 @@ from ..devices import made
 from ..dtypes import Size, dtype
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
-from .declare import both, function, ints, method, primitive
-from .viewing import viewing
+from .declare import both, function, ints, method, primitive, c_view
 
 
 def contiguous_strides(shape) -> tuple[int, ...]:
@@ -58,7 +57,7 @@ def _view_dtype(input, to):
 
 
 @method
-@viewing(lib.tt_view_shaped, _view.node, params="input, *shape", arguments="len(sizes), sizes")
+@c_view(lib.tt_view_shaped, _view, params="input, *shape", arguments="len(sizes), sizes")
 def view(self, *shape):
     """The same elements as another ``shape`` (one -1 is inferred). RuntimeError when the strides do not allow a view:
     use ``reshape``. With a dtype instead, the same bytes as that dtype. Follows ``torch.Tensor.view``."""
@@ -76,7 +75,7 @@ def view(self, *shape):
 
 
 @method
-@viewing(lib.tt_view_shaped, _view.node, params="input, *shape", arguments="len(sizes), sizes")
+@c_view(lib.tt_view_shaped, _view, params="input, *shape", arguments="len(sizes), sizes")
 def reshape(self, *shape):
     """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``."""
     return _reshape(self, ints(shape))
@@ -101,14 +100,14 @@ def _reshape(input, shape):
 
 
 @both
-@viewing(lib.tt_view_shaped, _view.node, params="input, other", arguments="other._h.ndim, other._h.shape")
+@c_view(lib.tt_view_shaped, _view, params="input, other", arguments="other._h.ndim, other._h.shape")
 def view_as(input, other):
     """``input.view(other.shape)``."""
     return input.view(other.shape)
 
 
 @both
-@viewing(lib.tt_view_shaped, _view.node, params="input, other", arguments="other._h.ndim, other._h.shape")
+@c_view(lib.tt_view_shaped, _view, params="input, other", arguments="other._h.ndim, other._h.shape")
 def reshape_as(input, other):
     """``input.reshape(other.shape)``."""
     return _reshape(input, tuple(other.shape))
@@ -161,7 +160,7 @@ def _expand(input, shape):
 
 
 @method
-@viewing(lib.tt_view_expanded, _expand.node, params="input, *sizes", arguments="len(sizes), sizes")
+@c_view(lib.tt_view_expanded, _expand, params="input, *sizes", arguments="len(sizes), sizes")
 def expand(self, *sizes):
     """Dimensions of size 1 shown as larger ones without a copy; -1 keeps a size. Follows ``torch.Tensor.expand``."""
     sizes = ints(sizes)
@@ -187,7 +186,7 @@ def expand(self, *sizes):
 
 
 @method
-@viewing(lib.tt_view_expanded, _expand.node, params="input, other", arguments="other._h.ndim, other._h.shape")
+@c_view(lib.tt_view_expanded, _expand, params="input, other", arguments="other._h.ndim, other._h.shape")
 def expand_as(input, other):
     """``input.expand(other.shape)``."""
     return input.expand(other.shape)
@@ -250,7 +249,7 @@ def _transpose(input, a, b):
 
 
 @both
-@viewing(lib.tt_view_permuted, _permute.node, params="input, *dims", arguments="len(sizes), sizes", saves="(dims,)")
+@c_view(lib.tt_view_permuted, _permute, params="input, *dims", arguments="len(sizes), sizes", saves="(dims,)")
 def permute(input, *dims):
     """The dimensions in the order ``dims``. Follows ``torch.permute``."""
     dims = ints(dims)
@@ -265,7 +264,7 @@ def permute(input, *dims):
 
 
 @both
-@viewing(lib.tt_view_transposed, _transpose.node, params="input, dim0, dim1", arguments="dim0, dim1",
+@c_view(lib.tt_view_transposed, _transpose, params="input, dim0, dim1", arguments="dim0, dim1",
          saves="(dim0, dim1)")
 def transpose(input, dim0, dim1):
     """Two dimensions exchanged."""
@@ -279,7 +278,7 @@ def _t(input):
 
 
 @both
-@viewing(lib.tt_view_t, _t.node, params="input", arguments="", saves="()")
+@c_view(lib.tt_view_t, _t, params="input", arguments="", saves="()")
 def t(input):
     """A matrix transposed; fewer dimensions as they are. RuntimeError beyond two."""
     n = input._h.ndim
@@ -303,7 +302,7 @@ def movedim(input, source, destination):
     return _permute(input, tuple(place[d] if d in place else next(rest) for d in range(input._h.ndim)))
 
 
-@viewing(lib.tt_view_reversed, _permute.node, params="input", arguments="",
+@c_view(lib.tt_view_reversed, _permute, params="input", arguments="",
          saves="(tuple(range(x.ndim - 1, -1, -1)),)")
 def _reversed(input):
     return _permute(input, tuple(range(input._h.ndim - 1, -1, -1)))
@@ -330,7 +329,7 @@ def _squeeze(input, dims):
 
 
 @both
-@viewing(lib.tt_view_squeezed, _squeeze.node, params="input, *dim", arguments="len(sizes) if dim else -1, sizes")
+@c_view(lib.tt_view_squeezed, _squeeze, params="input, *dim", arguments="len(sizes) if dim else -1, sizes")
 def squeeze(input, *dim):
     """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.squeeze``."""
     dims = [input._dim(d) for d in ints(dim)] if dim else range(input._h.ndim)
@@ -347,7 +346,7 @@ def _unsqueeze(input, dim):
 
 
 @both
-@viewing(lib.tt_view_unsqueezed, _unsqueeze.node, params="input, dim", arguments="dim", saves="(dim,)")
+@c_view(lib.tt_view_unsqueezed, _unsqueeze, params="input, dim", arguments="dim", saves="(dim,)")
 def unsqueeze(input, dim):
     """With a dimension of size 1 put before ``dim``. Follows ``torch.unsqueeze``."""
     return _unsqueeze(input, input._dim(dim, 1))

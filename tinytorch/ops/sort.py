@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 
 from .. import return_types
+from ..autograd.views import refresh
 from ..backends.cpu import ffi, lib
 from ..devices import made
 from ..tensor import wrap
 from .declare import both, deliver, primitive
-from .reduce import fresh, selection, shared
+from .reduce import selection, shared
 
 _KTH, _MEDIAN, _NANMEDIAN, _MODE = range(4)
-_select_sort, _select_topk = selection("sort"), selection("topk")
 
 
 def _pair(values, indices, out, op, result):
@@ -24,25 +24,32 @@ def _pair(values, indices, out, op, result):
     return result(deliver(op, values, out[0]), deliver(op, indices, out[1]))
 
 
-def _sorted(input, dim, descending):
+def _sort_forward(input, descending, dim, keepdim):
     indices = ffi.new("tt_array **")
-    values = wrap(lib.tt_sort(fresh(input), dim, descending, indices))
+    values = wrap(lib.tt_sort(input._h, dim, descending, indices))
     return values, wrap(indices[0])
+
+
+def _topk_forward(input, k, largest, dim, keepdim):
+    indices = ffi.new("tt_array **")
+    values = wrap(lib.tt_topk(input._h, k, dim, largest, indices))
+    return values, wrap(indices[0])
+
+
+_sort, _topk = selection("sort", _sort_forward), selection("topk", _topk_forward)
 
 
 @both
 def sort(input, dim=-1, descending=False, stable=False, *, out=None):
     """The elements in order along ``dim``, and their indices: a named tuple (values, indices). The order is always
     stable. Follows ``torch.sort``."""
-    dim = input._dim(dim)
-    values, indices = _sorted(input, dim, descending)
-    return _pair(_select_sort(input, values, indices, dim, True), indices, out, "sort", return_types.sort)
+    return _pair(*_sort(input, descending, input._dim(dim), True), out, "sort", return_types.sort)
 
 
 @both
 def argsort(input, dim=-1, descending=False, stable=False):
     """The indices that sort ``input`` along ``dim``; int64. Follows ``torch.argsort``."""
-    return _sorted(input, input._dim(dim), descending)[1]
+    return _sort(input, descending, input._dim(dim), True)[1]
 
 
 @both
@@ -55,22 +62,19 @@ def msort(input, *, out=None):
 def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     """The ``k`` largest (or smallest) elements along ``dim``, in order, and their indices: a named tuple (values,
     indices). RuntimeError when there are fewer. Follows ``torch.topk``."""
-    dim = input._dim(dim)
-    indices = ffi.new("tt_array **")
-    values = wrap(lib.tt_topk(fresh(input), k, dim, largest, indices))
-    indices = wrap(indices[0])
-    return _pair(_select_topk(input, values, indices, dim, True), indices, out, "topk", return_types.topk)
+    return _pair(*_topk(input, k, largest, input._dim(dim), True), out, "topk", return_types.topk)
 
 
 def _pick(name: str, what: int, result):
-    select = selection(name)
+    def forward(input, k, dim, keepdim):
+        indices = ffi.new("tt_array **")
+        values = wrap(lib.tt_pick(what, input._h, k, dim, keepdim, indices))
+        return values, wrap(indices[0])
+
+    select = selection(name, forward)
 
     def pick(input, k, dim, keepdim, out):
-        dim = input._dim(dim)
-        indices = ffi.new("tt_array **")
-        values = wrap(lib.tt_pick(what, fresh(input), k, dim, keepdim, indices))
-        indices = wrap(indices[0])
-        return _pair(select(input, values, indices, dim, keepdim), indices, out, name, result)
+        return _pair(*select(input, k, input._dim(dim), keepdim), out, name, result)
 
     return pick
 
@@ -125,7 +129,8 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
 def _unique(op, input, consecutive, return_inverse, return_counts, dim):
     inverse, counts = ffi.new("tt_array **"), ffi.new("tt_array **")
     if dim is None:
-        values = wrap(lib.tt_unique(fresh(input), consecutive, inverse, counts))
+        refresh(input)
+        values = wrap(lib.tt_unique(input._h, consecutive, inverse, counts))
         inverse = wrap(inverse[0]).reshape(input.shape)
     else:
         dim = input._dim(dim)
@@ -135,7 +140,8 @@ def _unique(op, input, consecutive, return_inverse, return_counts, dim):
         if not rows._h.numel and rows.shape[0]:
             raise RuntimeError(f"{op}: There are 0 sized dimensions, and they aren't selected by 'dim', so unique "
                                "cannot be applied")
-        first = wrap(lib.tt_unique_rows(fresh(rows), consecutive, inverse, counts))
+        refresh(rows)
+        first = wrap(lib.tt_unique_rows(rows._h, consecutive, inverse, counts))
         values = input.detach().index_select(dim, first)
         inverse = wrap(inverse[0])
     results = (values, *((inverse,) if return_inverse else ()), *((wrap(counts[0]),) if return_counts else ()))
@@ -165,7 +171,8 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 def bincount(input, weights=None, minlength=0):
     """How often each number from 0 on occurs in the 1-d integer tensor, or the sums of its ``weights``. Follows
     ``torch.bincount``."""
-    return wrap(lib.tt_bincount(fresh(input), ffi.NULL if weights is None else fresh(weights), minlength))
+    refresh(input, weights)
+    return wrap(lib.tt_bincount(input._h, ffi.NULL if weights is None else weights._h, minlength))
 
 
 @both
@@ -174,4 +181,5 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
     are equal); others are ignored. Floating dtypes. Follows ``torch.histc``."""
     if 6 <= input._h.dtype < 8:
         return deliver("histc", histc(input.float(), bins, min, max).to(input.dtype), out)
-    return deliver("histc", wrap(lib.tt_histc(fresh(input), bins, float(min), float(max))), out)
+    refresh(input)
+    return deliver("histc", wrap(lib.tt_histc(input._h, bins, float(min), float(max))), out)

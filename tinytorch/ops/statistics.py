@@ -8,7 +8,7 @@ from ..backends.cpu import lib
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor, wrap
 from .declare import both, deliver, primitive
-from .reduce import _FLOATS, in_dtype, _mean, _sum, count, reduced, reduction, spread
+from .reduce import _FLOATS, _mean, _sum, count, in_dtype, reduced, reduction, spread
 
 # Variance. d var / dx = 2 (x - mean) / (N - correction).
 

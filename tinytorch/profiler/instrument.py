@@ -27,7 +27,7 @@ from ..cache import Cache
 from ..fuse import compiler
 from ..fuse.watch import users_frame
 from ..nn import functional
-from ..ops.elementwise import Elementwise
+from ..ops.declare import Elementwise
 from ..tensor import FUNCTIONS, Tensor
 from ..utils.data.loader import Batches
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..autograd.graph import saved_tensors_hooks
 from ..autograd.modes import enable_grad, is_grad_enabled
-from ..ops.declare import FUNCTIONS
+from ..tensor import FUNCTIONS
 
 
 class _Part:

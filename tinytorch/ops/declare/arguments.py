@@ -1,46 +1,19 @@
-"""The forms in which operators are declared, and what they share: publishing, arguments, results into ``out``.
-
-    @primitive(input=lambda g, input_shape, dim: ...)
-    def name(input, dim): ...         # computes, without history
-
-    @composite
-    def name(input): ...              # made of other operators
-
-Elementwise operators have a form of their own, in elementwise.py. See node_class in autograd/node.py for what a formula
-may name.
-"""
+"""Arguments of operators: numbers and tensors, dimensions by PyTorch's names and NumPy's, sizes, results into
+``out``."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 
-from ..autograd.modes import current, modes
-from ..autograd.node import code_of, link, make_ports, node_class, parameters, saved_versions
-from ..autograd.views import FLAG_VIEW, MULTI_OUTPUT, refresh, track, writer_number, wrote
-from ..backends.cpu import error, ffi, lib
-from ..tensor import FUNCTIONS, Tensor, operator_above, wrap
+from ...autograd.formulas import code_of
+from ...autograd.modes import current, modes
+from ...autograd.views import refresh, writer_number, wrote
+from ...backends.cpu import error, ffi, lib
+from ...tensor import Tensor, wrap
+from .op import operator_above
 
 _KINDS = {bool: 0, int: 1, float: 2}
-
-
-def function(fn):
-    """Publishes ``fn`` as ``tinytorch.<name>``."""
-    FUNCTIONS[fn.__name__] = fn = numpy_names(fn)
-    return fn
-
-
-def method(fn):
-    """Attaches ``fn`` to Tensor under its name."""
-    fn = numpy_names(fn)
-    setattr(Tensor, fn.__name__, fn)
-    return fn
-
-
-def both(fn):
-    """A function and a method alike."""
-    return method(function(fn))
-
 
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
 _LEFT_OUT = object()
@@ -57,7 +30,7 @@ def numpy_names(fn):
     """``fn``, whose parameters ``dim`` and ``keepdim`` may be given as ``axis=`` and ``keepdims=`` too, as PyTorch
     allows. A function is left as it is where it has neither, or has ``axis`` itself (what every training step runs: the
     names cost it less so), or takes a parameter without default after ``dim``; and so are views."""
-    if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "node"):
+    if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op"):
         return fn
     params = inspect.signature(fn).parameters.values()
     names = [p.name for p in params if p.name in _NUMPY_NAMES]
@@ -99,30 +72,6 @@ def dim_or_axis(op: str, dim, axis):
     if axis is None:
         return dim
     return _either(op, "dim", None if dim == () else dim, None, axis)
-
-
-def composite(fn):
-    """Publishes ``fn``, made of other operators, as function (with ``out``), method and in-place method."""
-
-    fn = numpy_names(fn)
-
-    @functools.wraps(fn)
-    def public(*args, out=None, **kwargs):
-        return deliver(fn.__name__, fn(*args, **kwargs), out)
-
-    def inplace(self, *args, **kwargs):
-        # What is recorded saves the old values, which the write is about to replace.
-        result = fn(self.clone() if requires(self, *args) else self, *args, **kwargs)
-        if not castable(result, self):
-            raise RuntimeError(f"{fn.__name__}_: result type {result.dtype.name} can't be cast to the desired "
-                               f"output type "
-                               f"{self.dtype.name}")
-        return self.copy_(result)
-
-    inplace.__name__ = inplace.__qualname__ = fn.__name__ + "_"
-    inplace.__doc__ = f"In place: {fn.__doc__}"
-    method(inplace)
-    return both(public)
 
 
 def castable(result: Tensor, out: Tensor) -> bool:
@@ -215,61 +164,6 @@ def is_number(x) -> bool:
     except TypeError:
         return False
     return True
-
-
-# Operators with a forward function of their own.
-
-
-def primitive(*, name: str | None = None, title: str | None = None, view: bool = False,
-              variadic: bool = False, fast: dict | None = None, **vjps):
-    """Declares an operator whose forward is the decorated function: it computes a Tensor (or a tuple of them) without
-    history from positional arguments; keyword arguments here are the formulas, by parameter.
-
-    ``view``: the result shows elements of the first argument. ``variadic``: the first parameter is a sequence of
-    tensors, and its formula gives as many gradients.
-    """
-
-    def declare(forward):
-        op = name or forward.__name__.strip("_")
-        params = parameters(forward)
-        node_cls = node_class(op, params, vjps, fast, title=title, variadic=variadic) if vjps else None
-        diff = tuple(params.index(p) for p in vjps)
-
-        def call(*args):
-            for a in args[0] if variadic else args:
-                if isinstance(a, Tensor) and a._h.flags & FLAG_VIEW:
-                    refresh(a)
-            out = forward(*args)
-            if view:
-                many = type(out) is tuple
-                for o in out if many else (out,):
-                    track(args[0], o, MULTI_OUTPUT if many else 0)
-            if node_cls is None:
-                return out
-            candidates = args[0] if variadic else [args[i] for i in diff]
-            edges = tuple([a._node if isinstance(a, Tensor) else None for a in candidates])
-            for e in edges:
-                if e is not None:
-                    break
-            else:
-                return out
-            if modes and not current().grad:
-                return out
-            if type(out) is tuple:
-                if any(o._h.dtype >= 6 for o in out):
-                    saved = node_cls.save(edges, out, *args)
-                    make_ports(link(node_cls, edges, saved, saved_versions(node_cls, saved)), out)
-            elif out._h.dtype >= 6:
-                saved = node_cls.save(edges, out, *args)
-                out._node = link(node_cls, edges, saved, saved_versions(node_cls, saved) if node_cls.tensors else ())
-            return out
-
-        call.__name__ = call.__qualname__ = op
-        call.__doc__ = forward.__doc__
-        call.node = node_cls
-        return call
-
-    return declare
 
 
 def ints(values) -> tuple[int, ...]:

@@ -1,0 +1,156 @@
+"""Node classes made from formulas: the derivatives of an operator, as its declaration writes them."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import types
+
+from .node import Node, alias
+
+CODES: dict[types.CodeType, str] = {}  # generated functions: the operator, or the Node class, that each belongs to
+
+
+def parameters(fn) -> tuple[str, ...]:
+    """The names of a function's parameters; ``fn.parameters`` where it takes them as ``*args``."""
+    code = fn.__code__
+    return getattr(fn, "parameters", code.co_varnames[:code.co_argcount])
+
+
+@functools.cache
+def code_of(source: str, filename: str):
+    """Compiled source, for functions made at import: most operators share theirs with others. Tracebacks show it."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    return compile(source, filename, "exec")
+
+
+def generate(source: str, filename: str, namespace: dict, op: str, *names: str) -> None:
+    """Runs generated source in ``namespace``, as collections.namedtuple makes its methods. The functions ``names`` get
+    code objects of their own, which CODES knows as the operator's and debuggers show under its name."""
+    exec(code_of(source, filename), namespace)
+    for name in names:
+        fn = namespace[name]
+        fn.__code__ = fn.__code__.replace(co_name=op)
+        fn.__name__ = fn.__qualname__ = op
+        CODES[fn.__code__] = op
+
+
+def node_title(op: str) -> str:
+    """The name of an operator's Node class where the declaration gives none: ``ExpBackward0`` of ``exp``."""
+    return "".join(part.capitalize() for part in op.strip("_").split("_")) + "Backward0"
+
+
+class Formulas:
+    """Source of a Node class's functions, from its formulas. Note [Formulas]
+
+    A formula is a function whose first parameters are gradients: ``g``, the output's, or where there are several
+    outputs ``g_<output>`` (None where none has arrived), or the list of them as ``g``. Its other parameters name what
+    it needs, and so what is saved: a parameter of the operator, an output (``out`` where there is only one), one of the
+    ``extra`` results, or ``<parameter>_shape``, ``<parameter>_dtype`` and ``<parameter>_device``, for which the tensor
+    itself is not kept.
+    """
+
+    def __init__(self, op: str, params: tuple[str, ...], inputs: list[str], outputs: tuple[str, ...],
+                 extra: tuple[str, ...], variadic: bool):
+        self.op, self.params, self.inputs, self.variadic = op, params, inputs, variadic
+        self.outputs, self.extra = outputs, extra
+        self.gradients = ["g", *(f"g_{name}" for name in outputs)] if len(outputs) > 1 else ["g"]
+        self.uses: dict[str, set[int]] = {}  # of each saved name, the inputs whose formulas need it
+
+    def use(self, formula, inputs) -> None:
+        """Notes what a formula needs, for the gradients of ``inputs``."""
+        for name in parameters(formula):
+            if name not in self.gradients and name != "edges":
+                self.uses.setdefault(name, set()).update(inputs)
+
+    def field(self, name: str) -> tuple[str, bool, int | None]:
+        """A saved name: the expression of its value, whether that is a tensor, and its edge as in ``Node.tensors``."""
+        base, _, suffix = name.rpartition("_")
+        several = len(self.outputs) > 1 or self.extra
+        if name in self.outputs:
+            k = self.outputs.index(name)
+            return f"alias(out[{k}])" if several else "alias(out)", True, -1 - k
+        if name in self.extra:
+            return f"out[{len(self.outputs) + self.extra.index(name)}]", True, None
+        if name in self.params:
+            return name, True, self.inputs.index(name) if name in self.inputs else None
+        if suffix in ("shape", "dtype", "device") and base in self.params:
+            return f"{base}.{suffix}", False, None
+        raise TypeError(f"{self.op}: a formula names '{name}', which is no parameter of {self.op}{self.params}")
+
+    def saves(self) -> tuple[str, tuple]:
+        """The expression of what is saved, and ``Node.tensors``."""
+        fields, tensors = [], []
+        for position, (name, users) in enumerate(self.uses.items()):
+            value, is_tensor, edge = self.field(name)
+            if is_tensor:
+                tensors.append((position, name, edge))
+            if not self.variadic and len(users) < len(self.inputs):
+                value += " if " + " or ".join(f"edges[{i}] is not None" for i in sorted(users)) + " else None"
+            elif not is_tensor and "." in value and len(self.inputs) > 1:  # of an argument that may be None
+                value += f" if {value.partition('.')[0]} is not None else None"
+            fields.append(value)
+        return f"({''.join(f + ', ' for f in fields)})", tuple(tensors)
+
+    def call(self, name: str, formula) -> str:
+        """A call of a formula that is known as ``name``."""
+        return f"{name}({', '.join(parameters(formula))})"
+
+    def function(self, kind: str, group: dict, joint, namespace: dict) -> str:
+        """The source of ``backward`` or ``fast``."""
+        source = f"def {kind}(g, saved, edges):\n"
+        if self.uses:
+            source += f"    {', '.join(self.uses)}, = saved\n"
+        if len(self.outputs) > 1:
+            source += f"    {', '.join(self.gradients[1:])} = g\n"
+        if callable(group):
+            namespace[f"{kind}_all"] = group
+            return source + f"    return {self.call(f'{kind}_all', group)}\n"
+        if joint:
+            namespace["joint"] = joint
+            wanted = " and ".join(f"edges[{i}] is not None" for i in range(len(self.inputs)))
+            source += f"    if {wanted}: return {self.call('joint', joint)}\n"
+        results = []
+        for i, name in enumerate(self.inputs):
+            namespace[f"{kind}_{name}"] = group[name]
+            call = self.call(f"{kind}_{name}", group[name])
+            always = self.variadic or len(self.inputs) == 1
+            results.append(call if always else f"None if edges[{i}] is None else {call}")
+        return source + (f"    return {results[0]}\n" if self.variadic else f"    return ({', '.join(results)},)\n")
+
+
+def node_class(op: str, params: tuple[str, ...], vjps, fast=None, *, title: str | None = None,
+               variadic: bool = False, joint=None, outputs: tuple[str, ...] = ("out",),
+               extra: tuple[str, ...] = (), inputs: tuple[str, ...] = ()) -> type:
+    """The Node class of an operator, from one formula per differentiable input: Note [Formulas].
+
+    ``fast`` holds formulas for when no higher derivative is asked, and ``joint`` one that gives all gradients at once
+    then, where all are wanted. Where the derivatives share work, ``inputs`` names the differentiable parameters, and
+    ``vjps`` (and ``fast``, if it is there) is one formula for the tuple of all gradients; its parameter ``edges`` tells
+    which are wanted: those that are not None. ``outputs`` are the differentiable results (empty: any number of them),
+    and ``extra`` those after them, which have no gradient. The class's ``save(edges, out, *args)`` gives what to save;
+    ``saves`` is the same as an expression.
+    """
+    inputs = list(inputs or vjps)
+    formulas = Formulas(op, params, inputs, outputs, extra, variadic)
+    fast = fast or vjps
+    if callable(vjps):
+        for formula in (vjps, fast):
+            formulas.use(formula, range(len(inputs)))
+    else:
+        fast = {**vjps, **fast}
+        for name, formula in (*vjps.items(), *fast.items()):
+            formulas.use(formula, [inputs.index(name)])
+    saves, tensors = formulas.saves()
+    title = title or node_title(op)
+    namespace = {"__name__": title, "alias": alias}
+    source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
+    source += formulas.function("backward", vjps, None, namespace)
+    source += formulas.function("fast", fast, joint, namespace)
+    generate(source, "<derivative>", namespace, title, "backward", "fast")
+    holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1
+    return type(title, (Node,), {"__slots__": ("ports",) if len(outputs) > 1 else (), "__module__": __name__, "op": op,
+                                 "tensors": tensors, "holds": holds, "num_outputs": len(outputs),
+                                 "backward": staticmethod(namespace["backward"]),
+                                 "fast": staticmethod(namespace["fast"]),
+                                 "save": staticmethod(namespace["save"]), "saves": saves})

@@ -1,0 +1,70 @@
+"""The form of operators that are one C call on descriptors, with a forward path as short as the elementwise operators':
+what every training step runs, such as products of matrices and softmax."""
+
+from __future__ import annotations
+
+from ...autograd.formulas import node_class
+from ...autograd.views import refresh
+from ...backends.cpu import error
+from ...tensor import Tensor, new
+from .op import Op
+from .templates import build, recording
+
+_SOURCE = """
+def function({params}):
+    try:
+        h = call({arguments})
+        {edge_names} = {edges}
+    except (AttributeError, TypeError):
+        raise wrong_type(name, params, ({params},), optional) from None
+    if not h:
+        refresh({tensors})
+        h = call({arguments})
+        if not h:
+            raise error(name)
+        {edge_names} = {edges}
+    out = new(Tensor)
+    out._h = h
+    if {no_edge}:
+        out._node = None
+        return out
+"""
+
+
+def c_op(name: str, call, *, params: tuple[str, ...], doc: str, optional: tuple[str, ...] = (), constants: str = "",
+         title: str | None = None, fast: dict | None = None, **vjps):
+    """Declares an operator computed by the C function ``call`` from the descriptors of the differentiable parameters
+    (the names of ``vjps``, among them the ``optional`` ones that may be None) and the other ``params`` as they are,
+    with ``constants`` after them. The first two tensors may be saved: their versions come in the result's stamp."""
+    node = node_class(name, params, vjps, fast, title=title)
+    op = Op(name, "primitive", params=params, node=node, diff=tuple(params.index(p) for p in vjps))
+    arguments = [(f"NULL if {p} is None else {p}._h" if p in optional else f"{p}._h") if p in vjps else p
+                 for p in params]
+    edges = [f"None if {p} is None else {p}._node" if p in optional else f"{p}._node" for p in vjps]
+    names = [f"edge_{p}" for p in vjps]
+    source = _SOURCE.format(params=", ".join(params), arguments=", ".join(arguments) + constants,
+                            tensors=", ".join(vjps), edges=", ".join(edges), edge_names=", ".join(names),
+                            no_edge=" and ".join(f"{e} is None" for e in names))
+    source += recording(f"({', '.join(params)},)", f"({', '.join(names)},)", node.saves, "stamp")
+    apply, = build(op, source, f"<eager {title or name}>", ("function",), call=call, params=params, optional=optional,
+                   error=error, refresh=refresh, wrong_type=wrong_type)
+    apply.__doc__ = doc
+    return apply
+
+
+def wrong_type(op: str, params, args, optional) -> TypeError:
+    """The error for an argument that is no tensor; None stands for nothing only where it is ``optional``."""
+    for p, a in zip(params, args):
+        if not isinstance(a, Tensor) and not (a is None and p in optional):
+            return TypeError(f"{op}(): argument '{p}' must be Tensor, not {type(a).__name__}")
+    return TypeError(f"{op}(): an argument has the wrong type: {', '.join(type(a).__name__ for a in args)}")
+
+
+def computed(h, fallback, *args) -> Tensor:
+    """A derivative's own kernel has given ``h``; where it declined, the formula computes."""
+    if not h:
+        return fallback(*args)
+    out = new(Tensor)
+    out._h = h
+    out._node = None
+    return out

@@ -1,0 +1,63 @@
+"""The form of views that are one C call on a descriptor (kernels: views.c): a forward path as short as the elementwise
+operators'. What that call does not do, it leaves, untouched, to the operator's general path, which finds out what is
+unusual, or wrong."""
+
+from __future__ import annotations
+
+from ...autograd.node import link
+from ...autograd.views import FLAG_VIEW, refresh, track
+from .op import Op
+from .templates import BLOCK, build
+
+_SOURCE = """
+def function({params}):
+    try:
+        x = input._h
+        viewed = x.flags & FLAG_VIEW
+        if viewed:
+            refresh(input)
+        {prepare}
+        h = call(x, {arguments})
+    except (AttributeError, OverflowError, TypeError):
+        h = NULL
+    if not h:
+        return general({params})
+    out = new(Tensor)
+    out._h = h
+    out._view = input._view if viewed else input
+    edge = input._node
+    if modes:
+        track(input, out)
+        out._node = None
+        if edge is not None and modes.get(get_ident(), DEFAULT).grad:
+            out._node = link(Node, (edge,), {saves}, ())
+        return out
+    if edge is None:
+        out._node = None
+        return out
+"""
+
+SHAPE = "(unpack(x.shape, x.ndim),)"  # saves the input's shape, as a list
+_ONE_OR_MANY = "sizes = {0}[0] if len({0}) == 1 and type({0}[0]) is not int else {0}"  # f(2, 3) and f((2, 3))
+
+
+def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE):
+    """Declares the decorated function, an operator's general path, as the view that the C function ``call`` makes. Its
+    Nodes are those of ``kernel``, the operator that the general path records.
+
+    ``params`` are its parameters, the first one ``input``. A last one with a star takes integers, and one sequence of
+    them alike: they are ``sizes`` in ``arguments``, the expressions that ``call`` gets. ``saves`` is what a Node saves.
+    """
+
+    def declare(general):
+        op = Op(general.__name__, "view", params=kernel.op.params, node=kernel.op.node, diff=(0,))
+        many = params.partition("*")[2]
+        source = _SOURCE.format(params=params, prepare=_ONE_OR_MANY.format(many) if many else "pass",
+                                arguments=arguments, saves=saves)
+        source += BLOCK.format(edges="(edge,)", saves=saves, versions="()")
+        apply, = build(op, source, f"<eager view {general.__name__}({params})>", ("function",), call=call,
+                       general=general, link=link, track=track, refresh=refresh, FLAG_VIEW=FLAG_VIEW)
+        apply.__doc__ = general.__doc__
+        return apply
+
+    return declare

@@ -1,0 +1,318 @@
+"""The form of elementwise operators. One declaration gives a function, a method, the in-place variant, the reflected
+operator, the ``out`` variant, and derivatives of every order.
+
+    exp = unary("exp", lambda g, out: g * out)
+    mul = binary("mul", lambda g, b: g * b, lambda g, a: g * a)
+
+The name is that of a scalar function in kernels/scalar. What formulas may name: Note [Formulas] in
+autograd/formulas.py. The inputs are ``input``, or ``a`` and ``b``.
+"""
+
+from __future__ import annotations
+
+import re
+from _thread import get_ident
+
+from ...autograd.formulas import node_class
+from ...autograd.modes import DEFAULT, modes
+from ...autograd.node import count, last_write, link
+from ...autograd.views import check_inplace, rebase, wrote
+from ...backends.cpu import error, ffi, lib
+from ...tensor import Tensor, new, wrap
+from .arguments import broadcast_shape, deliver, is_number, operand, requires
+from .inplace import in_place
+from .op import Op
+from .publish import attach, publish
+from .templates import build, recording
+
+_NO_TENSOR = ffi.NULL
+_CALLS = (lib.tt_unary, lib.tt_binary, lib.tt_ternary)
+
+
+class Elementwise(Op):
+    """An elementwise operator: ``code`` is the number of its scalar function in kernels/scalar/ops.h."""
+
+    __slots__ = ("code",)
+    TABLE: dict[str, Elementwise] = {}  # by the name of the scalar function
+
+    def __init__(self, name, params, formulas, fast=None, title=None, joint=None):
+        vjps = {p: f for p, f in zip(params, formulas) if f is not None}
+        node = node_class(name, params, vjps, fast, title=title, joint=joint) if vjps else None
+        super().__init__(name, "elementwise", params=params, node=node,
+                         diff=tuple(i for i, p in enumerate(params) if p in vjps))
+        self.code = lib.tt_op_code(name.encode())
+        if self.code < 0:
+            raise LookupError(f"kernels/scalar/ops.h has no operator '{name}'")
+        self.TABLE[name] = self
+
+    def slow(self, args: tuple):
+        """The general path: numbers become tensors, views are refreshed, errors raised."""
+        tensors = [operand(a, self.name, p) for a, p in zip(args, self.params)]  # alive until the call is over
+        handles = [t._h for t in tensors]
+        h = _CALLS[len(handles) - 1](self.code, *handles)
+        if not h:
+            raise error(self.name)
+        return self.record(wrap(h), args, h.stamp)
+
+    def into(self, out: Tensor, args: tuple, name: str):
+        """Writes into ``out``; recorded when it is one of the arguments (in place). Returns it."""
+        tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
+        handles = [t._h for t in tensors]
+        everything = (self.code, out._h, *handles, *[ffi.NULL] * (3 - len(handles)), self.writer)
+        if any(a is out for a in args):
+            if self.node is None and requires(out):
+                return in_place(_forgotten, out, (out,), lib.tt_elementwise_out, *everything, name=name)
+            return in_place(self, out, args, lib.tt_elementwise_out, *everything, name=name, broadcasts=True)
+        if self.node is not None and requires(out, *args):
+            raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, "
+                               "but one of the arguments requires grad.")
+        if out.shape != broadcast_shape(self.name, handles):
+            return deliver(name, self.slow(args), out)
+        check_inplace(out, name)
+        if lib.tt_elementwise_out(*everything) < 0:
+            raise error(name)
+        wrote(out)
+        if self.node is None and requires(out):
+            rebase(out, link(_forgotten.node, (out._node,), (), ()))
+        return out
+
+    def update(self, out: Tensor, other, name: str):
+        """``into(out, (out, other), name)``, quicker where neither has a history to look after."""
+        mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
+        if mode.anomaly or (mode.grad and out._node is not None):
+            return self.into(out, (out, other), name)
+        if isinstance(other, Tensor):
+            if mode.grad and other._node is not None:
+                return self.into(out, (out, other), name)
+            status = lib.tt_in_place(self.code, out._h, other._h, 0.0, self.writer)
+        elif type(other) is float:
+            status = lib.tt_in_place(self.code, out._h, _NO_TENSOR, other, self.writer)
+        else:
+            return self.into(out, (out, other), name)
+        if status <= 0:
+            if status < 0:
+                raise error(name)
+            return self.into(out, (out, other), name)
+        last_write[0] = count()
+        return out
+
+
+# The history of a tensor overwritten by an operator that has no derivative.
+_forgotten = Op("overwrite", "update", params=("input",), diff=(0,), writes="overwrite",
+                node=node_class("overwrite", ("input",), {"input": lambda g: g.new_zeros(()).expand(g.shape)}))
+
+_UNARY = """
+    try:
+        h = call(code, input._h)
+    except AttributeError:
+        return op.slow((input,))
+    if not h:
+        return op.slow((input,))
+    out = new(Tensor)
+    out._h = h
+    edge = input._node
+    if edge is None or Node is None:
+        out._node = None
+        return out
+"""
+_BINARY = """
+    kind = type(other)
+    try:
+        if kind is Tensor:
+            h = call(code, input._h, other._h)
+            edge_b = other._node
+        elif kind is float:
+            h = call_scalar(code, input._h, 2, other, 0, 0)
+            edge_b = None
+        elif kind is int and -0x8000000000000000 <= other <= 0x7FFFFFFFFFFFFFFF:
+            h = call_scalar(code, input._h, 1, 0.0, other, 0)
+            edge_b = None
+        elif isinstance(other, Tensor):
+            h = call(code, input._h, other._h)
+            edge_b = other._node
+        elif is_number(other):
+            return op.slow((input, other))
+        else:
+            {wrong}
+        edge_a = input._node
+    except AttributeError:
+        return op.slow((input, other))
+    if not h:
+        return op.slow((input, other))
+    out = new(Tensor)
+    out._h = h
+    if (edge_a is None and edge_b is None) or Node is None:
+        out._node = None
+        return out
+"""
+_REFLECTED = """
+    kind = type(other)
+    if kind is float:
+        h = call_scalar(code, input._h, 2, other, 0, 1)
+    elif kind is int and -0x8000000000000000 <= other <= 0x7FFFFFFFFFFFFFFF:
+        h = call_scalar(code, input._h, 1, 0.0, other, 1)
+    elif is_number(other):
+        return op.slow((other, input))
+    else:
+        return NotImplemented
+    if not h:
+        return op.slow((other, input))
+    out = new(Tensor)
+    out._h = h
+    edge = input._node
+    if edge is None or Node is None:
+        out._node = None
+        return out
+"""
+_OUT = """
+    if out is not None:
+        return op.into(out, {args}, name)
+"""
+_SLOW = "return op.slow((input, other))"
+_NOT_OURS = "return NotImplemented"  # as an operator: the other type's turn
+
+
+def _saves(op: Elementwise, a: str, b: str) -> str:
+    """What the operator saves, as an expression of the public functions' parameters."""
+    saves = op.node.saves if op.node else "()"
+    return re.sub(r"\b[ab]\b", lambda m: a if m[0] == "a" else b, saves) if len(op.params) == 2 else saves
+
+
+def _sources_of_unary(op: Elementwise) -> str:
+    body = _UNARY + recording("(input,)", "(edge,)", _saves(op, "", ""), "stamp")
+    return f"def function(input, *, out=None):{_OUT.format(args='(input,)')}{body}\ndef method(input):{body}"
+
+
+def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
+    plain = recording("(input, other)", "(edge_a, edge_b)", _saves(op, "input", "other"), "stamp")
+    body = _BINARY.format(wrong=_SLOW) + plain
+    source = f"def function(input, other, *, out=None):{_OUT.format(args='(input, other)')}{body}"
+    source += f"\ndef method(input, other):{body}"
+    if dunder:
+        reflected = recording("(other, input)", "(None, edge)", _saves(op, "other", "input"), "stamp")
+        source += f"\ndef operator(input, other):{_BINARY.format(wrong=_NOT_OURS)}{plain}"
+        source += f"\ndef reflected(input, other):{_REFLECTED}{reflected}"
+    return source
+
+
+def unary(name: str, formula=None, *, fast=None, title=None, doc: str, inplace: bool = True, public: bool = True):
+    """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
+    for other operators to call."""
+    op = Elementwise(name, ("input",), (formula,), {"input": fast} if fast else None, title)
+    function, method = build(op, _sources_of_unary(op), f"<eager, saving {_saves(op, '', '')}>", ("function", "method"),
+                             code=op.code, call=lib.tt_unary)
+    function.__doc__ = method.__doc__ = doc
+    if public:
+        publish(function, method=method)
+        if inplace:
+            attach_inplace(op, name, doc)
+    return function
+
+
+def binary(name: str, formula_a=None, formula_b=None, *, fast=None, joint=None, title=None, doc: str,
+           inplace: bool = True, dunder: str | None = None, public: bool = True):
+    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``dunder="add"`` makes it Python's
+    ``+`` with its reflected and in-place forms."""
+    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), fast, title, joint)
+    names = ("function", "method", "operator", "reflected")[:4 if dunder else 2]
+    made = build(op, _sources_of_binary(op, dunder is not None), f"<eager, saving {_saves(op, 'input', 'other')}>",
+                 names, code=op.code, call=lib.tt_binary, call_scalar=lib.tt_binary_scalar, is_number=is_number)
+    for fn in made:
+        fn.__doc__ = doc
+    if public:
+        publish(made[0], method=made[1])
+        if inplace:
+            attach_inplace(op, name, doc)
+        if dunder:
+            attach_operators(op, *made[2:], dunder, inplace)
+    return made[0]
+
+
+def without_history(kernel: str, *names: str):
+    """The binary ``kernel``, or a ternary one whose last operand is a number, as a formula of parameters ``names``, for
+    derivatives that nobody derives again: it does not look for history to record."""
+    code, call, call_with_number = lib.tt_op_code(kernel.encode()), lib.tt_binary, lib.tt_ternary_number
+
+    def of_two(a, b):
+        h = call(code, a._h, b._h) if isinstance(b, Tensor) else None
+        if not h:
+            return Elementwise.TABLE[kernel].slow((a, b))
+        out = new(Tensor)
+        out._h = h
+        out._node = None
+        return out
+
+    def of_three(a, b, c):
+        h = call_with_number(code, a._h, b._h, c)
+        return wrap(h) if h else Elementwise.TABLE[kernel].slow((a, b, c))
+
+    apply = of_two if len(names) == 2 else of_three
+    apply.parameters = names
+    return apply
+
+
+def mul_vjp(g, a, b):
+    """The gradients of ``a * b``, for derivatives that nobody derives again: ``g * b`` and ``g * a``."""
+    h = lib.tt_mul_backward(g._h, a._h, b._h)
+    if not h:
+        mul = Elementwise.TABLE["mul"]
+        return mul.slow((g, b)), mul.slow((g, a))
+    of_a = new(Tensor)
+    of_a._h = h
+    of_a._node = None
+    of_b = new(Tensor)
+    of_b._h = lib.tt_second()
+    of_b._node = None
+    return of_a, of_b
+
+
+def ternary(name: str, *formulas, params, title=None, doc: str):
+    """Declares an elementwise operator of three inputs, named in formulas as in ``params``; publishes nothing."""
+    op = Elementwise(name, params, formulas, None, title)
+
+    def apply(*args, out=None):
+        return op.slow(args) if out is None else op.into(out, args, name)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__, apply.op = doc, op
+    return apply
+
+
+def attach_inplace(op: Elementwise, name: str, doc: str) -> None:
+    """``Tensor.<name>_``, and the function of that name."""
+    written = name + "_"
+
+    def of_two(self, other):
+        return op.update(self, other, written)
+
+    def of_any(self, *others):
+        if len(others) + 1 != len(op.params):
+            raise TypeError(f"{written}() takes {len(op.params) - 1} arguments, got {len(others)}")
+        return op.into(self, (self, *others), written)
+
+    inplace = of_two if len(op.params) == 2 else of_any
+    inplace.__name__ = written
+    inplace.__doc__ = f"In place: {doc}"
+    publish(inplace, method=inplace, kind="update")
+
+
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+def attach_operators(op: Elementwise, operator, reflected, dunder: str, inplace: bool) -> None:
+    """``a + b``, ``2 + b``, ``a += b``; NotImplemented for operands that are not ours to handle."""
+    if dunder in _COMPARISONS:  # Python reflects these by itself
+        attach(operator, f"__{dunder}__")
+        return
+    written = f"{op.name}_"
+
+    def update(self, other):
+        if not isinstance(other, (Tensor, float)) and not is_number(other):
+            return NotImplemented
+        return op.update(self, other, written)
+
+    update.op = op
+    attach(operator, f"__{dunder}__")
+    attach(reflected, f"__r{dunder}__")
+    if inplace:
+        attach(update, f"__i{dunder}__")

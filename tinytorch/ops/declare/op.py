@@ -1,0 +1,150 @@
+"""The record of an operator. Every form of declaration makes one, and whoever asks what an operator is reads it: the
+profiler, fused mode's listeners, error messages, the tests and the stubs.
+
+Note [Operators]
+``OPS`` holds the operators by qualified name: ``add``, ``linalg.svd``, ``nn.functional.gelu``. A *kernel* is declared
+with a form (elementwise, reduction, primitive, view, update) and may have a Node class; a *public function* is
+published under the kernel's name and completes its record, or has one of its own, of kind "composite". ``CODES`` in
+autograd/formulas.py finds the operator that a running function belongs to.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import CodeType, FrameType
+
+from ...autograd.formulas import CODES
+from ...autograd.modes import current, modes
+from ...autograd.node import link, make_ports, need_extra, saved_versions
+from ...autograd.views import writer_number
+from ...dtypes import DIFFERENTIABLE
+from ...tensor import FUNCTIONS, Tensor
+
+OPS: dict[str, Op] = {}
+NAMESPACES: dict[str, dict[str, object]] = {"": FUNCTIONS}  # the public functions of each namespace
+
+INFERENCE = 8  # bit of a stamp: an operand is an inference tensor, which may not be saved
+ADJUST = 7     # bits of a stamp: which operands were broadcast or cast
+
+
+class Op:
+    """One operator.
+
+    ``name``        as published, without its namespace
+    ``namespace``   "", "linalg", "fft", "special" or "nn.functional"
+    ``kind``        its form: "elementwise", "reduction", "primitive", "view", "update" or "composite"
+    ``params``      the parameters of the kernel, which formulas name
+    ``node``        the class of its Nodes; None without a derivative
+    ``function``    the public function; None where there is only a method, or the kernel is internal
+    ``method``      the method of Tensor, likewise
+    ``aliases``     further public names
+    ``random``      does it draw random numbers?
+    """
+
+    __slots__ = ("name", "namespace", "kind", "params", "node", "diff", "function", "method", "aliases", "random",
+                 "variadic", "packed", "writer", "__dict__")
+
+    def __init__(self, name: str, kind: str, *, namespace: str = "", params: tuple[str, ...] = (),
+                 node: type | None = None, diff: tuple[int, ...] = (), variadic: bool = False,
+                 writes: str | None = None):
+        self.name, self.namespace, self.kind, self.params = name, namespace, kind, params
+        self.node, self.diff, self.variadic = node, diff, variadic
+        self.function = self.method = None
+        self.aliases: tuple[str, ...] = ()
+        self.random = False
+        self.writer = writer_number(writes or name + "_")
+        # Do the versions of what a Node saves fit into a stamp, which has those of the first two operands?
+        self.packed = node is not None and all(
+            e is not None and (e < 0 or diff[e] == e < 2) for _, _, e in node.tensors)
+        OPS.setdefault(self.qualified, self)
+
+    @property
+    def qualified(self) -> str:
+        """The name with its namespace: ``linalg.norm``."""
+        return f"{self.namespace}.{self.name}" if self.namespace else self.name
+
+    @property
+    def parameters(self) -> inspect.Signature:
+        """The signature of the public function, or of the method."""
+        return inspect.signature(self.function or self.method)
+
+    def __repr__(self):
+        return f"<Op {self.qualified}: {self.kind}>"
+
+    def edges(self, args: tuple) -> tuple:
+        """The Nodes that the gradients of the arguments go to."""
+        candidates = args[0] if self.variadic else [args[i] for i in self.diff]
+        return tuple([a._node if isinstance(a, Tensor) else None for a in candidates])
+
+    def record(self, out, args: tuple, stamp: int | None = None):
+        """Gives the result ``out`` of ``args`` its history, where one is wanted, and returns it. Forms call it for
+        whatever their own recording block leaves out: grad modes, several outputs, operands that were broadcast.
+        ``stamp`` is the result's, where the C call made one."""
+        if self.node is None or (modes and not current().grad):
+            return out
+        edges = self.edges(args)
+        for edge in edges:
+            if edge is not None:
+                break
+        else:
+            return out
+        several = self.node.num_outputs != 1
+        results = out if several else (out[0],) if type(out) is tuple else (out,)
+        for result in results:
+            if DIFFERENTIABLE[result._h.dtype]:
+                break
+        else:
+            return out
+        if stamp is not None and stamp & INFERENCE:
+            raise RuntimeError(f"{self.name}: Inference tensors cannot be saved for backward. To work around you can "
+                               "make a clone to get a normal tensor and use it in autograd.")
+        saved = self.node.save(edges, out, *args)
+        node = link(self.node, edges, saved, stamp if self.packed and stamp is not None else
+                    saved_versions(self.node, saved))
+        if stamp is not None and stamp & ADJUST:
+            self.adjust(node, args, stamp)
+        if several:
+            make_ports(node, results[:self.node.num_outputs or None])
+        else:
+            result._node = node
+        return out
+
+    def adjust(self, node, args: tuple, bits: int) -> None:
+        """Notes the operands whose gradients must be summed to their shapes or cast to their dtypes: those of the
+        lowest bits of a stamp."""
+        need_extra(node).adjust = tuple(
+            (args[i].shape, args[i].dtype, args[i].device) if bits >> i & 1 and isinstance(args[i], Tensor) else None
+            for i in self.diff)
+
+
+def names_of(namespace: str) -> dict[str, object]:
+    """The public functions of a namespace, by name."""
+    return NAMESPACES.setdefault(namespace, {})
+
+
+def op_of(fn) -> Op | None:
+    """The operator that a public function, a method or a kernel belongs to."""
+    return getattr(fn, "op", None)
+
+
+def operator_of(frame: FrameType | None, inside=lambda frame: True) -> str:
+    """The operator at work in ``frame`` or above it, as far as frames are ``inside``: the innermost; "" if none is."""
+    while frame is not None and inside(frame):
+        name = CODES.get(frame.f_code)
+        if name is not None:
+            return name
+        frame = frame.f_back
+    return ""
+
+
+def operator_above() -> str:
+    """``"sort: "`` when the operator sort has called this: for messages."""
+    name = operator_of(sys._getframe(2))
+    return f"{name}: " if name else ""
+
+
+def own_code(fn, name: str) -> CodeType:
+    """Registers a function as the operator's: errors and listeners find it by its code object."""
+    CODES.setdefault(fn.__code__, name)
+    return fn.__code__

@@ -1,0 +1,60 @@
+"""The form of operators whose forward is a function of their own, with one output or several.
+
+    @primitive(input=lambda g, input_shape, dims: ...)
+    def name(input, dims): ...                       # computes, without history
+
+    @primitive(outputs=("U", "S", "Vh"), inputs=("A",), vjp=lambda g_U, g_S, g_Vh, U, S, Vh: ...)
+    def svd(A): ...                                  # gives a tuple
+
+What formulas may name: Note [Formulas] in autograd/formulas.py. A formula that names outputs sees them with their
+history when higher derivatives are asked.
+"""
+
+from __future__ import annotations
+
+from ...autograd.formulas import CODES, node_class, parameters
+from ...autograd.views import FLAG_VIEW, MULTI_OUTPUT, refresh, track
+from ...tensor import Tensor
+from .op import Op
+
+
+def primitive(*, name: str | None = None, namespace: str = "", title: str | None = None, view: bool = False,
+             variadic: bool = False, outputs: tuple[str, ...] = ("out",), extra: tuple[str, ...] = (),
+             inputs: tuple[str, ...] = (), vjp=None, fast=None, **vjps):
+    """Declares an operator by its forward function, which computes a Tensor, or a tuple of them (the ``outputs``, then
+    the ``extra`` results, which have no gradient), from positional arguments. The keyword arguments are the formulas,
+    by parameter; where derivatives share work, ``vjp`` gives the gradients of all ``inputs`` at once. ``fast``: as
+    that, for when no higher derivative is asked.
+
+    ``view``: the result shows elements of the first argument. ``variadic``: the first parameter is a sequence of
+    tensors, and its formula gives as many gradients.
+    """
+
+    def declare(forward):
+        called = name or forward.__name__.strip("_")
+        params = parameters(forward)
+        node = node_class(called, params, vjp or vjps, fast, title=title, variadic=variadic, outputs=outputs,
+                          extra=extra, inputs=inputs) if vjp or vjps else None
+        op = Op(called, "view" if view else "primitive", namespace=namespace, params=params, node=node,
+                diff=tuple(params.index(p) for p in inputs or vjps), variadic=variadic)
+        record = op.record
+
+        def call(*args):
+            for a in args[0] if variadic else args:
+                if isinstance(a, Tensor) and a._h.flags & FLAG_VIEW:
+                    refresh(a)
+            out = forward(*args)
+            if view:
+                many = type(out) is tuple
+                for o in out if many else (out,):
+                    track(args[0], o, MULTI_OUTPUT if many else 0)
+            return out if node is None else record(out, args)
+
+        call.__code__ = call.__code__.replace(co_name=called)
+        CODES[call.__code__] = called
+        call.__name__ = call.__qualname__ = called
+        call.__doc__ = forward.__doc__
+        call.op = op
+        return call
+
+    return declare
