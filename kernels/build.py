@@ -25,7 +25,7 @@ GCC = BITS["GCC"]
 if sys.platform == "linux" and "glibc" in (os.confstr("CS_GNU_LIBC_VERSION") or ""):
     FLAGS.append("-ftls-model=initial-exec")
 
-FOLDERS = ("core", "cpu", "cuda/host", "fuse", "ops")
+FOLDERS = ("core", "backend", "cpu", "cuda/host", "fuse", "ops")
 SOURCES = [source for folder in FOLDERS for source in sorted((HERE / folder).glob("*.c"))]
 SIMD_SOURCES = sorted((HERE / "cpu" / "simd").glob("*.c"))
 
@@ -48,7 +48,7 @@ def declarations():
 ffibuilder = FFI()
 ffibuilder.cdef(declarations())
 ffibuilder.cdef('extern "Python" void tt_release_python(void *);')  # lets go of memory that Python owns
-# tinytorch/backends/cuda: see Note [Launching] in kernels/cuda/host/cuda.h
+# tinytorch/backends/cuda: see Note [Launching] in kernels/cuda/host/launch.h
 ffibuilder.cdef("""extern "Python+C" {
     int tt_cuda_launch(int number, int device, int stream, int64_t key, int64_t x, int64_t y, int threads,
                        int64_t shared, void *args, int nbytes);

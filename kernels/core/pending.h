@@ -1,15 +1,25 @@
 /* Arrays whose elements are yet to be computed.
  *
- * A storage with `pending` set is written or read by work that somebody has put off, one with `jobs` by work under way on
- * another thread. Who puts work off (Note [Fused mode] in fuse/fuse.h) fills tt_deferred; nobody else ever sets these
- * fields, so that its functions are not called before it has. */
+ * A storage with `pending` set is written or read by work that somebody has put off, one with `jobs` by work under way
+ * on another thread (Note [Work behind] in jobs.h). Who puts work off (Note [Fused mode] in fuse/fuse.h) fills tt_deferred,
+ * whose functions nobody calls before there is such work. */
 #pragma once
 #include "core/devices.h"
+
+/* What a recording knows of a storage. */
+typedef struct tt_pending {
+    struct tt_trace *trace;
+    tt_storage *storage; /* NULL once it was freed */
+    int64_t nbytes;
+    int64_t origin;      /* where its first operand began, in bytes: offsets count from there */
+    int32_t id;
+    bool held, written;
+    bool dying;          /* freed while its program ran, by a destructor that the run called: Note [Launching] */
+} tt_pending;
 
 typedef struct {
     bool (*settle)(const tt_array *a, bool write); /* does what `a` waits for; write: and what has still to read it */
     bool (*forget)(tt_storage *s);        /* it is about to be freed; false: not yet, whoever does the work will free it */
-    bool (*left_to_jobs)(tt_storage *s);  /* the same for jobs; true: the last of them will free it */
 } tt_deferred_hooks;
 extern const tt_deferred_hooks *tt_deferred;
 

@@ -5,6 +5,7 @@
  * lock in the hot path), the others one list each behind a lock. Blocks of large classes keep their pages: on Linux
  * touching fresh pages costs several times the arithmetic (16M floats: 18 ms against 4). */
 #include "core/tt.h"
+#include "core/jobs.h"
 #include "core/fork.h"
 #include "core/thread_exit.h"
 #include "core/records.h"
@@ -217,7 +218,7 @@ void tt_storage_unref(tt_storage *s) {
     if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
     if (tt_pending_of(s) && !tt_deferred->forget(s)) return;
-    if (__atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE) && tt_deferred->left_to_jobs(s)) return;
+    if (__atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE) && tt_left_to_jobs(s)) return;
     tt_storage_end(s);
 }
 

@@ -2,9 +2,9 @@
  *
  * Work is handed out in chunks by an atomic counter, so that a slow core does not hold up the others; results never
  * depend on who did what. A second thread that wants the pool while it is busy works alone. The first worker, when
- * it has nothing else to do, does the jobs of Note [Work behind] in fuse/jobs.h. */
+ * it has nothing else to do, does the jobs of Note [Work behind] in jobs.h. */
 #define _GNU_SOURCE
-#include "core/tt.h"
+#include "core/jobs.h"
 #include "core/fork.h"
 #include "core/records.h"
 #include <sched.h>
@@ -19,7 +19,6 @@ static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by whoever has
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, wake_first = PTHREAD_COND_INITIALIZER;
 static int num_threads, num_workers;
-tt_background_work tt_background;
 
 static struct {
     tt_range_fn fn;
@@ -42,7 +41,7 @@ static void drain(void) {
     inside = false;
 }
 
-static bool job_waits(bool is_first) { return is_first && __atomic_load_n(&tt_background.waits, __ATOMIC_ACQUIRE); }
+static bool job_waits(bool is_first) { return is_first && __atomic_load_n(&tt_job_waits, __ATOMIC_ACQUIRE); }
 
 /* The argument: the jobs so far, and whether it is the first worker. */
 static void *work(void *argument) {
@@ -54,7 +53,7 @@ static void *work(void *argument) {
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif
-            if (spin > SPIN && tt_background.on_callers_core()) break;
+            if (spin > SPIN && tt_on_callers_core()) break;
         }
         spin = SPIN;
         pthread_mutex_lock(&lock);
@@ -73,7 +72,7 @@ static void *work(void *argument) {
             __atomic_sub_fetch(&job.running, 1, __ATOMIC_RELEASE);
         } else if (job_waits(is_first)) {
             inside = true;
-            tt_background.run();
+            tt_do_job();
             inside = false;
             spin = LONG_SPIN;
         }

@@ -48,11 +48,3 @@ static inline int tt_compute_dtype(int dtype) { return tt_is_half(dtype) ? TT_F3
 #include "core/threads.h"
 
 extern __thread tt_array *tt_second_array; /* what tt_second gives */
-
-/* copy.c: at once, and from operands that are ready */
-int tt_copy_now(tt_array *out, tt_array *a);
-tt_array *tt_cast_now(tt_array *a, int dtype);
-tt_array *tt_clone_now(tt_array *a);
-tt_array *tt_contiguous_now(tt_array *a);
-int tt_fill_now(tt_array *out, int kind, double f, int64_t i);
-tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);

@@ -1,17 +1,6 @@
 /* Several operands walked together, in blocks of contiguous elements. */
 #pragma once
-#include "core/tt.h"
-
-typedef struct {
-    int nops, ndim;                     /* operand 0 is the output */
-    int64_t numel;
-    int64_t shape[TT_MAX_NDIM];         /* coalesced; innermost last */
-    int64_t strides[5][TT_MAX_NDIM];    /* in bytes */
-    char *data[5];
-    int16_t dtype[5];                   /* as stored */
-    int16_t compute[5];                 /* as the loop wants it */
-} tt_iter;
-void tt_iter_coalesce(tt_iter *it);     /* sorts and merges dimensions; call once after filling the fields */
+#include "backend/iterator.h"
 
 /* n elements `step` bytes apart, to elements `to_step` bytes apart */
 void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t n, int size);

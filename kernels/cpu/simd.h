@@ -2,14 +2,9 @@
  * defines tables of that suffix; dispatch.c gathers them. */
 #pragma once
 #include "core/tt.h"
+#include "backend/operators.h"
 #include "cpu/iterate.h"
 #include "scalar/loop.h"
-#include "scalar/ops.h"
-
-#define TT_OP_ENUM(name, arity, domain, rule) TT_OP_##name,
-enum { TT_OPS(TT_OP_ENUM) TT_NUM_OPS };
-#define TT_PAIR_ENUM(name, derivative) TT_PAIR_##name,
-enum { TT_NO_PAIR, TT_PAIRS(TT_PAIR_ENUM) TT_NUM_PAIRS };
 
 #define TT_PASTE_(a, b) a##_##b
 #define TT_PASTE(a, b) TT_PASTE_(a, b)

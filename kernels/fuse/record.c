@@ -1,5 +1,6 @@
 /* Fused mode's recorder: Note [Fused mode] in fuse.h. */
-#include "fuse/jobs.h"
+#include "backend/now.h"
+#include "core/jobs.h"
 #include "core/fork.h"
 #include "fuse/fuse.h"
 #include "core/thread_exit.h"
@@ -17,7 +18,16 @@ static int64_t stats[TT_FUSE_STATS];
 int64_t tt_fuse_set(int setting, int64_t value) { return __atomic_exchange_n(&settings[setting], value, __ATOMIC_RELAXED); }
 int64_t tt_fuse_setting(int setting) { return __atomic_load_n(&settings[setting], __ATOMIC_RELAXED); }
 void tt_fuse_count(int what, int64_t by) { __atomic_fetch_add(&stats[what], by, __ATOMIC_RELAXED); }
-void tt_fuse_stats(int64_t *out) { memcpy(out, stats, sizeof stats); }
+void tt_fuse_stats(int64_t *out) {
+    memcpy(out, stats, sizeof stats);
+    out[TT_FUSE_BEHIND] = __atomic_load_n(&tt_jobs_submitted, __ATOMIC_RELAXED);
+}
+
+/* Who watches runs sees them one by one, and memory as these alone use it. */
+bool tt_may_work_behind(void) {
+    return TT_RECORDING && !tt_recorder->step && tt_get_num_threads() > 1 &&
+           !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS);
+}
 
 void tt_trace_wait(tt_trace *t) {
     for (int tries = 0; __atomic_exchange_n(&t->locked, 1, __ATOMIC_ACQUIRE); tries++)
@@ -159,7 +169,7 @@ static bool forget(tt_storage *s) {
 }
 
 __attribute__((constructor)) static void defer(void) {
-    static const tt_deferred_hooks hooks = {settle_array, forget, tt_left_to_jobs};
+    static const tt_deferred_hooks hooks = {settle_array, forget};
     tt_deferred = &hooks;
 }
 

@@ -1,6 +1,6 @@
 /* The reducers: what one element contributes, how two accumulators join, and what joined to anything leaves it as it
  * is, to the bit (so -0 and not 0 for sums), for lanes without elements. Note [The tree of a reduction] in
- * ../cpu/reduce.h.
+ * backend/reduction.h.
  *
  *   TT_MAP_<reducer>(X, x, p)    of an element x of dtype X; p: what the reducer has to know of the result
  *   TT_JOIN_<reducer>(X, a, b)   in this order

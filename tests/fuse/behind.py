@@ -1,4 +1,4 @@
-"""What tests of work behind a program have in common: Note [Work behind] in kernels/fuse/jobs.h."""
+"""What tests of work behind a program have in common: Note [Work behind] in kernels/core/jobs.h."""
 
 import pytest
 

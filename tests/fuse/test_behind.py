@@ -1,5 +1,5 @@
 """Gradients of weights and optimizers' steps that fused mode works off behind the program's back: Note [Work behind] in
-kernels/fuse/jobs.h. Whoever looks sees what eager mode would have shown."""
+kernels/core/jobs.h. Whoever looks sees what eager mode would have shown."""
 
 import functools
 import time

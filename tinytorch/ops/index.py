@@ -25,7 +25,7 @@ unpack = ffi.unpack
 LEFT_OUT = -(1 << 63)
 _FAR = 1 << 62
 AT, SLICE, NEW, REST, INDEX, KEEP = range(6)
-SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: enum rule in kernels/ops/gather.c
+SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: tt_index_rule in kernels/backend/indexing.h
 REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)  # what a write does
 
 

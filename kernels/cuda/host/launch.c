@@ -1,8 +1,7 @@
-/* Launches: Note [Launching] in cuda.h. */
-#include "cuda/host/cuda.h"
-#include "cpu/simd.h"
-#include "cpu/reduce.h"
+/* Launches: Note [Launching] in launch.h. */
+#include "cuda/host/launch.h"
 #include "api/fuse.h"
+#include "backend/operators.h"
 #include "core/fork.h"
 #include "core/thread_exit.h"
 #include <stdlib.h>

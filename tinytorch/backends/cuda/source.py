@@ -1,4 +1,4 @@
-"""The CUDA source of a kernel, from its key. See Note [Launching] in kernels/cuda/host/cuda.h."""
+"""The CUDA source of a kernel, from its key. See Note [Launching] in kernels/cuda/host/launch.h."""
 
 from __future__ import annotations
 

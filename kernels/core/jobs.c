@@ -1,8 +1,7 @@
 /* The queue of jobs: Note [Work behind] in jobs.h. */
 #define _GNU_SOURCE
-#include "fuse/jobs.h"
+#include "core/jobs.h"
 #include "core/fork.h"
-#include "fuse/fuse.h"
 #include <sched.h>
 #include <stdlib.h>
 
@@ -15,6 +14,8 @@
 #define ORPHAN INT16_MIN /* in storage->jobs: nobody has a reference any more */
 
 tt_pending tt_under_way; /* of no trace */
+int64_t tt_jobs_submitted;
+int tt_job_waits;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static tt_job *first, *last; /* the first of which may have begun */
@@ -32,7 +33,7 @@ static void pause_a_little(void) {
 static tt_job *begin(void) {
     if (!first || begun) return NULL;
     __atomic_store_n(&begun, true, __ATOMIC_RELAXED);
-    __atomic_store_n(&tt_background.waits, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&tt_job_waits, 0, __ATOMIC_RELAXED);
     return first;
 }
 
@@ -54,15 +55,15 @@ static void perform(tt_job *job) {
     first = job->next;
     num_jobs--;
     __atomic_store_n(&begun, false, __ATOMIC_RELAXED);
-    __atomic_store_n(&tt_background.waits, first != NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&tt_job_waits, first != NULL, __ATOMIC_RELAXED);
     tt_scratch_free(job);
     if (first) tt_wake_worker(); /* who may have looked while another thread did this one */
     pthread_cond_broadcast(&done);
 }
 
-static bool on_callers_core(void) { return sched_getcpu() == __atomic_load_n(&core_of_caller, __ATOMIC_RELAXED); }
+bool tt_on_callers_core(void) { return sched_getcpu() == __atomic_load_n(&core_of_caller, __ATOMIC_RELAXED); }
 
-static void do_job(void) {
+void tt_do_job(void) {
     __atomic_store_n(&core_of_worker, sched_getcpu(), __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
     tt_job *job = begin();
@@ -131,12 +132,6 @@ bool tt_left_to_jobs(tt_storage *s) {
     return left;
 }
 
-/* Who watches runs sees them one by one, and memory as these alone use it. */
-bool tt_may_work_behind(void) {
-    return TT_RECORDING && !tt_recorder->step && tt_get_num_threads() > 1 &&
-           !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS);
-}
-
 /* Marks what the job writes, of which one storage may be there more than once, or undoes that. False: they are not ours
  * alone, or another thread has begun to record with one meanwhile, without waiting for this one. The lock is held. */
 static bool mark(const tt_job *job) {
@@ -167,18 +162,13 @@ bool tt_work_behind(tt_job *job) {
         last = job;
         num_jobs++;
         __atomic_store_n(&core_of_caller, sched_getcpu(), __ATOMIC_RELAXED);
-        __atomic_store_n(&tt_background.waits, !begun, __ATOMIC_RELEASE);
+        __atomic_store_n(&tt_job_waits, !begun, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
     if (!ok) return false;
     static bool registered;
     if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED)) atexit(process_ends);
     tt_wake_worker();
-    tt_fuse_count(TT_FUSE_BEHIND, 1);
+    __atomic_fetch_add(&tt_jobs_submitted, 1, __ATOMIC_RELAXED);
     return true;
-}
-
-__attribute__((constructor)) static void serve(void) {
-    tt_background.run = do_job;
-    tt_background.on_callers_core = on_callers_core;
 }
