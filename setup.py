@@ -1,12 +1,14 @@
 """Builds tinytorch's C kernels. What the package is, and what it needs, stands in pyproject.toml."""
 
 import concurrent.futures
+import hashlib
 import os
 import pathlib
 import runpy
 import shutil
 import subprocess
 import sys
+import sysconfig
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
@@ -17,7 +19,17 @@ BUILD = runpy.run_path(str(ROOT / "kernels" / "build.py"))
 
 
 class BuildKernels(build_ext):
-    """Compiles kernels/cpu/simd/*.c once per instruction set, with its own flags, and the rest as usual."""
+    """Compiles every C file in one pool, kernels/cpu/simd/*.c once per instruction set, and links the objects.
+
+    An object is kept in build/kernels, and compiled again only if its source, a header that it includes, or the
+    command has changed.
+    """
+
+    def finalize_options(self):
+        given = self.build_temp
+        super().finalize_options()
+        if not given:  # pip gives a temporary folder, in which there would be no objects to keep
+            self.build_temp = os.path.join("build", "kernels")
 
     def build_extensions(self):
         compiler = os.environ.get("CC", "cc").split()[0]
@@ -28,20 +40,36 @@ class BuildKernels(build_ext):
 
     def build_extension(self, ext):
         version = subprocess.run([*self.compiler.compiler_so, "--version"], capture_output=True, text=True, check=False)
-        flags = BUILD["FLAGS"] + ([] if "clang" in version.stdout.lower() else BUILD["GCC"])
-
-        def compile_one(job):
-            isa, source = job
-            return self.compiler.compile(
-                [source], output_dir=os.path.join(self.build_temp, isa), macros=[("TT_ISA", isa), *ext.define_macros],
-                include_dirs=ext.include_dirs, extra_postargs=flags + BUILD["ISAS"][isa],
-                debug=self.debug, depends=ext.depends)
-
-        jobs = [(isa, BUILD["relative"](s)) for isa in BUILD["ISAS"] for s in BUILD["SIMD_SOURCES"]]
-        with concurrent.futures.ThreadPoolExecutor(self.parallel or os.cpu_count()) as pool:
-            for objects in pool.map(compile_one, jobs):
-                ext.extra_objects = [*ext.extra_objects, *objects]
+        simd = [] if "clang" in version.stdout.lower() else BUILD["GCC"]
+        flags = [*ext.extra_compile_args, "-g" if os.environ.get("TINYTORCH_DEBUG_SYMBOLS") else "-g0"]
+        jobs = [(source, flags + simd + BUILD["ISAS"][isa], [("TT_ISA", isa)])
+                for source in BUILD["SIMD_SOURCES"] for isa in BUILD["ISAS"]]
+        jobs += [(source, flags, []) for source in sorted(ext.sources, key=os.path.getsize, reverse=True)]
+        with concurrent.futures.ThreadPoolExecutor(self.parallel or len(os.sched_getaffinity(0))) as pool:
+            ext.extra_objects = list(pool.map(lambda job: self.compile_one(ext, version.stdout, *job), jobs))
+        ext.sources = []
+        self.force = True  # to link
         super().build_extension(ext)
+
+    def compile_one(self, ext, version, source, flags, macros):
+        """The object of a source file, compiled unless it is up to date."""
+        command = repr((version, self.compiler.compiler_so, sysconfig.get_path("include"), macros, flags))
+        folder = os.path.join(self.build_temp, hashlib.sha256(command.encode()).hexdigest()[:16])
+        [target] = self.compiler.object_filenames([source], output_dir=folder)
+        if self.force or not up_to_date(target):
+            self.compiler.compile([source], output_dir=folder, macros=[*macros, *ext.define_macros],
+                                  include_dirs=ext.include_dirs, extra_postargs=[*flags, "-MMD"], debug=self.debug)
+        return target
+
+
+def up_to_date(target):
+    """Is an object newer than the files that the compiler read for it? It has listed them beside the object."""
+    try:
+        made = os.path.getmtime(target)
+        read = pathlib.Path(target).with_suffix(".d").read_text().replace("\\\n", " ").split()[1:]
+        return all(os.path.getmtime(name) < made for name in read)
+    except OSError:
+        return False
 
 
 class BuildPython(build_py):
@@ -61,5 +89,7 @@ class BuildPython(build_py):
                     self.copy_file(str(header), folder)
 
 
-setup(cffi_modules=["kernels/build.py:ffibuilder"],
+# One wheel for every CPython since 3.10; one without the GIL has no stable ABI.
+stable = {} if sysconfig.get_config_var("Py_GIL_DISABLED") else {"py_limited_api": "cp310"}
+setup(cffi_modules=["kernels/build.py:ffibuilder"], options={"bdist_wheel": stable},
       cmdclass={"build_ext": BuildKernels, "build_py": BuildPython})

@@ -25,9 +25,8 @@ GCC = BITS["GCC"]
 if sys.platform == "linux" and "glibc" in (os.confstr("CS_GNU_LIBC_VERSION") or ""):
     FLAGS.append("-ftls-model=initial-exec")
 
-FOLDERS = ("core", "backend", "cpu", "cuda/host", "fuse", "ops")
+FOLDERS = ("core", "backend", "cpu", "cuda/host", "fuse", "ops", "python")
 SOURCES = [source for folder in FOLDERS for source in sorted((HERE / folder).glob("*.c"))]
-SIMD_SOURCES = sorted((HERE / "cpu" / "simd").glob("*.c"))
 
 
 def relative(path):
@@ -35,19 +34,36 @@ def relative(path):
     return str(path.relative_to(ROOT))
 
 
+# The ones that take longest come first, to be compiled first.
+LONGEST = ["chains", "loops", "reduce"]
+SIMD_SOURCES = [relative(s) for s in sorted((HERE / "cpu" / "simd").glob("*.c"),
+                                            key=lambda s: (s.stem not in LONGEST, s.stem))]
+
+
 def headers():
     """The headers in api/, core.h first: one for each family of functions that Python calls."""
     return sorted((HERE / "api").glob("*.h"), key=lambda h: (h.name != "core.h", h.name))
 
 
+def enumerators(header, *macros):
+    """An enum for cffi of the names that X-macros of a header in scalar/ list: the compiler knows their values."""
+    text = (HERE / "scalar" / header).read_text().replace("\\\n", " ")
+    names = []
+    for macro, prefix in macros:
+        rows = re.search(rf"#define {macro}\(X\)(.*)", text)[1]
+        names += [prefix + name for name in re.findall(r"\bX\((\w+)", rows)]
+    return f"enum {{ {', '.join(names)}, ... }};"
+
+
 def declarations():
-    """The headers without their preprocessor lines: what cffi parses."""
-    return "\n".join(re.sub(r"^#.*$", "", h.read_text(), flags=re.M) for h in headers())
+    """The headers without their preprocessor lines, and the enumerators of X-macros: what cffi parses."""
+    return "\n".join([enumerators("dtypes.h", ("TT_DTYPES", "TT_"), ("TT_RESERVED_DTYPES", "TT_")),
+                      enumerators("dtypes.h", ("TT_KINDS", "TT_KIND_")),
+                      *(re.sub(r"^#.*$", "", h.read_text(), flags=re.M) for h in headers())])
 
 
 ffibuilder = FFI()
 ffibuilder.cdef(declarations())
-ffibuilder.cdef('extern "Python" void tt_release_python(void *);')  # lets go of memory that Python owns
 # tinytorch/backends/cuda: see Note [Launching] in kernels/cuda/host/launch.h
 ffibuilder.cdef("""extern "Python+C" {
     int tt_cuda_launch(int number, int device, int stream, int64_t key, int64_t x, int64_t y, int threads,
@@ -64,7 +80,12 @@ ffibuilder.cdef("""extern "Python+C" {
 ffibuilder.cdef('extern "Python+C" { void tt_fuse_watch(tt_watched *); void tt_fuse_where(int, int64_t); }')
 ffibuilder.set_source(
     "tinytorch.backends._cpu",
-    "".join(f'#include "api/{h.name}"\n' for h in headers()),
+    "".join(f'#include "{name}"\n' for name in ("scalar/dtypes.h", *(f"api/{h.name}" for h in headers())))
+    + """tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype); /* see python/python.h */
+tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype) {
+    return (tt_array *)_cffi_to_c_pointer(cdata, (struct _cffi_ctypedescr *)ctype);
+}
+""",
     sources=[relative(s) for s in SOURCES],
     include_dirs=[relative(HERE)],
     depends=[relative(h) for h in sorted(HERE.rglob("*.[ch]"))],

@@ -1,21 +1,26 @@
-"""tinytorch: eager tensors with a dynamic tape, C kernels, and PyTorch's names."""
+"""tinytorch: eager tensors with a dynamic tape, C kernels, and PyTorch's names.
 
-import importlib
+What ``__all__`` names is public, and ``dir()`` and the stubs show nothing else. Python makes every imported module an
+attribute of its package: the other modules (``tinytorch.ops``, ``tinytorch.backends``, ...) are internal, and may
+change in any version.
+"""
 
-from . import autograd, cuda, dlpack, fuse, interop, nn, ops, optim, pickling, random, utils
-from .backends import cpu
+from importlib import import_module as _import_module
+
+from . import autograd, cpu, cuda, fuse, interop, linalg, nn, ops, optim, pickling, random, return_types, utils
+from .autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from .autograd.modes import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+                             set_grad_enabled)
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .backends.cuda.flags import get_float32_matmul_precision, set_float32_matmul_precision
 from .config import config
 from .devices import device, get_default_device, set_default_device
 from .dtypes import (Size, bfloat16, bool, double, dtype, finfo, float16, float32, float64,  # noqa: A004
                      get_default_dtype, half, iinfo, int8, int16, int32, int64, long, set_default_dtype, short, uint8)
-from .autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
-from .autograd.modes import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
-                             set_grad_enabled)
-from .generator import Generator
+from .generator import Generator, default_generator
 from .layouts import (channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,
                       strided)
+from .ops.declare import name_methods as _name_methods
 from .printing import set_printoptions
 from .serialization import load, save
 from .tensor import Tensor
@@ -23,12 +28,28 @@ from .tensor import Tensor
 float = float32  # noqa: A001 (torch's name)
 int = int32  # noqa: A001
 globals().update(ops.FUNCTIONS)
+_name_methods()
 
 __version__ = "0.1.0"
+__all__ = [
+    "Generator", "OutOfMemoryError", "Size", "Tensor", "__version__", "autograd", "bfloat16", "bool", "channels_last",
+    "channels_last_3d", "config", "contiguous_format", "cpu", "cuda", "default_generator", "device", "double", "dtype",
+    "enable_grad", "finfo", "float", "float16", "float32", "float64", "fuse", "get_default_device", "get_default_dtype",
+    "get_float32_matmul_precision", "get_num_threads", "half", "iinfo", "inference_mode", "int", "int16", "int32",
+    "int64", "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
+    "is_inference_mode_enabled", "layout", "linalg", "load", "long", "memory_format", "nn", "no_grad", "optim",
+    "preserve_format", "profiler", "random", "return_types", "save", "set_default_device", "set_default_dtype",
+    "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions", "short", "strided",
+    "uint8", "utils", *ops.FUNCTIONS,
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def __getattr__(name: str):
     """``tinytorch.profiler`` is imported when it is first asked for: most programs do without."""
     if name == "profiler":
-        return importlib.import_module(".profiler", __name__)
+        return _import_module(".profiler", __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

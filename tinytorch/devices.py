@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from .backends.cpu import lib
+from .backends.native import call_on_device
 from .backends.cuda import runtime
 
 
@@ -126,8 +126,4 @@ def made(where, make, *args):
         where = _default
     elif where == "cpu":
         return make(*args)
-    before = lib.tt_device_set(number_of(where))
-    try:
-        return make(*args)
-    finally:
-        lib.tt_device_set(before)
+    return call_on_device(number_of(where), make, *args)

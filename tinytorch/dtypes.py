@@ -1,19 +1,41 @@
-"""Dtypes, in the numbering of kernels/core/tt.h, and what follows from them."""
+"""Dtypes: the table of kernels/scalar/dtypes.h as Python objects. Other modules ask their properties and compare their
+codes for equality with cffi's enumerators (``lib.TT_F32``), never with numbers or by order."""
 
 from __future__ import annotations
 
-from .backends.cpu import lib
+import numpy as np
+
+from .backends.cpu import ffi, lib
+from .backends.native import set_dtypes
 
 
 class dtype:
-    """An element type. Each is one object: compare with ``is`` or ``==``. Follows ``torch.dtype``."""
+    """An element type. Each is one object: compare with ``is`` or ``==``. Follows ``torch.dtype``.
 
-    __slots__ = ("name", "code", "itemsize", "is_floating_point", "is_signed")
-    is_complex = False
+    ``code`` numbers it in C, ``compute`` is the code of the dtype its arithmetic is done in, ``kind`` its category in
+    promotion (``lib.TT_KIND_...``). ``suffix`` and ``c_type`` name it in C sources; ``numpy`` is NumPy's dtype, None
+    for bfloat16, which NumPy lacks, and ``stored`` that of the same size in which NumPy holds the elements.
+    ``scalar_type`` and ``cpp`` are PyTorch's names, in Python's messages and in traces."""
 
-    def __init__(self, name: str, code: int, is_floating_point: bool, is_signed: bool):
-        self.name, self.code, self.itemsize = name, code, lib.tt_itemsize(code)
-        self.is_floating_point, self.is_signed = is_floating_point, is_signed
+    __slots__ = ("name", "code", "itemsize", "kind", "compute", "is_signed", "is_floating_point", "is_complex",
+                 "is_differentiable", "suffix", "c_type", "numpy", "stored", "scalar_type", "cpp")
+
+    def __init__(self, code: int, scalar_type: str, cpp: str):
+        self.scalar_type, self.cpp = scalar_type, cpp
+        facts = lib.tt_dtype_facts(code)
+        self.name, self.suffix, self.c_type = (ffi.string(text).decode()
+                                               for text in (facts.name, facts.suffix, facts.c_type))
+        self.code, self.itemsize, self.kind, self.compute = code, facts.itemsize, facts.kind, facts.compute
+        self.is_signed = facts.is_signed == 1
+        self.is_floating_point, self.is_complex = self.kind == lib.TT_KIND_FLOAT, self.kind == lib.TT_KIND_COMPLEX
+        self.is_differentiable = self.is_floating_point or self.is_complex
+        self.numpy = None if code == lib.TT_BF16 else np.dtype(self.name)
+        self.stored = self.numpy or np.dtype(f"uint{8 * self.itemsize}")
+
+    @property
+    def typestr(self) -> str | None:
+        """NumPy's type string, as in ``__array_interface__``; None for bfloat16."""
+        return self.numpy and self.numpy.str
 
     def __repr__(self):
         return f"tinytorch.{self.name}"
@@ -25,27 +47,34 @@ class dtype:
         raise RuntimeError(f"{self!r} has no complex counterpart yet")
 
 
-bool = dtype("bool", 0, False, False)  # noqa: A001 (the name torch gives it)
-uint8 = dtype("uint8", 1, False, False)
-int8 = dtype("int8", 2, False, True)
-int16 = short = dtype("int16", 3, False, True)
-int32 = dtype("int32", 4, False, True)
-int64 = long = dtype("int64", 5, False, True)
-float16 = half = dtype("float16", 6, True, True)
-bfloat16 = dtype("bfloat16", 7, True, True)
-float32 = dtype("float32", 8, True, True)
-float64 = double = dtype("float64", 9, True, True)
+bool = dtype(lib.TT_BOOL, "Bool", "bool")  # noqa: A001 (the name torch gives it)
+uint8 = dtype(lib.TT_U8, "Byte", "unsigned char")
+int8 = dtype(lib.TT_I8, "Char", "signed char")
+int16 = short = dtype(lib.TT_I16, "Short", "short")
+int32 = dtype(lib.TT_I32, "Int", "int")
+int64 = long = dtype(lib.TT_I64, "Long", "long int")
+float16 = half = dtype(lib.TT_F16, "Half", "c10::Half")
+bfloat16 = dtype(lib.TT_BF16, "BFloat16", "c10::BFloat16")
+float32 = dtype(lib.TT_F32, "Float", "float")
+float64 = double = dtype(lib.TT_F64, "Double", "double")
 
+# By code. ALL are those that tensors have; the tuples of properties know the reserved codes too.
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
-FLOATING = (float16, bfloat16, float32, float64)
-DIFFERENTIABLE = tuple(d.is_floating_point for d in ALL)  # by code, for hot paths
+set_dtypes(ALL)
+_EVERY = (*ALL, dtype(lib.TT_C64, "ComplexFloat", "c10::complex<float>"),
+          dtype(lib.TT_C128, "ComplexDouble", "c10::complex<double>"))
+DIFFERENTIABLE = tuple(d.is_differentiable for d in _EVERY)
+FLOATING = tuple(d.is_floating_point for d in _EVERY)
+INTEGRAL = tuple(not d.is_differentiable for d in _EVERY)  # bool too
+SUFFIXES = tuple(d.suffix for d in ALL)
 
-_names = {d.name: d for d in ALL}
+BY_NAME = {d.name: d for d in ALL}
+BY_NUMPY = {d.numpy: d for d in ALL if d.numpy}
 _default = float32
 
 
 def _by_name(name: str) -> dtype:
-    return _names[name]
+    return BY_NAME[name]
 
 
 def get_default_dtype() -> dtype:
@@ -56,10 +85,15 @@ def get_default_dtype() -> dtype:
 def set_default_dtype(d: dtype) -> None:
     """Makes floating dtype ``d`` the default. TypeError otherwise. Process-wide, as in PyTorch."""
     global _default
-    if d not in FLOATING:
+    if d not in ALL or not d.is_floating_point:
         raise TypeError(f"set_default_dtype: only floating-point types are supported as the default type, got {d!r}")
     _default = d
     lib.tt_set_default_dtype(d.code)
+
+
+def dtype_of_kind(kind: int) -> dtype:
+    """The dtype of a Python number of that category (``lib.TT_KIND_...``): bool, int64 or the default."""
+    return {lib.TT_KIND_BOOL: bool, lib.TT_KIND_INT: int64}.get(kind, _default)
 
 
 class Size(tuple):
@@ -84,17 +118,25 @@ class Size(tuple):
         return Size(tuple(self) + tuple(other))
 
 
+def exact_integers(d: dtype) -> tuple[int, int]:
+    """The least and the largest integer such that the dtype holds both and all between."""
+    if d.kind == lib.TT_KIND_FLOAT:
+        digits = finfo._limits[d][0] + 1
+        return -(1 << digits), 1 << digits
+    return (0, 1) if d is bool else (iinfo(d).min, iinfo(d).max)
+
+
 class finfo:
     """Limits of a floating dtype: ``bits, eps, max, min, tiny, smallest_normal, resolution``. Follows torch.finfo."""
 
-    _limits = {float16: (16, 10, 15, 3), bfloat16: (16, 7, 127, 2), float32: (32, 23, 127, 6),
-               float64: (64, 52, 1023, 15)}
+    _limits = {float16: (10, 15, 3), bfloat16: (7, 127, 2), float32: (23, 127, 6), float64: (52, 1023, 15)}
 
     def __init__(self, d: dtype | None = None):
         d = _default if d is None else d
         if d not in self._limits:
             raise TypeError(f"finfo: expected a floating-point dtype, got {d!r}; use iinfo")
-        self.bits, fraction, top, digits = self._limits[d]
+        fraction, top, digits = self._limits[d]
+        self.bits = 8 * d.itemsize
         self.dtype = d.name
         self.eps = 2.0**-fraction
         self.max = (2.0 - self.eps) * 2.0**top

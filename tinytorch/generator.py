@@ -47,7 +47,7 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """The place in the stream, as 16 bytes in a uint8 tensor."""
-        h = lib.tt_empty(1, 1, (16,))
+        h = lib.tt_empty(lib.TT_U8, 1, (16,))
         if not h:
             raise error("get_state")
         ffi.memmove(h.data, self._g, 16)
@@ -56,7 +56,7 @@ class Generator:
     def set_state(self, state: Tensor) -> Generator:
         """Goes to a place that ``get_state`` told. TypeError for anything but a uint8 tensor of the CPU, RuntimeError
         for another number of bytes."""
-        if not isinstance(state, Tensor) or state._h.dtype != 1:
+        if not isinstance(state, Tensor) or state._h.dtype != lib.TT_U8:
             raise TypeError("set_state: expected a tinytorch.ByteTensor (uint8), got "
                             f"{state.dtype if isinstance(state, Tensor) else type(state).__name__}")
         if state.is_cuda:

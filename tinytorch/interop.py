@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from .backends.cpu import error, ffi, lib
+from .dtypes import ALL, FLOATING, INTEGRAL
+from .dtypes import bool as _bool
 from .ops.create import from_numpy
+from .ops.declare import attach, record_of
 from .printing import tensor_text
 from .tensor import Tensor, wrap
 
-_BFLOAT16 = 7
-_TYPESTR = ("|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<f2", None, "<f4", "<f8")
-_POINTERS = tuple(ffi.typeof(f"{name} *") for name in ("_Bool", "uint8_t", "int8_t", "int16_t", "int32_t", "int64_t"))
-_FLOATS = {8: ffi.typeof("float *"), 9: ffi.typeof("double *")}
-_READONLY = 32
-_ELSEWHERE = 16  # the values are on a device
+_BOOL, _BFLOAT16, _FLOAT32 = lib.TT_BOOL, lib.TT_BF16, lib.TT_F32
+# By code: what ffi.unpack makes Python numbers of; elements of half types, which C has no type for, are cast first.
+_POINTERS = tuple(ffi.typeof("_Bool *" if d is _bool else f"{d.c_type} *") for d in ALL)
+_CONTIGUOUS, _READONLY = lib.TT_FLAG_CONTIGUOUS, lib.TT_FLAG_READONLY
+_ELSEWHERE = lib.TT_FLAG_DEVICE  # the values are on a device
 _read_int, _read_float = lib.tt_read_int, lib.tt_read_float
 
 
@@ -26,12 +28,11 @@ class _Memory:
     def __init__(self, t: Tensor, stays: bool):
         h = t._h
         computed(h, stays)
-        code = h.dtype
-        size = lib.tt_itemsize(code)
+        dtype = ALL[h.dtype]
         self.owner = wrap(lib.tt_alias(h))
         self.__array_interface__ = {
-            "version": 3, "typestr": _TYPESTR[code], "shape": tuple(ffi.unpack(h.shape, h.ndim)),
-            "strides": tuple([s * size for s in ffi.unpack(h.strides, h.ndim)]),
+            "version": 3, "typestr": dtype.typestr, "shape": tuple(ffi.unpack(h.shape, h.ndim)),
+            "strides": tuple([s * dtype.itemsize for s in ffi.unpack(h.strides, h.ndim)]),
             "data": (int(ffi.cast("intptr_t", h.data)), h.flags & _READONLY != 0)}
 
 
@@ -94,9 +95,9 @@ def item(self):
     if h.storage.pending:
         computed(h)
     code = h.dtype
-    if code > 5:
+    if FLOATING[code]:
         return _read_float(h)
-    return _read_int(h) if code else _read_int(h) != 0
+    return _read_int(h) != 0 if code == _BOOL else _read_int(h)
 
 
 def flat_values(t: Tensor) -> list:
@@ -106,16 +107,16 @@ def flat_values(t: Tensor) -> list:
     if h.numel == 0:
         return []
     code = h.dtype
-    if code == 6 or code == _BFLOAT16:
+    if ALL[code].compute != code:
         t = wrap(lib.tt_alias(h))  # under a name: it must outlive the next call
-        t = wrap(lib.tt_cast(t._h, 8))
-        h, code = t._h, 8
-    if not h.flags & 1:
+        t = wrap(lib.tt_cast(t._h, _FLOAT32))
+        h, code = t._h, _FLOAT32
+    if not h.flags & _CONTIGUOUS:
         t = wrap(lib.tt_alias(h))
         t = wrap(lib.tt_contiguous(t._h))
         h = t._h
     computed(h)
-    pointer = ffi.cast(_POINTERS[code] if code < 6 else _FLOATS[code], h.data)
+    pointer = ffi.cast(_POINTERS[code], h.data)
     return ffi.unpack(pointer, h.numel)
 
 
@@ -139,7 +140,7 @@ def __repr__(self, *, tensor_contents=None) -> str:
     shown = here(self)
     if self._h.dtype == _BFLOAT16:
         shown = wrap(lib.tt_alias(shown._h))
-        shown = wrap(lib.tt_cast(shown._h, 8))
+        shown = wrap(lib.tt_cast(shown._h, _FLOAT32))
     return tensor_text(self, share(shown, False), tensor_contents)
 
 
@@ -178,7 +179,7 @@ def __complex__(self) -> complex:
 
 
 def __index__(self) -> int:
-    if self._h.dtype > 5 or self._h.numel != 1:
+    if not INTEGRAL[self._h.dtype] or self._h.numel != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(item(self))
 
@@ -213,5 +214,8 @@ def __dir__(self):
 
 for _fn in (numpy, __array__, __array_wrap__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__,
             __index__, __len__, __iter__, __contains__, __format__, __dir__):
-    setattr(Tensor, _fn.__name__, _fn)
+    if _fn in (numpy, __array__, item, tolist, __repr__):
+        attach(_fn, _fn.__name__, record_of(_fn.__name__, kind="read", pure=False))
+    else:
+        setattr(Tensor, _fn.__name__, _fn)
 Tensor.__array_priority__ = 1000  # ndarray + Tensor gives a Tensor

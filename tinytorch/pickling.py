@@ -12,8 +12,9 @@ import weakref
 from .autograd.leaf import make_leaf
 from .autograd.node import address
 from .backends.cpu import check, error, ffi, lib
+from .backends.native import owner
 from .dtypes import dtype, uint8
-from .tensor import Tensor, new, wrap
+from .tensor import Tensor, wrap
 
 
 class Storage:
@@ -76,8 +77,7 @@ def rebuild(cls, storage: Storage, of: dtype, shape, stride, offset: int, requir
     h = lib.tt_view(whole._h, len(shape), shape, stride, offset)
     if not h:
         raise error("unpickling")
-    t = new(cls)
-    t._h, t._node = h, None
+    t = owner(cls)(h)
     if requires_grad:
         make_leaf(t)
     if state:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import sys
 
 from .backends.cpu import error, ffi, lib
+from .backends.native import TensorBase, dtype_of, owned_result, owner
 from .devices import CPU, device_of
-from .dtypes import ALL, Size
+from .dtypes import Size
 
-_free = lib.tt_free
+_DEVICE = lib.TT_FLAG_DEVICE
 _unpack = ffi.unpack
 _shape_key = lib.tt_shape_key
 new = object.__new__
@@ -33,19 +34,17 @@ _sizes = _Sizes()
 FUNCTIONS: dict[str, object] = {}  # the public functions, by name; an operator enters itself where it is declared
 
 
-class Tensor:
+class Tensor(TensorBase):
     """An n-dimensional array that knows how it was computed. Follows ``torch.Tensor``.
 
-    ``_h``     the C descriptor (``tt_array *``), owned: freed with this object, at once
+    ``_h``     the C descriptor (``tt_array *``), owned: freed with this object. See Note [Ownership] in
+               kernels/python/tensor.c
     ``_node``  the Node whose gradient this tensor's is: None where none is wanted, an AccumulateGrad for a leaf
     ``_grad``  a leaf's gradient, or that of a tensor with ``retain_grad()``; unset means None
     ``_view``  of a differentiable view: its base (autograd/views.py); unset otherwise
     """
 
-    __slots__ = ("_h", "_node", "_grad", "_view", "__weakref__", "__dict__")
-
-    def __del__(self, free=_free):
-        free(self._h)
+    __slots__ = ("_grad", "_view", "__weakref__", "__dict__")
 
     # Metadata.
 
@@ -98,23 +97,22 @@ class Tensor:
 
     nelement = numel
 
-    @property
-    def dtype(self):
-        """The element type."""
-        return ALL[self._h.dtype]
+    dtype = property(dtype_of, doc="The element type.")
 
     @property
     def device(self):
         """Where the memory is."""
         h = self._h
-        return device_of(h.storage.device) if h.flags & 16 else CPU
+        return device_of(h.storage.device) if h.flags & _DEVICE else CPU
 
     @property
     def itemsize(self) -> int:
         """Bytes of an element."""
         return self.dtype.itemsize
 
-    element_size = lambda self: self.dtype.itemsize  # noqa: E731
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
@@ -133,13 +131,13 @@ class Tensor:
 
     def is_contiguous(self) -> bool:
         """Are the elements row-major without gaps?"""
-        return self._h.flags & 1 == 1
+        return self._h.flags & lib.TT_FLAG_CONTIGUOUS != 0
 
     def is_floating_point(self) -> bool:
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        return False
+        return self.dtype.is_complex
 
     def is_signed(self) -> bool:
         return self.dtype.is_signed
@@ -147,12 +145,12 @@ class Tensor:
     @property
     def is_cuda(self) -> bool:
         """Is the memory a CUDA device's?"""
-        return self._h.flags & 16 != 0
+        return self._h.flags & _DEVICE != 0
 
     @property
     def is_cpu(self) -> bool:
         """Is the memory the CPU's?"""
-        return self._h.flags & 16 == 0
+        return self._h.flags & _DEVICE == 0
 
     def get_device(self) -> int:
         """The index of the CUDA device, -1 for the CPU."""
@@ -169,6 +167,14 @@ class Tensor:
 
     def __hash__(self):
         return id(self)
+
+
+own = owner(Tensor)  # the tensor without history that owns a descriptor
+
+
+def gives_tensor(function):
+    """A C function that makes a descriptor, as one that gives a Tensor without history, or None for NULL."""
+    return owned_result(Tensor, function)
 
 
 def address_of(t: Tensor) -> int:
@@ -191,7 +197,4 @@ def wrap(h) -> Tensor:
     """A tensor without history that owns the descriptor ``h``; raises what the C side refused when it is NULL."""
     if not h:
         raise error()
-    t = new(Tensor)
-    t._h = h
-    t._node = None
-    return t
+    return own(h)

@@ -41,7 +41,31 @@ typedef struct tt_array {
     int64_t strides[16];   /* in elements */
 } tt_array;
 
-/* errors */
+/* of tt_array */
+enum {
+    TT_FLAG_CONTIGUOUS = 1, /* row-major, no gaps */
+    TT_FLAG_WEAK = 2,       /* a Python scalar: takes no part in promotion within its category */
+    TT_FLAG_VIEW = 4,       /* a tracked view: stale when seen_version != storage->version */
+    TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's: Note [Devices] */
+    TT_FLAG_READONLY = 32,
+    TT_FLAG_INFERENCE = 64, /* made in inference mode */
+    TT_CREATION_SHIFT = 8,
+    TT_FLAG_CREATION = 7 << TT_CREATION_SHIFT, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
+    TT_FLAG_MANY = 2 << 8,     /* that of one of several views: MULTI_OUTPUT there */
+    TT_SLOW = TT_FLAG_DEVICE, /* flags that the CPU's kernels cannot work with */
+};
+
+/* dtypes: the enumerators TT_BOOL, ..., and TT_KIND_... are made from scalar/dtypes.h */
+typedef struct tt_dtype_info {
+    const char *name, *suffix, *c_type; /* "float32", "f32", "float" */
+    int itemsize, kind, is_signed, compute, dlpack;
+} tt_dtype_info;
+const tt_dtype_info *tt_dtype_facts(int dtype); /* NULL: there is no such code */
+
+/* errors: what tt_error_kind gives */
+enum { TT_DECLINED, TT_VALUE_ERROR, TT_RUNTIME_ERROR, TT_TYPE_ERROR, TT_INDEX_ERROR, TT_OUT_OF_MEMORY,
+       TT_ZERO_DIVISION, TT_PYTHON_ERROR /* an exception of a callback, kept by Python */, TT_NOT_IMPLEMENTED,
+       TT_LINALG_ERROR /* a matrix has no such decomposition */ };
 int tt_error_kind(void);
 const char *tt_error_text(void);
 
@@ -68,6 +92,7 @@ tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t i
 tt_array *tt_scalar(int kind, double f, int64_t i);
 tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
                          void *owner, void (*release)(void *));
+void tt_release_python(void *object); /* what `hold` has held (python/tensor.c), as a release */
 tt_array *tt_alias(tt_array *a);
 tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64_t offset);
 tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape);
@@ -87,8 +112,14 @@ int tt_itemsize(int dtype);
 
 /* elementwise */
 int tt_op_code(const char *name);
-int tt_op_arity(int op);
+typedef struct tt_op_info { /* of scalar/ops.h */
+    const char *name;
+    int arity, gives_bool, periodic, flops, cost;
+    int pair; /* of TT_PAIRS: both of a pair have its number; 0: of none */
+} tt_op_info;
+const tt_op_info *tt_op_facts(int op); /* NULL: there is no such operator */
 int tt_result_type(tt_array *a, tt_array *b);
+int tt_promote(int a, int b); /* the dtype that holds values of both */
 int tt_broadcast(int n, tt_array **in, int64_t *shape); /* the number of dimensions, or -1 */
 int tt_op_result_type(int op, tt_array *a, tt_array *b, tt_array *c);
 tt_array *tt_unary(int op, tt_array *a);

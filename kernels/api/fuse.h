@@ -170,8 +170,6 @@ void tt_kernel_install_device(tt_kernel *k, int64_t number, int64_t detail);
 int64_t tt_fused_key(int64_t number);
 int tt_kernel_vectors(const tt_kernel *k); /* FLAT, on a device: how many of each operand a thread takes */
 void tt_kernel_refuse(tt_kernel *k);
-const char *tt_op_name(int op);
-const char *tt_reducer_name(int reducer);
 
 /* A pure function's program, kept to be run again on other arguments. */
 typedef struct tt_replay tt_replay;
@@ -209,7 +207,8 @@ int tt_fuse_step(int on);
 enum { TT_FLUSH_LEAVE, TT_FLUSH_ASKED, TT_FLUSH_VALUE, TT_FLUSH_OPERATOR, TT_FLUSH_WRITE, TT_FLUSH_LIMIT,
        TT_FLUSH_THREAD, TT_FLUSH_SHARED, TT_FLUSH_STEP, TT_FLUSH_REPLAY, TT_FLUSH_DEVICE };
 
-typedef struct tt_number { int64_t bits; int32_t dtype; } tt_number; /* a Python number, as an element of its dtype */
+typedef struct tt_number { int64_t bits; int32_t dtype; } tt_number; /* a Python number, as an element of its dtype; no
+                                                                        complex one: those operators are not recorded */
 
 /* A run of a program as it is told; gone when the call returns. */
 typedef struct tt_watched {

@@ -3,6 +3,12 @@
 #pragma once
 #include "api/core.h"
 
+/* of scalar/reducers.h; NULL: there is none of that number */
+typedef struct tt_reducer_info { const char *name; int flops; } tt_reducer_info;
+typedef struct tt_reduction_info { const char *name; int reducer; } tt_reduction_info;
+const tt_reducer_info *tt_reducer_facts(int reducer);
+const tt_reduction_info *tt_reduction_facts(int op);
+
 int tt_reduce_code(const char *name);
 tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int dtype);
 /* largest or smallest value and where it is first; *values may be NULL when only the index is wanted */

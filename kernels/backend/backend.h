@@ -8,6 +8,7 @@
  * Entries marked as optional are shortcuts, which their front ends do without. The families of work are described in the
  * headers of this folder. */
 #pragma once
+#include "backend/decompose.h"
 #include "backend/indexing.h"
 #include "backend/kernel.h"
 #include "backend/optim.h"
@@ -27,6 +28,8 @@ typedef struct tt_backend {
     tt_storage *(*storage)(int64_t nbytes); /* NULL: the CPU's own */
     /* out[...] = a, broadcast and cast; one of them is on a device of this kind, the other one there or on the CPU */
     bool (*copy)(tt_array *out, const tt_array *a);
+    /* optional: all of a contiguous array, from one element of its dtype in the CPU's memory */
+    void (*fill)(tt_array *out, const void *element);
     /* to the CPU's memory, all work before it done */
     bool (*read)(void *to, const void *from, int64_t nbytes);
     /* a number in the CPU's memory; the CPU's alone */
@@ -95,6 +98,9 @@ typedef struct tt_backend {
 
     /* products: into a fresh contiguous array */
     bool (*product)(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias);
+
+    /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
+    bool (*decompose)(int decomposition, tt_stack *s);
 
     /* n kernels of a fused program, which may run side by side. base: of each storage; compiled: where they are */
     bool (*run_kernels)(const tt_kernel *k, int n, char *const *base, const tt_number *numbers, bool compiled);

@@ -76,7 +76,14 @@ int tt_fill_now(tt_array *out, int kind, double f, int64_t i) {
 
 tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i) {
     tt_array *a = tt_empty(dtype, ndim, shape);
-    if (!a || !a->numel || tt_fill_now(a, kind, f, i) == 0) return a;
+    if (!a || !a->numel) return a;
+    if (tt_here()->fill) {
+        int64_t element;
+        tt_set_element((char *)&element, dtype, kind, f, i);
+        tt_here()->fill(a, &element);
+        return a;
+    }
+    if (tt_fill_now(a, kind, f, i) == 0) return a;
     tt_free(a);
     return NULL;
 }

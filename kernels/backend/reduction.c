@@ -1,14 +1,15 @@
 /* How an operand is cut up for a reduction: Note [The tree of a reduction] in reduction.h. */
 #include "backend/reduction.h"
-#include "api/fuse.h"
+#include "api/reduce.h"
 #include <string.h>
 
 #define SHORT 16    /* so few elements make one result: better gathered across neighbouring results */
 
-static const char *const names[TT_NUM_REDUCERS] = {"sum", "prod", "max", "min", "count", "nansum", "abssum", "sqsum",
-                                                    "maxabs", "minabs", "nonzero", "devsq", "expsum"};
-const char *tt_reducer_name(int reducer) { return names[reducer]; }
-
+#define FACTS(name, reads, flops) {#name, flops},
+static const tt_reducer_info facts[TT_NUM_REDUCERS] = {TT_REDUCERS(FACTS)};
+const tt_reducer_info *tt_reducer_facts(int reducer) {
+    return reducer >= 0 && reducer < TT_NUM_REDUCERS ? &facts[reducer] : NULL;
+}
 
 int64_t tt_dims_offset(const tt_dims *d, int64_t i) {
     if (d->n == 0) return 0;

@@ -10,22 +10,13 @@
 #pragma once
 #include "core/tt.h"
 #include "scalar/codes.h"
+#include "scalar/reducers.h"
 
 #define TT_LANES 32
 #define TT_LANE_BYTES 1024 /* of one lane when rows are run over: 32 lanes fill half of L1 or more */
 
-/* reducer: the accumulator's dtype; what one element contributes; how two accumulators join */
-enum {
-    TT_RED_SUM, TT_RED_PROD, TT_RED_MAX, TT_RED_MIN,
-    TT_RED_COUNT,   /* of bools that hold */
-    TT_RED_NANSUM,  /* NaN counts as 0 */
-    TT_RED_ABSSUM, TT_RED_SQSUM, TT_RED_MAXABS, TT_RED_MINABS, TT_RED_NONZERO, /* of norms */
-    TT_RED_DEVSQ,   /* (x - parameter)^2 */
-    TT_RED_EXPSUM,  /* exp(x - parameter) */
-    TT_NUM_REDUCERS,
-};
-
-const char *tt_reducer_name(int reducer);
+#define TT_REDUCER_ENUM(name, ...) TT_RED_##name,
+enum { TT_REDUCERS(TT_REDUCER_ENUM) TT_NUM_REDUCERS };
 
 /* Dimensions to walk, outermost first; steps in bytes. */
 typedef struct {

@@ -3,11 +3,16 @@
 #include "api/cuda.h"
 #include <string.h>
 
-const int tt_itemsizes[TT_NUM_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
-const char *const tt_dtype_names[TT_NUM_DTYPES] = {"bool", "uint8", "int8", "int16", "int32",
-                                                   "int64", "float16", "bfloat16", "float32", "float64"};
+#define ITEMSIZE(code, suffix, type, ...) sizeof(type),
+#define NAME(code, suffix, type, name, ...) #name,
+#define FACTS(code, suffix, type, name, kind, is_signed, compute, dlpack) \
+    {#name, #suffix, #type, sizeof(type), TT_KIND_##kind, is_signed, TT_##compute, dlpack},
+const int tt_itemsizes[TT_NUM_CODES] = {TT_ALL_DTYPES(ITEMSIZE)};
+const char *const tt_dtype_names[TT_NUM_CODES] = {TT_ALL_DTYPES(NAME)};
+static const tt_dtype_info facts[TT_NUM_CODES] = {TT_ALL_DTYPES(FACTS)};
 int tt_default_dtype = TT_F32;
 
+const tt_dtype_info *tt_dtype_facts(int dtype) { return dtype >= 0 && dtype < TT_NUM_CODES ? &facts[dtype] : NULL; }
 int tt_itemsize(int dtype) { return tt_itemsizes[dtype]; }
 int tt_set_default_dtype(int dtype) {
     tt_default_dtype = dtype;

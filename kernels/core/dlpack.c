@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DL_INT, DL_UINT, DL_FLOAT, DL_BFLOAT = 4, DL_BOOL = 6 };
 enum { DL_CPU = 1, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED = 13 };
 enum { DL_READ_ONLY = 1, DL_COPIED = 2 };
 
-static const uint8_t codes[TT_NUM_DTYPES] = {DL_BOOL, DL_UINT, DL_INT, DL_INT, DL_INT,
-                                             DL_INT, DL_FLOAT, DL_BFLOAT, DL_FLOAT, DL_FLOAT};
+#define TYPE_CODE(code, suffix, type, name, kind, is_signed, compute, dlpack) dlpack,
+static const uint8_t codes[TT_NUM_DTYPES] = {TT_DTYPES(TYPE_CODE)};
 
 /* The managed structure, whichever it is, comes first: its address is that of the whole. */
 typedef struct {

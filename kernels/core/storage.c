@@ -287,6 +287,11 @@ void tt_free(tt_array *a) {
     tt_array_recycle(a);
 }
 
+bool tt_free_may_wait(const tt_array *a) {
+    const tt_storage *s = a->storage;
+    return tt_pending_of(s) || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0;
+}
+
 void *tt_scratch(int64_t nbytes) {
     tt_storage *s = host_storage(nbytes);
     return s ? s->data : NULL;

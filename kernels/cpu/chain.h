@@ -16,7 +16,8 @@
 #pragma once
 #include "backend/kernel.h"
 
-#define TT_MOST_LEFT 128 /* a chain leaves fewer elements over, on every instruction set */
+/* Elements that a chain leaves over are worked on this many at a time: all of them, where chains are built. */
+#define TT_MOST_LEFT 128
 
 /* The operators that have steps, all on float32, by number of operands. */
 #define TT_CHAIN_1(X) X(neg) X(abs) X(sign) X(square) X(relu) X(positive) X(reciprocal) X(sqrt) X(rsqrt)

@@ -5,6 +5,7 @@
 #include "cpu/simd.h"
 
 bool tt_cpu_copy(tt_array *out, const tt_array *a);
+void tt_cpu_fill(tt_array *out, const void *element);
 bool tt_cpu_read(void *to, const void *from, int64_t nbytes);
 void tt_cpu_convert(void *to, int to_dtype, const void *from, int from_dtype);
 bool tt_cpu_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in);
@@ -48,4 +49,5 @@ bool tt_cpu_range(tt_array *out, const tt_range *r);
 
 bool tt_cpu_update(int rule, const tt_schedule *schedule, int n, const tt_update_item *items);
 bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias);
+bool tt_cpu_decompose(int decomposition, tt_stack *s);
 bool tt_cpu_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_number *numbers, bool compiled);

@@ -2,7 +2,7 @@
 #include "cpu/cpu.h"
 #include <string.h>
 
-/* Elements a thread should have before another is worth waking; functions of the domain FLT cost more than arithmetic. */
+/* Elements a thread should have before another is worth waking; and where the operator is costly. */
 #define GRAIN 32768
 #define GRAIN_COSTLY 8192
 
@@ -10,7 +10,7 @@ bool tt_cpu_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const
     tt_iter it;
     tt_iter_elementwise(&it, op, dtype, out, n, in);
     tt_iter_coalesce(&it);
-    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], tt_ops[op].domain <= TT_REAL ? GRAIN_COSTLY : GRAIN);
+    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], tt_op_facts(op)->cost >= TT_COSTLY ? GRAIN_COSTLY : GRAIN);
     return true;
 }
 
@@ -38,11 +38,17 @@ static void repeat_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
+void tt_cpu_fill(tt_array *out, const void *element) {
+    memcpy(out->data, element, (size_t)tt_itemsizes[out->dtype]);
+    if (out->numel > 1) tt_parallel(out->numel, 1 << 16, repeat_range, out);
+}
+
 bool tt_cpu_copy(tt_array *out, const tt_array *a) {
     if (!out->numel) return true;
     if (a->numel == 1 && out->flags & TT_FLAG_CONTIGUOUS) {
-        tt_isa->casts[a->dtype][out->dtype](out->data, a->data, 1);
-        if (out->numel > 1) tt_parallel(out->numel, 1 << 16, repeat_range, out);
+        char element[8];
+        tt_isa->casts[a->dtype][out->dtype](element, a->data, 1);
+        tt_cpu_fill(out, element);
         return true;
     }
     tt_iter it = {.nops = 2, .ndim = out->ndim, .numel = out->numel};

@@ -63,7 +63,7 @@ static const tt_mover copies[2][9] = {COPY_PAIRS(put), COPY_PAIRS(get)};
     UPDATE(op, f16, uint16_t, HALF) UPDATE(op, bf16, uint16_t, HALF)                                           \
     UPDATE(op, f32, float, PLAIN) UPDATE(op, f64, double, PLAIN)
 UPDATES(add) UPDATES(mul) UPDATES(maximum) UPDATES(minimum)
-#define PAIR(op, T) {op##_run_##T, op##_hop_##T}
+#define PAIR(op, T) [TT_CODE_##T] = {op##_run_##T, op##_hop_##T}
 #define PAIRS(op)                                                                                              \
     {PAIR(op, b8), PAIR(op, u8), PAIR(op, i8), PAIR(op, i16), PAIR(op, i32), PAIR(op, i64), PAIR(op, f16),     \
      PAIR(op, bf16), PAIR(op, f32), PAIR(op, f64)}

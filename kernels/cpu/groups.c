@@ -18,7 +18,7 @@ static void keys_of(uint64_t *out, const tt_array *a) {
 }
 
 static bool is_nan_key(int dtype, uint64_t key) {
-    return dtype >= TT_F16 && key == (dtype == TT_F64 ? ~(uint64_t)0 : 0xffffffffu);
+    return tt_is_floating(dtype) && key == (dtype == TT_F64 ? ~(uint64_t)0 : 0xffffffffu);
 }
 
 typedef struct {

@@ -1,9 +1,8 @@
-/* The BLAS library: opened at the first product, and told to use one thread. */
+/* The BLAS library: opened at the first product or decomposition, and told to use one thread. */
 #include "cpu/openblas.h"
 #include "core/fork.h"
 #include "api/blas.h"
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 tt_blas_functions tt_blas;
@@ -26,10 +25,9 @@ int tt_blas_library(const char *path) {
 int tt_blas_is_open(void) { return __atomic_load_n(&opened, __ATOMIC_ACQUIRE); }
 
 static bool open_library(void) {
-    void (*set_num_threads)(int);
     if (!library[0]) {
-        tt_fail(TT_RUNTIME_ERROR, "no BLAS library was found for products of matrices: install it with "
-                "'pip install scipy-openblas32'");
+        tt_fail(TT_RUNTIME_ERROR, "no BLAS library was found for products and decompositions of matrices: install it "
+                "with 'pip install scipy-openblas32'");
         return false;
     }
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -37,23 +35,19 @@ static bool open_library(void) {
         tt_fail(TT_RUNTIME_ERROR, "the BLAS library of scipy-openblas32 cannot be opened: %s", dlerror());
         return false;
     }
-    const struct { void *where; const char *name; } symbols[] = {
-        {&tt_blas.sgemm, "cblas_sgemm"}, {&tt_blas.dgemm, "cblas_dgemm"}, {&tt_blas.sgemv, "cblas_sgemv"},
-        {&tt_blas.dgemv, "cblas_dgemv"}, {&tt_blas.sdot, "cblas_sdot"}, {&tt_blas.ddot, "cblas_ddot"},
-        {&set_num_threads, "openblas_set_num_threads"},
-    };
+#define SYMBOL(name, symbol, ...) {&tt_blas.name, "scipy_" #symbol},
+    const struct { void *where; const char *name; } symbols[] = {TT_BLAS_SYMBOLS(SYMBOL)};
+#undef SYMBOL
     for (size_t k = 0; k < sizeof symbols / sizeof *symbols; k++) {
-        char name[64];
-        snprintf(name, sizeof name, "scipy_%s", symbols[k].name);
-        void *symbol = dlsym(handle, name);
+        void *symbol = dlsym(handle, symbols[k].name);
         if (!symbol) {
-            tt_fail(TT_RUNTIME_ERROR, "the BLAS library of scipy-openblas32 has no function %s", name);
+            tt_fail(TT_RUNTIME_ERROR, "the BLAS library of scipy-openblas32 has no function %s", symbols[k].name);
             dlclose(handle);
             return false;
         }
         memcpy(symbols[k].where, &symbol, sizeof symbol);
     }
-    set_num_threads(1);
+    tt_blas.set_num_threads(1);
     return true;
 }
 

@@ -16,8 +16,6 @@
 #define BEHIND_MOST ((int64_t)1 << 26)     /* and, times threads, few enough to be left to one */
 #define LARGE_WORK ((int64_t)1 << 27)      /* from here on more tiles, for machines with many cores */
 
-enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
-
 typedef struct {
     tt_product p;
     int64_t tile_m, tile_n, across, tiles;
@@ -149,7 +147,7 @@ static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_arr
 bool tt_cpu_product(tt_product *product, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {
     tt_product *p = product;
     p->dtype = tt_compute_dtype(a->dtype);
-    bool is_float = tt_kind_of(p->dtype) == TT_KIND_FLOAT, ok = false;
+    bool is_float = tt_is_floating(p->dtype), ok = false;
     tt_array *wide = p->dtype == out->dtype ? out : tt_empty(p->dtype, out->ndim, out->shape);
     if (!wide || (p->beta != 0 && tt_copy_now(wide, bias) < 0)) goto end;
     if (p->k == 0) {

@@ -115,7 +115,7 @@ bool tt_cpu_reduce_index(tt_array *out, tt_array *best, const tt_array *a, int64
     /* Indices may lie in the output itself; values are needed until the search is over. */
     char *indices = g.in_order ? out->data : found;
     char *seen = found + g.kept * 8, *partials = parts ? seen + g.kept * g.acc_size : NULL;
-    const tt_reducer *r = tt_get_reducer(largest ? TT_RED_MAX : TT_RED_MIN, read);
+    const tt_reducer *r = tt_get_reducer(largest ? TT_RED_max : TT_RED_min, read);
     bool ok = tt_reduction_run(&g, r, NULL, seen, partials);
     if (ok) {
         search s = {&g, tt_get_reduce_table(), seen, partials, (int64_t *)indices};
@@ -134,12 +134,12 @@ bool tt_cpu_reduce_var(tt_array *out, const tt_array *a, int64_t mask, double co
     int read = tt_compute_dtype(a->dtype);
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
     char *means = tt_scratch(2 * g.kept * g.acc_size);
-    bool ok = means && tt_reduction_run(&g, tt_get_reducer(TT_RED_SUM, read), NULL, means, NULL);
+    bool ok = means && tt_reduction_run(&g, tt_get_reducer(TT_RED_sum, read), NULL, means, NULL);
     if (ok) {
         char *results = means + g.kept * g.acc_size;
         double freedom = (double)g.reduced - correction;
         divide(means, read, g.kept, (double)g.reduced);
-        ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_DEVSQ, read), means, results, NULL);
+        ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_devsq, read), means, results, NULL);
         divide(results, read, ok ? g.kept : 0, freedom > 0 ? freedom : 0);
         if (root) apply(TT_OP_sqrt, results, read, ok ? g.kept : 0);
         ok = ok && deliver(&g, out, read, results, mask);
@@ -154,7 +154,7 @@ bool tt_cpu_reduce_logsumexp(tt_array *out, const tt_array *a, int64_t mask) {
     int read = tt_compute_dtype(a->dtype);
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
     char *largest = tt_scratch(2 * g.kept * g.acc_size);
-    bool ok = largest && tt_reduction_run(&g, tt_get_reducer(TT_RED_MAX, read), NULL, largest, NULL);
+    bool ok = largest && tt_reduction_run(&g, tt_get_reducer(TT_RED_max, read), NULL, largest, NULL);
     if (ok) {
         char *results = largest + g.kept * g.acc_size;
         float *f = (float *)largest;
@@ -163,7 +163,7 @@ bool tt_cpu_reduce_logsumexp(tt_array *out, const tt_array *a, int64_t mask) {
             if (read == TT_F32 && isinf(f[i])) f[i] = 0;
             if (read == TT_F64 && isinf(d[i])) d[i] = 0;
         }
-        ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_EXPSUM, read), largest, results, NULL);
+        ok = tt_reduction_run(&g, tt_get_reducer(TT_RED_expsum, read), largest, results, NULL);
         apply(TT_OP_log, results, read, ok ? g.kept : 0);
         tt_isa->ops[TT_OP_add][read]((char *[]){results, results, largest}, ok ? g.kept : 0);
         ok = ok && deliver(&g, out, read, results, mask);

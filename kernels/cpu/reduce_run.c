@@ -1,18 +1,18 @@
 /* The walk of a reduction over an operand: Note [The tree of a reduction] in backend/reduction.h. */
 #include "cpu/simd.h"
 #include "cpu/reduce.h"
-#include "api/fuse.h"
+#include "api/reduce.h"
 #include <string.h>
 
-TT_ISA_TABLES(tt_reduce_table, tt_reduce)
+TT_ISA_TABLES(tt_reduce_table, tt_reducers)
 
 #define GRAIN 32768 /* elements a thread should have before another is worth waking */
 #define WIDE 32     /* from here on rows are run over in strips */
 
-const tt_reduce_table *tt_get_reduce_table(void) { return tt_reduce[tt_isa_index]; }
+const tt_reduce_table *tt_get_reduce_table(void) { return tt_reducers[tt_isa_index]; }
 
 const tt_reducer *tt_get_reducer(int reducer, int dtype) {
-    const tt_reducer *r = &tt_reduce[tt_isa_index]->of[reducer][dtype];
+    const tt_reducer *r = &tt_reducers[tt_isa_index]->of[reducer][dtype];
     return r->fold ? r : NULL;
 }
 

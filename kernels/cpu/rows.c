@@ -129,7 +129,7 @@ bool tt_cpu_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean,
         int64_t cost = (rows < TT_BLOCK ? rows : TT_BLOCK) * (n < TILE ? n : TILE);
         tt_parallel(blocks * j.tiles, tt_nn_grain(cost), column_range, &j);
         if (parts) {
-            tt_join_blocks(tt_get_reducer(TT_RED_SUM, dtype), parts, blocks, n * size, n);
+            tt_join_blocks(tt_get_reducer(TT_RED_sum, dtype), parts, blocks, n * size, n);
             memcpy(wide.array->data, parts, (size_t)(n * size));
         }
     }

@@ -44,14 +44,3 @@ extern int tt_isa_index;
     extern const type name##_baseline;                                        \
     static const type *const name[] = {&name##_baseline};
 #endif
-
-#define TT_ENUM_b8 TT_BOOL
-#define TT_ENUM_u8 TT_U8
-#define TT_ENUM_i8 TT_I8
-#define TT_ENUM_i16 TT_I16
-#define TT_ENUM_i32 TT_I32
-#define TT_ENUM_i64 TT_I64
-#define TT_ENUM_f16 TT_F16
-#define TT_ENUM_bf16 TT_BF16
-#define TT_ENUM_f32 TT_F32
-#define TT_ENUM_f64 TT_F64

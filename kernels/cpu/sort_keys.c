@@ -33,7 +33,7 @@ static inline uint64_t key_f64(double x) {
 
 void tt_make_packed(tt_packed *out, const void *x, int dtype, int64_t n, bool descending) {
     const char *p = x;
-    uint32_t flip = !descending ? 0 : dtype <= TT_I8 ? 0xff : tt_itemsizes[dtype] == 2 ? 0xffff : 0xffffffffu;
+    uint32_t flip = !descending ? 0 : tt_itemsizes[dtype] == 1 ? 0xff : tt_itemsizes[dtype] == 2 ? 0xffff : 0xffffffffu;
     if (tt_is_half(dtype)) flip = descending ? 0xffffffffu : 0;
     switch (dtype) {
     case TT_BOOL:

@@ -289,7 +289,9 @@ static int number_of(tt_trace *t, const tt_array *a, bool whole) {
     return t->num_storages++;
 }
 
+/* -1: a complex number, which tt_number has no room for. */
 static int number_of_constant(tt_trace *t, const tt_array *a) {
+    if (tt_is_complex(a->dtype)) return -1;
     tt_number c = {.dtype = a->dtype};
     memcpy(&c.bits, a->data, (size_t)tt_itemsizes[a->dtype]);
     for (int k = t->num_numbers - 1; k >= 0 && k >= t->num_numbers - 8; k--)
@@ -356,7 +358,7 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
             memcpy(&t->numbers[t->num_numbers], a->data, sizeof(tt_number) * TT_DRAW_NUMBERS);
             t->num_numbers += TT_DRAW_NUMBERS;
         } else if (which && is_number(a)) {
-            ids[which] = number_of_constant(t, a);
+            if ((ids[which] = number_of_constant(t, a)) < 0) return false;
             mode = TT_MODE_NUMBER;
         } else {
             /* What is written whole need not be held: its old elements are nobody's concern. */
@@ -443,7 +445,7 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
         const tt_array *a = k <= n ? in[k - 1] : out; /* as in append: the result's storage last */
         int which = k <= n ? k : 0, id;
         if (is_number(a)) {
-            id = number_of_constant(t, a);
+            if ((id = number_of_constant(t, a)) < 0) return false;
             modes |= TT_MODE_NUMBER << (2 * which);
         } else {
             const tt_pending *p = tt_pending_of(a->storage);

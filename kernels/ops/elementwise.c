@@ -10,12 +10,13 @@
 
 /* PyTorch's promotion: within tensors with dimensions, 0-d tensors and Python scalars each the usual lattice; a lower
  * rank counts only when its category (bool < integer < floating) is higher. */
-static int promote(int a, int b) {
+int tt_promote(int a, int b) {
     if (a == b) return a;
-    int lo = a < b ? a : b, hi = a < b ? b : a;
-    if (lo == TT_U8 && hi <= TT_I64) return hi == TT_I8 ? TT_I16 : hi;
-    if (lo == TT_F16 && hi == TT_BF16) return TT_F32;
-    return hi;
+    int kind = tt_kind_of(a), other = tt_kind_of(b);
+    if (other > kind) return tt_promote(b, a);
+    if (kind > other) return tt_is_complex(a) && b == TT_F64 ? TT_C128 : a;
+    if (tt_itemsizes[a] != tt_itemsizes[b]) return tt_itemsizes[a] > tt_itemsizes[b] ? a : b;
+    return tt_is_integral(a) ? TT_I16 : TT_F32; /* uint8 and int8, float16 and bfloat16: none holds the other's values */
 }
 
 static int result_type(int n, tt_array *const *args) {
@@ -24,7 +25,7 @@ static int result_type(int n, tt_array *const *args) {
         int r = args[k]->flags & TT_FLAG_WEAK ? 2 : args[k]->ndim == 0 ? 1 : 0;
         int dtype = args[k]->dtype;
         if (r == 2 && dtype == TT_F64) dtype = tt_default_dtype;
-        rank[r] = rank[r] < 0 ? dtype : promote(rank[r], dtype);
+        rank[r] = rank[r] < 0 ? dtype : tt_promote(rank[r], dtype);
     }
     int result = rank[0];
     for (int r = 1; r < 3; r++)
@@ -38,15 +39,16 @@ int tt_result_type(tt_array *a, tt_array *b) { return result_type(2, (tt_array *
 static int common_dtype(int op, int n, tt_array *const *in) {
     int skip = tt_ops[op].rule == TT_SELECT; /* the condition takes no part */
     int dtype = result_type(n - skip, in + skip);
-    if (tt_ops[op].domain == TT_FLT && dtype < TT_F16) dtype = tt_default_dtype;
+    if (tt_ops[op].domain == TT_FLT && tt_is_integral(dtype)) dtype = tt_default_dtype;
     if (tt_ops[op].domain == TT_REAL) { /* a Python float does not make integers floating here */
         tt_array *tensors[3];
         int count = 0;
         for (int k = 0; k < n; k++)
             if (!(in[k]->flags & TT_FLAG_WEAK)) tensors[count++] = in[k];
-        if (count && result_type(count, tensors) < TT_F16) dtype = result_type(count, tensors);
+        if (count && tt_is_integral(result_type(count, tensors))) dtype = result_type(count, tensors);
     }
-    if (n > 1 && op == TT_OP_pow && dtype < TT_F16 && in[1]->ndim == 0 && !in[1]->storage->device && tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
+    if (n > 1 && op == TT_OP_pow && tt_is_integral(dtype) && in[1]->ndim == 0 && !in[1]->storage->device &&
+        tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
         int64_t exponent;
         tt_isa->casts[in[1]->dtype][TT_I64](&exponent, in[1]->data, 1);
         if (exponent < 0) {
@@ -146,7 +148,7 @@ static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
 
 /* Must the elements of the second operand be looked at before anything is done? */
 static bool looks(int op, int n, tt_array *const *in) {
-    if (n != 2 || in[1]->flags & TT_FLAG_WEAK || in[1]->dtype >= TT_F16) return false;
+    if (n != 2 || in[1]->flags & TT_FLAG_WEAK || tt_is_floating(in[1]->dtype)) return false;
     return op == TT_OP_pow || op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder || op == TT_OP_fmod;
 }
 
@@ -249,7 +251,7 @@ tt_array *tt_unary(int op, tt_array *a) {
 tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
-    if (!plain(a) || !alike(a, b) || !loop || a->dtype < TT_F16 ||
+    if (!plain(a) || !alike(a, b) || !loop || tt_is_integral(a->dtype) ||
         !(record ? a->numel > 0 : small(a) && !tt_pending_of(b->storage)))
         return apply(op, 2, (tt_array *[]){a, b});
     tt_array *out = like(a, tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : a->dtype);
@@ -301,7 +303,7 @@ static bool update(int op, tt_array *out, tt_array *b) {
 static tt_array *weak(tt_array *a, tt_storage *s, void *element, int kind, const double *f, const int64_t *i) {
     *s = (tt_storage){.data = element, .refs = 1};
     *a = (tt_array){.storage = s, .data = element, .numel = 1, .flags = TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS};
-    a->dtype = kind == TT_KIND_FLOAT ? TT_F64 : kind == TT_KIND_INT ? TT_I64 : TT_BOOL;
+    a->dtype = (int16_t)tt_dtype_of_kind(kind);
     if (kind == TT_KIND_FLOAT) memcpy(element, f, 8);
     else if (kind == TT_KIND_INT) memcpy(element, i, 8);
     else *(char *)element = *i != 0;
@@ -313,7 +315,7 @@ static int power(const tt_array *a, const tt_array *number) {
     static const struct { double exponent; int op; } known[] = {
         {2, TT_OP_square}, {0.5, TT_OP_sqrt}, {3, TT_OP_cube}, {-1, TT_OP_reciprocal}, {-0.5, TT_OP_rsqrt}, {1, TT_OP_positive}};
     double exponent;
-    if (a->dtype < TT_F16) return -1; /* a number may change the dtype of integers */
+    if (tt_is_integral(a->dtype)) return -1; /* a number may change the dtype of integers */
     tt_isa->casts[number->dtype][TT_F64](&exponent, number->data, 1);
     for (int k = 0; k < (int)(sizeof known / sizeof known[0]); k++)
         if (known[k].exponent == exponent) return known[k].op;

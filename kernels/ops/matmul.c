@@ -130,7 +130,7 @@ tt_array *tt_matmul(tt_array *a, tt_array *b, int transpose_a, int transpose_b) 
 tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, double alpha) {
     char have[TT_SHAPE_TEXT];
     TT_ON_DEVICE(NULL, "addmm", 3, ((tt_array *[]){a, b, input}));
-    if (tt_kind_of(a->dtype) != TT_KIND_FLOAT && (beta != 1 || alpha != 1)) return tt_decline();
+    if (tt_is_integral(a->dtype) && (beta != 1 || alpha != 1)) return tt_decline();
     if (a->ndim != 2 || b->ndim != 2)
         return tt_fail(TT_RUNTIME_ERROR, "mat1 and mat2 must be matrices, got %dD and %dD tensors", a->ndim,
                        b->ndim);

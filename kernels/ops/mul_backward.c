@@ -14,8 +14,8 @@ __thread tt_array *tt_second_array;
 
 tt_array *tt_mul_backward(tt_array *g, tt_array *a, tt_array *b) {
     tt_array *of_a = NULL, *of_b = NULL;
-    bool one_kernel = g->dtype >= TT_F16 && g->numel && !TT_RECORDING && tt_backend_of(g->storage->device)->mul_backward;
-    if (one_kernel) {
+    bool one_kernel = tt_backend_of(g->storage->device)->mul_backward;
+    if (one_kernel && tt_is_floating(g->dtype) && g->numel && !TT_RECORDING) {
         TT_ON_DEVICE(NULL, "mul", 3, ((tt_array *[]){g, a, b}));
         if (joint(g, g) && joint(g, a) && joint(g, b)) {
             of_a = tt_empty(g->dtype, g->ndim, g->shape);

@@ -11,7 +11,7 @@
 #define SHORT 2 /* rows shorter than this are not recorded */
 
 bool tt_rows_are_float(const char *op, const tt_array *a) {
-    if (tt_kind_of(a->dtype) == TT_KIND_FLOAT) return true;
+    if (tt_is_floating(a->dtype)) return true;
     tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", op, tt_dtype_names[a->dtype]);
     return false;
 }

@@ -46,7 +46,7 @@ tt_array *tt_searchsorted(tt_array *sorted, tt_array *values, tt_array *order, i
     TT_ON_DEVICE(NULL, "searchsorted", 3, ((tt_array *[]){sorted, values, order}));
     if (!tt_ready(sorted) || !tt_ready(values) || (order && !tt_ready(order))) return tt_decline();
     tt_array *copies[3] = {NULL, NULL, NULL}, *out = NULL;
-    bool floating = tt_kind_of(sorted->dtype) == TT_KIND_FLOAT || tt_kind_of(values->dtype) == TT_KIND_FLOAT;
+    bool floating = tt_is_floating(sorted->dtype) || tt_is_floating(values->dtype);
     int in = floating ? TT_F64 : TT_I64, last = sorted->ndim - 1;
     const void *in_sorted, *in_values;
     const int64_t *in_order = NULL;
@@ -68,7 +68,7 @@ done:
 tt_array *tt_isin(tt_array *a, tt_array *among, int invert) {
     TT_ON_DEVICE(NULL, "isin", 2, ((tt_array *[]){a, among}));
     if (!tt_ready(a) || !tt_ready(among)) return tt_decline();
-    bool floating = tt_kind_of(a->dtype) == TT_KIND_FLOAT || tt_kind_of(among->dtype) == TT_KIND_FLOAT;
+    bool floating = tt_is_floating(a->dtype) || tt_is_floating(among->dtype);
     tt_array *copy = NULL, *out = NULL, *set = tt_empty(floating ? TT_F64 : TT_I64, among->ndim, among->shape);
     if (!set) return NULL;
     const void *values = tt_copy_now(set, among) < 0 ? NULL : dense(a, set->dtype, &copy);

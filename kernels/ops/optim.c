@@ -46,7 +46,7 @@ static bool check(const request *r, int k) {
             tt_decline();
             return false;
         }
-        if (a->dtype < TT_F16) {
+        if (!tt_is_floating(a->dtype)) {
             tt_fail(TT_RUNTIME_ERROR, "%s: %s %d must be floating point, got %s", r->name, roles[j], k,
                     tt_dtype_names[a->dtype]);
             return false;
@@ -73,7 +73,7 @@ static bool check(const request *r, int k) {
         tt_decline();
         return false;
     }
-    if (step->numel != 1 || step->dtype < TT_F16) {
+    if (step->numel != 1 || !tt_is_floating(step->dtype)) {
         tt_fail(TT_RUNTIME_ERROR, "%s: the step count of parameter %d must be one floating element, got %s of shape %s",
                 r->name, k, tt_dtype_names[step->dtype], tt_shape_text(have, step->ndim, step->shape));
         return false;

@@ -48,7 +48,7 @@ static int run(tt_array *out, tt_draw *draw, int compute, const double *chance, 
 int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b) {
     TT_ON_DEVICE(-1, "random numbers", 1, &out);
     tt_draw draw = {.kind = kind, .a = a, .b = b, .digits = out->dtype == TT_F16 ? 11 : out->dtype == TT_BF16 ? 8 : 24};
-    bool whole = tt_kind_of(out->dtype) != TT_KIND_FLOAT;
+    bool whole = tt_is_integral(out->dtype);
     if (whole && kind != TT_RANDOM_mask && kind != TT_RANDOM_geometric) {
         tt_fail(TT_RUNTIME_ERROR, "random numbers of this kind are not implemented for %s: a floating dtype is needed",
                 tt_dtype_names[out->dtype]);
@@ -101,7 +101,7 @@ static bool drop(const tt_array *a, double keep, double scale, tt_generator *g, 
 tt_array *tt_dropout(tt_array *a, double keep, double scale, tt_generator *g) {
     TT_ON_DEVICE(NULL, "dropout", 1, &a);
     tt_array *out = NULL, *mask;
-    bool at_once = a->numel && a->dtype >= TT_F16 && a->flags & TT_FLAG_CONTIGUOUS && !TT_RECORDING;
+    bool at_once = a->numel && tt_is_floating(a->dtype) && a->flags & TT_FLAG_CONTIGUOUS && !TT_RECORDING;
     if (at_once ? !tt_ready(a) : !tt_current(a)) return tt_decline();
     if (!(mask = at_once ? tt_empty(TT_BOOL, a->ndim, a->shape) : tt_empty_like(a, a->dtype))) return NULL;
     if (!at_once) {

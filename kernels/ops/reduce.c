@@ -9,20 +9,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { LIKE_SUM, SAME, TRUTH, NUMBER, FLOATING }; /* rules of the result's dtype: integers give int64; the input's; bool;
-                                                     int64; the input's, which must be floating */
+enum { LIKE_SUM, SAME, TRUTH, NUMBER, FLOATING }; /* rules of the result's dtype */
 enum { ALONE, DIVIDE, ROOT };                     /* what is left to do with an accumulator */
 
-static const struct { const char *name; int8_t reducer, rule, then, identity; } ops[] = {
-    {"sum", TT_RED_SUM, LIKE_SUM, ALONE, 0},       {"mean", TT_RED_SUM, FLOATING, DIVIDE, 0},
-    {"prod", TT_RED_PROD, LIKE_SUM, ALONE, 1},     {"amax", TT_RED_MAX, SAME, ALONE, -1},
-    {"amin", TT_RED_MIN, SAME, ALONE, -1},         {"any", TT_RED_MAX, TRUTH, ALONE, 0},
-    {"all", TT_RED_MIN, TRUTH, ALONE, 1},          {"count_nonzero", TT_RED_COUNT, NUMBER, ALONE, 0},
-    {"nansum", TT_RED_NANSUM, LIKE_SUM, ALONE, 0}, {"norm_0", TT_RED_NONZERO, FLOATING, ALONE, 0},
-    {"norm_1", TT_RED_ABSSUM, FLOATING, ALONE, 0}, {"norm_2", TT_RED_SQSUM, FLOATING, ROOT, 0},
-    {"norm_inf", TT_RED_MAXABS, FLOATING, ALONE, -1}, {"norm_-inf", TT_RED_MINABS, FLOATING, ALONE, -1},
-    {"max", TT_RED_MAX, SAME, ALONE, -1},          {"min", TT_RED_MIN, SAME, ALONE, -1},
-};
+#define INFO(name, reducer, rule, then, identity) {name, TT_RED_##reducer, rule, then, identity},
+static const struct { const char *name; int8_t reducer, rule, then, identity; } ops[] = {TT_REDUCTIONS(INFO)};
+#define FACTS(name, reducer, rule, then, identity) {name, TT_RED_##reducer},
+static const tt_reduction_info facts[] = {TT_REDUCTIONS(FACTS)};
 #define NUM_OPS ((int)(sizeof ops / sizeof ops[0]))
 
 int tt_reduce_code(const char *name) {
@@ -30,6 +23,8 @@ int tt_reduce_code(const char *name) {
         if (strcmp(ops[op].name, name) == 0) return op;
     return -1;
 }
+
+const tt_reduction_info *tt_reduction_facts(int op) { return op >= 0 && op < NUM_OPS ? &facts[op] : NULL; }
 
 static const int then_of[] = {TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT};
 
@@ -116,15 +111,15 @@ tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
     int rule = ops[op].rule, result = dtype >= 0 ? dtype : a->dtype, reducer = ops[op].reducer;
-    if (rule == LIKE_SUM && dtype < 0 && result < TT_F16) result = TT_I64;
+    if (rule == LIKE_SUM && dtype < 0 && tt_is_integral(result)) result = TT_I64;
     else if (rule == TRUTH) result = a->dtype == TT_U8 ? TT_U8 : TT_BOOL;
     else if (rule == NUMBER) result = TT_I64;
-    else if (rule == FLOATING && result < TT_F16) return want_floating(name, result);
+    else if (rule == FLOATING && !tt_is_floating(result)) return want_floating(name, result);
     /* what the reducer reads, and its accumulator's dtype */
     int read = tt_compute_dtype(result);
-    if (rule == LIKE_SUM && read < TT_F16) read = TT_I64;
+    if (rule == LIKE_SUM && tt_is_integral(read)) read = TT_I64;
     if (rule == TRUTH || rule == NUMBER) read = TT_BOOL;
-    if (reducer == TT_RED_NANSUM && read < TT_F16) reducer = TT_RED_SUM;
+    if (reducer == TT_RED_nansum && tt_is_integral(read)) reducer = TT_RED_sum;
     int acc = rule == NUMBER ? TT_I64 : read;
     if (!tt_get_reducer(reducer, read)) return none_for(name, a->dtype);
     if (ops[op].identity < 0 && !has_elements(name, a, how, mask)) return NULL;
@@ -177,7 +172,7 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
     TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
-    if (a->dtype < TT_F16)
+    if (!tt_is_floating(a->dtype))
         return tt_fail(TT_RUNTIME_ERROR, "%s: std and var only support floating point and complex dtypes, got %s", name,
                        tt_dtype_names[a->dtype]);
     tt_array *out = tt_worth_recording(a) ? tt_record_var(a, mask, correction, root) : NULL;
@@ -199,7 +194,7 @@ tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
     TT_ON_DEVICE(NULL, "logsumexp", 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask("logsumexp", a, how, dims, &mask)) return NULL;
-    if (a->dtype < TT_F16) return want_floating("logsumexp", a->dtype);
+    if (tt_is_integral(a->dtype)) return want_floating("logsumexp", a->dtype);
     tt_array *out = tt_worth_recording(a) ? tt_record_logsumexp(a, mask) : NULL;
     if (out) return shaped(out, a, mask, keepdim);
     if (!tt_ready(a)) return tt_decline();

@@ -26,8 +26,8 @@ tt_array *tt_scan(int op, tt_array *a, int64_t dim, int reverse, int dtype) {
     TT_ON_DEVICE(NULL, names[op], 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!good_dim(names[op], a, &dim)) return NULL;
-    int result = dtype >= 0 ? dtype : op != TT_SCAN_LOGSUMEXP && a->dtype < TT_F16 ? TT_I64 : a->dtype;
-    int compute = result < TT_F16 ? TT_I64 : tt_compute_dtype(result);
+    int result = dtype >= 0 ? dtype : op != TT_SCAN_LOGSUMEXP && tt_is_integral(a->dtype) ? TT_I64 : a->dtype;
+    int compute = tt_is_integral(result) ? TT_I64 : tt_compute_dtype(result);
     if (op == TT_SCAN_LOGSUMEXP && compute == TT_I64)
         return tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", names[op], tt_dtype_names[result]);
     tt_array *out = tt_empty(result, a->ndim, a->shape);
@@ -57,7 +57,7 @@ tt_array *tt_recur(tt_array *a, tt_array *b, int64_t dim, int reverse) {
     TT_ON_DEVICE(NULL, "recur", 2, ((tt_array *[]){a, b}));
     if (!tt_ready(a) || !tt_ready(b)) return tt_decline();
     if (!good_dim("recur", a, &dim)) return NULL;
-    if (!tt_same_shape(a, b) || a->dtype != b->dtype || a->dtype < TT_F16)
+    if (!tt_same_shape(a, b) || a->dtype != b->dtype || tt_is_integral(a->dtype))
         return tt_fail(TT_RUNTIME_ERROR, "recur: expected two tensors of one shape and one floating dtype");
     tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
     return out ? scanned("recur", &(tt_scan_work){.op = TT_SCAN_RECUR, .compute = tt_compute_dtype(a->dtype), .dim = dim,

@@ -1,6 +1,7 @@
 /* Scalar functions that need no approximation: arithmetic, comparisons, logic, selection; every dtype.
  * b8 is a bool: a byte that is 0 or 1. Integer overflow wraps, as in NumPy and PyTorch. */
 #pragma once
+#include "dtypes.h"
 #include "math_f32.h"
 #include "math_f64.h"
 
@@ -9,14 +10,6 @@
 #define TT_UNSIGNED_i16 uint16_t
 #define TT_UNSIGNED_i32 uint32_t
 #define TT_UNSIGNED_i64 uint64_t
-#define TT_C_b8 uint8_t
-#define TT_C_u8 uint8_t
-#define TT_C_i8 int8_t
-#define TT_C_i16 int16_t
-#define TT_C_i32 int32_t
-#define TT_C_i64 int64_t
-#define TT_C_f32 float
-#define TT_C_f64 double
 
 TT_FN float tt_zeta_f32(float s, float q) { return (float)tt_zeta_f64((double)s, (double)q); }
 

@@ -5,9 +5,6 @@
 #include "arith.h"
 #include "half.h"
 
-#define TT_C_f16 uint16_t
-#define TT_C_bf16 uint16_t
-
 /* What has no integer becomes the least one, as x86 does it. C leaves that open, and compilers take it differently when
  * they convert a constant: an infinity that a function returned may be one, once the two are compiled together. */
 TT_FN int32_t tt_int_of_f32(float x) { return tt_abs_f32(x) < 0x1p31f ? (int32_t)x : -2147483647 - 1; }

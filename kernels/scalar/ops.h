@@ -1,56 +1,61 @@
-/* The elementwise operators: X(name, arity, domain, rule).
+/* The elementwise operators: X(name, arity, domain, rule, flops, cost).
  *
  * domain: the dtypes there is a scalar function tt_<name>_<dtype> for
  *   FLT  float32, float64 (integers are promoted to the default dtype)     NUM  those and the integers
  *   ALL  those and bool                                                    INT  the integers and bool
  *   REAL  float32, float64; integers are refused                           INTS  the integers
  * rule: SAME  the result has the dtype computed in        BOOL  the result is bool
- *       PERIODIC  SAME, with a cheaper function <name>_small of the same bits for moderate arguments
+ *       PERIODIC  SAME, with a cheaper function <name>_small of the same bits for moderate arguments (float32)
  *       SELECT  the first operand is a bool condition, the result has the dtype of the other two
- * float16 and bfloat16 are computed in float32. The loops, their table and Python's operator codes follow from here. */
+ * flops: floating-point operations for an element, as the profiler counts them: those of the formula, and of functions
+ *        such as exp about those of the polynomial
+ * cost: vector instructions for an element in float32, about: whoever divides work among loops or threads reads it. 2
+ *       stands for everything as cheap as an addition
+ * float16 and bfloat16 are computed in float32. The loops, their table, Python's operator codes and tinytorch/scalar.py
+ * follow from here. */
 #pragma once
 
-#define TT_OPS(X)                                                                                     \
-    /* unary */                                                                                       \
-    X(exp, 1, FLT, SAME) X(exp2, 1, FLT, SAME) X(expm1, 1, FLT, SAME)                                 \
-    X(log, 1, FLT, SAME) X(log2, 1, FLT, SAME) X(log10, 1, FLT, SAME) X(log1p, 1, FLT, SAME)          \
-    X(sin, 1, FLT, PERIODIC) X(cos, 1, FLT, PERIODIC) X(tan, 1, FLT, SAME)                            \
-    X(asin, 1, FLT, SAME) X(acos, 1, FLT, SAME) X(atan, 1, FLT, SAME)                                 \
-    X(sinh, 1, FLT, SAME) X(cosh, 1, FLT, SAME) X(tanh, 1, FLT, SAME)                                 \
-    X(asinh, 1, FLT, SAME) X(acosh, 1, FLT, SAME) X(atanh, 1, FLT, SAME)                              \
-    X(erf, 1, FLT, SAME) X(erfc, 1, FLT, SAME) X(erfinv, 1, FLT, SAME)                                \
-    X(lgamma, 1, FLT, SAME) X(digamma, 1, FLT, SAME)                                                  \
-    X(sigmoid, 1, FLT, SAME) X(logsigmoid, 1, FLT, SAME) X(softplus, 1, FLT, SAME)                    \
-    X(silu, 1, FLT, SAME) X(gelu, 1, FLT, SAME) X(gelu_tanh, 1, FLT, SAME)                            \
-    X(sqrt, 1, FLT, SAME) X(rsqrt, 1, FLT, SAME) X(reciprocal, 1, FLT, SAME)                          \
-    X(neg, 1, NUM, SAME) X(abs, 1, NUM, SAME) X(sign, 1, ALL, SAME) X(square, 1, NUM, SAME)           \
-    X(relu, 1, NUM, SAME) X(positive, 1, NUM, SAME)                                                   \
-    X(floor, 1, NUM, SAME) X(ceil, 1, NUM, SAME) X(round, 1, NUM, SAME) X(trunc, 1, NUM, SAME)        \
-    X(frac, 1, REAL, SAME) X(cube, 1, REAL, SAME)                                                     \
-    X(isnan, 1, ALL, BOOL) X(isinf, 1, ALL, BOOL) X(isfinite, 1, ALL, BOOL) X(signbit, 1, ALL, BOOL)  \
-    X(logical_not, 1, ALL, BOOL) X(bitwise_not, 1, INT, SAME)                                         \
-    /* binary */                                                                                      \
-    X(add, 2, ALL, SAME) X(sub, 2, NUM, SAME) X(mul, 2, ALL, SAME) X(div, 2, FLT, SAME)               \
-    X(pow, 2, NUM, SAME) X(fmod, 2, NUM, SAME) X(remainder, 2, NUM, SAME)                             \
-    X(floor_divide, 2, NUM, SAME) X(trunc_divide, 2, NUM, SAME)                                       \
-    X(maximum, 2, ALL, SAME) X(minimum, 2, ALL, SAME) X(fmax, 2, ALL, SAME) X(fmin, 2, ALL, SAME)     \
-    X(atan2, 2, FLT, SAME) X(hypot, 2, REAL, SAME) X(copysign, 2, FLT, SAME)                          \
-    X(nextafter, 2, REAL, SAME) X(logaddexp, 2, REAL, SAME) X(xlogy, 2, FLT, SAME) X(zeta, 2, FLT, SAME) \
-    X(heaviside, 2, ALL, SAME)                                                                        \
-    X(smooth_l1, 2, REAL, SAME) X(huber, 2, REAL, SAME)                                               \
-    X(eq, 2, ALL, BOOL) X(ne, 2, ALL, BOOL) X(lt, 2, ALL, BOOL) X(le, 2, ALL, BOOL)                   \
-    X(gt, 2, ALL, BOOL) X(ge, 2, ALL, BOOL)                                                           \
-    X(logical_and, 2, ALL, BOOL) X(logical_or, 2, ALL, BOOL) X(logical_xor, 2, ALL, BOOL)             \
-    X(bitwise_and, 2, INT, SAME) X(bitwise_or, 2, INT, SAME) X(bitwise_xor, 2, INT, SAME)             \
-    X(bitwise_left_shift, 2, INTS, SAME) X(bitwise_right_shift, 2, INTS, SAME)                        \
-    /* kernels of derivatives: (gradient, saved value) */                                             \
-    X(relu_backward, 2, NUM, SAME) X(sigmoid_backward, 2, FLT, SAME) X(tanh_backward, 2, FLT, SAME)   \
-    X(silu_backward, 2, FLT, SAME) X(gelu_backward, 2, FLT, SAME) X(gelu_tanh_backward, 2, FLT, SAME) \
-    /* ternary */                                                                                     \
-    X(where, 3, ALL, SELECT) X(clamp, 3, NUM, SAME) X(lerp, 3, REAL, SAME)                            \
-    X(addcmul, 3, NUM, SAME) X(addcdiv, 3, REAL, SAME) X(masked_scale, 3, REAL, SELECT)               \
-    /* kernels of derivatives: (gradient, difference, bound) */                                       \
-    X(smooth_l1_backward, 3, REAL, SAME) X(huber_backward, 3, REAL, SAME)
+#define TT_OPS(X)                                                                                               \
+    /* unary */                                                                                                 \
+    X(exp, 1, FLT, SAME, 18, 30) X(exp2, 1, FLT, SAME, 16, 27) X(expm1, 1, FLT, SAME, 22, 27)                   \
+    X(log, 1, FLT, SAME, 22, 32) X(log2, 1, FLT, SAME, 24, 33) X(log10, 1, FLT, SAME, 24, 34)                   \
+    X(log1p, 1, FLT, SAME, 26, 42) X(sin, 1, FLT, PERIODIC, 24, 30) X(cos, 1, FLT, PERIODIC, 24, 30)            \
+    X(tan, 1, FLT, SAME, 34, 198) X(asin, 1, FLT, SAME, 24, 66) X(acos, 1, FLT, SAME, 24, 73)                   \
+    X(atan, 1, FLT, SAME, 24, 64) X(sinh, 1, FLT, SAME, 26, 103) X(cosh, 1, FLT, SAME, 22, 77)                  \
+    X(tanh, 1, FLT, SAME, 26, 37) X(asinh, 1, FLT, SAME, 34, 97) X(acosh, 1, FLT, SAME, 34, 93)                 \
+    X(atanh, 1, FLT, SAME, 30, 98) X(erf, 1, FLT, SAME, 30, 40) X(erfc, 1, FLT, SAME, 36, 142)                  \
+    X(erfinv, 1, FLT, SAME, 40, 176) X(lgamma, 1, FLT, SAME, 70, 368) X(digamma, 1, FLT, SAME, 50, 326)         \
+    X(sigmoid, 1, FLT, SAME, 21, 38) X(logsigmoid, 1, FLT, SAME, 46, 131) X(softplus, 1, FLT, SAME, 46, 130)    \
+    X(silu, 1, FLT, SAME, 22, 43) X(gelu, 1, FLT, SAME, 34, 60) X(gelu_tanh, 1, FLT, SAME, 34, 67)              \
+    X(sqrt, 1, FLT, SAME, 1, 2) X(rsqrt, 1, FLT, SAME, 2, 2) X(reciprocal, 1, FLT, SAME, 1, 2)                  \
+    X(neg, 1, NUM, SAME, 1, 2) X(abs, 1, NUM, SAME, 1, 2) X(sign, 1, ALL, SAME, 1, 2)                           \
+    X(square, 1, NUM, SAME, 1, 2) X(relu, 1, NUM, SAME, 1, 2) X(positive, 1, NUM, SAME, 0, 2)                   \
+    X(floor, 1, NUM, SAME, 1, 2) X(ceil, 1, NUM, SAME, 1, 2) X(round, 1, NUM, SAME, 1, 2)                       \
+    X(trunc, 1, NUM, SAME, 1, 2) X(frac, 1, REAL, SAME, 1, 2) X(cube, 1, REAL, SAME, 1, 2)                      \
+    X(isnan, 1, ALL, BOOL, 1, 2) X(isinf, 1, ALL, BOOL, 1, 2) X(isfinite, 1, ALL, BOOL, 1, 2)                   \
+    X(signbit, 1, ALL, BOOL, 0, 2) X(logical_not, 1, ALL, BOOL, 1, 2) X(bitwise_not, 1, INT, SAME, 1, 2)        \
+    /* binary */                                                                                                \
+    X(add, 2, ALL, SAME, 1, 2) X(sub, 2, NUM, SAME, 1, 2) X(mul, 2, ALL, SAME, 1, 2) X(div, 2, FLT, SAME, 1, 2) \
+    X(pow, 2, NUM, SAME, 48, 193) X(fmod, 2, NUM, SAME, 4, 20) X(remainder, 2, NUM, SAME, 5, 20)                \
+    X(floor_divide, 2, NUM, SAME, 1, 20) X(trunc_divide, 2, NUM, SAME, 1, 2) X(maximum, 2, ALL, SAME, 1, 2)     \
+    X(minimum, 2, ALL, SAME, 1, 2) X(fmax, 2, ALL, SAME, 1, 2) X(fmin, 2, ALL, SAME, 1, 2)                      \
+    X(atan2, 2, FLT, SAME, 28, 94) X(hypot, 2, REAL, SAME, 6, 25) X(copysign, 2, FLT, SAME, 0, 2)               \
+    X(nextafter, 2, REAL, SAME, 1, 15) X(logaddexp, 2, REAL, SAME, 48, 140) X(xlogy, 2, FLT, SAME, 24, 39)      \
+    X(zeta, 2, FLT, SAME, 150, 400) X(heaviside, 2, ALL, SAME, 1, 2) X(smooth_l1, 2, REAL, SAME, 5, 2)          \
+    X(huber, 2, REAL, SAME, 5, 2) X(eq, 2, ALL, BOOL, 1, 2) X(ne, 2, ALL, BOOL, 1, 2) X(lt, 2, ALL, BOOL, 1, 2) \
+    X(le, 2, ALL, BOOL, 1, 2) X(gt, 2, ALL, BOOL, 1, 2) X(ge, 2, ALL, BOOL, 1, 2)                               \
+    X(logical_and, 2, ALL, BOOL, 1, 2) X(logical_or, 2, ALL, BOOL, 1, 2) X(logical_xor, 2, ALL, BOOL, 1, 2)     \
+    X(bitwise_and, 2, INT, SAME, 1, 2) X(bitwise_or, 2, INT, SAME, 1, 2) X(bitwise_xor, 2, INT, SAME, 1, 2)     \
+    X(bitwise_left_shift, 2, INTS, SAME, 1, 2) X(bitwise_right_shift, 2, INTS, SAME, 1, 2)                      \
+    /* kernels of derivatives: (gradient, saved value) */                                                       \
+    X(relu_backward, 2, NUM, SAME, 2, 2) X(sigmoid_backward, 2, FLT, SAME, 3, 2)                                \
+    X(tanh_backward, 2, FLT, SAME, 3, 2) X(silu_backward, 2, FLT, SAME, 26, 43)                                 \
+    X(gelu_backward, 2, FLT, SAME, 54, 62) X(gelu_tanh_backward, 2, FLT, SAME, 44, 53)                          \
+    /* ternary */                                                                                               \
+    X(where, 3, ALL, SELECT, 0, 2) X(clamp, 3, NUM, SAME, 2, 2) X(lerp, 3, REAL, SAME, 3, 2)                    \
+    X(addcmul, 3, NUM, SAME, 3, 2) X(addcdiv, 3, REAL, SAME, 3, 2) X(masked_scale, 3, REAL, SELECT, 1, 2)       \
+    /* kernels of derivatives: (gradient, difference, bound) */                                                 \
+    X(smooth_l1_backward, 3, REAL, SAME, 4, 2) X(huber_backward, 3, REAL, SAME, 3, 2)
 
 /* Operators that begin like the kernel of their derivative, for the same x: X(name, derivative). The interpreter of fused
  * mode has loops that do both (float32); in generated code a compiler finds it. */

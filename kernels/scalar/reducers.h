@@ -1,12 +1,49 @@
-/* The reducers: what one element contributes, how two accumulators join, and what joined to anything leaves it as it
- * is, to the bit (so -0 and not 0 for sums), for lanes without elements. Note [The tree of a reduction] in
- * backend/reduction.h.
+/* The reducers, X(name, reads, flops), and the reductions that are made of them, X(name, reducer, rule, then, identity).
+ *
+ * reads: the dtypes that elements may have:
+ *   FLT  float32, float64             SUMS   those and int64
+ *   EVERY  all that are computed in   TRUTH  bool, with int64 accumulators
+ * flops: floating-point operations for an element
+ * rule: the result's dtype. LIKE_SUM  the input's, for integers int64     SAME  the input's       NUMBER  int64
+ *                           FLOATING  the input's, which must be floating  TRUTH  bool
+ * then: what is left to do with an accumulator: nothing (ALONE), DIVIDE by the number of elements, ROOT
+ * identity: the result for no elements; -1: there is none
+ *
+ * Enumerators, loops, their tables, and tinytorch/scalar.py follow from the lists. A reducer itself is three macros: what
+ * one element contributes, how two accumulators join, and what joined to anything leaves it as it is, to the bit (so -0
+ * and not 0 for sums), for lanes without elements. Note [The tree of a reduction] in backend/reduction.h. They use the
+ * functions of arith.h.
  *
  *   TT_MAP_<reducer>(X, x, p)    of an element x of dtype X; p: what the reducer has to know of the result
  *   TT_JOIN_<reducer>(X, a, b)   in this order
  *   TT_NONE_<reducer>(X) */
 #pragma once
-#include "arith.h"
+
+#define TT_REDUCERS(X)                                                                        \
+    X(sum, SUMS, 1) X(prod, SUMS, 1) X(max, EVERY, 1) X(min, EVERY, 1)                        \
+    X(count, TRUTH, 1)      /* of bools that hold */                                          \
+    X(nansum, FLT, 2)       /* NaN counts as 0 */                                             \
+    X(abssum, FLT, 2) X(sqsum, FLT, 2) X(maxabs, FLT, 2) X(minabs, FLT, 2) X(nonzero, FLT, 1) \
+    X(devsq, FLT, 3)        /* (x - parameter)^2 */                                           \
+    X(expsum, FLT, 20)      /* exp(x - parameter) */
+
+#define TT_REDUCTIONS(X)                                                                           \
+    X("sum", sum, LIKE_SUM, ALONE, 0) X("mean", sum, FLOATING, DIVIDE, 0)                          \
+    X("prod", prod, LIKE_SUM, ALONE, 1) X("nansum", nansum, LIKE_SUM, ALONE, 0)                    \
+    X("amax", max, SAME, ALONE, -1) X("amin", min, SAME, ALONE, -1)                                \
+    X("max", max, SAME, ALONE, -1) X("min", min, SAME, ALONE, -1)                                  \
+    X("any", max, TRUTH, ALONE, 0) X("all", min, TRUTH, ALONE, 1)                                  \
+    X("count_nonzero", count, NUMBER, ALONE, 0)                                                    \
+    X("norm_0", nonzero, FLOATING, ALONE, 0) X("norm_1", abssum, FLOATING, ALONE, 0)               \
+    X("norm_2", sqsum, FLOATING, ROOT, 0)                                                          \
+    X("norm_inf", maxabs, FLOATING, ALONE, -1) X("norm_-inf", minabs, FLOATING, ALONE, -1)
+
+/* M(name, x, a) for each dtype that a reducer reads; a: its accumulators' */
+#define TT_READS_FLT(M, name) M(name, f32, f32) M(name, f64, f64)
+#define TT_READS_SUMS(M, name) TT_READS_FLT(M, name) M(name, i64, i64)
+#define TT_READS_EVERY(M, name)                                                                    \
+    TT_READS_SUMS(M, name) M(name, b8, b8) M(name, u8, u8) M(name, i8, i8) M(name, i16, i16) M(name, i32, i32)
+#define TT_READS_TRUTH(M, name) M(name, b8, i64)
 
 #define TT_RED_PASTE_(a, b) a##b
 #define TT_RED_PASTE(a, b) TT_RED_PASTE_(a, b)

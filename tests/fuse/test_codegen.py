@@ -5,10 +5,11 @@ import pytest
 import tinytorch as tt
 from fuse.kernels import DTYPES, NUMPY, Kernel, Loaded, array, bits, operators, tensor, values
 from tinytorch.backends.cpu import ffi, lib
-from tinytorch.fuse import codegen, loops
+from tinytorch.fuse import codegen
 from tinytorch.fuse.codegen import SUFFIXES
 from tinytorch.fuse.flags import ISAS
 from tinytorch.ops.declare import Elementwise
+from tinytorch.scalar import CHEAP, ELEMENTWISE
 
 N = 3019  # no multiple of anything, and more than two blocks
 
@@ -79,7 +80,7 @@ def evaluate(kernel, inputs, stage):
         arguments = tuple(known[s] for s in instr["in"] if s >= 0)
         dtype = DTYPES[SUFFIXES[kernel.slots[instr["out"]]["dtype"]]]
         if instr["kind"] == lib.TT_INSTR_OP:
-            name = ffi.string(lib.tt_op_name(instr["op"])).decode()
+            name = ELEMENTWISE[instr["op"]].name
             known[instr["out"]] = Elementwise.TABLE[name].slow(arguments)
         else:
             known[instr["out"]] = arguments[0].to(dtype)
@@ -289,9 +290,13 @@ def test_a_kernel_that_makes_no_sense_is_refused(wrong):
 
 # What is known of operators, against ops.h.
 
-def test_periodic_operators_are_those_of_the_list():
-    assert {name for name, _, _, rule in operators() if rule == "PERIODIC"} == loops.PERIODIC
-    assert loops.WEIGHTS.keys() - {"round_f16", "round_bf16"} <= {name for name, *_ in operators()}
+def test_the_table_of_operators_is_that_of_the_header():
+    rows = operators()
+    assert [(op.name, op.arity, op.gives_bool, op.periodic) for op in ELEMENTWISE] == \
+        [(name, arity, rule == "BOOL", rule == "PERIODIC") for name, arity, _, rule in rows]
+    assert all(op.cost >= CHEAP and op.flops >= 0 for op in ELEMENTWISE)
+    assert {op.name: lib.tt_op_code(op.name.encode()) for op in ELEMENTWISE} == \
+        {row[0]: code for code, row in enumerate(rows)}
 
 
 def test_a_loop_has_one_costly_function_and_its_neighbours():

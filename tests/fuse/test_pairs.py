@@ -8,8 +8,8 @@ import tinytorch
 from fuse.snapshot import bits
 from fuse.test_chains import EDGES, ISAS, agree, backward, instruction_set
 from tinytorch import fuse
-from tinytorch.backends.cpu import ffi, lib
 from tinytorch.nn import functional as F
+from tinytorch.scalar import ELEMENTWISE
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -31,7 +31,7 @@ def pairs(run):
     def look(run):
         for kernel in run.program.kernels[0:run.program.num_kernels]:
             instrs = kernel.instrs[0:kernel.num_instrs]
-            names = [ffi.string(lib.tt_op_name(i.op)).decode() for i in instrs]
+            names = [ELEMENTWISE[i.op].name for i in instrs]
             found.extend((names[at], names[at + 1]) for at, i in enumerate(instrs) if i.pair)
             total[0] += len(instrs)
 

@@ -1,10 +1,15 @@
 """The operator table: one entry for each operator, in one file per family; core.py says what an entry is."""
 
-from optable import index, linalg, more, nn, pointwise, reduce, shape, special
-from optable.core import Op, Sample, Spec, make
-from optable.special import ALIASES, WITHOUT_ENTRY
+from tinytorch.ops.declare import OPS as DECLARED
 
-OPS = pointwise.OPS + special.OPS + reduce.OPS + shape.OPS + index.OPS + linalg.OPS + more.OPS + nn.OPS
+from optable import decompose, index, linalg, more, nn, pointwise, reduce, shape, special
+from optable.core import Op, Sample, Spec, make
+from optable.special import WITHOUT_ENTRY
+
+OPS = pointwise.OPS + special.OPS + reduce.OPS + shape.OPS + index.OPS + linalg.OPS + decompose.OPS + more.OPS + nn.OPS
+
+# Further names of the same functions, where they have no entry of their own.
+ALIASES = {other: op.name for op in DECLARED.values() for other in op.aliases if other not in {o.name for o in OPS}}
 
 __all__ = ["ALIASES", "OPS", "Op", "Sample", "Spec", "WITHOUT_ENTRY", "make"]
 

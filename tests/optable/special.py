@@ -126,23 +126,13 @@ OPS = (
     Op("addcdiv", TERNARY, method=True, inplace=True, out=True, domain=(0.5, 2), dtypes=FLOATS),
 )
 
-# Second names of the same functions.
-ALIASES = {
-    "absolute": "abs", "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div",
-    "negative": "neg", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
-    "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "fix": "trunc", "clip": "clamp",
-    "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le", "not_equal": "ne",
-    "swapdims": "transpose", "swapaxes": "transpose", "moveaxis": "movedim", "concat": "cat",
-    "concatenate": "cat",
-}  # fmt: skip
-
 # Functions that take no tensor or return none: they have tests of their own.
 WITHOUT_ENTRY = {
     "tensor", "as_tensor", "from_numpy", "from_dlpack", "to_dlpack", "asarray", "frombuffer", "scalar_tensor",
     "zeros", "ones", "full", "empty", "empty_strided", "arange", "range", "linspace", "logspace", "eye",
     "zeros_like", "ones_like", "full_like", "empty_like", "tril_indices", "triu_indices",
     "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson",
-    "default_generator", "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed",
+    "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed",
     "rand_like", "randn_like", "randint_like", "is_tensor", "numel", "equal", "allclose", "is_same_size",
     "is_floating_point", "result_type", "promote_types", "can_cast", "broadcast_shapes",
 }  # fmt: skip

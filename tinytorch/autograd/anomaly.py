@@ -7,7 +7,7 @@ import sys
 import traceback
 import warnings
 
-from .modes import ModeContext, current, replace
+from .modes import ModeContext, current
 
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent)
 
@@ -43,9 +43,8 @@ class set_detect_anomaly(ModeContext):
     """Switches anomaly mode on or off at once, and back on leaving a ``with``."""
 
     def __init__(self, mode: bool, check_nan: bool = True):
-        super().__init__()
         self.mode, self.check_nan = bool(mode), check_nan
-        self._saved.append(replace(**self.changes()))
+        super().__enter__()
 
     def changes(self):
         return {"anomaly": stack if self.mode else False, "check_nan": self.check_nan}

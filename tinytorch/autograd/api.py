@@ -33,8 +33,8 @@ def _roots(op: str, tensors, grads) -> list:
                 raise RuntimeError(f"grad can be implicitly created only for scalar outputs; {op} was given a "
                                    f"{describe(t)} without a gradient")
             h = t._h
-            one = h.dtype, h.ndim, h.shape, 1, 0.0, 1
-            g = wrap(made(t.device, lib.tt_full, *one) if h.flags & 16 else lib.tt_full(*one))
+            one = h.dtype, h.ndim, h.shape, lib.TT_KIND_INT, 0.0, 1
+            g = wrap(made(t.device, lib.tt_full, *one) if h.flags & lib.TT_FLAG_DEVICE else lib.tt_full(*one))
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: gradients can be either Tensors or None, but got {type(g).__name__}")
         elif g.shape != t.shape:

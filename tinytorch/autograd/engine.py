@@ -10,14 +10,17 @@ from __future__ import annotations
 import operator
 import warnings
 import weakref
+from _thread import get_ident
 from heapq import heappop, heappush
 from sys import getrefcount
 
 from ..backends.cpu import lib
 from ..dtypes import float32
 from ..tensor import Tensor, wrap
-from .modes import current, restore, set_grad
+from .modes import DEFAULT, QUIET, current, modes
 from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, unpack
+
+_CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 
 
 def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: bool,
@@ -28,9 +31,13 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
     useful = None if captures is None else leading_to(captures, [node for node, _ in roots])
     pending: dict[Node, Tensor] = {}
     heap: list[tuple[int, Node]] = []
-    old = set_grad(create_graph)
+    thread = get_ident()
+    outside = modes.get(thread)  # None: the default
+    within = outside.with_grad(create_graph) if outside is not None else None if create_graph else QUIET
     node = None
-    try:
+    try:  # Note [Interrupts] in kernels/python/contexts.c
+        if within is not outside:
+            modes[thread] = within or DEFAULT
         for node, g in roots:
             if node in pending:
                 pending[node] = pending[node] + g
@@ -100,7 +107,10 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
         explain(node, exc)
         raise
     finally:
-        restore(old)
+        if outside is None:
+            modes.pop(thread, None)
+        else:
+            modes[thread] = outside
     return results
 
 
@@ -212,10 +222,10 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
         return
     old = t._grad
     if old is None:
-        if create_graph or getrefcount(g) <= own and g._h.storage.refs == 1 and g._h.flags & 1:
+        if create_graph or getrefcount(g) <= own and g._h.storage.refs == 1 and g._h.flags & _CONTIGUOUS:
             t._grad = g
         else:
-            t._grad = wrap(lib.tt_contiguous(g._h)) if t._h.flags & 1 else g.detach().clone()
+            t._grad = wrap(lib.tt_contiguous(g._h)) if t._h.flags & _CONTIGUOUS else g.detach().clone()
     elif create_graph:
         t._grad = old + g
     else:

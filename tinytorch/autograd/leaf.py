@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 
 from ..backends.cpu import lib
-from ..tensor import FUNCTIONS, Tensor, wrap
+from ..dtypes import DIFFERENTIABLE
+from ..tensor import Tensor, wrap
 from .engine import retain
 from .node import AccumulateGrad, Port, describe
 from .views import FLAG_INFERENCE, FLAG_VIEW, base_of, refresh
@@ -13,7 +14,7 @@ from .views import FLAG_INFERENCE, FLAG_VIEW, base_of, refresh
 
 def make_leaf(t: Tensor) -> Tensor:
     """Makes ``t`` a leaf that requires grad; RuntimeError unless its dtype is floating."""
-    if t._h.dtype < 6:
+    if not DIFFERENTIABLE[t._h.dtype]:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients, got "
                            f"{t.dtype!r}")
     t._grad = None
@@ -38,7 +39,7 @@ def _set_requires_grad(self, flag: bool) -> None:
     if not isinstance(flag, bool):
         raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
     if flag and node is None:
-        if self._h.dtype < 6:
+        if not DIFFERENTIABLE[self._h.dtype]:
             raise RuntimeError(f"only Tensors of floating point dtype can require gradients, got {self.dtype!r}")
         make_leaf(self)
     elif not flag:
@@ -131,12 +132,11 @@ def _detach_(self):
 def _set_data(self, value) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if self._node is not None and value._h.dtype < 6:
+    if self._node is not None and not DIFFERENTIABLE[value._h.dtype]:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype, got "
                            f"{value.dtype!r}")
-    h = lib.tt_alias(value._h)
-    old, self._h = self._h, h
-    lib.tt_free(old)
+    shown = wrap(lib.tt_alias(value._h))
+    self._h, shown._h = shown._h, self._h
 
 
 def _get_base(self):
@@ -163,4 +163,3 @@ Tensor.data = property(_detach, _set_data, doc="The same memory without history;
 Tensor._base = property(_get_base, doc="The tensor of which this one is a view, or None.")
 Tensor.requires_grad_, Tensor.retain_grad = _requires_grad_, _retain_grad
 Tensor.detach, Tensor.detach_, Tensor._is_view, Tensor.is_inference = _detach, _detach_, _is_view, _is_inference
-FUNCTIONS["detach"] = _detach

@@ -10,9 +10,7 @@ import functools
 import inspect
 from _thread import get_ident
 
-from ..backends.cpu import lib
-
-modes: dict[int, Mode] = {}
+from ..backends.native import ModeContextBase, modes
 
 
 class Mode:
@@ -28,45 +26,23 @@ class Mode:
         return self.grad and not (self.inference or self.anomaly or self.saved_hooks or self.hooks_refused)
 
 
+    def changed(self, **fields) -> Mode | None:
+        """This mode with other fields; None for the default."""
+        made = Mode(**{**{name: getattr(self, name) for name in Mode.__slots__}, **fields})
+        return None if made.is_default() else made
+
+    def with_grad(self, grad: bool) -> Mode | None:
+        """``changed(grad=grad)``, and this very mode where nothing changes."""
+        return self if self.grad == grad else self.changed(grad=grad)
+
+
 DEFAULT = Mode()
-_QUIET = Mode(grad=False)
+QUIET = Mode(grad=False)
 
 
 def current() -> Mode:
     """This thread's mode."""
     return modes.get(get_ident(), DEFAULT)
-
-
-def replace(**changes) -> Mode:
-    """Changes this thread's mode; returns the one before, for ``restore``."""
-    old = current()
-    fields = {name: getattr(old, name) for name in Mode.__slots__}
-    restore(Mode(**{**fields, **changes}))
-    return old
-
-
-def set_grad(grad: bool) -> Mode:
-    """``replace(grad=grad)`` without its cost in the usual cases: every backward pass begins with it."""
-    old = modes.get(get_ident(), DEFAULT)
-    if old.grad == grad:
-        return old
-    if old is not DEFAULT:
-        return replace(grad=grad)
-    modes[get_ident()] = _QUIET
-    return old
-
-
-def restore(mode: Mode) -> None:
-    """Makes ``mode`` this thread's."""
-    if mode is DEFAULT and modes.get(get_ident()) is _QUIET:
-        del modes[get_ident()]
-        return
-    if mode.inference != current().inference:
-        lib.tt_set_inference(mode.inference)
-    if mode.is_default():
-        modes.pop(get_ident(), None)
-    else:
-        modes[get_ident()] = mode
 
 
 def is_grad_enabled() -> bool:
@@ -79,21 +55,16 @@ def is_inference_mode_enabled() -> bool:
     return current().inference
 
 
-class ModeContext:
-    """A context manager and decorator that changes this thread's mode inside. Generators keep it per step."""
-
-    def __init__(self):
-        self._saved: list[Mode] = []
+class ModeContext(ModeContextBase):
+    """A context manager and decorator that changes this thread's mode inside. Generators keep it per step. No signal's
+    handler interrupts entering and leaving: Note [Interrupts] in kernels/python/contexts.c."""
 
     def changes(self) -> dict:
         raise NotImplementedError("a ModeContext names the fields it changes")
 
-    def __enter__(self):
-        self._saved.append(replace(**self.changes()))
-        return self
-
-    def __exit__(self, *exc_info):
-        restore(self._saved.pop())
+    def inside(self, outside: Mode | None) -> Mode | None:
+        """The mode inside; None is the default."""
+        return (outside or DEFAULT).changed(**self.changes())
 
     def clone(self):
         return type(self)()
@@ -147,28 +118,26 @@ class _Maybe(type):
 class no_grad(ModeContext, metaclass=_Maybe):
     """Nothing is recorded inside, in this thread. Context manager and decorator; follows ``torch.no_grad``."""
 
-    def changes(self):
-        return {"grad": False}
+    def inside(self, outside):
+        return QUIET if outside is None else outside.with_grad(False)
 
 
 class enable_grad(ModeContext, metaclass=_Maybe):
     """Recording is on inside, in this thread. Context manager and decorator; follows ``torch.enable_grad``."""
 
-    def changes(self):
-        return {"grad": True}
+    def inside(self, outside):
+        return None if outside is None else outside.with_grad(True)
 
 
 class set_grad_enabled(ModeContext):
     """Sets recording on or off at once, and back on leaving a ``with``. Follows ``torch.set_grad_enabled``."""
 
     def __init__(self, mode: bool):
-        super().__init__()
-        self.mode = bool(mode)
-        self._saved.append(replace(**self.changes()))
-        self._entered = False
+        self.mode, self._entered = bool(mode), False
+        super().__enter__()
 
-    def changes(self):
-        return {"grad": self.mode}
+    def inside(self, outside):
+        return (outside or DEFAULT).with_grad(self.mode)
 
     def __enter__(self):
         if self._entered:
@@ -177,10 +146,10 @@ class set_grad_enabled(ModeContext):
         return self
 
     def clone(self):
-        return type(self)(self.mode)
+        return enable_grad() if self.mode else no_grad()
 
     def __call__(self, fn):
-        restore(self._saved.pop())  # as a decorator it leaves the present mode alone
+        self.__exit__()  # as a decorator it leaves the present mode alone
         return super().__call__(fn)
 
 
@@ -195,7 +164,7 @@ class inference_mode(ModeContext):
         return made
 
     def __init__(self, mode=True):
-        super().__init__()
+        """All is done in ``__new__``."""
 
     def changes(self):
         return {"grad": False, "inference": True} if self.mode else {"inference": False, "grad": True}

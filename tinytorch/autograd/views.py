@@ -12,17 +12,16 @@ through any of them
 
 from __future__ import annotations
 
+from ..backends.cpu import lib
 from ..tensor import Tensor
 from .engine import after, retain
 from .modes import current, modes
 from .node import AccumulateGrad, Node, address, count, describe, last_write, link, overwrites, unpack, writers
 
-FLAG_VIEW = 4
-FLAG_DEVICE = 16
-FLAG_INFERENCE = 64
+FLAG_VIEW, FLAG_DEVICE, FLAG_INFERENCE = lib.TT_FLAG_VIEW, lib.TT_FLAG_DEVICE, lib.TT_FLAG_INFERENCE
 DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)  # how a view was made
-CREATION = 8  # where that stands in its flags
-CREATION_BITS = 7 << CREATION
+CREATION_BITS = lib.TT_FLAG_CREATION
+CREATION = CREATION_BITS.bit_length() - 3  # where that stands in its flags
 
 _REFUSALS = {
     NO_GRAD: "A view was created in no_grad mode and is being modified inplace with grad mode enabled.",

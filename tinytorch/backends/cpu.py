@@ -10,17 +10,21 @@ except ImportError as exc:
     raise ImportError(f"tinytorch's C kernels are not built here ({exc}): run 'pip install -e .' in its source tree, "
                       "or start Python outside of it to use the installed package") from None
 
-__all__ = ["ffi", "lib", "OutOfMemoryError", "error", "keep_exception", "check", "memory_stats", "memory_allocated",
-           "max_memory_allocated", "memory_reserved", "reset_peak_memory_stats", "empty_cache",
-           "get_num_threads", "set_num_threads"]
+__all__ = ["ffi", "lib", "OutOfMemoryError", "LinAlgError", "error", "keep_exception", "check", "get_num_threads",
+           "set_num_threads"]
 
 
 class OutOfMemoryError(RuntimeError):
     """No memory for an array; the message names the bytes that were asked for. Follows ``torch.OutOfMemoryError``."""
 
 
+class LinAlgError(RuntimeError):
+    """A matrix that has no such decomposition, or for which the algorithm did not converge; the message names the
+    first of a batch. Follows ``torch.linalg.LinAlgError``."""
+
+
 _EXCEPTIONS = (NotImplementedError, ValueError, RuntimeError, TypeError, IndexError, OutOfMemoryError, RuntimeError,
-               RuntimeError, NotImplementedError)
+               RuntimeError, NotImplementedError, LinAlgError)
 _DECLINED, _PYTHON = 0, 7
 _kept: dict[int, BaseException] = {}  # by thread: what a callback of the C side raised
 
@@ -54,49 +58,6 @@ def check(status: int, op: str | None = None) -> int:
     if status < 0:
         raise error(op)
     return status
-
-
-_STATS = ("allocated_bytes.all.current", "allocated_bytes.all.peak", "reserved_bytes.all.current",
-          "reserved_bytes.all.peak", "allocation.all.allocated", "allocation.all.freed", "num_ooms")
-
-
-def memory_stats() -> dict[str, int]:
-    """Figures of the CPU's memory caches, under the names of ``torch.cuda.memory_stats``.
-
-    Allocated bytes are those of live tensors, in whole blocks; reserved bytes are held from the system. What this
-    thread has recorded in fused mode is run first: it may hold tensors that nobody else does.
-    """
-    check(lib.tt_fuse_flush())
-    out = ffi.new("int64_t[]", len(_STATS))
-    lib.tt_memory_stats(out)
-    stats = dict(zip(_STATS, out))
-    stats["allocation.all.current"] = stats["allocation.all.allocated"] - stats["allocation.all.freed"]
-    return stats
-
-
-def memory_allocated() -> int:
-    """Bytes of live tensors."""
-    return memory_stats()["allocated_bytes.all.current"]
-
-
-def max_memory_allocated() -> int:
-    """The most bytes of live tensors since the start or ``reset_peak_memory_stats``."""
-    return memory_stats()["allocated_bytes.all.peak"]
-
-
-def memory_reserved() -> int:
-    """Bytes held from the system, free blocks in the caches among them."""
-    return memory_stats()["reserved_bytes.all.current"]
-
-
-def reset_peak_memory_stats() -> None:
-    """Peaks start again from the present figures."""
-    lib.tt_reset_peak()
-
-
-def empty_cache() -> None:
-    """Gives free blocks back to the system: the shared ones and this thread's."""
-    lib.tt_empty_cache()
 
 
 def get_num_threads() -> int:

@@ -12,20 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .recording import COPY, DTYPES, ITEMSIZES, OP, RANDOM, REDUCE, Node, Operand, Recording, op_name, row_major
-from .recording import reducer_name
+from ..backends.cpu import lib
+from ..dtypes import ALL
+from ..scalar import ELEMENTWISE, REDUCERS
+from ..tensor import FUNCTIONS
+from .recording import COPY, OP, RANDOM, REDUCE, Node, Operand, Recording, row_major
 
-NUMPY = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "uint16", "float32", "float64")
 _FUNCTIONAL = {"silu": "nn.functional.silu({})", "gelu": "nn.functional.gelu({})",
                "gelu_tanh": 'nn.functional.gelu({}, approximate="tanh")', "logsigmoid": "nn.functional.logsigmoid({})",
                "trunc_divide": 'div({}, rounding_mode="trunc")', "cube": "pow({}, 3)"}
-_PRIVATE = {"softplus", "zeta", "relu_backward", "sigmoid_backward", "tanh_backward", "silu_backward", "gelu_backward",
-            "gelu_tanh_backward", "smooth_l1", "smooth_l1_backward", "huber", "huber_backward",
-            "masked_scale"}
-_REDUCERS = {"sum": "sum", "prod": "prod", "nansum": "nansum", "max": "amax", "min": "amin", "count": "count_nonzero"}
-_NORMS = {"abssum": "1", "sqsum": "2", "maxabs": 'float("inf")', "minabs": '-float("inf")', "nonzero": "0"}
-_BOOLS = {"isnan", "isinf", "isfinite", "signbit", "logical_not", "eq", "ne", "lt", "le", "gt", "ge", "logical_and",
-          "logical_or", "logical_xor"}
 _DRAWS = ("uniform_({a}, {b}{g})", "normal_({a}, {b}{g})", "log_normal_({a}, {b}{g})", "exponential_({a}{g})",
           "cauchy_({a}, {b}{g})", "geometric_({a}{g})", "bernoulli_({a}{g}).mul_({b})")
 
@@ -154,13 +149,13 @@ class _Text:
         if step.kind in (COPY, RANDOM) or self.dtype_of(step) == value.dtype:
             return f"{self.names[step.made]} = {text}"
         out = self.names[step.made]
-        return f"{out} = torch.empty({value.shape}, dtype=torch.{DTYPES[value.dtype]}); " \
+        return f"{out} = torch.empty({value.shape}, dtype=torch.{ALL[value.dtype].name}); " \
                f"{self.call(step._replace(made=None), arguments)}"
 
     def dtype_of(self, step: Step) -> int:
         """Of what the public function gives."""
         if step.kind == OP:
-            return 0 if op_name(step.op) in _BOOLS else step.dtype
+            return lib.TT_BOOL if ELEMENTWISE[step.op].gives_bool else step.dtype
         return self.values[step.made].dtype
 
     def operand(self, v: View | Constant) -> str:
@@ -169,7 +164,7 @@ class _Text:
             return number_text(v.value)
         name, shape = self.names[v.value], self.values[v.value].shape
         if v.dims is None:
-            dtype = DTYPES[v.dtype]
+            dtype = ALL[v.dtype].name
             return f"{name}.view(-1).view(torch.{dtype}).as_strided({v.shape}, {v.strides}, {v.offset})" \
                 if v.dtype != self.values[v.value].dtype else f"{name}.as_strided({v.shape}, {v.strides}, {v.offset})"
         if v.dims == tuple(range(len(shape))):
@@ -196,20 +191,20 @@ class _Text:
         if step.kind == REDUCE:
             text = self.reduction(step, arguments)
             return text if out is None else f"{out}.copy_({text})"
-        name = op_name(step.op)
+        name = ELEMENTWISE[step.op].name
         given = ", ".join(arguments)
-        if name in _PRIVATE or (name in _FUNCTIONAL and out is not None):
-            return f'kernel("{name}", {given}{f", out={out}" if out else ""})'
-        if name in _FUNCTIONAL:
+        if name in _FUNCTIONAL and out is None:
             return f"torch.{_FUNCTIONAL[name].format(given)}"
-        return f"torch.{name}({given}{f', out={out}' if out else ''})"
+        if name in FUNCTIONS:
+            return f"torch.{name}({given}{f', out={out}' if out else ''})"
+        return f'kernel("{name}", {given}{f", out={out}" if out else ""})'
 
     def copy(self, step: Step, argument: str, out: str | None) -> str:
         constant = isinstance(step.inputs[0], Constant)
         if out is not None:
             return f"{out}.fill_({argument})" if constant else f"{out}.copy_({argument})"
         value = self.values[step.made]
-        dtype = f"torch.{DTYPES[value.dtype]}"
+        dtype = f"torch.{ALL[value.dtype].name}"
         if constant:
             return f"torch.full({value.shape}, {argument}, dtype={dtype})"
         source = step.inputs[0]
@@ -222,14 +217,14 @@ class _Text:
         g = f", generator=stream({seed & (1 << 64) - 1}, {draw & (1 << 64) - 1})"
         if out is None:
             value = self.values[step.made]
-            out = f"torch.empty({value.shape}, dtype=torch.{DTYPES[value.dtype]})"
-        if step.dtype == 5:  # integers
+            out = f"torch.empty({value.shape}, dtype=torch.{ALL[value.dtype].name})"
+        if step.dtype == lib.TT_I64:
             return f"{out}.random_({low}, {low + (count & (1 << 64) - 1)}{g})"
         text = _DRAWS[step.op & 7].format(a=a, b=b, g=g)
         return f"{out}.{text.removesuffix('.mul_(1.0)').replace('.mul_(0.0)', '.zero_()')}"
 
     def reduction(self, step: Step, arguments: list[str]) -> str:
-        name, x = reducer_name(step.op), arguments[0]
+        reducer, x = REDUCERS[step.op], arguments[0]
         kept = len(step.out.shape) == len(step.shape) and len(step.shape) > 0
         which = "" if len(step.dims) == len(step.shape) and not kept else \
             f", dim={step.dims[0] if len(step.dims) == 1 else step.dims}"
@@ -237,16 +232,18 @@ class _Text:
         if len(arguments) == 2:  # the reducer's parameter, one for each result
             each = tuple(1 if d in step.dims else n for d, n in enumerate(step.shape))
             moved = f"({x} - {arguments[1]}.reshape({each}))"
-            return f"torch.sum({moved}.{'exp' if name == 'expsum' else 'square'}(){how})"
-        if name in _NORMS:
-            return f"torch.norm({x}, {_NORMS[name]}{how})"
-        if step.dtype == 0 and name in ("max", "min"):
-            return f"torch.{'any' if name == 'max' else 'all'}({x}{how})"
-        if name == "count":
+            return f"torch.sum({moved}.{'exp' if reducer.name == 'expsum' else 'square'}(){how})"
+        name = reducer.reductions[0]
+        if name.startswith("norm_"):
+            p = name.removeprefix("norm_")
+            return f"torch.norm({x}, {p if p.isdigit() else number_text(float(p))}{how})"
+        if step.dtype == lib.TT_BOOL and name in ("amax", "amin"):
+            return f"torch.{'any' if name == 'amax' else 'all'}({x}{how})"
+        if name == "count_nonzero":
             how = which
         if name in ("sum", "prod", "nansum"):
-            how += f", dtype=torch.{DTYPES[step.dtype]}"
-        return f"torch.{_REDUCERS[name]}({x}{how})"
+            how += f", dtype=torch.{ALL[step.dtype].name}"
+        return f"torch.{name}({x}{how})"
 
 
 def number_text(value: float | int) -> str:
@@ -278,9 +275,9 @@ def from_recording(recorded: Recording, before: dict[int, bytes], origins: list[
         whole = next((o for o in operands if o.offset == low and _reach(o) == high - low and _is_dense(o)), None)
         dtype = (whole or first).dtype
         if whole is None:
-            high += -(high - low) % ITEMSIZES[dtype]
+            high += -(high - low) % ALL[dtype].itemsize
         at = origins[s] + low
-        array = np.frombuffer(before[s][at:at + high - low].ljust(high - low, b"\0"), NUMPY[dtype])
+        array = np.frombuffer(before[s][at:at + high - low].ljust(high - low, b"\0"), ALL[dtype].stored)
         shape = _in_memory(whole)[0] if whole else array.shape
         values[s], starts[s], inputs[s] = Value(dtype, shape, row_major(shape)), low, array.reshape(shape).copy()
     steps, there = [], set(inputs)
@@ -302,7 +299,7 @@ def from_recording(recorded: Recording, before: dict[int, bytes], origins: list[
 
 def _is_norm(step: Step, node: Node) -> bool:
     """Is the node the root of the step's sum of squares?"""
-    return step.kind == REDUCE and reducer_name(step.op) == "sqsum" and node.kind == OP and node.name == "sqrt" \
+    return step.kind == REDUCE and REDUCERS[step.op].name == "sqsum" and node.kind == OP and node.name == "sqrt" \
         and node.inputs[0].id == step.out.value
 
 
@@ -324,12 +321,12 @@ def _is_dense(o: Operand) -> bool:
 
 def _reach(o: Operand) -> int:
     """Bytes from an operand's first element to behind its last."""
-    return (sum((n - 1) * s for n, s in zip(o.shape, o.strides)) + 1) * ITEMSIZES[o.dtype]
+    return (sum((n - 1) * s for n, s in zip(o.shape, o.strides)) + 1) * ALL[o.dtype].itemsize
 
 
 def _view(o: Operand, value: Value, start: int) -> View:
     """An operand as a view of its storage's value."""
-    offset = (o.offset - start) // ITEMSIZES[o.dtype]
+    offset = (o.offset - start) // ALL[o.dtype].itemsize
     raw = View(o.id, o.shape, None, o.strides, offset, o.dtype)
     if o.dtype != value.dtype or o.offset != start:
         return raw

@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 
-from ..backends.cpu import ffi, lib
+from ..backends.cpu import lib
+from ..dtypes import ALL, SUFFIXES
+from ..scalar import ELEMENTWISE
 from .loops import Instr, Loop, cut, periodic, truncates
 
 PREFIX = "fused_"
 BLOCK = 1024          # elements that several loops work on in turn
 BLOCKS_BYTES = 32768  # of values that wait between the loops: they should stay in L1; beyond that, blocks are shorter
 
-SUFFIXES = ("b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")  # by dtype number
-C_TYPES = {"b8": "uint8_t", "u8": "uint8_t", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
-           "f16": "uint16_t", "bf16": "uint16_t", "f32": "float", "f64": "double"}
-SIZES = {"uint8_t": 1, "int8_t": 1, "int16_t": 2, "uint16_t": 2, "int32_t": 4, "int64_t": 8, "float": 4, "double": 8}
+C_TYPES = {d.suffix: d.c_type for d in ALL}
+SIZES = {d.c_type: d.itemsize for d in ALL}
 _KINDS = {lib.TT_SLOT_TEMP: "temp", lib.TT_SLOT_LOAD: "load", lib.TT_SLOT_RANDOM: "load", lib.TT_SLOT_ONE: "one",
           lib.TT_SLOT_CONST: "const", lib.TT_SLOT_ROW: "row"}
 
@@ -54,7 +54,7 @@ def source(kernel, lines: Callable[[int], str] | None = None) -> str:
 def name_of(instr) -> str:
     """Of a ``tt_instr``, as in Instr."""
     if instr.kind == lib.TT_INSTR_OP:
-        return ffi.string(lib.tt_op_name(instr.op)).decode()
+        return ELEMENTWISE[instr.op].name
     return "cast" if instr.kind == lib.TT_INSTR_CAST else "move"
 
 

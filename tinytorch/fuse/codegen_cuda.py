@@ -21,10 +21,11 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 
 from ..backends.cpu import lib
-from ..backends.cuda.source import PERIODIC
-from .codegen import C_TYPES, SIZES, SUFFIXES, Stage
+from ..dtypes import ALL
+from .codegen import SIZES, Stage
 from .codegen_cuda_plan import BLOCK, MOST_BLOCKS
 from .codegen_cuda_rows import Folding
+from .loops import periodic
 
 FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/device/args.h
 USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in common_case.cuh
@@ -93,7 +94,7 @@ class Kernel(Folding):
     # Names and types.
 
     def type_of(self, s: int) -> str:
-        return C_TYPES[SUFFIXES[self.slots[s].dtype]]
+        return ALL[self.slots[s].dtype].c_type
 
     def name(self, s: int) -> str:
         """The variable of a slot's value."""
@@ -103,7 +104,7 @@ class Kernel(Folding):
         return f"v{s}"
 
     def access_type(self, a: int) -> str:
-        return C_TYPES[SUFFIXES[self.accesses[a].dtype]]
+        return ALL[self.accesses[a].dtype].c_type
 
     def place(self, a: int, index: str, dims: str = "at") -> str:
         """The element of an access as an lvalue; ``index``: its row-major position."""
@@ -169,7 +170,7 @@ class Kernel(Folding):
         ]
 
     def statement(self, stage, instr) -> str:
-        if (instr.name, instr.dtype) in PERIODIC:
+        if periodic(instr):
             instr = instr._replace(name=f"quick_{instr.name}")
         return f"const {self.type_of(instr.out)} v{instr.out} = {stage.expression(instr)};"
 

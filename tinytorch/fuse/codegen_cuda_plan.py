@@ -10,8 +10,9 @@ import math
 from typing import NamedTuple
 
 from ..backends.cpu import lib
-from .codegen import C_TYPES, SIZES, SUFFIXES, name_of
-from .loops import CHEAP, WEIGHTS
+from ..dtypes import ALL
+from ..scalar import CHEAP, ELEMENTWISE
+from .codegen import SIZES
 
 THREADS = 256
 BLOCK = 1024      # elements that are joined in 32 lanes: Note [The tree of a reduction]
@@ -75,7 +76,7 @@ class Planning:
         """``pair``: a thread takes two columns, of elements of less than 4 bytes. ``detail``: the columns of a thread
         block, fewer where few thread blocks are made more by that."""
         k, touched = self.k, [self.accesses[a] for a in self.touched()]
-        sizes = [SIZES[C_TYPES[SUFFIXES[x.dtype]]] for x in touched if not x.one]
+        sizes = [ALL[x.dtype].itemsize for x in touched if not x.one]
         made = {i.out for stage in self.stages for i in stage.instrs}
         self.pair = (min(sizes, default=4) < 4 and max(sizes) <= 4 and k.inner % 2 == 0
                      and all(x.flat or x.one for x in touched) and all(x.slot in made for x in self.stores)
@@ -93,7 +94,7 @@ class Planning:
         costs: dict[int, float] = {}
         for i in self.instrs:
             of_inputs = (math.inf if s in lost else costs.get(s, 0) for s in inputs_of(i))
-            costs[i.out] = sum(of_inputs, WEIGHTS.get(name_of(i), CHEAP))
+            costs[i.out] = sum(of_inputs, ELEMENTWISE[i.op].cost if i.kind == lib.TT_INSTR_OP else CHEAP)
         return costs
 
     def deferred(self, costs: dict[int, float]) -> set[int]:

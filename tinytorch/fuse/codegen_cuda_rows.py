@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..backends.cpu import ffi, lib
-from .codegen import C_TYPES, SIZES, SUFFIXES
+from ..backends.cpu import lib
+from ..dtypes import ALL, SUFFIXES
+from ..scalar import ELEMENTWISE, REDUCERS
+from .codegen import SIZES
 from .codegen_cuda_plan import BLOCK, REGISTERS, SHARED, SPARE, THREADS, Planning
 
 LOADS = 32        # words that a thread has under way
@@ -47,11 +49,11 @@ class Folding(Planning):
 
     @staticmethod
     def reducer(fold) -> str:
-        return ffi.string(lib.tt_reducer_name(fold.reducer)).decode()
+        return REDUCERS[fold.reducer].name
 
     @staticmethod
     def acc_type(fold) -> str:
-        return C_TYPES[SUFFIXES[fold.acc]]
+        return ALL[fold.acc].c_type
 
     def nothing(self, fold) -> str:
         return f"({self.acc_type(fold)})TT_NONE_{self.reducer(fold)}({SUFFIXES[fold.dtype]})"
@@ -321,7 +323,7 @@ class Folding(Planning):
             return inputs
         if i.kind == lib.TT_INSTR_CAST:
             return f"tt_cast_{SUFFIXES[i.dtype]}_{SUFFIXES[i.to]}({inputs})"
-        return f"tt_{ffi.string(lib.tt_op_name(i.op)).decode()}_{SUFFIXES[i.dtype]}({inputs})"
+        return f"tt_{ELEMENTWISE[i.op].name}_{SUFFIXES[i.dtype]}({inputs})"
 
     def _rows(self) -> list[str]:
         single = self.warps == 1

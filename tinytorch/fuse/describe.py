@@ -6,10 +6,12 @@ import math
 from typing import NamedTuple
 
 from ..backends.cpu import lib
+from ..dtypes import ALL
+from ..scalar import ELEMENTWISE, REDUCERS
 from ..picture import Picture
 from . import recording
 from .picture import program_picture
-from .recording import DTYPES, Recording, op_name, reducer_name
+from .recording import Recording
 from .watch import Place, Run, call_of, operator_of, place_of
 from .work import kernel_work
 
@@ -121,7 +123,7 @@ def kernel_of(k, recorded: Recording) -> Kernel:
     folds = [f for f in k.folds[0:k.num_folds] if f.access >= 0]
     inputs += sum((f.param >= 0) + (k.walk == lib.TT_WALK_CALL) for f in folds)
     outputs = [s.access for s in k.stores[0:k.num_stores]] + [f.access for f in folds]
-    dtypes = dict.fromkeys(DTYPES[k.accesses[a].dtype] for a in outputs)
+    dtypes = dict.fromkeys(ALL[k.accesses[a].dtype].name for a in outputs)
     return Kernel(WALKS[k.walk], tuple(name for _, _, name in done), shape, "/".join(dtypes), inputs, len(outputs),
                   k.num_stages, k.was_compiled == 1, k.reads, k.writes, k.nanoseconds, kernel_work(k), nodes)
 
@@ -140,7 +142,8 @@ def joined(operators: tuple[str, ...], most: int = 6) -> str:
 def _steps(k) -> list[tuple[int, int, str]]:
     """(node, order, operator) of a kernel's instructions and reductions."""
     steps = [(i.node, at, _instruction(i)) for at, i in enumerate(k.instrs[0:k.num_instrs])]
-    return steps + [(f.node, k.num_instrs + at, reducer_name(f.reducer)) for at, f in enumerate(k.folds[0:k.num_folds])]
+    folds = enumerate(k.folds[0:k.num_folds], k.num_instrs)
+    return steps + [(f.node, at, REDUCERS[f.reducer].name) for at, f in folds]
 
 
 def _random_node(recorded: Recording, slot) -> int:
@@ -151,7 +154,7 @@ def _random_node(recorded: Recording, slot) -> int:
 
 def _instruction(i) -> str:
     if i.kind == lib.TT_INSTR_OP:
-        return op_name(i.op)
+        return ELEMENTWISE[i.op].name
     return "cast" if i.kind == lib.TT_INSTR_CAST else "copy"
 
 

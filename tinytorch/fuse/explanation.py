@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from ..backends.cpu import check, lib, memory_stats
+from ..backends.cpu import check, lib
+from ..cpu import memory_stats
 from .describe import Kernel, Program, bytes_text, count_text, places_text, program_of
 from .mode import Fused
 from .pure import Pure

@@ -124,22 +124,16 @@ def is_tensor(x) -> bool:
 
 @functools.cache
 def operators() -> tuple[dict[int, object], frozenset[str]]:
-    """The functions that are operators, by id, and the names of the methods that are."""
+    """The functions that are pure operators, by id, and the names of the methods that are."""
     functional = vars(sys.modules[f"{PACKAGE}.nn.functional"])
-    named = {name: fn for name, fn in functional.items() if not name.startswith("_")}
-    functions = [fn for fn in (*FUNCTIONS.values(), *named.values(), *vars(Tensor).values()) if _is_operator(fn)]
+    functions = [fn for fn in (*FUNCTIONS.values(), *functional.values(), *vars(Tensor).values()) if _is_operator(fn)]
     methods = frozenset(name for name, fn in vars(Tensor).items() if _is_operator(fn))
-    return {id(fn): fn for fn in functions}, methods | {"detach"}
+    return {id(fn): fn for fn in functions}, methods
 
 
 def _is_operator(fn) -> bool:
-    """Is it declared among the operators? as_strided looks beyond its argument, random numbers have a state."""
-    if not isinstance(fn, types.FunctionType) or "as_strided" in fn.__name__:
-        return False
-    if fn.__module__ is None:  # made from a template
-        return fn.__code__.co_filename.startswith("<eager")
-    return fn.__module__ == f"{PACKAGE}.nn.functional" or (
-        fn.__module__.startswith(f"{PACKAGE}.ops.") and fn.__module__[len(PACKAGE) + 5:] not in ("random", "foreign"))
+    """Is it an operator's, whose result depends on its arguments alone?"""
+    return isinstance(fn, types.FunctionType) and hasattr(fn, "op") and fn.op.pure
 
 
 # Names.

@@ -12,30 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-# Vector instructions of the float32 functions that are not about as cheap as an addition.
-WEIGHTS = {
-    "lgamma": 368, "digamma": 326, "tan": 198, "pow": 193, "erfinv": 176, "erfc": 142, "logaddexp": 140,
-    "logsigmoid": 131, "softplus": 130, "sinh": 103, "atanh": 98, "asinh": 97, "atan2": 94, "acosh": 93,
-    "cosh": 77, "acos": 73, "gelu_tanh": 67, "asin": 66, "atan": 64, "gelu_backward": 62, "gelu": 60,
-    "gelu_tanh_backward": 53, "silu_backward": 43, "silu": 43, "log1p": 42, "erf": 40, "xlogy": 39, "sigmoid": 38,
-    "tanh": 37, "log10": 34, "log2": 33, "log": 32, "exp": 30, "expm1": 27, "exp2": 27, "hypot": 25, "nextafter": 15,
-    "round_f16": 14, "round_bf16": 8,
-}
-CHEAP = 2
-HALF = 20   # a cast from or to float16
+from ..dtypes import ALL
+from ..scalar import CHEAP, ELEMENTWISE, OPERATORS
+
+HALF = 20   # the cost of a cast from or to float16
+ROUNDED = {"round_f16": 14, "round_bf16": 8}
 HEAVY = 40  # is heavy enough to be the only such function of its loop
 MOST = 64   # of all instructions of a loop
 
-PERIODIC = frozenset({"sin", "cos"})  # of float32: they look at a whole block of arguments first
-# Operators that begin alike: a compiler does that part once for those of the same x (their last operand) in one loop.
-_ALIKE = {"gelu": "normal_tail", "gelu_backward": "normal_tail", "silu": "exp_split", "silu_backward": "exp_split"}
-REST = 12   # what such an operator takes that is not the first
+REST = 12   # what an operator takes that begins like another of its loop: a compiler does that part once
 _DIVISIONS = frozenset({"fmod", "remainder", "floor_divide"})
-_SCALAR = {
+_SCALAR = {  # what compilers do not vectorise
     "f32": _DIVISIONS | {"zeta"},
-    "f64": _DIVISIONS | {"zeta", "sin", "cos"} | WEIGHTS.keys(),
+    "f64": frozenset(op.name for op in ELEMENTWISE if op.cost > CHEAP) | ROUNDED.keys(),
 }
-_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+_FLOATS = frozenset(d.suffix for d in ALL if d.is_floating_point)
 _SCALAR_INT = _DIVISIONS | {"pow", "trunc_divide"}
 
 
@@ -54,12 +45,14 @@ def weight(instr: Instr) -> int:
     """About how many vector instructions it takes, as far as that matters here."""
     if instr.name == "cast":
         return HALF if "f16" in (instr.dtype, instr.to) else CHEAP
-    return min(HEAVY, WEIGHTS.get(instr.name, CHEAP)) if instr.dtype == "f32" else CHEAP
+    if instr.dtype != "f32":
+        return CHEAP
+    return min(HEAVY, OPERATORS[instr.name].cost) if instr.name in OPERATORS else ROUNDED.get(instr.name, CHEAP)
 
 
 def periodic(instr: Instr) -> bool:
     """Does the operator look at a block of arguments before it computes?"""
-    return instr.dtype == "f32" and instr.name in PERIODIC
+    return instr.dtype == "f32" and instr.name in OPERATORS and OPERATORS[instr.name].periodic
 
 
 def alone(instr: Instr) -> bool:
@@ -76,6 +69,11 @@ def truncates(instr: Instr) -> bool:
     return instr.name == "cast" and instr.dtype in _FLOATS and instr.to not in _FLOATS and instr.to != "b8"
 
 
+def _pair(instr: Instr) -> int:
+    """The pair of operators that begin alike (for the same x, their last operand), or 0."""
+    return OPERATORS[instr.name].pair if instr.name in OPERATORS else 0
+
+
 class Loop:
     """Instructions that run in one pass over a block."""
 
@@ -90,10 +88,10 @@ class Loop:
 
     def begins_like(self, instr: Instr) -> bool:
         """Does another instruction here compute part of what this one does?"""
-        part = _ALIKE.get(instr.name)
-        return part is not None and any(other is not instr and _ALIKE.get(other.name) == part and
-                                        (other.dtype, other.inputs[-1]) == (instr.dtype, instr.inputs[-1])
-                                        for other in self.instrs)
+        pair = _pair(instr)
+        return pair != 0 and any(other is not instr and _pair(other) == pair and
+                                 (other.dtype, other.inputs[-1]) == (instr.dtype, instr.inputs[-1])
+                                 for other in self.instrs)
 
     def cost(self, instr: Instr) -> int:
         """What an instruction would add to the weight."""

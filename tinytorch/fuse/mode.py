@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from ..backends.cpu import check, error, ffi, lib
+from ..backends.native import FusedBase
 from ..config import setting
 from .pure import Pure
 from .worker import worker
@@ -12,26 +13,18 @@ from .worker import worker
 _STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled", "behind", "replayed")
 
 
-class Fused:
-    """The context manager that ``fuse()`` gives; usable again and again, nested, from any thread."""
+class Fused(FusedBase):
+    """The context manager that ``fuse()`` gives; usable again and again, nested, from any thread. No signal's handler
+    interrupts entering and leaving: Note [Interrupts] in kernels/python/contexts.c."""
 
     def __init__(self, step: bool = False):
-        self.step = step
+        self.step = bool(step)
 
-    def __enter__(self):
-        worker.start()
-        check(lib.tt_fuse_enter(), "fuse")
-        if self.step and lib.tt_fuse_step(1) < 0:
-            lib.tt_fuse_step(-1)
-            lib.tt_fuse_leave()
-            raise error("fuse")
-        return self
+    prepare = staticmethod(worker.start)
 
-    def __exit__(self, kind, value, traceback):
-        if self.step:
-            lib.tt_fuse_step(-1)
-        if lib.tt_fuse_leave() < 0 and kind is None:
-            raise error("fuse")
+    def failure(self) -> Exception:
+        """What entering or leaving raises after the C side has refused."""
+        return error("fuse")
 
     def __call__(self, fn):
         pure = Pure(fn, self, promised=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..picture import Edge, Node, Picture
-from .recording import DTYPES, Operand, Recording
+from ..dtypes import ALL
+from .recording import Operand, Recording
 
 
 def program_picture(program) -> Picture:
@@ -55,4 +56,4 @@ def _operators(program, kernel_of: dict[int, int]) -> list[Node]:
 
 
 def _of(o: Operand) -> str:
-    return f"{DTYPES[o.dtype]} {o.shape}"
+    return f"{ALL[o.dtype].name} {o.shape}"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..autograd.modes import current, modes
 from ..autograd.node import AccumulateGrad
 from ..backends.cpu import error, ffi, lib
-from ..tensor import Tensor, new
+from ..tensor import Tensor, own
 from .kinds import DATA, PLAIN, Unproven, is_tensor
 from .walk import prove
 
@@ -84,8 +84,8 @@ class Pure:
                     if ran < 0:
                         raise error("fuse")
                     if many is None:
-                        return _wrap(out[0])
-                    return many([_wrap(h) for h in out])
+                        return own(out[0])
+                    return many([own(h) for h in out])
         return self.record(args, kwargs)
 
     def look(self, args: tuple) -> tuple:
@@ -210,10 +210,3 @@ def _state(t: Tensor) -> tuple:
 
 def _same(a: tuple, b: tuple | None) -> bool:
     return b is not None and all(map(operator.is_, a, b))
-
-
-def _wrap(h) -> Tensor:
-    t = new(Tensor)
-    t._h = h
-    t._node = None
-    return t

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..backends.cpu import ffi, lib
+import numpy as np
 
-DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
-ITEMSIZES = (1, 1, 1, 2, 4, 8, 2, 2, 4, 8)
-BFLOAT16 = DTYPES.index("bfloat16")
+from ..backends.cpu import ffi, lib
+from ..dtypes import ALL
+from ..scalar import ELEMENTWISE, REDUCERS
+
 OP, COPY, REDUCE, RANDOM = range(4)  # kinds of nodes
 PLAIN, FULL, NUMBER = range(3)       # modes of operands
 _DRAW_NUMBERS = 6
@@ -44,8 +44,8 @@ class Node(NamedTuple):
     def name(self) -> str:
         """The operator's, the reducer's, "copy" or "random"."""
         if self.kind == OP:
-            return op_name(self.op)
-        return reducer_name(self.op) if self.kind == REDUCE else "copy" if self.kind == COPY else "random"
+            return ELEMENTWISE[self.op].name
+        return REDUCERS[self.op].name if self.kind == REDUCE else "copy" if self.kind == COPY else "random"
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ class Recording(NamedTuple):
             if node.kind == REDUCE:
                 arguments.append(f"dim={node.dims}")
             # The first time a storage appears it is with its dtype and shape.
-            new = "" if node.out.id in made else f": {DTYPES[node.out.dtype]} {node.out.shape}"
+            new = "" if node.out.id in made else f": {ALL[node.out.dtype].name} {node.out.shape}"
             made.add(node.out.id)
             texts.append(f"{self._storage(node.out)}{new} = {node.name}({', '.join(arguments)})")
         width = max(map(len, texts), default=0)
@@ -95,9 +95,9 @@ class Recording(NamedTuple):
 
     def _storage(self, o: Operand) -> str:
         name = f"s{o.id}"
-        whole = math.prod(o.shape) * ITEMSIZES[o.dtype] == self.storages[o.id].nbytes
+        whole = math.prod(o.shape) * ALL[o.dtype].itemsize == self.storages[o.id].nbytes
         if not whole or o.strides != row_major(o.shape):
-            name += f"[{o.offset // ITEMSIZES[o.dtype]}: {'x'.join(map(str, o.shape))} by {o.strides}]"
+            name += f"[{o.offset // ALL[o.dtype].itemsize}: {'x'.join(map(str, o.shape))} by {o.strides}]"
         return name
 
 
@@ -110,26 +110,12 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def op_name(op: int) -> str:
-    """Of an operator's code."""
-    return ffi.string(lib.tt_op_name(op)).decode()
-
-
-def reducer_name(reducer: int) -> str:
-    """Of a reducer's code."""
-    return ffi.string(lib.tt_reducer_name(reducer)).decode()
-
-
 def number_value(number) -> float | int:
     """The value of a ``tt_number``. Its half types are told by their bits."""
-    raw = struct.pack("<q", number.bits)
-    if number.dtype >= 8:
-        return struct.unpack_from("<d" if number.dtype == 9 else "<f", raw)[0]
-    if number.dtype == 6:
-        return struct.unpack_from("<e", raw)[0]
-    if number.dtype == 7:
-        return struct.unpack("<f", b"\0\0" + raw[:2])[0]
-    return struct.unpack_from(("<?", "<B", "<b", "<h", "<i", "<q")[number.dtype], raw)[0]
+    raw = np.array([number.bits], np.int64).view(ALL[number.dtype].stored)[:1]
+    if number.dtype == lib.TT_BF16:
+        raw = (raw.astype(np.uint32) << 16).view(np.float32)
+    return raw[0].item()
 
 
 def read(program, numbers=None) -> Recording:
@@ -174,5 +160,5 @@ def _storages(nodes: list[Node], sizes: list[int]) -> tuple[Storage, ...]:
             if not o.number:
                 made.setdefault(o.id, False)
         out = node.out
-        made.setdefault(out.id, math.prod(out.shape) * ITEMSIZES[out.dtype] == sizes[out.id] >> 1)
+        made.setdefault(out.id, math.prod(out.shape) * ALL[out.dtype].itemsize == sizes[out.id] >> 1)
     return tuple(Storage(size >> 1, bool(size & 1), made.get(k, False)) for k, size in enumerate(sizes))

@@ -10,12 +10,12 @@ from collections.abc import Callable
 import numpy as np
 
 from ..backends.cpu import check, ffi, lib
+from ..dtypes import ALL
 from ..generator import Generator
 from ..interop import from_numpy
 from ..ops.declare import Elementwise
 from ..tensor import Tensor
 from .case import Case, number_text
-from .recording import BFLOAT16, DTYPES
 
 LITERALS = 256  # elements of an input that stand in a script as numbers
 _WIDTH = 100    # characters of a line of bytes
@@ -44,7 +44,7 @@ def inputs_of(case: Case) -> list[Tensor]:
     """Fresh tensors."""
     made = []
     for v, array in case.inputs.items():
-        half = case.values[v].dtype == BFLOAT16  # NumPy has no such dtype
+        half = case.values[v].dtype == lib.TT_BF16  # NumPy has no such dtype
         t = from_numpy(array.view(np.int16) if half else array).clone()
         made.append(t.view(sys.modules["tinytorch"].bfloat16) if half else t)
     return made
@@ -60,13 +60,13 @@ def bits_of(t: Tensor) -> bytes:
 def array_of(t: Tensor, dtype: int) -> np.ndarray:
     """The elements, as a case holds them."""
     raw = np.frombuffer(bits_of(t), np.uint8)
-    return raw.view("uint16" if dtype == BFLOAT16 else DTYPES[dtype]).reshape(tuple(t.shape)).copy()
+    return raw.view(ALL[dtype].stored).reshape(tuple(t.shape)).copy()
 
 
 def random_array(shape: tuple[int, ...], dtype: int) -> np.ndarray:
     """Numbers that a script can name by their seed."""
     torch = sys.modules["tinytorch"]
-    t = torch.randn(*shape, dtype=getattr(torch, DTYPES[dtype]), generator=Generator().manual_seed(0))
+    t = torch.randn(*shape, dtype=ALL[dtype], generator=Generator().manual_seed(0))
     return array_of(t, dtype)
 
 
@@ -112,13 +112,13 @@ def script_of(case: Case, hot: int, complaint: str) -> str:
 
 def input_text(a: np.ndarray, dtype: int) -> str:
     """An input as an expression: its numbers, a seed, or its bytes."""
-    kind, shape, size = f"torch.{DTYPES[dtype]}", tuple(a.shape), 8 * a.itemsize
-    if dtype != BFLOAT16:
+    kind, shape, size = f"torch.{ALL[dtype].name}", tuple(a.shape), 8 * a.itemsize
+    if dtype != lib.TT_BF16:
         if a.size > 4 and a.tobytes() == a.reshape(-1)[:1].tobytes() * a.size:
             return f"torch.full({shape}, {number_text(a.reshape(-1)[0].item())}, dtype={kind})"
         if a.size <= LITERALS and not (a.dtype.kind == "f" and np.isnan(a).any()):
             return f"torch.tensor({_nested(a.tolist())}, dtype={kind})"
-        if a.size > LITERALS and DTYPES[dtype] in ("float32", "float64") and \
+        if a.size > LITERALS and dtype in (lib.TT_F32, lib.TT_F64) and \
                 a.tobytes() == random_array(shape, dtype).tobytes():
             return f"torch.randn({shape}, dtype={kind}, generator=torch.Generator().manual_seed(0))"
     if a.size <= LITERALS:

@@ -17,14 +17,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..backends.cpu import ffi
+from ..backends.cpu import ffi, lib
 from ..config import config
+from ..dtypes import ALL
 from ..generator import default_generator
 from ..tensor import Tensor
 from .case import Case, View, from_recording
 from .describe import count_text
 from .mode import fuse, wait
-from .recording import BFLOAT16, DTYPES, read, row_major
+from .recording import read, row_major
 from .script import LITERALS, array_of, bits_of, function_of, inputs_of, random_array, script_of
 from .watch import DATA, LINES, Lines, Run, subscribe
 
@@ -364,7 +365,7 @@ class _Reduction:
             strides = [0 if d is None else row_major(array.shape)[d] for d in v.dims]
             shown = np.lib.stride_tricks.as_strided(array, v.shape, [s * array.itemsize for s in strides])
         else:
-            flat = array.reshape(-1).view("uint16" if dtype == BFLOAT16 else DTYPES[dtype])[v.offset:]
+            flat = array.reshape(-1).view(ALL[dtype].stored)[v.offset:]
             shown = np.lib.stride_tricks.as_strided(flat, v.shape, [s * flat.itemsize for s in v.strides])
         new = max(case.values) + 1
         own = View(new, v.shape, tuple(range(len(v.shape))))
@@ -408,7 +409,7 @@ def _is_simple(a: np.ndarray) -> bool:
 
 def _simpler(a: np.ndarray, dtype: int) -> Iterator[np.ndarray]:
     """Other numbers in an input's place."""
-    if dtype == BFLOAT16:
+    if dtype == lib.TT_BF16:
         yield np.full_like(a, 0x3f80)
         return
     yield np.ones_like(a)
@@ -416,5 +417,5 @@ def _simpler(a: np.ndarray, dtype: int) -> Iterator[np.ndarray]:
         with np.errstate(over="ignore"):
             for digits in (0, 1, 2):
                 yield np.round(a, digits).astype(a.dtype)
-    if a.size > LITERALS and dtype in (8, 9):
+    if a.size > LITERALS and dtype in (lib.TT_F32, lib.TT_F64):
         yield random_array(a.shape, dtype)

@@ -16,8 +16,9 @@ from types import FrameType
 from typing import NamedTuple
 
 from ..backends.cpu import ffi, lib
+from ..backends.native import raise_after_call
 from ..config import config
-from ..tensor import FUNCTIONS, Tensor
+from ..autograd.formulas import CODES
 
 RUNS, LINES, HOT, DATA = (lib.TT_OBSERVE_RUNS, lib.TT_OBSERVE_LINES, lib.TT_OBSERVE_HOT, lib.TT_OBSERVE_DATA)
 
@@ -62,27 +63,11 @@ def place_of(frame: FrameType | None) -> Place | None:
     return Place(frame.f_code.co_filename, frame.f_lineno) if frame else None
 
 
-def operator_in(frame: FrameType) -> str:
-    """The operator that a frame of this package computes; "" if it is none's."""
-    file, name = frame.f_code.co_filename, frame.f_code.co_name
-    if file == "<derivative>":
-        return frame.f_globals["__name__"]  # the Node's
-    if file.startswith("<eager"):  # made from a template
-        names = frame.f_globals
-        return names["info"].name if "info" in names else names.get("name", "")
-    if name in ("slow", "into"):  # of an Elementwise; to look at other frames' variables would keep them alive
-        return getattr(frame.f_locals.get("self"), "name", "")
-    if name.startswith("_"):
-        primitive = frame.f_back is not None and frame.f_back.f_code.co_name == "call"
-        return name.strip("_") if primitive else ""
-    functional = sys.modules.get("tinytorch.nn.functional")  # it is imported after this package
-    return name if name in FUNCTIONS or hasattr(Tensor, name) or hasattr(functional, name) else ""
-
-
 def operator_of(frame: FrameType | None) -> str:
     """The operator that was at work in ``frame``: the innermost; "" if none was."""
     while frame is not None and _inside[frame.f_code.co_filename]:
-        if name := operator_in(frame):
+        name = CODES.get(frame.f_code)
+        if name is not None:
             return name
         frame = frame.f_back
     return ""
@@ -231,13 +216,13 @@ def lines_of(kernel) -> Lines | None:
     return _watch.hot.kept.get(kernel.program)
 
 
-def _failed(kind, value, traceback) -> None:
-    """No exception may go through the C code that called."""
+def _report(error: Exception) -> None:
+    """Tells the user of a watcher's error."""
     if sys.stderr is not None:
-        print(f"tinytorch.fuse: ignored in a watcher: {kind.__name__}: {value}", file=sys.stderr)
+        print(f"tinytorch.fuse: ignored in a watcher: {type(error).__name__}: {error}", file=sys.stderr)
 
 
-@ffi.def_extern(onerror=_failed)
+@ffi.def_extern(onerror=raise_after_call)
 def tt_fuse_watch(watched):
     program, frame = watched.program, sys._getframe(1)
     lines = _watch.recordings.pop(watched.recording, None)
@@ -246,15 +231,17 @@ def tt_fuse_watch(watched):
             _watch.settle()
     thread = threading.get_ident()
     if _watch.callbacks and thread not in _watch.telling:
-        _watch.telling.add(thread)
         try:
+            _watch.telling.add(thread)
             for _, callback in _watch.callbacks:
                 callback(Run(watched, lines, frame))
+        except Exception as error:
+            _report(error)
         finally:
             _watch.telling.discard(thread)
 
 
-@ffi.def_extern(onerror=_failed)
+@ffi.def_extern(onerror=raise_after_call)
 def tt_fuse_where(node, recording):
     lines = _watch.recordings.get(recording)
     if lines is None:

@@ -46,6 +46,7 @@ class Worker:
         self.hits = self.compiled = self.refused = 0
         self.on_event: Callable[[Event], None] | None = None
         self._changed = threading.Condition()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._kernel = None  # in work
         self._asked = 0  # questions put to the C side
@@ -63,7 +64,7 @@ class Worker:
         """Starts the thread if it does not run."""
         if self._thread is not None or self._stopping:
             return
-        with self._changed:
+        with self._starting:
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="tinytorch-fuse", daemon=True)
                 with contextlib.suppress(RuntimeError):  # no more threads here, or the interpreter is shutting down
@@ -95,7 +96,8 @@ class Worker:
         """In a forked child, which has none of its parent's threads: it starts its own, which begins with the kernel
         that its parent's has in work."""
         running = self._thread is not None
-        self._changed, self._thread, self._waiting = threading.Condition(), None, 0
+        self._changed, self._starting = threading.Condition(), threading.Lock()
+        self._thread, self._waiting = None, 0
         compiler.after_fork()
         if running:
             self.start()

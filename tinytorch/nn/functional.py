@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from ..ops import declare as _declare
 from ..ops.activation import (
     celu,
     elu,
@@ -32,7 +33,7 @@ from ..ops.activation import (
 )
 from ..ops.activation import log_softmax as _log_softmax
 from ..ops.activation import softmax as _softmax
-from ..ops.declare import function
+
 from ..ops.gather import embedding as _rows
 from ..ops.linalg import bilinear, linear
 from ..ops.loss import (
@@ -104,7 +105,7 @@ def _check_probability(op, p):
         raise ValueError(f"{op}: dropout probability has to be between 0 and 1, but got {p}")
 
 
-@function
+@_declare.function
 def dropout(input, p=0.5, training=True, inplace=False):
     """In training, elements become 0 with probability ``p`` and the others are divided by 1 - p. Where there is nothing
     to drop, ``input`` itself. Follows ``torch.nn.functional.dropout``."""
@@ -232,7 +233,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     return result if out is None else out.copy_(result)
 
 
-@function
+@_declare.function
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """The cosine of the angle between x1 and x2 along ``dim``, norms not taken below ``eps``. Follows
     ``torch.nn.functional.cosine_similarity``."""
@@ -255,7 +256,17 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if is_causal:
         attn_mask = scores.detach().new_ones(tuple(scores.shape[-2:])).tril() != 0
     if attn_mask is not None:
-        floating = attn_mask._h.dtype >= 6
+        floating = attn_mask.dtype.is_floating_point
         scores = scores + attn_mask if floating else scores.masked_fill(attn_mask.logical_not(), -math.inf)
     weights = _softmax(scores, -1)
     return (dropout(weights, dropout_p) if dropout_p > 0 else weights) @ value
+
+
+_RANDOM = {"alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax",
+           "rrelu", "scaled_dot_product_attention"}
+for _name in __all__:
+    _fn = globals()[_name]
+    if _name in _declare.OPS and _declare.OPS[_name].function is _fn:  # tinytorch's own, too
+        _declare.names_of("nn.functional")[_name] = _fn
+    else:
+        _declare.publish(_fn, namespace="nn.functional", pure=_name not in _RANDOM)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..autograd.node import AccumulateGrad, alias
 from ..backends.cpu import error, ffi, lib
+from ..backends.native import owner
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor, wrap
 
@@ -14,12 +15,11 @@ def _share(cls, data: Tensor | None):
         data = wrap(lib.tt_empty(get_default_dtype().code, 1, ffi.new("int64_t[]", [0])))
     elif not isinstance(data, Tensor):
         raise TypeError(f"{cls.__name__}: argument 'data' must be Tensor, not {type(data).__name__}")
-    made = object.__new__(cls)
-    made._h = lib.tt_alias(data._h)
-    if not made._h:
-        made._h = lib.tt_empty(0, 0, ffi.NULL)
+    h = lib.tt_alias(data._h)
+    if not h:
         raise error(cls.__name__)
-    made._node = made._grad = None
+    made = owner(cls)(h)
+    made._grad = None
     return made
 
 

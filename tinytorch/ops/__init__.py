@@ -7,6 +7,7 @@ from . import (
     convert,
     create,
     create_like,
+    decompose,
     einsum,
     gather,
     index,
@@ -24,6 +25,7 @@ from . import (
     scan,
     scatter,
     shape,
+    solve,
     sort,
     statistics,
 )
@@ -35,6 +37,7 @@ __all__ = [
     "convert",
     "create",
     "create_like",
+    "decompose",
     "einsum",
     "gather",
     "index",
@@ -52,6 +55,7 @@ __all__ = [
     "scan",
     "scatter",
     "shape",
+    "solve",
     "sort",
     "statistics",
 ]

@@ -7,6 +7,7 @@ import warnings
 
 from ..autograd.node import alias
 from ..backends.cpu import lib
+from ..dtypes import FLOATING, float64
 from ..tensor import Tensor
 from .declare import both, c_op, computed, dim_or_axis, function, primitive
 from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus, clamp
@@ -78,7 +79,7 @@ def floating(op: str, *tensors) -> None:
     for t in tensors:
         if not isinstance(t, Tensor):
             raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(t).__name__}")
-        if t._h.dtype < 6:
+        if not FLOATING[t._h.dtype]:
             raise RuntimeError(f"{op}: not implemented for '{t.dtype.name}'")
 
 
@@ -114,7 +115,7 @@ def softplus(input, beta=1.0, threshold=20.0):
     """log(1 + exp(beta x)) / beta, and x where beta x is above ``threshold``. Follows
     ``torch.nn.functional.softplus``."""
     floating("softplus", input)
-    if beta == 1 and threshold >= 20 and input._h.dtype != 9:
+    if beta == 1 and threshold >= 20 and input.dtype is not float64:
         return _softplus(input)  # the correction is below half a unit in the last place there
     scaled = input if beta == 1 else input * beta
     smooth = _softplus(scaled)

@@ -41,25 +41,25 @@ def equal(input, other) -> bool:
     return input.shape == other.shape and bool((input == other).all())
 
 
-@function
+@function(kind="query")
 def is_tensor(obj) -> bool:
     """Is ``obj`` a Tensor?"""
     return isinstance(obj, Tensor)
 
 
-@function
+@function(kind="query")
 def is_floating_point(input) -> bool:
     """Has ``input`` a floating dtype?"""
     return input.is_floating_point()
 
 
-@function
+@function(kind="query")
 def numel(input) -> int:
     """The number of elements."""
     return input.numel()
 
 
-@function
+@function(kind="query")
 def is_same_size(input, other) -> bool:
     """Have both the same shape?"""
     return bool(lib.tt_same_shape(input._h, other._h))

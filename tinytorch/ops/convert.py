@@ -10,13 +10,11 @@ from ..dtypes import bool as _bool
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..tensor import Tensor, wrap
 from .create import pinned
-from .declare import both, function, method, operand, primitive, requires
+from .declare import Op, attach, both, function, method, operand, primitive, publish, record_of, requires
 from .values import dtype_code
 
-_TYPES = {float32: "FloatTensor", float64: "DoubleTensor", float16: "HalfTensor", bfloat16: "BFloat16Tensor",
-          uint8: "ByteTensor", int8: "CharTensor", int16: "ShortTensor", int32: "IntTensor", int64: "LongTensor",
-          _bool: "BoolTensor"}
-_TYPE_NAMES = {name: d for d, name in _TYPES.items()}
+_CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
+_TYPE_NAMES = {f"{d.scalar_type}Tensor": d for d in ALL}
 
 
 @primitive(input=lambda g: g)
@@ -43,11 +41,11 @@ def _moved(t: Tensor, number: int, non_blocking) -> Tensor:
     """``t`` on another device."""
     if not non_blocking:
         return _to_device(t, number)
-    before = lib.tt_cuda_non_blocking(1)
-    try:
+    try:  # Note [Interrupts] in kernels/python/contexts.c
+        lib.tt_cuda_non_blocking(1)
         return _to_device(t, number)
     finally:
-        lib.tt_cuda_non_blocking(before)
+        lib.tt_cuda_non_blocking(0)
 
 
 def _sum_back(g, input_shape):
@@ -92,17 +90,17 @@ def contiguous(self, memory_format=contiguous_format):
     """This tensor if its elements are row-major without gaps, else a copy that is so. Follows
     ``torch.Tensor.contiguous``."""
     if memory_format is contiguous_format:
-        return self if self._h.flags & 1 else _clone_contiguous(self)
+        return self if self._h.flags & _CONTIGUOUS else _clone_contiguous(self)
     if memory_format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     return self if is_contiguous(self, memory_format) else _formatted(self, memory_format, "contiguous")
 
 
-@method
+@method(kind="query")
 def is_contiguous(self, memory_format=contiguous_format) -> bool:
     """Do the elements lie without gaps, in this format? Follows ``torch.Tensor.is_contiguous``."""
     if memory_format is contiguous_format:
-        return self._h.flags & 1 == 1
+        return self._h.flags & _CONTIGUOUS != 0
     shape = self.shape
     if len(shape) != (4 if memory_format.name == "channels_last" else 5):
         return False
@@ -181,7 +179,7 @@ def _type(self, dtype=None, non_blocking=False):
     """The name of this tensor's type, or this tensor in another: ``type(tinytorch.int64)``, or by its name,
     ``type("tinytorch.cuda.LongTensor")``, which says where it is, too. Follows ``torch.Tensor.type``."""
     if dtype is None:
-        return f"tinytorch.{'cuda.' if self.is_cuda else ''}{_TYPES[self.dtype]}"
+        return f"tinytorch.{'cuda.' if self.is_cuda else ''}{self.dtype.scalar_type}Tensor"
     device = None
     if isinstance(dtype, str):
         whole = dtype.removeprefix("tiny").removeprefix("torch.")
@@ -194,7 +192,7 @@ def _type(self, dtype=None, non_blocking=False):
     return to(self, dtype=dtype, device=device, non_blocking=non_blocking)
 
 
-Tensor.type = _type
+attach(_type, "type", Op("type", "composite"))
 
 
 @method
@@ -217,7 +215,7 @@ def cuda(self, device=None, non_blocking=False, memory_format=preserve_format):
     return to(self, where, non_blocking=non_blocking, memory_format=memory_format)
 
 
-@method
+@method(kind="query")
 def is_pinned(self, device=None) -> bool:
     """Is this tensor in page-locked memory? Follows ``torch.Tensor.is_pinned``."""
     return lib.tt_is_pinned(self._h) == 1
@@ -237,15 +235,18 @@ def pin_memory(self, device=None):
 # Promotion.
 
 
-@function
+@function(kind="query")
 def result_type(tensor1, tensor2):
     """The dtype that arithmetic between the two gives. Follows ``torch.result_type``."""
     return ALL[lib.tt_result_type(operand(tensor1, "result_type", "tensor1")._h,
                                   operand(tensor2, "result_type", "tensor2")._h)]
 
 
-@function
+@function(kind="query")
 def promote_types(type1, type2):
     """The dtype that tensors of the two dtypes give. Follows ``torch.promote_types``."""
-    one = [wrap(lib.tt_empty(d.code, 1, [1])) for d in (type1, type2)]
-    return ALL[lib.tt_result_type(one[0]._h, one[1]._h)]
+    return ALL[lib.tt_promote(type1.code, type2.code)]
+
+
+publish(Tensor.detach, name="detach", method=True, kind="view")
+attach(Tensor.detach_, "detach_", record_of("detach_", kind="update"))

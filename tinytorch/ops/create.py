@@ -9,7 +9,7 @@ import numpy as np
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, made, number_of
-from ..dtypes import ALL, get_default_dtype
+from ..dtypes import ALL, dtype_of_kind, get_default_dtype, iinfo
 from ..tensor import Tensor, address_of, wrap
 from .declare import function, scalar_kind
 from .foreign import share_device
@@ -43,7 +43,7 @@ def finish(h, op: str, requires_grad=False, pin_memory=False) -> Tensor:
 
 def pinned(t: Tensor, op: str) -> Tensor:
     """A copy of ``t`` in page-locked memory. RuntimeError where it is not on the CPU, or there is no CUDA device."""
-    if t._h.flags & 16:
+    if t._h.flags & lib.TT_FLAG_DEVICE:
         raise RuntimeError(f"{op}: cannot pin a tensor on {t.device}: only dense CPU tensors can be pinned")
     h = lib.tt_to_pinned(t._h)
     if not h:
@@ -58,7 +58,7 @@ def code_of(dtype, op: str) -> int:
 
 def placed(h, device):
     """The new descriptor ``h`` on ``device``; None: where it is, but on the default device rather than on the CPU."""
-    if device is None and (not h or h.flags & 16):
+    if device is None and (not h or h.flags & lib.TT_FLAG_DEVICE):
         return h
     number = number_of(get_default_device() if device is None else device)
     if not h or h.storage.device == number:
@@ -144,7 +144,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     return finish(share_numpy(elements, code), "frombuffer", requires_grad)
 
 
-@function
+@function(kind="query")
 def is_tensor(obj) -> bool:
     """Is ``obj`` a Tensor? Follows ``torch.is_tensor``."""
     return isinstance(obj, Tensor)
@@ -167,8 +167,8 @@ def _filled(op: str, value: int):
         if out is not None:
             return into(out, shape, op).fill_(value)
         code = get_default_dtype().code if dtype is None else dtype_code(dtype, op)
-        return finish(made(device, lib.tt_full, code, len(shape), shape, 1, 0.0, value), op, requires_grad,
-                      pin_memory)
+        h = made(device, lib.tt_full, code, len(shape), shape, lib.TT_KIND_INT, 0.0, value)
+        return finish(h, op, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = f"A tensor of shape ``size`` filled with {value}. Follows ``torch.{op}``."
@@ -200,32 +200,29 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
     """A tensor of shape ``size`` filled with a number, whose kind decides the dtype unless given. Follows
     ``torch.full``."""
     if isinstance(fill_value, Tensor):
-        dtype = fill_value.dtype if dtype is None and fill_value._h.dtype < 6 else dtype
+        dtype = fill_value.dtype if dtype is None and not fill_value.dtype.is_differentiable else dtype
         fill_value = fill_value.item()
     shape = sizes((size,), "full")
     if out is not None:
         return into(out, shape, "full").fill_(fill_value)
     kind = scalar_kind(fill_value)
-    code = (0, 5, get_default_dtype().code)[kind] if dtype is None else dtype_code(dtype, "full")
+    code = dtype_of_kind(kind).code if dtype is None else dtype_code(dtype, "full")
     return finish(full_handle(code, shape, kind, fill_value, device), "full", requires_grad, pin_memory)
 
 
-_BOUNDS = ((0, 1), (-255, 255), (-128, 127), (-32768, 32767), (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1))
-
-
 def check_fits(code: int, kind: int, value) -> None:
-    """RuntimeError unless a number fits integer dtype ``code``."""
-    if 0 < code < 6 and kind:
-        low, high = _BOUNDS[code]
-        if not low <= value <= high:
+    """RuntimeError unless a number fits integer dtype ``code``; negative ones wrap in an unsigned dtype."""
+    if ALL[code].kind == lib.TT_KIND_INT and kind != lib.TT_KIND_BOOL:
+        limits = iinfo(ALL[code])
+        if not (limits.min or -limits.max) <= value <= limits.max:
             raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow: {value}")
 
 
 def full_handle(code: int, shape, kind: int, value, device):
     """A descriptor filled with a number; RuntimeError if the dtype cannot hold it."""
     check_fits(code, kind, value)
-    if kind == 2:
-        return made(device, lib.tt_full, code, len(shape), shape, 2, float(value), 0)
+    if kind == lib.TT_KIND_FLOAT:
+        return made(device, lib.tt_full, code, len(shape), shape, kind, float(value), 0)
     return made(device, lib.tt_full, code, len(shape), shape, kind, 0.0, int(value))
 
 

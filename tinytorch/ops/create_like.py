@@ -27,7 +27,7 @@ def empty_handle(input: Tensor, dtype, memory_format, device, op: str):
 
 def like_strides(input: Tensor) -> tuple[int, ...]:
     """The strides of ``empty_like``: in the order of the input's where it is dense, else row-major."""
-    return wrap(lib.tt_empty_like(input._h, 0)).stride()
+    return wrap(lib.tt_empty_like(input._h, lib.TT_BOOL)).stride()
 
 
 @function
@@ -53,7 +53,8 @@ def _filled_like(input, value, dtype, device, requires_grad, pin_memory, memory_
         kind = scalar_kind(value)
         out = finish(h, op)
         check_fits(h.dtype, kind, value)
-        check(lib.tt_fill(h, kind, float(value) if kind == 2 else 0.0, 0 if kind == 2 else int(value)), op)
+        floating = kind == lib.TT_KIND_FLOAT
+        check(lib.tt_fill(h, kind, float(value) if floating else 0.0, 0 if floating else int(value)), op)
         out = pinned(out, op) if pin_memory else out
         return out.requires_grad_() if requires_grad else out
     return finish(h, op)
@@ -109,7 +110,7 @@ def _new_filled(op: str, value: int):
         shape = sizes(size_argument(op, size, named) if named else size, op)
         code = self._h.dtype if dtype is None else dtype_code(dtype, op)
         where = self.device if device is None else device
-        return finish(made(where, lib.tt_full, code, len(shape), shape, 1, 0.0, value), op, requires_grad,
+        return finish(made(where, lib.tt_full, code, len(shape), shape, lib.TT_KIND_INT, 0.0, value), op, requires_grad,
                       pin_memory)
 
     create.__name__ = create.__qualname__ = op
@@ -143,7 +144,7 @@ def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_g
                          pin_memory=pin_memory)
 
 
-@both
+@both(kind="query")
 def is_same_size(input, other) -> bool:
     """Have both tensors the same shape?"""
     return input.shape == other.shape

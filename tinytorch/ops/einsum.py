@@ -163,11 +163,12 @@ def _implicit(terms, most):
 
 
 @function
-def einsum(*args):
+def einsum(equation=None, *operands):
     """Sums of products: ``einsum("ij,jk->ik", a, b)``, or ``einsum(a, [0, 1], b, [1, 2], [0, 2])``. Indices that are
     not in the output are summed over; an index repeated in one term takes its diagonal; ``...`` stands for dimensions
     that broadcast. Without ``->`` the output has the indices that occur once, sorted. Follows ``torch.einsum``."""
-    if not args:
+    args = (equation, *operands)
+    if equation is None:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
                          "and its subscripts list")
     if isinstance(args[0], Tensor):

@@ -7,11 +7,10 @@ import numpy as np
 from ..backends.cpu import error, ffi, lib
 from ..backends.cuda import runtime
 from ..tensor import Tensor, address_of
-from .values import keep, numpy_code, release, row_major
+from .values import RELEASE, keep, numpy_code, row_major
 
-_TYPESTR = ("|b1", "|u1", "|i1", "<i2", "<i4", "<i8", "<f2", None, "<f4", "<f8")  # by dtype
 _LEGACY = 1  # the default stream, as the protocol calls it
-_READONLY = 32
+_READONLY = lib.TT_FLAG_READONLY
 
 
 def share_device(source):
@@ -39,9 +38,9 @@ def share_device(source):
         runtime.let_wait(index, runtime.current_handle(index), stream)
     owner = keep(source)
     h = lib.tt_from_device(index + 1, code, len(shape), shape, strides, ffi.cast("void *", address), extent * size,
-                           owner, lib.tt_release_python)
+                           owner, RELEASE)
     if not h:
-        release(owner)
+        lib.tt_release_python(owner)
         raise error("as_tensor")
     if readonly:
         h.flags |= _READONLY
@@ -63,10 +62,10 @@ def _interface(self) -> dict:
         raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't "
                            "required, use var.detach() to get Variable that doesn't require grad.")
     h = self._h
-    typestr = _TYPESTR[h.dtype]
+    typestr = self.dtype.typestr
     if typestr is None:
         raise TypeError(f"__cuda_array_interface__: {self.dtype!r} has no type string")
-    strides = None if h.flags & 1 else tuple(s * self.itemsize for s in self.stride())
+    strides = None if h.flags & lib.TT_FLAG_CONTIGUOUS else tuple(s * self.itemsize for s in self.stride())
     if lib.tt_sync(h, 1) < 0:
         raise error("__cuda_array_interface__")
     return {"version": 3, "shape": tuple(self.shape), "typestr": typestr, "strides": strides,

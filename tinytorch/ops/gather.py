@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, lib
+from ..dtypes import ALL
 from ..tensor import Tensor, wrap
 from .declare import both, deliver, function, number, primitive
 from .index import ADD, FLAT, INDEX, KEEP, REPLACE, SELF, STRICT, adder, putter, reader
 from .shape import broadcast_shapes
 
-_SHORT = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-          "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double"}
-
 
 def name_of(t: Tensor) -> str:
     """A dtype as PyTorch's messages name it: ``Float``."""
-    return _SHORT[t.dtype.name]
+    return t.dtype.scalar_type
 
 
 def _along(dim: int):
@@ -31,12 +29,12 @@ def _flat(input) -> tuple:
     return (INDEX, input._h.ndim, 0, 0)
 
 
-def need_index(op: str, index, wanted=(5, 4)) -> None:
+def need_index(op: str, index, wanted=(lib.TT_I32, lib.TT_I64)) -> None:
     """Refuses what is no tensor of indices."""
     if not isinstance(index, Tensor):
         raise TypeError(f"{op}(): argument 'index' must be Tensor, not {type(index).__name__}")
     if index._h.dtype not in wanted:
-        names = "/".join({5: "int64", 4: "int32"}[w] for w in sorted(wanted))
+        names = "/".join(ALL[w].name for w in wanted)
         raise (IndexError if op == "index_fill_" else RuntimeError)(
             f"{op}(): Expected dtype {names} for index but got: {name_of(index)}")
 
@@ -114,7 +112,7 @@ def index_add_(input, dim, index, source, *, alpha=1):
 
 
 def _copy_arguments(op, input, dim, index, source):
-    need_index(op, index, (5,))
+    need_index(op, index, (lib.TT_I64,))
     code, index, source = along_vector(op, input, dim, index, source)
     return code, source, REPLACE, index
 
@@ -133,7 +131,7 @@ def index_copy_(input, dim, index, source):
 
 
 def _fill_arguments(op, input, dim, index, value):
-    need_index(op, index, (5,))
+    need_index(op, index, (lib.TT_I64,))
     _need_vector(op, index)
     if isinstance(value, Tensor):
         if value._h.ndim:
@@ -169,7 +167,7 @@ def take(input, index, *, out=None):
 
 
 def _need_long(op, index):
-    if index._h.dtype != 5:
+    if index._h.dtype != lib.TT_I64:
         raise RuntimeError(f"{op}(): Expected a long tensor for index, but got {name_of(index)}")
 
 
@@ -222,7 +220,7 @@ def argwhere(input):
 def masked_select(input, mask, *, out=None):
     """The elements where the bool tensor ``mask`` holds, as a vector; both broadcast. Follows
     ``torch.masked_select``."""
-    if not isinstance(mask, Tensor) or mask._h.dtype != 0:
+    if not isinstance(mask, Tensor) or mask._h.dtype != lib.TT_BOOL:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask, got {getattr(mask, 'dtype', type(mask))}")
     shape = broadcast_shapes(tuple(input.shape), tuple(mask.shape))
     input = input if input.shape == shape else input.expand(shape)
@@ -238,7 +236,7 @@ def _positions(mask, shape) -> Tensor:
 
 
 def _masked_arguments(op, input, mask, source):
-    if mask._h.dtype != 0:
+    if mask._h.dtype != lib.TT_BOOL:
         raise RuntimeError(f"{op} only supports boolean masks, but got mask with dtype {name_of(mask)}")
     if input._h.dtype != source._h.dtype:
         raise RuntimeError(f"{op}: expected self and source to have same dtypes but got {name_of(input)} and "
@@ -289,7 +287,7 @@ def embedding(weight, indices, padding_idx=None):
     row ``padding_idx`` gets no gradient. IndexError out of range. Follows ``torch.embedding``."""
     if weight._h.ndim != 2:
         raise RuntimeError(f"embedding(): 'weight' must be 2-D, got shape {tuple(weight.shape)}")
-    if not isinstance(indices, Tensor) or indices._h.dtype not in (4, 5):
+    if not isinstance(indices, Tensor) or indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
         given = f"{name_of(indices)}Tensor" if isinstance(indices, Tensor) else type(indices).__name__
         raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
                            f"Int; but got {given} instead (while checking arguments for embedding)")

@@ -13,17 +13,20 @@ import functools
 from ..autograd.engine import bring_back
 from ..autograd.formulas import node_class
 from ..autograd.modes import current, modes
-from ..autograd.node import count, link
+from ..autograd.node import link
+from ..backends.native import record, shape_of
 from ..autograd.views import FLAG_DEVICE, FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
-from ..dtypes import ALL
-from ..tensor import Tensor, new, wrap
+from ..dtypes import ALL, INTEGRAL
+from ..tensor import Tensor, gives_tensor, wrap
 from .create import tensor
-from .declare import both, is_number, number, primitive, update
+from .declare import Op, attach, both, is_number, number, primitive, update
 
 unpack = ffi.unpack
 LEFT_OUT = -(1 << 63)
 _FAR = 1 << 62
+_BOOL, _INT64 = lib.TT_BOOL, lib.TT_I64
+_MASKS = (_BOOL, lib.TT_U8)  # as an index, such a tensor is a mask
 AT, SLICE, NEW, REST, INDEX, KEEP = range(6)
 SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: tt_index_rule in kernels/backend/indexing.h
 REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)  # what a write does
@@ -77,12 +80,12 @@ def _step(i) -> int:
 
 def _tensor_part(item: Tensor, code, indices, masks) -> None:
     h = item._h
-    if h.dtype >= 6:
+    if not INTEGRAL[h.dtype]:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got an index of "
                          f"{item.dtype!r}")
     if h.flags & FLAG_VIEW:
         refresh(item)
-    if h.dtype >= 2:
+    if h.dtype not in _MASKS:
         if h.ndim == 0:
             code += (AT, item.__index__(), 0, 0)
         else:
@@ -99,7 +102,7 @@ def _tensor_part(item: Tensor, code, indices, masks) -> None:
 def _truth_part(truth: bool, code, indices) -> None:
     """A new dimension that is there (True) or empty (False)."""
     code += (INDEX, 0, 0, 0)
-    indices.append(wrap(lib.tt_full(5, 1, [int(truth)], 1, 0.0, 0)))
+    indices.append(wrap(lib.tt_full(_INT64, 1, [int(truth)], lib.TT_KIND_INT, 0.0, 0)))
 
 
 def _other_part(item, code, indices, masks) -> None:
@@ -109,8 +112,8 @@ def _other_part(item, code, indices, masks) -> None:
         code += (AT, item.__index__(), 0, 0)
     elif isinstance(item, (list, tuple, range)) or hasattr(item, "__array__"):
         made = tensor(list(item) if isinstance(item, (range, tuple)) else item)
-        if not made._h.numel and made._h.dtype >= 6:
-            made = wrap(lib.tt_empty(5, made._h.ndim, made._h.shape))
+        if not made._h.numel and not INTEGRAL[made._h.dtype]:
+            made = wrap(lib.tt_empty(_INT64, made._h.ndim, made._h.shape))
         _tensor_part(made, code, indices, masks)
     elif isinstance(item, str):
         raise TypeError(f"new(): invalid data type 'str': {item!r} is no index")
@@ -163,17 +166,17 @@ def pick(x: Tensor, code) -> Tensor:
     viewed = x._h.flags & FLAG_VIEW
     if viewed:
         refresh(x)
-    h = lib.tt_index_view(x._h, len(code) // 4, code)
-    if not h:
+    out = _index_view(x._h, len(code) // 4, code)
+    if out is None:
         raise error()
-    return _picked(x, viewed, h, code)
+    return _picked(x, viewed, out, code)
 
 
-def _picked(x: Tensor, viewed, h, code) -> Tensor:
-    """The tensor of a view ``h`` of ``x``, tracked and recorded; ``viewed`` is x's own FLAG_VIEW."""
-    out = new(Tensor)
-    out._h = h
-    out._node = None
+_index_view = gives_tensor(lib.tt_index_view)
+
+
+def _picked(x: Tensor, viewed, out: Tensor, code) -> Tensor:
+    """``out``, a view of ``x``, tracked and recorded; ``viewed`` is x's own FLAG_VIEW."""
     if modes:
         track(x, out)
         if x._node is not None and current().grad:
@@ -183,12 +186,7 @@ def _picked(x: Tensor, viewed, h, code) -> Tensor:
     edge = x._node
     if edge is None:
         return out
-    out._node = node = new(_node_class(code))  # as link() does, outside of any mode
-    h = x._h
-    node.edges, node.saved, node.versions = (edge,), (unpack(h.shape, h.ndim), code), ()
-    node.key = -count()
-    node.extra = None
-    return out
+    return record(out, _node_class(code), (edge,), (shape_of(x), code), ())  # as link() does, outside of any mode
 
 
 def _node_class(code):
@@ -283,7 +281,7 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
 
 # The subscript operators.
 
-_index_int, _index_slice = lib.tt_index_int, lib.tt_index_slice
+_index_int, _index_slice = gives_tensor(lib.tt_index_int), gives_tensor(lib.tt_index_slice)
 _ROWS = (INDEX, 1, 0, 0)
 _by_one = reader("index")
 
@@ -295,10 +293,10 @@ def getitem(self, key):
         viewed = h.flags & FLAG_VIEW
         if viewed:
             refresh(self)
-        h = _index_int(h, key)
-        if not h:
+        out = _index_int(h, key)
+        if out is None:
             raise error()
-        return _picked(self, viewed, h, (AT, key, 0, 0))
+        return _picked(self, viewed, out, (AT, key, 0, 0))
     if type(key) is slice:
         start, stop, step = key.start, key.stop, key.step
         if step is None and (start is None or type(start) is int and -_FAR < start < _FAR) \
@@ -308,12 +306,12 @@ def getitem(self, key):
             if viewed:
                 refresh(self)
             code = (SLICE, LEFT_OUT if start is None else start, LEFT_OUT if stop is None else stop, LEFT_OUT)
-            h = _index_slice(h, code[1], code[2])
-            if not h:
+            out = _index_slice(h, code[1], code[2])
+            if out is None:
                 raise error()
-            return _picked(self, viewed, h, code)
+            return _picked(self, viewed, out, code)
         return pick(self, (SLICE, _end(key.start), _end(key.stop), LEFT_OUT if step is None else _step(step)))
-    if type(key) is Tensor and key._h.dtype == 5 and key._h.ndim:
+    if type(key) is Tensor and key._h.dtype == _INT64 and key._h.ndim:
         return _by_one(self, _ROWS, key)
     code, indices = parse(self, _as_tuple(key))
     if not indices:
@@ -334,7 +332,7 @@ def _value(self, value) -> Tensor:
 
 def setitem(self, key, value):
     """``x[key] = value``, in place. The value is a number, or a tensor that broadcasts to ``x[key]``."""
-    if isinstance(key, Tensor) and key._h.dtype == 0 and key._h.ndim and _assign_masked(self, key, value):
+    if isinstance(key, Tensor) and key._h.dtype == _BOOL and key._h.ndim and _assign_masked(self, key, value):
         return
     if type(value) not in _PLAIN:
         value = _value(self, value)
@@ -367,7 +365,7 @@ def _assign_masked(self, mask: Tensor, value) -> bool:
             return False
         if value._h.dtype != self._h.dtype:
             value = value.to(ALL[self._h.dtype])
-    elif self._h.dtype < 6:
+    elif INTEGRAL[self._h.dtype]:
         kind = _value(self, value)
         value = wrap(lib.tt_cast(kind._h, self._h.dtype))
     else:
@@ -382,7 +380,8 @@ def _check_dtypes(self, values) -> None:
                            f"{self.dtype.name} for the destination and {values.dtype.name} for the source.")
 
 
-Tensor.__getitem__, Tensor.__setitem__ = getitem, setitem
+attach(getitem, "__getitem__", Op("getitem", "view"))
+attach(setitem, "__setitem__", Op("setitem", "update"))
 
 
 def _put_arguments(op, input, indices, values, accumulate):
@@ -390,7 +389,7 @@ def _put_arguments(op, input, indices, values, accumulate):
         raise TypeError(f"{op}(): argument 'indices' must be tuple of Tensors, not {type(indices).__name__}")
     code, parsed = parse(input, tuple(indices))
     values = _value(input, values)
-    if not values._h.flags & 2:
+    if not values._h.flags & lib.TT_FLAG_WEAK:
         _check_dtypes(input, values)
     return putter("index_put", len(parsed)), (tuple(code), values, ADD if accumulate else REPLACE, *parsed)
 

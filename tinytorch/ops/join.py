@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..backends.cpu import lib
 from ..tensor import FUNCTIONS, Tensor, wrap
-from .declare import alias, both, deliver, function, ints, primitive
+from .declare import alias, both, deliver, function, ints, method, primitive
 from .shape import _reshape
 
 
@@ -147,7 +147,7 @@ def block_diag(*tensors):
     return cat(rows, 0)
 
 
-@both
+@method
 def repeat(input, *sizes):
     """The tensor laid side by side ``sizes[d]`` times along each dimension; new ones in front. A copy."""
     sizes = ints(sizes)
@@ -163,9 +163,6 @@ def repeat(input, *sizes):
     wide = [x for r, s in zip(sizes, shape) for x in (r, s)]
     result = _reshape(_reshape(input, tuple(apart)).expand(wide), tuple(r * s for r, s in zip(sizes, shape)))
     return result.clone() if result._h.storage == input._h.storage else result
-
-
-del FUNCTIONS["repeat"]  # a method alone, as in PyTorch
 
 
 @both

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from ..backends import blas
 from ..backends.cpu import error, lib
+from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, wrap
-from .declare import both, c_op, computed, deliver, function, method, primitive
+from .declare import attach, both, c_op, computed, deliver, function, method, primitive, same_parameters
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -72,7 +73,8 @@ def _reflected(self, other):
     return _matmul(other, self) if isinstance(other, Tensor) else NotImplemented
 
 
-Tensor.__matmul__, Tensor.__rmatmul__ = _operator, _reflected
+attach(_operator, "__matmul__", _matmul.op)
+attach(_reflected, "__rmatmul__", _matmul.op)
 
 
 @both
@@ -217,7 +219,7 @@ def bilinear(input1, input2, weight, bias=None):
 def _scaled(x, factor):
     if factor == 1:
         return x
-    return x & bool(factor) if x._h.dtype == 0 else x * factor
+    return x & bool(factor) if x._h.dtype == lib.TT_BOOL else x * factor
 
 
 @primitive(title="AddmmBackward0",
@@ -233,7 +235,7 @@ def _addmm(input, mat1, mat2, beta, alpha):
 
 def _is_floating(op, t, beta, alpha) -> bool:
     """Does the C kernel take these factors? For integers they must be integers."""
-    if t._h.dtype >= 6:
+    if DIFFERENTIABLE[t._h.dtype]:
         return True
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if isinstance(factor, float):
@@ -309,7 +311,8 @@ def _in_place(fn):
 
     inplace.__name__ = inplace.__qualname__ = fn.__name__ + "_"
     inplace.__doc__ = f"``{fn.__name__}`` in place."
-    return method(inplace)
+    method(inplace)
+    same_parameters(inplace, fn)
 
 
 for _fn in (addmm, addmv, addr, baddbmm, addbmm):
@@ -427,6 +430,6 @@ def trace(input):
     """The sum of a matrix's diagonal. Follows ``torch.trace``."""
     if input._h.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input._h.ndim}")
-    if input._h.dtype == 0:
+    if input._h.dtype == lib.TT_BOOL:
         raise RuntimeError("trace: not implemented for 'bool'")
     return input.diagonal().sum()

@@ -11,6 +11,7 @@ import math
 import warnings
 
 from ..backends.cpu import error, ffi, lib
+from ..dtypes import FLOATING
 from ..tensor import Tensor, wrap
 from .activation import _hardtanh, _log_softmax, _softmax, floating
 from .declare import binary, function, primitive, ternary, without_history, wrong_type
@@ -19,7 +20,7 @@ from .pointwise import _where as where
 
 NULL = ffi.NULL
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-_INT64 = 5
+_INT64 = lib.TT_I64
 
 
 def reduction_code(reduction: str) -> int:
@@ -125,7 +126,7 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
         raise wrong_type("cross_entropy", ("input", "target"), (input, target), ()) from None
     if a.ndim == 2 and b.ndim == 1 and b.dtype == _INT64:
         return _cross_entropy(input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing)[0]
-    if b.dtype > _INT64:
+    if FLOATING[b.dtype]:
         return _of_probabilities(input, target, weight, reduction, label_smoothing)
     return _any_shape(_cross_entropy, input, target, weight, 1, reduction_code(reduction), ignore_index,
                       label_smoothing)

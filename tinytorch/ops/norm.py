@@ -95,7 +95,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     the dtype's by default. Follows ``torch.nn.functional.rms_norm``."""
     dims = _check_shape("rms_norm", input, normalized_shape)
     if eps is None:
-        eps = finfo(input.dtype if input._h.dtype == 9 else float32).eps
+        eps = finfo(input.dtype if input._h.dtype == lib.TT_F64 else float32).eps
     return _rms_norm(input, weight, None, dims, eps, True)[0]
 
 

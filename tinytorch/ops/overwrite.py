@@ -22,11 +22,11 @@ def copy_(self, src, non_blocking=False):
         src = operand(src, "copy_", "other")
     if not non_blocking:
         return _copy(self, lib.tt_copy, src._h, source=src)
-    before = lib.tt_cuda_non_blocking(1)
-    try:
+    try:  # Note [Interrupts] in kernels/python/contexts.c
+        lib.tt_cuda_non_blocking(1)
         return _copy(self, lib.tt_copy, src._h, source=src)
     finally:
-        lib.tt_cuda_non_blocking(before)
+        lib.tt_cuda_non_blocking(0)
 
 
 @function
@@ -43,8 +43,8 @@ def fill_(input, value):
     except TypeError:
         raise TypeError(f"fill_(): argument 'value' must be Number, not {type(value).__name__}") from None
     check_fits(input._h.dtype, kind, value)
-    if kind == 2:
-        return _fill_number(input, lib.tt_fill, 2, float(value), 0)
+    if kind == lib.TT_KIND_FLOAT:
+        return _fill_number(input, lib.tt_fill, kind, float(value), 0)
     return _fill_number(input, lib.tt_fill, kind, 0.0, int(value))
 
 
@@ -58,4 +58,4 @@ def fill(input, value):
 @method
 def zero_(input):
     """Writes zero everywhere. Follows ``torch.Tensor.zero_``."""
-    return _zero(input, lib.tt_fill, 1, 0.0, 0)
+    return _zero(input, lib.tt_fill, lib.TT_KIND_INT, 0.0, 0)

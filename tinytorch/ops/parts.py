@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
-from ..tensor import FUNCTIONS, Tensor, new, wrap
+from ..tensor import FUNCTIONS, Tensor, own, wrap
 from .declare import both, ints, method, primitive, c_view
 from .shape import contiguous_strides, show
 
@@ -169,7 +169,7 @@ def _as_strided(input, size, stride, offset, geometry):
     return show(input, size, stride, offset)
 
 
-@both
+@both(pure=False)
 def as_strided(input, size, stride, storage_offset=None):
     """Any view of the storage: ``size``, ``stride`` and offset in elements. RuntimeError outside of the storage."""
     size, stride = ints((size,)), ints((stride,))
@@ -226,10 +226,8 @@ def _views(input, call, n, *args):
         raise error("split")
     out = []
     for handle in ffi.unpack(made, n):
-        t = new(Tensor)
-        t._h = handle
+        t = own(handle)
         t._view = base
-        t._node = None
         out.append(t)
     return tuple(out)
 

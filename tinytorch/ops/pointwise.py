@@ -189,7 +189,7 @@ for _name in ("logical_and", "logical_or", "logical_xor"):
     binary(_name, doc=f"{_name.replace('_', ' ')} of truth values; bool.")
 logical_not = unary("logical_not", doc="Is x zero? bool.")
 bitwise_not = unary("bitwise_not", doc="The bits of an integer, or a bool, inverted.")
-Tensor.__invert__ = bitwise_not
+Tensor.__invert__ = Tensor.bitwise_not
 Tensor.__neg__ = Tensor.neg
 Tensor.__pos__ = Tensor.positive
 Tensor.__abs__ = Tensor.abs
@@ -247,7 +247,7 @@ def _masked(op, input, mask, value):
         if not can_cast(value.dtype, input.dtype):
             raise RuntimeError(f"{op}: value of dtype {value.dtype.name} cannot be converted to {input.dtype.name}")
         return mask, value.to(input.dtype), input
-    if isinstance(value, float) and input._h.dtype < 6:
+    if isinstance(value, float) and not input.dtype.is_differentiable:
         raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name} without overflow: {value}")
     return mask, bool(value) if input.dtype is _bool else value, input
 
@@ -357,16 +357,13 @@ def addcdiv_(self, tensor1, tensor2, *, value=1):
 def _scaled(op, input, other, alpha):
     if alpha == 1:
         return other
-    if isinstance(alpha, float) and not (isinstance(input, float) or getattr(input, "_h", _INT)
-                                         .dtype >= 6 or getattr(other, "_h", _INT).dtype >= 6):
+    given = (input, other)
+    if isinstance(alpha, float) and not any(x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, float)
+                                            for x in given):
         raise RuntimeError(f"{op}: For integral input tensors, argument alpha must not be a floating point number")
-    if getattr(other, "_h", _INT).dtype == 0 and isinstance(other, Tensor):
+    if isinstance(other, Tensor) and other.dtype is _bool:
         return other & bool(alpha)
     return other * alpha
-
-
-class _INT:
-    dtype = 0
 
 
 def _with_alpha(name, plain, doc):
@@ -456,7 +453,7 @@ def rad2deg(input):
 @composite
 def logit(input, eps=None):
     """log(x / (1 - x)); with ``eps``, x is clamped to [eps, 1 - eps] first."""
-    x = input if input._h.dtype >= 6 else input.to(get_default_dtype())
+    x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
     x = x if eps is None else x.clamp(eps, 1 - eps)
     return (x / (1 - x)).log()
 
@@ -476,7 +473,7 @@ for _name, *_others in (("abs", "absolute"), ("sub", "subtract"), ("mul", "multi
     alias(_name, *_others)
 
 
-@function
+@function(kind="query")
 def can_cast(from_, to):
     """May an in-place operator put results of dtype ``from_`` into ``to``? Follows ``torch.can_cast``."""
     def kind(d):

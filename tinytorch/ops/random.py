@@ -8,11 +8,11 @@ import operator
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, made, number_of
-from ..dtypes import ALL, float64
+from ..dtypes import ALL, FLOATING, INTEGRAL, exact_integers, float64, int64
 from ..dtypes import bool as bool_
-from ..generator import (default_generator, get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
+from ..generator import (get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
 from ..layouts import preserve_format
-from ..tensor import FUNCTIONS, Tensor, wrap
+from ..tensor import Tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
 from .declare import both, function, method, overwrite, primitive, ternary, without_history
@@ -20,14 +20,11 @@ from .values import dtype_code
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
     function(_fn)
-FUNCTIONS["default_generator"] = default_generator
+both, function, method = both(pure=False), function(pure=False), method(pure=False)  # a draw changes its generator
 
 _KINDS = {name: lib.tt_random_kind(name.encode())
           for name in ("uniform", "normal", "log_normal", "exponential", "cauchy", "geometric", "mask")}
 _UNIFORM, _NORMAL, _MASK = _KINDS["uniform"], _KINDS["normal"], _KINDS["mask"]
-_DIGITS = {6: 11, 7: 8, 8: 24, 9: 53}  # of floating dtypes: the integers they all hold go to 2 to this power
-_LIMITS = {0: (0, 1), 1: (0, 255), 2: (-128, 127), 3: (-(1 << 15), (1 << 15) - 1), 4: (-(1 << 31), (1 << 31) - 1),
-           5: (-(1 << 63), (1 << 63) - 1)}
 
 
 def _own(generator, op: str, t: Tensor):
@@ -36,7 +33,7 @@ def _own(generator, op: str, t: Tensor):
 
 
 def _check_floating(code: int, op: str) -> None:
-    if code < 6:
+    if not FLOATING[code]:
         raise NotImplementedError(f"{op}: random numbers of this kind are not implemented for {ALL[code]!r}: a "
                                   "floating dtype is needed")
 
@@ -96,10 +93,7 @@ def _range(op: str, code: int, low: int, high: int) -> int:
     """The number of integers from ``low`` to below ``high``. RuntimeError if there are none or the dtype lacks some."""
     if low >= high:
         raise RuntimeError(f"{op}: random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if code < 6:
-        least, most = _LIMITS[code]
-    else:
-        least, most = -(1 << 63), (1 << 63) - 1
+    least, most = exact_integers(ALL[code] if INTEGRAL[code] else int64)
     if not least <= low <= most:
         raise RuntimeError(f"{op}: from is out of bounds for {ALL[code].name}: {low}")
     if high - 1 > most:
@@ -141,7 +135,7 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
     shape = sizes((size,), "randint")
     if out is not None:
         return into(out, shape, "randint").random_(low, high, generator=generator)
-    code = 5 if dtype is None else dtype_code(dtype, "randint")
+    code = lib.TT_I64 if dtype is None else dtype_code(dtype, "randint")
     count = _range("randint", code, low, high)
     h = made(device, lib.tt_empty, code, len(shape), shape)
     return _integers(h, "randint", generator, low, count, requires_grad, pin_memory)
@@ -162,8 +156,8 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
              pin_memory=False) -> Tensor:
     """The integers 0 to n - 1 in random order; int64 unless a dtype is given. Follows ``torch.randperm``."""
-    code = 5 if dtype is None else dtype_code(dtype, "randperm")
-    if code < 5 and n - 1 > _LIMITS[code][1] or code > 5 and n > 1 << _DIGITS[code]:
+    code = lib.TT_I64 if dtype is None else dtype_code(dtype, "randperm")
+    if (n - 1 if INTEGRAL[code] else n) > exact_integers(ALL[code])[1]:
         raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
     g = pointer(generator, "randperm", number_of(get_default_device() if device is None else device))
     order = finish(made(device, lib.tt_randperm, code, n, g), "randperm", pin_memory=pin_memory)
@@ -244,7 +238,7 @@ def random_(self, from_=None, to=None, *, generator=None, **named):
     """``random_()``: integers up to the largest that the dtype holds with all below it; ``random_(to)``,
     ``random_(from, to)``: from ``from`` (0) to below ``to``; in place. Follows ``torch.Tensor.random_``."""
     code = self._h.dtype
-    most = _LIMITS[code][1] if code < 6 else 1 << _DIGITS[code]
+    most = exact_integers(ALL[code])[1]
     from_ = named.pop("from", from_)
     if named:
         raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(named))}'")
@@ -298,7 +292,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
         made = _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "bernoulli", generator,
                      _probability(p, "bernoulli"), 1.0)
     else:
-        if input._h.dtype < 6:
+        if not FLOATING[input._h.dtype]:
             raise NotImplementedError(f"bernoulli: probabilities must be floating, got {input.dtype!r}")
         made = _bernoulli(input, g)
     return made if out is None else into(out, made.shape, "bernoulli").copy_(made)
@@ -331,7 +325,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         h = made(device, lib.tt_empty, code_of(dtype, "normal"), len(shape), shape)
         return _draw(h, _NORMAL, "normal", generator, mean, std, requires_grad, pin_memory)
     for x in (mean, std):
-        if isinstance(x, Tensor) and x._h.dtype < 6:
+        if isinstance(x, Tensor) and not FLOATING[x._h.dtype]:
             raise NotImplementedError(f"normal: mean and std must be floating, got {x.dtype!r}")
     if isinstance(std, Tensor) and bool(std.detach().lt(0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -343,7 +337,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Tensor:
     """``num_samples`` categories from each row of weights, int64, with or without replacement. RuntimeError for
     negative, infinite or all-zero weights, or too few of them. Follows ``torch.multinomial``."""
-    if input._h.dtype < 6:
+    if not FLOATING[input._h.dtype]:
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype!r}")
     weights = input.detach().to(float64).contiguous()
     g = _own(generator, "multinomial", input)
@@ -360,6 +354,7 @@ def _dropout_scale(p: float, code: int) -> float:
     return lib.tt_rounded(code, 1.0 / (1.0 - p) if p < 1 else 0.0)
 
 
+@function(namespace="internal")
 def dropout_mask(input: Tensor, p: float) -> Tensor:
     """Like ``input``: 0 with probability ``p``, else 1 / (1 - p)."""
     code = input._h.dtype
@@ -388,6 +383,7 @@ def _dropped(input, p, scale):
     return wrap(h), wrap(lib.tt_second())
 
 
+@function(namespace="internal")
 def dropped(input: Tensor, p: float) -> Tensor:
     """``input * dropout_mask(input, p)``: in eager mode one kernel draws and multiplies where the elements are floating
     and lie in their order, and a byte of each is kept for the gradient."""

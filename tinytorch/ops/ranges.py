@@ -9,9 +9,10 @@ import warnings
 from array import array
 
 from ..backends.cpu import check, error, ffi, lib
+from ..backends.native import owner
 from ..devices import made
-from ..dtypes import ALL, Size, get_default_dtype
-from ..tensor import FUNCTIONS, Tensor, new, wrap
+from ..dtypes import ALL, INTEGRAL, Size, get_default_dtype
+from ..tensor import FUNCTIONS, Tensor, wrap
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import function, scalar_kind
 from .values import dtype_code, pack
@@ -21,7 +22,7 @@ def _numbers(op: str, *values):
     """The values as Python numbers (0-d tensors among them), and whether all are integers."""
     values = tuple(v.item() if isinstance(v, Tensor) else v for v in values)
     try:
-        return values, all(scalar_kind(v) < 2 for v in values)
+        return values, all(scalar_kind(v) in (lib.TT_KIND_BOOL, lib.TT_KIND_INT) for v in values)
     except TypeError as exc:
         raise TypeError(f"{op}(): every bound must be a number, not {exc}") from None
 
@@ -43,20 +44,20 @@ def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device
         start, end = 0, start
     (start, end, step), whole = _numbers("arange", start, end, step)
     if dtype is None:
-        code = out._h.dtype if out is not None else 5 if whole else get_default_dtype().code
+        code = out._h.dtype if out is not None else lib.TT_I64 if whole else get_default_dtype().code
     else:
         code = dtype_code(dtype, "arange")
-    if code == 0:
+    if code == lib.TT_BOOL:
         raise NotImplementedError("arange: not implemented for 'Bool'")
     if not whole and not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"arange: unsupported range: {start} -> {end}")
-    if code < 6:
+    if INTEGRAL[code]:
         start, end, step = int(start), int(end), int(step)
     if step == 0:
         raise RuntimeError("arange: step must be nonzero")
     if (end - start) * (1 if step > 0 else -1) < 0:
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
-    if code < 6:
+    if INTEGRAL[code]:
         n = max(0, -((start - end) // step))
         h = made(device, lib.tt_arange, code, n, 0.0, 0.0, start, step)
     else:
@@ -117,10 +118,10 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     for name, size in (("n", n), ("m", m)):
         if size < 0:
             raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {size}")
-    ones = finish(made(device, lib.tt_full, code_of(dtype, "eye"), 2, (n, m), 1, 0.0, 0), "eye")
+    ones = finish(made(device, lib.tt_full, code_of(dtype, "eye"), 2, (n, m), lib.TT_KIND_INT, 0.0, 0), "eye")
     if min(n, m):
         diagonal = wrap(lib.tt_view(ones._h, 1, (min(n, m),), (m + 1,), 0))
-        check(lib.tt_fill(diagonal._h, 1, 0.0, 1), "eye")
+        check(lib.tt_fill(diagonal._h, lib.TT_KIND_INT, 0.0, 1), "eye")
     if out is not None:
         return into(out, ones.shape, "eye").copy_(ones)
     ones = pinned(ones, "eye") if pin_memory else ones
@@ -135,8 +136,8 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=Fals
 
 
 def _triangle(op: str, row, col, offset, dtype, device) -> Tensor:
-    code = 5 if dtype is None else dtype_code(dtype, op)
-    if code not in (3, 4, 5):
+    code = lib.TT_I64 if dtype is None else dtype_code(dtype, op)
+    if code not in (lib.TT_I16, lib.TT_I32, lib.TT_I64):
         raise NotImplementedError(f'"{op}" not implemented for {ALL[code]!r}; it gives int64, int32 or int16')
     return finish(made(device, lib.tt_triangle, code, row, col, offset, op == "triu_indices"), op)
 
@@ -207,7 +208,7 @@ def combinations(input, r=2, with_replacement=False) -> Tensor:
         return input.new_empty(0)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     flat = array("q", itertools.chain.from_iterable(choose(builtins.range(len(input)), r)))
-    index = finish(lib.tt_empty(5, 1, (len(flat),)), "combinations")
+    index = finish(lib.tt_empty(lib.TT_I64, 1, (len(flat),)), "combinations")
     if flat:
         ffi.memmove(index._h.data, flat, 8 * len(flat))
     index = index.to(input.device)
@@ -235,9 +236,7 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
         h = made(device, lib.tt_empty, code, len(shape), shape)
     if not h:
         raise error(cls.__name__)
-    t = new(cls)
-    t._h, t._node = h, None
-    return t
+    return owner(cls)(h)
 
 
 def _construct_like(self, *args, device=None):

@@ -188,7 +188,7 @@ def _same_dtype(op, input, src):
         raise RuntimeError(f"{op}: expected src to have self's dtype {input.dtype!r}, got {src.dtype!r}")
 
 
-@both
+@both(pure=False)
 def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """A copy of ``input``, with its strides, and in it ``src`` in place of ``input.as_strided(size, stride,
     storage_offset)``; where that shows an element several times, src's values for it add up. Follows
@@ -269,7 +269,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
 
 
 def _positions(repeats):
-    if repeats._h.ndim != 1 or repeats._h.dtype not in (4, 5):
+    if repeats._h.ndim != 1 or repeats._h.dtype not in (lib.TT_I32, lib.TT_I64):
         raise RuntimeError("repeat_interleave: repeats has to be a vector of dtype int32 or int64, got "
                            f"{repeats.dtype!r} of shape {tuple(repeats.shape)}")
     return wrap(lib.tt_repeat_positions(_ready(repeats)._h))
@@ -286,7 +286,7 @@ def _ready(t: Tensor) -> Tensor:
 
 def _need_numbers(op, *tensors):
     for t in tensors:
-        if t._h.dtype == 0:
+        if t._h.dtype == lib.TT_BOOL:
             raise RuntimeError(f"{op}(): Unsupported input type encountered: not implemented for 'bool'")
 
 
@@ -327,7 +327,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     if side == "left" and right:
         raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was "
                            "True")
-    if sorter is not None and (sorter._h.dtype != 5 or sorter.shape != sorted_sequence.shape):
+    if sorter is not None and (sorter._h.dtype != lib.TT_I64 or sorter.shape != sorted_sequence.shape):
         raise RuntimeError("searchsorted(): sorter must be an int64 tensor of the boundaries' shape "
                            f"{list(sorted_sequence.shape)}, got {sorter.dtype!r} of shape {list(sorter.shape)}")
     return _search("searchsorted", sorted_sequence, values, sorter, right or side == "right", out_int32, out)
@@ -348,7 +348,7 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
 def one_hot(tensor, num_classes=-1):
     """int64 rows of zeros with a one at the class: ``tensor``'s shape, and a dimension of ``num_classes`` (by default
     one more than the largest class). Follows ``torch.nn.functional.one_hot``."""
-    if tensor._h.dtype != 5:
+    if tensor._h.dtype != lib.TT_I64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype!r}")
     return wrap(lib.tt_one_hot(_ready(tensor)._h, num_classes))
 

@@ -10,11 +10,10 @@ from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..devices import made
 from ..tensor import Tensor, wrap
-from .declare import both, deliver, dim_or_axis, method, primitive, reduction
+from .declare import both, deliver, dim_or_axis, method, primitive, reduction, shortcut
 from .join import cat
 from .pointwise import maximum, minimum
 
-_FLOATS = 6  # the first floating dtype's code
 
 
 def reduced(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
@@ -81,16 +80,16 @@ _nansum = reduction("nansum", lambda g, input, how, dims, keepdim: in_dtype(
 
 
 @both
+@shortcut(_sum)
 def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The sum over all dimensions or those of ``dim``; integers and bools give int64. The elements are cast to
     ``dtype`` first, if given. Follows ``torch.sum``."""
-    if dim is None and dtype is None and out is None and axis is None:
-        return _sum(input, 0, 0, keepdim or keepdims, -1)
     how, dims = reduced("sum", input, dim, axis)
     return deliver("sum", _sum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 @both
+@shortcut(_mean)
 def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The mean over all dimensions or those of ``dim``; RuntimeError for integers without a floating ``dtype``.
     Follows ``torch.mean``."""
@@ -108,7 +107,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, k
 @both
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """The mean of the elements that are not NaN. Follows ``torch.nanmean``."""
-    if input._h.dtype < _FLOATS:
+    if not input.dtype.is_differentiable:
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
                            f"{input.dtype.name}")
     valid = (~input.isnan()).sum(dim, keepdim)
@@ -156,7 +155,7 @@ def shifted(x, dim, at_end, value):
     """``x`` with ``value`` put before its elements along ``dim``, or after them."""
     shape = list(x.shape)
     shape[dim] = 1
-    one = wrap(made(x.device, lib.tt_full, x._h.dtype, len(shape), shape, 2, value, 0))
+    one = wrap(made(x.device, lib.tt_full, x._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, value, 0))
     return cat([x, one] if at_end else [one, x], dim)
 
 
@@ -222,7 +221,7 @@ def put_back(g, shape, indices, dim, keepdim=True):
         return g.reshape(())
     if not keepdim:
         g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
-    zeros = wrap(made(g.device, lib.tt_full, g._h.dtype, len(shape), shape, 2, 0.0, 0))
+    zeros = wrap(made(g.device, lib.tt_full, g._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, 0.0, 0))
     return zeros.scatter_add(dim, indices, g)
 
 

@@ -97,7 +97,7 @@ def cumprod(input, dim, *, dtype=None, out=None):
 
 
 def _in_place(self, op, scan, dim, dtype):
-    if self._h.dtype == 0 and self._h.ndim and self._h.numel:
+    if self._h.dtype == lib.TT_BOOL and self._h.ndim and self._h.numel:
         raise RuntimeError(f"{op}: not implemented for 'bool'")
     # A copy is scanned, because the derivative may need what is overwritten here.
     return self.copy_(scan(self.clone() if self._node is not None else self, dim, dtype=dtype))
@@ -172,5 +172,5 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
         if size < 2:
             return x.narrow(dim, 0, 0)
         later, earlier = x.narrow(dim, 1, size - 1), x.narrow(dim, 0, size - 1)
-        x = later.logical_xor(earlier) if x._h.dtype == 0 else later - earlier
+        x = later.logical_xor(earlier) if x._h.dtype == lib.TT_BOOL else later - earlier
     return x if n else x.clone()

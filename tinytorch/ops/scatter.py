@@ -46,7 +46,7 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
 @both
 def take_along_dim(input, indices, dim=None, *, out=None):
     """``gather`` whose input and indices broadcast in the other dimensions; without ``dim``, from all elements."""
-    if indices._h.dtype not in (4, 5):
+    if indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
         raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {name_of(indices)}")
     if dim is None:
         return deliver("take_along_dim", _gather(input.reshape(-1), 0, indices.reshape(-1)), out)
@@ -162,7 +162,7 @@ def _legacy(op, input, dim, index, src, reduce):
     if reduce not in ("add", "multiply"):
         raise RuntimeError(f"{op}(): reduce argument must be either add or multiply, got {reduce}")
     dim, index, src = _scatter_arguments(op, input, dim, index, src)
-    if src._h.flags & 2:
+    if src._h.flags & lib.TT_FLAG_WEAK:
         src = wrap(lib.tt_cast(src._h, input._h.dtype)).expand(index.shape)
     return (_scatter_add if reduce == "add" else _scatter_mul)(input, dim, index, src)
 
@@ -203,7 +203,7 @@ def _lowest(input, largest: bool):
     """What amax (or amin) starts from when the input's own values do not count."""
     if input.dtype.is_floating_point:
         return float("inf") if largest else float("-inf")
-    if input._h.dtype == 0:
+    if input._h.dtype == lib.TT_BOOL:
         return largest
     return iinfo(input.dtype).max if largest else iinfo(input.dtype).min
 
@@ -221,9 +221,9 @@ def _reduced(op, input, dim, index, src, reduce, include_self):
     total = _scatter_add(start, dim, index, src)
     if reduce == "sum":
         return total
-    ones = wrap(made(input.device, lib.tt_full, input._h.dtype, index._h.ndim, list(index.shape), 1, 0.0, 1))
-    base = wrap(made(input.device, lib.tt_full, input._h.dtype, input._h.ndim, list(input.shape), 1, 0.0,
-                     int(include_self)))
+    code, kind = input._h.dtype, lib.TT_KIND_INT
+    ones = wrap(made(input.device, lib.tt_full, code, index._h.ndim, list(index.shape), kind, 0.0, 1))
+    base = wrap(made(input.device, lib.tt_full, code, input._h.ndim, list(input.shape), kind, 0.0, int(include_self)))
     counts = _scatter_add(base, dim, index, ones)
     if not include_self:
         counts = counts.masked_fill(counts == 0, 1)

@@ -8,7 +8,7 @@ from ..devices import made
 from ..dtypes import Size, dtype
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
-from .declare import both, function, ints, method, primitive, c_view
+from .declare import both, c_view, function, ints, method, primitive, same_parameters
 
 
 def contiguous_strides(shape) -> tuple[int, ...]:
@@ -90,11 +90,11 @@ def reshape(input, shape):  # noqa: F811
 def _reshape(input, shape):
     shape = _inferred("reshape", shape, input._h.numel)
     h = input._h
-    if not h.flags & 1:
+    if not h.flags & lib.TT_FLAG_CONTIGUOUS:
         made = lib.tt_reshape_view(h, len(shape), shape)
         if made:
             lib.tt_free(made)
-        elif lib.tt_error_kind() == 0:
+        elif lib.tt_error_kind() == lib.TT_DECLINED:
             return _view(input.clone(memory_format=contiguous_format), shape)
     return _view(input, shape)
 
@@ -198,7 +198,7 @@ def broadcast_to(input, shape):
     return input.expand(tuple(shape))
 
 
-@function
+@function(kind="query")
 def broadcast_shapes(*shapes):
     """The shape that tensors of these shapes broadcast to. RuntimeError when they do not."""
     ndim = max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
@@ -372,9 +372,10 @@ def _restrides(fn):
         self._node = seen._node
         return self
 
-    inplace.__name__ = inplace.__qualname__ = name
+    inplace.__name__ = name
     inplace.__doc__ = f"In place: {fn.__doc__}"
-    setattr(Tensor, name, inplace)
+    method(inplace, kind="update")
+    same_parameters(inplace, fn)
 
 
 for _fn in (t, transpose, squeeze, unsqueeze):

@@ -88,7 +88,7 @@ _mode = _pick("mode", _MODE, return_types.mode)
 @primitive(name="median", title="MedianBackward0", input=lambda g, input, out: shared(g, input, out, 0, 0, False))
 def _middle_of_all(input, what):
     if not input._h.numel:  # NaN, or what an integer makes of it, as in PyTorch
-        return wrap(made(input.device, lib.tt_full, input._h.dtype, 0, ffi.NULL, 2, math.nan, 0))
+        return wrap(made(input.device, lib.tt_full, input._h.dtype, 0, ffi.NULL, lib.TT_KIND_FLOAT, math.nan, 0))
     flat = input.detach().reshape((-1,))
     indices = ffi.new("tt_array **")
     values = wrap(lib.tt_pick(what, flat._h, 0, 0, False, indices))
@@ -179,7 +179,7 @@ def bincount(input, weights=None, minlength=0):
 def histc(input, bins=100, min=0, max=0, *, out=None):
     """How many elements fall in each of ``bins`` equal intervals between ``min`` and ``max`` (the elements' own if both
     are equal); others are ignored. Floating dtypes. Follows ``torch.histc``."""
-    if 6 <= input._h.dtype < 8:
+    if input.dtype.is_floating_point and input.dtype.compute != input._h.dtype:
         return deliver("histc", histc(input.float(), bins, min, max).to(input.dtype), out)
     refresh(input)
     return deliver("histc", wrap(lib.tt_histc(input._h, bins, float(min), float(max))), out)

@@ -8,7 +8,7 @@ from ..backends.cpu import lib
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor, wrap
 from .declare import both, deliver, primitive
-from .reduce import _FLOATS, _mean, _sum, count, in_dtype, reduced, reduction, spread
+from .reduce import _mean, _sum, count, in_dtype, reduced, reduction, spread
 
 # Variance. d var / dx = 2 (x - mean) / (N - correction).
 
@@ -114,7 +114,7 @@ def _norm_p(input, p, how, dims, keepdim, dtype):
 
 def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
     """The p-norm of the elements over ``dim``."""
-    if input._h.dtype < _FLOATS:
+    if not input.dtype.is_differentiable:
         raise RuntimeError(f"{op}: Expected a floating point or complex tensor as input. Got {input.dtype.name}")
     p = float(p)
     how, dims = reduced(op, input, dim)
@@ -165,5 +165,5 @@ def _logsumexp(input, how, dims, keepdim):
 def logsumexp(input, dim, keepdim=False, *, out=None):
     """log(sum(exp(x))) over ``dim``, without overflow; integers become the default dtype. Follows
     ``torch.logsumexp``."""
-    x = input if input._h.dtype >= _FLOATS else input.to(get_default_dtype())
+    x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
     return deliver("logsumexp", _logsumexp(x, *reduced("logsumexp", input, dim), keepdim), out)

@@ -4,57 +4,46 @@ from __future__ import annotations
 
 import operator
 from array import array
-from itertools import chain, count
+from itertools import chain
 
 import numpy as np
 
 from ..backends.cpu import error, ffi, lib
-from ..dtypes import ALL, dtype, get_default_dtype, iinfo
+from ..backends.native import hold
+from ..dtypes import ALL, BY_NUMPY, INTEGRAL, dtype, get_default_dtype, iinfo
 from ..tensor import Tensor
 
 _PLAIN = frozenset((bool, int, float))
 _SEQUENCES = frozenset((list, tuple))
-_TYPECODES = ("b", "B", "b", "h", "i", "q", None, None, "f", "d")  # of the array module, by dtype
-_UINT8, _INT64, _FLOAT64 = 1, 5, 9
-
-NUMPY_NAMES = {np.dtype(name): code for code, name in enumerate(
-    ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", None, "float32", "float64")) if name}
+_BOOL, _UINT8, _INT64, _FLOAT64 = lib.TT_BOOL, lib.TT_U8, lib.TT_I64, lib.TT_F64
 _SUPPORTED = "float64, float32, float16, int64, int32, int16, int8, uint8, and bool"
-_kept: dict[int, object] = {}  # Python objects whose memory a storage uses, by the number it knows them by
-_number = count(1).__next__
-
-
-@ffi.def_extern()
-def tt_release_python(owner, kept=_kept, cast=ffi.cast):
-    kept.pop(int(cast("intptr_t", owner)), None)
+RELEASE = ffi.addressof(lib, "tt_release_python")
 
 
 def dtype_code(d, op: str) -> int:
     """The number of a dtype given by the user; TypeError for anything else."""
     if type(d) is not dtype:
         if d in (float, int, bool):
-            return _FLOAT64 if d is float else _INT64 if d is int else 0
+            return _FLOAT64 if d is float else _INT64 if d is int else _BOOL
         raise TypeError(f"{op}(): argument 'dtype' must be tinytorch.dtype, not {type(d).__name__}")
     return d.code
 
 
 def numpy_code(d: np.dtype) -> int:
     """The number of a NumPy dtype; TypeError if there is none, ValueError for foreign byte order."""
-    code = NUMPY_NAMES.get(d)
-    if code is None:
-        if d.newbyteorder("=") in NUMPY_NAMES:
+    ours = BY_NUMPY.get(d)
+    if ours is None:
+        if d.newbyteorder("=") in BY_NUMPY:
             raise ValueError("given numpy array has byte order different from the native byte order. Conversion "
                              "between byte orders is currently not supported.")
         raise TypeError(f"can't convert np.ndarray of type numpy.{d.type.__name__}. The only supported types "
                         f"are: {_SUPPORTED}.")
-    return code
+    return ours.code
 
 
 def keep(owner):
-    """``owner`` as a storage holds it: alive until tt_release_python."""
-    number = _number()
-    _kept[number] = owner
-    return ffi.cast("void *", number)
+    """``owner`` as a storage holds it: alive until RELEASE."""
+    return ffi.cast("void *", hold(owner))
 
 
 def share_numpy(a: np.ndarray, code: int | None = None):
@@ -68,9 +57,9 @@ def share_numpy(a: np.ndarray, code: int | None = None):
     else:
         memory, reach, strides = _strided_memory(a)
     owner = keep(a)
-    h = lib.tt_from_memory(code, a.ndim, a.shape, strides, memory, reach, owner, lib.tt_release_python)
+    h = lib.tt_from_memory(code, a.ndim, a.shape, strides, memory, reach, owner, RELEASE)
     if not h:
-        release(owner)
+        lib.tt_release_python(owner)
         raise error("from_numpy")
     return h
 
@@ -104,11 +93,6 @@ def _strided_memory(a: np.ndarray):
         raise ValueError("given numpy array is not aligned to its element size. Copy the numpy array to reallocate the "
                          "memory.")
     return ffi.cast("void *", address), reach * size, strides
-
-
-def release(owner) -> None:
-    """Lets go of what ``keep`` kept when no storage came of it."""
-    _kept.pop(int(ffi.cast("intptr_t", owner)), None)
 
 
 def copy_numpy(a: np.ndarray, code: int | None):
@@ -150,7 +134,7 @@ def pack(data, code: int | None):
         data = _as_sequence(data)
         shape, flat = flatten(data) if type(data) is list else ((), (data,))
     kinds = set(map(type, flat))
-    inferred = 0
+    inferred = _BOOL
     if not kinds <= _PLAIN:
         flat, inferred = _plain(flat)
         kinds = set(map(type, flat))
@@ -167,12 +151,11 @@ def pack(data, code: int | None):
 
 def _memory(flat, kinds, code: int, shape):
     """Numbers as contiguous memory: its dtype, the shape, the memory."""
-    if code == 0:
-        return 0, shape, array("b", map(bool, flat))
-    typecode = _TYPECODES[code]
+    if code == _BOOL:
+        return _BOOL, shape, array("b", map(bool, flat))
     try:
-        if typecode is None or (float in kinds and code < 6):  # halves; floats cut to integers
-            if code < 6:
+        if ALL[code].compute != code or (float in kinds and INTEGRAL[code]):  # halves; floats cut to integers
+            if INTEGRAL[code]:
                 limits = iinfo(ALL[code])
                 if not all(limits.min - 1 < x < limits.max + 1 for x in flat):  # false for NaN
                     raise OverflowError
@@ -180,26 +163,20 @@ def _memory(flat, kinds, code: int, shape):
             return _FLOAT64, shape, array("d", flat)
         if code == _UINT8 and flat and -256 < min(flat) < 0:
             flat = [x & 255 if x < 0 else x for x in flat]  # negative numbers wrap, as in C
-        return code, shape, array(typecode, flat)
+        return code, shape, array(ALL[code].numpy.char, flat)
     except OverflowError:
         if code == _INT64:
             raise ValueError("Overflow when unpacking long long: tensor() got an integer beyond int64") from None
         raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow") from None
 
 
-def promoted(a: int, b: int) -> int:
-    """The dtype that holds values of both."""
-    a, b = min(a, b), max(a, b)
-    return {(6, 7): 8, (1, 2): 3}.get((a, b), b)
-
-
 def _plain(values):
     """Tensors and NumPy's scalars among ``values`` as Python numbers, and the dtype that all of them promote to."""
-    numbers, inferred = [], 0
+    numbers, inferred = [], _BOOL
     for x in values:
         kind = type(x)
         if kind in _PLAIN:
-            code = 0 if kind is bool else _INT64 if kind is int else get_default_dtype().code
+            code = _BOOL if kind is bool else _INT64 if kind is int else get_default_dtype().code
         elif isinstance(x, Tensor):
             code = x._h.dtype
             x = x.item()
@@ -219,7 +196,7 @@ def _plain(values):
         else:
             raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
         numbers.append(x)
-        inferred = promoted(inferred, code)
+        inferred = lib.tt_promote(inferred, code)
     return numbers, inferred
 
 

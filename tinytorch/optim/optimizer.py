@@ -253,7 +253,7 @@ def zeros_for(p: Tensor) -> Tensor:
 def filled_for(p: Tensor, value: float) -> Tensor:
     """A state of one value that lies in memory as ``p`` does."""
     out = empty_for(p)
-    if lib.tt_fill(out._h, 2, value, 0) < 0:
+    if lib.tt_fill(out._h, lib.TT_KIND_FLOAT, value, 0) < 0:
         raise error("Optimizer")
     return out
 
@@ -267,7 +267,8 @@ def empty_for(p: Tensor) -> Tensor:
 def step_count(start: float = 0.0, p: Tensor | None = None) -> Tensor:
     """A count of steps: 0-d, floating; on the CPU, or on the device of ``p``."""
     dtype = float64 if get_default_dtype() is float64 else float32
-    return wrap(made(CPU if p is None else p.device, lib.tt_full, dtype.code, 0, NULL, 2, float(start), 0))
+    device = CPU if p is None else p.device
+    return wrap(made(device, lib.tt_full, dtype.code, 0, NULL, lib.TT_KIND_FLOAT, float(start), 0))
 
 
 def check_options(checks) -> None:

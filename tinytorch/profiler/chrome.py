@@ -12,14 +12,13 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 
+from ..dtypes import BY_NAME
 from .events import Event, Trace
 
 # By kind: the category. TensorBoard's reader takes "kernel" for a device's.
 _CATEGORIES = {"op": "cpu_op", "backward": "cpu_op", "program": "cpu_op", "compile": "cpu_op", "cache": "cpu_op",
                "module": "python_function", "kernel": "kernel", "user": "user_annotation", "step": "user_annotation",
                "runtime": "runtime", "copy": "gpu_memcpy", "gap": "profiler"}
-_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long int", "float16": "c10::Half",
-          "bfloat16": "c10::BFloat16", "uint8": "unsigned char", "int8": "signed char", "int16": "short"}
 _CPU, _CUDA = 0, 1  # DeviceType
 
 
@@ -104,7 +103,7 @@ def _spans(trace: Trace) -> Iterator[dict]:
             name = f"{name}_{args['Python module id']}"
         if shown and event.shapes:
             args["Input Dims"] = [list(s) for s in event.shapes]
-            args["Input type"] = [_TYPES.get(d, d) for d in event.dtypes]
+            args["Input type"] = [BY_NAME[d].cpp if d in BY_NAME else d for d in event.dtypes]
         if event.sequence is not None:
             args["Sequence number"] = event.sequence
             args["Fwd thread id"] = 0

@@ -23,7 +23,6 @@ MOST_BYTES = 1 << 30  # of records; what comes after is counted, and lost
 SOURCES = [Programs, Compilations, Memory, Devices]
 
 _OUT, _PENDING, _GIVEN_BACK = 1 << 32, 2 << 32, 4 << 32
-_DTYPES = [d.name for d in ALL]
 
 
 class Options(NamedTuple):
@@ -128,7 +127,7 @@ def _read_piece(words: list[int], thread: int, trace: Trace, jobs: list, shares:
             for _ in range(operands):
                 head = words[at]
                 ndim = head >> 8 & 255
-                item = tuple(words[at + 1:at + 1 + ndim]), _DTYPES[head & 255]
+                item = tuple(words[at + 1:at + 1 + ndim]), ALL[head & 255].name
                 (outputs if head & _OUT else inputs).append(item)
                 marks |= head if head & _OUT else 0
                 device = max(device, head >> 16 & 0xffff)

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import cuda
-from ..backends.cpu import lib, memory_stats
+from ..backends.cpu import lib
+from ..cpu import memory_stats
 from ..config import config
 from ..fuse import Explanation, explain, fuse, wait
 from ..fuse.describe import bytes_text, count_text

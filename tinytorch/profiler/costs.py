@@ -5,8 +5,9 @@ the caches do. Operations are those of the formula: an addition, a multiplicatio
 multiply-add two; for functions such as ``exp`` the count is about that of the polynomial in kernels/scalar. A product
 of matrices (m, k) by (k, n) has 2 m k n.
 
-An operator stands under the rule that it follows, with the operations for an element where it does arithmetic. Those
-made of other operators have no rule: their cost is that of what they called (see ``attach``).
+Elementwise operators and reductions have their operations from kernels/scalar (tinytorch/scalar.py). Any other stands
+under the rule that it follows, with the operations for an element where it does arithmetic. Those made of other
+operators have no rule: their cost is that of what they called (see ``attach``).
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from .. import dtypes as _dtypes
-from ..backends.cpu import lib
-from ..fuse.work import WORK
+from ..dtypes import BY_NAME
+from ..ops.declare.op import op_of
+from ..scalar import OPERATORS, REDUCTIONS
+from ..tensor import FUNCTIONS, Tensor
 from .events import Event, Trace
 
 
@@ -53,9 +55,6 @@ def words(text: str) -> frozenset[str]:
     """The words of a text."""
     return frozenset(text.split())
 
-
-_BOOLEAN = words("eq ne lt le gt ge logical_and logical_or logical_xor logical_not isnan isinf isfinite signbit "
-                  "greater greater_equal less less_equal not_equal isneginf isposinf isin")
 
 # Rules. Each takes the operands that are tensors, and the results as far as they are known.
 
@@ -227,15 +226,14 @@ def _free(ins: Operands, outs: Operands) -> Cost:
 
 
 _TABLE: list[tuple[Rule, str]] = [
-    (_pointwise(1), "rsub deg2rad rad2deg sgn clamp_max clamp_min hardshrink softshrink threshold relu6 hardtanh "
+    (_pointwise(1), "rsub deg2rad rad2deg clamp_max clamp_min hardshrink softshrink threshold relu6 hardtanh "
                     "leaky_relu rrelu prelu isneginf isposinf masked_fill nan_to_num isclose"),
     (_pointwise(4), "hardsigmoid softsign"), (_pointwise(5), "hardswish"), (_pointwise(20), "elu selu celu"),
     (_pointwise(27), "tanhshrink"), (_pointwise(72), "mish"), (_pointwise(26), "logit"),
     (_pointwise(48), "float_power"),
     (_pointwise(150), "polygamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
-    (_folded(1), "sum prod mean max min amax amin all any argmax argmin count_nonzero nansum nanmean nonzero argwhere "
-                 "equal allclose trace sum_to_size bincount histc"),
+    (_folded(1), "argmax argmin nanmean nonzero argwhere equal allclose trace sum_to_size bincount histc"),
     (_folded(2), "norm aminmax"), (_folded(3), "var std var_mean std_mean dist"), (_folded(20), "logsumexp"),
     (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
     (_folded(22), "cross_entropy"), (_folded(1), "nll_loss multi_margin_loss"),
@@ -248,10 +246,10 @@ _TABLE: list[tuple[Rule, str]] = [
     (_into(1), "cumsum_ cumprod_"),
     (_sorted, "sort argsort msort topk kthvalue median nanmedian mode unique unique_consecutive"),
     (_pointwise(8), "searchsorted bucketize isin"),
-    (_product, "matmul mm bmm mv dot vdot inner __matmul__"),
+    (_product, "matmul mm bmm mv dot vdot inner __matmul__ __rmatmul__"),
     (_added_product, "addmm baddbmm addmv addbmm"), (_linear, "linear"), (_outer, "outer addr"),
     (_bilinear, "bilinear"), (_attention, "scaled_dot_product_attention"),
-    (_moved, "cat concat concatenate stack hstack vstack dstack row_stack column_stack clone contiguous flip fliplr "
+    (_moved, "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
              "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
              "int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
              "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
@@ -269,7 +267,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_into(), "bernoulli_ random_ uniform_"), (_into(25), "exponential_ geometric_"),
     (_into(60), "normal_ log_normal_ cauchy_"),
     (_free, "view reshape reshape_as view_as flatten unflatten ravel squeeze squeeze_ unsqueeze unsqueeze_ transpose "
-            "transpose_ swapaxes swapaxes_ swapdims swapdims_ t t_ permute movedim moveaxis expand expand_as "
+            "transpose_ swapaxes_ swapdims_ t t_ permute movedim expand expand_as "
             "broadcast_to broadcast_tensors narrow select split split_with_sizes chunk tensor_split hsplit vsplit "
             "dsplit unbind unfold diagonal as_strided atleast_1d atleast_2d atleast_3d detach detach_ meshgrid rot90 "
             "H T mH mT data empty empty_like empty_strided new_empty new_empty_strided new resize_ resize_as_ "
@@ -277,50 +275,40 @@ _TABLE: list[tuple[Rule, str]] = [
 ]
 _RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in names.split()}
 
-# Other names of the same operators.
-ALIASES = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div", "fix": "trunc", "greater": "gt",
-    "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
-    "subtract": "sub", "true_divide": "div", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
-    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift", "invert": "bitwise_not",
-}
-
 # Made of other operators, in ways that shapes alone do not tell.
 COMPOSED = words("""
     alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout dropout1d
-    dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss
+    dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax inverse kron tensordot triplet_margin_loss
     triplet_margin_with_distance_loss
 """)
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
-    broadcast_shapes can_cast data_ptr default_generator dim element_size get_device get_rng_state initial_seed
+    broadcast_shapes can_cast data_ptr dim element_size get_device get_rng_state initial_seed
     is_complex is_contiguous is_floating_point is_inference is_pinned is_same_size is_set_to is_signed is_tensor item
     manual_seed ndimension nelement numel promote_types record_stream register_hook register_post_accumulate_grad_hook
     requires_grad_ result_type retain_grad seed set_rng_state size storage_offset stride with_layout
 """)
 
 
+def _own_name(name: str) -> str:
+    """Of the operator that is published under ``name``, without the underscore of its in-place form."""
+    op = op_of(FUNCTIONS.get(name)) or op_of(getattr(Tensor, name, None))
+    return (op.name if op else name).strip("_")
+
+
 @functools.cache
 def rule_of(name: str) -> Rule | None:
     """The rule that an operator follows, by any of its names."""
-    plain = name.strip("_")
-    inplace = name.endswith("_") and not name.startswith("__")
     if name in _RULES:
         return _RULES[name]
-    if name.startswith("__"):  # __radd__, __iadd__
-        for cut in (plain, plain[1:]):
-            if cut != plain and plain[0] not in "ri":
-                continue
-            if found := rule_of(ALIASES.get(cut, cut)):
-                return found
-        return None
-    plain = ALIASES.get(plain, plain)
-    if lib.tt_op_code(plain.encode()) >= 0:
-        work = WORK.get(plain, 1)
-        return _pointwise(work) if inplace else _pointwise(work, 1 if plain in _BOOLEAN else 0)
+    plain = _own_name(name)
+    if plain in OPERATORS:
+        op = OPERATORS[plain]
+        into = name.endswith("_") and not name.startswith("__")  # its dtype is the first operand's
+        return _pointwise(op.flops, 1 if op.gives_bool and not into else 0)
+    if plain in REDUCTIONS:
+        return _folded(REDUCTIONS[plain].flops)
     return _RULES.get(plain)
 
 
@@ -333,7 +321,7 @@ def operands(shapes: Iterable, dtypes: Iterable) -> list[Operand]:
 def itemsize(dtype) -> int:
     """Bytes of an element, of a dtype or its name with or without a package's in front."""
     if isinstance(dtype, str):
-        dtype = getattr(_dtypes, dtype.rpartition(".")[2])
+        dtype = BY_NAME[dtype.rpartition(".")[2]]
     return dtype.itemsize
 
 

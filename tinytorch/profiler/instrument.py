@@ -21,14 +21,14 @@ from types import CodeType, FunctionType
 
 from .. import nn, optim
 from ..autograd import api, engine
-from ..autograd.node import Node, code_of
+from ..autograd.formulas import code_of
+from ..autograd.node import Node
 from ..backends.cpu import ffi, lib
 from ..cache import Cache
 from ..fuse import compiler
 from ..fuse.watch import users_frame
-from ..nn import functional
-from ..ops.declare import Elementwise
-from ..tensor import FUNCTIONS, Tensor
+from ..ops.declare import NAMESPACES
+from ..tensor import Tensor
 from ..utils.data.loader import Batches
 
 MOST_FRAMES = 64  # of a stack
@@ -97,7 +97,6 @@ class _By(dict):
         return number
 
 
-_OPERATORS = _By(lambda name: (name, "op"))
 _NODES = _By(lambda cls: (cls.__name__, "backward"))
 _MODULES = _By(lambda cls: (f"nn.Module: {cls.__name__}", "module"))
 _STEPS = _By(lambda cls: (f"Optimizer.step#{cls.__name__}.step", "module"))
@@ -201,62 +200,22 @@ def wrapper_code(target: Target, with_stack: bool) -> CodeType:
                  stack="_p_stack()" if with_stack else "0", operands=", ".join(shown[:3]))
 
 
-def _plain_name(name: str, fn: FunctionType) -> str:
-    """An operator's name: of ``__radd__`` "add"."""
-    if fn.__code__.co_filename.startswith("<eager") and "info" in fn.__globals__:
-        return fn.__globals__["info"].name
-    name = name if fn.__name__.startswith("_") else fn.__name__
-    return name.strip("_") if name.startswith("__") else name
-
-
-_TOLD = {"numpy", "__array__", "item", "tolist", "detach", "detach_", "__repr__", "dropout", "cosine_similarity"}
-_UNTOLD = {"is_contiguous", "is_same_size", "is_pinned", "is_tensor", "is_floating_point", "numel", "result_type",
-           "promote_types", "broadcast_shapes", "__new__", "implicit_dim", "function", "can_cast"}
-
-
-def _published() -> Iterator[tuple[str, FunctionType]]:
-    """The functions that are operators, each once, with its first name."""
+def _operators() -> Iterator[tuple[str, FunctionType]]:
+    """The public functions and methods of operators, each once, with its name: of ``__radd__`` "add"."""
     seen: set[int] = set()
-    for name, fn in (*FUNCTIONS.items(), *vars(Tensor).items(), *vars(functional).items(), *vars(nn.utils).items()):
-        if not isinstance(fn, FunctionType) or id(fn) in seen or name in _UNTOLD:
-            continue
-        where = fn.__module__ or ""
-        private = name.startswith("_") and not name.startswith("__")
-        told = (name in _TOLD or fn.__code__.co_filename.startswith("<eager") or where.startswith("tinytorch.ops.")
-                or where in (functional.__name__, nn.utils.__name__))
-        if told and not private and not fn.__code__.co_flags & inspect.CO_GENERATOR:
+    for fn in (*(fn for namespace in NAMESPACES.values() for fn in namespace.values()), *vars(Tensor).values()):
+        if isinstance(fn, FunctionType) and id(fn) not in seen and hasattr(fn, "op") and fn.op.kind != "query":
             seen.add(id(fn))
-            yield name, fn
-
-
-def _hot_part(fn: FunctionType) -> FunctionType | None:
-    """Of an elementwise operator's public function: what computes in the usual case. The rest of it goes through
-    Elementwise, and is told there: an operator is to be wrapped once."""
-    if fn.__code__.co_filename.startswith("<eager"):
-        return fn
-    for cell in fn.__closure__ or ():
-        inner = cell.cell_contents
-        if isinstance(inner, FunctionType) and inner is not fn:
-            if inner.__code__.co_filename.startswith("<eager"):
-                return inner
-            if hasattr(inner, "info") and (found := _hot_part(inner)):
-                return found
-    return None
+            yield fn.op.name, fn
 
 
 def targets() -> Iterator[Target]:
-    """Everything that is told."""
-    seen: set[int] = set()
-    for name, fn in _published():
-        elementwise = "info" in fn.__code__.co_freevars or hasattr(fn, "info")
-        fn = _hot_part(fn) if elementwise else fn
-        if fn is not None and id(fn) not in seen:
-            seen.add(id(fn))
-            yield Target(fn, names.number(_plain_name(name, fn), "op"))
-    given = tuple(f"args[{k}] if args[{k}:] else None" for k in range(3))
-    yield Target(Elementwise.slow, "self.name", by=_OPERATORS, operands=given)
-    yield Target(Elementwise.into, "name", by=_OPERATORS, operands=given)
-    yield Target(Elementwise.update, "name", by=_OPERATORS, operands=("out", "other"))
+    """All functions to instrument."""
+    for name, fn in _operators():
+        yield Target(fn, names.number(name, "op"))
+    for fn in (nn.utils.clip_grad_norm_, nn.utils.clip_grads_with_norm_, nn.utils.clip_grad_value_,
+               nn.utils.get_total_norm, nn.utils.parameters_to_vector, nn.utils.vector_to_parameters):
+        yield Target(fn, names.number(fn.__name__, "op"))
     for fn in (api.backward, api.grad, Tensor.backward):
         yield Target(fn, names.number("grad" if fn is api.grad else "backward", "op"))
     yield Target(engine.accumulate, "type(node)", by=_NODES, operands=("g",))

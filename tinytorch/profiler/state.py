@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import dtypes
 from ..autograd.modes import no_grad
 from ..backends.cpu import check, lib
 from ..config import config
+from ..dtypes import ALL
 from ..generator import get_rng_state, set_rng_state
 from ..nn import Module
 from ..tensor import Tensor
 
 _DEEP = 4  # containers within containers
-_INTEGERS = {1: dtypes.uint8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
+_INTEGERS = {d.itemsize: d for d in reversed(ALL) if d.kind == lib.TT_KIND_INT}  # one of each size
 
 
 @contextlib.contextmanager

@@ -31,8 +31,9 @@ class _Part:
         after = None
         if self.state is not None:
             after = FUNCTIONS["get_rng_state"]()
-            FUNCTIONS["set_rng_state"](self.state)
         try:
+            if self.state is not None:
+                FUNCTIONS["set_rng_state"](self.state)
             with enable_grad(), saved_tensors_hooks(lambda t: collected.append(t.detach()), lambda nothing: nothing):
                 self.function(*self.args, **self.kwargs)
         finally:

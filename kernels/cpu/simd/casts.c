@@ -13,22 +13,22 @@
     CAST(F, b8) CAST(F, u8) CAST(F, i8) CAST(F, i16) CAST(F, i32) CAST(F, i64)             \
     CAST(F, f16) CAST(F, bf16) CAST(F, f32) CAST(F, f64)
 
-FROM(b8) FROM(u8) FROM(i8) FROM(i16) FROM(i32) FROM(i64) FROM(f16) FROM(bf16) FROM(f32) FROM(f64)
+#define FROM_DTYPE(code, suffix, ...) FROM(suffix)
+TT_DTYPES(FROM_DTYPE)
 
 /* The same dtype is a plain copy: a NaN's payload stays as it is. */
 #define COPY(size)                                                                         \
     static void copy_##size(void *to, const void *from, int64_t n) { __builtin_memcpy(to, from, (size_t)n * size); }
 COPY(1) COPY(2) COPY(4) COPY(8)
 
-#define TO(F, T) [TT_ENUM_##T] = F##_to_##T
+#define TO(F, T) [TT_CODE_##T] = F##_to_##T
 #define ROW(F)                                                                             \
-    [TT_ENUM_##F] = {TO(F, b8), TO(F, u8), TO(F, i8), TO(F, i16), TO(F, i32), TO(F, i64), TO(F, f16), \
-                     TO(F, bf16), TO(F, f32), TO(F, f64)}
-static const tt_cast_loop copies[TT_NUM_DTYPES] = {copy_1, copy_1, copy_1, copy_2, copy_4,
-                                                   copy_8, copy_2, copy_2, copy_4, copy_8};
-tt_cast_loops TT_LOCAL(tt_cast_table)[TT_NUM_DTYPES] = {
-    ROW(b8), ROW(u8), ROW(i8), ROW(i16), ROW(i32), ROW(i64), ROW(f16), ROW(bf16), ROW(f32), ROW(f64)};
+    [TT_CODE_##F] = {TO(F, b8), TO(F, u8), TO(F, i8), TO(F, i16), TO(F, i32), TO(F, i64), TO(F, f16), \
+                     TO(F, bf16), TO(F, f32), TO(F, f64)},
+#define ROW_DTYPE(code, suffix, ...) ROW(suffix)
+static const tt_cast_loop copies[] = {[1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8}; /* by size */
+tt_cast_loops TT_LOCAL(tt_cast_table)[TT_NUM_DTYPES] = {TT_DTYPES(ROW_DTYPE)};
 
 __attribute__((constructor)) static void same_dtype(void) {
-    for (int t = 0; t < TT_NUM_DTYPES; t++) TT_LOCAL(tt_cast_table)[t][t] = copies[t];
+    for (int t = 0; t < TT_NUM_DTYPES; t++) TT_LOCAL(tt_cast_table)[t][t] = copies[tt_itemsizes[t]];
 }

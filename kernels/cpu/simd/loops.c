@@ -41,7 +41,7 @@
 #define LOOP_2_BOOL(op, T) LOOP_2(op, T, uint8_t)
 #define LOOP_3_SAME(op, T) LOOP_3(op, T, TT_C_##T)
 #define LOOP_3_SELECT(op, T) LOOP_3(op, T, uint8_t)
-#define LOOPS(name, arity, domain, rule) TT_DTYPES_##domain(LOOP_##arity##_##rule, name)
+#define LOOPS(name, arity, domain, rule, ...) TT_DTYPES_##domain(LOOP_##arity##_##rule, name)
 TT_OPS(LOOPS)
 
 /* p: the two results, x, the gradient. */
@@ -58,8 +58,8 @@ TT_OPS(LOOPS)
     }
 TT_PAIRS(PAIR)
 
-#define ENTRY(op, T) [TT_ENUM_##T] = op##_##T,
-#define ROW(name, arity, domain, rule) [TT_OP_##name] = {TT_DTYPES_##domain(ENTRY, name)},
+#define ENTRY(op, T) [TT_CODE_##T] = op##_##T,
+#define ROW(name, arity, domain, ...) [TT_OP_##name] = {TT_DTYPES_##domain(ENTRY, name)},
 const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {TT_OPS(ROW)};
 
 #define PAIR_ENTRY(op, derivative) [TT_PAIR_##op] = op##_pair,

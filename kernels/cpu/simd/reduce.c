@@ -1,12 +1,12 @@
 /* The reducers of each dtype: Note [The tree of a reduction] in backend/reduction.h. */
 #include "cpu/simd.h"
 #include "cpu/reduce.h"
-#include "scalar/reducers.h"
+#include "scalar/arith.h"
 
 _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 #define HALVE(h, name, X) for (int l = 0; l < h; l++) lane[l] = TT_JOIN_##name(X, lane[l], lane[l + h]);
 
-/* X: the dtype read; A: the accumulator's C type. What a reducer does stands in ../../scalar/reducers.h. */
+/* X: the dtype read; A: the accumulator's C type. What a reducer does: scalar/reducers.h. */
 #define REDUCER(name, X, A)                                                                         \
     static void name##_##X##_fold(void *acc, const void *x, int64_t n, const void *param) {         \
         const TT_C_##X *v = x;                                                                      \
@@ -72,21 +72,13 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
         for (int64_t i = 0; i < n; i++) a[i] = TT_JOIN_##name(X, a[i], b[i]);                       \
     }
 
-#define FLOATING(X, A)                                                                              \
-    REDUCER(sum, X, A) REDUCER(prod, X, A) REDUCER(nansum, X, A) REDUCER(abssum, X, A)              \
-    REDUCER(sqsum, X, A) REDUCER(maxabs, X, A) REDUCER(minabs, X, A) REDUCER(nonzero, X, A)         \
-    REDUCER(devsq, X, A) REDUCER(expsum, X, A)
-FLOATING(f32, float)
-FLOATING(f64, double)
-REDUCER(sum, i64, int64_t)
-REDUCER(prod, i64, int64_t)
-REDUCER(count, b8, int64_t)
+#define OF_DTYPE(name, X, A) REDUCER(name, X, TT_C_##A)
+#define OF_DTYPES(name, reads, flops) TT_READS_##reads(OF_DTYPE, name)
+TT_REDUCERS(OF_DTYPES)
 
 #define SAME(a, b) ((a) == (b))
 #define SAME_OR_NAN(a, b) (((a) == (b)) | (((a) != (a)) & ((b) != (b))))
 #define EXTREMES(X, EQUAL)                                                                          \
-    REDUCER(max, X, TT_C_##X)                                                                       \
-    REDUCER(min, X, TT_C_##X)                                                                       \
     static int64_t find_##X(const void *x, int64_t n, const void *value) {                          \
         const TT_C_##X *v = x, wanted = *(const TT_C_##X *)value;                                   \
         int64_t i = 0;                                                                              \
@@ -106,24 +98,13 @@ REDUCER(count, b8, int64_t)
 EXTREMES(b8, SAME) EXTREMES(u8, SAME) EXTREMES(i8, SAME) EXTREMES(i16, SAME) EXTREMES(i32, SAME)
 EXTREMES(i64, SAME) EXTREMES(f32, SAME_OR_NAN) EXTREMES(f64, SAME_OR_NAN)
 
-#define ENTRY(name, X) [TT_ENUM_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join, \
-                                           name##_##X##_rows}
-#define BOTH(name) {ENTRY(name, f32), ENTRY(name, f64)}
-#define EVERY(name)                                                                                 \
-    {ENTRY(name, b8), ENTRY(name, u8), ENTRY(name, i8), ENTRY(name, i16), ENTRY(name, i32), ENTRY(name, i64), \
-     ENTRY(name, f32), ENTRY(name, f64)}
-#define OF_DTYPES(f)                                                                                \
-    {[TT_BOOL] = f##_b8, [TT_U8] = f##_u8, [TT_I8] = f##_i8, [TT_I16] = f##_i16, [TT_I32] = f##_i32, \
-     [TT_I64] = f##_i64, [TT_F32] = f##_f32, [TT_F64] = f##_f64}
-const tt_reduce_table TT_LOCAL(tt_reduce) = {
-    .of = {
-        [TT_RED_SUM] = {ENTRY(sum, f32), ENTRY(sum, f64), ENTRY(sum, i64)},
-        [TT_RED_PROD] = {ENTRY(prod, f32), ENTRY(prod, f64), ENTRY(prod, i64)},
-        [TT_RED_MAX] = EVERY(max), [TT_RED_MIN] = EVERY(min), [TT_RED_COUNT] = {ENTRY(count, b8)},
-        [TT_RED_NANSUM] = BOTH(nansum), [TT_RED_ABSSUM] = BOTH(abssum), [TT_RED_SQSUM] = BOTH(sqsum),
-        [TT_RED_MAXABS] = BOTH(maxabs), [TT_RED_MINABS] = BOTH(minabs), [TT_RED_NONZERO] = BOTH(nonzero),
-        [TT_RED_DEVSQ] = BOTH(devsq), [TT_RED_EXPSUM] = BOTH(expsum),
-    },
-    .find = OF_DTYPES(find),
-    .mark = OF_DTYPES(mark),
+#define ENTRY(name, X, A)                                                                           \
+    [TT_CODE_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join, name##_##X##_rows},
+#define ROW(name, reads, flops) [TT_RED_##name] = {TT_READS_##reads(ENTRY, name)},
+#define FIND(name, X, A) [TT_CODE_##X] = find_##X,
+#define MARK(name, X, A) [TT_CODE_##X] = mark_##X,
+const tt_reduce_table TT_LOCAL(tt_reducers) = {
+    .of = {TT_REDUCERS(ROW)},
+    .find = {TT_READS_EVERY(FIND, max)},
+    .mark = {TT_READS_EVERY(MARK, max)},
 };

@@ -7,7 +7,7 @@
 #define TT_ARGS tt_group_args
 
 enum { TT_COLUMN, TT_HEADS, TT_ROW_HEADS, TT_NUMBER, TT_COUNTS };
-#if TT_CODE(TT_D0) == 5
+#if TT_IS(TT_D0, i64)
 typedef uint64_t sort_key;
 #else
 typedef uint32_t sort_key;

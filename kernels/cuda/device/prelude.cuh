@@ -47,17 +47,14 @@ typedef long long intptr_t;
 /* The C type of a dtype's suffix, and the conversion between two: a plain copy where they are one. */
 #define TT_TYPE(T) TT_JOIN2(TT_C_, T)
 #define TT_CAST_NAME(F, T) TT_JOIN4(tt_cast_, F, _, T)
-#define TT_CODE_b8 0
-#define TT_CODE_u8 1
-#define TT_CODE_i8 2
-#define TT_CODE_i16 3
-#define TT_CODE_i32 4
-#define TT_CODE_i64 5
-#define TT_CODE_f16 6
-#define TT_CODE_bf16 7
-#define TT_CODE_f32 8
-#define TT_CODE_f64 9
 #define TT_CODE(T) TT_JOIN2(TT_CODE_, T)
+/* For #if, which knows no enumerators: is T, a macro such as TT_D0, the dtype of that suffix? */
+#define TT_IS(T, suffix) TT_JOIN4(TT_IS_, T, _, suffix)
+#define TT_IS_i64_i64 1
+#define TT_IS_f16_f16 1
+#define TT_IS_bf16_bf16 1
+#define TT_IS_f32_f32 1
+#define TT_IS_f64_f64 1
 template <bool same> struct tt_choose {
     template <typename A, typename B> static TT_DEVICE A of(A converted, B) { return converted; }
 };

@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     tt_words_of_lane(TT_PLACED(p.from), group, lane, w);
     stored made[4];
 #if TT_OP >= 32
-#if TT_CODE(TT_D1) == 5
+#if TT_IS(TT_D1, i64)
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         const uint64_t below = TT_OP == TT_RANDOM_SHORT_INTEGERS ? tt_random_short_below(w[k], p.range)

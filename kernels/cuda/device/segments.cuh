@@ -10,7 +10,7 @@
 #define TT_ARGS tt_segment_args
 
 /* Half types are computed in float32 and rounded at the end. */
-#if TT_CODE(TT_D0) == 6 || TT_CODE(TT_D0) == 7
+#if TT_IS(TT_D0, f16) || TT_IS(TT_D0, bf16)
 #define TT_K f32
 #else
 #define TT_K TT_D0

@@ -12,7 +12,7 @@ static TT_DEVICE tt_stream tt_placed(const tt_stream &s) {
 #define TT_PLACED(s) ((s).place ? tt_placed(s) : (s))
 
 /* What an element is drawn from, by TT_D1; the words of a lane's four elements, which are TT_PHILOX_LANES apart. */
-#if TT_CODE(TT_D1) == 8
+#if TT_IS(TT_D1, f32)
 typedef uint32_t tt_word;
 static TT_DEVICE void tt_words_of_lane(const tt_stream &s, int64_t group, int lane, tt_word *w) {
     const tt_philox_block c = tt_philox(s.seed, s.draw, (uint64_t)group * TT_PHILOX_LANES + lane);

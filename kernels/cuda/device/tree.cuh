@@ -83,7 +83,7 @@ template <typename A> static TT_DEVICE A lane_below(const A &a, int by) {
     return r;
 }
 
-#if TT_CODE(TT_D2) == 8 || TT_CODE(TT_D2) == 9
+#if TT_IS(TT_D2, f32) || TT_IS(TT_D2, f64)
 #define TT_OF(f, x) TT_JOIN4(tt_, f, _, TT_D2)(x)
 static TT_DEVICE acc_type finish(acc_type a, double by, acc_type param) {
     if (TT_THEN == TT_RED_DIVIDE || TT_THEN == TT_RED_DIVIDE_ROOT) a = a / (acc_type)by;

@@ -138,7 +138,7 @@ static tt_array *number(tt_group_args *p, tt_array **inverse, tt_array **counts)
 tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse,
                          tt_array **counts) {
     int item = tt_itemsizes[x->dtype], dtype = item == 8 ? TT_I64 : TT_I32;
-    tt_group_args p = {.n = n, .width = width, .has_nan = x->dtype >= TT_F16, .nan = item == 8   ? ~(uint64_t)0
+    tt_group_args p = {.n = n, .width = width, .has_nan = tt_is_floating(x->dtype), .nan = item == 8   ? ~(uint64_t)0
                                                                                      : item == 4 ? 0xffffffffu
                                                                                                  : 0xffffu};
     tt_array *first = NULL, *table = NULL, *heads = NULL;

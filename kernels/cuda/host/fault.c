@@ -46,7 +46,7 @@ static void raise(const tt_fault *f) {
                 size, where);
         return;
     case TT_FAULT_DIVISION:
-        tt_fail(TT_ZERO_DIVISION, "%s: ZeroDivisionError: integer division by zero %s", tt_op_name((int)value), where);
+        tt_fail(TT_ZERO_DIVISION, "%s: ZeroDivisionError: integer division by zero %s", tt_op_facts((int)value)->name, where);
         return;
     case TT_FAULT_TARGET:
         tt_fail(TT_INDEX_ERROR, "%s: Target %lld is out of bounds for %lld classes. %s", f->dim ? "cross_entropy" : "nll_loss",

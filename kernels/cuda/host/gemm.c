@@ -54,7 +54,7 @@ static bool integers(const tt_gemm *g, const char *a, const char *b, tt_array *o
 }
 
 static bool multiply(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta) {
-    bool is_float = tt_kind_of(g->dtype) == TT_KIND_FLOAT;
+    bool is_float = tt_is_floating(g->dtype);
     if (bias && is_float && g->count == 1) {
         if (beta == 1 && is_row(bias, g->n)) {
             int status = call(g, a, b, out->data, out, bias->data, alpha, 0);
@@ -80,7 +80,7 @@ static int64_t single_step(const tt_product *p, const tt_matrices *x) {
 }
 
 static bool prepare_stack(tt_product *p, tt_matrices *x, const tt_array *from) {
-    return tt_product_prepare(p, x, from, tt_kind_of(p->dtype) != TT_KIND_FLOAT, single_step(p, x) < 0);
+    return tt_product_prepare(p, x, from, tt_is_integral(p->dtype), single_step(p, x) < 0);
 }
 
 /* beta * bias, of the result's shape */

@@ -1,6 +1,7 @@
 /* Launches: Note [Launching] in launch.h. */
 #include "cuda/host/launch.h"
 #include "api/fuse.h"
+#include "api/reduce.h"
 #include "backend/operators.h"
 #include "core/fork.h"
 #include "core/thread_exit.h"
@@ -28,8 +29,8 @@ const char *tt_family_name(int family) {
 }
 const char *tt_operator_name(int family, int op) {
     switch (families[family].kind) {
-    case 1: return tt_op_name(op);
-    case 2: return tt_reducer_name(op);
+    case 1: return tt_op_facts(op)->name;
+    case 2: return tt_reducer_facts(op)->name;
     case 3: return tt_rule_name(op);
     case 4: return tt_random_name(op);
     default: return "";

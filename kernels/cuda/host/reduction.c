@@ -35,7 +35,7 @@ bool tt_cuda_reduce_index(tt_array *out, tt_array *best, const tt_array *a, int6
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], true);
     tt_array *index = place_for(&g, out), *values = index && best ? place_for(&g, best) : NULL;
     bool ok = index && (values || !best) &&
-              tt_cuda_reduction(&g, largest ? TT_RED_MAX : TT_RED_MIN, read, TT_RED_ALONE, 0, NULL, dtype,
+              tt_cuda_reduction(&g, largest ? TT_RED_max : TT_RED_min, read, TT_RED_ALONE, 0, NULL, dtype,
                                 values ? values->data : NULL, (int64_t *)index->data) &&
               moved(&g, out, index, mask) && (!best || moved(&g, best, values, mask));
     if (index) tt_free(index);
@@ -66,7 +66,7 @@ bool tt_cuda_reduce_var(tt_array *out, const tt_array *a, int64_t mask, double c
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
     double n = (double)g.reduced, freedom = n - correction > 0 ? n - correction : 0;
     if (are_rows(&g)) return tt_cuda_statistics(root ? TT_STATISTIC_STD : TT_STATISTIC_VAR, out, a, g.reduced, freedom);
-    return reduce_twice(&g, TT_RED_SUM, TT_RED_DIVIDE, n, TT_RED_DEVSQ, root ? TT_RED_DIVIDE_ROOT : TT_RED_DIVIDE, freedom,
+    return reduce_twice(&g, TT_RED_sum, TT_RED_DIVIDE, n, TT_RED_devsq, root ? TT_RED_DIVIDE_ROOT : TT_RED_DIVIDE, freedom,
                         out, mask);
 }
 
@@ -75,5 +75,5 @@ bool tt_cuda_reduce_logsumexp(tt_array *out, const tt_array *a, int64_t mask) {
     int read = tt_compute_dtype(a->dtype);
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
     if (are_rows(&g)) return tt_cuda_statistics(TT_STATISTIC_LOGSUMEXP, out, a, g.reduced, 0);
-    return reduce_twice(&g, TT_RED_MAX, TT_RED_FINITE, 0, TT_RED_EXPSUM, TT_RED_LOG_ADD, 0, out, mask);
+    return reduce_twice(&g, TT_RED_max, TT_RED_FINITE, 0, TT_RED_expsum, TT_RED_LOG_ADD, 0, out, mask);
 }

@@ -145,7 +145,7 @@ static bool norm_weight(tt_array *out, const tt_array *g, const tt_array *x, con
     int variant = (mean ? 0 : TT_NORM_RMS) | (two ? TT_NORM_TWO : 0) | columns << TT_NORM_COLUMNS;
     int64_t key = tt_key(TT_FAMILY_norm_weight, 0, variant, x->dtype, rstd->dtype, 0, 0, 0);
     bool ok = TT_LAUNCH(key, (p.blocks + at_once - 1) / at_once * p.tiles, 1, TT_CUDA_THREADS, 0, p) &&
-              (!parts || tt_cuda_join_parts(TT_RED_SUM, rstd->dtype, parts, p.blocks, 1, n, out->dtype, out->data));
+              (!parts || tt_cuda_join_parts(TT_RED_sum, rstd->dtype, parts, p.blocks, 1, n, out->dtype, out->data));
     if (parts) tt_free(parts);
     return ok;
 }
@@ -203,7 +203,7 @@ bool tt_cuda_class_loss(tt_array *out, const tt_class_work *w) {
     }
     if (ok && losses)
         ok = (sums = tt_empty(TT_F64, 1, shape)) &&
-             (w->rows ? tt_cuda_reduce(sums, losses, 2, TT_RED_SUM, TT_F64, TT_F64, TT_RED_ALONE)
+             (w->rows ? tt_cuda_reduce(sums, losses, 2, TT_RED_sum, TT_F64, TT_F64, TT_RED_ALONE)
                       : tt_fill_now(sums, TT_KIND_FLOAT, 0, 0) == 0) &&
              class_total(sums, out, w->stats->data + 2 * w->rows * tt_itemsizes[compute], compute, w->reduction == 1);
     if (sums) tt_free(sums);

@@ -42,7 +42,7 @@ static bool scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
 
 bool tt_cuda_scan(const tt_scan_work *w) {
     int op = w->op, dtype = w->out->dtype;
-    bool converts = op >= TT_SCAN_MIN || (op <= TT_SCAN_PROD && dtype >= TT_F16);
+    bool converts = op >= TT_SCAN_MIN || (op <= TT_SCAN_PROD && tt_is_floating(dtype));
     if (!converts) dtype = w->compute;
     int number = tt_compute_dtype(dtype);
     tt_plain p[2] = {{0}};

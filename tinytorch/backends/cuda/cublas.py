@@ -36,8 +36,7 @@ DECLARATIONS = """
 """
 _blas = Library("cublasLt", DECLARATIONS, "cublasLtGetStatusString")
 
-# By our dtypes (float16, bfloat16, float32, float64): cudaDataType_t.
-_TYPES = {6: 2, 7: 14, 8: 0, 9: 1}
+_TYPES = {lib.TT_F16: 2, lib.TT_BF16: 14, lib.TT_F32: 0, lib.TT_F64: 1}  # cudaDataType_t
 _FLOAT, _DOUBLE = 0, 1
 _COMPUTE_32F, _COMPUTE_32F_FAST_TF32, _COMPUTE_64F = 68, 77, 70
 # Attributes of descriptors, layouts and preferences.
@@ -63,7 +62,7 @@ class Plan:
 
     def __init__(self, handle, p, bias, compute: int, full_sums: bool):
         kind = _TYPES[p.dtype]
-        scale = _DOUBLE if p.dtype == 9 else _FLOAT
+        scale = _DOUBLE if p.dtype == lib.TT_F64 else _FLOAT
         self.lock = threading.Lock()
         self.bias = None
         self.desc = _blas.made("cublasLtMatmulDescCreate", "cublasLtMatmulDescDestroy", "void *", compute, scale)
@@ -114,11 +113,11 @@ class Plan:
 
 def _choices(dtype: int) -> tuple[int, bool]:
     """How sums are computed, as the flags have it now; and must all of them be in full precision?"""
-    if dtype == 8:
+    if dtype == lib.TT_F32:
         return (_COMPUTE_32F_FAST_TF32 if flags.allow_tf32 else _COMPUTE_32F), False
-    if dtype == 9:
+    if dtype == lib.TT_F64:
         return _COMPUTE_64F, False
-    return _COMPUTE_32F, not (flags.allow_fp16_reduced_precision_reduction if dtype == 6 else
+    return _COMPUTE_32F, not (flags.allow_fp16_reduced_precision_reduction if dtype == lib.TT_F16 else
                               flags.allow_bf16_reduced_precision_reduction)
 
 
@@ -128,7 +127,7 @@ def _workspace(device: int, stream: int) -> int:
     if h is None:
         before = lib.tt_device_set(device + 1)
         try:
-            h = lib.tt_empty(1, 1, (_WORKSPACE,))
+            h = lib.tt_empty(lib.TT_U8, 1, (_WORKSPACE,))
         finally:
             lib.tt_device_set(before)
         if not h:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 import os
 
+from ...dtypes import SUFFIXES
+from ...scalar import ELEMENTWISE, OPERATORS
 from ..cpu import ffi, lib
-
-SUFFIXES = ("b8", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")  # by dtype code: kernels/scalar
-
-PERIODIC = {("sin", "f32"), ("cos", "f32")}  # of an operator and what it computes in: see prelude.cuh
 
 
 @functools.cache
@@ -42,7 +40,7 @@ EXACT = {"random", "dropout", "multinomial", "permutation", "optim", "optim_coun
 
 def approximate(source: str) -> str:
     """A kernel's source with the functions of kernels/cuda/device/approximate.cuh."""
-    return "#define TT_APPROXIMATE 1\n" + source
+    return '#define TT_APPROXIMATE "cuda/device/approximate.cuh"\n' + source
 
 
 @functools.cache
@@ -52,9 +50,10 @@ def source_of(key: int) -> str:
     operator = ffi.string(lib.tt_operator_name(key & 255, op)).decode()
     macros = {"TT_OP": op, "TT_VARIANT": variant, **{f"TT_D{k}": SUFFIXES[d] for k, d in enumerate(dtypes)}}
     if operator:
-        macros["TT_NAME"] = operator if (operator, SUFFIXES[dtypes[0]]) not in PERIODIC else f"quick_{operator}"
+        quick = operator in OPERATORS and OPERATORS[operator].periodic and dtypes[0] == lib.TT_F32
+        macros["TT_NAME"] = f"quick_{operator}" if quick else operator  # see prelude.cuh
     if family == "elementwise":
-        macros["TT_ARITY"] = lib.tt_op_arity(op)
+        macros["TT_ARITY"] = ELEMENTWISE[op].arity
         macros.update({f"TT_K{k}": SUFFIXES[lib.tt_compute_of(op, k, dtypes[0])] for k in range(4)})
     elif family == "copy":
         macros.update({f"TT_K{k}": SUFFIXES[dtypes[0]] for k in range(4)})

@@ -12,6 +12,7 @@ from .arguments import (
     broadcast_shape,
     castable,
     deliver,
+    deliver_all,
     dim_or_axis,
     ints,
     is_number,
@@ -21,16 +22,10 @@ from .arguments import (
     scalar_kind,
 )
 from .c_op import c_op, computed, wrong_type
+from .c_view import SHAPE, c_view
 from .elementwise import Elementwise, binary, mul_vjp, ternary, unary, without_history
 from .op import NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive
-from .publish import alias, both, composite, function, method, publish
-from .reduction import reduction
+from .publish import alias, attach, both, composite, function, method, name_methods, publish, record_of, same_parameters
+from .reduction import reduction, shortcut
 from .update import overwrite, update
-from .c_view import SHAPE, c_view
-
-__all__ = ["NAMESPACES", "OPS", "SHAPE", "Elementwise", "Op", "alias", "binary", "both", "broadcast_shape", "c_op", "c_view",
-           "castable", "composite", "computed", "deliver", "dim_or_axis", "function", "ints", "is_number",
-           "method", "mul_vjp",
-           "names_of", "number", "operand", "operator_of", "overwrite", "publish", "reduction",
-           "requires", "scalar_kind", "primitive", "ternary", "unary", "update", "without_history", "wrong_type"]

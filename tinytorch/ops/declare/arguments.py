@@ -13,7 +13,7 @@ from ...backends.cpu import error, ffi, lib
 from ...tensor import Tensor, wrap
 from .op import operator_above
 
-_KINDS = {bool: 0, int: 1, float: 2}
+_KINDS = {bool: lib.TT_KIND_BOOL, int: lib.TT_KIND_INT, float: lib.TT_KIND_FLOAT}
 
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
 _LEFT_OUT = object()
@@ -75,15 +75,12 @@ def dim_or_axis(op: str, dim, axis):
 
 
 def castable(result: Tensor, out: Tensor) -> bool:
-    """May ``out`` take what has the dtype of ``result``: is its category (bool, integer, floating) not lower?"""
-    kinds = [2 if t._h.dtype >= 6 else int(t._h.dtype > 0) for t in (result, out)]
-    return kinds[0] <= kinds[1]
+    """May ``out`` take what has the dtype of ``result``? Its category (bool, integer, floating, complex) must not be
+    lower."""
+    return result.dtype.kind <= out.dtype.kind
 
 
-def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:
-    """The result of ``op``, put into ``out`` if there is one, which takes the result's shape."""
-    if out is None:
-        return result
+def _check_out(op: str, result: Tensor, out: Tensor, same_dtype: bool) -> None:
     if (result._node is not None or out._node is not None) and not (modes and not current().grad):
         raise RuntimeError(f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
                            "of the arguments requires grad.")
@@ -92,12 +89,33 @@ def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = Fals
     if not castable(result, out):
         raise RuntimeError(f"{op}: result type {result.dtype.name} can't be cast to the desired output type "
                            f"{out.dtype.name}")
+
+
+def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:
+    """The result of ``op``, put into ``out`` if there is one, which takes the result's shape."""
+    if out is None:
+        return result
+    _check_out(op, result, out, same_dtype)
     if out.shape != result.shape:
         out.resize_(result.shape)
     if lib.tt_copy(out._h, result._h) < 0 or lib.tt_bump(out._h, writer_number(op)) < 0:
         raise error(op)
     wrote(out)
     return out
+
+
+def deliver_all(op: str, results: tuple, out: tuple | None) -> tuple:
+    """The results of ``op``, put into the tensors ``out``, of the same dtypes, if there are any; all are checked before
+    the first is written."""
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"{op}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    if len(out) != len(results):
+        raise TypeError(f"{op}(): expected out tuple of {len(results)} elements but got {len(out)}")
+    for result, to in zip(results, out):
+        _check_out(op, result, to, True)
+    return tuple([deliver(op, result, to, True) for result, to in zip(results, out)])
 
 
 def requires(*args) -> bool:
@@ -113,17 +131,18 @@ def requires(*args) -> bool:
 
 
 def scalar_kind(x) -> int:
-    """0, 1 or 2 for a Python bool, integer or float (NumPy's scalars among them); TypeError for anything else."""
+    """The category, ``lib.TT_KIND_...``, of a Python bool, integer or float (NumPy's scalars among them); TypeError for
+    anything else."""
     kind = _KINDS.get(type(x))
     if kind is None:
         if isinstance(x, bool) or type(x).__name__ == "bool":
-            kind = 0
+            kind = lib.TT_KIND_BOOL
         elif hasattr(x, "__len__"):  # arrays offer __index__ and __float__ too
             raise TypeError(type(x).__name__)
         elif hasattr(x, "__index__"):
-            kind = 1
+            kind = lib.TT_KIND_INT
         elif hasattr(x, "__float__"):
-            kind = 2
+            kind = lib.TT_KIND_FLOAT
         else:
             raise TypeError(type(x).__name__)
     return kind
@@ -132,9 +151,10 @@ def scalar_kind(x) -> int:
 def number(x) -> Tensor:
     """A Python number as an operand: 0-d, and weak in promotion."""
     kind = scalar_kind(x)
-    if kind == 1 and not -(1 << 63) <= int(x) < 1 << 63:
+    if kind == lib.TT_KIND_INT and not -(1 << 63) <= int(x) < 1 << 63:
         raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {x}")
-    return wrap(lib.tt_scalar(kind, float(x) if kind == 2 else 0.0, 0 if kind == 2 else int(x)))
+    floating = kind == lib.TT_KIND_FLOAT
+    return wrap(lib.tt_scalar(kind, float(x) if floating else 0.0, 0 if floating else int(x)))
 
 
 def broadcast_shape(op: str, handles: list) -> tuple:

@@ -6,27 +6,24 @@ from __future__ import annotations
 from ...autograd.formulas import node_class
 from ...autograd.views import refresh
 from ...backends.cpu import error
-from ...tensor import Tensor, new
+from ...tensor import Tensor, gives_tensor, own
 from .op import Op
 from .templates import build, recording
 
 _SOURCE = """
 def function({params}):
     try:
-        h = call({arguments})
+        out = call({arguments})
         {edge_names} = {edges}
     except (AttributeError, TypeError):
         raise wrong_type(name, params, ({params},), optional) from None
-    if not h:
+    if out is None:
         refresh({tensors})
-        h = call({arguments})
-        if not h:
+        out = call({arguments})
+        if out is None:
             raise error(name)
         {edge_names} = {edges}
-    out = new(Tensor)
-    out._h = h
     if {no_edge}:
-        out._node = None
         return out
 """
 
@@ -46,8 +43,8 @@ def c_op(name: str, call, *, params: tuple[str, ...], doc: str, optional: tuple[
                             tensors=", ".join(vjps), edges=", ".join(edges), edge_names=", ".join(names),
                             no_edge=" and ".join(f"{e} is None" for e in names))
     source += recording(f"({', '.join(params)},)", f"({', '.join(names)},)", node.saves, "stamp")
-    apply, = build(op, source, f"<eager {title or name}>", ("function",), call=call, params=params, optional=optional,
-                   error=error, refresh=refresh, wrong_type=wrong_type)
+    apply, = build(op, source, f"<eager {title or name}>", ("function",), call=gives_tensor(call), params=params,
+                   optional=optional, error=error, refresh=refresh, wrong_type=wrong_type)
     apply.__doc__ = doc
     return apply
 
@@ -62,9 +59,4 @@ def wrong_type(op: str, params, args, optional) -> TypeError:
 
 def computed(h, fallback, *args) -> Tensor:
     """A derivative's own kernel has given ``h``; where it declined, the formula computes."""
-    if not h:
-        return fallback(*args)
-    out = new(Tensor)
-    out._h = h
-    out._node = None
-    return out
+    return own(h) if h else fallback(*args)

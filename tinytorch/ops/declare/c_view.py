@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ...autograd.node import link
 from ...autograd.views import FLAG_VIEW, refresh, track
+from ...tensor import gives_tensor
 from .op import Op
 from .templates import BLOCK, build
 
@@ -17,27 +18,23 @@ def function({params}):
         if viewed:
             refresh(input)
         {prepare}
-        h = call(x, {arguments})
+        out = call(x, {arguments})
     except (AttributeError, OverflowError, TypeError):
-        h = NULL
-    if not h:
+        out = None
+    if out is None:
         return general({params})
-    out = new(Tensor)
-    out._h = h
     out._view = input._view if viewed else input
     edge = input._node
     if modes:
         track(input, out)
-        out._node = None
         if edge is not None and modes.get(get_ident(), DEFAULT).grad:
             out._node = link(Node, (edge,), {saves}, ())
         return out
     if edge is None:
-        out._node = None
         return out
 """
 
-SHAPE = "(unpack(x.shape, x.ndim),)"  # saves the input's shape, as a list
+SHAPE = "(shape_of(input),)"  # saves the input's shape
 _ONE_OR_MANY = "sizes = {0}[0] if len({0}) == 1 and type({0}[0]) is not int else {0}"  # f(2, 3) and f((2, 3))
 
 
@@ -55,7 +52,7 @@ def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE):
         source = _SOURCE.format(params=params, prepare=_ONE_OR_MANY.format(many) if many else "pass",
                                 arguments=arguments, saves=saves)
         source += BLOCK.format(edges="(edge,)", saves=saves, versions="()")
-        apply, = build(op, source, f"<eager view {general.__name__}({params})>", ("function",), call=call,
+        apply, = build(op, source, f"<eager view {general.__name__}({params})>", ("function",), call=gives_tensor(call),
                        general=general, link=link, track=track, refresh=refresh, FLAG_VIEW=FLAG_VIEW)
         apply.__doc__ = general.__doc__
         return apply

@@ -18,11 +18,11 @@ from ...autograd.modes import DEFAULT, modes
 from ...autograd.node import count, last_write, link
 from ...autograd.views import check_inplace, rebase, wrote
 from ...backends.cpu import error, ffi, lib
-from ...tensor import Tensor, new, wrap
+from ...tensor import Tensor, gives_tensor, wrap
 from .arguments import broadcast_shape, deliver, is_number, operand, requires
 from .inplace import in_place
 from .op import Op
-from .publish import attach, publish
+from .publish import attach, publish, record_of
 from .templates import build, recording
 
 _NO_TENSOR = ffi.NULL
@@ -103,65 +103,56 @@ _forgotten = Op("overwrite", "update", params=("input",), diff=(0,), writes="ove
 
 _UNARY = """
     try:
-        h = call(code, input._h)
+        out = call(code, input._h)
     except AttributeError:
         return op.slow((input,))
-    if not h:
+    if out is None:
         return op.slow((input,))
-    out = new(Tensor)
-    out._h = h
     edge = input._node
     if edge is None or Node is None:
-        out._node = None
         return out
 """
-_BINARY = """
+_BINARY = f"""
     kind = type(other)
     try:
         if kind is Tensor:
-            h = call(code, input._h, other._h)
+            out = call(code, input._h, other._h)
             edge_b = other._node
         elif kind is float:
-            h = call_scalar(code, input._h, 2, other, 0, 0)
+            out = call_scalar(code, input._h, {lib.TT_KIND_FLOAT}, other, 0, 0)
             edge_b = None
         elif kind is int and -0x8000000000000000 <= other <= 0x7FFFFFFFFFFFFFFF:
-            h = call_scalar(code, input._h, 1, 0.0, other, 0)
+            out = call_scalar(code, input._h, {lib.TT_KIND_INT}, 0.0, other, 0)
             edge_b = None
         elif isinstance(other, Tensor):
-            h = call(code, input._h, other._h)
+            out = call(code, input._h, other._h)
             edge_b = other._node
         elif is_number(other):
             return op.slow((input, other))
         else:
-            {wrong}
+            {{wrong}}
         edge_a = input._node
     except AttributeError:
         return op.slow((input, other))
-    if not h:
+    if out is None:
         return op.slow((input, other))
-    out = new(Tensor)
-    out._h = h
     if (edge_a is None and edge_b is None) or Node is None:
-        out._node = None
         return out
 """
-_REFLECTED = """
+_REFLECTED = f"""
     kind = type(other)
     if kind is float:
-        h = call_scalar(code, input._h, 2, other, 0, 1)
+        out = call_scalar(code, input._h, {lib.TT_KIND_FLOAT}, other, 0, 1)
     elif kind is int and -0x8000000000000000 <= other <= 0x7FFFFFFFFFFFFFFF:
-        h = call_scalar(code, input._h, 1, 0.0, other, 1)
+        out = call_scalar(code, input._h, {lib.TT_KIND_INT}, 0.0, other, 1)
     elif is_number(other):
         return op.slow((other, input))
     else:
         return NotImplemented
-    if not h:
+    if out is None:
         return op.slow((other, input))
-    out = new(Tensor)
-    out._h = h
     edge = input._node
     if edge is None or Node is None:
-        out._node = None
         return out
 """
 _OUT = """
@@ -200,7 +191,7 @@ def unary(name: str, formula=None, *, fast=None, title=None, doc: str, inplace: 
     for other operators to call."""
     op = Elementwise(name, ("input",), (formula,), {"input": fast} if fast else None, title)
     function, method = build(op, _sources_of_unary(op), f"<eager, saving {_saves(op, '', '')}>", ("function", "method"),
-                             code=op.code, call=lib.tt_unary)
+                             code=op.code, call=gives_tensor(lib.tt_unary))
     function.__doc__ = method.__doc__ = doc
     if public:
         publish(function, method=method)
@@ -216,7 +207,8 @@ def binary(name: str, formula_a=None, formula_b=None, *, fast=None, joint=None, 
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), fast, title, joint)
     names = ("function", "method", "operator", "reflected")[:4 if dunder else 2]
     made = build(op, _sources_of_binary(op, dunder is not None), f"<eager, saving {_saves(op, 'input', 'other')}>",
-                 names, code=op.code, call=lib.tt_binary, call_scalar=lib.tt_binary_scalar, is_number=is_number)
+                 names, code=op.code, call=gives_tensor(lib.tt_binary),
+                 call_scalar=gives_tensor(lib.tt_binary_scalar), is_number=is_number)
     for fn in made:
         fn.__doc__ = doc
     if public:
@@ -231,39 +223,32 @@ def binary(name: str, formula_a=None, formula_b=None, *, fast=None, joint=None, 
 def without_history(kernel: str, *names: str):
     """The binary ``kernel``, or a ternary one whose last operand is a number, as a formula of parameters ``names``, for
     derivatives that nobody derives again: it does not look for history to record."""
-    code, call, call_with_number = lib.tt_op_code(kernel.encode()), lib.tt_binary, lib.tt_ternary_number
+    code = lib.tt_op_code(kernel.encode())
+    call, call_with_number = gives_tensor(lib.tt_binary), gives_tensor(lib.tt_ternary_number)
 
     def of_two(a, b):
-        h = call(code, a._h, b._h) if isinstance(b, Tensor) else None
-        if not h:
-            return Elementwise.TABLE[kernel].slow((a, b))
-        out = new(Tensor)
-        out._h = h
-        out._node = None
-        return out
+        out = call(code, a._h, b._h) if isinstance(b, Tensor) else None
+        return Elementwise.TABLE[kernel].slow((a, b)) if out is None else out
 
     def of_three(a, b, c):
-        h = call_with_number(code, a._h, b._h, c)
-        return wrap(h) if h else Elementwise.TABLE[kernel].slow((a, b, c))
+        out = call_with_number(code, a._h, b._h, c)
+        return Elementwise.TABLE[kernel].slow((a, b, c)) if out is None else out
 
     apply = of_two if len(names) == 2 else of_three
     apply.parameters = names
     return apply
 
 
+_mul_backward, _second = gives_tensor(lib.tt_mul_backward), gives_tensor(lib.tt_second)
+
+
 def mul_vjp(g, a, b):
     """The gradients of ``a * b``, for derivatives that nobody derives again: ``g * b`` and ``g * a``."""
-    h = lib.tt_mul_backward(g._h, a._h, b._h)
-    if not h:
+    of_a = _mul_backward(g._h, a._h, b._h)
+    if of_a is None:
         mul = Elementwise.TABLE["mul"]
         return mul.slow((g, b)), mul.slow((g, a))
-    of_a = new(Tensor)
-    of_a._h = h
-    of_a._node = None
-    of_b = new(Tensor)
-    of_b._h = lib.tt_second()
-    of_b._node = None
-    return of_a, of_b
+    return of_a, _second()
 
 
 def ternary(name: str, *formulas, params, title=None, doc: str):
@@ -285,12 +270,10 @@ def attach_inplace(op: Elementwise, name: str, doc: str) -> None:
     def of_two(self, other):
         return op.update(self, other, written)
 
-    def of_any(self, *others):
-        if len(others) + 1 != len(op.params):
-            raise TypeError(f"{written}() takes {len(op.params) - 1} arguments, got {len(others)}")
-        return op.into(self, (self, *others), written)
+    def of_one(self):
+        return op.into(self, (self,), written)
 
-    inplace = of_two if len(op.params) == 2 else of_any
+    inplace = of_two if len(op.params) == 2 else of_one
     inplace.__name__ = written
     inplace.__doc__ = f"In place: {doc}"
     publish(inplace, method=inplace, kind="update")
@@ -302,7 +285,7 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 def attach_operators(op: Elementwise, operator, reflected, dunder: str, inplace: bool) -> None:
     """``a + b``, ``2 + b``, ``a += b``; NotImplemented for operands that are not ours to handle."""
     if dunder in _COMPARISONS:  # Python reflects these by itself
-        attach(operator, f"__{dunder}__")
+        attach(operator, f"__{dunder}__", op)
         return
     written = f"{op.name}_"
 
@@ -311,8 +294,7 @@ def attach_operators(op: Elementwise, operator, reflected, dunder: str, inplace:
             return NotImplemented
         return op.update(self, other, written)
 
-    update.op = op
-    attach(operator, f"__{dunder}__")
-    attach(reflected, f"__r{dunder}__")
+    attach(operator, f"__{dunder}__", op)
+    attach(reflected, f"__r{dunder}__", op)
     if inplace:
-        attach(update, f"__i{dunder}__")
+        attach(update, f"__i{dunder}__", record_of(written))

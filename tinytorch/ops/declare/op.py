@@ -32,17 +32,19 @@ class Op:
     """One operator.
 
     ``name``        as published, without its namespace
-    ``namespace``   "", "linalg", "fft", "special" or "nn.functional"
-    ``kind``        its form: "elementwise", "reduction", "primitive", "view", "update" or "composite"
+    ``namespace``   "", "linalg", "nn.functional", ...; "internal": for other operators, though profilers show it
+    ``kind``        its form: "elementwise", "reduction", "primitive", "view", "update" or "composite"; or "query",
+                    which tells something about tensors, or "read", which gives their values to Python
     ``params``      the parameters of the kernel, which formulas name
     ``node``        the class of its Nodes; None without a derivative
     ``function``    the public function; None where there is only a method, or the kernel is internal
     ``method``      the method of Tensor, likewise
     ``aliases``     further public names
-    ``random``      does it draw random numbers?
+    ``pure``        does the result depend on the arguments alone, and nothing else change? Random numbers do not, nor
+                    what looks beyond its argument's elements
     """
 
-    __slots__ = ("name", "namespace", "kind", "params", "node", "diff", "function", "method", "aliases", "random",
+    __slots__ = ("name", "namespace", "kind", "params", "node", "diff", "function", "method", "aliases", "pure",
                  "variadic", "packed", "writer", "__dict__")
 
     def __init__(self, name: str, kind: str, *, namespace: str = "", params: tuple[str, ...] = (),
@@ -52,7 +54,7 @@ class Op:
         self.node, self.diff, self.variadic = node, diff, variadic
         self.function = self.method = None
         self.aliases: tuple[str, ...] = ()
-        self.random = False
+        self.pure = True
         self.writer = writer_number(writes or name + "_")
         # Do the versions of what a Node saves fit into a stamp, which has those of the first two operands?
         self.packed = node is not None and all(

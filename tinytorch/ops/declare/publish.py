@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from types import FunctionType
 
 from ...autograd.formulas import CODES
 from ...tensor import Tensor
@@ -19,33 +21,41 @@ from .op import OPS, Op, names_of
 MODULE = __name__.partition(".")[0]
 
 
-def publish(fn, *, name: str | None = None, namespace: str = "", function: bool = True, method=None,
-            kind: str = "composite"):
+def publish(fn, *, name: str | None = None, namespace: str = "", method=None, kind: str | None = None,
+            pure: bool = True):
     """Publishes ``fn`` under its name, and ``method`` (a function; True: ``fn``) as Tensor's. The kernel of that name
     becomes its record; without one, a record of this ``kind`` is made. Returns what is published."""
     name = name or fn.__name__
-    fn = numpy_names(fn)
-    qualified = f"{namespace}.{name}" if namespace else name
-    op = getattr(fn, "op", None)
-    if op is None or op.qualified != qualified:
-        op = OPS.get(qualified) or Op(name, kind, namespace=namespace)
-    if function:
-        names_of(namespace)[name] = op.function = fn
+    fn = fn if namespace else numpy_names(fn)
+    op = record_of(name, namespace, kind, pure)
+    names_of(namespace)[name] = op.function = fn
     _name(fn, f"{MODULE}.{namespace}" if namespace else MODULE, name, op)
     if method is not None:
-        op.method = attach(fn if method is True else numpy_names(method), name, op, shared=method is True)
+        method = fn if method is True else numpy_names(method)
+        op.method = method if method is fn else _name(method, MODULE, f"Tensor.{name}", op)
+        setattr(Tensor, name, method)
     return fn
 
 
-def attach(fn, name: str, op: Op | None = None, shared: bool = False):
-    """Makes ``fn`` the method ``Tensor.<name>``. A function that is published too keeps its name as such."""
-    if not shared:
-        _name(fn, MODULE, f"Tensor.{name}", op or fn.op)
+def record_of(name: str, namespace: str = "", kind: str | None = None, pure: bool = True) -> Op:
+    """The record of a public operator: that of the kernel of its name, if there is one, else a new one."""
+    qualified = f"{namespace}.{name}" if namespace else name
+    op = OPS.get(qualified)
+    if op is None and namespace and name in OPS and OPS[name].function is None and OPS[name].method is None:
+        op = OPS[qualified] = OPS.pop(name)  # a kernel that is public in a namespace alone
+        op.namespace = namespace
+    op = op or Op(name, kind or "composite", namespace=namespace)
+    op.kind, op.pure = kind or op.kind, op.pure and pure
+    return op
+
+
+def attach(fn, name: str, op: Op) -> None:
+    """Makes ``fn`` the method ``Tensor.<name>`` of the operator."""
+    _name(fn, MODULE, f"Tensor.{name}", op)
     setattr(Tensor, name, fn)
-    return fn
 
 
-def _name(fn, module: str, qualname: str, op: Op) -> None:
+def _name(fn, module: str, qualname: str, op: Op):
     """Gives a function the name under which pickle finds it, and its operator."""
     fn.__module__, fn.__qualname__, fn.__name__ = module, qualname, qualname.rpartition(".")[2]
     fn.op = op
@@ -55,26 +65,35 @@ def _name(fn, module: str, qualname: str, op: Op) -> None:
             inner.__code__ = inner.__code__.replace(co_name=fn.__name__)
         CODES[inner.__code__] = op.name
         inner = getattr(inner, "__wrapped__", None)
-
-
-def function(fn=None, *, namespace: str = ""):
-    """Publishes ``fn`` as ``tinytorch.<name>``, or in a namespace."""
-    if fn is None:
-        return functools.partial(function, namespace=namespace)
-    return publish(fn, namespace=namespace)
-
-
-def method(fn):
-    """Attaches ``fn`` to Tensor under its name."""
-    fn = numpy_names(fn)
-    op = OPS.get(fn.__name__) or Op(fn.__name__, "composite")
-    op.method = attach(fn, fn.__name__, op)
     return fn
 
 
-def both(fn):
+def name_methods() -> None:
+    """Gives the methods that the tape and interop.py attached the name under which pickle finds them."""
+    for name, member in vars(Tensor).items():
+        if isinstance(member, FunctionType) and member.__module__ != MODULE:
+            member.__module__, member.__qualname__ = MODULE, f"Tensor.{name}"
+
+
+def function(fn=None, **fields):
+    """Publishes ``fn`` as ``tinytorch.<name>``, or in a ``namespace``; see ``publish``."""
+    return functools.partial(function, **fields) if fn is None else publish(fn, **fields)
+
+
+def method(fn=None, **fields):
+    """Attaches ``fn`` to Tensor under its name."""
+    if fn is None:
+        return functools.partial(method, **fields)
+    fn = numpy_names(fn)
+    op = record_of(fn.__name__, **fields)
+    attach(fn, fn.__name__, op)
+    op.method = fn
+    return fn
+
+
+def both(fn=None, **fields):
     """A function and a method alike."""
-    return publish(fn, method=True)
+    return functools.partial(both, **fields) if fn is None else publish(fn, method=True, **fields)
 
 
 def alias(name: str, *others: str, namespace: str = "") -> None:
@@ -87,6 +106,15 @@ def alias(name: str, *others: str, namespace: str = "") -> None:
         for suffix in ("", "_"):
             if not namespace and hasattr(Tensor, name + suffix):
                 setattr(Tensor, other + suffix, getattr(Tensor, name + suffix))
+
+
+def same_parameters(fn, like, out: bool = False) -> None:
+    """Shows ``fn``, which hands its arguments on, with the parameters of ``like``, with or without ``out``."""
+    shown = inspect.signature(like)
+    params = [p for p in shown.parameters.values() if p.name != "out"]
+    if out:
+        params.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None))
+    fn.__signature__ = shown.replace(parameters=params)
 
 
 def composite(fn):
@@ -109,4 +137,6 @@ def composite(fn):
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In place: {fn.__doc__}"
     method(inplace)
+    same_parameters(inplace, fn)
+    same_parameters(public, fn, out=True)
     return both(public)

@@ -1,0 +1,97 @@
+/* LAPACK on a stack of matrices. A decomposition is a function in lapack_routines.h and a row of TT_DECOMPOSITIONS in
+ * backend/decompose.h, which also tells what `option` means.
+ *
+ * The matrices are shared out among our threads, and the library uses one for each (openblas.c): so the bits do not
+ * depend on the number of threads. */
+#include "cpu/cpu.h"
+#include "cpu/openblas.h"
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#define PARALLEL_WORK ((int64_t)1 << 15) /* multiplications, about, that are worth a second thread */
+#define NOT_FINITE (-1)                  /* an `info` */
+
+static int at_least_1(int n) { return n > 1 ? n : 1; }        /* leading dimensions */
+static bool asks(const tt_matrix *c) { return c->lwork < 0; } /* how much work memory to bring */
+
+#define T float
+#define OF(name) name##_f32
+#define LAPACK(name) tt_blas.s##name
+#include "cpu/lapack_routines.h"
+#undef T
+#undef OF
+#undef LAPACK
+#define T double
+#define OF(name) name##_f64
+#define LAPACK(name) tt_blas.d##name
+#include "cpu/lapack_routines.h"
+
+static int (*const routines[][2])(const tt_matrix *) = {
+#define ROUTINE(name, ...) {name##_f32, name##_f64},
+    TT_DECOMPOSITIONS(ROUTINE)
+#undef ROUTINE
+};
+
+typedef struct {
+    tt_stack *s;
+    int (*run)(const tt_matrix *);
+    bool failed;
+} job;
+
+static int64_t in_lines(int64_t nbytes) { return (nbytes + 63) / 64 * 64; }
+
+static void run_matrices(void *context, int64_t begin, int64_t end) {
+    job *j = context;
+    tt_stack *s = j->s;
+    tt_matrix c = s->first;
+    int64_t size = tt_itemsizes[s->dtype], tau = in_lines(c.k * size), work = in_lines(c.lwork * size);
+    char *room = tt_scratch(tau + work + c.liwork * (int64_t)sizeof(int));
+    if (!room) {
+        __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    c.tau = room;
+    c.work = room + tau;
+    c.iwork = (int *)(room + tau + work);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t at = tt_matrix_of_a(s, i);
+        c.a = (char *)s->first.a + at * s->step_a;
+        if (c.pivots) c.pivots = s->first.pivots + at * c.k;
+        if (c.b) c.b = (char *)s->first.b + i * s->step_b;
+        for (int r = 0; r < TT_MOST_RESULTS; r++)
+            if (c.out[r]) c.out[r] = (char *)s->first.out[r] + i * s->steps[r];
+        s->info[i] = j->run(&c);
+    }
+    tt_scratch_free(room);
+}
+
+/* How much memory LAPACK wants for one matrix: it tells when lwork is -1. */
+static bool ask_for_work(job *j) {
+    union { float f32; double f64; } answer = {.f64 = 0};
+    tt_matrix *c = &j->s->first, ask = *c;
+    int first = 0;
+    ask.lwork = ask.liwork = -1;
+    ask.work = &answer;
+    ask.iwork = &first;
+    int info = j->run(&ask);
+    double wanted = j->s->dtype == TT_F64 ? answer.f64 : answer.f32 * (1 + (double)FLT_EPSILON);
+    if (info || wanted > INT_MAX - 1) {
+        tt_fail(TT_RUNTIME_ERROR, "matrices of %d x %d are too large for LAPACK", c->m, c->n);
+        return false;
+    }
+    c->lwork = at_least_1((int)wanted + 1);
+    c->liwork = 8 * at_least_1(c->m > c->n ? c->m : c->n); /* as much as any routine here */
+    return true;
+}
+
+bool tt_cpu_decompose(int decomposition, tt_stack *s) {
+    job j = {s, routines[decomposition][s->dtype == TT_F64], false};
+    if (!tt_blas_need() || !ask_for_work(&j)) return false;
+    int64_t work = (int64_t)s->first.m * s->first.n * at_least_1(s->first.k) + 512;
+    tt_parallel(s->count, work >= PARALLEL_WORK ? 1 : PARALLEL_WORK / work, run_matrices, &j);
+    if (j.failed)
+        tt_fail(TT_OUT_OF_MEMORY, "out of memory for the work on matrices of %d x %d", s->first.m, s->first.n);
+    return !j.failed;
+}

@@ -1,0 +1,234 @@
+/* Decompositions of stacks of matrices and systems of equations: operands are checked, broadcast and copied, results
+ * allocated; what is done to each matrix is the backend's affair (cpu/lapack.c).
+ *
+ * LAPACK works in place on column-major matrices. So an operand is copied, from any strides, into the result where it
+ * lies there in the end, else into memory of its own. Inputs are never written. */
+#include "api/decompose.h"
+#include "backend/backend.h"
+#include "backend/now.h"
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    const char *name;
+    bool square;
+    int a_at, b_at;
+    const char *results[TT_MOST_RESULTS + 1];
+    const char *failure;
+} decomposition;
+
+static const decomposition table[] = {
+#define LIST(...) {__VA_ARGS__}
+#define ROW(name, square, a_at, b_at, results, failure) \
+    {#name, square, a_at, b_at, LIST results, failure},
+    TT_DECOMPOSITIONS(ROW)
+};
+
+int tt_decomposition(const char *name) {
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(table[i].name, name)) return (int)i;
+    tt_fail(TT_VALUE_ERROR, "there is no decomposition named '%s'", name);
+    return -1;
+}
+
+typedef struct {
+    const decomposition *d;
+    tt_stack s;
+    int num_results;
+    tt_array *copy, *results[TT_MOST_RESULTS], *info; /* a copy of A, where that is no result */
+} call;
+
+static bool check_operand(const char *name, const tt_array *x, bool square) {
+    char device[16];
+    const int64_t *sizes = x->shape + x->ndim - 2;
+    if (!tt_backend_of(x->storage->device)->decompose)
+        tt_fail(TT_NOT_IMPLEMENTED, "not implemented for tensors on %s", tt_device_text(device, sizeof device,
+                x->storage->device));
+    else if (x->ndim < 2)
+        tt_fail(TT_RUNTIME_ERROR, "The input tensor %s must have at least 2 dimensions.", name);
+    else if (square && sizes[0] != sizes[1])
+        tt_fail(TT_RUNTIME_ERROR, "%s must be batches of square matrices, but they are %lld by %lld matrices", name,
+                (long long)sizes[0], (long long)sizes[1]);
+    else if (!tt_is_floating(x->dtype))
+        tt_fail(TT_RUNTIME_ERROR, "Expected a floating point or complex tensor as input. Got %s",
+                tt_dtype_names[x->dtype]);
+    else if (tt_is_half(x->dtype)) tt_fail(TT_NOT_IMPLEMENTED, "not implemented for '%s'", tt_dtype_names[x->dtype]);
+    else if (sizes[0] > INT_MAX || sizes[1] > INT_MAX)
+        tt_fail(TT_RUNTIME_ERROR, "matrices of more than %d rows or columns are not supported", INT_MAX);
+    else return true;
+    return false;
+}
+
+static bool check_pair(const tt_matrix *c, const tt_array *a, const tt_array *b, const tt_array *pivots) {
+    bool left = !(c->option & 2), fit = !pivots || (pivots->dtype == TT_I32 && pivots->ndim == a->ndim - 1);
+    for (int d = 0; pivots && fit && d < pivots->ndim; d++) fit = pivots->shape[d] == a->shape[d];
+    if (b->dtype != a->dtype)
+        tt_fail(TT_RUNTIME_ERROR, "Expected A and B to have the same dtype, but found A of type %s and B of type %s "
+                "instead", tt_dtype_names[a->dtype], tt_dtype_names[b->dtype]);
+    else if ((left ? c->b_rows : c->b_cols) != c->n)
+        tt_fail(TT_RUNTIME_ERROR, "Incompatible shapes of A and B for the equation %s (%dx%d and %dx%d)",
+                left ? "AX = B" : "XA = B", c->m, c->n, c->b_rows, c->b_cols);
+    else if (!fit) tt_fail(TT_RUNTIME_ERROR, "pivots must be int32, and one for each row of LU");
+    else return true;
+    return false;
+}
+
+/* The shape that the operands' leading dimensions broadcast to. */
+static bool broadcast_batch(call *j, const tt_array *a, const tt_array *b) {
+    int na = a->ndim - 2, nb = b ? b->ndim - 2 : 0;
+    tt_stack *s = &j->s;
+    s->nbatch = na > nb ? na : nb;
+    s->count = 1;
+    for (int d = 0; d < s->nbatch; d++) {
+        int ia = d - (s->nbatch - na), ib = d - (s->nbatch - nb);
+        int64_t x = ia < 0 ? 1 : a->shape[ia], y = ib < 0 ? 1 : b->shape[ib];
+        if (x != y && x != 1 && y != 1) {
+            tt_fail(TT_RUNTIME_ERROR, "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                    "non-singleton dimension %d", (long long)x, (long long)y, d);
+            return false;
+        }
+        s->batch[d] = x == 1 ? y : x;
+        s->count *= s->batch[d];
+    }
+    return true;
+}
+
+/* A stack of column-major matrices, or of vectors (cols < 0); *step: from one to the next, in bytes. */
+static tt_array *new_stack(int dtype, int nbatch, const int64_t *batch, int rows, int cols, int64_t *step) {
+    int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM], size = rows;
+    int ndim = nbatch;
+    memcpy(shape, batch, sizeof(int64_t) * (size_t)nbatch);
+    shape[ndim] = rows;
+    strides[ndim++] = 1;
+    if (cols >= 0) {
+        shape[ndim] = cols;
+        strides[ndim++] = rows > 1 ? rows : 1;
+        size *= cols;
+    }
+    *step = size * tt_itemsizes[dtype];
+    if (size < 1) size = 1;
+    for (int d = nbatch - 1; d >= 0; d--) {
+        strides[d] = size;
+        size *= shape[d] > 1 ? shape[d] : 1;
+    }
+    return tt_empty_strided(dtype, ndim, shape, strides);
+}
+
+static int length_of(const tt_matrix *c, char letter) {
+    switch (letter) {
+    case 'm': return c->m;
+    case 'n': return c->n;
+    case 'M': return c->option ? c->m : c->k;
+    case 'N': return c->option ? c->n : c->k;
+    case 'r': return c->b_rows;
+    case 'c': return c->b_cols;
+    default: return c->k;
+    }
+}
+
+static bool make_results(call *j) {
+    tt_stack *s = &j->s;
+    tt_matrix *c = &s->first;
+    for (int i = 0; i < TT_MOST_RESULTS && j->d->results[i]; i++) {
+        const char *letters = j->d->results[i];
+        int rows = length_of(c, letters[0]), cols = letters[1] ? length_of(c, letters[1]) : -1;
+        int dtype = letters[0] == 'p' ? TT_I32 : s->dtype;
+        if (!(j->results[i] = new_stack(dtype, s->nbatch, s->batch, rows, cols, &s->steps[i]))) return false;
+        c->out[i] = j->results[i]->data;
+        j->num_results++;
+    }
+    if (!(j->info = tt_empty(TT_I32, s->nbatch, s->batch))) return false;
+    s->info = (int *)j->info->data;
+    return true;
+}
+
+/* Is it a stack as new_stack makes it, of matrices or, row_major, of transposed ones? */
+static bool lies_well(const tt_array *a, bool row_major) {
+    int inner = a->ndim - 2 + row_major, outer = a->ndim - 1 - row_major;
+    int64_t run = a->shape[inner], step = run * a->shape[outer];
+    bool well = (run <= 1 || a->strides[inner] == 1) && (a->shape[outer] <= 1 || a->strides[outer] == run);
+    for (int d = a->ndim - 3; well && d >= 0; step *= a->shape[d--]) well = a->shape[d] == 1 || a->strides[d] == step;
+    return well;
+}
+
+/* Puts A where it is worked on. What is only read has a batch of its own. */
+static bool place_a(call *j, tt_array *a) {
+    tt_stack *s = &j->s;
+    tt_array *to = a;
+    int at = j->d->a_at;
+    bool only_read = at == TT_READ_ONLY || at == TT_EITHER_ORDER;
+    int own = only_read ? a->ndim - 2 : s->nbatch;
+    const int64_t *batch = only_read ? a->shape : s->batch;
+    int64_t below = 1;
+    s->step_a = (int64_t)s->first.m * s->first.n * tt_itemsizes[s->dtype];
+    for (int d = s->nbatch - 1; d >= s->nbatch - own; d--) {
+        int64_t size = batch[d - (s->nbatch - own)];
+        s->a_strides[d] = size == 1 ? 0 : below;
+        below *= size;
+    }
+    s->first.row_major = at == TT_EITHER_ORDER && lies_well(a, true);
+    if (at >= 0) to = j->results[at];
+    else if (!only_read || !(s->first.row_major || lies_well(a, false)))
+        to = j->copy = new_stack(s->dtype, own, batch, s->first.m, s->first.n, &s->step_a);
+    if (!to || (to != a && tt_copy_now(to, a) < 0)) return false;
+    s->first.a = to->data;
+    return true;
+}
+
+static bool place_b(call *j, tt_array *b) {
+    int at = j->d->b_at;
+    j->s.first.b = j->results[at]->data;
+    j->s.step_b = j->s.steps[at];
+    return tt_copy_now(j->results[at], b) == 0;
+}
+
+/* The error for the first matrix that has no such decomposition. */
+static bool all_succeeded(const call *j) {
+    for (int64_t i = 0; i < j->s.count; i++) {
+        int info = j->s.info[i];
+        char text[300] = "The algorithm failed to converge because the input matrix contained non-finite values.";
+        char where[48] = "";
+        if (!info) continue;
+        if (info > 0) snprintf(text, sizeof text, j->d->failure, info);
+        if (j->s.nbatch) snprintf(where, sizeof where, "(Batch element %lld): ", (long long)i);
+        tt_fail(TT_LINALG_ERROR, "%s%s", where, text);
+        return false;
+    }
+    return true;
+}
+
+static bool run(call *j, int which, tt_array *a, tt_array *b, bool check) {
+    return make_results(j) && place_a(j, a) && (!b || place_b(j, b)) && tt_here()->decompose(which, &j->s) &&
+           (!check || all_succeeded(j));
+}
+
+int tt_decompose(int which, tt_array *a, tt_array *b, tt_array *pivots, int option, int check, tt_array **results) {
+    call j = {.d = &table[which], .s = {.dtype = a->dtype, .first = {.option = option}}};
+    tt_matrix *c = &j.s.first;
+    if (!check_operand("A", a, j.d->square) || (b && !check_operand("B", b, false))) return -1;
+    c->m = (int)a->shape[a->ndim - 2];
+    c->n = (int)a->shape[a->ndim - 1];
+    c->k = c->m < c->n ? c->m : c->n;
+    if (b) {
+        c->b_rows = (int)b->shape[b->ndim - 2];
+        c->b_cols = (int)b->shape[b->ndim - 1];
+        if (!check_pair(c, a, b, pivots)) return -1;
+    }
+    if (!broadcast_batch(&j, a, b)) return -1;
+    if (!tt_ready(a) || (b && !tt_ready(b)) || (pivots && !tt_ready(pivots))) {
+        tt_decline();
+        return -1;
+    }
+    tt_array *plain = pivots ? tt_contiguous_now(pivots) : NULL;
+    if (plain) c->pivots = (const int *)plain->data;
+    bool done = (!pivots || plain) && run(&j, which, a, b, check);
+    if (plain) tt_free(plain);
+    if (j.copy) tt_free(j.copy);
+    for (int i = 0; i < j.num_results; i++)
+        if (done) results[i] = j.results[i];
+        else tt_free(j.results[i]);
+    if (done) results[j.num_results] = j.info;
+    else if (j.info) tt_free(j.info);
+    return done ? j.num_results + 1 : -1;
+}

@@ -1,0 +1,75 @@
+/* The dtypes: X(code, suffix, type, name, kind, is_signed, compute, dlpack).
+ *
+ * code     the enumerator TT_<code>, which arrays hold and Python reads from cffi as lib.TT_<code>
+ * suffix   of the names of scalar functions, tt_add_<suffix>
+ * type     an element's C type: TT_C_<suffix>
+ * name     NumPy's and PyTorch's
+ * kind     TT_KIND_<kind>: the category, of which promotion takes the higher one
+ * compute  the code of the dtype that arithmetic is done in: float32 for the half types
+ * dlpack   DLPack's type code
+ *
+ * All that depends on a dtype follows from this table, here and in tinytorch/dtypes.py. Codes are no order: compare them
+ * for equality with an enumerator, else ask a property (tt_is_floating, ...). tests/test_dtypes.py looks for comparisons. */
+#pragma once
+#include "bits.h"
+
+typedef struct { float re, im; } tt_complex64;
+typedef struct { double re, im; } tt_complex128;
+
+#define TT_DTYPES(X)                                        \
+    X(BOOL, b8, uint8_t, bool, BOOL, 0, BOOL, 6)            \
+    X(U8, u8, uint8_t, uint8, INT, 0, U8, 1)                \
+    X(I8, i8, int8_t, int8, INT, 1, I8, 0)                  \
+    X(I16, i16, int16_t, int16, INT, 1, I16, 0)             \
+    X(I32, i32, int32_t, int32, INT, 1, I32, 0)             \
+    X(I64, i64, int64_t, int64, INT, 1, I64, 0)             \
+    X(F16, f16, uint16_t, float16, FLOAT, 1, F32, 2)        \
+    X(BF16, bf16, uint16_t, bfloat16, FLOAT, 1, F32, 4)     \
+    X(F32, f32, float, float32, FLOAT, 1, F32, 2)           \
+    X(F64, f64, double, float64, FLOAT, 1, F64, 2)
+/* Codes with properties but without kernels: no array has them yet. */
+#define TT_RESERVED_DTYPES(X)                               \
+    X(C64, c64, tt_complex64, complex64, COMPLEX, 1, C64, 5) \
+    X(C128, c128, tt_complex128, complex128, COMPLEX, 1, C128, 5)
+#define TT_ALL_DTYPES(X) TT_DTYPES(X) TT_RESERVED_DTYPES(X)
+
+/* The category of a dtype or of a Python number, in the order of promotion. */
+#define TT_KINDS(X) X(BOOL) X(INT) X(FLOAT) X(COMPLEX)
+#define TT_KIND_ENUM(name) TT_KIND_##name,
+enum { TT_KINDS(TT_KIND_ENUM) TT_NUM_KINDS };
+
+#define TT_DTYPE_ENUM(code, ...) TT_##code,
+enum { TT_DTYPES(TT_DTYPE_ENUM) TT_NUM_DTYPES };
+enum { TT_BEFORE_RESERVED = TT_NUM_DTYPES - 1, TT_RESERVED_DTYPES(TT_DTYPE_ENUM) TT_NUM_CODES };
+
+/* By suffix. */
+#define TT_CODE_ENUM(code, suffix, ...) TT_CODE_##suffix = TT_##code,
+enum { TT_ALL_DTYPES(TT_CODE_ENUM) };
+#define TT_C_TYPE(code, suffix, type, ...) typedef type TT_C_##suffix;
+TT_ALL_DTYPES(TT_C_TYPE)
+
+/* The properties, as constants: a bit or four for each code. */
+#define TT_KIND_BITS(code, suffix, type, name, kind, ...) | (uint64_t)TT_KIND_##kind << 4 * TT_##code
+#define TT_COMPUTE_BITS(code, suffix, type, name, kind, is_signed, compute, ...) | (uint64_t)TT_##compute << 4 * TT_##code
+#define TT_INTEGRAL_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind <= TT_KIND_INT) << TT_##code
+#define TT_FLOATING_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind == TT_KIND_FLOAT) << TT_##code
+#define TT_COMPLEX_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind == TT_KIND_COMPLEX) << TT_##code
+#define TT_SIGNED_BIT(code, suffix, type, name, kind, is_signed, ...) | is_signed << TT_##code
+enum {
+    TT_INTEGRAL_DTYPES = 0 TT_ALL_DTYPES(TT_INTEGRAL_BIT), /* bool among them */
+    TT_FLOATING_DTYPES = 0 TT_ALL_DTYPES(TT_FLOATING_BIT),
+    TT_COMPLEX_DTYPES = 0 TT_ALL_DTYPES(TT_COMPLEX_BIT),
+    TT_SIGNED_DTYPES = 0 TT_ALL_DTYPES(TT_SIGNED_BIT),
+};
+TT_FN int tt_kind_of(int dtype) { return (int)((0 TT_ALL_DTYPES(TT_KIND_BITS)) >> 4 * dtype & 15); }
+TT_FN int tt_compute_dtype(int dtype) { return (int)((0 TT_ALL_DTYPES(TT_COMPUTE_BITS)) >> 4 * dtype & 15); }
+TT_FN int tt_is_integral(int dtype) { return TT_INTEGRAL_DTYPES >> dtype & 1; }
+TT_FN int tt_is_floating(int dtype) { return TT_FLOATING_DTYPES >> dtype & 1; }
+TT_FN int tt_is_complex(int dtype) { return TT_COMPLEX_DTYPES >> dtype & 1; }
+TT_FN int tt_is_signed(int dtype) { return TT_SIGNED_DTYPES >> dtype & 1; }
+TT_FN int tt_is_differentiable(int dtype) { return (TT_FLOATING_DTYPES | TT_COMPLEX_DTYPES) >> dtype & 1; }
+/* What a Python number of that kind is as an element, before promotion. */
+TT_FN int tt_dtype_of_kind(int kind) {
+    return kind == TT_KIND_BOOL ? TT_BOOL : kind == TT_KIND_INT ? TT_I64 : kind == TT_KIND_FLOAT ? TT_F64 : TT_C128;
+}
+TT_FN int tt_is_half(int dtype) { return tt_compute_dtype(dtype) != dtype; }

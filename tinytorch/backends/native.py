@@ -1,0 +1,20 @@
+"""Types written in C (kernels/python/python.h): the module tinytorch.backends._native, in cffi's shared object."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+from . import _cpu
+
+
+_spec = importlib.util.spec_from_file_location(f"{__package__}._native", _cpu.__file__)
+_native = sys.modules[_spec.name] = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_native)
+
+TensorBase, owner, owned_result = _native.TensorBase, _native.owner, _native.owned_result
+ModeContextBase, FusedBase, modes = _native.ModeContextBase, _native.FusedBase, _native.modes
+call_on_device, hold = _native.call_on_device, _native.hold
+raise_after_call = _native.raise_after_call
+NodeBase, new_node, record, record_stamped = _native.NodeBase, _native.new_node, _native.record, _native.record_stamped
+count, shape_of, dtype_of, set_dtypes = _native.count, _native.shape_of, _native.dtype_of, _native.set_dtypes

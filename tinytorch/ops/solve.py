@@ -1,0 +1,131 @@
+"""Systems of linear equations, by LAPACK. float32 and float64; the dimensions before the last two are a batch.
+
+With A X = B the gradients are dB = A^-T dX and dA = -dB X^T, each summed over what was broadcast (Giles 2008,
+"Collected matrix derivative results").
+"""
+
+from __future__ import annotations
+
+from .. import return_types
+from ..tensor import Tensor
+from .declare import both, deliver, deliver_all, function, primitive, wrong_type
+from .lapack import lapack
+
+_TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # options of lu_solve and solve_triangular: kernels/backend/decompose.h
+
+
+def _solve_vjp(g, edges, A, X, A_shape, B_shape):
+    return _solve_gradients(_solve(A.mT, g, True, "solve")[0], edges, X, A_shape, B_shape)
+
+
+def _solve_fast(g, edges, LU, pivots, X, A_shape, B_shape):
+    return _solve_gradients(lapack("lu_solve", LU, g, pivots, option=_TRANSPOSED)[0], edges, X, A_shape, B_shape)
+
+
+def _solve_gradients(g_B, edges, X, A_shape, B_shape):
+    g_A = None if edges[0] is None else (-g_B @ X.mT).sum_to_size(A_shape)
+    return g_A, None if edges[1] is None else g_B.sum_to_size(B_shape)
+
+
+@primitive(namespace="linalg", title="LinalgSolveExBackward0", outputs=("X",), extra=("info", "LU", "pivots"),
+           inputs=("A", "B"), vjp=_solve_vjp, fast=_solve_fast)
+def _solve(A, B, check, op):
+    LU, pivots, info = lapack("lu_factor", A, check=check, op=op)
+    return lapack("lu_solve", LU, B, pivots, op=op)[0], info, LU, pivots
+
+
+def _solve_either(A, B, left, check, op):
+    """X of A X = B, or of X A = B, and info; B may be a stack of vectors."""
+    if not isinstance(A, Tensor) or not isinstance(B, Tensor):
+        raise wrong_type(f"linalg.{op}", ("A", "B"), (A, B), ())
+    a, b = A.shape, B.shape
+    vectors = len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b)
+    if vectors:
+        B = B.unsqueeze(-1)
+    if left or len(a) < 2 or a[-2] != a[-1] or B.ndim < 2:  # shapes that will not do are refused there
+        X, info, *_ = _solve(A, B, check, op)
+        return (X.squeeze(-1) if vectors else X), info
+    if a[-1] != B.shape[-1]:
+        raise RuntimeError(f"linalg.{op}: Incompatible shapes of A and B for the equation XA = B ({a[-2]}x{a[-1]} and "
+                           f"{B.shape[-2]}x{B.shape[-1]})")
+    if vectors:
+        raise RuntimeError(f"linalg.{op}: Vector broadcasting of the left hand side is not supported for left=False. "
+                           "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
+    X, info, *_ = _solve(A.mT, B.mT, check, op)
+    return X.mT, info
+
+
+@function(namespace="linalg")
+def solve(A, B, *, left=True, out=None):
+    """X of A X = B for square matrices A (*, n, n) and B (*, n, k), or of X A = B for B (*, k, n) and ``left=False``;
+    the batches broadcast. B is taken for vectors (*, n) where it has one dimension, or the shape of A less the last
+    dimension. LinAlgError where A is singular. Follows ``torch.linalg.solve``."""
+    return deliver("linalg.solve", _solve_either(A, B, left, True, "solve")[0], out, True)
+
+
+@function(namespace="linalg")
+def solve_ex(A, B, *, left=True, check_errors=False, out=None):
+    """``solve`` that raises only if told to: a named tuple (result, info), where info (*), int32, is 0 for success, or
+    the number of the pivot that is zero, from 1. Follows ``torch.linalg.solve_ex``."""
+    results = _solve_either(A, B, left, bool(check_errors), "solve_ex")
+    return return_types.linalg_solve_ex(*deliver_all("linalg.solve_ex", results, out))
+
+
+# Triangular systems.
+
+
+def _solve_triangular_vjp(g, edges, A, X, upper, left, unitriangular, A_shape, B_shape):
+    g_B = triangular(A.mT, g, not upper, left, unitriangular)
+    g_A = None
+    if edges[0] is not None:
+        x = -g_B @ X.mT if left else -X.mT @ g_B
+        g_A = (x.triu(int(unitriangular)) if upper else x.tril(-int(unitriangular))).sum_to_size(A_shape)
+    return g_A, None if edges[1] is None else g_B.sum_to_size(B_shape)
+
+
+@primitive(namespace="linalg", title="LinalgSolveTriangularBackward0", outputs=("X",), extra=("info",),
+           inputs=("A", "B"), vjp=_solve_triangular_vjp)
+def _solve_triangular(A, B, upper, left, unitriangular):
+    return lapack("solve_triangular", A, B, option=_UPPER * upper + _RIGHT * (not left) + _UNIT * unitriangular)
+
+
+def triangular(A, B, upper: bool, left: bool = True, unitriangular: bool = False):
+    """``solve_triangular``, for formulas."""
+    return _solve_triangular(A, B, upper, left, unitriangular)[0]
+
+
+@function(namespace="linalg")
+def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
+    """X of A X = B, or of X A = B for ``left=False``, for triangular A (*, n, n); the other triangle is not read, nor
+    is the diagonal for ``unitriangular``. The batches broadcast. A zero on the diagonal gives infinities.
+    Follows ``torch.linalg.solve_triangular``."""
+    return deliver("linalg.solve_triangular", triangular(A, B, bool(upper), bool(left), bool(unitriangular)), out, True)
+
+
+# Inverses.
+
+
+@primitive(namespace="linalg", title="LinalgInvExBackward0", outputs=("inverse",), extra=("info",),
+           A=lambda g, inverse: -inverse.mT @ g @ inverse.mT)
+def _inv(A, check, op):
+    return lapack("inv", A, check=check, op=op)
+
+
+@function(namespace="linalg")
+def inv(A, *, out=None):
+    """The inverses of square matrices (*, n, n). LinAlgError where one is singular. To multiply by an inverse,
+    ``solve`` is faster and more accurate. Follows ``torch.linalg.inv``."""
+    return deliver("linalg.inv", _inv(A, True, "inv")[0], out, True)
+
+
+@both
+def inverse(input, *, out=None):
+    """The inverses of square matrices (*, n, n): ``linalg.inv``. Follows ``torch.inverse``."""
+    return inv(input, out=out)
+
+
+@function(namespace="linalg")
+def inv_ex(A, *, check_errors=False, out=None):
+    """``inv`` that raises only if told to: a named tuple (inverse, info), where info (*), int32, is 0 for success, or
+    the number of the pivot that is zero, from 1. Follows ``torch.linalg.inv_ex``."""
+    return return_types.linalg_inv_ex(*deliver_all("linalg.inv_ex", _inv(A, bool(check_errors), "inv_ex"), out))
