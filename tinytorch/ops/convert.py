@@ -11,7 +11,7 @@ from ..layouts import contiguous_format, memory_format, preserve_format, strides
 from ..tensor import Tensor, wrap
 from .create import pinned
 from .declare import Op, attach, both, function, method, operand, primitive, publish, record_of, requires
-from .values import dtype_code
+from .from_python import dtype_code
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 _TYPE_NAMES = {f"{d.scalar_type}Tensor": d for d in ALL}

@@ -12,8 +12,8 @@ from ..devices import get_default_device, made, number_of
 from ..dtypes import ALL, dtype_of_kind, get_default_dtype, iinfo
 from ..tensor import Tensor, address_of, wrap
 from .declare import function, scalar_kind
-from .foreign import share_device
-from .values import dtype_code, pack, share_numpy
+from .cuda_array_interface import share_device
+from .from_python import dtype_code, pack, share_numpy
 
 
 def sizes(values, op: str) -> list[int]:

@@ -8,7 +8,7 @@ from ..layouts import preserve_format, strides_of
 from ..tensor import Tensor, wrap
 from .create import check_fits, code_of, finish, full_handle, pinned, size_argument, sizes, tensor
 from .declare import both, function, method, scalar_kind
-from .values import dtype_code
+from .from_python import dtype_code
 
 
 def empty_handle(input: Tensor, dtype, memory_format, device, op: str):

@@ -16,7 +16,7 @@ from ..tensor import Tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
 from .declare import both, function, method, overwrite, primitive, ternary, without_history
-from .values import dtype_code
+from .from_python import dtype_code
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
     function(_fn)

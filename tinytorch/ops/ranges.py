@@ -15,7 +15,7 @@ from ..dtypes import ALL, INTEGRAL, Size, get_default_dtype
 from ..tensor import FUNCTIONS, Tensor, wrap
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import function, scalar_kind
-from .values import dtype_code, pack
+from .from_python import dtype_code, pack
 
 
 def _numbers(op: str, *values):

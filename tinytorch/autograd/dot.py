@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..picture import Edge, Picture
-from ..picture import Node as Box
+from ..dot import Edge, Picture
+from ..dot import Node as Box
 from ..tensor import Tensor
 from .node import FREED, AccumulateGrad, Node, Packed, Port
 from .views import refresh
