@@ -3,8 +3,8 @@
 A call that can be replayed computed its tensors from tensors by one program and nothing else. That a function is pure
 was promised, or seen: Note [Seen to be pure] in purity/__init__.py. Two calls in a row must show the same program with
 the same constants and the same tensors from outside. Tensors from outside are read in every call; of a promised
-function they must stay the same objects, and until it was called with others its replays are for those arguments alone (which
-may be the very tensors that it reads outside). A result with history is never replayed: such a call runs ``fn``.
+function they must stay the same objects, and until it was called with others its replays are for those arguments alone
+(which may be the very tensors that it reads outside). A result with history is never replayed: such a call runs ``fn``.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from ...autograd.node import count, last_write, link
 from ...autograd.views import check_inplace, rebase, wrote
 from ...backends.cpu import error, ffi, lib
 from ...tensor import Tensor, gives_tensor, wrap
-from .arguments import broadcast_shape, deliver, is_number, operand, requires
+from .arguments import broadcast_shape, is_number, operand, requires, write_out
 from .inplace import in_place
 from .op import Op
 from .publish import attach, publish, record_of
@@ -67,7 +67,7 @@ class Elementwise(Op):
             raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, "
                                "but one of the arguments requires grad.")
         if out.shape != broadcast_shape(self.name, handles):
-            return deliver(name, self.slow(args), out)
+            return write_out(name, self.slow(args), out)
         check_inplace(out, name)
         if lib.tt_elementwise_out(*everything) < 0:
             raise error(name)
