@@ -23,8 +23,8 @@ _PARAMETERS = {
         select_scatter.index""",
     "_int | None": """output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
         unbind.axis random_.from_ random_.to""",
-    "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower rrelu.upper
-        norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta uniform_.from_
+    "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
+        rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta uniform_.from_
         uniform_.to""",
     "_float | None": "posinf neginf scale max_norm",
     "_bool": """keepdim keepdims requires_grad pin_memory inplace training accumulate include_self return_inverse
@@ -55,20 +55,21 @@ _PARAMETERS = {
     "str | None": "rounding_mode side driver meshgrid.indexing scatter.reduce",
     "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
     "Number | str | None": "norm.p",
-    "Any": """data obj buffer ndarray ext_tensor indices values repeats indices_or_sections hook stream args element
+    "Any": """__getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values repeats indices_or_sections hook stream args element
         memo protocol array context return_scalar max_version dl_device tensor_contents __array__.copy
         __dlpack__.copy""",
 }
-# Functions of one dimension.
-_PARAMETERS["_int"] += "".join(f" {fn}.dim" for fn in """
+_ONE_DIM = """
     cat stack select narrow unbind split split_with_sizes chunk tensor_split unsqueeze sort topk kthvalue mode argsort
     index_select index_add index_copy index_fill gather scatter scatter_add scatter_reduce index_reduce softmax
     log_softmax cumsum cumprod cummax cummin logcumsumexp diff unflatten select_scatter slice_scatter glu normalize
-    cosine_similarity gumbel_softmax""".split())
-_PARAMETERS["_int | None"] += "".join(f" {fn}.dim" for fn in """
+    cosine_similarity gumbel_softmax"""
+_ONE_OR_NONE = """
     argmax argmin aminmax prod unique unique_consecutive take_along_dim repeat_interleave cross softmin
-    nn.functional.softmax nn.functional.log_softmax""".split())
+    nn.functional.softmax nn.functional.log_softmax"""
 PARAMETERS = {name: kind for kind, names in _PARAMETERS.items() for name in names.split()}
+PARAMETERS |= {f"{fn}.dim": "_int" for fn in _ONE_DIM.split()}
+PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
 
 # Results; a method has its function's. The others give a Tensor.
 _RESULTS = {
@@ -88,17 +89,18 @@ _RESULTS = {
     "Iterator[Tensor]": "__iter__",
     "numpy.ndarray[Any, Any]": "numpy",
     "list[str]": "__dir__",
-    **{f"return_types.{name}": name for name in """sort topk kthvalue mode cummax cummin aminmax""".split()},
-    **{f"return_types.linalg_{name}": f"linalg.{name}" for name in """svd eigh qr cholesky_ex solve_ex inv_ex""".split()},
 }
+_NAMED = "sort topk kthvalue mode cummax cummin aminmax linalg.svd linalg.eigh linalg.qr linalg.cholesky_ex \
+linalg.solve_ex linalg.inv_ex"
 RESULTS = {name: kind for kind, names in _RESULTS.items() for name in names.split()}
+RESULTS |= {name: f"return_types.{name.replace('.', '_')}" for name in _NAMED.split()}
 
 # Functions of several forms: each one's parameters, and its result. ``{t}`` is the tensor, a method's ``self``.
 _MADE = ("dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, "
          "requires_grad: _bool = False, pin_memory: _bool = False")
 _NEW = ("dtype: _dtype | None = None, device: Device = None, requires_grad: _bool = False, "
         "layout: _layout | None = None, pin_memory: _bool = False")
-_ONE_DIM = "keepdim: _bool = False, *, out: tuple[Tensor, Tensor] | None = None"
+_KEPT = "keepdim: _bool = False, *, out: tuple[Tensor, Tensor] | None = None"
 
 
 def _sizes(lead: str, options: str) -> list[tuple[str, str]]:
@@ -109,14 +111,14 @@ def _sizes(lead: str, options: str) -> list[tuple[str, str]]:
 
 def _extreme(name: str) -> list[tuple[str, str]]:
     return [("{t}, *, out: Tensor | None = None", "Tensor"),
-            (f"{{t}}, dim: _int, {_ONE_DIM}", f"return_types.{name}"),
+            (f"{{t}}, dim: _int, {_KEPT}", f"return_types.{name}"),
             ("{t}, *, axis: _int, keepdims: _bool = False", f"return_types.{name}"),
             ("{t}, other: Tensor, /, *, out: Tensor | None = None", "Tensor"),
             ("{t}, *, other: Tensor, out: Tensor | None = None", "Tensor")]
 
 
 def _middle(name: str) -> list[tuple[str, str]]:
-    return [("{t}", "Tensor"), (f"{{t}}, dim: _int, {_ONE_DIM}", f"return_types.{name}"),
+    return [("{t}", "Tensor"), (f"{{t}}, dim: _int, {_KEPT}", f"return_types.{name}"),
             ("{t}, *, axis: _int, keepdims: _bool = False", f"return_types.{name}")]
 
 

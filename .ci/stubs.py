@@ -22,17 +22,11 @@ from tinytorch.ops.declare import NAMESPACES
 
 ROOT = pathlib.Path(tinytorch.__file__).parent
 HEADER = '"""{what} Written by .ci/stubs.py: do not edit."""\n\n'
-IMPORTS = """from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, overload
-
-import numpy
-
-from {up} import return_types
-from {up}dtypes import Size
-from {up}generator import Generator
-from {up}tensor import Tensor
-from {up}types import Device, Number, _bool, _complex, _device, _dtype, _float, _int, _layout, _memory_format
-"""
+IMPORTS = {
+    "collections.abc": "Callable Iterator Sequence", "typing": "Any Literal overload", "": "numpy",
+    "{up}": "return_types", "{up}dtypes": "Size", "{up}generator": "Generator", "{up}tensor": "Tensor",
+    "{up}types": "Device Number _bool _complex _device _dtype _float _int _layout _memory_format",
+}
 WIDTH = 120
 used: set[str] = set()  # entries of the tables
 unknown: set[str] = set()  # parameters that no entry knows
@@ -49,7 +43,7 @@ def look_up(table: dict, *keys: str):
 
 def annotated(text: str) -> str:
     """An annotation as it stands in a source file, in names that no method hides."""
-    text = str(text).replace("np.ndarray", "numpy.ndarray[Any, Any]")
+    text = str(text).replace("np.ndarray", "numpy.ndarray[Any, Any]").replace("Stream", "Any")
     return re.sub(r"\b(?<!_)(int|float|bool|complex|dtype|device)\b", r"_\1", text)
 
 
@@ -136,64 +130,68 @@ def functions(namespace: str, names) -> str:
     return "\n".join(stub(name, table[name], namespace) for name in names) + "\n"
 
 
+def imports(text: str, up: str, own=()) -> str:
+    """The imports that a stub's text needs, but for names that are its ``own``."""
+    needed = []
+    for module, names in IMPORTS.items():
+        found = [name for name in names.split() if name not in own and re.search(rf"\b{name}\b", text)]
+        if found:
+            needed.append(f"from {module.format(up=up)} import {', '.join(found)}\n" if module else
+                          f"\nimport {', '.join(found)}\n\n")
+    return "".join(needed)
+
+
+def again(module: str, names) -> str:
+    """Imports that are public here, too."""
+    return "".join(f"from {module} import {name} as {name}\n" for name in names)
+
+
 def package() -> str:
     """tinytorch/__init__.pyi: what is imported there as it is, and the functions."""
     own = [name for name in tinytorch.__all__ if name not in NAMESPACES[""]]
     source = (ROOT / "__init__.py").read_text()
-    tree = source[source.index("from . import"):source.index("globals()")]
-    text = re.sub(r"#.*", "", tree)
-    out = [HEADER.format(what="PyTorch's names.")]
-    out.append(IMPORTS.format(up=".").replace("from .dtypes import Size\n", "").replace(
-        "from .generator import Generator\n", "").replace("from .tensor import Tensor\n", "").replace(
-        "from . import return_types\n", ""))
-    for module, names in re.findall(r"^from (\.[\w.]*) import (\([^)]*\)|[^\n]*)", text, re.M):
-        public = [n for n in re.findall(r"\w+", names) if n in own and n != "fuse"]
-        if public:
-            out.append(lines_of_import(module, public))
-    out.append("from . import profiler as profiler\nfrom .fuse import _Callable\n")
-    out.append("\nfuse: _Callable\nfloat = float32\nint = int32\n__version__: str\n\n")
-    out.append(all_of(sorted(tinytorch.__all__)) + "\n")
-    return "".join(out) + functions("", sorted(NAMESPACES[""]))
-
-
-def lines_of_import(module: str, names: list[str]) -> str:
-    return "".join(f"from {module} import {n} as {n}\n" for n in names)
+    source = re.sub(r"#.*", "", source[source.index("from . import"):source.index("globals()")])
+    public = ""
+    for module, names in re.findall(r"^from (\.[\w.]*) import (\([^)]*\)|[^\n]*)", source, re.M):
+        public += again(module, [name for name in re.findall(r"\w+", names) if name in own and name != "fuse"])
+    public += again(".", ["profiler"]) + "from .fuse import _Callable\n"
+    public += "\nfuse: _Callable\nfloat = float32\nint = int32\n__version__: str\n\n"
+    text = functions("", sorted(NAMESPACES[""]))
+    return (HEADER.format(what="PyTorch's names.") + imports(text, ".", own) + public +
+            all_of(sorted(tinytorch.__all__)) + "\n" + text)
 
 
 def tensor() -> str:
     """tinytorch/tensor.pyi: the class Tensor."""
-    members = vars(tinytorch.Tensor)
     body = ["def __new__(cls, *args: Any, device: Device = None, dtype: _dtype | None = None, **kwargs: Any) -> "
             "Tensor: ...", "__array_priority__: _int"]
-    for name, kind in PROPERTIES.items():
-        body.append(f"@property\ndef {name}(self) -> {kind}: ...")
+    body += [f"@property\ndef {name}(self) -> {kind}: ..." for name, kind in PROPERTIES.items()]
     for name, kind in ASSIGNABLE.items():
-        body.append(f"@property\ndef {name}(self) -> {kind}: ...\n@{name}.setter\ndef {name}(self, value: {kind}) -> "
-                    "None: ...")
-    body.append("@grad.deleter\ndef grad(self) -> None: ...")
-    for name, member in sorted(members.items()):
+        body.append(f"@property\ndef {name}(self) -> {kind}: ...\n"
+                    f"@{name}.setter\ndef {name}(self, value: {kind}) -> None: ...")
+        if name == "grad":
+            body[-1] += "\n@grad.deleter\ndef grad(self) -> None: ..."
+    for name, member in sorted(vars(tinytorch.Tensor).items()):
         private = name.startswith("_") and not name.startswith("__")
         if isinstance(member, types.FunctionType) and not private and name != "__new__":
             body.append(stub(name, member, method=True))
-    grad = body.pop(next(k for k, text in enumerate(body) if text.startswith("@grad.deleter")))
-    at = next(k for k, text in enumerate(body) if "@grad.setter" in text)
-    body.insert(at + 1, grad)
-    text = IMPORTS.format(up=".").replace("from .tensor import Tensor\n", "")
-    return (HEADER.format(what="Tensor and its methods.") + text + "\n\nclass Tensor:\n" +
-            textwrap.indent("\n".join(body), "    ") + "\n\n\ndef __getattr__(name: str) -> Any: ...  # internal\n")
+    text = "class Tensor:\n" + textwrap.indent("\n".join(body), "    ")
+    text += "\n\n\ndef __getattr__(name: str) -> Any: ...  # internal\n"
+    return HEADER.format(what="Tensor and its methods.") + imports(text, ".", ("Tensor",)) + "\n\n" + text
 
 
 def namespace(name: str) -> tuple[pathlib.Path, str]:
     """The stub of a namespace's module."""
     module = importlib.import_module(f"tinytorch.{name}")
     path = pathlib.Path(module.__file__).with_suffix(".pyi")
-    up = "." * (len(path.relative_to(ROOT).parts))
-    text = HEADER.format(what=f"Functions of tinytorch.{name}.") + IMPORTS.format(up=up)
-    others = [n for n in module.__all__ if n not in NAMESPACES[name]]
-    for other in others:
-        where = getattr(module, other).__module__.removeprefix("tinytorch.")
-        text += f"from {up}{where} import {other} as {other}\n"
-    return path, text + "\n" + all_of(sorted(module.__all__)) + "\n" + functions(name, sorted(NAMESPACES[name]))
+    up = "." * len(path.relative_to(ROOT).parts)
+    text = functions(name, sorted(NAMESPACES[name]))
+    public = ""
+    for other in module.__all__:
+        if other not in NAMESPACES[name]:
+            public += again(up + getattr(module, other).__module__.removeprefix("tinytorch."), [other])
+    return path, (HEADER.format(what=f"Functions of tinytorch.{name}.") + imports(text, up) + public + "\n" +
+                  all_of(sorted(module.__all__)) + "\n" + text)
 
 
 def results() -> str:

@@ -1,11 +1,8 @@
 """PyTorch's names. Written by .ci/stubs.py: do not edit."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, overload
-
-import numpy
-
-from .types import Device, Number, _bool, _complex, _device, _dtype, _float, _int, _layout, _memory_format
+from .types import Device, Number, _bool, _dtype, _float, _int, _layout, _memory_format
 from . import autograd as autograd
 from . import cpu as cpu
 from . import cuda as cuda

@@ -1,15 +1,8 @@
 """Functions of tinytorch.linalg. Written by .ci/stubs.py: do not edit."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, overload
-
-import numpy
-
 from .. import return_types
-from ..dtypes import Size
-from ..generator import Generator
 from ..tensor import Tensor
-from ..types import Device, Number, _bool, _complex, _device, _dtype, _float, _int, _layout, _memory_format
+from ..types import _bool
 from ..backends.cpu import LinAlgError as LinAlgError
 
 __all__ = [

@@ -1,15 +1,8 @@
 """Functions of tinytorch.nn.functional. Written by .ci/stubs.py: do not edit."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, overload
-
-import numpy
-
-from .. import return_types
-from ..dtypes import Size
-from ..generator import Generator
+from collections.abc import Callable, Sequence
 from ..tensor import Tensor
-from ..types import Device, Number, _bool, _complex, _device, _dtype, _float, _int, _layout, _memory_format
+from ..types import Number, _bool, _dtype, _float, _int
 
 __all__ = [
     "alpha_dropout", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
