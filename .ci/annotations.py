@@ -24,8 +24,8 @@ _PARAMETERS = {
     "_int | None": """output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
         unbind.axis random_.from_ random_.to""",
     "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
-        rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta uniform_.from_
-        uniform_.to""",
+        rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
+        uniform_.from_ uniform_.to""",
     "_float | None": "posinf neginf scale max_norm",
     "_bool": """keepdim keepdims requires_grad pin_memory inplace training accumulate include_self return_inverse
         return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
@@ -55,7 +55,8 @@ _PARAMETERS = {
     "str | None": "rounding_mode side driver meshgrid.indexing scatter.reduce",
     "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
     "Number | str | None": "norm.p",
-    "Any": """__getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values repeats indices_or_sections hook stream args element
+    "Any": """__getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values repeats
+        indices_or_sections hook stream args element
         memo protocol array context return_scalar max_version dl_device tensor_contents __array__.copy
         __dlpack__.copy""",
 }
