@@ -12,8 +12,8 @@ _NO_OPERANDS = [ffi.NULL] * 3
 
 def _routine(name: str):
     """The decomposition ``name`` of every matrix: a function of A, perhaps B, and pivots, that gives its results and
-    then LAPACK's ``info``, int32. ``option`` chooses a variant: kernels/backend/decompose.h. With ``check`` a failure is an
-    error; errors name the operator ``op``."""
+    then LAPACK's ``info``, int32. ``option`` chooses a variant: kernels/backend/decompose.h. With ``check`` a failure
+    is an error; errors name the operator ``op``."""
     code = lib.tt_decomposition(name.encode())
     if code < 0:
         raise error()
