@@ -1,6 +1,7 @@
 /* Fused mode's interpreter, inner part: the work on one block. A kernel whose stages were compiled takes the compiled
  * functions in the place of their instructions; all else is the same. */
 #include "cpu/chain.h"
+#include "cpu/random.h"
 #include "cpu/interpret.h"
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* LAPACK on a stack of matrices. A decomposition is a function in lapack_routines.h and a row of TT_DECOMPOSITIONS in
- * ops/decompose.h, which also tells what `option` means.
+ * backend/decompose.h, which also tells what `option` means.
  *
  * The matrices are shared out among our threads, and the library uses one for each (openblas.c): so the bits do not
  * depend on the number of threads. */
+#include "cpu/cpu.h"
 #include "cpu/openblas.h"
-#include "ops/decompose.h"
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -86,7 +86,7 @@ static bool ask_for_work(job *j) {
     return true;
 }
 
-bool tt_lapack(int decomposition, tt_stack *s) {
+bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     job j = {s, routines[decomposition][s->dtype == TT_F64], false};
     if (!tt_blas_need() || !ask_for_work(&j)) return false;
     int64_t work = (int64_t)s->first.m * s->first.n * at_least_1(s->first.k) + 512;

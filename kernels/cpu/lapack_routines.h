@@ -57,7 +57,9 @@ static int OF(inv)(const tt_matrix *c) {
     if (asks(c)) return 0;
     int ld = at_least_1(c->n);
     OF(set_identity)(c->out[0], c->n);
-    return LAPACK(gesv)(COL_MAJOR, c->n, c->n, c->a, ld, c->iwork, c->out[0], ld);
+    int info = LAPACK(getrf)(COL_MAJOR, c->n, c->n, c->a, ld, c->iwork);
+    LAPACK(getrs)(COL_MAJOR, 'N', c->n, c->n, c->a, ld, c->iwork, c->out[0], ld);
+    return info;
 }
 
 static int OF(solve_triangular)(const tt_matrix *c) {

@@ -3,8 +3,9 @@
  *
  * LAPACK works in place on column-major matrices. So an operand is copied, from any strides, into the result where it
  * lies there in the end, else into memory of its own. Inputs are never written. */
-#include "ops/decompose.h"
 #include "api/decompose.h"
+#include "backend/backend.h"
+#include "backend/now.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +42,7 @@ typedef struct {
 static bool check_operand(const char *name, const tt_array *x, bool square) {
     char device[16];
     const int64_t *sizes = x->shape + x->ndim - 2;
-    if (x->flags & TT_FLAG_DEVICE)
+    if (!tt_backend_of(x->storage->device)->decompose)
         tt_fail(TT_NOT_IMPLEMENTED, "not implemented for tensors on %s", tt_device_text(device, sizeof device,
                 x->storage->device));
     else if (x->ndim < 2)
@@ -198,7 +199,7 @@ static bool all_succeeded(const call *j) {
 }
 
 static bool run(call *j, int which, tt_array *a, tt_array *b, bool check) {
-    return make_results(j) && place_a(j, a) && (!b || place_b(j, b)) && tt_lapack(which, &j->s) &&
+    return make_results(j) && place_a(j, a) && (!b || place_b(j, b)) && tt_here()->decompose(which, &j->s) &&
            (!check || all_succeeded(j));
 }
 

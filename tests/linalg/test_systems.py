@@ -83,6 +83,41 @@ def test_solve_triangular_reads_one_triangle(upper, left, unitriangular):
         np.testing.assert_allclose(A @ X if left else X @ A, np.broadcast_to(B, X.shape), rtol=1e-10, atol=1e-12)
 
 
+# Determinants.
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (2, 3, 5, 5), (40, 40), (0, 2, 2), (2, 0, 0)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_determinants(shape, dtype):
+    a = matrices(*shape).astype(dtype)
+    sign, logarithm = np.linalg.slogdet(a.astype("float64"))
+    rtol = 1e-4 if dtype == "float32" else 1e-10
+    ours = tt.linalg.slogdet(tt.tensor(a))
+    np.testing.assert_array_equal(ours.sign.numpy(), sign)
+    np.testing.assert_allclose(ours.logabsdet.numpy(), logarithm, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(tt.tensor(a).det().numpy(), sign * np.exp(logarithm), rtol=10 * rtol)
+
+
+def test_a_singular_matrix_has_a_determinant_and_its_gradient():
+    """The gradient is the matrix of cofactors: not zero where one singular value is, zero where two are."""
+    a = np.array([[[1.0, 2, 3], [4, 5, 6], [5, 7, 9]], [[1, 2, 3], [2, 4, 6], [3, 6, 9]], np.diag([2, 3, 4])])
+    x = tt.tensor(a, requires_grad=True)
+    det = tt.linalg.det(x)
+    np.testing.assert_allclose(det.detach().numpy(), [0, 0, 24], atol=1e-12)
+    (g,) = tt.autograd.grad(det.sum(), x)
+    np.testing.assert_allclose(g[0].numpy(), [[3, -6, 3], [3, -6, 3], [-3, 6, -3]], atol=1e-9)
+    np.testing.assert_allclose(g[1].numpy(), np.zeros((3, 3)), atol=1e-9)
+    np.testing.assert_allclose(g[2].numpy(), np.diag([12, 8, 6]), atol=1e-9)
+    assert tt.linalg.slogdet(x[1])[0] == 0 and tt.linalg.slogdet(x[1])[1] == -np.inf
+
+
+def test_the_sign_alone_has_no_gradient():
+    x = tt.tensor(matrices(3, 3), requires_grad=True)
+    sign, logarithm = tt.linalg.slogdet(x)
+    assert sign.requires_grad and logarithm.requires_grad
+    assert not tt.autograd.grad(sign + 0 * logarithm, x)[0].any()
+
+
 # Matrices without a solution.
 
 SPD = "The factorization could not be completed because the input is not positive-definite (the leading minor of order "
@@ -172,7 +207,7 @@ def test_not_a_number_goes_through_where_nothing_converges():
 
 # Arguments that are no matrices.
 
-SQUARE = ("eigh", "eigvalsh", "cholesky", "cholesky_ex", "inv", "inv_ex")
+SQUARE = ("eigh", "eigvalsh", "cholesky", "cholesky_ex", "inv", "inv_ex", "det", "slogdet")
 ONE = (*SQUARE, "svd", "svdvals", "qr")
 
 

@@ -121,6 +121,10 @@ OPS = (
     ),
     lapack("inv", SQUARE, lambda m, A, **kw: m.linalg.inv(spread(m, A), **kw), out=True),
     lapack("inv_ex", SQUARE, lambda m, A: m.linalg.inv_ex(spread(m, A))),
+    lapack("det", SQUARE, lambda m, A, **kw: m.linalg.det(spread(m, A), **kw), out=True),
+    lapack("slogdet", SQUARE, lambda m, A: m.linalg.slogdet(spread(m, A))),
+    Op("det", SQUARE, method=True, dtypes=LAPACK, cpu=True),
+    Op("slogdet", SQUARE, method=True, dtypes=LAPACK, cpu=True),
     Op(
         "inverse",
         SQUARE,

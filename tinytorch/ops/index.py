@@ -28,7 +28,7 @@ _FAR = 1 << 62
 _BOOL, _INT64 = lib.TT_BOOL, lib.TT_I64
 _MASKS = (_BOOL, lib.TT_U8)  # as an index, such a tensor is a mask
 AT, SLICE, NEW, REST, INDEX, KEEP = range(6)
-SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: enum rule in kernels/ops/gather.c
+SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: tt_index_rule in kernels/backend/indexing.h
 REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)  # what a write does
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 from .. import return_types
 from ..tensor import Tensor
 from .declare import both, deliver, deliver_all, function, primitive, wrong_type
-from .lapack import lapack
+from .lapack import getrf, getrs, getrs_inverse, trsm
 
-_TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # options of lu_solve and solve_triangular: kernels/ops/decompose.h
+_TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # options of lu_solve and solve_triangular: kernels/backend/decompose.h
 
 
 def _solve_vjp(g, edges, A, X, A_shape, B_shape):
-    return _solve_gradients(_solve(A.mT, g, True, "solve")[0], edges, X, A_shape, B_shape)
+    return _solve_gradients(solution(A.mT, g), edges, X, A_shape, B_shape)
 
 
 def _solve_fast(g, edges, LU, pivots, X, A_shape, B_shape):
-    return _solve_gradients(lapack("lu_solve", LU, g, pivots, option=_TRANSPOSED)[0], edges, X, A_shape, B_shape)
+    return _solve_gradients(getrs(LU, g, pivots, option=_TRANSPOSED)[0], edges, X, A_shape, B_shape)
 
 
 def _solve_gradients(g_B, edges, X, A_shape, B_shape):
@@ -30,8 +30,13 @@ def _solve_gradients(g_B, edges, X, A_shape, B_shape):
 @primitive(namespace="linalg", title="LinalgSolveExBackward0", outputs=("X",), extra=("info", "LU", "pivots"),
            inputs=("A", "B"), vjp=_solve_vjp, fast=_solve_fast)
 def _solve(A, B, check, op):
-    LU, pivots, info = lapack("lu_factor", A, check=check, op=op)
-    return lapack("lu_solve", LU, B, pivots, op=op)[0], info, LU, pivots
+    LU, pivots, info = getrf(A, check=check, op=op)
+    return getrs(LU, B, pivots, op=op)[0], info, LU, pivots
+
+
+def solution(A, B):
+    """X of A X = B for matrices, for formulas: not finite where A is singular."""
+    return _solve(A, B, False, "solve")[0]
 
 
 def _solve_either(A, B, left, check, op):
@@ -86,7 +91,7 @@ def _solve_triangular_vjp(g, edges, A, X, upper, left, unitriangular, A_shape, B
 @primitive(namespace="linalg", title="LinalgSolveTriangularBackward0", outputs=("X",), extra=("info",),
            inputs=("A", "B"), vjp=_solve_triangular_vjp)
 def _solve_triangular(A, B, upper, left, unitriangular):
-    return lapack("solve_triangular", A, B, option=_UPPER * upper + _RIGHT * (not left) + _UNIT * unitriangular)
+    return trsm(A, B, option=_UPPER * upper + _RIGHT * (not left) + _UNIT * unitriangular)
 
 
 def triangular(A, B, upper: bool, left: bool = True, unitriangular: bool = False):
@@ -108,7 +113,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
 @primitive(namespace="linalg", title="LinalgInvExBackward0", outputs=("inverse",), extra=("info",),
            A=lambda g, inverse: -inverse.mT @ g @ inverse.mT)
 def _inv(A, check, op):
-    return lapack("inv", A, check=check, op=op)
+    return getrs_inverse(A, check=check, op=op)
 
 
 @function(namespace="linalg")

@@ -1,4 +1,4 @@
-/* Decompositions of stacks of matrices: what the front end (decompose.c) and a backend share. */
+/* Decompositions of stacks of matrices, as every backend does them. */
 #pragma once
 #include "core/tt.h"
 
@@ -64,5 +64,3 @@ static inline int64_t tt_matrix_of_a(const tt_stack *s, int64_t i) {
     for (int d = s->nbatch - 1; d >= 0; i /= s->batch[d--]) at += i % s->batch[d] * s->a_strides[d];
     return at;
 }
-
-bool tt_lapack(int decomposition, tt_stack *s); /* cpu/lapack.c */
