@@ -60,7 +60,7 @@ def test_a_function_knows_where_it_is():
         assert fn.__module__ in (own, "tinytorch"), label((namespace, name))
         assert fn.__module__.startswith("tinytorch") and fn.__qualname__ == fn.__name__
         op = fn.op
-        assert name == fn.__name__ or name in op.aliases
+        assert name == fn.__name__ or label((namespace, name)) in op.aliases
         assert OPS[op.qualified] is op
 
 

@@ -100,6 +100,18 @@ atan2 = binary("atan2", lambda g, a, b: g * (b / (a * a + b * b)), lambda g, a, 
                doc="The angle of the point (b, a).")
 hypot = binary("hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), doc="sqrt(a^2 + b^2).")
 
+_PI_SQUARED = math.pi**2
+
+
+def _sinc_slope_formula(g, input):
+    # sinc'' = -pi^2 sinc - 2 sinc' / x, and -pi^2 / 3 at 0; the third derivative is right there too.
+    x = input.masked_fill(input == 0, 1)
+    return g * (-_PI_SQUARED * sinc(input) - 2 * _sinc_slope(input) / x).masked_fill(input == 0, -_PI_SQUARED / 3)
+
+
+_sinc_slope = unary("sinc_slope", _sinc_slope_formula, public=False, doc="The derivative of sinc.")
+sinc = unary("sinc", lambda g, input: g * _sinc_slope(input), doc="sin(pi x) / (pi x), and 1 at 0.")
+
 # Special functions. d erf / dx = 2 / sqrt(pi) exp(-x^2).
 
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)

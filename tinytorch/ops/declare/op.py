@@ -39,7 +39,7 @@ class Op:
     ``node``        the class of its Nodes; None without a derivative
     ``function``    the public function; None where there is only a method, or the kernel is internal
     ``method``      the method of Tensor, likewise
-    ``aliases``     further public names
+    ``aliases``     further public names, qualified
     ``pure``        does the result depend on the arguments alone, and nothing else change? Random numbers do not, nor
                     what looks beyond its argument's elements
     """
