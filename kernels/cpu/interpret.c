@@ -1,4 +1,4 @@
-/* Fused mode's interpreter: walks over the memory of kernels, block by block. */
+/* Fused mode's interpreter: runs kernels over memory, block by block. */
 #include "backend/now.h"
 #include "cpu/interpret.h"
 #include <string.h>
@@ -62,7 +62,7 @@ static void fold_block(const worker *w, const tt_fold *f, int64_t q, int64_t don
         }
 }
 
-static bool is_total(const tt_kernel *k, const tt_fold *f) { return k->walk == TT_WALK_ROWS && f->out < 0; }
+static bool is_total(const tt_kernel *k, const tt_fold *f) { return k->pattern == TT_PATTERN_ROW_REDUCTION && f->out < 0; }
 
 /* n more elements of all rows, the first of them number `at`: whatever makes a block of TT_BLOCK is reduced. */
 static void add_to_total(const worker *w, int i, int64_t at, int64_t n) {
@@ -238,7 +238,7 @@ static void columns_range(void *context, int64_t begin, int64_t end) {
 static int64_t num_parts(const job *j, const tt_fold *f) {
     const tt_kernel *k = j->k;
     if (is_total(k, f)) return (k->numel + TT_BLOCK - 1) / TT_BLOCK;
-    return k->walk == TT_WALK_ROWS ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * lanes_left(j) * k->inner;
+    return k->pattern == TT_PATTERN_ROW_REDUCTION ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * lanes_left(j) * k->inner;
 }
 
 int64_t tt_job_parts(const job *j, int fold) {
@@ -248,8 +248,8 @@ int64_t tt_job_parts(const job *j, int fold) {
 
 int64_t tt_job_arena(const job *j) {
     const tt_kernel *k = j->k;
-    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * j->tile * 8 : 0;
-    if (k->walk == TT_WALK_ROWS && k->row <= TT_SHORT) extra = 2 * k->block * 8; /* see fold_short */
+    int64_t extra = k->pattern == TT_PATTERN_OUTER_REDUCTION ? k->num_folds * TT_LANES * j->tile * 8 : 0;
+    if (k->pattern == TT_PATTERN_ROW_REDUCTION && k->row <= TT_SHORT) extra = 2 * k->block * 8; /* see fold_short */
     return k->arena + extra;
 }
 
@@ -259,13 +259,13 @@ void tt_job_divide(job *j, int64_t work) {
     j->units = k->numel;
     j->grain = work / k->weight;
     j->range = flat_range;
-    if (k->walk == TT_WALK_FLAT) {
+    if (k->pattern == TT_PATTERN_POINTWISE) {
         j->grain = (j->grain + k->block - 1) / k->block * k->block; /* so that blocks begin where `repeated` has it */
-    } else if (k->walk == TT_WALK_ROWS) {
+    } else if (k->pattern == TT_PATTERN_ROW_REDUCTION) {
         j->units = (k->rows + k->unit - 1) / k->unit;
         j->grain /= k->unit * k->row;
         j->range = rows_range;
-    } else if (k->walk == TT_WALK_FOLD) {
+    } else if (k->pattern == TT_PATTERN_SPLIT_REDUCTION) {
         j->units = k->rows * blocks;
         j->grain /= k->row < TT_BLOCK ? k->row : TT_BLOCK;
         j->range = fold_range;
@@ -300,7 +300,7 @@ void tt_job_deliver(const job *j) {
     }
 }
 
-bool tt_job_call(const job *j) {
+bool tt_job_extern(const job *j) {
     const tt_kernel *k = j->k;
     const tt_fold *f = &k->folds[0];
     const tt_access *from = &k->accesses[f->slot];

@@ -4,10 +4,10 @@
 
 #define WORK 65536 /* additions that are worth a thread */
 
-/* Does every block see the same elements of the slot? Blocks begin at multiples of their length in these walks. */
+/* Does every block see the same elements of the slot? Blocks of these patterns begin at multiples of their length. */
 static bool is_repeated(const tt_kernel *k, const tt_slot *x) {
-    if (x->kind != TT_SLOT_LOAD || x->level == 0 || (k->walk != TT_WALK_FLAT && k->walk != TT_WALK_ROWS)) return false;
-    if (k->walk == TT_WALK_ROWS ? k->block < k->row : k->shape[k->ndim - 1] >= TT_ROW) return false;
+    if (x->kind != TT_SLOT_LOAD || x->level == 0 || (k->pattern != TT_PATTERN_POINTWISE && k->pattern != TT_PATTERN_ROW_REDUCTION)) return false;
+    if (k->pattern == TT_PATTERN_ROW_REDUCTION ? k->block < k->row : k->shape[k->ndim - 1] >= TT_ROW) return false;
     const tt_access *a = &k->accesses[x->index];
     int d = 0;
     int64_t period = 1;
@@ -75,7 +75,7 @@ bool tt_cpu_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_n
         tt_kernel_job *j = &jobs[i];
         make_job(j, &k[i], base, numbers, compiled, &arenas, at);
         at += room_of(&k[i]);
-        if (k[i].walk == TT_WALK_CALL) break; /* it is alone */
+        if (k[i].pattern == TT_PATTERN_EXTERN) break; /* it is alone */
         tt_job_divide(j, WORK);
         j->first = pieces;
         pieces += pieces_of(j);
@@ -84,8 +84,8 @@ bool tt_cpu_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_n
         if (arena > arenas.size) arenas.size = arena;
         for (int f = 0; f < k[i].num_folds; f++) parts += (tt_job_parts(j, f) + 63) / 64 * 64;
     }
-    if (k->walk == TT_WALK_CALL) {
-        bool ok = tt_job_call(jobs);
+    if (k->pattern == TT_PATTERN_EXTERN) {
+        bool ok = tt_job_extern(jobs);
         tt_scratch_free(jobs);
         return ok;
     }

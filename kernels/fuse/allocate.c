@@ -15,7 +15,7 @@ typedef struct {
 static int units(const tt_kernel *k, const tt_slot *s) {
     int64_t n = k->block;
     if (s->level == 0) n = k->together;
-    else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->walk == TT_WALK_ROWS) n = k->together * k->row;
+    else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->pattern == TT_PATTERN_ROW_REDUCTION) n = k->together * k->row;
     if (s->kind == TT_SLOT_RANDOM) n += 128; /* whole groups of them */
     return (int)((n * tt_itemsizes[s->dtype] + 63) / 64);
 }
@@ -41,7 +41,7 @@ bool tt_assign_buffers(tt_kernel *k) {
         if (!direct) x->buffer = take_buffer(&m, k, x, false);
     }
     for (int f = 0; f < k->num_folds; f++)
-        if (k->walk == TT_WALK_ROWS) {
+        if (k->pattern == TT_PATTERN_ROW_REDUCTION) {
             int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, parts = blocks * tt_itemsizes[k->folds[f].acc];
             k->folds[f].partials = (int32_t)m.next;
             m.next += k->folds[f].out < 0 ? TT_BLOCK * tt_itemsizes[k->folds[f].dtype] / 64 : (parts + 63) / 64;
@@ -50,7 +50,7 @@ bool tt_assign_buffers(tt_kernel *k) {
         for (int j = 0; j < 3; j++)
             if (k->instrs[i].in[j] >= 0) last_use[k->instrs[i].in[j]] = i;
     for (int i = 0; i < k->num_stores; i++) last_use[k->stores[i].slot] = k->num_instrs;
-    for (int i = 0; i < k->num_folds && k->walk != TT_WALK_CALL; i++) last_use[k->folds[i].slot] = k->num_instrs;
+    for (int i = 0; i < k->num_folds && k->pattern != TT_PATTERN_EXTERN; i++) last_use[k->folds[i].slot] = k->num_instrs;
     for (int i = 0; i < k->num_instrs; i++) {
         const tt_instr *x = &k->instrs[i];
         if (i > 0 && x->stage != k->instrs[i - 1].stage) memset(m.num_free, 0, sizeof m.num_free);
@@ -92,7 +92,7 @@ static int recompute_cost(const tt_kernel *k, int slot) {
 
 /* Cheap operators whose operands every stage can load are recomputed in each stage that uses them. */
 void tt_choose_recomputed(tt_kernel *k) {
-    for (int i = 0; i < k->num_instrs && k->walk == TT_WALK_ROWS; i++) { /* operands are made before */
+    for (int i = 0; i < k->num_instrs && k->pattern == TT_PATTERN_ROW_REDUCTION; i++) { /* operands are made before */
         tt_instr *x = &k->instrs[i];
         bool may = x->level == 1 && x->kind == TT_INSTR_OP && tt_op_weight(x->op) == 1;
         int cost = 1;
@@ -146,7 +146,7 @@ bool tt_list_parts(tt_kernel *k) {
         for (; s < k->num_stores && k->stores[s].stage == stage && k->slots[k->stores[s].slot].level == level; s++)
             list_use(k, part, k->stores[s].slot, level);
         part->end_store = (int16_t)s;
-        for (int f = 0; f < k->num_folds && level && k->walk != TT_WALK_CALL; f++)
+        for (int f = 0; f < k->num_folds && level && k->pattern != TT_PATTERN_EXTERN; f++)
             if (k->folds[f].stage == stage) list_use(k, part, k->folds[f].slot, level);
         part->more_use = part->end_use;
         for (int m = part->first_instr; m < part->end_instr && level; m++)

@@ -114,7 +114,7 @@ tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log) {
     return end(&r, out);
 }
 
-/* What a reducer has to know of each result lies in the order in which the reduction walks the results only where its
+/* What a reducer has to know of each result lies in the order in which the reduction visits the results only where its
  * operand is contiguous. */
 static bool suits(const tt_array *a) { return a->flags & TT_FLAG_CONTIGUOUS && tt_is_floating(a->dtype); }
 

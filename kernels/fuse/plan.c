@@ -148,7 +148,7 @@ static bool find_neighbours(tt_program *p) {
     if (!seen) return false;
     for (int i = 0; i < p->num_kernels; i++) {
         tt_kernel *k = &p->kernels[i];
-        bool alone = k->walk == TT_WALK_CALL || (i && p->kernels[i - 1].walk == TT_WALK_CALL);
+        bool alone = k->pattern == TT_PATTERN_EXTERN || (i && p->kernels[i - 1].pattern == TT_PATTERN_EXTERN);
         for (int pass = 0; pass < 2; pass++) { /* look; then note down */
             for (int a = 0; a < k->num_accesses; a++) {
                 bool writes = false;

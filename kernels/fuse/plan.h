@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
     int nd;
     int64_t space[TT_MAX_NDIM], numel;
-    int walk, kept;              /* as in tt_kernel */
+    int pattern, kept;             /* as in tt_kernel */
     int64_t mask;
     int num_nodes, num_operands;
     int family;                  /* a storage of the family that its first node is of: see partition.c */

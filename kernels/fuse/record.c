@@ -342,7 +342,7 @@ static inline void end_node(tt_trace *t, const int64_t *w) {
     t->since_enter++;
 }
 
-/* Notes a node down. out and in are the operands as they are now, `shape` is what is walked over. */
+/* Notes a node down. out and in are the operands as they are now, `shape` is that of iteration. */
 static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int n, tt_array *const *in, int ndim,
                    const int64_t *shape, int64_t mask) {
     if (!tt_trace_room(t, 3 + TT_MAX_NDIM + 4 * (2 + 2 * TT_MAX_NDIM) + 2)) return false;

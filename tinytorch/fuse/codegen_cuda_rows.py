@@ -1,10 +1,10 @@
-"""The walks of kernels that reduce, for codegen_cuda: ROWS, FOLD and COLUMNS.
+"""The patterns of kernels that reduce, for codegen_cuda.
 
-A thread has some elements of a row, those of one lane of the reduction's tree (of some, COLUMNS). It works on them in
-batches, for memory is far away: first it loads a whole batch, then it computes, and then it adds to accumulators and
-stores. What it computes it computes as for usual arguments (kernels/cuda/device/common_case.cuh), of a few elements at
-a time, and recomputed if one was not. Elements beyond a row's end are computed too, from ones: that takes less than to
-branch.
+A thread has some elements of a row, those of one lane of the reduction's tree (outer reductions: of some lanes). It
+works on them in batches, for memory is far away: first it loads a whole batch, then it computes, and then it adds to
+accumulators and stores. It computes a few elements at a time as for usual arguments
+(kernels/cuda/device/common_case.cuh), and recomputes them if one was not. Elements beyond a row's end are computed too,
+from ones: that takes less than to branch.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class Folding(Planning):
         t = self.acc_type(fold)
         if fold.param < 0:
             return f"    const {t} param{n} = 0;"
-        value = self.name(fold.param) if self.walk == "rows" else f"(({t} *)p.access[{fold.param}])[{index}]"
+        rows = self.pattern == "row_reduction"
+        value = self.name(fold.param) if rows else f"(({t} *)p.access[{fold.param}])[{index}]"
         return f"    const {t} param{n} = {value};"
 
     # A thread's elements.
@@ -103,22 +104,23 @@ class Folding(Planning):
         if x.flat:
             return "flat"
         end = k.ndim
-        if self.walk == "columns":
+        if self.pattern == "outer_reduction":
             end, reduced = k.kept, 1
             while reduced < k.row:
                 reduced *= k.shape[end]
                 end += 1
         if end - k.kept != 1:
             return "apart"
-        return "unit" if self.walk != "columns" and x.strides[k.kept] == SIZES[self.access_type(a)] else "line"
+        unit = self.pattern != "outer_reduction" and x.strides[k.kept] == SIZES[self.access_type(a)]
+        return "unit" if unit else "line"
 
     def pointers(self, apart: int) -> list[str]:
         """Declares, for each access, the pointer to the thread's first element in row r (and column c), and the byte
         stride between its elements, which are ``apart`` elements of the row from each other. Also the pointers to
         values of one per row."""
-        wanted, columns = self.touched(), self.walk == "columns"
+        wanted, columns = self.touched(), self.pattern == "outer_reduction"
         moved = [a for a in wanted if self.reach(a) in ("unit", "line")]
-        rows = [a for a, x in enumerate(self.accesses) if x.level == 0 and self.walk == "rows"]
+        rows = [a for a, x in enumerate(self.accesses) if x.level == 0 and self.pattern == "row_reduction"]
         text = self.strided([*moved, *rows], 0, self.k.kept, "r", "    ", "row")
         if columns:
             text += self.strided(moved, self.k.kept + 1, self.k.ndim, "c", "    ", "column")
@@ -303,7 +305,7 @@ class Folding(Planning):
             "            }",
         ]
 
-    # ROWS.
+    # Row reductions.
 
     def level0(self, stage: int, indent: str) -> list[str]:
         """The instructions on rows that follow a stage, and what they leave in memory."""
@@ -326,7 +328,7 @@ class Folding(Planning):
             return f"tt_cast_{SUFFIXES[i.dtype]}_{SUFFIXES[i.to]}({inputs})"
         return f"tt_{ELEMENTWISE[i.op].name}_{SUFFIXES[i.dtype]}({inputs})"
 
-    def _rows(self) -> list[str]:
+    def _row_reduction(self) -> list[str]:
         single = self.warps == 1
         blocks = max(REGISTERS // (self.most * (self.each * max(self.held_words, 1) + SPARE)), 1)
         if self.shared:
@@ -384,11 +386,11 @@ class Folding(Planning):
         text += [f"    const {self.type_of(f.out)} v{f.out} = __shfl_sync(0xffffffffu, acc{n}, 0);" for n, f in folds]
         return text + self.level0(stage.number, "    ")
 
-    # FOLD and COLUMNS.
+    # Split and outer reductions.
 
     def added(self, span: Span, given: str, apart: int) -> list[str]:
         """A function that adds a thread's elements, all of which are there or not."""
-        columns = self.walk == "columns"
+        columns = self.pattern == "outer_reduction"
         accs = "".join(f", {self.acc_type(f)} (&acc{n}){given}" for n, f in enumerate(self.folds))
         body = ["    " + line for line in self.numbers() + self.ones()]
         body += [f"    const int64_t apart = {apart} * p.inner;"] if columns else []
@@ -405,7 +407,7 @@ class Folding(Planning):
             "",
         ]
 
-    def _fold(self) -> list[str]:
+    def _split_reduction(self) -> list[str]:
         """A warp takes 1024 elements; what the thread block's warps have is joined."""
         folds, warps = list(enumerate(self.folds)), THREADS // 32
         span = Span(32, "whole || first + e * 32 < n", "r * p.row + first + e * 32", "32")
@@ -432,7 +434,7 @@ class Folding(Planning):
             text.append(f"    if (lane == 0) (({self.acc_type(f)} *)p.part[{n}])[blockIdx.x] = acc{n};")
         return [*text, "}"]
 
-    def _columns(self) -> list[str]:
+    def _outer_reduction(self) -> list[str]:
         """A thread block takes 1024 rows of some columns; of each column's 32 lanes a thread has some, evenly apart."""
         folds, pair = list(enumerate(self.folds)), 1 + self.pair  # columns of a thread
         columns = self.detail // pair
