@@ -1,4 +1,4 @@
-"""Operators with several outputs: derivatives of every order where an output is saved, and what belongs to each output."""
+"""Operators with several outputs: derivatives of every order where an output is saved, and each output's own hooks."""
 
 import math
 
