@@ -1,4 +1,4 @@
-/* The gradients of a product, and what else comes second of a call that makes two arrays. */
+/* The gradients of a product; and tt_second, the second result of a call that makes two arrays. */
 #include "fuse/fuse.h"
 #include "backend/backend.h"
 #include "ops/second.h"
