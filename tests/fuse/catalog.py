@@ -211,7 +211,7 @@ VIEWS_OF_DIMENSIONS = (
 
 # ---- Reductions, of everything and along a dimension; and what is made of them.
 
-_REDUCTIONS = words("sum mean prod amax amin any all norm var std nansum count_nonzero argmax")
+_REDUCTIONS = words("sum mean prod amax amin any all norm var std nansum nanmean count_nonzero argmax")
 REDUCTIONS = (
     *(f"{{x}}.{name}()" for name in _REDUCTIONS),
     "{x}.max()",
@@ -226,7 +226,7 @@ REDUCTIONS = (
     "F.binary_cross_entropy_with_logits({x}, torch.sigmoid({y}))",
     "torch.dist({x}, {y})",
 )
-_ALONG = words("sum mean amax amin any all var std nansum logsumexp")
+_ALONG = words("sum mean amax amin any all var std nansum nanmean logsumexp")
 ROWS = (
     *(f"{{x}}.{name}({{d}})" for name in (*_ALONG, "prod", "argmax", "count_nonzero")),
     *(f"{{x}}.{name}({{d}}, keepdim=True)" for name in (*_ALONG, "prod")),

@@ -246,7 +246,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(48), "float_power"),
     (_pointwise(150), "polygamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
-    (_folded(1), "argmax argmin nanmean nonzero argwhere equal allclose trace sum_to_size bincount histc"),
+    (_folded(1), "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc"),
     (_folded(2), "norm aminmax"), (_folded(3), "var std var_mean std_mean dist"), (_folded(20), "logsumexp"),
     (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
     (_folded(22), "cross_entropy"), (_folded(1), "nll_loss multi_margin_loss"),
