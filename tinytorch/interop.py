@@ -208,14 +208,15 @@ def __format__(self, spec: str) -> str:
     return object.__format__(self, spec)
 
 
-def __dir__(self):
+def _members(self):
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
 
 for _fn in (numpy, __array__, __array_wrap__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__,
-            __index__, __len__, __iter__, __contains__, __format__, __dir__):
+            __index__, __len__, __iter__, __contains__, __format__):
     if _fn in (numpy, __array__, item, tolist, __repr__):
         attach(_fn, _fn.__name__, record_of(_fn.__name__, kind="read", pure=False))
     else:
         setattr(Tensor, _fn.__name__, _fn)
+Tensor.__dir__ = _members  # a function __dir__ would be the module's own
 Tensor.__array_priority__ = 1000  # ndarray + Tensor gives a Tensor

@@ -24,29 +24,29 @@ def _field(position: int, name: str):
     return property(lambda self: self[position], doc=f"Result {position}: {name}.")
 
 
-def result_type(name: str, *fields: str) -> type:
+def _result_type(name: str, *fields: str) -> type:
     """A named tuple class ``tinytorch.return_types.<name>``."""
     names = {field: _field(i, field) for i, field in enumerate(fields)}
     return type(name, (_Result,), {"__slots__": (), "_fields": fields, "__module__": __name__,
                                    "__doc__": f"The results of ``{name}``: {', '.join(fields)}.", **names})
 
 
-max = result_type("max", "values", "indices")  # noqa: A001
-min = result_type("min", "values", "indices")  # noqa: A001
-sort = result_type("sort", "values", "indices")
-topk = result_type("topk", "values", "indices")
-kthvalue = result_type("kthvalue", "values", "indices")
-median = result_type("median", "values", "indices")
-nanmedian = result_type("nanmedian", "values", "indices")
-mode = result_type("mode", "values", "indices")
-cummax = result_type("cummax", "values", "indices")
-cummin = result_type("cummin", "values", "indices")
-aminmax = result_type("aminmax", "min", "max")
-linalg_svd = result_type("linalg_svd", "U", "S", "Vh")
-linalg_eigh = result_type("linalg_eigh", "eigenvalues", "eigenvectors")
-linalg_qr = result_type("linalg_qr", "Q", "R")
-linalg_slogdet = result_type("linalg_slogdet", "sign", "logabsdet")
-slogdet = result_type("slogdet", "sign", "logabsdet")
-linalg_cholesky_ex = result_type("linalg_cholesky_ex", "L", "info")
-linalg_solve_ex = result_type("linalg_solve_ex", "result", "info")
-linalg_inv_ex = result_type("linalg_inv_ex", "inverse", "info")
+max = _result_type("max", "values", "indices")  # noqa: A001
+min = _result_type("min", "values", "indices")  # noqa: A001
+sort = _result_type("sort", "values", "indices")
+topk = _result_type("topk", "values", "indices")
+kthvalue = _result_type("kthvalue", "values", "indices")
+median = _result_type("median", "values", "indices")
+nanmedian = _result_type("nanmedian", "values", "indices")
+mode = _result_type("mode", "values", "indices")
+cummax = _result_type("cummax", "values", "indices")
+cummin = _result_type("cummin", "values", "indices")
+aminmax = _result_type("aminmax", "min", "max")
+linalg_svd = _result_type("linalg_svd", "U", "S", "Vh")
+linalg_eigh = _result_type("linalg_eigh", "eigenvalues", "eigenvectors")
+linalg_qr = _result_type("linalg_qr", "Q", "R")
+linalg_slogdet = _result_type("linalg_slogdet", "sign", "logabsdet")
+slogdet = _result_type("slogdet", "sign", "logabsdet")
+linalg_cholesky_ex = _result_type("linalg_cholesky_ex", "L", "info")
+linalg_solve_ex = _result_type("linalg_solve_ex", "result", "info")
+linalg_inv_ex = _result_type("linalg_inv_ex", "inverse", "info")

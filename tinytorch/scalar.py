@@ -22,6 +22,7 @@ class ScalarOp(NamedTuple):
     flops: int      # floating-point operations for an element
     cost: int       # vector instructions for an element in float32
     pair: int       # operators of one pair begin alike; 0: of none
+    domain: str     # the dtypes that it is computed in
 
 
 class Reducer(NamedTuple):
@@ -41,7 +42,8 @@ def _text(name) -> str:
 
 
 # By code.
-ELEMENTWISE = tuple(ScalarOp(_text(f.name), f.arity, f.gives_bool == 1, f.periodic == 1, f.flops, f.cost, f.pair)
+ELEMENTWISE = tuple(ScalarOp(_text(f.name), f.arity, f.gives_bool == 1, f.periodic == 1, f.flops, f.cost, f.pair,
+                             _text(f.domain))
                     for f in _rows(lib.tt_op_facts))
 _uses = [(_text(f.name), f.reducer) for f in _rows(lib.tt_reduction_facts)]
 REDUCERS = tuple(Reducer(_text(f.name), f.flops, tuple(name for name, of in _uses if of == code))

@@ -11,7 +11,8 @@ const struct tt_op tt_ops[TT_NUM_OPS] = {
 };
 #define PAIR(op, derivative) [TT_OP_##op] = TT_PAIR_##op, [TT_OP_##derivative] = TT_PAIR_##op,
 static const int8_t pairs[TT_NUM_OPS] = {TT_PAIRS(PAIR)};
-#define FACTS(name, arity, domain, rule, flops, cost) {#name, arity, rule == BOOL, rule == PERIODIC, flops, cost, 0},
+#define FACTS(name, arity, domain, rule, flops, cost)                                                           \
+    {#name, arity, rule == BOOL, rule == PERIODIC, flops, cost, 0, #domain},
 static tt_op_info facts[TT_NUM_OPS] = {TT_OPS(FACTS)};
 __attribute__((constructor)) static void set_pairs(void) {
     for (int op = 0; op < TT_NUM_OPS; op++) facts[op].pair = pairs[op];

@@ -237,16 +237,16 @@ def where(condition, input=None, other=None, *, out=None):
     return _where(condition, input, other, out=out)
 
 
-@method
-def where(self, condition, other):  # noqa: F811
-    """``self`` where ``condition`` holds, else ``other``."""
-    return _where(condition, self, other)
-
-
 @both
 def masked_fill(input, mask, value):
     """``input`` with ``value`` (a number or 0-d tensor) where the bool tensor ``mask`` holds."""
     return _where(*_masked("masked_fill", input, mask, value))
+
+
+@method
+def where(self, condition, other):  # noqa: F811
+    """``self`` where ``condition`` holds, else ``other``."""
+    return _where(condition, self, other)
 
 
 def _masked(op, input, mask, value):

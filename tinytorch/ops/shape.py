@@ -81,12 +81,6 @@ def reshape(self, *shape):
     return _reshape(self, ints(shape))
 
 
-@function  # noqa: F811
-def reshape(input, shape):  # noqa: F811
-    """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``."""
-    return _reshape(input, ints((shape,)))
-
-
 def _reshape(input, shape):
     shape = _inferred("reshape", shape, input._h.numel)
     h = input._h
@@ -97,6 +91,12 @@ def _reshape(input, shape):
         elif lib.tt_error_kind() == lib.TT_DECLINED:
             return _view(input.clone(memory_format=contiguous_format), shape)
     return _view(input, shape)
+
+
+@function  # noqa: F811
+def reshape(input, shape):  # noqa: F811
+    """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``."""
+    return _reshape(input, ints((shape,)))
 
 
 @both

@@ -11,7 +11,7 @@ from ..tensor import Tensor
 from .declare import both, deliver, deliver_all, function, primitive, wrong_type
 from .lapack import getrf, getrs, getrs_inverse, trsm
 
-_TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # options of lu_solve and solve_triangular: kernels/backend/decompose.h
+_TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # of lu_solve and solve_triangular: backend/decompose.h
 
 
 def _solve_vjp(g, edges, A, X, A_shape, B_shape):

@@ -16,6 +16,7 @@ from .op import operator_above
 _KINDS = {bool: lib.TT_KIND_BOOL, int: lib.TT_KIND_INT, float: lib.TT_KIND_FLOAT}
 
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
+_UNSET = {"dim": None, "keepdim": False}  # the defaults that signatures show
 _LEFT_OUT = object()
 _WITH_NUMPY_NAMES = """
 def {name}({params}):
@@ -32,7 +33,8 @@ def numpy_names(fn):
     names cost it less so), or takes a parameter without default after ``dim``; and so are views."""
     if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op"):
         return fn
-    params = inspect.signature(fn).parameters.values()
+    signature = inspect.signature(fn)
+    params = signature.parameters.values()
     names = [p.name for p in params if p.name in _NUMPY_NAMES]
     if not names or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name == "axis" for p in params):
         return fn
@@ -55,7 +57,10 @@ def numpy_names(fn):
                                       renamed=renamed, passed=", ".join(passed), need=need)
     namespace = {"fn": fn, "defaults": defaults, "LEFT_OUT": _LEFT_OUT, "either": _either}
     exec(code_of(source, f"<eager names of {fn.__name__}>"), namespace)
-    return functools.wraps(fn)(namespace[fn.__name__])
+    renaming = functools.wraps(fn)(namespace[fn.__name__])
+    more = [inspect.Parameter(_NUMPY_NAMES[n], inspect.Parameter.KEYWORD_ONLY, default=_UNSET[n]) for n in names]
+    renaming.__signature__ = signature.replace(parameters=[*params, *more])
+    return renaming
 
 
 def _either(op: str, name: str, given, default, other):

@@ -1,0 +1,167 @@
+"""The types of parameters and results, for .ci/stubs.py. Parameters of one name have one type, but for the exceptions:
+``function.parameter``. What is not in a table is a Tensor, or a stub would be wrong: stubs.py refuses an unknown
+parameter."""
+
+# Types, and the parameters that have them.
+_PARAMETERS = {
+    "Tensor": """input self mask index source src mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 tensor A B
+        input1 input2 x1 x2 target anchor positive negative query key boundaries sorted_sequence logits a b
+        chain_matmul.matrices cartesian_prod.tensors block_diag.tensors broadcast_tensors.tensors copy_.src lerp.end
+        prelu.weight linear.weight bilinear.weight embedding.weight take_along_dim.indices embedding.indices
+        set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other resize_as_.other
+        is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
+        isclose.other allclose.other is_set_to.other""",
+    "Tensor | Number": """other value exponent lerp.weight clamp_min.min clamp_max.max bucketize.input
+        searchsorted.input isin.elements isin.test_elements result_type.tensor1 result_type.tensor2""",
+    "Tensor | Number | None": "min max scatter.src",
+    "Tensor | None": "weight weights bias pos_weight attn_mask prepend append sorter gradient out",
+    "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
+    "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
+    "Tensor | _int": "narrow.start",
+    "_int": """dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
+        ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel select.index
+        select_scatter.index""",
+    "_int | None": """output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
+        unbind.axis random_.from_ random_.to""",
+    "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
+        rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
+        uniform_.from_ uniform_.to""",
+    "_float | None": "posinf neginf scale max_norm",
+    "_bool": """keepdim keepdims requires_grad pin_memory inplace training accumulate include_self return_inverse
+        return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
+        full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
+        enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
+        create_graph""",
+    "_bool | None": "unbiased size_average retain_graph reduce copy",
+    "_int | Sequence[_int]": """sizes shapes shifts destination normalized_shape split_size_or_sections movedim.source
+        reshape.shape sum_to_size.size squeeze.dim logsumexp.dim permute.dims flip.dims tile.dims roll.dims""",
+    "_int | Sequence[_int] | None": "dim axis",
+    "_int | Sequence[_int] | _dtype": "view.shape",
+    "_int | Sequence[Sequence[_int]]": "tensordot.dims",
+    "Sequence[_int]": "size shape stride split_sizes unflatten.sizes rot90.dims",
+    "Sequence[Tensor]": "tensors",
+    "_dtype": "from_ to type1 type2 frombuffer.dtype",
+    "_dtype | None": "dtype",
+    "_layout | None": "layout",
+    "_memory_format": "memory_format",
+    "_memory_format | None": "clone.memory_format",
+    "Device": "device",
+    "Generator | None": "generator",
+    "Number": """alpha beta start end fill_value s masked_fill.value index_fill.value threshold.value softplus.threshold
+        threshold.threshold addcmul.value addcdiv.value histc.min histc.max arange.step range.step dist.p
+        triplet_margin_loss.p""",
+    "Number | None": "correction scatter.value",
+    "str": "reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce",
+    "str | None": "rounding_mode side driver meshgrid.indexing scatter.reduce",
+    "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
+    "Number | str | None": "norm.p",
+    "Any": """__getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values repeats
+        indices_or_sections hook stream args element
+        memo protocol array context return_scalar max_version dl_device tensor_contents __array__.copy
+        __dlpack__.copy""",
+}
+_ONE_DIM = """
+    cat stack select narrow unbind split split_with_sizes chunk tensor_split unsqueeze sort topk kthvalue mode argsort
+    index_select index_add index_copy index_fill gather scatter scatter_add scatter_reduce index_reduce softmax
+    log_softmax cumsum cumprod cummax cummin logcumsumexp diff unflatten select_scatter slice_scatter glu normalize
+    cosine_similarity gumbel_softmax"""
+_ONE_OR_NONE = """
+    argmax argmin aminmax prod unique unique_consecutive take_along_dim repeat_interleave cross softmin
+    nn.functional.softmax nn.functional.log_softmax"""
+PARAMETERS = {name: kind for kind, names in _PARAMETERS.items() for name in names.split()}
+PARAMETERS |= {f"{fn}.dim": "_int" for fn in _ONE_DIM.split()}
+PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
+
+# Results; a method has its function's. The others give a Tensor.
+_RESULTS = {
+    "_bool": """allclose equal is_tensor is_floating_point is_same_size can_cast is_contiguous is_pinned
+        is_complex is_signed is_set_to is_inference __contains__""",
+    "_int": "numel dim seed initial_seed element_size get_device data_ptr storage_offset __hash__",
+    "tuple[Tensor, ...]": """split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit meshgrid
+        broadcast_tensors""",
+    "tuple[Tensor, Tensor]": "var_mean std_mean",
+    "None": "set_rng_state backward retain_grad record_stream __setitem__",
+    "_dtype": "result_type promote_types",
+    "Size": "broadcast_shapes",
+    "Generator": "manual_seed",
+    "Number": "item",
+    "Any": """tolist unique unique_consecutive to_dlpack __dlpack__ register_hook register_post_accumulate_grad_hook
+        atleast_1d atleast_2d atleast_3d __reduce_ex__ __array__""",
+    "Iterator[Tensor]": "__iter__",
+    "numpy.ndarray[Any, Any]": "numpy",
+    "list[str]": "__dir__",
+}
+_NAMED = "sort topk kthvalue mode cummax cummin aminmax linalg.svd linalg.eigh linalg.qr linalg.cholesky_ex \
+linalg.solve_ex linalg.inv_ex"
+RESULTS = {name: kind for kind, names in _RESULTS.items() for name in names.split()}
+RESULTS |= {name: f"return_types.{name.replace('.', '_')}" for name in _NAMED.split()}
+
+# Functions of several forms: each one's parameters, and its result. ``{t}`` is the tensor, a method's ``self``.
+_MADE = ("dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, "
+         "requires_grad: _bool = False, pin_memory: _bool = False")
+_NEW = ("dtype: _dtype | None = None, device: Device = None, requires_grad: _bool = False, "
+        "layout: _layout | None = None, pin_memory: _bool = False")
+_KEPT = "keepdim: _bool = False, *, out: tuple[Tensor, Tensor] | None = None"
+
+
+def _sizes(lead: str, options: str) -> list[tuple[str, str]]:
+    """``f(2, 3)`` and ``f((2, 3))``."""
+    return [(f"{lead}*size: _int, {options}", "Tensor"), (f"{lead}size: Sequence[_int], /, *, {options}", "Tensor"),
+            (f"{lead}*, size: Sequence[_int], {options}", "Tensor")]
+
+
+def _extreme(name: str) -> list[tuple[str, str]]:
+    return [("{t}, *, out: Tensor | None = None", "Tensor"),
+            (f"{{t}}, dim: _int, {_KEPT}", f"return_types.{name}"),
+            ("{t}, *, axis: _int, keepdims: _bool = False", f"return_types.{name}"),
+            ("{t}, other: Tensor, /, *, out: Tensor | None = None", "Tensor"),
+            ("{t}, *, other: Tensor, out: Tensor | None = None", "Tensor")]
+
+
+def _middle(name: str) -> list[tuple[str, str]]:
+    return [("{t}", "Tensor"), (f"{{t}}, dim: _int, {_KEPT}", f"return_types.{name}"),
+            ("{t}, *, axis: _int, keepdims: _bool = False", f"return_types.{name}")]
+
+
+OVERLOADS: dict[str, list[tuple[str, str]]] = {
+    "zeros": _sizes("", f"{_MADE}, out: Tensor | None = None"),
+    "ones": _sizes("", f"{_MADE}, out: Tensor | None = None"),
+    "empty": _sizes("", f"{_MADE}, memory_format: _memory_format | None = None, out: Tensor | None = None"),
+    "rand": _sizes("", f"generator: Generator | None = None, out: Tensor | None = None, {_MADE}, names: Any = None"),
+    "randn": _sizes("", f"generator: Generator | None = None, out: Tensor | None = None, {_MADE}, names: Any = None"),
+    "randint": [(f"{lead}size: Sequence[_int], *, generator: Generator | None = None, out: Tensor | None = None, "
+                 f"{_MADE}", "Tensor") for lead in ("high: _int, ", "low: _int, high: _int, ")],
+    "new_zeros": _sizes("{t}, ", _NEW), "new_ones": _sizes("{t}, ", _NEW), "new_empty": _sizes("{t}, ", _NEW),
+    "where": [("condition: Tensor", "tuple[Tensor, ...]"),
+              ("condition: Tensor, input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None",
+               "Tensor")],
+    "Tensor.where": [("{t}, condition: Tensor, other: Tensor | Number", "Tensor")],
+    "max": _extreme("max"), "min": _extreme("min"),
+    "median": _middle("median"), "nanmedian": _middle("nanmedian"),
+    "nonzero": [("{t}, *, out: Tensor | None = None, as_tuple: Literal[False] = False", "Tensor"),
+                ("{t}, *, as_tuple: Literal[True]", "tuple[Tensor, ...]")],
+    "einsum": [("equation: str, *operands: Tensor | Sequence[Tensor]", "Tensor"),
+               ("equation: Tensor, *operands: Any", "Tensor")],
+    "size": [("{t}", "Size"), ("{t}, dim: _int", "_int")],
+    "stride": [("{t}", "tuple[_int, ...]"), ("{t}, dim: _int", "_int")],
+    "type": [("{t}", "str"), ("{t}, dtype: _dtype | str, non_blocking: _bool = False", "Tensor")],
+    "to": [("{t}, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, /, *, "
+            "memory_format: _memory_format | None = ...", "Tensor"),
+           ("{t}, other: Tensor, non_blocking: _bool = False, copy: _bool = False, /, *, "
+            "memory_format: _memory_format | None = ...", "Tensor"),
+           ("{t}, device: Device, dtype: _dtype | None = None, non_blocking: _bool = False, copy: _bool = False, "
+            "/, *, memory_format: _memory_format | None = ...", "Tensor"),
+           ("{t}, device: Device = None, /, *, dtype: _dtype | None = None, non_blocking: _bool = False, "
+            "copy: _bool = False, memory_format: _memory_format | None = ...", "Tensor"),
+           ("{t}, *, dtype: _dtype | None = None, device: Device = None, non_blocking: _bool = False, "
+            "copy: _bool = False, memory_format: _memory_format | None = ...", "Tensor")],
+}
+
+# Members of Tensor that are no methods; those that can be assigned are marked.
+PROPERTIES = {
+    "shape": "Size", "ndim": "_int", "dtype": "_dtype", "device": "_device", "itemsize": "_int", "nbytes": "_int",
+    "is_cuda": "_bool", "is_cpu": "_bool", "_version": "_int", "is_leaf": "_bool", "grad_fn": "Any",
+    "output_nr": "_int", "retains_grad": "_bool", "_base": "Tensor | None", "T": "Tensor", "mT": "Tensor",
+    "H": "Tensor", "mH": "Tensor", "__cuda_array_interface__": "dict[str, Any]",
+}
+ASSIGNABLE = {"requires_grad": "_bool", "grad": "Tensor | None", "data": "Tensor"}

@@ -1,0 +1,112 @@
+"""Docstrings. A declaration or a function's docstring says what is the operator's own; the rest of its sections, Args,
+Returns, Raises and Example, is written here from its record.
+
+    softmax.__doc__ = documented(softmax, op)
+
+A docstring may have any of the sections itself. Under "Args:" it describes what PARAMETERS does not, or describes
+otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...scalar import OPERATORS
+from .examples import EXAMPLES
+
+PARAMETERS = {
+    "input": "a tensor",
+    "other": "a tensor, or a number",
+    "dim": "the dimension; negative ones count from the end",
+    "axis": "NumPy's name of ``dim``",
+    "keepdim": "whether reduced dimensions stay, with size 1",
+    "keepdims": "NumPy's name of ``keepdim``",
+    "out": "a tensor to write the result into, resized if need be; not where gradients are recorded",
+    "dtype": "the dtype of the result",
+    "device": "where the result's memory is; the default device unless given",
+    "requires_grad": "whether gradients of the result are wanted",
+    "layout": "taken as in PyTorch; tensors are strided",
+    "pin_memory": "whether the result is in page-locked memory",
+    "memory_format": "the order of the result's elements in memory",
+    "generator": "the source of random numbers; the default one of the device unless given",
+    "inplace": "whether to write the result over ``input``",
+    "names": "taken as in PyTorch, and not used",
+    "reduction": "``'mean'`` or ``'sum'`` of the losses, or ``'none'``: all of them",
+    "size_average": "an older form of ``reduction``",
+    "reduce": "an older form of ``reduction``",
+    "eps": "a small number added for numerical stability",
+    "training": "whether to drop at all",
+}
+_DOMAINS = {
+    "FLT": "Floating dtypes stay; integers and bools give the default dtype.",
+    "NUM": "Of the dtype that the inputs promote to: any but bool.",
+    "ALL": "Of the dtype that the inputs promote to.",
+    "INT": "Of the dtype that the inputs promote to: integers or bool.",
+    "REAL": "Of the dtype that the inputs promote to, a floating one.",
+    "INTS": "Of the dtype that the inputs promote to: integers.",
+}
+_REFUSED = {"NUM": "a bool", "INT": "of a floating dtype", "REAL": "of an integer dtype", "INTS": "no integer tensor"}
+_SECTION = re.compile(r"^    (Args|Returns|Raises|Example):$", re.M)
+_ENTRY = re.compile(r"^        (\w+): ", re.M)
+
+
+def documented(fn, op, name: str, namespace: str = "") -> str | None:
+    """The docstring of the public function, or of the method, ``fn``."""
+    text = fn.__doc__
+    if not text or name.endswith("_"):
+        return text
+    head, *parts = _SECTION.split(text.rstrip())
+    sections = dict(zip(parts[::2], parts[1::2]))
+    scalar = OPERATORS.get(op.name) if op.kind == "elementwise" and not namespace else None
+    if scalar is not None and "Follows" not in head:
+        head = f"{head.rstrip()} Follows ``torch.{name}``.\n"
+    args = _args(fn, sections.get("Args", ""))
+    if args:
+        sections["Args"] = args
+    if scalar is not None:
+        sections.setdefault("Returns", _returns(scalar))
+        sections.setdefault("Raises", _raises(scalar))
+    example = EXAMPLES.get(f"{namespace}.{name}" if namespace else name)
+    if example:
+        sections.setdefault("Example", "\n        >>> {}\n        {}\n".format(*example))
+    if not sections:
+        return text
+    written = [f"    {title}:\n{sections[title].strip(chr(10)).rstrip()}\n"
+               for title in ("Args", "Returns", "Raises", "Example") if title in sections]
+    return head.rstrip() + "\n\n" + "\n".join(written) + "    "
+
+
+def _args(fn, own: str) -> str:
+    """The lines of "Args:"; none where a parameter has no description."""
+    code = getattr(fn, "__wrapped__", fn).__code__
+    entries = _ENTRY.split(own)
+    told = dict(zip(entries[1::2], entries[2::2]))
+    count = code.co_argcount + code.co_kwonlyargcount
+    params = [*code.co_varnames[:code.co_argcount]]
+    if code.co_flags & 4:
+        params.append(code.co_varnames[count])
+    params += code.co_varnames[code.co_argcount:count]
+    lines = []
+    for name in params:
+        line = told.get(name) or PARAMETERS.get("input" if name == "self" else name)
+        if line is None:
+            return own
+        lines.append(f"        {name}: {line.rstrip()}\n")
+    return "".join(lines)
+
+
+def _returns(scalar) -> str:
+    """The lines of "Returns:" of an elementwise operator."""
+    shape = "the shape of ``input``" if scalar.arity == 1 else "the shape that the inputs broadcast to"
+    kind = "A bool tensor" if scalar.gives_bool else "A tensor"
+    dtype = "" if scalar.gives_bool else " " + _DOMAINS[scalar.domain]
+    return f"        {kind} of {shape}.{dtype}\n"
+
+
+def _raises(scalar) -> str:
+    """The lines of "Raises:" of an elementwise operator."""
+    text = "        TypeError: an input is neither a tensor nor a number\n"
+    reasons = ["the shapes do not broadcast"] if scalar.arity > 1 else []
+    if scalar.domain in _REFUSED:
+        reasons.append(f"an input is {_REFUSED[scalar.domain]}")
+    return text + (f"        RuntimeError: {', or '.join(reasons)}\n" if reasons else "")

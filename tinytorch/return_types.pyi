@@ -1,0 +1,124 @@
+"""Named tuples. Written by .ci/stubs.py: do not edit."""
+
+from .tensor import Tensor
+
+
+class aminmax(tuple[Tensor, Tensor]):
+    @property
+    def min(self) -> Tensor: ...
+    @property
+    def max(self) -> Tensor: ...
+
+
+class cummax(tuple[Tensor, Tensor]):
+    @property
+    def values(self) -> Tensor: ...
+    @property
+    def indices(self) -> Tensor: ...
+
+
+class cummin(tuple[Tensor, Tensor]):
+    @property
+    def values(self) -> Tensor: ...
+    @property
+    def indices(self) -> Tensor: ...
+
+
+class kthvalue(tuple[Tensor, Tensor]):
+    @property
+    def values(self) -> Tensor: ...
+    @property
+    def indices(self) -> Tensor: ...
+
+
+class linalg_cholesky_ex(tuple[Tensor, Tensor]):
+    @property
+    def L(self) -> Tensor: ...
+    @property
+    def info(self) -> Tensor: ...
+
+
+class linalg_eigh(tuple[Tensor, Tensor]):
+    @property
+    def eigenvalues(self) -> Tensor: ...
+    @property
+    def eigenvectors(self) -> Tensor: ...
+
+
+class linalg_inv_ex(tuple[Tensor, Tensor]):
+    @property
+    def inverse(self) -> Tensor: ...
+    @property
+    def info(self) -> Tensor: ...
+
+
+class linalg_qr(tuple[Tensor, Tensor]):
+    @property
+    def Q(self) -> Tensor: ...
+    @property
+    def R(self) -> Tensor: ...
+
+
+class linalg_solve_ex(tuple[Tensor, Tensor]):
+    @property
+    def result(self) -> Tensor: ...
+    @property
+    def info(self) -> Tensor: ...
+
+
+class linalg_svd(tuple[Tensor, Tensor, Tensor]):
+    @property
+    def U(self) -> Tensor: ...
+    @property
+    def S(self) -> Tensor: ...
+    @property
+    def Vh(self) -> Tensor: ...
+
+
+class max(tuple[Tensor, Tensor]):
+    @property
+    def values(self) -> Tensor: ...
+    @property
+    def indices(self) -> Tensor: ...
+
+
+class median(tuple[Tensor, Tensor]):
+    @property
+    def values(self) -> Tensor: ...
+    @property
+    def indices(self) -> Tensor: ...
+
+
+class min(tuple[Tensor, Tensor]):
+    @property
+    def values(self) -> Tensor: ...
+    @property
+    def indices(self) -> Tensor: ...
+
+
+class mode(tuple[Tensor, Tensor]):
+    @property
+    def values(self) -> Tensor: ...
+    @property
+    def indices(self) -> Tensor: ...
+
+
+class nanmedian(tuple[Tensor, Tensor]):
+    @property
+    def values(self) -> Tensor: ...
+    @property
+    def indices(self) -> Tensor: ...
+
+
+class sort(tuple[Tensor, Tensor]):
+    @property
+    def values(self) -> Tensor: ...
+    @property
+    def indices(self) -> Tensor: ...
+
+
+class topk(tuple[Tensor, Tensor]):
+    @property
+    def values(self) -> Tensor: ...
+    @property
+    def indices(self) -> Tensor: ...
