@@ -11,7 +11,7 @@ import math
 from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..tensor import wrap
-from .declare import both, deliver, method, primitive
+from .declare import both, method, primitive, write_out
 from .join import cat
 from .reduce import in_dtype, put_back, shifted
 
@@ -86,14 +86,14 @@ def _code(dtype) -> int:
 @both
 def cumsum(input, dim, *, dtype=None, out=None):
     """The sums up to each element along ``dim``; integers and bools give int64. Follows ``torch.cumsum``."""
-    return deliver("cumsum", _cumsum(input, dim, 0, _code(dtype)), out)
+    return write_out("cumsum", _cumsum(input, dim, 0, _code(dtype)), out)
 
 
 @both
 def cumprod(input, dim, *, dtype=None, out=None):
     """The products up to each element along ``dim``; integers and bools give int64. The derivative is exact where
     factors are zero. Follows ``torch.cumprod``."""
-    return deliver("cumprod", _cumprod(input, dim, _code(dtype)), out)
+    return write_out("cumprod", _cumprod(input, dim, _code(dtype)), out)
 
 
 def _in_place(self, op, scan, dim, dtype):
@@ -118,7 +118,7 @@ def cumprod_(self, dim, *, dtype=None):
 @both
 def logcumsumexp(input, dim, *, out=None):
     """log(cumsum(exp(x))) along ``dim``, without overflow. Floating dtypes. Follows ``torch.logcumsumexp``."""
-    return deliver("logcumsumexp", _logcumsumexp(input, dim), out)
+    return write_out("logcumsumexp", _logcumsumexp(input, dim), out)
 
 
 # Extremes.

@@ -17,7 +17,7 @@ from types import FunctionType
 
 from ...autograd.formulas import CODES
 from ...tensor import Tensor
-from .arguments import castable, deliver, numpy_names, requires
+from .arguments import castable, numpy_names, requires, write_out
 from .op import OPS, Op, names_of
 
 MODULE = __name__.partition(".")[0]
@@ -127,7 +127,7 @@ def composite(fn):
 
     @functools.wraps(fn)
     def public(*args, out=None, **kwargs):
-        return deliver(name, fn(*args, **kwargs), out)
+        return write_out(name, fn(*args, **kwargs), out)
 
     def inplace(self, *args, **kwargs):
         # What is recorded saves the old values, which the write is about to replace.
