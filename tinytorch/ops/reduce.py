@@ -115,7 +115,8 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
                            f"{input.dtype.name}")
     how, dims = reduced("nanmean", input, dim, axis)
-    return write_out("nanmean", _nanmean(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    dtype_code = -1 if dtype is None else dtype.code
+    return write_out("nanmean", _nanmean(input, how, dims, keepdim or keepdims, dtype_code), out)
 
 
 @primitive(title="SumToSizeBackward0", input=lambda g, input_shape: g.expand(input_shape))
