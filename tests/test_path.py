@@ -55,19 +55,20 @@ def defines(text, name):
     return re.search(rf"^[\w ]+[ *]{name}\([^;{{]*\{{", text, re.M)
 
 
+def example(title):
+    """A call of the page's title, on fresh tensors."""
+    a, b = tinytorch.randn(4, 4, requires_grad=True), tinytorch.randn(4, 4, requires_grad=True)
+    c, g = a * b, tinytorch.ones(4, 4)
+    return {"`a * b`": lambda: a * b, "`c.backward(g)`": lambda: c.backward(g)}[title]
+
+
 @pytest.mark.skipif(bool(os.environ.get("TINYTORCH_FUSE")), reason="the page describes eager mode")
 @pytest.mark.parametrize("title", ["`a * b`", "`c.backward(g)`"])
 def test_the_page_is_the_path(title):
-    def tensors():
-        a, b = tinytorch.randn(4, 4, requires_grad=True), tinytorch.randn(4, 4, requires_grad=True)
-        return a, b, tinytorch.ones(4, 4)
-
-    for _ in range(2):  # once to fill caches
-        a, b, g = tensors()
-        c = a * b
-        steps = taken(lambda: a * b) if title == "`a * b`" else taken(lambda: c.backward(g))
-    page = [("C" if place.startswith("kernels") else place, name) for place, name, inner in described(title) if not inner]
-    assert page == steps
+    example(title)()  # fills caches
+    outside = [step for step in described(title) if not step[2]]
+    page = [("C" if place.startswith("kernels") else place, name) for place, name, _ in outside]
+    assert page == taken(example(title))
 
 
 @pytest.mark.skipif(not (ROOT / "kernels").is_dir(), reason="the C sources are not here")
