@@ -53,8 +53,7 @@ class BuildKernels(build_ext):
 
     def compile_one(self, ext, version, source, flags, macros):
         """The object of a source file, compiled unless it is up to date."""
-        include = (self.compiler.include_dirs, ext.include_dirs)
-        command = repr((version, self.compiler.compiler_so, *include, macros, flags))
+        command = repr((version, self.compiler.compiler_so, sysconfig.get_path("include"), macros, flags))
         folder = os.path.join(self.build_temp, hashlib.sha256(command.encode()).hexdigest()[:16])
         [target] = self.compiler.object_filenames([source], output_dir=folder)
         if self.force or not up_to_date(target):

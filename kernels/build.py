@@ -25,7 +25,7 @@ GCC = BITS["GCC"]
 if sys.platform == "linux" and "glibc" in (os.confstr("CS_GNU_LIBC_VERSION") or ""):
     FLAGS.append("-ftls-model=initial-exec")
 
-FOLDERS = ("core", "cpu", "cuda/host", "fuse", "ops", "python")
+FOLDERS = ("core", "backend", "cpu", "cuda/host", "fuse", "ops", "python")
 SOURCES = [source for folder in FOLDERS for source in sorted((HERE / folder).glob("*.c"))]
 
 
@@ -64,7 +64,7 @@ def declarations():
 
 ffibuilder = FFI()
 ffibuilder.cdef(declarations())
-# tinytorch/backends/cuda: see Note [Launching] in kernels/cuda/host/cuda.h
+# tinytorch/backends/cuda: see Note [Launching] in kernels/cuda/host/launch.h
 ffibuilder.cdef("""extern "Python+C" {
     int tt_cuda_launch(int number, int device, int stream, int64_t key, int64_t x, int64_t y, int threads,
                        int64_t shared, void *args, int nbytes);

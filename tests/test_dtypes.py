@@ -65,12 +65,12 @@ def by_order(text: str) -> list[str]:
     plain = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     order = r"(?:<=?|>=?)(?![<>=])"
     return re.findall(rf"[^\n]*(?:{DTYPE} *{order} *[\w(]|{DTYPE} *[!=]= *\d|[^<]<=? *{CODE}|[^->]>=? *{CODE}|"
-                      rf"{CODE} *{order} *\w)[^\n]*", plain)
+                      rf"{CODE} *{order} *\w|TT_(?:KEY_)?CODE(?:\(\w+\))? *[<>=!]=? *\d)[^\n]*", plain)
 
 
 def test_the_search_in_c_finds_what_it_should():
     for line in ("if (a->dtype < TT_F16)", "x = dtype >= TT_F32 ? 1 : 2;", "return a.dtype == 6;", "TT_U8 <= code;",
-                 "if (dtype > 5)"):
+                 "if (dtype > 5)", "#if TT_CODE(TT_D0) == 5", "#elif TT_KEY_CODE > 1"):
         assert by_order(line), line
     for line in ("a->dtype == TT_F16", "bits >> 4 * dtype & 15", "1 << TT_F16", "p->dtype != b->dtype",
                  "/* dtype < TT_F16 */", "[TT_CODE_f32] = x"):

@@ -1,4 +1,4 @@
-"""Devices: where a tensor's memory is. See Note [Devices] in kernels/core/tt.h."""
+"""Devices: where a tensor's memory is. See Note [Devices] in kernels/core/devices.h."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from .backends.cpu import ffi, lib
+from .backends.native import set_dtypes
 
 
 class dtype:
@@ -59,6 +60,7 @@ float64 = double = dtype(lib.TT_F64, "Double", "double")
 
 # By code. ALL are those that tensors have; the tuples of properties know the reserved codes too.
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+set_dtypes(ALL)
 _EVERY = (*ALL, dtype(lib.TT_C64, "ComplexFloat", "c10::complex<float>"),
           dtype(lib.TT_C128, "ComplexDouble", "c10::complex<double>"))
 DIFFERENTIABLE = tuple(d.is_differentiable for d in _EVERY)

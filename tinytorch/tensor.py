@@ -6,9 +6,9 @@ from __future__ import annotations
 import sys
 
 from .backends.cpu import error, ffi, lib
-from .backends.native import TensorBase, owned_result, owner
+from .backends.native import TensorBase, dtype_of, owned_result, owner
 from .devices import CPU, device_of
-from .dtypes import ALL, Size
+from .dtypes import Size
 
 _DEVICE = lib.TT_FLAG_DEVICE
 _unpack = ffi.unpack
@@ -97,10 +97,7 @@ class Tensor(TensorBase):
 
     nelement = numel
 
-    @property
-    def dtype(self):
-        """The element type."""
-        return ALL[self._h.dtype]
+    dtype = property(dtype_of, doc="The element type.")
 
     @property
     def device(self):

@@ -1,4 +1,6 @@
 /* Ranges and indices; the value of a one-element array that is ready, of its dtype's kind. */
+#include "api/core.h"
+
 #pragma once
 tt_array *tt_linspace(int dtype, int64_t n, double start, double end);
 tt_array *tt_logspace(int dtype, int64_t n, double start, double end, double base);

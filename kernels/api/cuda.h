@@ -1,4 +1,4 @@
-/* Devices of NVIDIA's: see Note [Devices] in kernels/core/tt.h and Note [Launching] in kernels/cuda/host/cuda.h. */
+/* Devices of NVIDIA's: see Note [Devices] in kernels/core/devices.h and Note [Launching] in kernels/cuda/host/launch.h. */
 #pragma once
 #include "api/core.h"
 #include <stddef.h>

@@ -207,7 +207,8 @@ int tt_fuse_step(int on);
 enum { TT_FLUSH_LEAVE, TT_FLUSH_ASKED, TT_FLUSH_VALUE, TT_FLUSH_OPERATOR, TT_FLUSH_WRITE, TT_FLUSH_LIMIT,
        TT_FLUSH_THREAD, TT_FLUSH_SHARED, TT_FLUSH_STEP, TT_FLUSH_REPLAY, TT_FLUSH_DEVICE };
 
-typedef struct tt_number { int64_t bits; int32_t dtype; } tt_number; /* a Python number, as an element of its dtype */
+typedef struct tt_number { int64_t bits; int32_t dtype; } tt_number; /* a Python number, as an element of its dtype; no
+                                                                        complex one: those operators are not recorded */
 
 /* A run of a program as it is told; gone when the call returns. */
 typedef struct tt_watched {

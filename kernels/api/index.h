@@ -23,7 +23,7 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
 
 tt_array *tt_nought(tt_array *a, int ndim, int64_t *shape); /* zeros of a's dtype, where a is */
 
-/* `rule`: which integers are valid, and how a bad one is reported; see enum rule in index.c.
+/* `rule`: which integers are valid, and how a bad one is reported; see enum tt_index_rule in backend/indexing.h.
  * `mode` of a write: 0 replaces, 1 adds, 2 multiplies, 3 takes the larger, 4 the smaller. Writes to one element happen
  * in the order of the index. `writer` < 0: the array is fresh, its version stays. */
 tt_array *tt_index_get(tt_array *a, int n, int64_t *code, tt_array **indices, int rule);

@@ -1,5 +1,7 @@
 /* Random numbers: Note [Random streams] in kernels/scalar/philox.h. A generator is two numbers; each call takes the next
  * draw from it, atomically. `kind` is one of tt_random_kind. No function bumps a version. */
+#include "api/core.h"
+
 #pragma once
 typedef struct tt_generator {
     uint64_t seed, draw;

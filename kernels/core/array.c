@@ -1,5 +1,6 @@
 /* Descriptors: creation, views, what may be written. */
-#include "cuda/host/cuda.h"
+#include "core/tt.h"
+#include "api/cuda.h"
 #include <string.h>
 
 #define ITEMSIZE(code, suffix, type, ...) sizeof(type),

@@ -31,8 +31,6 @@ void *tt_fail(int error_kind, const char *format, ...) {
     return NULL;
 }
 
-__thread bool tt_settle_failed;
-
 void *tt_decline(void) {
     if (tt_settle_failed) { /* the error stands already: an operand's program could not run */
         tt_settle_failed = false;

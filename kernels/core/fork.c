@@ -9,20 +9,23 @@
  * one of them held, so that the forking thread may hold that. */
 #include "core/fork.h"
 
-typedef void (*on_fork)(int phase);
-static const on_fork all[] = {tt_fork_records, tt_fork_jobs,     tt_fork_plans,    tt_fork_compiled,
-                              tt_fork_blas,    tt_fork_storages, tt_fork_launches, tt_fork_traffic,
-                              tt_fork_activity, tt_fork_threads};
-#define COUNT (int)(sizeof all / sizeof *all)
+#include <stddef.h>
+
+static tt_on_fork all[TT_FORK_ORDER];
+
+void tt_fork_register(int order, tt_on_fork function) { all[order] = function; }
 
 static void before(void) {
-    for (int k = 0; k < COUNT; k++) all[k](TT_FORK_BEFORE);
+    for (int k = 0; k < TT_FORK_ORDER; k++)
+        if (all[k]) all[k](TT_FORK_BEFORE);
 }
 static void in_parent(void) {
-    for (int k = COUNT - 1; k >= 0; k--) all[k](TT_FORK_PARENT);
+    for (int k = TT_FORK_ORDER - 1; k >= 0; k--)
+        if (all[k]) all[k](TT_FORK_PARENT);
 }
 static void in_child(void) {
-    for (int k = COUNT - 1; k >= 0; k--) all[k](TT_FORK_CHILD);
+    for (int k = TT_FORK_ORDER - 1; k >= 0; k--)
+        if (all[k]) all[k](TT_FORK_CHILD);
 }
 
 __attribute__((constructor)) static void survive_fork(void) { pthread_atfork(before, in_parent, in_child); }

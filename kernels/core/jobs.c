@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "core/jobs.h"
 #include "core/fork.h"
-#include "fuse/fuse.h"
 #include <sched.h>
 #include <stdlib.h>
 
@@ -15,6 +14,7 @@
 #define ORPHAN INT16_MIN /* in storage->jobs: nobody has a reference any more */
 
 tt_pending tt_under_way; /* of no trace */
+int64_t tt_jobs_submitted;
 int tt_job_waits;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
@@ -100,7 +100,7 @@ static void work_off(int most) {
 }
 
 /* No job is under way when a process forks, since the workers do not come along. */
-void tt_fork_jobs(int phase) {
+static void at_fork(int phase) {
     if (phase == TT_FORK_BEFORE) {
         pthread_mutex_lock(&lock);
         work_off(0);
@@ -108,6 +108,7 @@ void tt_fork_jobs(int phase) {
     if (phase == TT_FORK_CHILD) pthread_cond_init(&done, NULL);
     if (phase != TT_FORK_BEFORE) pthread_mutex_unlock(&lock);
 }
+TT_AT_FORK(TT_FORK_JOBS, at_fork)
 
 void tt_finish_jobs(void) {
     pthread_mutex_lock(&lock);
@@ -129,12 +130,6 @@ bool tt_left_to_jobs(tt_storage *s) {
     if (left) __atomic_fetch_or(&s->jobs, ORPHAN, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
     return left;
-}
-
-/* Who watches runs sees them one by one, and memory as these alone use it. */
-bool tt_may_work_behind(void) {
-    return TT_RECORDING && !tt_recorder->step && tt_get_num_threads() > 1 &&
-           !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS);
 }
 
 /* Marks what the job writes, of which one storage may be there more than once, or undoes that. False: they are not ours
@@ -174,6 +169,6 @@ bool tt_work_behind(tt_job *job) {
     static bool registered;
     if (!__atomic_exchange_n(&registered, true, __ATOMIC_RELAXED)) atexit(process_ends);
     tt_wake_worker();
-    tt_fuse_count(TT_FUSE_BEHIND, 1);
+    __atomic_fetch_add(&tt_jobs_submitted, 1, __ATOMIC_RELAXED);
     return true;
 }

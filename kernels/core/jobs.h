@@ -28,8 +28,8 @@ typedef struct tt_job {
     struct tt_job *next;
 } tt_job;
 
-extern struct tt_pending tt_under_way;
-bool tt_may_work_behind(void);    /* as far as modes and threads go */
+extern tt_pending tt_under_way;
+extern int64_t tt_jobs_submitted; /* so far, in this process */
 bool tt_work_behind(tt_job *job); /* false: not with these storages, do it yourself */
 void tt_finish_jobs(void);        /* all that there are */
 void tt_wait_for_jobs(const tt_storage *s, bool write);
@@ -39,8 +39,10 @@ static inline void tt_await(const tt_storage *s, bool write) {
         tt_wait_for_jobs(s, write);
 }
 
+/* For storage.c: work under way reads or writes it, and will end it; false: no longer */
+bool tt_left_to_jobs(tt_storage *s);
 /* For threads.c */
-extern int tt_job_waits;   /* there is a job, and none has begun; atomic */
+extern int tt_job_waits;       /* there is a job, and none has begun; atomic */
 void tt_do_job(void);
 bool tt_on_callers_core(void); /* where the worker had better sleep when it has nothing to do */
-void tt_wake_worker(void); /* there is a job for the first worker */
+void tt_wake_worker(void);     /* there is a job for the first worker */

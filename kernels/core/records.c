@@ -165,10 +165,11 @@ int64_t *tt_profile_take(int64_t *n, int64_t *thread) {
 int64_t tt_profile_dropped(void) { return __atomic_load_n(&dropped, __ATOMIC_RELAXED); }
 
 /* The child records nothing; what other threads were about to write stays where it is. */
-void tt_fork_trace(int phase) {
+static void at_fork(int phase) {
     tt_fork_lock(&lock, phase);
     if (phase != TT_FORK_CHILD) return;
     tt_profile_stop();
     recorders = NULL;
     mine = NULL;
 }
+TT_AT_FORK(TT_FORK_RECORDS, at_fork)

@@ -4,7 +4,8 @@
  * 1 KiB, then four steps per power of two, so at most a fifth is lost. Small classes have a free list per thread (no
  * lock in the hot path), the others one list each behind a lock. Blocks of large classes keep their pages: on Linux
  * touching fresh pages costs several times the arithmetic (16M floats: 18 ms against 4). */
-#include "cuda/host/cuda.h"
+#include "core/tt.h"
+#include "core/jobs.h"
 #include "core/fork.h"
 #include "core/thread_exit.h"
 #include "core/records.h"
@@ -42,7 +43,9 @@ typedef struct {
 static __thread thread_cache cache;
 static __thread bool registered;
 __thread uint16_t tt_thread_flags;
-__thread int tt_device;
+__thread bool tt_pinning;
+tt_storage *(*tt_device_storage[TT_DEVICE_KINDS])(int64_t);
+tt_storage *(*tt_pinned_storage)(int64_t);
 
 static tt_storage *shared[NUM_CLASSES]; /* changed with the lock held, by set_shared: some look without it */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -157,7 +160,8 @@ void tt_watch_memory(bool on) {
 
 static int64_t *true_peak(void) { return __atomic_load_n(&watching, __ATOMIC_RELAXED) ? &watched_peak : &stats.peak; }
 
-void tt_fork_storages(int phase) { tt_fork_lock(&lock, phase); }
+static void at_fork(int phase) { tt_fork_lock(&lock, phase); }
+TT_AT_FORK(TT_FORK_STORAGES, at_fork)
 
 static tt_storage *host_storage(int64_t nbytes) {
     if (nbytes > (int64_t)1 << 46) goto none;
@@ -205,14 +209,15 @@ none:
 }
 
 tt_storage *tt_storage_new(int64_t nbytes) {
-    return tt_device ? tt_cuda_storage(nbytes) : tt_pinning ? tt_pinned_storage(nbytes) : host_storage(nbytes);
+    if (tt_device) return tt_device_storage[tt_device_kind(tt_device)](nbytes);
+    return tt_pinning ? tt_pinned_storage(nbytes) : host_storage(nbytes);
 }
 
 void tt_storage_unref(tt_storage *s) {
     /* The usual case, one descriptor on its storage, needs no atomic subtraction: nobody else can take a reference. */
     if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    if (tt_pending_of(s) && !tt_forget(s)) return;
+    if (tt_pending_of(s) && !tt_deferred->forget(s)) return;
     if (__atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE) && tt_left_to_jobs(s)) return;
     tt_storage_end(s);
 }

@@ -97,7 +97,7 @@ void tt_wake_worker(void) {
     pthread_mutex_unlock(&lock);
 }
 
-void tt_fork_threads(int phase) {
+static void at_fork(int phase) {
     if (phase != TT_FORK_CHILD) return;
     /* The workers did not come along, nor did whoever has the pool: nothing of the job is needed any more. */
     pthread_mutex_init(&owner, NULL);
@@ -107,6 +107,7 @@ void tt_fork_threads(int phase) {
     num_workers = 0;
     job.wanted = job.running = 0;
 }
+TT_AT_FORK(TT_FORK_THREADS, at_fork)
 
 __attribute__((constructor)) static void start(void) {
     cpu_set_t set;

@@ -1,6 +1,6 @@
 /* Fused mode's planner, fourth part: chains of cheap operators for the interpreter. Note [Chains] in chain.h. */
 #include "cpu/chain.h"
-#include "fuse/plan.h"
+#include "cpu/simd.h"
 #include <stdlib.h>
 
 enum { NONE, OPERATOR, TO_FLOAT, COPY };

@@ -14,9 +14,10 @@
  * comparison with a number: the two are one step.
  * chain.c makes chains from a kernel's instructions, simd/chains.c has the steps. */
 #pragma once
-#include "fuse/fuse.h"
+#include "backend/kernel.h"
 
-#define TT_MOST_LEFT 128 /* a chain leaves fewer elements over, on every instruction set */
+/* Elements that a chain leaves over are worked on this many at a time: all of them, where chains are built. */
+#define TT_MOST_LEFT 128
 
 /* The operators that have steps, all on float32, by number of operands. */
 #define TT_CHAIN_1(X) X(neg) X(abs) X(sign) X(square) X(relu) X(positive) X(reciprocal) X(sqrt) X(rsqrt)
@@ -60,3 +61,8 @@ enum { TT_STEP_END,                                                             
        TT_CHAIN_1(TT_CODES_1) TT_CHAIN_2(TT_CODES_2) TT_CHAIN_2_BOOL(TT_CODES_2) TT_CHAIN_3(TT_CODES_3) TT_CODES_3(where)
        TT_CHAIN_CHOICE(TT_CODES_CHOICE)
        TT_NUM_STEPS };
+
+/* chain.c, for the planner: instructions that one loop does in pairs brought together; bools made late; chains. */
+void tt_pair_up(tt_kernel *k);
+void tt_delay_bools(tt_kernel *k);
+bool tt_make_chains(tt_kernel *k); /* false: out of memory */

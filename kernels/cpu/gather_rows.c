@@ -1,5 +1,5 @@
 /* Moves between a table of elements, reached by offsets, and dense rows. */
-#include "ops/index.h"
+#include "cpu/gather_rows.h"
 #include "scalar/arith.h"
 #include "scalar/half.h"
 #include <string.h>
@@ -69,18 +69,6 @@ UPDATES(add) UPDATES(mul) UPDATES(maximum) UPDATES(minimum)
      PAIR(op, bf16), PAIR(op, f32), PAIR(op, f64)}
 static const tt_mover updates[TT_NUM_MOVES][TT_NUM_DTYPES] = {
     [TT_MOVE_ADD] = PAIRS(add), [TT_MOVE_MUL] = PAIRS(mul), [TT_MOVE_MAX] = PAIRS(maximum), [TT_MOVE_MIN] = PAIRS(minimum)};
-
-/* One more dimension, inside of those there are; merged with the last where both are one stretch. */
-void tt_merge_dim(int *n, int64_t *shapes, int64_t *strides, int64_t shape, int64_t stride) {
-    if (shape == 1) return;
-    if (*n && strides[*n - 1] == stride * shape) {
-        shapes[*n - 1] *= shape;
-        strides[*n - 1] = stride;
-        return;
-    }
-    shapes[*n] = shape;
-    strides[(*n)++] = stride;
-}
 
 /* The trailing positions [q0, q1) of one row. */
 static void move_row(const tt_moves *j, char *table, char *row, int64_t q0, int64_t q1) {

@@ -1,4 +1,5 @@
 /* Fused mode's interpreter: walks over the memory of kernels, block by block. */
+#include "backend/now.h"
 #include "cpu/interpret.h"
 #include <string.h>
 

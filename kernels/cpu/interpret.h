@@ -1,6 +1,8 @@
-/* A kernel of fused mode at work: what launch.c makes ready and interpret.c does, in blocks (interpret_block.c). */
+/* A kernel of fused mode at work: what interpret_launch.c makes ready and interpret.c does, in blocks (interpret_block.c). */
 #pragma once
-#include "fuse/plan.h"
+#include "backend/kernel.h"
+#include "cpu/reduce.h"
+#include "cpu/simd.h"
 
 #define TT_ROW 512   /* as in iterate.c: rows this long are not mixed in a block, so that most operands lie in place */
 #define TT_SHORT 16  /* rows up to this are reduced side by side */

@@ -1,6 +1,7 @@
 /* Fused mode's interpreter, inner part: the work on one block. A kernel whose stages were compiled takes the compiled
  * functions in the place of their instructions; all else is the same. */
 #include "cpu/chain.h"
+#include "cpu/random.h"
 #include "cpu/interpret.h"
 #include <string.h>
 
@@ -70,7 +71,7 @@ static void begin_work(worker *w) {
 
 static const tt_part *part_of(const tt_kernel *k, int stage, int level) { return &k->parts[2 * stage + 1 - level]; }
 
-/* Of a row's value that only chains read, there are as many elements as a chain may leave over. */
+/* Of a row's value that only chains read, there are as many elements as are worked on at a time after a chain. */
 static bool is_single(const tt_kernel *k, int slot) { return k->slots[slot].kind == TT_SLOT_ROW && k->slots[slot].index; }
 
 /* One instruction, on the elements of the block from number `from` to `end`. */
@@ -114,8 +115,10 @@ static void instructions(const worker *w, int stage, int level, int64_t n) {
             else {
                 const tt_step *steps = k->steps + tt_isa_index * k->num_steps + chain->first_step;
                 int64_t done = tt_isa->chain(steps, w->p, from, end, chain->twice);
-                for (int left = i; done < end && left < chain->end_instr; left++)
-                    instruction(w, &k->instrs[left], done, end);
+                for (int64_t stop; done < end; done = stop) {
+                    stop = end - done < TT_MOST_LEFT ? end : done + TT_MOST_LEFT;
+                    for (int left = i; left < chain->end_instr; left++) instruction(w, &k->instrs[left], done, stop);
+                }
                 i = chain->end_instr - 1;
                 c++;
             }

@@ -3,50 +3,10 @@
  * An operand that is already so is passed as it lies; any other is gathered (and cast) into a block buffer in L1, and
  * an output that is not is scattered back. So a loop exists once for each operator and dtype, and never sees a stride.
  * The fused-program interpreter runs the same loops over the same blocks. */
-#include "core/tt.h"
 #include "cpu/simd.h"
 #include <string.h>
 
 #define ROW 512 /* rows this long are walked one by one, so that a row of a broadcast operand is used where it lies */
-
-/* Should dimension i lie outside of dimension j? The first operand with an opinion decides. */
-static bool outer(const tt_iter *it, int i, int j) {
-    for (int k = 0; k < it->nops; k++) {
-        int64_t a = it->strides[k][i], b = it->strides[k][j];
-        if (a == 0 || b == 0 || a == b) continue;
-        return a > b;
-    }
-    return i < j;
-}
-
-void tt_iter_coalesce(tt_iter *it) {
-    int order[TT_MAX_NDIM], n = 0;
-    tt_iter old = *it;
-    for (int d = 0; d < old.ndim; d++) {
-        if (old.shape[d] == 1) continue;
-        int at = n++;
-        while (at > 0 && !outer(&old, order[at - 1], d)) {
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = d;
-    }
-    it->ndim = 0;
-    for (int m = 0; m < n; m++) {
-        int d = order[m], last = it->ndim - 1;
-        bool joins = last >= 0;
-        for (int k = 0; joins && k < it->nops; k++)
-            joins = it->strides[k][last] == old.strides[k][d] * old.shape[d];
-        if (!joins) last = it->ndim++;
-        it->shape[last] = joins ? it->shape[last] * old.shape[d] : old.shape[d];
-        for (int k = 0; k < it->nops; k++) it->strides[k][last] = old.strides[k][d];
-    }
-    if (it->ndim == 0) {
-        it->ndim = 1;
-        it->shape[0] = 1;
-        for (int k = 0; k < it->nops; k++) it->strides[k][0] = 0;
-    }
-}
 
 #define MOVE(T)                                                             \
     if (step == 0 && to_step == size) { /* one element for all */           \

@@ -1,7 +1,7 @@
-/* What the loops of simd/nn.c look like to nn.c and nn_loss.c, rows of one floating dtype, contiguous; and what these
+/* What the loops of simd/nn.c look like to rows.c and class_loss.c, rows of one floating dtype, contiguous; and what these
  * two share. */
 #pragma once
-#include "core/tt.h"
+#include "backend/plain.h"
 
 #define TT_NN_COLUMNS 256 /* columns that are walked down together */
 #define TT_NN_CHUNK 64    /* rows of them summed one after another: a sum has parts that do not wait for each other */
@@ -41,16 +41,4 @@ typedef struct {
 typedef struct { tt_nn_loops f32, f64; } tt_nn_table;
 
 const tt_nn_loops *tt_nn_loops_of(int dtype);
-bool tt_nn_is_float(const char *op, const tt_array *a); /* else an error */
-bool tt_nn_too_long(const char *op, int64_t n);         /* for the rows of a device; then an error */
 int64_t tt_nn_grain(int64_t n);                         /* of rows of n elements */
-
-/* An operand as the loops want it: itself, or a copy that tt_plain_done frees. */
-typedef struct { tt_array *array, *copy; } tt_plain;
-bool tt_plain_take(tt_plain *p, tt_array *a, int dtype);
-void tt_plain_done(tt_plain *p, int n);
-static inline const char *tt_plain_data(const tt_plain *p) { return p->array ? p->array->data : NULL; }
-tt_array *tt_nn_finish(tt_array *a, int dtype); /* `a` in the dtype of the result; takes `a` */
-
-/* nn_record.c: in fused mode. NULL: not recorded, the caller settles its operands and computes. */
-tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log);

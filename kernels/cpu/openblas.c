@@ -10,7 +10,8 @@ static char library[4096];
 static bool opened;
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
-void tt_fork_blas(int phase) { tt_fork_lock(&opening, phase); }
+static void at_fork(int phase) { tt_fork_lock(&opening, phase); }
+TT_AT_FORK(TT_FORK_LIBRARIES, at_fork)
 
 int tt_blas_library(const char *path) {
     if (strlen(path) >= sizeof library) {

@@ -13,7 +13,6 @@
     X(s##trsm, cblas_##s##trsm, void, int layout, int side, int uplo, int trans, int diag, int m, int n, T alpha, \
       const T *a, int lda, T *b, int ldb)                                                                        \
     X(s##potrf, LAPACKE_##s##potrf_work, int, int layout, char uplo, int n, T *a, int lda)                       \
-    X(s##gesv, LAPACKE_##s##gesv_work, int, int layout, int n, int nrhs, T *a, int lda, int *pivots, T *b, int ldb) \
     X(s##getrf, LAPACKE_##s##getrf_work, int, int layout, int m, int n, T *a, int lda, int *pivots)              \
     X(s##getrs, LAPACKE_##s##getrs_work, int, int layout, char trans, int n, int nrhs, const T *a, int lda,      \
       const int *pivots, T *b, int ldb)                                                                          \

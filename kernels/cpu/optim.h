@@ -1,32 +1,9 @@
-/* The update loops of the optimisers, and what optim.c hands to those who run them. */
+/* The update loops of the optimisers. */
 #pragma once
-#include "core/tt.h"
-#include "scalar/optim.h"
-
-/* The numbers of tt_rates in kernels/scalar/optim.h, before they are rounded to the dtype computed in. */
-typedef struct {
-    int flags;
-    double sign, decay, rate, a, b, c, root, eps;
-} tt_update;
+#include "backend/optim.h"
 
 typedef void (*tt_update_loop)(char **p, int64_t n, const tt_update *u);
 
 typedef struct {
     tt_update_loop rules[TT_NUM_RULES][2]; /* float32, float64 */
 } tt_optim_loops;
-
-/* What rate and root follow from, step by step: tt_rate_of and tt_root_of in kernels/scalar/optim.h. */
-typedef struct { double lr, beta1, beta2, lr_decay; } tt_schedule;
-
-/* One parameter, ready for the loop. */
-typedef struct {
-    int64_t end; /* elements of this and all before that are on the CPU */
-    int64_t numel;
-    char *data[TT_UPDATE_OPERANDS];
-    tt_array *copies[TT_UPDATE_OPERANDS]; /* of operands that do not lie in memory as the parameter does */
-    double step;
-    tt_update update;
-    tt_array *count;          /* the step count, where it is on the parameter's device: rate and root then follow from it */
-    int dtype, device;
-    int operands; /* which there are, as bits; data may be NULL where there are no elements */
-} tt_update_item;

@@ -2,13 +2,9 @@
  * defines tables of that suffix; dispatch.c gathers them. */
 #pragma once
 #include "core/tt.h"
+#include "backend/operators.h"
+#include "cpu/iterate.h"
 #include "scalar/loop.h"
-#include "scalar/ops.h"
-
-#define TT_OP_ENUM(name, ...) TT_OP_##name,
-enum { TT_OPS(TT_OP_ENUM) TT_NUM_OPS };
-#define TT_PAIR_ENUM(name, derivative) TT_PAIR_##name,
-enum { TT_NO_PAIR, TT_PAIRS(TT_PAIR_ENUM) TT_NUM_PAIRS };
 
 #define TT_PASTE_(a, b) a##_##b
 #define TT_PASTE(a, b) TT_PASTE_(a, b)
@@ -32,3 +28,19 @@ struct tt_isa {
 };
 
 const struct tt_isa *tt_get_isa(int index); /* NULL: there is none of that number */
+
+/* The chosen one: dispatch.c. */
+extern const struct tt_isa *tt_isa;
+extern int tt_isa_index;
+
+/* A family of kernels with loops of its own in simd/ gathers them in one struct per instruction set, named
+ * TT_LOCAL(name); this makes `name[tt_isa_index]` the chosen one. */
+#ifdef TT_X86
+#define TT_ISA_TABLES(type, name)                                             \
+    extern const type name##_baseline, name##_avx2, name##_avx512;            \
+    static const type *const name[] = {&name##_baseline, &name##_avx2, &name##_avx512};
+#else
+#define TT_ISA_TABLES(type, name)                                             \
+    extern const type name##_baseline;                                        \
+    static const type *const name[] = {&name##_baseline};
+#endif

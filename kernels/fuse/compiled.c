@@ -63,11 +63,12 @@ void tt_kernel_wake(void) {
     pthread_mutex_unlock(&lock);
 }
 
-void tt_fork_compiled(int phase) {
+static void at_fork(int phase) {
     if (phase == TT_FORK_CHILD) pthread_cond_init(&more, NULL); /* who waited here did not come along, but it would wait for him */
     tt_fork_lock(&lock, phase);
     tt_fork_lock(&loading, phase);
 }
+TT_AT_FORK(TT_FORK_COMPILED, at_fork)
 
 int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix) {
     void *functions[64];

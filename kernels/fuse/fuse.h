@@ -19,35 +19,21 @@
  * Same bits as eager mode: the same loops (or, compiled, the same scalar functions) over the same values; a half type
  * is rounded after every operator; reductions keep the tree of Note [The tree of a reduction]. */
 #pragma once
-#include "api/cuda.h"
-#include "api/fuse.h"
-#include "cpu/random.h"
-#include "cpu/reduce.h"
-#include "cpu/simd.h"
-#include "core/tt.h"
+#include "backend/kernel.h"
+#include "backend/operators.h"
+#include "backend/random.h"
+#include "backend/reduction.h"
 #include <pthread.h>
 
 #define TT_FUSE_NODES 1024     /* a recording that gets this long is run */
 #define TT_FUSE_STORAGES 4096
 #define TT_FUSE_CONSTANTS 2048
-#define TT_FUSE_KERNEL_NODES 96
-#define TT_FUSE_LONG_ROW 32768 /* rows up to this are walked in stages */
 
 /* In Python: tinytorch/fuse/watch.py. */
 void tt_fuse_watch(tt_watched *w);                /* a program was run */
 void tt_fuse_where(int node, int64_t recording);  /* this thread has just recorded its node of that number */
 
 enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
-
-typedef struct tt_pending {
-    struct tt_trace *trace;
-    tt_storage *storage; /* NULL once it was freed */
-    int64_t nbytes;
-    int64_t origin;      /* where its first operand began, in bytes: offsets count from there */
-    int32_t id;
-    bool held, written;
-    bool dying;          /* freed while its program ran, by a destructor that the run called: Note [Launching] */
-} tt_pending;
 
 /* What one thread has recorded. */
 typedef struct tt_trace {
@@ -98,9 +84,17 @@ static inline void tt_trace_lock(tt_trace *t) {
 }
 static inline void tt_trace_unlock(tt_trace *t) { __atomic_store_n(&t->locked, 0, __ATOMIC_RELEASE); }
 
+/* Of this thread, in fused mode; NULL otherwise. The record functions give false where they leave the work to the
+ * caller, who settles the operands first. `out` is allocated already; its version is the caller's affair. */
+extern __thread struct tt_trace *tt_recorder;
+extern int tt_fuse_everywhere; /* TINYTORCH_FUSE=1: every thread is */
+int tt_fuse_join(void);
+#define TT_RECORDING (tt_recorder || (tt_fuse_everywhere && tt_fuse_join()))
+bool tt_may_work_behind(void); /* may a call hand work over as a job? As far as modes and threads go: core/jobs.h */
 int64_t tt_fuse_setting(int setting);
 void tt_fuse_count(int what, int64_t by);
 bool tt_trace_room(tt_trace *t, int64_t words);
+bool tt_record_copy(tt_array *out, tt_array *a);
 bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in);
 /* The same for the commonest case: all row-major, of one shape and on the CPU, or Python numbers. */
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in);
@@ -111,12 +105,6 @@ bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t
 tt_program *tt_program_of(tt_trace *t, int *hit); /* found or made; NULL and an error: out of memory */
 void tt_program_done(tt_program *p);
 
-/* elementwise.c */
-int tt_op_weight(int op);                          /* its cost, in additions */
-
-/* random.c: n numbers from element `at` on; `buffer` has room for 2 groups of 64 more. Where they begin in it. */
-void *tt_random_block(const tt_draw *draw, int dtype, void *buffer, int64_t at, int64_t n);
-#define TT_DRAW_NUMBERS 6 /* recorded numbers that make a draw */
 
 /* launch.c */
 bool tt_program_run(tt_program *p, tt_trace *t);

@@ -1,5 +1,5 @@
 /* Runs of programs that Python is told of: tinytorch/fuse/watch.py. Nothing here is called while nobody watches. */
-#include "cuda/host/cuda.h"
+#include "backend/backend.h"
 #include "fuse/fuse.h"
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,8 @@ static __thread tt_watched *first; /* run, and not told yet */
 /* The bytes of the storages that the recording found there. False: no room for them. */
 static bool copy_data(tt_watched *w, const tt_trace *t) {
     size_t n = (size_t)t->num_storages + 1;
+    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
+    tt_device = t->device;
     w->before = calloc(n, sizeof *w->before);
     w->origins = calloc(2 * n, sizeof *w->origins);
     if (!w->before || !w->origins) return false;
@@ -19,8 +21,7 @@ static bool copy_data(tt_watched *w, const tt_trace *t) {
         w->sizes[s] = p->nbytes;
         if (!p->held || !p->nbytes) continue;
         if (!(w->before[s] = malloc((size_t)p->nbytes))) return false;
-        if (!t->device) memcpy(w->before[s], p->storage->data, (size_t)p->nbytes);
-        else if (!tt_device_read(w->before[s], p->storage->data, p->nbytes)) return false;
+        if (!tt_here()->read(w->before[s], p->storage->data, p->nbytes)) return false;
     }
     return true;
 }

@@ -1,4 +1,5 @@
 /* Fused mode's planner, second part: the instructions of a kernel and the slots where its values stand. */
+#include "cpu/chain.h"
 #include "fuse/plan.h"
 #include <stdlib.h>
 #include <string.h>

@@ -11,8 +11,8 @@
  * do not lie in memory one after another (softmax down columns) are left to the eager kernels, and so are normalisation
  * and the losses of nn_loss.c: each is one pass over its rows that keeps them in L1, and recorded they were measured to take
  * up to twice as long. (cross_entropy would also have to raise for a target that is no class.) */
+#include "fuse/nn_record.h"
 #include "fuse/fuse.h"
-#include "cpu/nn.h"
 #include "api/reduce.h"
 
 #define MOST 16

@@ -283,7 +283,8 @@ static tt_plan *table[BUCKETS];
 static int num_plans;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-void tt_fork_plans(int phase) { tt_fork_lock(&lock, phase); }
+static void at_fork(int phase) { tt_fork_lock(&lock, phase); }
+TT_AT_FORK(TT_FORK_PLANS, at_fork)
 
 static uint64_t hash_of(const int64_t *words, int64_t n) {
     uint64_t h = 0x9e3779b97f4a7c15u ^ (uint64_t)n;

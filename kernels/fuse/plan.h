@@ -62,12 +62,6 @@ bool tt_assign_buffers(tt_kernel *k);
 void tt_choose_again(tt_kernel *k);
 bool tt_list_parts(tt_kernel *k);
 
-/* chain.c: puts a kernel's instructions into a better order; makes the chains of one that has its parts (false: out
- * of memory). */
-void tt_pair_up(tt_kernel *k);
-void tt_delay_bools(tt_kernel *k);
-bool tt_make_chains(tt_kernel *k);
-
 /* Of rows that follow one another: how many of them make whole blocks of TT_BLOCK elements. */
 static inline int64_t tt_whole_blocks(int64_t row) {
     int64_t power = row & -row;

@@ -1,4 +1,5 @@
 /* Fused mode's recorder: Note [Fused mode] in fuse.h. */
+#include "backend/now.h"
 #include "core/jobs.h"
 #include "core/fork.h"
 #include "fuse/fuse.h"
@@ -9,7 +10,6 @@
 #include <time.h>
 
 __thread tt_trace *tt_recorder;
-__thread int64_t tt_looks;
 int tt_fuse_everywhere;
 static __thread tt_trace *mine; /* kept for the thread's next time */
 static int64_t settings[TT_FUSE_SETTINGS] = {[TT_FUSE_HOT_RUNS] = 3};
@@ -18,7 +18,16 @@ static int64_t stats[TT_FUSE_STATS];
 int64_t tt_fuse_set(int setting, int64_t value) { return __atomic_exchange_n(&settings[setting], value, __ATOMIC_RELAXED); }
 int64_t tt_fuse_setting(int setting) { return __atomic_load_n(&settings[setting], __ATOMIC_RELAXED); }
 void tt_fuse_count(int what, int64_t by) { __atomic_fetch_add(&stats[what], by, __ATOMIC_RELAXED); }
-void tt_fuse_stats(int64_t *out) { memcpy(out, stats, sizeof stats); }
+void tt_fuse_stats(int64_t *out) {
+    memcpy(out, stats, sizeof stats);
+    out[TT_FUSE_BEHIND] = __atomic_load_n(&tt_jobs_submitted, __ATOMIC_RELAXED);
+}
+
+/* Who watches runs sees them one by one, and memory as these alone use it. */
+bool tt_may_work_behind(void) {
+    return TT_RECORDING && !tt_recorder->step && tt_get_num_threads() > 1 &&
+           !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS);
+}
 
 void tt_trace_wait(tt_trace *t) {
     for (int tries = 0; __atomic_exchange_n(&t->locked, 1, __ATOMIC_ACQUIRE); tries++)
@@ -127,7 +136,7 @@ static bool settle(tt_storage *s, bool write, int reason) {
     }
 }
 
-bool tt_settle(const tt_array *a, bool write) {
+static bool settle_array(const tt_array *a, bool write) {
     return settle(a->storage, write, write ? TT_FLUSH_WRITE : TT_FLUSH_OPERATOR);
 }
 
@@ -141,7 +150,7 @@ int tt_sync(tt_array *a, int share) {
     return 0;
 }
 
-bool tt_forget(tt_storage *s) {
+static bool forget(tt_storage *s) {
     for (;;) {
         tt_pending *p = tt_pending_of(s);
         if (!p || p == &tt_under_way) return true;
@@ -157,6 +166,11 @@ bool tt_forget(tt_storage *s) {
         }
         tt_trace_unlock(t);
     }
+}
+
+__attribute__((constructor)) static void defer(void) {
+    static const tt_deferred_hooks hooks = {settle_array, forget};
+    tt_deferred = &hooks;
 }
 
 /* All traces; and those of threads that ended, for others: a trace is never freed, see settle. */
@@ -185,11 +199,12 @@ static void thread_ends(void *trace) {
 
 TT_AT_THREAD_EXIT(run_at_exit, thread_ends)
 
-void tt_fork_records(int phase) {
+static void at_fork(int phase) {
     if (phase == TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase); /* before a trace's own, here alone */
     for (tt_trace *t = traces; t; t = t->next) phase == TT_FORK_BEFORE ? tt_trace_lock(t) : tt_trace_unlock(t);
     if (phase != TT_FORK_BEFORE) tt_fork_lock(&trace_lock, phase);
 }
+TT_AT_FORK(TT_FORK_RECORDINGS, at_fork)
 
 static tt_trace *trace_of_thread(void) {
     if (mine) return mine;
@@ -274,7 +289,9 @@ static int number_of(tt_trace *t, const tt_array *a, bool whole) {
     return t->num_storages++;
 }
 
+/* -1: a complex number, which tt_number has no room for. */
 static int number_of_constant(tt_trace *t, const tt_array *a) {
+    if (tt_is_complex(a->dtype)) return -1;
     tt_number c = {.dtype = a->dtype};
     memcpy(&c.bits, a->data, (size_t)tt_itemsizes[a->dtype]);
     for (int k = t->num_numbers - 1; k >= 0 && k >= t->num_numbers - 8; k--)
@@ -341,7 +358,7 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
             memcpy(&t->numbers[t->num_numbers], a->data, sizeof(tt_number) * TT_DRAW_NUMBERS);
             t->num_numbers += TT_DRAW_NUMBERS;
         } else if (which && is_number(a)) {
-            ids[which] = number_of_constant(t, a);
+            if ((ids[which] = number_of_constant(t, a)) < 0) return false;
             mode = TT_MODE_NUMBER;
         } else {
             /* What is written whole need not be held: its old elements are nobody's concern. */
@@ -428,7 +445,7 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
         const tt_array *a = k <= n ? in[k - 1] : out; /* as in append: the result's storage last */
         int which = k <= n ? k : 0, id;
         if (is_number(a)) {
-            id = number_of_constant(t, a);
+            if ((id = number_of_constant(t, a)) < 0) return false;
             modes |= TT_MODE_NUMBER << (2 * which);
         } else {
             const tt_pending *p = tt_pending_of(a->storage);

@@ -3,8 +3,9 @@
  *
  * LAPACK works in place on column-major matrices. So an operand is copied, from any strides, into the result where it
  * lies there in the end, else into memory of its own. Inputs are never written. */
-#include "ops/decompose.h"
 #include "api/decompose.h"
+#include "backend/backend.h"
+#include "backend/now.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +42,7 @@ typedef struct {
 static bool check_operand(const char *name, const tt_array *x, bool square) {
     char device[16];
     const int64_t *sizes = x->shape + x->ndim - 2;
-    if (x->flags & TT_FLAG_DEVICE)
+    if (!tt_backend_of(x->storage->device)->decompose)
         tt_fail(TT_NOT_IMPLEMENTED, "not implemented for tensors on %s", tt_device_text(device, sizeof device,
                 x->storage->device));
     else if (x->ndim < 2)
@@ -142,10 +143,11 @@ static bool make_results(call *j) {
     return true;
 }
 
-/* Is it a stack as new_stack makes it? */
-static bool lies_well(const tt_array *a) {
-    int64_t rows = a->shape[a->ndim - 2], cols = a->shape[a->ndim - 1], step = rows * cols;
-    bool well = (rows <= 1 || a->strides[a->ndim - 2] == 1) && (cols <= 1 || a->strides[a->ndim - 1] == rows);
+/* Is it a stack as new_stack makes it, of matrices or, row_major, of transposed ones? */
+static bool lies_well(const tt_array *a, bool row_major) {
+    int inner = a->ndim - 2 + row_major, outer = a->ndim - 1 - row_major;
+    int64_t run = a->shape[inner], step = run * a->shape[outer];
+    bool well = (run <= 1 || a->strides[inner] == 1) && (a->shape[outer] <= 1 || a->strides[outer] == run);
     for (int d = a->ndim - 3; well && d >= 0; step *= a->shape[d--]) well = a->shape[d] == 1 || a->strides[d] == step;
     return well;
 }
@@ -154,8 +156,10 @@ static bool lies_well(const tt_array *a) {
 static bool place_a(call *j, tt_array *a) {
     tt_stack *s = &j->s;
     tt_array *to = a;
-    int at = j->d->a_at, own = at == TT_READ_ONLY ? a->ndim - 2 : s->nbatch;
-    const int64_t *batch = at == TT_READ_ONLY ? a->shape : s->batch;
+    int at = j->d->a_at;
+    bool only_read = at == TT_READ_ONLY || at == TT_EITHER_ORDER;
+    int own = only_read ? a->ndim - 2 : s->nbatch;
+    const int64_t *batch = only_read ? a->shape : s->batch;
     int64_t below = 1;
     s->step_a = (int64_t)s->first.m * s->first.n * tt_itemsizes[s->dtype];
     for (int d = s->nbatch - 1; d >= s->nbatch - own; d--) {
@@ -163,8 +167,9 @@ static bool place_a(call *j, tt_array *a) {
         s->a_strides[d] = size == 1 ? 0 : below;
         below *= size;
     }
+    s->first.row_major = at == TT_EITHER_ORDER && lies_well(a, true);
     if (at >= 0) to = j->results[at];
-    else if (at == TT_OWN_MEMORY || !lies_well(a))
+    else if (!only_read || !(s->first.row_major || lies_well(a, false)))
         to = j->copy = new_stack(s->dtype, own, batch, s->first.m, s->first.n, &s->step_a);
     if (!to || (to != a && tt_copy_now(to, a) < 0)) return false;
     s->first.a = to->data;
@@ -194,7 +199,7 @@ static bool all_succeeded(const call *j) {
 }
 
 static bool run(call *j, int which, tt_array *a, tt_array *b, bool check) {
-    return make_results(j) && place_a(j, a) && (!b || place_b(j, b)) && tt_lapack(which, &j->s) &&
+    return make_results(j) && place_a(j, a) && (!b || place_b(j, b)) && tt_here()->decompose(which, &j->s) &&
            (!check || all_succeeded(j));
 }
 

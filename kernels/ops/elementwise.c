@@ -1,36 +1,12 @@
 /* Elementwise operators: promotion, broadcasting, allocation and the loop in one call. */
-#include "cuda/host/cuda.h"
+#include "backend/backend.h"
+#include "backend/now.h"
 #include "fuse/fuse.h"
 #include "cpu/simd.h"
 #include <string.h>
 
-enum { FLT, REAL, NUM, ALL, INT, INTS };
-enum { SAME, BOOL, PERIODIC, SELECT };
-static const struct { const char *name; int8_t arity, domain, rule; } ops[TT_NUM_OPS] = {
-#define INFO(name, arity, domain, rule, flops, cost) {#name, arity, domain, rule},
-    TT_OPS(INFO)
-};
-#define PAIR(op, derivative) [TT_OP_##op] = TT_PAIR_##op, [TT_OP_##derivative] = TT_PAIR_##op,
-static const int8_t pairs[TT_NUM_OPS] = {TT_PAIRS(PAIR)};
-#define FACTS(name, arity, domain, rule, flops, cost)                                                           \
-    {#name, arity, rule == BOOL, rule == PERIODIC, flops, cost, 0, #domain},
-static tt_op_info facts[TT_NUM_OPS] = {TT_OPS(FACTS)};
-__attribute__((constructor)) static void set_pairs(void) {
-    for (int op = 0; op < TT_NUM_OPS; op++) facts[op].pair = pairs[op];
-}
-
-/* Elements a thread should have before another is worth waking, and where the operator's cost is COSTLY or more. */
-#define GRAIN 32768
-#define GRAIN_COSTLY 8192
-#define COSTLY 8
-
-int tt_op_code(const char *name) {
-    for (int op = 0; op < TT_NUM_OPS; op++)
-        if (strcmp(ops[op].name, name) == 0) return op;
-    return -1;
-}
-const tt_op_info *tt_op_facts(int op) { return op >= 0 && op < TT_NUM_OPS ? &facts[op] : NULL; }
-int tt_op_weight(int op) { return facts[op].cost >= COSTLY ? 8 : 1; }
+/* Elements that are too few for a second thread. */
+#define SMALL 8192
 
 /* PyTorch's promotion: within tensors with dimensions, 0-d tensors and Python scalars each the usual lattice; a lower
  * rank counts only when its category (bool < integer < floating) is higher. */
@@ -61,10 +37,10 @@ int tt_result_type(tt_array *a, tt_array *b) { return result_type(2, (tt_array *
 
 /* The dtype the operator computes in, before halves become float32; -1 and an error when it has none. */
 static int common_dtype(int op, int n, tt_array *const *in) {
-    int skip = ops[op].rule == SELECT; /* the condition takes no part */
+    int skip = tt_ops[op].rule == TT_SELECT; /* the condition takes no part */
     int dtype = result_type(n - skip, in + skip);
-    if (ops[op].domain == FLT && tt_is_integral(dtype)) dtype = tt_default_dtype;
-    if (ops[op].domain == REAL) { /* a Python float does not make integers floating here */
+    if (tt_ops[op].domain == TT_FLT && tt_is_integral(dtype)) dtype = tt_default_dtype;
+    if (tt_ops[op].domain == TT_REAL) { /* a Python float does not make integers floating here */
         tt_array *tensors[3];
         int count = 0;
         for (int k = 0; k < n; k++)
@@ -87,21 +63,21 @@ static int common_dtype(int op, int n, tt_array *const *in) {
             return -1;
         }
     if (!tt_isa->ops[op][tt_compute_dtype(dtype)]) {
-        tt_fail(op == TT_OP_bitwise_not ? TT_TYPE_ERROR : TT_RUNTIME_ERROR, "%s: not implemented for '%s'", ops[op].name,
+        tt_fail(op == TT_OP_bitwise_not ? TT_TYPE_ERROR : TT_RUNTIME_ERROR, "%s: not implemented for '%s'", tt_ops[op].name,
                 tt_dtype_names[dtype]);
         return -1;
     }
     if (skip && in[0]->dtype != TT_BOOL) {
         tt_fail(TT_RUNTIME_ERROR, "%s: expected condition to be a boolean tensor, but got a tensor with dtype %s",
-                ops[op].name, tt_dtype_names[in[0]->dtype]);
+                tt_ops[op].name, tt_dtype_names[in[0]->dtype]);
         return -1;
     }
     return dtype;
 }
 
 int tt_op_result_type(int op, tt_array *a, tt_array *b, tt_array *c) {
-    int dtype = common_dtype(op, ops[op].arity, (tt_array *[]){a, b, c});
-    return dtype >= 0 && ops[op].rule == BOOL ? TT_BOOL : dtype;
+    int dtype = common_dtype(op, tt_ops[op].arity, (tt_array *[]){a, b, c});
+    return dtype >= 0 && tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : dtype;
 }
 
 static bool broadcast(const char *op, int n, tt_array *const *in, int *ndim, int64_t *shape) {
@@ -133,11 +109,6 @@ int tt_broadcast(int n, tt_array **in, int64_t *shape) {
     return broadcast("broadcast", n, in, &ndim, shape) ? ndim : -1;
 }
 
-bool tt_divides_integers(int op, int dtype) {
-    return tt_is_integral(dtype) &&
-           (op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder || op == TT_OP_fmod);
-}
-
 /* Integer division by zero is an error that must be found before anything is written; that of a device's elements, which
  * are not waited for, is found by the kernel. Where the result has no elements nothing is divided. */
 static bool divides_by_zero(int op, int dtype, tt_array *b, int ndim, const int64_t *shape) {
@@ -151,36 +122,12 @@ static bool divides_by_zero(int op, int dtype, tt_array *b, int ndim, const int6
         for (int d = 0; d < b->ndim; d++) at += index[d] * b->strides[d];
         tt_isa->casts[b->dtype][TT_I64](&value, b->data + at * size, 1);
         if (value == 0) {
-            tt_fail(TT_ZERO_DIVISION, "%s: ZeroDivisionError: integer division by zero", ops[op].name);
+            tt_fail(TT_ZERO_DIVISION, "%s: ZeroDivisionError: integer division by zero", tt_ops[op].name);
             return true;
         }
         for (int d = b->ndim - 1; d >= 0 && ++index[d] == b->shape[d]; d--) index[d] = 0;
     }
     return false;
-}
-
-int tt_compute_of(int op, int operand, int dtype) {
-    if (ops[op].rule == SELECT && operand == 1) return TT_BOOL;
-    if (ops[op].rule == BOOL && operand == 0) return TT_BOOL;
-    return tt_compute_dtype(dtype);
-}
-
-static bool run(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
-    if (tt_device) return tt_cuda_elementwise(op, dtype, out, n, in);
-    tt_iter it = {.nops = n + 1, .ndim = out->ndim, .numel = out->numel};
-    memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
-    for (int k = 0; k <= n; k++) {
-        const tt_array *a = k ? in[k - 1] : out;
-        int lead = out->ndim - a->ndim, size = tt_itemsizes[a->dtype];
-        for (int d = 0; d < out->ndim; d++)
-            it.strides[k][d] = d < lead || a->shape[d - lead] == 1 ? 0 : a->strides[d - lead] * size;
-        it.data[k] = a->data;
-        it.dtype[k] = a->dtype;
-        it.compute[k] = (int16_t)tt_compute_of(op, k, dtype);
-    }
-    tt_iter_coalesce(&it);
-    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], facts[op].cost >= COSTLY ? GRAIN_COSTLY : GRAIN);
-    return true;
 }
 
 /* Which inputs differ from the result in shape or dtype (their gradients must be brought back to them), and the
@@ -215,13 +162,13 @@ static int recording(int op, int n, tt_array *const *in) {
 
 static tt_array *apply(int op, int n, tt_array **in) {
     int64_t shape[TT_MAX_NDIM];
-    TT_ON_DEVICE_IF(NULL, ops[op].name, true, n, in);
+    TT_ON_DEVICE_IF(NULL, tt_ops[op].name, true, n, in);
     int ndim, record = recording(op, n, in);
     if (record < 0) return tt_decline();
     int dtype = common_dtype(op, n, in);
-    if (dtype < 0 || !broadcast(ops[op].name, n, in, &ndim, shape)) return NULL;
+    if (dtype < 0 || !broadcast(tt_ops[op].name, n, in, &ndim, shape)) return NULL;
     if (n > 1 && divides_by_zero(op, dtype, in[1], ndim, shape)) return NULL;
-    int result = ops[op].rule == BOOL ? TT_BOOL : dtype;
+    int result = tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : dtype;
     /* The result lies in memory as the first input of its shape that is not row-major does; else row-major. */
     tt_array *like = NULL;
     for (int k = 0; k < n; k++) {
@@ -241,7 +188,7 @@ static tt_array *apply(int op, int n, tt_array **in) {
                 tt_free(out);
                 return tt_decline();
             }
-        if (!run(op, dtype, out, n, in)) {
+        if (!TT_WORK(tt_ops[op].name, elementwise, op, dtype, out, n, in)) {
             tt_free(out);
             return NULL;
         }
@@ -257,7 +204,7 @@ static inline bool plain(const tt_array *a) {
 }
 /* ... of so few elements that the loop runs on this thread, and already computed. */
 static inline bool small(const tt_array *a) {
-    return a->numel <= GRAIN_COSTLY && !tt_pending_of(a->storage) && !tt_is_half(a->dtype);
+    return a->numel <= SMALL && !tt_pending_of(a->storage) && !tt_is_half(a->dtype);
 }
 
 static inline tt_array *like(const tt_array *a, int dtype) {
@@ -290,7 +237,7 @@ tt_array *tt_unary(int op, tt_array *a) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
     if (!plain(a) || !loop || !(record ? a->numel > 0 : small(a))) return apply(op, 1, &a);
-    tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
+    tt_array *out = like(a, tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : a->dtype);
     if (!out) return NULL;
     if (record && !tt_record_alike(op, a->dtype, out, 1, &a)) {
         tt_free(out);
@@ -307,7 +254,7 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     if (!plain(a) || !alike(a, b) || !loop || tt_is_integral(a->dtype) ||
         !(record ? a->numel > 0 : small(a) && !tt_pending_of(b->storage)))
         return apply(op, 2, (tt_array *[]){a, b});
-    tt_array *out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype);
+    tt_array *out = like(a, tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : a->dtype);
     if (!out) return NULL;
     if (record && !tt_record_alike(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
         tt_free(out);
@@ -339,13 +286,13 @@ static inline bool takes_numbers(const tt_array *a) { return a->dtype == TT_F32 
 static bool update(int op, tt_array *out, tt_array *b) {
     tt_loop loop = tt_isa->ops[op][out->dtype];
     bool record = TT_RECORDING, number = b && b->flags & TT_FLAG_WEAK;
-    if (!plain(out) || !loop || ops[op].rule == BOOL || ops[op].arity != 1 + (b != NULL) || !takes_numbers(out) ||
+    if (!plain(out) || !loop || tt_ops[op].rule == TT_BOOL_RESULT || tt_ops[op].arity != 1 + (b != NULL) || !takes_numbers(out) ||
         !(record ? out->numel > 0 : small(out) && tt_settled(out)))
         return false;
     if (b && !number && (!alike(out, b) || (b->storage == out->storage && b->data != out->data) ||
                          (!record && tt_pending_of(b->storage))))
         return false;
-    if (!tt_may_write(ops[op].name, out)) return false; /* said once more by the general path */
+    if (!tt_may_write(tt_ops[op].name, out)) return false; /* said once more by the general path */
     if (record) return tt_record_alike(op, out->dtype, out, 1 + (b != NULL), (tt_array *[]){out, b});
     if (number) run_with_number(loop, out, out, b, false);
     else loop((char *[]){out->data, out->data, b ? b->data : NULL}, out->numel);
@@ -386,7 +333,7 @@ tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, i
     bool record = TT_RECORDING;
     tt_array *out = NULL;
     if (plain(a) && takes_numbers(a) && loop && (record ? a->numel > 0 : small(a))) {
-        if (!(out = like(a, ops[op].rule == BOOL ? TT_BOOL : a->dtype))) return NULL;
+        if (!(out = like(a, tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : a->dtype))) return NULL;
         if (!record) run_with_number(loop, out, a, b, reflected);
         if (!record || tt_record_alike(op, a->dtype, out, 2, in)) {
             out->stamp = (a->storage->version & 0x3fffffff) << (reflected ? 34 : 4);
@@ -414,7 +361,7 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
     char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
     tt_array *in[3] = {a, b, c}, *copies[3] = {NULL, NULL, NULL};
     int64_t shape[TT_MAX_NDIM];
-    int ndim, n = ops[op].arity, status = -1;
+    int ndim, n = tt_ops[op].arity, status = -1;
     tt_array *all[4] = {out, a, n > 1 ? b : NULL, n > 2 ? c : NULL};
     int alone = op == TT_OP_pow && b->flags & TT_FLAG_WEAK ? power(a, b) : -1;
     if (alone >= 0) return tt_elementwise_out(alone, out, a, NULL, NULL, writer);
@@ -422,9 +369,11 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
         tt_bump_version(out, writer);
         return 0;
     }
-    TT_ON_DEVICE_IF(-1, ops[op].name, true, 4, all);
-    if (tt_device && !out->storage->device) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: the output is on the CPU, an input on cuda:%d", ops[op].name, tt_device - 1);
+    TT_ON_DEVICE_IF(-1, tt_ops[op].name, true, 4, all);
+    if (out->storage->device != tt_device) {
+        char there[24];
+        tt_fail(TT_RUNTIME_ERROR, "%s: the output is on the CPU, an input on %s", tt_ops[op].name,
+                tt_device_text(there, sizeof there, tt_device));
         return -1;
     }
     int record = recording(op, n, in);
@@ -433,20 +382,20 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
         return -1;
     }
     int dtype = common_dtype(op, n, in);
-    if (dtype < 0 || !broadcast(ops[op].name, n, in, &ndim, shape)) return -1;
+    if (dtype < 0 || !broadcast(tt_ops[op].name, n, in, &ndim, shape)) return -1;
     if (ndim != out->ndim || memcmp(shape, out->shape, sizeof(int64_t) * (size_t)ndim) != 0) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", ops[op].name,
+        tt_fail(TT_RUNTIME_ERROR, "%s: output with shape %s doesn't match the broadcast shape %s", tt_ops[op].name,
                 tt_shape_text(have, out->ndim, out->shape), tt_shape_text(want, ndim, shape));
         return -1;
     }
-    int result = ops[op].rule == BOOL ? TT_BOOL : dtype;
-    bool cast_ok = tt_kind_of(result) <= tt_kind_of(out->dtype) || (ops[op].rule == BOOL);
+    int result = tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : dtype;
+    bool cast_ok = tt_kind_of(result) <= tt_kind_of(out->dtype) || (tt_ops[op].rule == TT_BOOL_RESULT);
     if (!cast_ok) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: result type %s can't be cast to the desired output type %s", ops[op].name,
+        tt_fail(TT_RUNTIME_ERROR, "%s: result type %s can't be cast to the desired output type %s", tt_ops[op].name,
                 tt_dtype_names[result], tt_dtype_names[out->dtype]);
         return -1;
     }
-    if (!tt_may_write(ops[op].name, out) || (n > 1 && divides_by_zero(op, dtype, in[1], ndim, shape))) return -1;
+    if (!tt_may_write(tt_ops[op].name, out) || (n > 1 && divides_by_zero(op, dtype, in[1], ndim, shape))) return -1;
     for (int k = 0; k < n; k++)
         record = record && (in[k]->storage != out->storage || tt_same_layout(in[k], out) || !tt_overlaps(in[k], out));
     if (out->numel && !(record && tt_record_op(op, dtype, out, n, in))) {
@@ -462,7 +411,7 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
                 if (!(copies[k] = tt_empty_like(in[k], in[k]->dtype)) || tt_copy_now(copies[k], in[k]) < 0) goto done;
                 in[k] = copies[k];
             }
-        if (!run(op, dtype, out, n, in)) goto done;
+        if (!TT_WORK(tt_ops[op].name, elementwise, op, dtype, out, n, in)) goto done;
     }
     tt_bump_version(out, writer);
     status = 0;

@@ -1,25 +1,18 @@
 /* Reading and writing by index tensors.
  *
- * Whatever the form (x[i, :, mask], gather, index_add, ...), it comes to this: a table of elements with strides, a list
- * of byte offsets into it, and dense rows (tt_moves). All offsets are computed and checked before the first element
- * moves. */
-#include "cuda/host/cuda.h"
+ * Whatever the form (x[i, :, mask], gather, index_add, ...), it comes to this: a table of elements with strides, index
+ * tensors that say where in it (tt_index_where), and dense rows (tt_moves). All values of the index tensors are checked
+ * before the first element moves. */
+#include "backend/backend.h"
+#include "backend/now.h"
 #include "ops/index.h"
 #include "api/index.h"
 #include <string.h>
-
-enum rule {
-    RULE_SUBSCRIPT, /* negative from the end; IndexError */
-    RULE_SELF,      /* not negative; "index out of range in self" */
-    RULE_STRICT,    /* not negative; IndexError that names the dimension */
-    RULE_FLAT,      /* negative from the end; "out of range: tried to access index" */
-};
 
 /* What an index comes to: the result's shape, and the moves of its elements. */
 typedef struct {
     int ndim;
     int64_t shape[TT_MAX_NDIM];
-    int64_t *offsets; /* scratch, to be freed; NULL on a device, whose kernels compute them from `where` */
     tt_moves moves;
     tt_indexed view;
     tt_index_where where;
@@ -62,64 +55,15 @@ static int64_t broadcast(plan *pl, int n, tt_array *const *indices) {
     return m;
 }
 
-static bool out_of_range(int rule, int64_t i, int64_t size, int dim) {
-    long long given = (long long)i, n = (long long)size;
-    if (rule == RULE_SELF)
-        tt_fail(TT_INDEX_ERROR, "index out of range in self: index %lld, but dimension %d has size %lld", given, dim, n);
-    else if (rule == RULE_FLAT)
-        tt_fail(TT_INDEX_ERROR, "out of range: tried to access index %lld on a tensor of %lld elements.", given, n);
-    else
-        tt_fail(TT_INDEX_ERROR, "index %lld is out of bounds for dimension %d with size %lld", given, dim, n);
-    return false;
-}
-
-/* Adds the byte offsets of one index tensor, whose values stand in `values`. */
-static bool add_offsets(int64_t *offsets, const int64_t *values, int64_t m, const tt_indexed *v, int k, int64_t itemsize,
-                        int rule) {
-    const int64_t *shape = v->shape + v->dim[k], *strides = v->strides + v->dim[k];
-    int span = v->span[k], merged = 0;
-    int64_t size = 1, sizes[TT_MAX_NDIM], steps[TT_MAX_NDIM];
-    for (int d = 0; d < span; d++) {
-        size *= shape[d];
-        tt_merge_dim(&merged, sizes, steps, shape[d], strides[d]);
-    }
-    bool wraps = rule == RULE_SUBSCRIPT || rule == RULE_FLAT;
-    int64_t low = wraps ? -size : 0, step = merged ? steps[merged - 1] * itemsize : 0;
-    for (int64_t i = 0; i < m; i++)
-        if (values[i] < low || values[i] >= size) return out_of_range(rule, values[i], size, v->source[k]);
-    for (int64_t i = 0; i < m; i++) {
-        int64_t at = values[i] < 0 ? values[i] + size : values[i];
-        if (merged > 1)
-            for (int d = merged - 1; d >= 0; d--) {
-                offsets[i] += at % sizes[d] * steps[d] * itemsize;
-                at /= sizes[d];
-            }
-        else offsets[i] += at * step;
-    }
-    return true;
-}
-
-/* The values of an index tensor, cast to int64 and broadcast to a shape: where they lie, or into `copy`. */
-static const int64_t *index_values(tt_array *index, int ndim, int64_t *shape, tt_array **copy) {
-    *copy = NULL;
-    if (index->dtype == TT_I64 && index->flags & TT_FLAG_CONTIGUOUS && index->ndim == ndim &&
-        memcmp(index->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0)
-        return (const int64_t *)index->data;
-    if (!(*copy = tt_empty(TT_I64, ndim, shape))) return NULL;
-    if (tt_copy_now(*copy, index) < 0) {
-        tt_free(*copy);
-        return NULL;
-    }
-    return (const int64_t *)(*copy)->data;
-}
-
 /* An index tensor is on the device of what it indexes; that of a subscript may be on the CPU. */
 static bool ready_index(tt_array *index, int rule) {
     if (index->storage->device == tt_device) return tt_ready(index) || tt_decline();
-    if (rule != RULE_SUBSCRIPT) return tt_same_device("the index", index);
+    if (rule != TT_INDEX_SUBSCRIPT) return tt_same_device("the index", index);
     if (index->storage->device) {
+        char there[24];
         tt_fail(TT_RUNTIME_ERROR, "indices should be either on cpu or on the same device as the indexed tensor, got an index "
-                "on cuda:%d for a tensor on %s", index->storage->device - 1, tt_device ? "another device" : "cpu");
+                "on %s for a tensor on %s", tt_device_text(there, sizeof there, index->storage->device),
+                tt_device ? "another device" : "cpu");
         return false;
     }
     return tt_ready_here(index) || tt_decline();
@@ -141,7 +85,6 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
     tt_moves *j = &pl->moves;
     *j = (tt_moves){.table = a->data + v->start * size, .npre = 1, .npost = 1};
     pl->ndim = 0;
-    pl->offsets = NULL;
     for (int d = 0; d < first; d++) {
         pl->shape[pl->ndim++] = v->shape[d];
         j->npre *= v->shape[d];
@@ -159,32 +102,16 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
         tt_merge_dim(&j->post, j->post_shape, j->post_strides, v->shape[d], v->strides[d] * size);
     }
     if (tt_numel(pl->ndim, pl->shape) < 0) return false;
-    if (tt_device) {
-        pl->where = (tt_index_where){.rule = rule, .n = v->n, .ndim = count, .shape = pl->shape + from, .indices = indices,
-                                     .view = v};
-        return true;
-    }
-    if (!(pl->offsets = tt_scratch((j->m ? j->m : 1) * (int64_t)sizeof(int64_t)))) return false;
-    memset(pl->offsets, 0, (size_t)j->m * sizeof(int64_t));
-    j->offsets = pl->offsets;
-    bool good = true;
-    for (int k = 0; good && k < v->n; k++) {
-        tt_array *copy;
-        const int64_t *values = index_values(indices[k], count, pl->shape + from, &copy);
-        good = values && add_offsets(pl->offsets, values, j->m, v, k, size, rule);
-        if (copy && values) tt_free(copy);
-    }
-    if (!good) tt_scratch_free(pl->offsets);
-    return good;
-}
-
-bool tt_move_indexed(tt_moves *j, const tt_index_where *where, int dtype, int rows_dtype, int how) {
-    if (tt_device) return tt_cuda_move_indexed(j, where, dtype, rows_dtype, how);
-    tt_run_moves(j, dtype, how);
+    pl->where = (tt_index_where){.rule = rule, .n = v->n, .ndim = count, .shape = pl->shape + from, .indices = indices,
+                                 .view = v};
     return true;
 }
 
-/* What the plan names, as a new array; ends the plan. */
+bool tt_move_indexed(tt_moves *j, const tt_index_where *where, int dtype, int rows_dtype, int how) {
+    return TT_WORK("indexing", move_indexed, j, where, dtype, rows_dtype, how);
+}
+
+/* What the plan names, as a new array. */
 static tt_array *collect(plan *pl, const tt_array *a, int ndim, int64_t *shape) {
     tt_array *out = tt_empty(a->dtype, ndim, shape);
     if (out) {
@@ -195,7 +122,6 @@ static tt_array *collect(plan *pl, const tt_array *a, int ndim, int64_t *shape) 
             out = NULL;
         }
     }
-    tt_scratch_free(pl->offsets);
     return out;
 }
 
@@ -239,13 +165,13 @@ static bool broadcasts(const tt_array *values, int ndim, const int64_t *shape) {
 
 /* What is written: of the device, or one element of the CPU's. */
 static bool ready_values(const char *op, tt_array *values) {
-    bool number = tt_device && values->ndim == 0 && !values->storage->device;
+    bool number = values->ndim == 0 && !values->storage->device;
     if (number) return tt_ready_here(values) || tt_decline();
     return tt_same_device(op, values) && (tt_ready(values) || tt_decline());
 }
 
-/* A half type's updates are made in a float32 copy of the table, so that sums are rounded once. On a device that is done
- * in registers; values of another dtype come as float32 too. */
+/* A half type's updates are made in a float32 copy of the table, so that sums are rounded once. Where the backend does that
+ * in registers, values of another dtype come as float32 too. */
 static int rows_dtype(const tt_array *a, const tt_array *values, int mode) {
     return mode != TT_MOVE_PUT && tt_is_half(a->dtype) && values->dtype != a->dtype ? TT_F32 : a->dtype;
 }
@@ -273,7 +199,7 @@ int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array
     int status = -1, given;
     TT_ON_DEVICE(-1, "index_put_", 1, &a);
     if (!ready_values("index_put_", values) || !tt_writable("index_put_", a)) return -1;
-    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype) && !tt_device) {
+    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype) && !tt_here()->updates_halves) {
         tt_array *wide = widened(a);
         return wide ? narrow(a, wide, tt_index_put(wide, n, code, indices, values, mode, rule, -1), writer) : -1;
     }
@@ -294,40 +220,7 @@ int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array
     status = 0;
 done:
     if (copy) tt_free(copy);
-    tt_scratch_free(pl.offsets);
     return status;
-}
-
-/* The offsets of gather and scatter: index's own position, but its value along `dim`. Index has a's rank. */
-static int64_t *own_offsets(const tt_array *a, int dim, tt_array *index) {
-    int64_t size = a->ndim ? a->shape[dim] : 1, item = tt_itemsizes[a->dtype], m = index->numel, at = 0;
-    int64_t *offsets = NULL, counter[TT_MAX_NDIM] = {0};
-    tt_array *copy;
-    const int64_t *values = index_values(index, index->ndim, index->shape, &copy);
-    if (!values) return NULL;
-    int ndim = a->ndim < index->ndim ? a->ndim : index->ndim;
-    for (int64_t i = 0; i < m; i++)
-        if (values[i] < 0 || values[i] >= size) {
-            out_of_range(RULE_STRICT, values[i], size, dim);
-            goto done;
-        }
-    if (!(offsets = tt_scratch((m ? m : 1) * (int64_t)sizeof(int64_t)))) goto done;
-    int64_t step = a->ndim ? a->strides[dim] * item : 0;
-    int last = ndim - 1;
-    int64_t inner = ndim ? index->shape[last] : 1, inner_step = ndim && last != dim ? a->strides[last] * item : 0;
-    for (int64_t i = 0; i < m; i += inner) {
-        for (int64_t k = 0; k < inner; k++) offsets[i + k] = at + k * inner_step + values[i + k] * step;
-        for (int d = last - 1; d >= 0; d--) {
-            int64_t across = d == dim ? 0 : a->strides[d] * item;
-            at += across;
-            if (++counter[d] < index->shape[d]) break;
-            at -= across * counter[d];
-            counter[d] = 0;
-        }
-    }
-done:
-    if (copy) tt_free(copy);
-    return offsets;
 }
 
 static bool index_fits(const char *op, const tt_array *index, const tt_array *a, int dim, const char *name) {
@@ -349,23 +242,14 @@ static bool index_fits(const char *op, const tt_array *index, const tt_array *a,
     return true;
 }
 
-/* The same for a device: one index tensor along `dim`, and the steps of the other dimensions. */
-static void own_positions(plan *pl, const tt_array *a, int dim, tt_array **index) {
+/* The plan of a gather or scatter: one index tensor along `dim`, and the steps of the other dimensions. */
+static void own_plan(plan *pl, const tt_array *a, int dim, tt_array **index) {
+    pl->moves = (tt_moves){.table = a->data, .m = (*index)->numel, .npre = 1, .npost = 1};
     pl->view = (tt_indexed){.n = 1, .span = {1}, .source = {dim}, .shape = {a->ndim ? a->shape[dim] : 1},
                             .strides = {a->ndim ? a->strides[dim] : 0}};
     for (int d = 0; d < (*index)->ndim; d++) pl->shape[d] = d == dim || d >= a->ndim ? 0 : a->strides[d];
-    pl->where = (tt_index_where){.rule = RULE_STRICT, .n = 1, .ndim = (*index)->ndim, .shape = (*index)->shape,
+    pl->where = (tt_index_where){.rule = TT_INDEX_STRICT, .n = 1, .ndim = (*index)->ndim, .shape = (*index)->shape,
                                  .steps = pl->shape, .indices = index, .view = &pl->view};
-}
-
-/* The plan of a gather or scatter. False: an error. */
-static bool own_plan(plan *pl, const tt_array *a, int dim, tt_array **index) {
-    pl->moves = (tt_moves){.table = a->data, .m = (*index)->numel, .npre = 1, .npost = 1};
-    pl->offsets = NULL;
-    if (tt_device) own_positions(pl, a, dim, index);
-    else if (!(pl->offsets = own_offsets(a, dim, *index))) return false;
-    pl->moves.offsets = pl->offsets;
-    return true;
 }
 
 tt_array *tt_gather(tt_array *a, int dim, tt_array *index) {
@@ -373,7 +257,8 @@ tt_array *tt_gather(tt_array *a, int dim, tt_array *index) {
     TT_ON_DEVICE(NULL, "gather", 2, ((tt_array *[]){a, index}));
     if (!tt_ready(a) || !tt_ready(index)) return tt_decline();
     if (!index->numel) return tt_empty(a->dtype, index->ndim, index->shape);
-    if (!index_fits("gather()", index, a, dim, "input") || !own_plan(&pl, a, dim, &index)) return NULL;
+    if (!index_fits("gather()", index, a, dim, "input")) return NULL;
+    own_plan(&pl, a, dim, &index);
     return collect(&pl, a, index->ndim, index->shape);
 }
 
@@ -382,21 +267,21 @@ int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, i
     int status = -1, given = rows_dtype(a, src, mode);
     tt_array *copy = NULL;
     TT_ON_DEVICE(-1, "scatter", 2, ((tt_array *[]){a, index}));
-    if ((a->flags & TT_SLOW && !tt_device) || !tt_ready(index)) {
+    if (!tt_ready(index)) {
         tt_decline();
         return -1;
     }
     bool number = src->flags & TT_FLAG_WEAK;
     if (!ready_values("scatter", src) || !tt_writable("scatter", a)) return -1;
-    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype) && !tt_device) {
+    if (mode != TT_MOVE_PUT && tt_is_half(a->dtype) && !tt_here()->updates_halves) {
         tt_array *wide = widened(a);
         return wide ? narrow(a, wide, tt_scatter(wide, dim, index, src, mode, -1), writer) : -1;
     }
-    pl.offsets = NULL;
     if (index->numel) {
         if (!index_fits("scatter()", index, a, dim, "self") ||
-            (!number && !index_fits("scatter()", index, src, -1, "src")) || !own_plan(&pl, a, dim, &index))
+            (!number && !index_fits("scatter()", index, src, -1, "src")))
             return -1;
+        own_plan(&pl, a, dim, &index);
         tt_array part = *src; /* of src, what stands under index */
         if (!number && part.ndim) {
             part.numel = index->numel;
@@ -411,6 +296,5 @@ int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, i
     status = 0;
 done:
     if (copy) tt_free(copy);
-    tt_scratch_free(pl.offsets);
     return status;
 }

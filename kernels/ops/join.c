@@ -1,5 +1,5 @@
 /* Joining arrays: one allocation, then a copy into the view where each of them goes. */
-#include "cuda/host/cuda.h"
+#include "backend/backend.h"
 #include "api/join.h"
 #include <string.h>
 
@@ -29,12 +29,14 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
         }
         shape[dim] += stack ? 1 : a->shape[dim];
     }
-    for (int k = 0; tt_device && k < n; k++) /* one kernel for all: they must be there */
+    bool by_one_kernel = tt_here()->join; /* for all: they must be there */
+    for (int k = 0; by_one_kernel && k < n; k++)
         if (!tt_ready(in[k])) return tt_decline();
     tt_array *out = tt_empty(dtype, ndim, shape);
     if (!out) return NULL;
-    if (tt_device && tt_cuda_joins(out, n, in)) {
-        if (tt_cuda_join(out, n, in, dim, stack)) return out;
+    int joined = by_one_kernel ? tt_here()->join(out, n, in, dim, stack) : 0;
+    if (joined > 0) return out;
+    if (joined < 0) {
         tt_free(out);
         return NULL;
     }

@@ -1,16 +1,13 @@
-/* Optimisers: checks, layouts, and one pass of the threads over all elements of all parameters together. Parameters on
- * devices are updated by kernels/cuda/host/optim.c; their step counts are the CPU's, so that nobody waits for a device, or the device's own. */
-#include "core/jobs.h"
-#include "cpu/simd.h"
-#include "cpu/optim.h"
-#include "cuda/host/cuda.h"
+/* Optimisers: checks, layouts, step counts. Parameters may be on several devices: those of each are updated by its backend.
+ * The step counts of devices' parameters are the CPU's, so that nobody waits for a device, or the device's own. */
 #include "api/optim.h"
+#include "backend/backend.h"
+#include "backend/now.h"
+#include "core/jobs.h"
+#include "fuse/fuse.h"
 #include <string.h>
 
-TT_ISA_TABLES(tt_optim_loops, tt_optim)
-
 #define OPERANDS TT_UPDATE_OPERANDS
-#define GRAIN 16384
 /* Elements that are worth being updated behind, and, times threads, few enough to be left to one; and parameters, which
  * may all be views of one storage, whose jobs are counted in 15 bits: Note [Work behind] */
 #define BEHIND_LEAST 4096
@@ -29,12 +26,6 @@ typedef struct request {
     const char *fresh;
     bool behind;                   /* may be taken behind; then gradients may be under way */
 } request;
-
-typedef struct {
-    const tt_update_item *items;
-    int n;
-    const tt_update_loop *loops;
-} job;
 
 static bool check(const request *r, int k) {
     static const char *const roles[OPERANDS] = {"parameter", "gradient", "state", "state", "state"};
@@ -138,63 +129,21 @@ static bool lay_out(tt_update_item *it, const request *r, int k) {
     return true;
 }
 
-/* Half types: through float32, a block at a time. */
-static void run_half(const tt_update_item *it, tt_update_loop loop, int64_t from, int64_t n) {
-    float buffers[OPERANDS][TT_BLOCK] __attribute__((aligned(64)));
-    char *p[OPERANDS];
-    for (int j = 0; j < OPERANDS; j++) p[j] = it->data[j] ? (char *)buffers[j] : NULL;
-    for (int64_t at = from; at < from + n; at += TT_BLOCK) {
-        int64_t m = from + n - at < TT_BLOCK ? from + n - at : TT_BLOCK;
-        for (int j = 0; j < OPERANDS; j++)
-            if (p[j]) tt_isa->casts[it->dtype][TT_F32](p[j], it->data[j] + at * 2, m);
-        loop(p, m, &it->update);
-        for (int j = 0; j < OPERANDS; j++)
-            if (p[j] && j != 1) tt_isa->casts[TT_F32][it->dtype](it->data[j] + at * 2, p[j], m);
-    }
-}
-
-/* Elements [begin, end) of all parameters laid end to end. */
-static void run_range(void *context, int64_t begin, int64_t end) {
-    const job *jb = context;
-    int low = 0, high = jb->n - 1;
-    while (low < high) { /* the first parameter that ends after `begin` */
-        int middle = (low + high) / 2;
-        if (jb->items[middle].end > begin) high = middle;
-        else low = middle + 1;
-    }
-    for (int k = low; begin < end; k++) {
-        const tt_update_item *it = &jb->items[k];
-        int64_t start = k ? jb->items[k - 1].end : 0, stop = it->end < end ? it->end : end;
-        if (stop <= begin) continue;
-        int64_t from = begin - start, n = stop - begin, size = tt_itemsizes[it->dtype];
-        tt_update_loop loop = jb->loops[it->dtype == TT_F64];
-        begin = stop;
-        if (tt_is_half(it->dtype)) {
-            run_half(it, loop, from, n);
-            continue;
-        }
-        char *p[OPERANDS];
-        for (int j = 0; j < OPERANDS; j++) p[j] = it->data[j] ? it->data[j] + from * size : NULL;
-        loop(p, n, &it->update);
-    }
-}
-
 /* An update that is made behind: Note [Work behind]. */
 typedef struct {
     tt_job job;
     tt_update_item *items;
-    job parts;
-    int64_t total;
+    int rule, n;
 } later;
 
 static void run_later(tt_job *j) {
     later *l = (later *)j;
-    tt_parallel(l->total, GRAIN, run_range, &l->parts);
+    tt_backend_of(0)->update(l->rule, NULL, l->n, l->items);
     tt_scratch_free(l->items);
 }
 
 /* NULL: it is to be made at once. */
-static later *later_of(const request *r, tt_update_item *items, int64_t total, const job *parts) {
+static later *later_of(const request *r, tt_update_item *items, int64_t total) {
     bool worth = total >= BEHIND_LEAST && total * tt_get_num_threads() <= BEHIND_MOST && r->n <= BEHIND_PARAMETERS;
     if (!r->behind || !worth) return NULL;
     for (int k = 0; k < r->n; k++)
@@ -202,7 +151,7 @@ static later *later_of(const request *r, tt_update_item *items, int64_t total, c
             if (items[k].copies[j] || items[k].device) return NULL;
     later *l = tt_scratch((int64_t)(sizeof *l + OPERANDS * (size_t)r->n * sizeof(tt_storage *)));
     if (!l) return NULL;
-    *l = (later){{.run = run_later, .storages = (tt_storage **)(l + 1)}, items, *parts, total};
+    *l = (later){{.run = run_later, .storages = (tt_storage **)(l + 1)}, items, r->rule, r->n};
     for (int j = 0; j < OPERANDS; j++)
         for (int k = 0; k < r->n; k++)
             if (j != 1 && r->operands[j]) l->job.storages[l->job.num++] = r->operands[j][k]->storage;
@@ -211,9 +160,15 @@ static later *later_of(const request *r, tt_update_item *items, int64_t total, c
     return l;
 }
 
-static void update(const request *r, int64_t total, job *parts) {
+/* By the backends of the kinds of device that there are among the items, as bits. */
+static bool update(const request *r, const tt_update_item *items, int kinds) {
     for (int k = 0; k < r->n; k++) tt_await(r->operands[1][k]->storage, false);
-    if (total) tt_parallel(total, GRAIN, run_range, parts);
+    for (int kind = 0; kind < TT_DEVICE_KINDS; kind++) {
+        if (!(kinds >> kind & 1)) continue;
+        if (!tt_backends[kind]->update) return tt_no_kernel(r->name);
+        if (!tt_backends[kind]->update(r->rule, &r->schedule, r->n, items)) return false;
+    }
+    return true;
 }
 
 static int run(request *r) {
@@ -225,7 +180,7 @@ static int run(request *r) {
     tt_update_item *items = tt_scratch((int64_t)sizeof(tt_update_item) * r->n);
     if (!items) return -1;
     int64_t total = 0;
-    int status = -1, ready = 0, devices = 0;
+    int status = -1, ready = 0, kinds = 0;
     for (; ready < r->n; ready++) {
         tt_update_item *it = &items[ready];
         *it = (tt_update_item){.update = r->common, .dtype = r->operands[0][ready]->dtype};
@@ -237,19 +192,17 @@ static int run(request *r) {
         if (r->steps && r->steps[ready]->storage->device) it->count = r->steps[ready];
         else if (r->steps) {
             const tt_array *step = r->steps[ready];
-            tt_isa->casts[step->dtype][TT_F64](&it->step, step->data, 1);
+            tt_convert(&it->step, TT_F64, step->data, step->dtype);
             it->step += 1;
             it->update.rate = tt_rate_of(r->rule, r->schedule.lr, r->schedule.beta1, r->schedule.lr_decay, it->step);
             it->update.root = tt_root_of(r->rule, r->schedule.beta2, it->step);
         }
         it->end = total += it->device ? 0 : it->numel;
-        devices |= it->device;
+        kinds |= 1 << tt_device_kind(it->device);
     }
     tt_device = 0;
-    job jb = {items, r->n, tt_optim[tt_isa_index]->rules[r->rule]};
-    later *l = later_of(r, items, total, &jb);
-    if (!l) update(r, total, &jb);
-    if (devices && !tt_cuda_update(r->rule, &r->schedule, r->n, items)) goto done;
+    later *l = later_of(r, items, total);
+    if (!l && !update(r, items, kinds)) goto done;
     for (int k = 0; k < r->n; k++) {
         for (int j = 0; j < OPERANDS; j++) {
             if (!r->operands[j] || j == 1) continue;
@@ -257,13 +210,13 @@ static int run(request *r) {
             tt_bump_version(r->operands[j][k], r->writer);
         }
         if (r->steps) {
-            if (!items[k].count) tt_isa->casts[TT_F64][r->steps[k]->dtype](r->steps[k]->data, &items[k].step, 1);
+            if (!items[k].count) tt_convert(r->steps[k]->data, r->steps[k]->dtype, &items[k].step, TT_F64);
             tt_bump_version(r->steps[k], r->writer);
         }
     }
     if (l && tt_work_behind(&l->job)) return 0; /* the items are the job's */
     if (l) {
-        update(r, total, &jb);
+        update(r, items, kinds);
         tt_scratch_free(l);
     }
     status = 0;

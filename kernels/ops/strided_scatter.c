@@ -1,5 +1,6 @@
 /* Writing into a strided view of a copy. */
-#include "cuda/host/cuda.h"
+#include "fuse/fuse.h"
+#include "backend/now.h"
 #include "ops/index.h"
 #include "api/index.h"
 #include <string.h>
@@ -27,12 +28,8 @@ static bool distinct(int ndim, const int64_t *shape, const int64_t *strides) {
 static bool copy_storage(tt_array *out, tt_array *a) {
     int64_t n = out->storage->nbytes / tt_itemsizes[a->dtype];
     if (!n) return true;
-    if (!tt_device) {
-        memcpy(out->data, a->data, (size_t)out->storage->nbytes);
-        return true;
-    }
     tt_array to = {.storage = out->storage, .data = out->data, .numel = n, .ndim = 1, .dtype = a->dtype, .shape = {n},
-                   .strides = {1}, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_DEVICE}, from = to;
+                   .strides = {1}, .flags = TT_FLAG_CONTIGUOUS | (out->flags & TT_FLAG_DEVICE)}, from = to;
     from.storage = a->storage;
     from.data = a->data;
     return tt_copy_now(&to, &from) == 0;
@@ -52,7 +49,7 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
     tt_array *out = tt_empty_strided(a->dtype, a->ndim, a->shape, a->strides), *part = NULL, *copy = NULL;
     if (!out) return NULL;
     bool plain = distinct(ndim, shape, strides);
-    int64_t *offsets = NULL, item = tt_itemsizes[a->dtype], step, counter[TT_MAX_NDIM] = {0}, at = 0;
+    int64_t item = tt_itemsizes[a->dtype], step;
     if (!(part = tt_view(out, ndim, shape, strides, start))) goto failed;
     if (TT_RECORDING && plain && out->numel * item == out->storage->nbytes && tt_record_copy(out, a) &&
         (!part->numel || tt_record_copy(part, src))) {
@@ -67,17 +64,7 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
     if (part->numel && plain) {
         if (tt_copy_now(part, src) < 0) goto failed;
     } else if (part->numel) {
-        if (!tt_device && !(offsets = tt_scratch(part->numel * (int64_t)sizeof(int64_t)))) goto failed;
-        for (int64_t i = 0; offsets && i < part->numel; i++) {
-            offsets[i] = at;
-            for (int d = ndim - 1; d >= 0; d--) {
-                at += strides[d] * item;
-                if (++counter[d] < shape[d]) break;
-                at -= strides[d] * item * counter[d];
-                counter[d] = 0;
-            }
-        }
-        tt_moves moves = {.table = part->data, .offsets = offsets, .m = part->numel, .npre = 1, .npost = 1};
+        tt_moves moves = {.table = part->data, .m = part->numel, .npre = 1, .npost = 1};
         tt_index_where where = {.ndim = ndim, .shape = shape, .steps = strides};
         tt_array *nought = tt_full_now(a->dtype, 0, NULL, TT_KIND_INT, 0, 0);
         if (!nought) goto failed;
@@ -88,12 +75,10 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
         moves.row_step = step;
         if (!tt_move_indexed(&moves, &where, a->dtype, a->dtype, TT_MOVE_ADD)) goto failed;
     }
-    tt_scratch_free(offsets);
     if (copy) tt_free(copy);
     tt_free(part);
     return out;
 failed:
-    tt_scratch_free(offsets);
     if (copy) tt_free(copy);
     if (part) tt_free(part);
     tt_free(out);

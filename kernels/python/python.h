@@ -11,6 +11,16 @@
 /* The pointer of a cdata, or NULL and a Python exception: cffi's own conversion, in the file that cffi writes. */
 tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype);
 
+/* A Tensor as C sees it. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *handle; /* a cdata tt_array *, owned with what it points to; NULL where creation has failed */
+    PyObject *node;
+} tt_tensor;
+tt_tensor *tt_tensor_of(PyObject *object);  /* itself; NULL and a TypeError for any other object */
+tt_array *tt_array_of(const tt_tensor *t);  /* NULL and a Python exception when it has no descriptor */
+
 /* Each adds its types and functions to the module; false and a Python exception when it cannot. */
 bool tt_add_tensor(PyObject *module, PyObject *ffi); /* tensor.c */
 bool tt_add_contexts(PyObject *module);              /* contexts.c */
+bool tt_add_node(PyObject *module);                  /* node.c */

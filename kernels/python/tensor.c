@@ -9,12 +9,6 @@
  * Python's lock, may still read it. Who replaces `_h` exchanges it with another Tensor's. */
 #include "python.h"
 
-typedef struct {
-    PyObject_HEAD
-    PyObject *handle; /* a cdata tt_array *, owned with what it points to; NULL where creation has failed */
-    PyObject *node;
-} tensor;
-
 static PyObject *array_pointer; /* ffi.typeof("tt_array *") */
 static PyTypeObject *base;
 
@@ -44,6 +38,18 @@ static void free_later(PyObject *handle, tt_array *a) {
     Py_XDECREF(callback);
 }
 
+tt_tensor *tt_tensor_of(PyObject *object) {
+    if (PyObject_TypeCheck(object, base)) return (tt_tensor *)object;
+    PyErr_SetString(PyExc_TypeError, "a Tensor is expected");
+    return NULL;
+}
+
+tt_array *tt_array_of(const tt_tensor *t) {
+    if (t->handle) return tt_pointer_of(t->handle, array_pointer);
+    PyErr_SetString(PyExc_AttributeError, "a Tensor without memory");
+    return NULL;
+}
+
 static void release(PyObject *handle) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -56,7 +62,7 @@ static void release(PyObject *handle) {
 }
 
 static void dealloc(PyObject *self) {
-    tensor *t = (tensor *)self;
+    tt_tensor *t = (tt_tensor *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     if (t->handle) release(t->handle);
@@ -67,18 +73,18 @@ static void dealloc(PyObject *self) {
 
 static int traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(((tensor *)self)->node);
+    Py_VISIT(((tt_tensor *)self)->node);
     return 0;
 }
 
 static int clear(PyObject *self) {
-    Py_CLEAR(((tensor *)self)->node);
+    Py_CLEAR(((tt_tensor *)self)->node);
     return 0;
 }
 
 static PyMemberDef members[] = {
-    {"_h", T_OBJECT_EX, offsetof(tensor, handle), 0, "The C descriptor."},
-    {"_node", T_OBJECT_EX, offsetof(tensor, node), 0, "The place in the graph."},
+    {"_h", T_OBJECT_EX, offsetof(tt_tensor, handle), 0, "The C descriptor."},
+    {"_node", T_OBJECT_EX, offsetof(tt_tensor, node), 0, "The place in the graph."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -88,14 +94,14 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "tinytorch.backends._native.TensorBase",
-    .basicsize = sizeof(tensor),
+    .basicsize = sizeof(tt_tensor),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };
 
 /* A new object of the class, without history; `handle` is taken over, also where that fails. */
 static PyObject *own(PyObject *cls, PyObject *handle) {
-    tensor *made = (tensor *)PyType_GenericAlloc((PyTypeObject *)cls, 0);
+    tt_tensor *made = (tt_tensor *)PyType_GenericAlloc((PyTypeObject *)cls, 0);
     if (!made) {
         release(handle);
         return NULL;

@@ -11,7 +11,7 @@
  *
  * Enumerators, loops, their tables, and tinytorch/scalar.py follow from the lists. A reducer itself is three macros: what
  * one element contributes, how two accumulators join, and what joined to anything leaves it as it is, to the bit (so -0
- * and not 0 for sums), for lanes without elements. Note [The tree of a reduction] in cpu/reduce.h. They use the
+ * and not 0 for sums), for lanes without elements. Note [The tree of a reduction] in backend/reduction.h. They use the
  * functions of arith.h.
  *
  *   TT_MAP_<reducer>(X, x, p)    of an element x of dtype X; p: what the reducer has to know of the result

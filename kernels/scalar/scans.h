@@ -1,4 +1,4 @@
-/* How scans join what came before with what comes next: kernels/ops/scan.c and kernels/cuda/device/scan.cuh. */
+/* How scans join what came before with what comes next: kernels/cpu/scan.c and kernels/cuda/device/scan.cuh. */
 #pragma once
 #include "arith.h"
 

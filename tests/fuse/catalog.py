@@ -3,6 +3,10 @@ does not. ``{x}``, ``{y}``, ``{z}`` stand for operands that broadcast together, 
 
 import itertools
 
+from tinytorch import Tensor
+from tinytorch.scalar import ELEMENTWISE
+from tinytorch.tensor import FUNCTIONS
+
 
 def words(text):
     return text.split()
@@ -14,12 +18,8 @@ DTYPES = (*FLOATS, *INTS, "bool")
 
 # ---- Elementwise, by the scalar function each comes down to: the keys are the names of kernels/scalar/ops.h.
 
-_SAME_NAME = words(
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv "
-    "lgamma digamma sigmoid sqrt rsqrt reciprocal neg abs sign square relu positive floor ceil round trunc frac "
-    "isnan isinf isfinite signbit logical_not bitwise_not"
-)
-_IN_PLACE = frozenset(_SAME_NAME) - frozenset(words("positive isnan isinf isfinite signbit"))
+_SAME_NAME = [op.name for op in ELEMENTWISE if op.arity == 1 and op.name in FUNCTIONS]
+_IN_PLACE = frozenset(name for name in _SAME_NAME if hasattr(Tensor, f"{name}_"))
 UNARY = {name: [f"torch.{name}({{x}})", f"{{x}}.{name}()"] for name in _SAME_NAME} | {
     "logsigmoid": ["F.logsigmoid({x})"],
     "softplus": ["F.softplus({x})", "F.softplus({x}, beta=2.0, threshold=3.0)"],
@@ -48,11 +48,7 @@ MORE_UNARY = (
     "torch.selu({x})",
 )
 
-_BINARY_NAMES = words(
-    "add sub mul div pow fmod remainder floor_divide maximum minimum fmax fmin atan2 hypot copysign nextafter "
-    "logaddexp xlogy heaviside eq ne lt le gt ge logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor "
-    "bitwise_left_shift bitwise_right_shift"
-)
+_BINARY_NAMES = [op.name for op in ELEMENTWISE if op.arity == 2 and op.name in FUNCTIONS]
 BINARY = {name: [f"torch.{name}({{x}}, {{y}})"] for name in _BINARY_NAMES}
 for _name, _symbol in zip(
     words(
@@ -128,7 +124,7 @@ WRITES = (
     *(
         f"{{x}}.{name}_({{y}})"
         for name in _BINARY_NAMES
-        if name not in ("maximum", "minimum", "fmax", "fmin", "logaddexp")
+        if hasattr(Tensor, f"{name}_")
     ),
     "{x} += {y}",
     "{x} -= {y}",

@@ -8,13 +8,12 @@ import cffi
 import numpy as np
 import tinytorch as tt
 from tinytorch.backends.cpu import ffi, lib
+from tinytorch.dtypes import ALL
 from tinytorch.fuse import codegen, compiler
 from tinytorch.fuse.codegen import SUFFIXES
 
-DTYPES = {"b8": tt.bool, "u8": tt.uint8, "i8": tt.int8, "i16": tt.int16, "i32": tt.int32, "i64": tt.int64,
-          "f16": tt.float16, "bf16": tt.bfloat16, "f32": tt.float32, "f64": tt.float64}
-NUMPY = {"b8": np.bool_, "u8": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-         "f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64}
+DTYPES = {d.suffix: d for d in ALL}
+NUMPY = {d.suffix: d.stored.type for d in ALL}
 DOMAINS = {"FLT": ("f32", "f64"), "REAL": ("f32", "f64"), "INTS": ("u8", "i8", "i16", "i32", "i64")}
 DOMAINS["NUM"] = DOMAINS["FLT"] + DOMAINS["INTS"]
 DOMAINS["ALL"] = (*DOMAINS["NUM"], "b8")

@@ -1,4 +1,4 @@
-"""The operator table: decompositions of matrices, and what is computed by them. Where a sign or a phase is free, the
+"""Decompositions of matrices, and systems of equations. Columns of U, V and Q are unique up to their signs alone, so
 entries compare absolute values."""
 
 from optable.core import Op, S, T
@@ -121,6 +121,10 @@ OPS = (
     ),
     lapack("inv", SQUARE, lambda m, A, **kw: m.linalg.inv(spread(m, A), **kw), out=True),
     lapack("inv_ex", SQUARE, lambda m, A: m.linalg.inv_ex(spread(m, A))),
+    lapack("det", SQUARE, lambda m, A, **kw: m.linalg.det(spread(m, A), **kw), out=True),
+    lapack("slogdet", SQUARE, lambda m, A: m.linalg.slogdet(spread(m, A))),
+    Op("det", SQUARE, method=True, dtypes=LAPACK, cpu=True),
+    Op("slogdet", SQUARE, method=True, dtypes=LAPACK, cpu=True),
     Op(
         "inverse",
         SQUARE,

@@ -23,6 +23,7 @@ def i64(*shape):
 
 def published():
     names = {n for n, f in tinytorch.ops.FUNCTIONS.items() if callable(f)}
+    names |= set(tinytorch.linalg.__all__) - {"LinAlgError"}
     names |= {n for n, f in vars(Tensor).items() if not n.startswith("_") and callable(f)}
     operators = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"]
     names |= {f"__{kind}{n}__" for n in operators for kind in ("", "r", "i") if hasattr(Tensor, f"__{kind}{n}__")}
@@ -40,7 +41,7 @@ def test_every_published_operator_has_a_cost_or_is_named():
 def test_the_lists_name_nothing_that_has_a_rule_or_does_not_exist():
     assert not {n for n in costs.COMPOSED | costs.WITHOUT if rule_of(n)}
     named = costs.COMPOSED | costs.WITHOUT | set(costs._RULES)
-    assert not {n for n in named if not any(hasattr(place, n) for place in (Tensor, tinytorch, F))}
+    assert not {n for n in named if not any(hasattr(place, n) for place in (Tensor, tinytorch, tinytorch.linalg, F))}
     assert len(costs.COMPOSED) < 20
     assert costs._RULES.keys().isdisjoint(OPERATORS.keys() | REDUCTIONS.keys())  # whose costs kernels/scalar knows
 
@@ -57,6 +58,9 @@ def test_the_lists_name_nothing_that_has_a_rule_or_does_not_exist():
     ("where", [Operand((10,), 1), f32(10), f32(10)], Cost(130, 0)),
     ("sum", [f32(10, 10)], Cost(400, 100)),
     ("mm", [f32(2, 3), f32(3, 5)], Cost(4 * (6 + 15 + 10), 60)),
+    ("cholesky", [f32(2, 6, 6)], Cost(2 * 2 * 144, 2 * 72)),
+    ("solve", [f32(3, 3), f32(3, 5)], Cost(36 + 60 + 60, 18 + 90)),
+    ("svd", [f32(4, 2)], Cost(64, 14 * 16 + 64)),
     ("matmul", [f32(7, 2, 3), f32(3, 5)], Cost(4 * (42 + 15 + 70), 420)),
     ("__matmul__", [f32(3), f32(3)], Cost(4 * 7, 6)),
     ("bmm", [f32(7, 2, 3), f32(7, 3, 5)], Cost(4 * (42 + 105 + 70), 420)),

@@ -6,6 +6,7 @@ import functools
 import linecache
 import types
 
+from ..backends.native import dtype_of, shape_of
 from .node import Node, new_alias
 
 CODES: dict[types.CodeType, str] = {}  # generated functions: the operator, or the Node class, that each belongs to
@@ -77,8 +78,10 @@ class Formulas:
             return f"out[{len(self.outputs) + self.extra.index(name)}]", True, None
         if name in self.params:
             return name, True, self.inputs.index(name) if name in self.inputs else None
-        if suffix in ("shape", "dtype", "device") and base in self.params:
-            return f"{base}.{suffix}", False, None
+        if suffix in ("shape", "dtype") and base in self.params:
+            return f"{suffix}_of({base})", False, None
+        if suffix == "device" and base in self.params:
+            return f"{base}.device", False, None
         raise TypeError(f"{self.op}: a formula names '{name}', which is no parameter of {self.op}{self.params}")
 
     def saves(self) -> tuple[str, tuple]:
@@ -90,8 +93,8 @@ class Formulas:
                 tensors.append((position, name, edge))
             if not self.variadic and len(users) < len(self.inputs):
                 value += " if " + " or ".join(f"edges[{i}] is not None" for i in sorted(users)) + " else None"
-            elif not is_tensor and "." in value and len(self.inputs) > 1:  # of an argument that may be None
-                value += f" if {value.partition('.')[0]} is not None else None"
+            elif value.startswith("shape_of") and len(self.inputs) > 1:  # of an argument that may be None
+                value += f" if {name.removesuffix('_shape')} is not None else None"
             fields.append(value)
         return f"({''.join(f + ', ' for f in fields)})", tuple(tensors)
 
@@ -146,7 +149,7 @@ def node_class(op: str, params: tuple[str, ...], vjps, fast=None, *, title: str 
             formulas.use(formula, [inputs.index(name)])
     saves, tensors = formulas.saves()
     title = title or node_title(op)
-    namespace = {"__name__": title, "alias": new_alias}
+    namespace = {"__name__": title, "alias": new_alias, "shape_of": shape_of, "dtype_of": dtype_of}
     source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
     source += formulas.function("backward", vjps, None, namespace)
     source += formulas.function("fast", fast, joint, namespace)

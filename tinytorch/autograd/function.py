@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from ..tensor import Tensor, new
+from ..backends.native import new_node
+from ..tensor import Tensor
 from .engine import bring_back
 from .modes import current, is_grad_enabled, no_grad
 from .node import FREED, Node, Packed, alias, count, make_ports, need_extra, port
@@ -249,10 +250,7 @@ def once_differentiable(fn):
         for r in results if isinstance(results, tuple) else (results,):
             if isinstance(r, Tensor):
                 r = alias(r)
-                node = new(_Twice)
-                node.edges, node.saved, node.versions, node.extra = (*sources, *ctx.edges), (), (), None
-                node.key = -count()
-                r._node = node
+                r._node = new_node(_Twice, (*sources, *ctx.edges), (), ())
             marked.append(r)
         return tuple(marked) if isinstance(results, tuple) else marked[0]
 

@@ -17,11 +17,11 @@ import itertools
 import weakref
 
 from ..backends.cpu import error, ffi, lib
+from ..backends.native import NodeBase, count, new_node
 from ..dtypes import DIFFERENTIABLE
-from ..tensor import Tensor, gives_tensor, new
+from ..tensor import Tensor, gives_tensor
 from .modes import current, modes
 
-count = itertools.count(1).__next__
 last_write = [0]
 writers: list[str] = []  # the names of operators that write in place, by the number the storage keeps
 overwrites: dict[int, tuple[int, str]] = {}  # anomaly mode: storage -> version and traceback of its last write
@@ -45,10 +45,10 @@ class Extra:
         self.metadata = None
 
 
-class Node:
+class Node(NodeBase):
     """One recorded operation. Each operator has a subclass, named as PyTorch's (``MulBackward0``)."""
 
-    __slots__ = ("edges", "saved", "key", "versions", "extra", "__weakref__")
+    __slots__ = ("__weakref__",)
 
     op = "?"  # the operator's name
     holds = 0  # does ``saved`` hold tensors, to be let go once backward has run? 0: no, 1: yes, 2: perhaps
@@ -237,10 +237,9 @@ def address(t: Tensor) -> int:
 
 def link(cls: type, edges: tuple, saved: tuple, versions, key: int | None = None) -> Node:
     """A new Node of class ``cls``; traces and packs as the thread's mode asks."""
-    node = new(cls)
-    node.edges, node.saved, node.versions = edges, saved, versions
-    node.key = -count() if key is None else key
-    node.extra = None
+    node = new_node(cls, edges, saved, versions)
+    if key is not None:
+        node.key = key
     if modes:
         mode = current()
         if mode.anomaly:
@@ -275,10 +274,7 @@ def make_ports(node: Node, outputs) -> None:
 
 def new_port(edges: tuple[Node], index: int, n: int) -> Port:
     """The Port of output ``index`` of the ``n`` outputs of ``edges[0]``."""
-    made = new(Port)
-    made.edges, made.saved, made.versions, made.extra = edges, (index, n), 0, None
-    made.key = -count()
-    return made
+    return new_node(Port, edges, (index, n), 0)
 
 
 def port(node: Node, index: int) -> Port:

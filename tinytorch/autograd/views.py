@@ -20,8 +20,7 @@ from .node import AccumulateGrad, Node, address, count, describe, last_write, li
 
 FLAG_VIEW, FLAG_DEVICE, FLAG_INFERENCE = lib.TT_FLAG_VIEW, lib.TT_FLAG_DEVICE, lib.TT_FLAG_INFERENCE
 DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)  # how a view was made
-CREATION_BITS = lib.TT_FLAG_CREATION
-CREATION = CREATION_BITS.bit_length() - 3  # where that stands in its flags
+CREATION_BITS, CREATION = lib.TT_FLAG_CREATION, lib.TT_CREATION_SHIFT  # where that stands in its flags
 
 _REFUSALS = {
     NO_GRAD: "A view was created in no_grad mode and is being modified inplace with grad mode enabled.",

@@ -23,9 +23,12 @@ class LinAlgError(RuntimeError):
     first of a batch. Follows ``torch.linalg.LinAlgError``."""
 
 
-_EXCEPTIONS = (NotImplementedError, ValueError, RuntimeError, TypeError, IndexError, OutOfMemoryError, RuntimeError,
-               RuntimeError, NotImplementedError, LinAlgError)
-_DECLINED, _PYTHON = 0, 7
+_EXCEPTIONS = {
+    lib.TT_DECLINED: NotImplementedError, lib.TT_VALUE_ERROR: ValueError, lib.TT_RUNTIME_ERROR: RuntimeError,
+    lib.TT_TYPE_ERROR: TypeError, lib.TT_INDEX_ERROR: IndexError, lib.TT_OUT_OF_MEMORY: OutOfMemoryError,
+    lib.TT_ZERO_DIVISION: RuntimeError, lib.TT_PYTHON_ERROR: RuntimeError, lib.TT_NOT_IMPLEMENTED: NotImplementedError,
+    lib.TT_LINALG_ERROR: LinAlgError,
+}
 _kept: dict[int, BaseException] = {}  # by thread: what a callback of the C side raised
 
 
@@ -38,19 +41,14 @@ def keep_exception(kind, exception, traceback) -> None:
 def error(op: str | None = None) -> Exception:
     """The exception for what the last C call of this thread refused; ``op`` is put in front where the text lacks it."""
     kind = lib.tt_error_kind()
-    if kind == _PYTHON and get_ident() in _kept:
+    if kind == lib.TT_PYTHON_ERROR and get_ident() in _kept:
         return _kept.pop(get_ident())
     text = ffi.string(lib.tt_error_text()).decode()
-    if kind == _DECLINED:
+    if kind == lib.TT_DECLINED:
         text = "not implemented for tensors of this device"
     if op and not text.startswith(op):
         text = f"{op}: {text}"
     return _EXCEPTIONS[kind](text)
-
-
-def declined() -> bool:
-    """Did the last C call of this thread decline, rather than find bad input? Note [Declining] in api/core.h."""
-    return lib.tt_error_kind() == _DECLINED
 
 
 def check(status: int, op: str | None = None) -> int:

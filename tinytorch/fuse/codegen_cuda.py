@@ -1,7 +1,7 @@
 """CUDA C++ for a kernel of fused mode: what its eager kernels would do one by one, with intermediates in registers.
 
 The text mirrors the ``tt_kernel`` (kernels/api/fuse.h): the same scalar functions (kernels/scalar), the same
-reduction trees (Note [The tree of a reduction] in kernels/cpu/reduce.h: 1024 elements are a warp's, a lane is a
+reduction trees (Note [The tree of a reduction] in kernels/backend/reduction.h: 1024 elements are a warp's, a lane is a
 thread), so the same bits. It follows from the kernel's structure, not from sizes or addresses; those come in the
 arguments, which kernels/cuda/host/fuse.c packs in the order of ``arguments``. (Only how a thread's elements are shared
 out is a matter of sizes: codegen_cuda_plan, and tt_kernel_vectors, which looks at "approximate" too.)

@@ -12,7 +12,7 @@ from .. import return_types
 from ..tensor import Tensor
 from .declare import deliver, deliver_all, function, primitive, requires
 from .join import cat
-from .lapack import lapack
+from .lapack import geqrf, geqrf_r, gesdd, gesdd_values, potrf, syevd, syevd_values
 from .ranges import eye
 from .solve import triangular
 
@@ -34,29 +34,29 @@ def _svd_vjp(g_U, g_S, g_Vh, U, S, Vh):
     if g_U is None and g_Vh is None:
         return ((U * g_S.unsqueeze(-2)) @ Vh,)
     s_i, s_j = S.unsqueeze(-1), S.unsqueeze(-2)
-    inner, outer = 0, 0
+    inner, outer = 0, []
     if g_U is not None:
         g_U = g_U[..., :k]
         x = U.mT @ g_U
         inner = (x - x.mT) * s_j
         if rows > k:
-            outer = ((g_U - U @ x) / s_j) @ Vh
+            outer.append(((g_U - U @ x) / s_j) @ Vh)
     if g_Vh is not None:
         g_Vh = g_Vh[..., :k, :]
         x = Vh @ g_Vh.mT
         inner = inner + s_i * (x - x.mT)
         if cols > k:
-            outer = outer + U @ ((g_Vh - x.mT @ Vh) / s_i)
+            outer.append(U @ ((g_Vh - x.mT @ Vh) / s_i))
     inner = inner / _off_diagonal((s_j - s_i) * (s_j + s_i))
     if g_S is not None:
         inner = inner + g_S.diag_embed()
-    return (U @ inner @ Vh + outer,)
+    return (sum(outer, U @ inner @ Vh),)
 
 
 @primitive(namespace="linalg", title="LinalgSvdBackward0", outputs=("U", "S", "Vh"), extra=("info",), inputs=("A",),
            vjp=_svd_vjp)
 def _svd(A, full_matrices):
-    return lapack("svd", A, option=bool(full_matrices))
+    return gesdd(A, option=bool(full_matrices))
 
 
 def _no_driver(op: str, driver) -> None:
@@ -75,7 +75,7 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
 
 @primitive(namespace="linalg", name="svdvals")
 def _svdvals(A):
-    return lapack("svdvals", A)[0]
+    return gesdd_values(A)[0]
 
 
 @function(namespace="linalg")
@@ -102,12 +102,12 @@ def _eigh_vjp(g_L, g_V, L, V):
 @primitive(namespace="linalg", title="LinalgEighBackward0", outputs=("L", "V"), extra=("info",), inputs=("A",),
            vjp=_eigh_vjp)
 def _eigh(A, upper):
-    return lapack("eigh", A, option=upper)
+    return syevd(A, option=upper)
 
 
 @primitive(namespace="linalg", name="eigvalsh")
 def _eigvalsh(A, upper):
-    return lapack("eigvalsh", A, option=upper)[0]
+    return syevd_values(A, option=upper)[0]
 
 
 def _is_upper(op: str, UPLO: str) -> bool:
@@ -173,9 +173,9 @@ def _qr_vjp(g_Q, g_R, Q, R, mode):
            vjp=_qr_vjp)
 def _qr(A, mode):
     if mode == "r":
-        R, info = lapack("qr_r", A, op="qr")
+        R, info = geqrf_r(A, op="qr")
         return R.new_empty((0,)), R, info
-    return lapack("qr", A, option=mode == "complete")
+    return geqrf(A, option=mode == "complete")
 
 
 @function(namespace="linalg")
@@ -205,7 +205,7 @@ def _cholesky_vjp(g, L, upper):
 @primitive(namespace="linalg", title="LinalgCholeskyExBackward0", outputs=("L",), extra=("info",), inputs=("A",),
            vjp=_cholesky_vjp)
 def _cholesky(A, upper, check, op):
-    return lapack("cholesky", A, option=upper, check=check, op=op)
+    return potrf(A, option=upper, check=check, op=op)
 
 
 @function(namespace="linalg")

@@ -13,11 +13,12 @@ import functools
 from ..autograd.engine import bring_back
 from ..autograd.formulas import node_class
 from ..autograd.modes import current, modes
-from ..autograd.node import count, link
+from ..autograd.node import link
+from ..backends.native import record, shape_of
 from ..autograd.views import FLAG_DEVICE, FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL, INTEGRAL
-from ..tensor import Tensor, gives_tensor, new, wrap
+from ..tensor import Tensor, gives_tensor, wrap
 from .create import tensor
 from .declare import Op, attach, both, is_number, number, primitive, update
 
@@ -27,7 +28,7 @@ _FAR = 1 << 62
 _BOOL, _INT64 = lib.TT_BOOL, lib.TT_I64
 _MASKS = (_BOOL, lib.TT_U8)  # as an index, such a tensor is a mask
 AT, SLICE, NEW, REST, INDEX, KEEP = range(6)
-SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: enum rule in kernels/ops/gather.c
+SUBSCRIPT, SELF, STRICT, FLAT = range(4)  # which integers are valid: tt_index_rule in kernels/backend/indexing.h
 REPLACE, ADD, MULTIPLY, LARGER, SMALLER = range(5)  # what a write does
 
 
@@ -185,12 +186,7 @@ def _picked(x: Tensor, viewed, out: Tensor, code) -> Tensor:
     edge = x._node
     if edge is None:
         return out
-    out._node = node = new(_node_class(code))  # as link() does, outside of any mode
-    h = x._h
-    node.edges, node.saved, node.versions = (edge,), (unpack(h.shape, h.ndim), code), ()
-    node.key = -count()
-    node.extra = None
-    return out
+    return record(out, _node_class(code), (edge,), (shape_of(x), code), ())  # as link() does, outside of any mode
 
 
 def _node_class(code):

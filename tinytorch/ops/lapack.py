@@ -1,24 +1,47 @@
-"""One call for all decompositions of the C side (kernels/api/decompose.h)."""
+"""The decompositions of the C side (kernels/api/decompose.h) as functions of tensors."""
 
 from __future__ import annotations
 
 from ..backends.cpu import error, ffi, lib
-from ..tensor import wrap
+from ..tensor import own
 from .declare import wrong_type
 
-_MOST_RESULTS = 4
+_RESULTS = ffi.typeof("tt_array *[4]")
+_NO_OPERANDS = [ffi.NULL] * 3
 
 
-def lapack(name: str, A, B=None, pivots=None, *, option: int = 0, check: bool = True, op: str | None = None) -> tuple:
-    """The results of the decomposition ``name`` of every matrix A, then LAPACK's ``info``, int32. ``option`` chooses a
-    variant, see kernels/ops/decompose.h; errors name the operator ``op``."""
-    op = f"linalg.{op or name}"
-    results = ffi.new("tt_array *[]", _MOST_RESULTS)
-    try:
-        handles = [A._h, *(ffi.NULL if x is None else x._h for x in (B, pivots))]
-    except AttributeError:
-        raise wrong_type(op, ("A", "B"), (A, B), ()) from None
-    n = lib.tt_decompose(lib.tt_decomposition(name.encode()), *handles, option, check, results)
-    if n < 0:
-        raise error(op)
-    return tuple([wrap(results[i]) for i in range(n)])
+def _routine(name: str):
+    """The decomposition ``name`` of every matrix: a function of A, perhaps B, and pivots, that gives its results and
+    then LAPACK's ``info``, int32. ``option`` chooses a variant: kernels/backend/decompose.h. With ``check`` a failure is an
+    error; errors name the operator ``op``."""
+    code = lib.tt_decomposition(name.encode())
+    if code < 0:
+        raise error()
+    call = lib.tt_decompose
+
+    def decompose(*operands, option=0, check=True, op=name):
+        results = ffi.new(_RESULTS)
+        try:
+            handles = [x._h for x in operands]
+        except AttributeError:
+            raise wrong_type(f"linalg.{op}", ("A", "B"), operands, ()) from None
+        n = call(code, *handles, *_NO_OPERANDS[len(handles):], option, check, results)
+        if n < 0:
+            raise error(f"linalg.{op}")
+        return tuple([own(results[i]) for i in range(n)])
+
+    return decompose
+
+
+# By LAPACK's names of what does the work.
+geqrf = _routine("qr")
+geqrf_r = _routine("qr_r")
+gesdd = _routine("svd")
+gesdd_values = _routine("svdvals")
+getrs_inverse = _routine("inv")
+getrf = _routine("lu_factor")
+getrs = _routine("lu_solve")
+potrf = _routine("cholesky")
+syevd = _routine("eigh")
+syevd_values = _routine("eigvalsh")
+trsm = _routine("solve_triangular")

@@ -10,7 +10,7 @@ from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..devices import made
 from ..tensor import Tensor, wrap
-from .declare import both, deliver, dim_or_axis, method, primitive, reduction
+from .declare import both, deliver, dim_or_axis, method, primitive, reduction, shortcut
 from .join import cat
 from .pointwise import maximum, minimum
 
@@ -80,16 +80,16 @@ _nansum = reduction("nansum", lambda g, input, how, dims, keepdim: in_dtype(
 
 
 @both
+@shortcut(_sum)
 def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The sum over all dimensions or those of ``dim``; integers and bools give int64. The elements are cast to
     ``dtype`` first, if given. Follows ``torch.sum``."""
-    if dim is None and dtype is None and out is None and axis is None:
-        return _sum(input, 0, 0, keepdim or keepdims, -1)
     how, dims = reduced("sum", input, dim, axis)
     return deliver("sum", _sum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 @both
+@shortcut(_mean)
 def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The mean over all dimensions or those of ``dim``; RuntimeError for integers without a floating ``dtype``.
     Follows ``torch.mean``."""

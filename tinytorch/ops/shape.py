@@ -67,7 +67,7 @@ def view(self, *shape):
     try:
         return _view(self, shape)
     except RuntimeError as exc:
-        if lib.tt_error_kind() != 0:
+        if lib.tt_error_kind() != lib.TT_DECLINED:
             raise RuntimeError(f"view: {exc}") from None
         raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
                            f"spans across two contiguous subspaces). Use .reshape(...) instead. Got shape "

@@ -7,18 +7,19 @@ With A X = B the gradients are dB = A^-T dX and dA = -dB X^T, each summed over w
 from __future__ import annotations
 
 from .. import return_types
-from .declare import both, deliver, deliver_all, function, primitive
-from .lapack import lapack
+from ..tensor import Tensor
+from .declare import both, deliver, deliver_all, function, primitive, wrong_type
+from .lapack import getrf, getrs, getrs_inverse, trsm
 
-_TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # options of lu_solve and solve_triangular: kernels/ops/decompose.h
+_TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # options of lu_solve and solve_triangular: kernels/backend/decompose.h
 
 
 def _solve_vjp(g, edges, A, X, A_shape, B_shape):
-    return _solve_gradients(_solve(A.mT, g, True, "solve")[0], edges, X, A_shape, B_shape)
+    return _solve_gradients(solution(A.mT, g), edges, X, A_shape, B_shape)
 
 
 def _solve_fast(g, edges, LU, pivots, X, A_shape, B_shape):
-    return _solve_gradients(lapack("lu_solve", LU, g, pivots, option=_TRANSPOSED)[0], edges, X, A_shape, B_shape)
+    return _solve_gradients(getrs(LU, g, pivots, option=_TRANSPOSED)[0], edges, X, A_shape, B_shape)
 
 
 def _solve_gradients(g_B, edges, X, A_shape, B_shape):
@@ -29,24 +30,34 @@ def _solve_gradients(g_B, edges, X, A_shape, B_shape):
 @primitive(namespace="linalg", title="LinalgSolveExBackward0", outputs=("X",), extra=("info", "LU", "pivots"),
            inputs=("A", "B"), vjp=_solve_vjp, fast=_solve_fast)
 def _solve(A, B, check, op):
-    LU, pivots, info = lapack("lu_factor", A, check=check, op=op)
-    return lapack("lu_solve", LU, B, pivots, op=op)[0], info, LU, pivots
+    LU, pivots, info = getrf(A, check=check, op=op)
+    return getrs(LU, B, pivots, op=op)[0], info, LU, pivots
+
+
+def solution(A, B):
+    """X of A X = B for matrices, for formulas: not finite where A is singular."""
+    return _solve(A, B, False, "solve")[0]
 
 
 def _solve_either(A, B, left, check, op):
     """X of A X = B, or of X A = B, and info; B may be a stack of vectors."""
+    if not isinstance(A, Tensor) or not isinstance(B, Tensor):
+        raise wrong_type(f"linalg.{op}", ("A", "B"), (A, B), ())
     a, b = A.shape, B.shape
-    if len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b):
+    vectors = len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b)
+    if vectors:
         B = B.unsqueeze(-1)
-    if left:
+    if left or len(a) < 2 or a[-2] != a[-1] or B.ndim < 2:  # shapes that will not do are refused there
         X, info, *_ = _solve(A, B, check, op)
-    else:
-        if len(a) > 1 and B.ndim > 1 and a[-1] == a[-2] != B.shape[-1]:
-            raise RuntimeError(f"linalg.{op}: Incompatible shapes of A and B for the equation XA = B "
-                               f"({a[-2]}x{a[-1]} and {B.shape[-2]}x{B.shape[-1]})")
-        X, info, *_ = _solve(A.mT if len(a) > 1 else A, B.mT if B.ndim > 1 else B, check, op)
-        X = X.mT
-    return (X.squeeze(-1) if B.ndim > len(b) else X), info
+        return (X.squeeze(-1) if vectors else X), info
+    if a[-1] != B.shape[-1]:
+        raise RuntimeError(f"linalg.{op}: Incompatible shapes of A and B for the equation XA = B ({a[-2]}x{a[-1]} and "
+                           f"{B.shape[-2]}x{B.shape[-1]})")
+    if vectors:
+        raise RuntimeError(f"linalg.{op}: Vector broadcasting of the left hand side is not supported for left=False. "
+                           "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
+    X, info, *_ = _solve(A.mT, B.mT, check, op)
+    return X.mT, info
 
 
 @function(namespace="linalg")
@@ -80,7 +91,7 @@ def _solve_triangular_vjp(g, edges, A, X, upper, left, unitriangular, A_shape, B
 @primitive(namespace="linalg", title="LinalgSolveTriangularBackward0", outputs=("X",), extra=("info",),
            inputs=("A", "B"), vjp=_solve_triangular_vjp)
 def _solve_triangular(A, B, upper, left, unitriangular):
-    return lapack("solve_triangular", A, B, option=_UPPER * upper + _RIGHT * (not left) + _UNIT * unitriangular)
+    return trsm(A, B, option=_UPPER * upper + _RIGHT * (not left) + _UNIT * unitriangular)
 
 
 def triangular(A, B, upper: bool, left: bool = True, unitriangular: bool = False):
@@ -102,7 +113,7 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
 @primitive(namespace="linalg", title="LinalgInvExBackward0", outputs=("inverse",), extra=("info",),
            A=lambda g, inverse: -inverse.mT @ g @ inverse.mT)
 def _inv(A, check, op):
-    return lapack("inv", A, check=check, op=op)
+    return getrs_inverse(A, check=check, op=op)
 
 
 @function(namespace="linalg")

@@ -225,6 +225,19 @@ def _free(ins: Operands, outs: Operands) -> Cost:
     return NOTHING
 
 
+def _decomposed(flops: Callable[[int, int, int], float]) -> Rule:
+    """Each matrix of a stack is decomposed; ``flops(long, k, r)`` of its longer and shorter side, and the columns of B
+    (Golub and Van Loan, "Matrix Computations"). Where the results are not known, they are taken to be as large as A."""
+    def rule(ins: Operands, outs: Operands) -> Cost | None:
+        if not ins or len(ins[0].shape) < 2:
+            return None
+        *batch, m, n = ins[0].shape
+        columns = ins[1].shape[-1] if len(ins) > 1 and len(ins[1].shape) > 1 else 1
+        work = math.prod(batch) * flops(max(m, n), min(m, n), columns)
+        return Cost(_total(ins) + (_total(outs) if outs else _total(ins[-1:])), round(work))
+    return rule
+
+
 _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(1), "rsub deg2rad rad2deg clamp_max clamp_min hardshrink softshrink threshold relu6 hardtanh "
                     "leaky_relu rrelu prelu isneginf isposinf masked_fill nan_to_num isclose"),
@@ -248,6 +261,14 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(8), "searchsorted bucketize isin"),
     (_product, "matmul mm bmm mv dot vdot inner __matmul__ __rmatmul__"),
     (_added_product, "addmm baddbmm addmv addbmm"), (_linear, "linear"), (_outer, "outer addr"),
+    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet"),
+    (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex"),
+    (_decomposed(lambda n, k, r: 2 / 3 * k**3 + 2 * k**2 * r), "solve solve_ex"),
+    (_decomposed(lambda n, k, r: 2 * k**3), "inv inv_ex inverse"),
+    (_decomposed(lambda n, k, r: k**2 * r), "solve_triangular"),
+    (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals"),
+    (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd"),
+    (_decomposed(lambda n, k, r: 9 * k**3), "eigh"), (_decomposed(lambda n, k, r: 4 / 3 * k**3), "eigvalsh"),
     (_bilinear, "bilinear"), (_attention, "scaled_dot_product_attention"),
     (_moved, "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
              "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
@@ -278,7 +299,7 @@ _RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in name
 # Made of other operators, in ways that shapes alone do not tell.
 COMPOSED = words("""
     alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout dropout1d
-    dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax inverse kron tensordot triplet_margin_loss
+    dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss
     triplet_margin_with_distance_loss
 """)
 

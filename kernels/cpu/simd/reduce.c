@@ -1,4 +1,4 @@
-/* The reducers of each dtype: Note [The tree of a reduction] in ../reduce.h. */
+/* The reducers of each dtype: Note [The tree of a reduction] in backend/reduction.h. */
 #include "cpu/simd.h"
 #include "cpu/reduce.h"
 #include "scalar/arith.h"

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #endif
 #include "cuda/device/fault.h"
+#include "scalar/codes.h"
 
 #define TT_CUDA_THREADS 256 /* of a block, where nothing else is said */
 #define TT_FLAT_THREADS 128 /* of one that goes through elements as they lie: smaller blocks end more evenly */

@@ -11,7 +11,7 @@
 enum { TT_SUMS, TT_BEFORE, TT_NONZERO, TT_STARTS, TT_REPEAT };
 
 static TT_DEVICE int64_t count_of(const TT_ARGS &p, int64_t i) {
-    return i >= p.n ? 0 : TT_CODE(TT_D0) ? ((const int64_t *)p.in)[i] : ((const uint8_t *)p.in)[i] != 0;
+    return i >= p.n ? 0 : TT_CODE(TT_D0) != TT_BOOL ? ((const int64_t *)p.in)[i] : ((const uint8_t *)p.in)[i] != 0;
 }
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     int64_t own = 0;
     for (int u = 0; u < TT_ITEMS; u++) {
         const int64_t i = tile + u * TT_CUDA_THREADS + threadIdx.x, count = count_of(p, i);
-        if (TT_CODE(TT_D0) && count < 0) atomicMin((uint64_t *)&p.sums[p.blocks + 1], (uint64_t)i);
+        if (TT_CODE(TT_D0) != TT_BOOL && count < 0) atomicMin((uint64_t *)&p.sums[p.blocks + 1], (uint64_t)i);
         own += count;
     }
     tt_block_scan<int64_t, TT_WARPS>(own, &all);

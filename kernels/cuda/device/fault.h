@@ -8,7 +8,7 @@
  * raised. Unlike an assertion of CUDA's, this leaves the device in working order. */
 #pragma once
 
-/* The rules of indices first, in the order of enum rule in kernels/ops/gather.c. */
+/* The rules of indices first, in the order of enum tt_index_rule in kernels/backend/indexing.h. */
 enum {
     TT_FAULT_NONE, TT_FAULT_SUBSCRIPT, TT_FAULT_SELF, TT_FAULT_STRICT, TT_FAULT_FLAT,
     TT_FAULT_NEGATIVE_CLASS, TT_FAULT_CLASS, /* of one_hot */

@@ -4,17 +4,20 @@
 #include "cuda/device/unit.cuh"
 #include "cuda/device/sort_args.h"
 
-#define TT_KEY_CODE TT_CODE(TT_D0)
-#if TT_KEY_CODE <= 2
+#if TT_IS(TT_D0, b8) || TT_IS(TT_D0, u8) || TT_IS(TT_D0, i8)
 #define TT_KEY_BITS 8
-#elif TT_KEY_CODE == 3 || TT_KEY_CODE == 6 || TT_KEY_CODE == 7
+#elif TT_IS(TT_D0, i16) || TT_IS(TT_D0, f16) || TT_IS(TT_D0, bf16)
 #define TT_KEY_BITS 16
-#elif TT_KEY_CODE == 4 || TT_KEY_CODE == 8
+#elif TT_IS(TT_D0, i32) || TT_IS(TT_D0, f32)
 #define TT_KEY_BITS 32
 #else
 #define TT_KEY_BITS 64
 #endif
-#define TT_FLOATING (TT_KEY_CODE >= 6)
+#if TT_IS(TT_D0, f16) || TT_IS(TT_D0, bf16) || TT_IS(TT_D0, f32) || TT_IS(TT_D0, f64)
+#define TT_FLOATING 1
+#else
+#define TT_FLOATING 0
+#endif
 typedef tt_unit_of<TT_KEY_BITS / 8>::type stored;
 #if TT_KEY_BITS == 64
 typedef uint64_t sort_key;
@@ -23,11 +26,11 @@ typedef uint32_t sort_key;
 #endif
 #define TT_KEY_ONES ((sort_key)(stored)~(stored)0)
 #define TT_SIGN ((sort_key)1 << (TT_KEY_BITS - 1))
-#if TT_KEY_CODE == 6
+#if TT_IS(TT_D0, f16)
 #define TT_INFINITY 0x7c00u
-#elif TT_KEY_CODE == 7
+#elif TT_IS(TT_D0, bf16)
 #define TT_INFINITY 0x7f80u
-#elif TT_KEY_CODE == 8
+#elif TT_IS(TT_D0, f32)
 #define TT_INFINITY 0x7f800000u
 #else
 #define TT_INFINITY 0x7ff0000000000000ull
@@ -38,7 +41,7 @@ static TT_DEVICE sort_key tt_key_of(stored x) {
 #if TT_FLOATING
     if (key == TT_SIGN) key = 0;
     key = (key & ~TT_SIGN) > TT_INFINITY ? TT_KEY_ONES : key & TT_SIGN ? key ^ TT_KEY_ONES : key | TT_SIGN;
-#elif TT_KEY_CODE > 1
+#elif !TT_IS(TT_D0, b8) && !TT_IS(TT_D0, u8)
     key ^= TT_SIGN;
 #endif
     return TT_DESCENDING ? key ^ TT_KEY_ONES : key;

@@ -50,6 +50,11 @@ typedef long long intptr_t;
 #define TT_CODE(T) TT_JOIN2(TT_CODE_, T)
 /* For #if, which knows no enumerators: is T, a macro such as TT_D0, the dtype of that suffix? */
 #define TT_IS(T, suffix) TT_JOIN4(TT_IS_, T, _, suffix)
+#define TT_IS_b8_b8 1
+#define TT_IS_u8_u8 1
+#define TT_IS_i8_i8 1
+#define TT_IS_i16_i16 1
+#define TT_IS_i32_i32 1
 #define TT_IS_i64_i64 1
 #define TT_IS_f16_f16 1
 #define TT_IS_bf16_bf16 1

@@ -44,7 +44,6 @@ typedef struct {
     int64_t rows, cols, offset;    /* of a triangle; numel is that of one of its two rows of indices */
 } tt_range_args;
 
-enum { TT_RANGE_INTEGERS, TT_RANGE_STEPPED, TT_RANGE_BETWEEN, TT_RANGE_POWER, TT_RANGE_TRIL, TT_RANGE_TRIU };
 
 typedef struct {
     tt_stream from;

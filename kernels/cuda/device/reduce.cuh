@@ -1,4 +1,4 @@
-/* Reductions: Note [The tree of a reduction] in ../cpu/reduce.h, the variants in reduce_args.h.
+/* Reductions: Note [The tree of a reduction] in backend/reduction.h, the variants in reduce_args.h.
  *
  * A block of TT_BLOCK elements is the work of a warp, a lane of the tree is a lane of it (FOLD). Where results lie next
  * to each other in memory, and not the elements of one, the tree's lanes are shared out among threads whose neighbours

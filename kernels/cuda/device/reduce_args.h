@@ -8,7 +8,6 @@
 #define TT_RED_ROWS 1
 #define TT_RED_JOIN 2
 enum { TT_RED_FLAT, TT_RED_STEP, TT_RED_DIMS, TT_RED_FAR }; /* one after another; evenly; by dimensions; far apart */
-enum { TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT, TT_RED_DIVIDE_ROOT, TT_RED_FINITE, TT_RED_LOG_ADD };
 #define TT_RED_INDEXED 16
 #define TT_RED_THEN 5
 #define TT_RED_OWN 8

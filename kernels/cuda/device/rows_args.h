@@ -26,7 +26,6 @@ typedef struct {
     const char *x, *y;   /* y: of derivatives the result, and x its gradient */
 } tt_softmax_args;
 
-enum { TT_STATISTIC_VAR, TT_STATISTIC_STD, TT_STATISTIC_LOGSUMEXP };
 
 typedef struct {
     int64_t rows;
@@ -71,9 +70,6 @@ typedef struct {
 } tt_norm_weight_args;
 
 /* Classification losses: what TT_OP says is done. */
-#define TT_CLASS_LOGITS 1
-#define TT_CLASS_BACKWARD 2
-#define TT_CLASS_TARGETS 4
 #define TT_CLASS_SMOOTHED 8
 
 typedef struct {

@@ -2,13 +2,6 @@
 #pragma once
 #include "cuda/device/args.h"
 
-/* TT_OP: the first three as tt_scan has them */
-#define TT_SCAN_SUM 0
-#define TT_SCAN_PROD 1
-#define TT_SCAN_LOGSUMEXP 2
-#define TT_SCAN_RECUR 3
-#define TT_SCAN_MIN 4
-#define TT_SCAN_MAX 5
 /* The variant: bits 0-1: what is done; 2: a warp has TT_BLOCK elements that follow each other in memory, and not a
  * thread those of a column; 3: from the end */
 #define TT_SCAN_TOTALS 0

@@ -2,8 +2,6 @@
 #pragma once
 #include "cuda/device/args.h"
 
-/* In the order of kernels/ops/sort.c. */
-enum { TT_KTH, TT_MEDIAN, TT_NANMEDIAN, TT_MODE, TT_SORT, TT_TOPK };
 
 typedef struct {
     const char *in;

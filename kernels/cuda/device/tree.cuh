@@ -1,4 +1,4 @@
-/* The parts of the tree of a reduction, for the kernels that build it: Note [The tree of a reduction] in ../cpu/reduce.h.
+/* The parts of the tree of a reduction, for the kernels that build it: Note [The tree of a reduction] in backend/reduction.h.
  * TT_NAME: the reducer; TT_D0: the elements as stored, TT_D1: as read, TT_D2: accumulators, TT_D3: results; of the variant
  * only what reduce_args.h says of TT_RED_INDEXED and TT_RED_THEN. */
 #pragma once

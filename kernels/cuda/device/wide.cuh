@@ -5,7 +5,7 @@
 
 #define TT_WIDE (1 << TT_LOG_WIDE)
 #define TT_SHARE (TT_LANES / TT_WIDE)                       /* threads of a block */
-#define TT_ANY_ORDER (TT_CODE(TT_D2) < 6 && !TT_INDEXED)    /* integers */
+#define TT_ANY_ORDER ((TT_INTEGRAL_DTYPES >> TT_CODE(TT_D2) & 1) && !TT_INDEXED)
 #define TT_SUMS (TT_ANY_ORDER && TT_WIDE > 4 ? 4 : TT_WIDE) /* of a thread */
 #define TT_PITCH (TT_ANY_ORDER ? 32 * TT_WIDE : TT_LANES)   /* from a thread's elements to its next */
 #define TT_AHEAD (128 / (TT_WIDE * sizeof(stored_type)) < 32 ? 128 / (TT_WIDE * (int)sizeof(stored_type)) : 32)

@@ -20,7 +20,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static filled *first, **end = &first;
 static int waiting, open;
 
-void tt_fork_activity(int phase) { tt_fork_lock(&lock, phase); }
+static void at_fork(int phase) { tt_fork_lock(&lock, phase); }
+TT_AT_FORK(TT_FORK_ACTIVITY, at_fork)
 
 void tt_activity_requested(uint8_t **buffer, size_t *size, size_t *max_records) {
     pthread_mutex_lock(&lock);

@@ -31,13 +31,13 @@ static bool join_some(tt_array *out, int n, tt_array *const *in, int64_t rows, i
                      (rows * largest + TT_CUDA_THREADS * UNROLL - 1) / (TT_CUDA_THREADS * UNROLL), y, TT_CUDA_THREADS, 0, p);
 }
 
-bool tt_cuda_joins(const tt_array *out, int n, tt_array *const *in) {
+static bool joins(const tt_array *out, int n, tt_array *const *in) {
     for (int k = 0; k < n; k++)
         if (!(in[k]->flags & TT_FLAG_CONTIGUOUS) || in[k]->dtype != out->dtype) return false;
     return true;
 }
 
-bool tt_cuda_join(tt_array *out, int n, tt_array *const *in, int dim, bool stack) {
+static bool join(tt_array *out, int n, tt_array *const *in, int dim, bool stack) {
     int64_t rows = 1, inner = tt_itemsizes[out->dtype], start = 0, chunks[TT_JOIN_INPUTS];
     for (int d = 0; d < dim; d++) rows *= out->shape[d];
     for (int d = dim + 1; d < out->ndim; d++) inner *= out->shape[d];
@@ -50,6 +50,10 @@ bool tt_cuda_join(tt_array *out, int n, tt_array *const *in, int dim, bool stack
         start += sum;
     }
     return true;
+}
+
+int tt_cuda_join(tt_array *out, int n, tt_array *const *in, int dim, bool stack) {
+    return !joins(out, n, in) ? 0 : join(out, n, in, dim, stack) ? 1 : -1;
 }
 
 bool tt_cuda_rearrange(tt_array *out, const tt_array *a, const bool *flipped, const int64_t *shift) {

@@ -1,8 +1,9 @@
 /* Counting, numbering and looking up on a device: nonzero, repeat_interleave's positions, unique, searches, histograms.
  * Where the size of the result is a count, the CPU waits for it, as PyTorch does. */
-#include "cuda/host/radix.h"
+#include "backend/now.h"
 #include "cuda/device/counting_args.h"
-#include "ops/index.h"
+#include "cuda/device/sort_args.h"
+#include "cuda/host/radix.h"
 #include <string.h>
 
 enum { SUMS, BEFORE, NONZERO, STARTS, REPEAT };
@@ -95,11 +96,11 @@ static bool group(const tt_group_args *p, int op, int dtype, int64_t n) {
 }
 
 /* Sorts rows by their columns, from the last on: s->order. */
-static bool sort_columns(tt_cuda_sort *s, tt_group_args *p, int dtype, int bits) {
+static bool sort_columns(tt_radix_sort *s, tt_group_args *p, int dtype, int bits) {
     for (p->column = p->width - 1; p->column >= 0; p->column--) {
         p->keys_out = s->keys->data;
         p->order = s->ordered ? (uint32_t *)s->order->data : NULL;
-        if (!group(p, COLUMN, dtype, p->n) || !tt_cuda_sort_keys(s, bits)) return false;
+        if (!group(p, COLUMN, dtype, p->n) || !tt_radix_sort_keys(s, bits)) return false;
     }
     p->order = s->ordered ? (uint32_t *)s->order->data : NULL;
     return true;
@@ -141,7 +142,7 @@ tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool conse
                                                                                      : item == 4 ? 0xffffffffu
                                                                                                  : 0xffffu};
     tt_array *first = NULL, *table = NULL, *heads = NULL;
-    tt_cuda_sort s = {.n = 0};
+    tt_radix_sort s = {.n = 0};
     if (!n) {
         first = tt_empty(TT_I64, 1, &n);
         *inverse = first ? tt_empty(TT_I64, 1, &n) : NULL;
@@ -149,9 +150,9 @@ tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool conse
         if (first && !*inverse) tt_free(first);
         return *inverse && *counts ? first : NULL;
     }
-    bool done = tt_cuda_sort_begin(&s, n, item == 8) && (heads = tt_cuda_temporary(TT_BOOL, n));
+    bool done = tt_radix_sort_begin(&s, n, item == 8) && (heads = tt_cuda_temporary(TT_BOOL, n));
     if (done && width == 1) {
-        done = make_keys(x, n, s.keys->data) && (consecutive || tt_cuda_sort_keys(&s, 8 * item));
+        done = make_keys(x, n, s.keys->data) && (consecutive || tt_radix_sort_keys(&s, 8 * item));
         p.keys = s.keys->data;
         p.order = s.ordered ? (uint32_t *)s.order->data : NULL;
     } else if (done) {
@@ -163,7 +164,7 @@ tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool conse
         p.heads = (uint8_t *)heads->data;
         if (group(&p, width == 1 ? HEADS : ROW_HEADS, dtype, n)) first = number(&p, inverse, counts);
     }
-    tt_cuda_sort_end(&s);
+    tt_radix_sort_end(&s);
     if (table) tt_free(table);
     if (heads) tt_free(heads);
     return first;
@@ -177,17 +178,17 @@ bool tt_cuda_search(const void *sorted, const void *values, const int64_t *order
                                  TT_CUDA_THREADS, 0, p);
 }
 
-bool tt_cuda_isin(const tt_array *among, const void *values, bool invert, tt_array *out) {
-    tt_cuda_sort s = {.n = 0};
-    bool done = tt_cuda_sort_begin(&s, among->numel, true) && make_keys(among, among->numel, s.keys->data) &&
-                tt_cuda_sort_keys(&s, 64);
+bool tt_cuda_isin(tt_array *among, const void *values, bool invert, tt_array *out) {
+    tt_radix_sort s = {.n = 0};
+    bool done = tt_radix_sort_begin(&s, among->numel, true) && make_keys(among, among->numel, s.keys->data) &&
+                tt_radix_sort_keys(&s, 64);
     if (done) {
         tt_search_args p = {.sorted = s.keys->data, .values = values, .out = out->data, .n = among->numel,
                             .numel = out->numel, .narrow = invert};
         done = !p.numel || TT_LAUNCH(tt_key(TT_FAMILY_search, ISIN, 0, among->dtype, 0, 0, 0, 0), blocks_of(p.numel), 1,
                                      TT_CUDA_THREADS, 0, p);
     }
-    tt_cuda_sort_end(&s);
+    tt_radix_sort_end(&s);
     return done;
 }
 

@@ -4,9 +4,10 @@
  * of up to 16 bytes. Any other layout is walked, its dimensions sorted and merged as on the CPU, with 32-bit arithmetic
  * where that suffices: by such accesses where within the innermost dimension all operands lie so, element by element
  * elsewhere. */
+#include "backend/iterator.h"
+#include "backend/now.h"
+#include "backend/operators.h"
 #include "cuda/host/cuda.h"
-#include "fuse/fuse.h"
-#include "cpu/simd.h"
 #include <string.h>
 
 /* The variant: bits 0-2 the logarithm of a thread's elements at a time, 3 strided, 4 of 64-bit indices, from 5 on two bits
@@ -114,7 +115,7 @@ static bool launch(int64_t key, int variant, int weight, tt_iter *it, tt_array *
     if (!it->numel) return true;
     for (int k = 1; k < it->nops; k++) {
         if (in[k - 1]->storage->device) continue;
-        tt_isa->casts[it->dtype[k]][it->compute[k]](&value[k - 1], it->data[k], 1);
+        tt_convert(&value[k - 1], it->compute[k], it->data[k], it->dtype[k]);
         it->dtype[k] = it->compute[k];
         given[k - 1] = VALUE;
     }
@@ -129,24 +130,11 @@ static bool launch(int64_t key, int variant, int weight, tt_iter *it, tt_array *
     return flat ? launch_flat(key, variant, weight, it, value, given) : launch_strided(key, variant, it, value, given);
 }
 
-static void describe(tt_iter *it, int k, const tt_array *out, const tt_array *a, int compute) {
-    int lead = out->ndim - a->ndim, size = tt_itemsizes[a->dtype];
-    for (int d = 0; d < out->ndim; d++)
-        it->strides[k][d] = d < lead || a->shape[d - lead] == 1 ? 0 : a->strides[d - lead] * size;
-    it->data[k] = a->data;
-    it->dtype[k] = a->dtype;
-    it->compute[k] = (int16_t)compute;
-}
-
 bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
-    tt_iter it = {.nops = n + 1, .ndim = out->ndim, .numel = out->numel};
-    memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
-    describe(&it, 0, out, out, dtype);
+    tt_iter it;
+    tt_iter_elementwise(&it, op, dtype, out, n, in);
     int d[3] = {0};
-    for (int k = 0; k < n; k++) {
-        describe(&it, k + 1, out, in[k], tt_compute_of(op, k + 1, dtype));
-        d[k] = in[k]->storage->device ? in[k]->dtype : it.compute[k + 1];
-    }
+    for (int k = 0; k < n; k++) d[k] = in[k]->storage->device ? in[k]->dtype : it.compute[k + 1];
     tt_iter_coalesce(&it);
     bool divides = tt_divides_integers(op, dtype) && in[1]->storage->device;
     return launch(tt_key(TT_FAMILY_elementwise, op, 0, tt_compute_dtype(dtype), out->dtype, d[0], d[1], d[2]),
@@ -195,8 +183,8 @@ static bool transpose(const tt_iter *it, int along) {
 static bool move(tt_array *out, tt_array *a) {
     tt_iter it = {.nops = 2, .ndim = out->ndim, .numel = out->numel};
     memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
-    describe(&it, 0, out, out, out->dtype);
-    describe(&it, 1, out, a, out->dtype);
+    tt_iter_operand(&it, 0, out, out, out->dtype);
+    tt_iter_operand(&it, 1, out, a, out->dtype);
     int from = a->storage->device ? a->dtype : out->dtype, along;
     tt_iter_coalesce(&it);
     if (a->storage->device && it.numel && is_transposing(&it, &along)) return transpose(&it, along);

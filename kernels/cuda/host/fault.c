@@ -1,6 +1,7 @@
 /* The records of faults, one for each device: Note [Faults] in fault.h. */
-#include "cuda/host/cuda.h"
 #include "api/fuse.h"
+#include "backend/operators.h"
+#include "cuda/host/cuda.h"
 #include <string.h>
 
 #define DEVICES 64

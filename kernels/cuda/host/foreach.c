@@ -1,7 +1,6 @@
 /* Many tensors by few launches: their norms, and all of them scaled. */
 #include "cuda/host/cuda.h"
 #include "cuda/device/foreach_args.h"
-#include "cpu/reduce.h"
 
 /* Of the tensors from `at` on as many as the arguments hold, in blocks of so many elements: how many. */
 static int gather(tt_many_args *p, int n, tt_array *const *in, int at, int64_t chunk, bool *aligned) {

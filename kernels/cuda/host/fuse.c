@@ -3,9 +3,10 @@
  * Bridging runs a kernel's instructions one by one, each as the eager kernel of its operator over the whole space, so the
  * first runs of a program wait for no compiler. Values that the interpreter would keep in a block are temporaries here,
  * each freed after its last use (the stream's order makes that safe). */
-#include "cuda/host/cuda.h"
+#include "backend/now.h"
+#include "backend/operators.h"
 #include "cuda/device/reduce_args.h"
-#include "fuse/fuse.h"
+#include "cuda/host/cuda.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +62,7 @@ static tt_array *find(bridge *b, int s) {
         describe_access(b, a, &b->k->accesses[x->index]);
     } else if (x->kind == TT_SLOT_CONST) {
         const tt_number *c = &b->numbers[x->index];
-        tt_isa->casts[c->dtype][x->dtype](&b->bits[s], &c->bits, 1);
+        tt_convert(&b->bits[s], x->dtype, &c->bits, c->dtype);
         *a = (tt_array){.storage = &b->host, .data = (char *)&b->bits[s], .dtype = x->dtype, .numel = 1,
                         .flags = TT_FLAG_CONTIGUOUS};
     } else if (x->kind == TT_SLOT_ROW) {
@@ -265,7 +266,7 @@ static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number
     for (int s = 0, j = 0; s < k->num_slots; s++) {
         if (k->slots[s].kind != TT_SLOT_CONST) continue;
         const tt_number *c = &numbers[k->slots[s].index];
-        tt_isa->casts[c->dtype][k->slots[s].dtype](at + 8 * j++, &c->bits, 1);
+        tt_convert(at + 8 * j++, k->slots[s].dtype, &c->bits, c->dtype);
     }
     at += 8 * (constants ? constants : 1);
     for (int d = 0; d < k->ndim; d++) {
@@ -283,7 +284,7 @@ static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number
 static int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 static bool launchable(const tt_kernel *k) {
-    if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != 2 || tt_fuse_setting(TT_FUSE_HOT_RUNS) < 0) return false;
+    if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != 2) return false;
     return k->numel < (int64_t)1 << 31 && (k->walk != TT_WALK_ROWS || k->detail + PARTS * k->num_folds <= tt_cuda_shared_room());
 }
 
@@ -335,9 +336,12 @@ static int launch(const tt_kernel *k, char *const *base, const tt_number *number
     return ok;
 }
 
-bool tt_cuda_run_kernel(const tt_kernel *k, char *const *base, const tt_number *numbers) {
-    int done = launchable(k) ? launch(k, base, numbers) : -1;
-    return done < 0 ? bridged(k, base, numbers) : done;
+bool tt_cuda_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_number *numbers, bool compiled) {
+    for (int i = 0; i < n; i++) {
+        int done = compiled && launchable(&k[i]) ? launch(&k[i], base, numbers) : -1;
+        if (!(done < 0 ? bridged(&k[i], base, numbers) : done)) return false;
+    }
+    return true;
 }
 
 int64_t tt_fused_key(int64_t number) { return tt_key(TT_FAMILY_fused, 0, 0, 0, 0, 0, 0, 0) | number << 8; }

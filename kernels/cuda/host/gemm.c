@@ -1,4 +1,6 @@
 /* Products of matrices on a device: floating ones by cuBLASLt (tinytorch/backends/cuda/cublas.py), integers by a kernel. */
+#include "backend/now.h"
+#include "backend/operators.h"
 #include "cuda/host/cuda.h"
 
 extern int tt_cuda_gemm(int, int, tt_gemm *, void *, void *, void *, void *, void *, void *, void *);
@@ -51,7 +53,7 @@ static bool integers(const tt_gemm *g, const char *a, const char *b, tt_array *o
     return true;
 }
 
-bool tt_cuda_product(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta) {
+static bool multiply(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta) {
     bool is_float = tt_is_floating(g->dtype);
     if (bias && is_float && g->count == 1) {
         if (beta == 1 && is_row(bias, g->n)) {
@@ -64,3 +66,46 @@ bool tt_cuda_product(tt_gemm *g, const char *a, const char *b, tt_array *out, tt
     if (!is_float) return integers(g, a, b, out, bias != NULL);
     return call(g, a, b, out->data, out, NULL, alpha, bias ? beta : 0) == 0;
 }
+
+/* The step from each matrix of a stack to the next, through all batch dimensions; -1: there is no one such step. */
+static int64_t single_step(const tt_product *p, const tt_matrices *x) {
+    int64_t step = 0, count = 1;
+    for (int d = p->nbatch - 1; d >= 0; d--) {
+        if (p->batch[d] == 1) continue;
+        if (count == 1) step = x->steps[d];
+        else if (x->steps[d] != step * count) return -1;
+        count *= p->batch[d];
+    }
+    return step;
+}
+
+static bool prepare_stack(tt_product *p, tt_matrices *x, const tt_array *from) {
+    return tt_product_prepare(p, x, from, tt_is_integral(p->dtype), single_step(p, x) < 0);
+}
+
+/* beta * bias, of the result's shape */
+static bool only_bias(tt_product *p, tt_array *out, tt_array *bias) {
+    if (p->beta == 0) return tt_fill_now(out, TT_KIND_INT, 0, 0) == 0;
+    if (p->beta == 1) return tt_copy_now(out, bias) == 0;
+    tt_array number, *scaled = tt_empty(bias->dtype, bias->ndim, bias->shape);
+    int64_t bits;
+    tt_element(&number, &bits, TT_F64, TT_KIND_FLOAT, p->beta, 0);
+    bool done = scaled && tt_cuda_elementwise(TT_OP_mul, bias->dtype, scaled, 2, (tt_array *[]){bias, &number}) &&
+                tt_copy_now(out, scaled) == 0;
+    if (scaled) tt_free(scaled);
+    return done;
+}
+
+/* The whole product by one call of the device's library: a stack is one operand with a step. */
+bool tt_cuda_product(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {
+    p->dtype = a->dtype;
+    if (!out->numel) return true;
+    if (p->k == 0) return only_bias(p, out, bias);
+    if (p->nbatch && p->may_fold) tt_product_fold_batch(p);
+    if (!prepare_stack(p, &p->a, a) || !prepare_stack(p, &p->b, b)) return false;
+    tt_gemm g = {.m = p->m, .n = p->n, .k = p->k, .lda = p->a.ld, .ldb = p->b.ld, .count = p->stack,
+                 .step_a = single_step(p, &p->a), .step_b = single_step(p, &p->b), .dtype = p->dtype,
+                 .trans = p->a.trans | p->b.trans << 1};
+    return multiply(&g, p->a.data, p->b.data, out, p->beta != 0 ? bias : NULL, p->alpha, p->beta);
+}
+

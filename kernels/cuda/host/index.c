@@ -8,7 +8,7 @@
  *  - an update sorts the positions by element, stably, and goes through those of each element in order (segments.cuh).
  * So results do not depend on the order in which threads run. */
 #include "cuda/host/radix.h"
-#include "ops/index.h"
+#include "backend/now.h"
 #include <string.h>
 
 enum { GET, PUT, CLAIM, PUT_LAST, KEYS };
@@ -199,13 +199,13 @@ static bool put(tt_index_args *p, const tt_moves *j, const span *s, int log, int
 }
 
 static bool update(tt_index_args *p, tt_moves *j, const span *s, int dtype, int rows_dtype, int how) {
-    tt_cuda_sort sort = {.n = 0};
+    tt_radix_sort sort = {.n = 0};
     int item = tt_itemsizes[dtype], bits = bits_of(s->slots), log = growth(j, s, item, tt_itemsizes[rows_dtype]);
     int variant = bits > 32 ? 16 : 0;
-    bool done = tt_cuda_sort_begin(&sort, j->m, bits > 32);
+    bool done = tt_radix_sort_begin(&sort, j->m, bits > 32);
     p->claims.grain = s->grain;
     if (done) p->sort_keys = sort.keys->data;
-    done = done && launch(p, KEYS, bits > 32 ? WIDE_KEYS : 0, j->m) && tt_cuda_sort_keys(&sort, bits);
+    done = done && launch(p, KEYS, bits > 32 ? WIDE_KEYS : 0, j->m) && tt_radix_sort_keys(&sort, bits);
     if (done) {
         tt_segment_args q = {.table = j->table, .rows = j->rows, .m = j->m, .row_step = j->row_step, .grain = s->grain,
                              .keys = sort.keys->data, .order = (uint32_t *)sort.order->data};
@@ -218,7 +218,7 @@ static bool update(tt_index_args *p, tt_moves *j, const span *s, int dtype, int 
                          ((j->m << q.lanes_log) + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, y < MAX_BLOCKS_Y ? y : MAX_BLOCKS_Y,
                          TT_CUDA_THREADS, 0, q);
     }
-    tt_cuda_sort_end(&sort);
+    tt_radix_sort_end(&sort);
     return done;
 }
 

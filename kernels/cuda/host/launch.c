@@ -1,12 +1,10 @@
-/* Devices and launches. Note [Devices] in core/tt.h, Note [Launching] in cuda.h. */
-#include "cuda/host/cuda.h"
-#include "cpu/simd.h"
-#include "cpu/reduce.h"
+/* Launches: Note [Launching] in launch.h. */
+#include "cuda/host/launch.h"
 #include "api/fuse.h"
 #include "api/reduce.h"
+#include "backend/operators.h"
 #include "core/fork.h"
 #include "core/thread_exit.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,49 +12,6 @@
 extern int tt_cuda_launch(int, int, int, int64_t, int64_t, int64_t, int, int64_t, void *, int);
 extern int tt_cuda_launch_again(int);
 extern int tt_cuda_copy(int, int, int, void *, void *, int64_t, int);
-
-int tt_device_set(int device) {
-    int before = tt_device;
-    tt_device = device;
-    return before;
-}
-
-const char *tt_device_text(char *text, size_t size, int device) {
-    if (device) snprintf(text, size, "cuda:%d", device - 1);
-    else snprintf(text, size, "cpu");
-    return text;
-}
-
-bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in) {
-    int device = -1;
-    for (int k = 0; k < n; k++) {
-        if (!in[k] || (numbers && in[k]->ndim == 0 && !in[k]->storage->device)) continue;
-        int own = in[k]->storage->device;
-        if (device >= 0 && own != device) {
-            char a[24], b[24];
-            tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, "
-                    "%s and %s!", op, tt_device_text(a, sizeof a, device), tt_device_text(b, sizeof b, own));
-            return false;
-        }
-        device = own;
-    }
-    tt_device = device < 0 ? 0 : device;
-    return true;
-}
-
-bool tt_ready_here(const tt_array *a) {
-    __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
-    tt_device = 0;
-    return tt_ready(a);
-}
-
-bool tt_same_device(const char *op, const tt_array *a) {
-    char own[24], other[24];
-    if (a->storage->device == tt_device) return true;
-    tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
-            op, tt_device_text(own, sizeof own, tt_device), tt_device_text(other, sizeof other, a->storage->device));
-    return false;
-}
 
 void tt_key_parts(int64_t key, int32_t *out) {
     out[0] = (int32_t)(key & 255);
@@ -117,10 +72,11 @@ void tt_cuda_keep_launches(int on) {
     __atomic_store_n(&present, now + (now % 2 == on ? 2 : 1), __ATOMIC_RELAXED);
 }
 
-void tt_fork_launches(int phase) {
+static void at_fork(int phase) {
     tt_fork_lock(&lock, phase);
     if (phase == TT_FORK_CHILD) tt_cuda_keep_launches(0); /* Python is to say that there is no device here */
 }
+TT_AT_FORK(TT_FORK_LAUNCHES, at_fork)
 
 static void give_table(void *p) {
     table *t = p;

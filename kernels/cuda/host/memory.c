@@ -1,6 +1,7 @@
 /* Memory of devices for tensors: allocation, giving back, what to do when there is none. Note [Memory of devices] in
  * pool.h. */
 #include "cuda/host/pool.h"
+#include "backend/now.h"
 #include "cuda/host/traffic.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -308,11 +309,10 @@ static tt_storage *storage_on(int device, int64_t nbytes) {
     return s;
 }
 
-static tt_storage *on_device(int64_t nbytes) { return storage_on(tt_device - 1, nbytes); }
+tt_storage *tt_cuda_storage(int64_t nbytes) { return storage_on(tt_device - 1, nbytes); }
 static tt_storage *on_host(int64_t nbytes) { return storage_on(TT_HOST, nbytes); }
 
-tt_storage *(*tt_cuda_storage)(int64_t) = on_device;
-tt_storage *(*tt_pinned_storage)(int64_t) = on_host;
+__attribute__((constructor)) static void serve(void) { tt_pinned_storage = on_host; }
 
 /* The same while traffic is recorded: Note [Traffic] in traffic.h. */
 
@@ -339,19 +339,17 @@ static tt_storage *seen(tt_storage *s) {
     s->release = release_seen;
     return s;
 }
-static tt_storage *seen_on_device(int64_t nbytes) { return seen(on_device(nbytes)); }
+static tt_storage *seen_on_device(int64_t nbytes) { return seen(tt_cuda_storage(nbytes)); }
 static tt_storage *seen_on_host(int64_t nbytes) { return seen(on_host(nbytes)); }
 
 void tt_traffic_watch(bool on) {
-    __atomic_store_n(&tt_cuda_storage, on ? seen_on_device : on_device, __ATOMIC_RELAXED);
+    __atomic_store_n(&tt_device_storage[TT_CUDA_KIND], on ? seen_on_device : tt_cuda_storage, __ATOMIC_RELAXED);
     __atomic_store_n(&tt_pinned_storage, on ? seen_on_host : on_host, __ATOMIC_RELAXED);
 }
 
 tt_array *tt_cuda_temporary(int dtype, int64_t n) { return tt_empty(dtype, 1, &n); }
 
 /* Page-locked memory. */
-
-__thread bool tt_pinning;
 
 tt_array *tt_to_pinned(tt_array *a) {
     if (!tt_ready(a) || tt_device) return tt_decline();

@@ -6,8 +6,8 @@ enum { COUNT, SUM, PLACE, SMALL };
 #define IMPLICIT 2
 #define BY_ROW 4
 
-bool tt_cuda_sort_begin(tt_cuda_sort *s, int64_t n, bool wide) {
-    *s = (tt_cuda_sort){.n = n, .wide = wide};
+bool tt_radix_sort_begin(tt_radix_sort *s, int64_t n, bool wide) {
+    *s = (tt_radix_sort){.n = n, .wide = wide};
     if (n > INT32_MAX) {
         tt_fail(TT_RUNTIME_ERROR, "at most 2^31 - 1 elements can be sorted together on a CUDA device, got %lld", (long long)n);
         return false;
@@ -17,13 +17,13 @@ bool tt_cuda_sort_begin(tt_cuda_sort *s, int64_t n, bool wide) {
            (s->order = tt_cuda_temporary(TT_I32, n)) && (s->spare_order = tt_cuda_temporary(TT_I32, n));
 }
 
-void tt_cuda_sort_end(tt_cuda_sort *s) {
+void tt_radix_sort_end(tt_radix_sort *s) {
     tt_array *all[] = {s->keys, s->spare_keys, s->order, s->spare_order, s->counts};
     for (int k = 0; k < 5; k++)
         if (all[k]) tt_free(all[k]);
 }
 
-static void swap(tt_cuda_sort *s) {
+static void swap(tt_radix_sort *s) {
     tt_array *keys = s->keys, *order = s->order;
     s->keys = s->spare_keys;
     s->order = s->spare_order;
@@ -32,7 +32,7 @@ static void swap(tt_cuda_sort *s) {
     s->ordered = true;
 }
 
-static bool pass(tt_cuda_sort *s, int shift, int64_t row) {
+static bool pass(tt_radix_sort *s, int shift, int64_t row) {
     int64_t tile = TT_CUDA_THREADS * (s->wide ? 8 : 16); /* TT_TILE in radix.cuh */
     tt_radix_args p = {.keys = s->keys->data, .order = (uint32_t *)s->order->data, .keys_out = s->spare_keys->data,
                        .order_out = (uint32_t *)s->spare_order->data, .n = s->n, .blocks = (s->n + tile - 1) / tile,
@@ -50,7 +50,7 @@ static bool pass(tt_cuda_sort *s, int shift, int64_t row) {
     return true;
 }
 
-bool tt_cuda_sort_keys(tt_cuda_sort *s, int bits) {
+bool tt_radix_sort_keys(tt_radix_sort *s, int bits) {
     if (!s->n) return true;
     if (!s->wide && !s->ordered && s->n <= 4096) {
         tt_radix_args p = {.keys = s->keys->data, .keys_out = s->spare_keys->data,
@@ -67,7 +67,7 @@ bool tt_cuda_sort_keys(tt_cuda_sort *s, int bits) {
     return true;
 }
 
-bool tt_cuda_sort_rows(tt_cuda_sort *s, int64_t row) {
+bool tt_radix_sort_rows(tt_radix_sort *s, int64_t row) {
     for (int shift = 0; shift < 32 && (s->n - 1) / row >> shift; shift += 8)
         if (!pass(s, shift, row)) return false;
     return true;

@@ -9,8 +9,8 @@ typedef struct {
     tt_array *keys, *order, *spare_keys, *spare_order, *counts;
     int64_t n;
     bool wide, ordered; /* ordered: `order` holds numbers already */
-} tt_cuda_sort;
-bool tt_cuda_sort_begin(tt_cuda_sort *s, int64_t n, bool wide);
-bool tt_cuda_sort_keys(tt_cuda_sort *s, int bits);
-bool tt_cuda_sort_rows(tt_cuda_sort *s, int64_t row); /* then by number / row */
-void tt_cuda_sort_end(tt_cuda_sort *s);
+} tt_radix_sort;
+bool tt_radix_sort_begin(tt_radix_sort *s, int64_t n, bool wide);
+bool tt_radix_sort_keys(tt_radix_sort *s, int bits);
+bool tt_radix_sort_rows(tt_radix_sort *s, int64_t row); /* then by number / row */
+void tt_radix_sort_end(tt_radix_sort *s);

@@ -1,5 +1,7 @@
 /* Random numbers, ranges and samples on a device: the kernels' arguments. */
 #include "cuda/host/cuda.h"
+#include "cuda/device/random_args.h"
+#include "backend/now.h"
 
 const char *tt_random_name(int op) {
 #define KIND_NAME(name) #name,
@@ -31,12 +33,13 @@ bool tt_cuda_dropout(const tt_draw *d, const tt_array *a, tt_array *out, tt_arra
                      (threads + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
 }
 
-bool tt_cuda_range(int range, tt_array *out, tt_range_args *p) {
-    p->out = out->data;
-    p->numel = range >= TT_RANGE_TRIL ? out->numel / 2 : out->numel;
-    if (!p->numel) return true;
-    return TT_LAUNCH(tt_key(TT_FAMILY_range, range, 0, out->dtype, 0, 0, 0, 0),
-                     (p->numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p);
+bool tt_cuda_range(tt_array *out, const tt_range *r) {
+    tt_range_args p = {.numel = r->kind >= TT_RANGE_TRIL ? out->numel / 2 : out->numel, .out = out->data, .start = r->start,
+                       .end = r->end, .step = r->step, .base = r->base, .first = r->first, .by = r->by, .rows = r->rows,
+                       .cols = r->cols, .offset = r->offset};
+    if (!p.numel) return true;
+    return TT_LAUNCH(tt_key(TT_FAMILY_range, r->kind, 0, out->dtype, 0, 0, 0, 0),
+                     (p.numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);
 }
 
 bool tt_cuda_permutation(const tt_draw *d, tt_array *out) {

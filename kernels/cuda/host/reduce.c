@@ -2,7 +2,6 @@
 #include "cuda/host/cuda.h"
 #include "cuda/host/last_block.h"
 #include "cuda/device/reduce_args.h"
-#include "cpu/reduce.h"
 #include <string.h>
 
 #define BUSY 16896  /* thread blocks from which on more, with less to do each, gain nothing */

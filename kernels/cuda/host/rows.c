@@ -1,8 +1,8 @@
 /* Kernels over rows on a device: how a row is shared out. */
-#include "cuda/host/cuda.h"
+#include "backend/now.h"
+#include "backend/plain.h"
 #include "cuda/device/rows_args.h"
-#include "cpu/nn.h"
-#include "cpu/reduce.h"
+#include "cuda/host/cuda.h"
 
 #define WARPS 32      /* of the largest thread block */
 #define RESERVED 1024 /* bytes of shared memory that each thread block takes besides */
@@ -61,7 +61,7 @@ static bool make_room(const split *s, int64_t rows, int64_t n, tt_array **parts)
 
 bool tt_cuda_rows_fit(int64_t rows, int64_t n) { return n <= TT_ROW_MOST && (rows >= 32 || n <= 65536); }
 
-bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log) {
+static bool softmax_rows(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log) {
     int compute = tt_compute_dtype(x->dtype);
     split s = split_rows(x->numel / n, n, y ? 2 : 1, x->dtype, compute, true);
     tt_softmax_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
@@ -70,7 +70,7 @@ bool tt_cuda_softmax(tt_array *out, const tt_array *x, const tt_array *y, int64_
     return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
 }
 
-bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log) {
+static bool softmax_columns(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, int64_t inner, bool log) {
     tt_columns_args p = {.n = n, .inner = inner, .out = out->data, .x = x->data, .y = y ? y->data : NULL};
     int64_t outer = x->numel / n / inner, chunks = (n + TT_COLUMN_CHUNK - 1) / TT_COLUMN_CHUNK;
     int columns = 8;
@@ -85,8 +85,18 @@ bool tt_cuda_softmax_columns(tt_array *out, const tt_array *x, const tt_array *y
     return TT_LAUNCH(key, outer * p.tiles, 1, TT_CUDA_THREADS, 0, p);
 }
 
-bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
-                  const tt_array *mean, const tt_array *rstd, int64_t n, double eps) {
+/* Half types need no copy: kernels read and write them. */
+bool tt_cuda_softmax(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t inner, bool log) {
+    tt_plain p[2] = {{0}};
+    bool ok = tt_plain_take(&p[0], x, x->dtype) && tt_plain_take(&p[1], y, x->dtype) &&
+              (inner == 1 ? softmax_rows(out, p[0].array, p[1].array, n, log)
+                          : softmax_columns(out, p[0].array, p[1].array, n, inner, log));
+    tt_plain_done(p, 2);
+    return ok;
+}
+
+static bool norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
+                 const tt_array *mean, const tt_array *rstd, int64_t n, double eps) {
     split s = split_rows(x->numel / n, n, g ? 2 : 1, x->dtype, rstd->dtype, true);
     tt_norm_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
                       .g = g ? g->data : NULL, .weight = weight ? weight->data : NULL, .bias = bias ? bias->data : NULL,
@@ -101,6 +111,16 @@ bool tt_cuda_norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_
     return ok;
 }
 
+bool tt_cuda_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean, tt_array *rstd,
+                  int64_t n, double eps) {
+    tt_plain p[4] = {{0}};
+    bool ok = tt_plain_take(&p[0], x, x->dtype) && tt_plain_take(&p[1], g, x->dtype) && tt_plain_take(&p[2], weight, x->dtype) &&
+              tt_plain_take(&p[3], bias, x->dtype) &&
+              (!n || norm(out, p[0].array, p[1].array, p[2].array, p[3].array, mean, rstd, n, eps));
+    tt_plain_done(p, 4);
+    return ok;
+}
+
 bool tt_cuda_statistics(int what, tt_array *out, const tt_array *x, int64_t n, double by) {
     int compute = tt_compute_dtype(x->dtype);
     split s = split_rows(x->numel / n, n, 1, x->dtype, compute, true);
@@ -110,8 +130,8 @@ bool tt_cuda_statistics(int what, tt_array *out, const tt_array *x, int64_t n, d
     return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
 }
 
-bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean,
-                         const tt_array *rstd, int64_t n) {
+static bool norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
+                        int64_t n) {
     tt_norm_weight_args p = {.rows = g->numel / n, .n = n, .out = out->data, .g = g->data, .x = x->data,
                              .mean = mean ? mean->data : NULL, .rstd = rstd->data};
     p.blocks = (p.rows + TT_BLOCK - 1) / TT_BLOCK;
@@ -130,7 +150,16 @@ bool tt_cuda_norm_weight(tt_array *out, const tt_array *g, const tt_array *x, co
     return ok;
 }
 
-bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
+bool tt_cuda_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean, tt_array *rstd, int64_t n) {
+    tt_plain p[2] = {{0}};
+    tt_wide wide = {0};
+    bool ok = tt_plain_take(&p[0], g, x->dtype) && tt_plain_take(&p[1], x, x->dtype) && tt_wide_start(&wide, out, x->dtype) &&
+              norm_weight(wide.array, p[0].array, p[1].array, mean, rstd, n);
+    tt_plain_done(p, 2);
+    return tt_wide_end(&wide, ok);
+}
+
+static bool class_kernel(int what, tt_class_args *p, int dtype, int compute) {
     split s = split_rows(p->rows, p->n, 1, dtype, compute, what == TT_CLASS_LOGITS);
     p->fault = tt_cuda_fault();
     tt_array *parts;
@@ -143,7 +172,65 @@ bool tt_cuda_class_loss(int what, tt_class_args *p, int dtype, int compute) {
     return ok;
 }
 
-bool tt_cuda_class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean) {
+static bool class_total(const tt_array *sums, tt_array *out, char *divisor, int compute, bool mean) {
     tt_class_total_args p = {(const double *)sums->data, out->data, divisor, mean};
     return TT_LAUNCH(tt_key(TT_FAMILY_class_total, 0, 0, out->dtype, compute, 0, 0, 0), 1, 1, 32, 0, p);
+}
+
+static tt_class_args class_args(const tt_class_work *w, const tt_array *x) {
+    int64_t rows = w->rows;
+    tt_class_args args = {.rows = rows, .n = (int32_t)w->classes, .x = x ? x->data : NULL,
+                          .target = (const int64_t *)w->target->data, .weight = w->weight ? w->weight->data : NULL,
+                          .ignore = w->ignore, .smoothing = w->smoothing};
+    if (w->stats) {
+        args.top = w->stats->data;
+        args.log_sum = w->stats->data + rows * tt_itemsizes[w->stats->dtype];
+    }
+    return args;
+}
+
+bool tt_cuda_class_loss(tt_array *out, const tt_class_work *w) {
+    int64_t shape[2] = {2, w->rows};
+    int compute = w->stats->dtype;
+    tt_plain x = {0};
+    tt_array *losses = NULL, *sums = NULL;
+    bool ok = tt_plain_take(&x, w->x, w->x->dtype) && (!w->reduction || (losses = tt_empty(TT_F64, 2, shape)));
+    if (ok) {
+        tt_class_args args = class_args(w, x.array);
+        if (losses) args.losses = (double *)losses->data;
+        else args.out = out->data;
+        ok = !w->rows || class_kernel(w->logits ? TT_CLASS_LOGITS : 0, &args, w->x->dtype, compute);
+    }
+    if (ok && losses)
+        ok = (sums = tt_empty(TT_F64, 1, shape)) &&
+             (w->rows ? tt_cuda_reduce(sums, losses, 2, TT_RED_sum, TT_F64, TT_F64, TT_RED_ALONE)
+                      : tt_fill_now(sums, TT_KIND_FLOAT, 0, 0) == 0) &&
+             class_total(sums, out, w->stats->data + 2 * w->rows * tt_itemsizes[compute], compute, w->reduction == 1);
+    if (sums) tt_free(sums);
+    if (losses) tt_free(losses);
+    tt_plain_done(&x, 1);
+    return ok;
+}
+
+bool tt_cuda_class_loss_backward(tt_array *out, const tt_class_work *w, tt_array *g, tt_array *weight_sum) {
+    int compute = w->stats->dtype;
+    tt_plain p[2] = {{0}};
+    bool ok = tt_plain_take(&p[0], w->x, w->x->dtype) && tt_plain_take(&p[1], g, compute);
+    if (ok) {
+        tt_class_args args = class_args(w, p[0].array);
+        args.out = out->data;
+        args.g = tt_plain_data(&p[1]);
+        args.each_row = w->reduction == 0;
+        if (w->reduction == 1) args.divisor = w->stats->data + 2 * w->rows * tt_itemsizes[compute];
+        if (weight_sum) args.weight_sum = (const double *)weight_sum->data;
+        ok = class_kernel(TT_CLASS_BACKWARD | (w->logits ? TT_CLASS_LOGITS : 0), &args, w->x->dtype, compute);
+    }
+    tt_plain_done(p, 2);
+    return ok;
+}
+
+bool tt_cuda_class_targets(tt_array *out, const tt_class_work *w) {
+    tt_class_args args = class_args(w, NULL);
+    args.out = out->data;
+    return class_kernel(TT_CLASS_TARGETS, &args, out->dtype, tt_compute_dtype(out->dtype));
 }

@@ -1,7 +1,8 @@
 /* Scans on a device: in one pass where a scan is one block or there are many; else totals, what came before each block,
  * results. */
-#include "cuda/host/cuda.h"
+#include "backend/plain.h"
 #include "cuda/device/scan_args.h"
+#include "cuda/host/cuda.h"
 
 #define SHORT 32 /* scans of fewer neighbouring elements are left to a thread each */
 #define MANY 528  /* so many are a thread block each */
@@ -12,7 +13,7 @@ static bool launch(int64_t key, int step, int64_t units, tt_scan_args *p) {
     return TT_LAUNCH(key | (int64_t)step << 36, blocks, 1, TT_SCAN_THREADS, 0, *p);
 }
 
-bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
+static bool scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
     bool blocks = op != TT_SCAN_LOGSUMEXP && op != TT_SCAN_RECUR, warp = blocks && p->inner == 1 && p->n > SHORT;
     int64_t units = p->outer * p->inner;
     p->per = blocks ? TT_BLOCK : p->n;
@@ -37,4 +38,23 @@ bool tt_cuda_scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
     if (carries) tt_free(carries);
     if (index) tt_free(index);
     return ok;
+}
+
+bool tt_cuda_scan(const tt_scan_work *w) {
+    int op = w->op, dtype = w->out->dtype;
+    bool converts = op >= TT_SCAN_MIN || (op <= TT_SCAN_PROD && tt_is_floating(dtype));
+    if (!converts) dtype = w->compute;
+    int number = tt_compute_dtype(dtype);
+    tt_plain p[2] = {{0}};
+    tt_wide wide = {0};
+    bool ok = tt_plain_take(&p[0], w->a, dtype) && tt_plain_take(&p[1], w->b, dtype) && tt_wide_start(&wide, w->out, dtype);
+    if (ok) {
+        tt_scan_args args = {.outer = 1, .n = 1, .inner = 1, .a = tt_plain_data(&p[0]), .b = tt_plain_data(&p[1]),
+                             .out = wide.array->data, .index = w->index ? (int64_t *)w->index->data : NULL};
+        for (int d = 0; d < w->out->ndim; d++)
+            *(d < w->dim ? &args.outer : d == w->dim ? &args.n : &args.inner) *= w->out->shape[d];
+        ok = scan(op, dtype, op < TT_SCAN_RECUR && number == TT_F32 ? TT_F64 : number, w->reverse, &args);
+    }
+    tt_plain_done(p, 2);
+    return tt_wide_end(&wide, ok);
 }

@@ -28,25 +28,25 @@ static bool by_rows(int family, tt_sort_args *p, int what, int variant, int dtyp
 }
 
 static bool by_radix(tt_sort_args *p, int what, int variant, int dtype) {
-    tt_cuda_sort s;
+    tt_radix_sort s;
     int64_t n = p->rows * p->n, results = what == TT_MODE ? p->rows * TT_CUDA_THREADS : p->rows * p->out_n;
-    bool done = tt_cuda_sort_begin(&s, n, key_bits(dtype) == 64);
+    bool done = tt_radix_sort_begin(&s, n, key_bits(dtype) == 64);
     if (done) p->keys = s.keys->data;
     done = done &&
            TT_LAUNCH(tt_key(TT_FAMILY_sorted, what, variant | MAKES_KEYS, dtype, 0, 0, 0, 0),
                      (n + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p) &&
-           tt_cuda_sort_keys(&s, key_bits(dtype)) && (p->rows == 1 || tt_cuda_sort_rows(&s, p->n));
+           tt_radix_sort_keys(&s, key_bits(dtype)) && (p->rows == 1 || tt_radix_sort_rows(&s, p->n));
     if (done) {
         p->keys = s.keys->data;
         p->order = (uint32_t *)s.order->data;
         done = TT_LAUNCH(tt_key(TT_FAMILY_sorted, what, variant, dtype, 0, 0, 0, 0),
                          (results + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p);
     }
-    tt_cuda_sort_end(&s);
+    tt_radix_sort_end(&s);
     return done;
 }
 
-bool tt_cuda_sort_along(int what, int dtype, bool descending, tt_sort_args *p) {
+static bool sort_along(int what, int dtype, bool descending, tt_sort_args *p) {
     int variant = descending ? DESCENDING : 0;
     int64_t rows = p->rows;
     if (p->n <= SHORT) return by_rows(TT_FAMILY_rowsort, p, what, variant, dtype, p->n, 0);
@@ -59,4 +59,22 @@ bool tt_cuda_sort_along(int what, int dtype, bool descending, tt_sort_args *p) {
         if (!by_radix(p, what, variant, dtype)) return false;
     }
     return true;
+}
+
+bool tt_cuda_sort(const char *op, tt_sorting *j) {
+    (void)op;
+    tt_sort_args p = {.in = j->a->data, .values = j->values->data, .indices = j->indices, .rows = j->num_rows, .n = j->n, .k = j->k,
+                      .out_n = j->out_n, .step = j->step, .out_step = j->out_step};
+    for (int d = j->rows.n - 1; d >= 0; d--) {
+        int64_t size = j->rows.size[d], in = j->rows.step[d], out = j->out_rows.step[d], last = p.dims - 1;
+        if (size == 1) continue;
+        if (last >= 0 && in == p.row_step[last] * p.size[last] && out == p.out_row_step[last] * p.size[last]) {
+            p.size[last] *= size;
+            continue;
+        }
+        p.size[p.dims] = size;
+        p.row_step[p.dims] = in;
+        p.out_row_step[p.dims++] = out;
+    }
+    return sort_along(j->what, j->a->dtype, j->descending, &p);
 }

@@ -23,10 +23,11 @@ static int64_t kept, dropped;
 static bool on;
 static __thread int64_t me; /* 0: not asked yet */
 
-void tt_fork_traffic(int phase) {
+static void at_fork(int phase) {
     if (phase == TT_FORK_CHILD) me = 0;
     tt_fork_lock(&lock, phase);
 }
+TT_AT_FORK(TT_FORK_TRAFFIC, at_fork)
 
 /* With the lock held: where the next record goes; NULL: there is no room. */
 static tt_traffic *place(void) {

@@ -1,5 +1,5 @@
 """CUDA devices: the callbacks by which the C side launches kernels, allocates and copies. See Note [Launching] in
-kernels/cuda/host/cuda.h and Note [Memory of devices] in kernels/cuda/host/pool.h. Nothing here runs before the first
+kernels/cuda/host/launch.h and Note [Memory of devices] in kernels/cuda/host/pool.h. Nothing here runs before the first
 tensor of a device is made."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The CUDA source of a kernel, from its key. See Note [Launching] in kernels/cuda/host/cuda.h."""
+"""The CUDA source of a kernel, from its key. See Note [Launching] in kernels/cuda/host/launch.h."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EXACT = {"random", "dropout", "multinomial", "permutation", "optim", "optim_coun
 
 def approximate(source: str) -> str:
     """A kernel's source with the functions of kernels/cuda/device/approximate.cuh."""
-    return "#define TT_APPROXIMATE 1\n" + source
+    return '#define TT_APPROXIMATE "cuda/device/approximate.cuh"\n' + source
 
 
 @functools.cache

@@ -27,13 +27,5 @@ from .elementwise import Elementwise, binary, mul_vjp, ternary, unary, without_h
 from .op import NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive
 from .publish import alias, attach, both, composite, function, method, name_methods, publish, record_of, same_parameters
-from .reduction import reduction
+from .reduction import reduction, shortcut
 from .update import overwrite, update
-
-__all__ = [
-    "NAMESPACES", "OPS", "SHAPE", "Elementwise", "Op", "alias", "attach", "binary", "both", "broadcast_shape", "c_op",
-    "c_view", "castable", "composite", "computed", "deliver", "deliver_all", "dim_or_axis", "function", "ints",
-    "is_number", "method", "mul_vjp", "name_methods", "names_of", "number", "operand", "operator_of", "overwrite",
-    "primitive", "publish", "record_of", "reduction", "requires", "same_parameters", "scalar_kind", "ternary", "unary",
-    "update", "without_history", "wrong_type",
-]

@@ -34,7 +34,7 @@ def function({params}):
         return out
 """
 
-SHAPE = "(unpack(x.shape, x.ndim),)"  # saves the input's shape, as a list
+SHAPE = "(shape_of(input),)"  # saves the input's shape
 _ONE_OR_MANY = "sizes = {0}[0] if len({0}) == 1 and type({0}[0]) is not int else {0}"  # f(2, 3) and f((2, 3))
 
 

@@ -112,17 +112,17 @@ _UNARY = """
     if edge is None or Node is None:
         return out
 """
-_BINARY = """
+_BINARY = f"""
     kind = type(other)
     try:
         if kind is Tensor:
             out = call(code, input._h, other._h)
             edge_b = other._node
         elif kind is float:
-            out = call_scalar(code, input._h, 2, other, 0, 0)
+            out = call_scalar(code, input._h, {lib.TT_KIND_FLOAT}, other, 0, 0)
             edge_b = None
         elif kind is int and -0x8000000000000000 <= other <= 0x7FFFFFFFFFFFFFFF:
-            out = call_scalar(code, input._h, 1, 0.0, other, 0)
+            out = call_scalar(code, input._h, {lib.TT_KIND_INT}, 0.0, other, 0)
             edge_b = None
         elif isinstance(other, Tensor):
             out = call(code, input._h, other._h)
@@ -130,7 +130,7 @@ _BINARY = """
         elif is_number(other):
             return op.slow((input, other))
         else:
-            {wrong}
+            {{wrong}}
         edge_a = input._node
     except AttributeError:
         return op.slow((input, other))
@@ -139,12 +139,12 @@ _BINARY = """
     if (edge_a is None and edge_b is None) or Node is None:
         return out
 """
-_REFLECTED = """
+_REFLECTED = f"""
     kind = type(other)
     if kind is float:
-        out = call_scalar(code, input._h, 2, other, 0, 1)
+        out = call_scalar(code, input._h, {lib.TT_KIND_FLOAT}, other, 0, 1)
     elif kind is int and -0x8000000000000000 <= other <= 0x7FFFFFFFFFFFFFFF:
-        out = call_scalar(code, input._h, 1, 0.0, other, 1)
+        out = call_scalar(code, input._h, {lib.TT_KIND_INT}, 0.0, other, 1)
     elif is_number(other):
         return op.slow((other, input))
     else:

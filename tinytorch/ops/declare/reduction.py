@@ -6,31 +6,40 @@ side wants it (kernels/api/reduce.h).
 
 from __future__ import annotations
 
+import inspect
+
 from ...autograd.formulas import node_class
 from ...autograd.views import refresh
 from ...backends.cpu import error, lib
-from ...dtypes import ALL
 from ...tensor import gives_tensor
 from .op import Op
 from .templates import build, recording
 
 _PARAMS = ("input", "how", "dims", "keepdim", "dtype")
 _call = gives_tensor(lib.tt_reduce)
-_SOURCE = """
-def function(input, how, dims, keepdim, dtype):
-    x = input._h
-    out = call(code, x, how, dims, keepdim, dtype)
+_CALLED = """
+    out = call(code, input._h, how, dims, keepdim, dtype)
     if out is None:
         refresh(input)
-        out = call(code, x, how, dims, keepdim, dtype)
+        out = call(code, input._h, how, dims, keepdim, dtype)
         if out is None:
             raise error(name)
     edge = input._node
     if edge is None or Node is None:
         return out
-    if dtype >= 0:
-        return record(out, (input, how, dims, keepdim, dtype))
 """
+_KERNEL = f"""
+def function(input, how, dims, keepdim, dtype):{_CALLED}
+    if dtype >= 0:
+        return op_record(out, (input, how, dims, keepdim, dtype))
+"""
+_PUBLIC = f"""
+def function(input, dim={{default}}, keepdim=False, *, {{dtype_}}out=None, axis=None, keepdims=False):
+    if dim is not {{default}} or out is not None or axis is not None{{cast}}:
+        return general(input, dim, keepdim, {{passed}}out=out, axis=axis, keepdims=keepdims)
+    how = dims = 0
+    dtype, keepdim = -1, keepdim or keepdims
+{_CALLED}"""
 
 
 def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
@@ -42,11 +51,33 @@ def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
     if formula is not None:
         node = node_class(name, _PARAMS, {"input": formula}, {"input": fast} if fast else None, title=title)
     op = Op(name, "reduction", params=_PARAMS, node=node, diff=(0,))
-    saves, versions = node.saves if node else "()", "()"
-    if node and node.tensors:
-        versions = "saved_versions(Node, node.saved)"
-    saves = saves.replace("input.shape", "unpack(x.shape, x.ndim)").replace("input.dtype", "ALL[x.dtype]")
-    source = _SOURCE + recording(f"({', '.join(_PARAMS)})", "(edge,)", saves, versions)
-    apply, = build(op, source, f"<eager reduction, saving {saves}>", ("function",), call=_call, code=code,
-                   refresh=refresh, error=error, ALL=ALL)
-    return apply
+    op.code = code
+    return _build(op, _KERNEL, "reduction")
+
+
+def _build(op: Op, source: str, title: str, **things):
+    """The function of a source that begins with the kernel's call."""
+    saves, versions = op.node.saves if op.node else "()", "()"
+    if op.node and op.node.tensors:
+        saves, versions = f"(saved := {saves})", "saved_versions(Node, saved)"
+    source += recording(f"({', '.join(_PARAMS)})", "(edge,)", saves, versions)
+    fn, = build(op, source, f"<eager {title}, saving {saves}>", ("function",), call=_call, code=op.code,
+                refresh=refresh, error=error, **things)
+    return fn
+
+
+def shortcut(kernel):
+    """Declares the decorated function, the general path of a public reduction, as one that reduces all dimensions by
+    ``kernel`` in its own frame where nothing else is asked: 0.1 us less of 1.1."""
+
+    def declare(general):
+        names = inspect.signature(general).parameters
+        has_dtype = "dtype" in names
+        source = _PUBLIC.format(default=repr(names["dim"].default), dtype_="dtype=None, " if has_dtype else "",
+                                cast=" or dtype is not None" if has_dtype else "",
+                                passed="dtype=dtype, " if has_dtype else "")
+        fn = _build(kernel.op, source, f"reduction {names['dim'].default}", general=general)
+        fn.__doc__ = general.__doc__
+        return fn
+
+    return declare

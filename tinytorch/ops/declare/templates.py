@@ -2,9 +2,9 @@
 stands in it as an expression instead of behind a call.
 
 Note [Recording]
-``BLOCK`` is how every form ends: the Node of a plain call in the default grad mode is made in place, a statement a
-field. All else (saved-tensor hooks, anomaly mode, operands that were broadcast or cast, inference tensors) goes through
-``Op.record``.
+``BLOCK`` is how every form ends: a plain call in the default grad mode is recorded by one C call (node.c in
+kernels/python). All else (saved-tensor hooks, anomaly mode, broadcast or cast operands, inference tensors) goes
+through ``Op.record``.
 """
 
 from __future__ import annotations
@@ -13,29 +13,26 @@ from _thread import get_ident
 
 from ...autograd.formulas import generate
 from ...autograd.modes import DEFAULT, modes
-from ...autograd.node import count, new_alias, saved_versions
+from ...autograd.node import new_alias, saved_versions
 from ...backends.cpu import ffi
-from ...tensor import Tensor, new
+from ...backends.native import dtype_of, record, record_stamped, shape_of
+from ...tensor import Tensor
 
-BLOCK = """
-    out._node = node = new(Node)
-    node.edges = edges = {edges}
-    node.saved = {saves}
-    node.versions = {versions}
-    node.key = -count()
-    node.extra = None
-    return out
-"""
 _MODES = """
     if modes:
         mode = modes.get(get_ident(), DEFAULT)
         if mode is not DEFAULT:
-            return record(out, {args}{stamp}) if mode.grad else out
+            return op_record(out, {args}{stamp}) if mode.grad else out
 """
-_STAMP = """
-    stamp = out._h.stamp
-    if stamp & 15:
-        return record(out, {args}, stamp)
+BLOCK = """
+    edges = {edges}
+    return record(out, Node, edges, {saves}, {versions})
+"""
+_STAMPED = """
+    edges = {edges}
+    if record_stamped(out, Node, edges, {saves}) is None:
+        return op_record(out, {args}, out._h.stamp)
+    return out
 """
 
 
@@ -45,15 +42,14 @@ def recording(args: str, edges: str, saves: str, versions: str = "()") -> str:
     has stamped its result."""
     stamped = versions == "stamp"
     head = _MODES.format(args=args, stamp=", out._h.stamp" if stamped else "")
-    if stamped:
-        head += _STAMP.format(args=args)
-    return head + BLOCK.format(edges=edges, saves=saves, versions=versions)
+    return head + (_STAMPED if stamped else BLOCK).format(args=args, edges=edges, saves=saves, versions=versions)
 
 
 def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> list:
     """The functions ``names`` of the source of an operator's hot path; ``things`` are further globals of it."""
-    namespace = {"op": op, "name": op.name, "Node": op.node, "record": op.record, "Tensor": Tensor, "new": new,
-                 "count": count, "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "alias": new_alias,
+    namespace = {"op": op, "name": op.name, "Node": op.node, "op_record": op.record, "record": record,
+                 "record_stamped": record_stamped, "shape_of": shape_of, "dtype_of": dtype_of, "Tensor": Tensor,
+                 "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "alias": new_alias,
                  "saved_versions": saved_versions, "NULL": ffi.NULL, "unpack": ffi.unpack, **things}
     generate(source, filename, namespace, op.name, *names)
     made = [namespace[n] for n in names]

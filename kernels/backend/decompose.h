@@ -1,13 +1,16 @@
-/* Decompositions of stacks of matrices: what the front end (decompose.c) and a backend share. */
+/* Decompositions of stacks of matrices, as every backend does them. */
 #pragma once
 #include "core/tt.h"
 
 #define TT_MOST_RESULTS 3
 #define TT_OWN_MEMORY (-1)
 #define TT_READ_ONLY (-2)
+#define TT_EITHER_ORDER (-3)
 
-/* X(name, A is square, the result that takes the copy of A (TT_OWN_MEMORY: none; TT_READ_ONLY: no copy), the result
- *   that takes the copy of B, the results' shapes, the message for an `info` above 0)
+/* X(name, A is square, the result that takes the copy of A, the result that takes the copy of B, the results' shapes,
+ *   the message for an `info` above 0)
+ * A is copied to TT_OWN_MEMORY where it is no result; TT_READ_ONLY: only where it is not column-major already;
+ * TT_EITHER_ORDER: nor row-major.
  * Shapes in letters: m, n and k as in tt_matrix; M and N: m and n for option 1, else k; r and c: B's rows and columns;
  * p: k pivots, int32.
  * Options: cholesky, eigh: 1 for the upper triangle; lu_solve: 1 for A^T; qr: 1 for a square Q; svd: 1 for square U and
@@ -18,7 +21,7 @@
       "order %d is not positive-definite).")                                                        \
     X(lu_factor, false, 0, 0, ("mn", "p"), "The solver failed because the input matrix is singular.") \
     X(lu_solve, true, TT_READ_ONLY, 0, ("rc"), "")                                                  \
-    X(solve_triangular, true, TT_READ_ONLY, 0, ("rc"), "")                                          \
+    X(solve_triangular, true, TT_EITHER_ORDER, 0, ("rc"), "")                                          \
     X(inv, true, TT_OWN_MEMORY, 0, ("nn"),                                                          \
       "The diagonal element %d is zero, the inversion could not be completed because the input matrix is singular.") \
     X(eigh, true, 1, 0, ("n", "nn"), TT_EIGENVALUES_FAILURE)                                        \
@@ -39,6 +42,7 @@
 typedef struct {
     int m, n, k;                   /* A is m x n; the smaller of both */
     int b_rows, b_cols, option;
+    bool row_major;                /* A is, which TT_EITHER_ORDER allows */
     void *a, *b;                   /* copies of the operands, to work in */
     void *out[TT_MOST_RESULTS];
     const int *pivots;             /* an operand */
@@ -60,5 +64,3 @@ static inline int64_t tt_matrix_of_a(const tt_stack *s, int64_t i) {
     for (int d = s->nbatch - 1; d >= 0; i /= s->batch[d--]) at += i % s->batch[d] * s->a_strides[d];
     return at;
 }
-
-bool tt_lapack(int decomposition, tt_stack *s); /* cpu/lapack.c */

@@ -1,0 +1,19 @@
+/* Descriptors: sizes, strides, what may be written. */
+#pragma once
+#include "api/core.h"
+#include <stdbool.h>
+
+int64_t tt_numel(int ndim, const int64_t *shape); /* -1 and an error on overflow or a negative size */
+void tt_set_contiguous(tt_array *a);              /* numel and strides from shape */
+void tt_update_flags(tt_array *a);
+static inline void tt_bump_version(tt_array *a, int writer) {
+    __atomic_fetch_add(&a->storage->version, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&a->storage->writer, writer, __ATOMIC_RELAXED);
+}
+tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides, int64_t start); /* views.c */
+tt_array *tt_track(const tt_array *a, tt_array *view);
+bool tt_may_write(const char *op, const tt_array *out); /* no internal overlap, not read-only */
+bool tt_writable(const char *op, const tt_array *out);  /* that, and what has still to read it was run */
+tt_array *tt_like(tt_array *a, int dtype); /* tt_empty_like, on tt_device */
+bool tt_overlaps(const tt_array *a, const tt_array *b);
+bool tt_same_layout(const tt_array *a, const tt_array *b);

@@ -1,0 +1,6 @@
+/* Arrays whose elements are yet to be computed: pending.h. */
+#include "core/tt.h"
+
+const tt_deferred_hooks *tt_deferred;
+__thread int64_t tt_looks;
+__thread bool tt_settle_failed;

@@ -1,0 +1,8 @@
+/* The pool of threads. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+/* fn runs over [0, n) in chunks of whole multiples of `grain`, on this thread alone when n <= grain. */
+typedef void (*tt_range_fn)(void *context, int64_t begin, int64_t end);
+void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context);

@@ -1,0 +1,63 @@
+/* Ranges, computed in float64 or int64 block by block and cast; indices of triangles. */
+#include "cpu/cpu.h"
+#include "scalar/math_f64.h"
+
+typedef struct range {
+    const tt_range *r;
+    tt_array *out;
+    double (*value)(const struct range *job, int64_t k); /* NULL: integers */
+} range;
+
+static double stepped(const range *job, int64_t k) {
+    const tt_range *r = job->r;
+    return r->start + (double)k * r->step;
+}
+
+/* From both ends to the middle, so that the last value is the end exactly. */
+static double between(const range *job, int64_t k) {
+    const tt_range *r = job->r;
+    int64_t n = job->out->numel;
+    return k < n / 2 || n == 1 ? r->start + (double)k * r->step : r->end - (double)(n - 1 - k) * r->step;
+}
+
+static double power(const range *job, int64_t k) { return tt_pow_f64(job->r->base, between(job, k)); }
+
+static void fill_range(void *context, int64_t begin, int64_t end) {
+    const range *job = context;
+    int size = tt_itemsizes[job->out->dtype];
+    union {
+        double f[TT_BLOCK];
+        int64_t i[TT_BLOCK];
+    } block;
+    for (int64_t at = begin; at < end; at += TT_BLOCK) {
+        int64_t n = end - at < TT_BLOCK ? end - at : TT_BLOCK;
+        if (job->value)
+            for (int64_t k = 0; k < n; k++) block.f[k] = job->value(job, at + k);
+        else /* unsigned: an overflow wraps */
+            for (int64_t k = 0; k < n; k++)
+                block.i[k] = (int64_t)((uint64_t)job->r->first + (uint64_t)(at + k) * (uint64_t)job->r->by);
+        tt_isa->casts[job->value ? TT_F64 : TT_I64][job->out->dtype](job->out->data + at * size, &block, n);
+    }
+}
+
+/* Row and column of each element, in the two rows of `out`. */
+static void triangle(tt_array *out, const tt_range *r) {
+    int size = tt_itemsizes[out->dtype];
+    char *row = out->data, *col = out->data + out->shape[1] * size;
+    for (int64_t k = 0; k < r->rows; k++) {
+        int64_t begin, end;
+        tt_range_row(r, k, &begin, &end);
+        for (int64_t c = begin; c < end; c++, row += size, col += size) {
+            tt_isa->casts[TT_I64][out->dtype](row, &k, 1);
+            tt_isa->casts[TT_I64][out->dtype](col, &c, 1);
+        }
+    }
+}
+
+bool tt_cpu_range(tt_array *out, const tt_range *r) {
+    range job = {r, out, r->kind == TT_RANGE_STEPPED ? stepped : r->kind == TT_RANGE_BETWEEN ? between
+                         : r->kind == TT_RANGE_POWER ? power : NULL};
+    if (r->kind >= TT_RANGE_TRIL) triangle(out, r);
+    else if (out->numel) tt_parallel(out->numel, 1 << 14, fill_range, &job);
+    return true;
+}

@@ -1,0 +1,169 @@
+/* Products of matrices: float32 and float64 by OpenBLAS, half types through float32, integers by a loop of our own.
+ *
+ * The library (openblas.c) uses one thread: we cut the result into tiles and give each to one call, on our own pool.
+ * The tiles depend on the shape alone, so the bits do not depend on the number of threads, and OpenBLAS's threads do
+ * not compete with ours. A transposed operand is passed as it lies. */
+#include "core/jobs.h"
+#include "cpu/cpu.h"
+#include "cpu/openblas.h"
+#include <limits.h>
+#include <string.h>
+
+#define TILE 512                           /* the most rows and columns of one call */
+#define TILE_MIN 64                        /* and the fewest that a tile is cut down to */
+#define PARALLEL_WORK ((int64_t)1 << 21)   /* multiplications that are worth a second thread */
+#define BEHIND_LEAST ((int64_t)1 << 18)    /* that are worth being done behind */
+#define BEHIND_MOST ((int64_t)1 << 26)     /* and, times threads, few enough to be left to one */
+#define LARGE_WORK ((int64_t)1 << 27)      /* from here on more tiles, for machines with many cores */
+
+typedef struct {
+    tt_product p;
+    int64_t tile_m, tile_n, across, tiles;
+    char *c;
+} job;
+
+/* C = A B + beta C modulo 2^bits, for a beta of 0 or 1: one row of A after the other. */
+#define INTEGER_PRODUCT(T, U)                                                                    \
+    static void product_##T(const job *p, const char *pa, const char *pb, char *pc, int64_t rows, int64_t cols) { \
+        const U *a = (const U *)pa, *b = (const U *)pb;                                          \
+        U *c = (U *)pc;                                                                          \
+        for (int64_t i = 0; i < rows; i++) {                                                     \
+            if (p->p.beta == 0) memset(c + i * p->p.n, 0, (size_t)cols * sizeof(U));                 \
+            for (int64_t l = 0; l < p->p.k; l++) {                                                 \
+                U f = a[i * p->p.a.ld + l];                                                        \
+                const U *row = b + l * p->p.b.ld;                                                  \
+                U *to = c + i * p->p.n;                                                            \
+                for (int64_t j = 0; j < cols; j++) to[j] = (U)(to[j] + 1u * f * row[j]);         \
+            }                                                                                    \
+        }                                                                                        \
+    }
+INTEGER_PRODUCT(8, uint8_t) INTEGER_PRODUCT(16, uint16_t) INTEGER_PRODUCT(32, uint32_t) INTEGER_PRODUCT(64, uint64_t)
+
+/* One tile by one call; gemv and dot where the product is a vector or a number. */
+#define FLOAT_PRODUCT(s, T)                                                                       \
+    static void product_##s(const job *p, const char *pa, const char *pb, char *pc, int rows, int cols) { \
+        const T *a = (const T *)pa, *b = (const T *)pb;                                           \
+        T *c = (T *)pc, alpha = (T)p->p.alpha, beta = (T)p->p.beta;                                   \
+        int k = (int)p->p.k, lda = (int)p->p.a.ld, ldb = (int)p->p.b.ld;                                \
+        int step_a = p->p.a.trans ? lda : 1, step_b = p->p.b.trans ? 1 : ldb;                         \
+        if (p->p.m == 1 && p->p.n == 1) {                                                             \
+            T dot = alpha * tt_blas.s##dot(k, a, step_a, b, step_b);                                 \
+            *c = beta == 0 ? dot : dot + beta * *c;                                               \
+        } else if (p->p.n == 1) {                                                                   \
+            if (p->p.a.trans) tt_blas.s##gemv(ROW_MAJOR, TRANS, k, rows, alpha, a, lda, b, step_b, beta, c, 1);  \
+            else tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, rows, k, alpha, a, lda, b, step_b, beta, c, 1);          \
+        } else if (p->p.m == 1) {                                                                   \
+            if (p->p.b.trans) tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, cols, k, alpha, b, ldb, a, step_a, beta, c, 1); \
+            else tt_blas.s##gemv(ROW_MAJOR, TRANS, k, cols, alpha, b, ldb, a, step_a, beta, c, 1);   \
+        } else                                                                                    \
+            tt_blas.s##gemm(ROW_MAJOR, p->p.a.trans ? TRANS : NO_TRANS, p->p.b.trans ? TRANS : NO_TRANS, rows, cols, k, \
+                         alpha, a, lda, b, ldb, beta, c, (int)p->p.n);                              \
+    }
+FLOAT_PRODUCT(s, float) FLOAT_PRODUCT(d, double)
+
+static void run_tiles(void *context, int64_t begin, int64_t end) {
+    const job *p = context;
+    int size = tt_itemsizes[p->p.dtype];
+    for (int64_t item = begin; item < end; item++) {
+        int64_t stack = item / p->tiles, tile = item % p->tiles;
+        int64_t i = tile / p->across * p->tile_m, j = tile % p->across * p->tile_n;
+        int64_t rows = p->p.m - i < p->tile_m ? p->p.m - i : p->tile_m, cols = p->p.n - j < p->tile_n ? p->p.n - j : p->tile_n;
+        const char *a = p->p.a.data + i * (p->p.a.trans ? 1 : p->p.a.ld) * size;
+        const char *b = p->p.b.data + j * (p->p.b.trans ? p->p.b.ld : 1) * size;
+        char *c = p->c + ((stack * p->p.m + i) * p->p.n + j) * size;
+        for (int d = p->p.nbatch - 1; d >= 0; d--) {
+            a += stack % p->p.batch[d] * p->p.a.steps[d] * size;
+            b += stack % p->p.batch[d] * p->p.b.steps[d] * size;
+            stack /= p->p.batch[d];
+        }
+        if (p->p.dtype == TT_F32) product_s(p, a, b, c, (int)rows, (int)cols);
+        else if (p->p.dtype == TT_F64) product_d(p, a, b, c, (int)rows, (int)cols);
+        else if (size == 1) product_8(p, a, b, c, rows, cols);
+        else if (size == 2) product_16(p, a, b, c, rows, cols);
+        else if (size == 4) product_32(p, a, b, c, rows, cols);
+        else product_64(p, a, b, c, rows, cols);
+    }
+}
+
+static int64_t pieces(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
+
+/* Tiles as large as TILE allows, but enough of them to share out. A product with a vector is bound by memory. */
+static void choose_tiles(job *p) {
+    int64_t work = p->p.m * p->p.n * p->p.k, wanted = work >= LARGE_WORK ? 8 : 4;
+    bool vector = p->p.m == 1 || p->p.n == 1;
+    p->tile_m = vector ? (p->p.m == 1 ? 1 : INT_MAX) : TILE;
+    p->tile_n = vector ? (p->p.n == 1 ? 1 : INT_MAX) : TILE;
+    if (vector) {
+        int64_t run = 1 + ((int64_t)1 << 17) / (p->p.k + 1);
+        run = run < TILE_MIN ? TILE_MIN : run;
+        if (p->p.n > 1) p->tile_n = run;
+        else p->tile_m = run;
+    } else if (work > PARALLEL_WORK) {
+        for (;;) {
+            int64_t tm = p->tile_m < p->p.m ? p->tile_m : p->p.m, tn = p->tile_n < p->p.n ? p->tile_n : p->p.n;
+            if (pieces(p->p.m, tm) * pieces(p->p.n, tn) * p->p.stack >= wanted || tm * tn * p->p.k < PARALLEL_WORK) break;
+            if ((tm >= tn ? tm : tn) < 2 * TILE_MIN) break;
+            if (tm > tn) p->tile_m = (pieces(tm, 2) + 15) / 16 * 16;
+            else p->tile_n = (pieces(tn, 2) + 15) / 16 * 16;
+        }
+    }
+    p->across = pieces(p->p.n, p->tile_n);
+    p->tiles = pieces(p->p.m, p->tile_m) * p->across;
+}
+
+static void run(job *p) {
+    choose_tiles(p);
+    int64_t rows = p->tile_m < p->p.m ? p->tile_m : p->p.m, cols = p->tile_n < p->p.n ? p->tile_n : p->p.n;
+    int64_t work = rows * cols * p->p.k, worth = p->p.m == 1 || p->p.n == 1 ? PARALLEL_WORK >> 4 : PARALLEL_WORK;
+    tt_parallel(p->p.stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
+}
+
+#define SCALE(name, T) \
+    static void scale_##name(T *c, int64_t n, T beta) { for (int64_t i = 0; i < n; i++) c[i] = beta * c[i]; }
+SCALE(f32, float) SCALE(f64, double)
+
+/* A product that is computed behind: Note [Work behind]. */
+typedef struct {
+    tt_job job;
+    job p;
+    tt_storage *storages[3];
+} later;
+
+static void run_later(tt_job *job) { run(&((later *)job)->p); }
+
+static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_array *b) {
+    double work = (double)p->p.m * (double)p->p.n * (double)p->p.k;
+    bool worth = work >= BEHIND_LEAST && work * tt_get_num_threads() <= BEHIND_MOST && out->dtype == p->p.dtype;
+    if (!worth) return false;
+    later *l = tt_scratch(sizeof *l);
+    if (!l) return false;
+    *l = (later){{.run = run_later, .num_out = 1, .num = 3, .storages = l->storages}, *p, {out->storage,
+                 (p->p.a.copy ? p->p.a.copy : a)->storage, (p->p.b.copy ? p->p.b.copy : b)->storage}};
+    if (tt_work_behind(&l->job)) return true;
+    tt_scratch_free(l);
+    return false;
+}
+
+bool tt_cpu_product(tt_product *product, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {
+    tt_product *p = product;
+    p->dtype = tt_compute_dtype(a->dtype);
+    bool is_float = tt_is_floating(p->dtype), ok = false;
+    tt_array *wide = p->dtype == out->dtype ? out : tt_empty(p->dtype, out->ndim, out->shape);
+    if (!wide || (p->beta != 0 && tt_copy_now(wide, bias) < 0)) goto end;
+    if (p->k == 0) {
+        if (p->beta == 0 && tt_fill_now(wide, TT_KIND_INT, 0, 0) < 0) goto end;
+        if (p->dtype == TT_F32) scale_f32((float *)wide->data, out->numel, (float)p->beta);
+        else if (p->dtype == TT_F64) scale_f64((double *)wide->data, out->numel, p->beta);
+    } else if (out->numel) {
+        if (is_float && !tt_blas_need()) goto end;
+        if (p->nbatch && p->may_fold) tt_product_fold_batch(p);
+        if (p->m > INT_MAX) goto end;
+        if (!tt_product_prepare(p, &p->a, a, !is_float, false) || !tt_product_prepare(p, &p->b, b, !is_float, false)) goto end;
+        job j = {.p = *p, .c = wide->data};
+        if (!p->behind || !put_off(&j, out, a, b)) run(&j);
+    }
+    ok = wide == out || tt_copy_now(out, wide) == 0;
+end:
+    if (wide && wide != out) tt_free(wide);
+    return ok;
+}

@@ -1,0 +1,97 @@
+"""Determinants of matrices, by the diagonal of LU. float32 and float64; the dimensions before the last two are a batch.
+
+The gradient of det A is its matrix of cofactors, det(A) A^-T (Giles 2008, "Collected matrix derivative results").
+"""
+
+from __future__ import annotations
+
+from .. import return_types
+from ..tensor import Tensor
+from .declare import deliver, deliver_all, function, primitive, publish, wrong_type
+from .decompose import svd
+from .lapack import getrf
+from .ranges import arange, eye
+from .solve import solution
+
+
+def _unit(A: Tensor) -> Tensor:
+    return eye(A.shape[-1], dtype=A.dtype, device=A.device)
+
+
+def _factors(A, op):
+    """The diagonal of U, and the sign of the permutation: -1 for an odd number of exchanged rows."""
+    if not isinstance(A, Tensor):
+        raise wrong_type(op, ("A",), (A,), ())
+    if A.ndim > 1 and A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(f"{op}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} "
+                           "matrices")
+    LU, pivots, _ = getrf(A, check=False, op=op.removeprefix("linalg."))
+    rows = arange(1, A.shape[-1] + 1, dtype=pivots.dtype)
+    return LU.diagonal(0, -2, -1), (1 - 2 * ((pivots != rows).sum(-1) % 2)).to(A.dtype)
+
+
+def _inverse_transposed(A: Tensor) -> Tensor:
+    """A^-T; not finite where A is singular."""
+    return solution(A.mT, _unit(A))
+
+
+def _cofactors(A: Tensor) -> Tensor:
+    """The cofactors of any A = U S V^T: det(U V) U C V^T, where C has the products of all other singular values."""
+    U, S, Vh = svd(A)
+    sign = (_det(U.detach()) * _det(Vh.detach())).unsqueeze(-1).unsqueeze(-1)
+    unit = _unit(A)
+    others = (S.unsqueeze(-2) * (1 - unit) + unit).prod(-1)
+    return sign * ((U * others.unsqueeze(-2)) @ Vh)
+
+
+def _det_vjp(g, A, result):
+    if (result == 0).any():
+        return (g.unsqueeze(-1).unsqueeze(-1) * _cofactors(A),)
+    return ((g * result).unsqueeze(-1).unsqueeze(-1) * _inverse_transposed(A),)
+
+
+@primitive(namespace="linalg", title="LinalgDetBackward0", outputs=("result",), inputs=("A",), vjp=_det_vjp)
+def _det(A):
+    diagonal, sign = _factors(A, "linalg.det")
+    return diagonal.prod(-1) * sign
+
+
+@function(namespace="linalg")
+def det(A, *, out=None):
+    """The determinants (*) of square matrices (*, n, n). Follows ``torch.linalg.det``."""
+    return deliver("linalg.det", _det(A), out, True)
+
+
+def _slogdet_vjp(g_sign, g_logabsdet, A):
+    if g_logabsdet is None:
+        return (None,)
+    return (g_logabsdet.unsqueeze(-1).unsqueeze(-1) * _inverse_transposed(A),)
+
+
+@primitive(namespace="linalg", title="LinalgSlogdetBackward0", outputs=("sign", "logabsdet"), inputs=("A",),
+           vjp=_slogdet_vjp)
+def _slogdet(A):
+    diagonal, sign = _factors(A, "linalg.slogdet")
+    return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1)
+
+
+@function(namespace="linalg")
+def slogdet(A, *, out=None):
+    """The determinants of square matrices (*, n, n) that may be too large or small for their dtype: a named tuple
+    (sign, logabsdet), each of shape (*). A singular matrix has sign 0 and logarithm -inf. Follows
+    ``torch.linalg.slogdet``."""
+    return return_types.linalg_slogdet(*deliver_all("linalg.slogdet", _slogdet(A), out))
+
+
+def _top_det(input):
+    """The determinants of square matrices: ``linalg.det``. Follows ``torch.det``."""
+    return _det(input)
+
+
+def _top_slogdet(input):
+    """Sign and logarithm of determinants: ``linalg.slogdet``. Follows ``torch.slogdet``."""
+    return return_types.slogdet(*_slogdet(input))
+
+
+publish(_top_det, name="det", method=True)
+publish(_top_slogdet, name="slogdet", method=True)
