@@ -83,9 +83,9 @@ __all__ = [
     "ceil", "ceil_", "celu", "chain_matmul", "channels_last", "channels_last_3d", "chunk", "clamp", "clamp_max",
     "clamp_min", "clip", "clone", "column_stack", "combinations", "concat", "concatenate", "config",
     "contiguous_format", "copysign", "copysign_", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero",
-    "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "default_generator", "deg2rad", "detach", "device",
-    "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div",
-    "div_", "divide", "dot", "double", "dropout", "dsplit", "dstack", "dtype", "einsum", "embedding", "empty",
+    "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "default_generator", "deg2rad", "det", "detach",
+    "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff", "digamma", "digamma_", "dist",
+    "div", "div_", "divide", "dot", "double", "dropout", "dsplit", "dstack", "dtype", "einsum", "embedding", "empty",
     "empty_like", "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv",
     "erfinv_", "exp", "exp2", "exp2_", "exp_", "expm1", "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten",
     "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_",
@@ -114,10 +114,10 @@ __all__ = [
     "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "set_default_device",
     "set_default_dtype", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions",
     "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "sin", "sin_", "sinh", "sinh_",
-    "slice_scatter", "softmax", "sort", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze",
-    "stack", "std", "std_mean", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take",
-    "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack",
-    "topk", "trace", "transpose", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_",
+    "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_",
+    "squeeze", "stack", "std", "std_mean", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t",
+    "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile",
+    "to_dlpack", "topk", "trace", "transpose", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_",
     "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive",
     "unsqueeze", "utils", "var", "var_mean", "vdot", "view_as", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_",
     "zeros", "zeros_like",
@@ -312,6 +312,7 @@ def cumsum(
     | None = None
 ) -> Tensor: ...
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def det(input: Tensor) -> Tensor: ...
 def detach(self: Tensor) -> Tensor: ...
 def diag(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor: ...
 def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor: ...
@@ -814,6 +815,7 @@ def slice_scatter(
     input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1,
     *, axis: _int | Sequence[_int] | None = None
 ) -> Tensor: ...
+def slogdet(input: Tensor) -> Tensor: ...
 def softmax(
     input: Tensor, dim: _int | None = None, dtype: _dtype | None = None, *, axis: _int | Sequence[_int] | None =
     None
