@@ -72,7 +72,7 @@ PARAMETERS = {name: kind for kind, names in _PARAMETERS.items() for name in name
 PARAMETERS |= {f"{fn}.dim": "_int" for fn in _ONE_DIM.split()}
 PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
 
-# Results; a method has its function's. The others give a Tensor.
+# Results; a method has its function's. The others give a named tuple, where return_types has one, or a Tensor.
 _RESULTS = {
     "_bool": """allclose equal is_tensor is_floating_point is_same_size can_cast is_contiguous is_pinned
         is_complex is_signed is_set_to is_inference __contains__""",
@@ -91,10 +91,7 @@ _RESULTS = {
     "numpy.ndarray[Any, Any]": "numpy",
     "list[str]": "__dir__",
 }
-_NAMED = "sort topk kthvalue mode cummax cummin aminmax linalg.svd linalg.eigh linalg.qr linalg.cholesky_ex \
-linalg.solve_ex linalg.inv_ex"
 RESULTS = {name: kind for kind, names in _RESULTS.items() for name in names.split()}
-RESULTS |= {name: f"return_types.{name.replace('.', '_')}" for name in _NAMED.split()}
 
 # Functions of several forms: each one's parameters, and its result. ``{t}`` is the tensor, a method's ``self``.
 _MADE = ("dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, "

@@ -103,18 +103,24 @@ def stub(name: str, fn, namespace: str = "", method: bool = False) -> str:
             params.append(parameter(p, keys))
         else:
             params.append("**named: Any")
-    result = look_up(RESULTS, *keys)
-    if result is None:
+    result = look_up(RESULTS, *keys) or named_tuple(keys)
+    if not result:
         annotation = inspect.signature(fn).return_annotation
         result = "Tensor" if annotation is inspect.Signature.empty else annotated(annotation)
     override = name in ("__eq__", "__ne__")
     return lines(name, params, result, "  # type: ignore[override]" if override else "")
 
 
+def named_tuple(keys: list[str]) -> str:
+    """The named tuple of an operator with several results: ``return_types.linalg_svd``; "" where there is none."""
+    name = keys[0].replace(".", "_")
+    return f"return_types.{name}" if isinstance(getattr(return_types, name, None), type) else ""
+
+
 def pairs(keys: list[str]) -> str:
     """The type of ``out`` where there are several results."""
-    result = look_up(RESULTS, *keys) or ""
-    if not result.startswith("return_types."):
+    result = named_tuple(keys)
+    if not result:
         return ""
     return f"tuple[{', '.join(['Tensor'] * len(getattr(return_types, result.partition('.')[2])._fields))}]"
 
