@@ -1,8 +1,9 @@
 """Prints the folders of the project and the arrows between them, and fails where one points upwards or closes a circle.
 
-The C side (kernels/): an arrow is an include of another folder's header, or the use of a function or variable that another
-folder's file defines. FLOORS gives the order: a folder may use those of lower floors, and no other one of its own floor.
-The Python side (tinytorch/): an arrow is an import at the top of a module. Modules may not import one another in a circle.
+The C side (kernels/): an arrow is an include of another folder's header, or the use of a function or variable that
+another folder's file defines. FLOORS gives the order: a folder may use those of lower floors, and no other one of its
+own floor. The Python side (tinytorch/): an arrow is an import at the top of a module. Modules may not import one
+another in a circle.
 
 ALLOWED lists what is still wrong, with the number of symbols or modules; it may only shrink.
 
@@ -33,7 +34,8 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.M)
 NAME = re.compile(r"\btt_\w+")
 # At the margin, not static or a declaration: a function's head up to its brace, or a variable.
-FUNCTION = re.compile(r"^(?!static|typedef|extern|#|struct \w+ \{|enum)[A-Za-z_][\w \*]*?\b(tt_\w+)\([^;{}]*\)\s*\{", re.M)
+FUNCTION = re.compile(r"^(?!static|typedef|extern|#|struct \w+ \{|enum)[A-Za-z_][\w \*]*?"
+                      r"\b(tt_\w+)\([^;{}]*\)\s*\{", re.M)
 VARIABLE = re.compile(r"^(?!static|typedef|extern|#|return)(?:[A-Za-z_][\w \*]*?[ \*]|[\w ]+\(\*)(tt_\w+)\)?"
                       r"(?:\[[^\]]*\])*(?:\([^)]*\))?(?: = [^;]*?)?;", re.M)
 

@@ -81,7 +81,7 @@ def test_the_search_in_c_finds_what_it_should():
 ALLOWED = re.compile(r"\bdtype (?:<|>=) 0\b|< TT_NUM_(?:DTYPES|CODES)\b|for \(int \w = 0;")
 
 
-@pytest.mark.parametrize("folder", ["core", "ops", "cpu", "cuda", "fuse", "api"])
+@pytest.mark.parametrize("folder", ["core", "ops", "cpu", "cuda", "fuse", "api", "python", "scalar"])
 def test_no_c_file_compares_dtypes_by_order(folder):
     files = [f for f in (ROOT / "kernels" / folder).rglob("*") if f.suffix in (".c", ".h", ".cuh")]
     assert files

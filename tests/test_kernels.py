@@ -217,7 +217,7 @@ def test_what_belongs_to_a_thread_is_little():
         file.seek(offset)
         segments = [struct.unpack("=IIQQQQQQ", file.read(size)[:56]) for _ in range(number)]
     (thread,) = [memory for kind, _, _, _, _, _, memory, _ in segments if kind == 7]  # PT_TLS
-    assert 0 < thread <= 400
+    assert 0 < thread <= 432
 
 
 @pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16, tt.float32, tt.float64])

@@ -11,6 +11,7 @@ from . import nn as nn
 from . import optim as optim
 from . import random as random
 from . import return_types as return_types
+from . import special as special
 from . import utils as utils
 from .autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
@@ -113,14 +114,14 @@ __all__ = [
     "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
     "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "set_default_device",
     "set_default_dtype", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions",
-    "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "sin", "sin_", "sinh", "sinh_",
-    "slice_scatter", "slogdet", "softmax", "sort", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_",
-    "squeeze", "stack", "std", "std_mean", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t",
-    "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile",
-    "to_dlpack", "topk", "trace", "transpose", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_",
-    "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive",
-    "unsqueeze", "utils", "var", "var_mean", "vdot", "view_as", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_",
-    "zeros", "zeros_like",
+    "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "sin", "sin_", "sinc", "sinc_",
+    "sinh", "sinh_", "slice_scatter", "slogdet", "softmax", "sort", "special", "split", "split_with_sizes", "sqrt",
+    "sqrt_", "square", "square_", "squeeze", "stack", "std", "std_mean", "strided", "sub", "sub_", "subtract", "sum",
+    "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split",
+    "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose", "tril", "tril_", "tril_indices",
+    "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind",
+    "unflatten", "unique", "unique_consecutive", "unsqueeze", "utils", "var", "var_mean", "vdot", "view_as", "vsplit",
+    "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -809,6 +810,8 @@ def sign_(self: Tensor) -> Tensor: ...
 def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sin_(self: Tensor) -> Tensor: ...
+def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def sinc_(self: Tensor) -> Tensor: ...
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sinh_(self: Tensor) -> Tensor: ...
 def slice_scatter(

@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from .notice import warn_once
+from .warn_once import warn_once
 
 LIMIT = 256 << 20     # bytes; beyond it the least recently used kernels go
 LOCK_PATIENCE = 20.0  # seconds to wait for another process that compiles

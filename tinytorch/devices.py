@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import operator
 
-from .backends.native import call_on_device
 from .backends.cuda import runtime
+from .backends.native import call_on_device
 
 
 class device:
@@ -118,8 +118,8 @@ def device_of(number: int) -> device:
     return _KNOWN[number]
 
 
-def made(where, make, *args):
-    """What the C function ``make`` gives with ``where`` (None: the default) as the device on which it allocates."""
+def on_device(where, make, *args):
+    """Calls the C function ``make``, which allocates its result, on device ``where`` (None: the default)."""
     if where is None:
         if _default is None:
             return make(*args)

@@ -32,7 +32,8 @@ typedef struct tt_array {
     tt_storage *storage;
     char *data;            /* first element */
     int64_t numel;
-    int64_t stamp;         /* of an operator's result: which inputs it broadcast or cast, and their versions */
+    int64_t stamp;         /* of an operator's result: bits 0-2: the inputs it broadcast or cast; bit 3: one is an inference
+                              tensor; from bit 4 on the versions of the first two inputs, 30 bits each */
     int64_t seen_version;  /* of a tracked view: the storage's version when its history was last made */
     int32_t ndim;
     int16_t dtype;

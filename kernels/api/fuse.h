@@ -29,8 +29,8 @@ typedef struct tt_instr {
     int16_t stage;     /* which of the kernel's passes over a row; 0 where there is one */
     int16_t level;     /* 1: on elements, 0: on rows (one value each) */
     int16_t out, in[3]; /* slots; -1: none */
-    int16_t again;     /* not 0: compiled functions compute it anew in every stage that uses it, not to keep it in
-                          memory; how many instructions that takes */
+    int16_t recompute; /* not 0: compiled functions recompute it in every stage that uses it instead of storing it; the
+                          cost in instructions */
     int16_t pair;      /* the interpreter does it and the next in one loop: of that number, see TT_PAIRS */
     int32_t node;      /* the recorded operator it came from */
 } tt_instr;
@@ -51,7 +51,7 @@ enum {
     TT_SLOT_CONST,  /* a Python number */
     TT_SLOT_ROW,    /* a level-0 slot's value, for all elements of its row */
     TT_SLOT_RESULT, /* a reduction's, at level 0 */
-    TT_SLOT_RANDOM, /* random numbers, drawn anew for every block: like an operand in memory */
+    TT_SLOT_RANDOM, /* random numbers, drawn for every block: like an operand in memory */
 };
 
 typedef struct tt_slot {
@@ -66,7 +66,7 @@ typedef struct tt_slot {
 } tt_slot;
 
 /* A stage's work of one level: its instructions, and the slots it uses whose place is another for every block; from
- * `more_use` on those that only compiled functions use, to compute something again. */
+ * `more_use` on those that only compiled functions use, to recompute others. */
 typedef struct tt_part {
     int16_t first_instr, end_instr, first_use, more_use, end_use, first_store, end_store, first_chain, end_chain;
 } tt_part;

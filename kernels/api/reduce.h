@@ -19,4 +19,4 @@ tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim);
 /* `a` summed over the dimensions that broadcasting `shape` to its shape would have added or stretched */
 tt_array *tt_sum_to(tt_array *a, int ndim, int64_t *shape);
 /* The view of a reduction's result with the shape of what was reduced: steps of 0 along `dims`. */
-tt_array *tt_spread(tt_array *a, int ndim, int64_t *shape, int how, int64_t dims, int keepdim);
+tt_array *tt_expand_reduced(tt_array *a, int ndim, int64_t *shape, int how, int64_t dims, int keepdim);

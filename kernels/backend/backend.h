@@ -1,12 +1,12 @@
 /* What a device's backend does: one table of functions for each kind of device.
  *
  * Note [Backends]
- * A front end (kernels/ops) checks operands, promotes, finds the result's shape and allocates it, and then calls the function
- * of tt_here(), the backend of this thread's device. What it hands over is valid and there: no function of a table checks or
- * settles its operands, or looks at another device than tt_device, unless it says so here. All give false (or NULL) and an
- * error where they failed. An entry that is NULL declines: TT_WORK then says that the operator has no implementation there.
- * Entries marked as optional are shortcuts, which their front ends do without. The families of work are described in the
- * headers of this folder. */
+ * A front end (kernels/ops) checks operands, promotes, finds the result's shape and allocates it, and then calls the
+ * function of tt_here(), the backend of this thread's device. What it hands over is valid and there: no function of a
+ * table checks or settles its operands, or looks at another device than tt_device, unless it says so here. All give
+ * false (or NULL) and an error where they failed. An entry that is NULL declines: TT_WORK then says that the operator
+ * has no implementation there. Entries marked as optional are shortcuts, which their front ends do without. The
+ * families of work are described in the headers of this folder. */
 #pragma once
 #include "backend/decompose.h"
 #include "backend/indexing.h"
@@ -63,8 +63,8 @@ typedef struct tt_backend {
     bool (*move_indexed)(tt_moves *j, const tt_index_where *w, int dtype, int rows_dtype, int how);
     bool updates_halves; /* ... with sums of half types rounded once */
 
-    /* counting and searching; operands are contiguous. groups: n rows of `width` elements, the number of the first of each
-     * group, in order */
+    /* counting and searching; operands are contiguous. groups: n rows of `width` elements, the number of the first of
+     * each group, in order */
     tt_array *(*nonzero)(const uint8_t *set, const tt_array *a, bool flat);
     tt_array *(*repeat_positions)(const int64_t *times, int64_t n);
     tt_array *(*groups)(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse, tt_array **counts);
@@ -78,8 +78,8 @@ typedef struct tt_backend {
     bool (*one_hot)(const int64_t *classes, int64_t n, tt_array *out);
     bool (*add_at)(tt_array *out, tt_array *x, tt_array *weights); /* one after the other, to the elements that x names */
 
-    /* the same elements in other places. join: optional; 1: done, 0: not by one kernel, -1: an error. rearrange: to `out`,
-     * dense in any order, with dimensions flipped or rolled by `shift` (0 <= shift < size); either may be NULL */
+    /* the same elements in other places. join: optional; 1: done, 0: not by one kernel, -1: an error. rearrange: to
+     * `out`, dense in any order, with dimensions flipped or rolled by `shift` (0 <= shift < size); either may be NULL */
     int (*join)(tt_array *out, int n, tt_array *const *in, int dim, bool stack);
     bool (*rearrange)(tt_array *out, const tt_array *a, const bool *flipped, const int64_t *shift);
     bool (*zero_triangle)(tt_array *a, int64_t diagonal, bool below);

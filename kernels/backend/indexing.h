@@ -41,9 +41,9 @@ enum tt_index_rule {
     TT_INDEX_FLAT,      /* negative from the end; "out of range: tried to access index" */
 };
 
-/* Where in the table: n index tensors, on tt_device or on the CPU, whose values count through the dimensions of the TT_INDEX
- * parts of `view`; their common shape, of as many positions as there are moves; `steps` (or NULL): of the table along that
- * shape, in elements. */
+/* Where in the table: n index tensors, on tt_device or on the CPU, whose values count through the dimensions of the
+ * TT_INDEX parts of `view`; their common shape, of as many positions as there are moves; `steps` (or NULL): of the
+ * table along that shape, in elements. */
 typedef struct {
     int rule, n, ndim;
     const int64_t *shape, *steps;

@@ -1,5 +1,5 @@
-/* Reductions as every backend does them: which reducers there are, and how an operand's dimensions fall into those kept and
- * those reduced.
+/* Reductions as every backend does them: which reducers there are, and how an operand's dimensions fall into those
+ * kept and those reduced.
  *
  * Note [The tree of a reduction]
  * The N elements that make one result are numbered 0 ... N-1 (in the order of memory, dimensions sorted by stride) and

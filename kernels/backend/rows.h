@@ -3,9 +3,9 @@
 #include "core/tt.h"
 #include "scalar/codes.h"
 
-/* One row of x for each target. Contiguous arrays: x of any floating dtype, target of int64, weight (of the classes, or NULL)
- * of the dtype computed in, which `stats` has: for each row its maximum, for each the logarithm of its sum of exponentials,
- * and the sum of the targets' weights. */
+/* One row of x for each target. Contiguous arrays: x of any floating dtype, target of int64, weight (of the classes,
+ * or NULL) of the dtype computed in, which `stats` has: for each row its maximum, for each the logarithm of its sum of
+ * exponentials, and the sum of the targets' weights. */
 typedef struct {
     tt_array *x, *target, *weight, *stats;
     int64_t rows, classes, ignore;

@@ -4,10 +4,10 @@
 #include "scalar/codes.h"
 
 /* Note [The order of a scan]
- * Sums and products are taken so that a device need not do it one element after another: in chunks of TT_SCAN_CHUNK elements,
- * each on its own from its first element on, and blocks of TT_BLOCK. What came before a chunk is the totals of the
- * blocks before its own, joined in order, and then the totals of the chunks before it in its block, joined in order; that is
- * joined with each of the chunk's own results. A device finds the blocks' totals first. */
+ * Sums and products are taken so that a device need not do it one element after another: in chunks of TT_SCAN_CHUNK
+ * elements, each on its own from its first element on, and blocks of TT_BLOCK. What came before a chunk is the totals
+ * of the blocks before its own, joined in order, and then the totals of the chunks before it in its block, joined in
+ * order; that is joined with each of the chunk's own results. A device finds the blocks' totals first. */
 #define TT_SCAN_CHUNK 32
 
 typedef struct {

@@ -1,13 +1,13 @@
 /* Which device an array is on, and which one this thread works on.
  *
  * Note [Devices]
- * A storage is on one device: 0 is the CPU, others are numbered from 1 on, TT_DEVICES_OF_KIND for each kind of device; so
- * the kind of device d is tt_device_kind(d), and kind 1 is CUDA: cuda:k is k + 1. tt_device is where this thread allocates
- * and works; it is the CPU outside of calls. A function that knows other devices begins with TT_ON_DEVICE, which makes its
- * operands' device that of the thread until the function returns; its descriptors, shapes, views and allocations are then
- * those of any device, and its work is done by the device's backend: tt_here() in backend/backend.h. For a function
- * without TT_ON_DEVICE an array of another device is never current: it declines, and no code that would look at the
- * elements is reached. Only the device's backend looks at memory of a device. */
+ * A storage is on one device: 0 is the CPU, others are numbered from 1 on, TT_DEVICES_OF_KIND for each kind of device;
+ * so the kind of device d is tt_device_kind(d), and kind 1 is CUDA: cuda:k is k + 1. tt_device is where this thread
+ * allocates and works; it is the CPU outside of calls. A function that knows other devices begins with TT_ON_DEVICE,
+ * which makes its operands' device that of the thread until the function returns; its descriptors, shapes, views and
+ * allocations are then those of any device, and its work is done by the device's backend: tt_here() in
+ * backend/backend.h. For a function without TT_ON_DEVICE an array of another device is never current: it declines, and
+ * no code that would look at the elements is reached. Only the device's backend looks at memory of a device. */
 #pragma once
 #include "api/core.h"
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* Arrays whose elements are yet to be computed.
  *
  * A storage with `pending` set is written or read by work that somebody has put off, one with `jobs` by work under way
- * on another thread (Note [Work behind] in jobs.h). Who puts work off (Note [Fused mode] in fuse/fuse.h) fills tt_deferred,
- * whose functions nobody calls before there is such work. */
+ * on another thread (Note [Work behind] in jobs.h). Who puts work off (Note [Fused mode] in fuse/fuse.h) fills
+ * tt_deferred, whose functions nobody calls before there is such work. */
 #pragma once
 #include "core/devices.h"
 
@@ -29,7 +29,7 @@ static inline struct tt_pending *tt_pending_of(const tt_storage *s) {
     return __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
 }
 /* What this thread did apart from recording: how often it looked at elements or drew random numbers. A call that may be
- * replayed without being promised to be pure did so never: Note [Seen to be pure] in tinytorch/fuse/purity.py. */
+ * replayed without being promised to be pure did so never: Note [Seen to be pure] in tinytorch/fuse/purity/__init__.py. */
 extern __thread int64_t tt_looks;
 /* May the array's elements be used, or is that the slow path's affair? Note [Declining] */
 static inline bool tt_current(const tt_array *a) {

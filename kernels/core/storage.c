@@ -38,10 +38,10 @@ typedef struct {
     int counts[SMALL_CLASSES];
     tt_array *arrays;
     int num_arrays;
+    bool registered; /* it is handed over when the thread ends */
 } thread_cache;
 
 static __thread thread_cache cache;
-static __thread bool registered;
 __thread uint16_t tt_thread_flags;
 __thread bool tt_pinning;
 tt_storage *(*tt_device_storage[TT_DEVICE_KINDS])(int64_t);
@@ -118,7 +118,7 @@ TT_AT_THREAD_EXIT(flush_at_exit, flush_thread)
 
 static void register_thread(void) {
     flush_at_exit(&cache);
-    registered = true;
+    cache.registered = true;
 }
 
 /* Note [Watched memory]
@@ -244,7 +244,7 @@ void tt_storage_end(tt_storage *s) {
     __atomic_fetch_sub(&stats.allocated, class_bytes(c), __ATOMIC_RELAXED);
     __atomic_fetch_add(&stats.frees, 1, __ATOMIC_RELAXED);
     if (c < SMALL_CLASSES && cache.counts[c] < PER_THREAD) {
-        if (!registered) register_thread();
+        if (!cache.registered) register_thread();
         s->owner = cache.blocks[c];
         cache.blocks[c] = s;
         cache.counts[c]++;
@@ -276,7 +276,7 @@ void tt_array_recycle(tt_array *a) {
         free(a);
         return;
     }
-    if (!registered) register_thread();
+    if (!cache.registered) register_thread();
     a->storage = (tt_storage *)cache.arrays; /* a free descriptor's storage field is its link */
     cache.arrays = a;
     cache.num_arrays++;

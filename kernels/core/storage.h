@@ -13,10 +13,11 @@ static inline void tt_storage_ref(tt_storage *s) { __atomic_fetch_add(&s->refs, 
 void *tt_scratch(int64_t nbytes); /* temporary memory of the CPU's, from the same caches; NULL and an error when there is none */
 void tt_scratch_free(void *p);
 
-/* Who allocates on tt_device, by its kind; backends set it when they are registered. Variables, so that other functions may
- * take their place for a while: Note [Traffic] in cuda/host/traffic.h. */
+/* Who allocates on tt_device, by its kind; backends set it when they are registered. Variables, so that other
+ * functions may take their place for a while: Note [Traffic] in cuda/host/traffic.h. */
 #define TT_HIDDEN __attribute__((visibility("hidden")))
 extern TT_HIDDEN tt_storage *(*tt_device_storage[TT_DEVICE_KINDS])(int64_t nbytes);
-/* The CPU's memory that a device reads and writes by itself (page-locked): for allocations on the CPU while tt_pinning. */
+/* The CPU's memory that a device reads and writes by itself (page-locked): for allocations on the CPU while
+ * tt_pinning. */
 extern TT_HIDDEN tt_storage *(*tt_pinned_storage)(int64_t nbytes);
 extern __thread bool tt_pinning;

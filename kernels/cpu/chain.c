@@ -191,7 +191,7 @@ static bool share(const tt_kernel *k, int slot, int operand) {
     return false;
 }
 
-/* Does a chain that has been made write nothing that it reads? */
+/* True if no store of the chain aliases one of its loads: then elements may be computed twice. */
 static bool may_run_twice(const maker *m, int first, int end) {
     const tt_instr *instrs = m->k->instrs;
     for (int i = first; i < end; i++)

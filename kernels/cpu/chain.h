@@ -28,8 +28,9 @@
 #define TT_CHAIN_CHOICE(X) X(gt) X(ge) X(lt) X(le) /* with a number, for the `where` that follows: one step, `choose` */
 #define TT_CHAIN_3(X) X(clamp) X(lerp) X(addcmul) X(addcdiv) /* and where, whose first operand is a bool */
 
-/* An operator's step has a form: where its operands stand, in A, in B, in memory (M: s->slot, s->more, s->third), or as
- * the first element of a slot (C). And an ending: the result stays in A, is also kept in B, or also stored (at s->to). */
+/* An operator's step has a form: where its operands stand, in A, in B, in memory (M: s->slot, s->more, s->third), or
+ * as the first element of a slot (C). And an ending: the result stays in A, is also kept in B, or also stored (at
+ * s->to). */
 enum { TT_KEPT = 1, TT_STORED, TT_ENDINGS };
 enum { TT_IN_A, TT_IN_B, TT_IN_M, TT_IN_C, TT_NUM_PLACES };
 #define TT_FORM_1(x) TT_FORM_##x = TT_IN_##x * TT_ENDINGS

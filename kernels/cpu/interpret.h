@@ -1,4 +1,5 @@
-/* A kernel of fused mode at work: what interpret_launch.c makes ready and interpret.c does, in blocks (interpret_block.c). */
+/* A kernel of fused mode at work: what interpret_launch.c makes ready and interpret.c does, in blocks
+ * (interpret_block.c). */
 #pragma once
 #include "backend/kernel.h"
 #include "cpu/reduce.h"
@@ -32,8 +33,8 @@ typedef struct {
 } tt_kernel_job;
 
 /* interpret.c: how a walk is divided (range, units, grain, tile and shares of a job whose `compiled` and `direct` are
- * known; `work`: additions that are worth a thread), the memory it needs for each thread and for a fold's parts in bytes,
- * and its end, once all units are done. */
+ * known; `work`: additions that are worth a thread), the memory it needs for each thread and for a fold's parts in
+ * bytes, and its end, once all units are done. */
 void tt_job_divide(tt_kernel_job *j, int64_t work);
 int64_t tt_job_arena(const tt_kernel_job *j);
 int64_t tt_job_parts(const tt_kernel_job *j, int fold);
@@ -48,7 +49,8 @@ typedef struct {
     int which;
 } tt_kernel_worker;
 
-/* interpret_block.c: takes an arena and finds the slots whose place does not depend on the block; gives the arena back. */
+/* interpret_block.c: takes an arena and finds the slots whose place does not depend on the block; gives the arena
+ * back. */
 void tt_worker_start(tt_kernel_worker *w, const tt_kernel_job *j, char **slots);
 void tt_worker_stop(tt_kernel_worker *w);
 /* A stage's work on n elements from `at` on (`in_group`: their place in values that cross stages); on rows, one value

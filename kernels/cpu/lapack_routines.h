@@ -21,7 +21,8 @@ static void OF(set_identity)(T *a, int n) {
     for (int i = 0; i < n; i++) a[i * (int64_t)(n + 1)] = 1;
 }
 
-/* Are the elements of a matrix ('A'), or of its upper or lower triangle, finite? LAPACK never ends for some infinities. */
+/* Are the elements of a matrix ('A'), or of its upper or lower triangle, finite? LAPACK never ends for some
+ * infinities. */
 static bool OF(is_finite)(const T *a, int rows, int cols, char part) {
     for (int j = 0; j < cols; j++) {
         int begin = part == 'L' ? j : 0, end = part == 'U' ? j + 1 : rows;

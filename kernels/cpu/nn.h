@@ -1,5 +1,5 @@
-/* What the loops of simd/nn.c look like to rows.c and class_loss.c, rows of one floating dtype, contiguous; and what these
- * two share. */
+/* What the loops of simd/nn.c look like to rows.c and class_loss.c, rows of one floating dtype, contiguous; and what
+ * these two share. */
 #pragma once
 #include "backend/plain.h"
 

@@ -1,5 +1,5 @@
-/* softmax and normalisation on the CPU, rows shared out over the threads. Operands that are not contiguous, or of a half type,
- * are copied (as float32) first. */
+/* softmax and normalisation on the CPU, rows shared out over the threads. Operands that are not contiguous, or of a
+ * half type, are copied (as float32) first. */
 #include "cpu/cpu.h"
 #include "cpu/nn.h"
 #include "cpu/reduce.h"

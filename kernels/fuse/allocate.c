@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define STAGGER 8 /* between buffers, in units of 64 bytes: at distances of 4096 bytes CPUs take them for each other */
-#define MOST_AGAIN 4 /* cheap instructions cost less than to write a value and to read it */
+#define MOST_RECOMPUTE 4 /* cheap instructions cost less than to write a value and to read it */
 
 /* Buffers: by size of the element, so that one that is free can be taken over. */
 typedef struct {
@@ -77,12 +77,12 @@ static const tt_instr *maker(const tt_kernel *k, int slot) {
     return NULL;
 }
 
-/* How many instructions give a slot in any stage, without keeping its elements from an earlier one; more than MOST_AGAIN
- * if that is not worth while. */
-static int cost_again(const tt_kernel *k, int slot) {
+/* Rematerialisation cost of a slot, in instructions; more than MOST_RECOMPUTE where memory is cheaper, or the slot cannot
+ * be recomputed. */
+static int recompute_cost(const tt_kernel *k, int slot) {
     const tt_slot *s = &k->slots[slot];
-    int none = MOST_AGAIN + 1, again = s->kind == TT_SLOT_TEMP ? maker(k, slot)->again : 0;
-    if (s->kind == TT_SLOT_TEMP) return again ? again : none;
+    int none = MOST_RECOMPUTE + 1, cost = s->kind == TT_SLOT_TEMP ? maker(k, slot)->recompute : 0;
+    if (s->kind == TT_SLOT_TEMP) return cost ? cost : none;
     if (s->kind != TT_SLOT_LOAD) return s->kind == TT_SLOT_RANDOM ? none : 0;
     const tt_access *a = &k->accesses[s->index];
     for (int i = 0; i < k->num_stores; i++)
@@ -90,16 +90,16 @@ static int cost_again(const tt_kernel *k, int slot) {
     return a->flat || a->strides[k->ndim - 1] == tt_itemsizes[a->dtype] ? 0 : none;
 }
 
-/* Cheap operators on what every stage can have are computed again where they are used. */
-void tt_choose_again(tt_kernel *k) {
+/* Cheap operators whose operands every stage can load are recomputed in each stage that uses them. */
+void tt_choose_recomputed(tt_kernel *k) {
     for (int i = 0; i < k->num_instrs && k->walk == TT_WALK_ROWS; i++) { /* operands are made before */
         tt_instr *x = &k->instrs[i];
         bool may = x->level == 1 && x->kind == TT_INSTR_OP && tt_op_weight(x->op) == 1;
         int cost = 1;
-        for (int j = 0; j < 3 && x->in[j] >= 0; j++) cost += cost_again(k, x->in[j]);
+        for (int j = 0; j < 3 && x->in[j] >= 0; j++) cost += recompute_cost(k, x->in[j]);
         for (int m = 0; m < k->num_stores; m++) may = may && k->stores[m].slot != x->out;
         for (int m = 0; m < k->num_folds; m++) may = may && (k->folds[m].slot != x->out || k->folds[m].stage == x->stage);
-        x->again = (int16_t)(may && cost <= MOST_AGAIN ? cost : 0);
+        x->recompute = (int16_t)(may && cost <= MOST_RECOMPUTE ? cost : 0);
     }
 }
 
@@ -116,13 +116,13 @@ static void list_use(tt_kernel *k, tt_part *part, int slot, int level) {
     k->uses[part->end_use++] = (int16_t)slot;
 }
 
-/* What a slot is made from, if it was in an earlier stage and is made again. */
-static void list_again(tt_kernel *k, tt_part *part, int slot, int stage) {
+/* The operands of a slot of an earlier stage that this stage recomputes. */
+static void list_recomputed(tt_kernel *k, tt_part *part, int slot, int stage) {
     const tt_slot *s = &k->slots[slot];
     const tt_instr *x = s->kind == TT_SLOT_TEMP && s->level == 1 && s->stage < stage ? maker(k, slot) : NULL;
-    for (int j = 0; j < 3 && x && x->again && x->in[j] >= 0; j++) {
+    for (int j = 0; j < 3 && x && x->recompute && x->in[j] >= 0; j++) {
         list_use(k, part, x->in[j], 1);
-        list_again(k, part, x->in[j], stage);
+        list_recomputed(k, part, x->in[j], stage);
     }
 }
 
@@ -150,7 +150,7 @@ bool tt_list_parts(tt_kernel *k) {
             if (k->folds[f].stage == stage) list_use(k, part, k->folds[f].slot, level);
         part->more_use = part->end_use;
         for (int m = part->first_instr; m < part->end_instr && level; m++)
-            for (int j = 0; j < 3 && k->instrs[m].in[j] >= 0; j++) list_again(k, part, k->instrs[m].in[j], stage);
+            for (int j = 0; j < 3 && k->instrs[m].in[j] >= 0; j++) list_recomputed(k, part, k->instrs[m].in[j], stage);
         n = part->end_use;
     }
     tt_part *loads = &k->parts[2 * k->num_stages];

@@ -149,7 +149,7 @@ static int own(emitter *e, int slot, int level, int node, int kind) {
     return instruction(e, TT_INSTR_MOVE, 0, dtype, 0, level, 1, &slot, dtype, node);
 }
 
-/* The last stage in which the place that `o` writes is still looked at by what came before. */
+/* Last stage that still reads the memory `o` overwrites (write-after-read). */
 static int last_look(const emitter *e, const tt_operand *o) {
     int stage = 0;
     for (int i = 0; i < e->k->num_slots; i++) {
@@ -395,7 +395,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
         if (k->stores[i].stage > stages) stages = k->stores[i].stage;
     k->num_stages = (int16_t)(stages + 1);
     k->weight = (int16_t)(weight < 30000 ? weight : 30000);
-    tt_choose_again(k);
+    tt_choose_recomputed(k);
     if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !tt_list_parts(k)) return false;
     if (!tt_assign_buffers(k)) return false;
     while (k->walk == TT_WALK_FLAT && k->arena > 40960 && k->block > 256) {

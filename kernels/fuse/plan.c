@@ -168,7 +168,7 @@ static bool find_neighbours(tt_program *p) {
     return true;
 }
 
-/* Storages that nobody can see, but that a kernel hands to another: all in one block, side by side in time. */
+/* Packs temporaries (no outside reference, live between kernels) into one arena: disjoint live ranges share space. */
 static bool plan_temporaries(tt_plan *plan, const tt_trace *t) {
     tt_program *p = &plan->program;
     if (!(plan->temporaries = calloc((size_t)t->num_storages + 1, sizeof *plan->temporaries))) return false;

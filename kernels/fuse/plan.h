@@ -56,10 +56,10 @@ int tt_place_nodes(tt_draft *drafts, tt_node *nodes, const tt_trace *t);
 /* lower.c: the kernel of a draft's nodes. False: out of memory. */
 bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes);
 
-/* allocate.c: gives slots their buffers; chooses what compiled functions compute again; lists the parts of its work.
+/* allocate.c: assigns buffers to slots; chooses the slots that compiled functions recompute; lists the parts of each stage.
  * False: out of memory. */
 bool tt_assign_buffers(tt_kernel *k);
-void tt_choose_again(tt_kernel *k);
+void tt_choose_recomputed(tt_kernel *k);
 bool tt_list_parts(tt_kernel *k);
 
 /* Of rows that follow one another: how many of them make whole blocks of TT_BLOCK elements. */

@@ -347,7 +347,7 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
                    const int64_t *shape, int64_t mask) {
     if (!tt_trace_room(t, 3 + TT_MAX_NDIM + 4 * (2 + 2 * TT_MAX_NDIM) + 2)) return false;
     /* Operands first: the storage of the result is numbered after those it is made from. */
-    int64_t ids[4], modes = 0, dtypes = 0;
+    int64_t ids[4] = {0}, modes = 0, dtypes = 0;
     for (int k = 1; k <= n + 1; k++) {
         int which = k <= n ? k : 0;
         const tt_array *a = which ? in[which - 1] : out;

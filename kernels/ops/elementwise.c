@@ -279,7 +279,7 @@ static void run_with_number(tt_loop loop, tt_array *out, const tt_array *a, cons
     }
 }
 
-/* What is single or double keeps its dtype beside any number but a complex one. */
+/* float32 and float64 keep their dtype when combined with a real Python scalar. */
 static inline bool takes_numbers(const tt_array *a) { return a->dtype == TT_F32 || a->dtype == TT_F64; }
 
 /* The commonest operators in place: `b` is like `out`, or a number, or not there. True: it is done. */

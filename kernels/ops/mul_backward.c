@@ -1,4 +1,4 @@
-/* The gradients of a product, and what else comes second of a call that makes two arrays. */
+/* Backward of mul, and `tt_second`, the second result of a C call. */
 #include "fuse/fuse.h"
 #include "backend/backend.h"
 #include "ops/second.h"

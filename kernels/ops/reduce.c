@@ -229,10 +229,10 @@ tt_array *tt_sum_to(tt_array *a, int ndim, int64_t *shape) {
     return out;
 }
 
-tt_array *tt_spread(tt_array *a, int ndim, int64_t *shape, int how, int64_t dims, int keepdim) {
+tt_array *tt_expand_reduced(tt_array *a, int ndim, int64_t *shape, int how, int64_t dims, int keepdim) {
     tt_array like = {.ndim = ndim};
     int64_t mask, strides[TT_MAX_NDIM];
-    if (!dims_mask("spread", &like, how, dims, &mask)) return NULL;
+    if (!dims_mask("expand_reduced", &like, how, dims, &mask)) return NULL;
     int n = 0;
     for (int d = 0; d < ndim; d++) {
         bool gone = mask >> d & 1;
@@ -242,6 +242,6 @@ tt_array *tt_spread(tt_array *a, int ndim, int64_t *shape, int how, int64_t dims
             n++;
         }
     }
-    if (n != a->ndim) return tt_fail(TT_RUNTIME_ERROR, "spread: expected a gradient with %d dimensions, got %d", n, a->ndim);
+    if (n != a->ndim) return tt_fail(TT_RUNTIME_ERROR, "expand_reduced: expected a gradient with %d dimensions, got %d", n, a->ndim);
     return tt_view(a, ndim, shape, strides, tt_offset(a));
 }

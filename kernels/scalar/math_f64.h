@@ -125,6 +125,29 @@ TT_FN double tt_digamma_f64(double x) {
   return x == 0.0 ? tt_copysign_f64(TT_INF_F64, -x) : psi;
 }
 
+/* |x| = n + f, |f| <= 1/2: f, exactly, and (-1)^n. */
+TT_FN double tt_nearest_integer_f64(double x, double *sign) {
+  double a = tt_abs_f64(x), n = rint(a), half = 0.5 * n;
+  *sign = half == floor(half) ? 1.0 : -1.0;
+  return a - n;
+}
+
+/* sin(pi x) / (pi x), where sin(pi x) = (-1)^n sin(pi f). */
+TT_FN double tt_sinc_f64(double x) {
+  double sign, f = tt_nearest_integer_f64(x, &sign);
+  return x == 0.0 ? 1.0 : sign * sin(3.1415926535897931 * f) / (3.1415926535897931 * tt_abs_f64(x));
+}
+
+/* sinc's derivative (cos(pi x) - sinc(x)) / x; near 0, where the difference cancels, its series, the sum over k of
+   (-1)^k 2k (pi x)^2k / (2k+1)! / x. */
+TT_FN double tt_sinc_slope_f64(double x) {
+  const double pi = 3.1415926535897931;
+  double sign, f = tt_nearest_integer_f64(x, &sign), z = pi * pi * x * x, y = (sign * cos(pi * f) - tt_sinc_f64(x)) / x;
+  z = -1.0 / 3 + z * (1.0 / 30 - z * (1.0 / 840 - z * (1.0 / 45360 - z * (1.0 / 3991680 - z * (1.0 / 518918400 -
+      z * (1.0 / 93405312000.0 - z * (1.0 / 22230464256000.0 - z * (1.0 / 6758061133824000.0))))))));
+  return tt_abs_f64(x) < 0.25 ? pi * pi * x * z : y;
+}
+
 /* max + log1p(exp(min - max)); two equal infinities are their own result. */
 TT_FN double tt_logaddexp_f64(double x, double y) {
   double m = x > y ? x : y;

@@ -27,6 +27,7 @@
     X(erfinv, 1, FLT, SAME, 40, 176) X(lgamma, 1, FLT, SAME, 70, 368) X(digamma, 1, FLT, SAME, 50, 326)         \
     X(sigmoid, 1, FLT, SAME, 21, 38) X(logsigmoid, 1, FLT, SAME, 46, 131) X(softplus, 1, FLT, SAME, 46, 130)    \
     X(silu, 1, FLT, SAME, 22, 43) X(gelu, 1, FLT, SAME, 34, 60) X(gelu_tanh, 1, FLT, SAME, 34, 67)              \
+    X(sinc, 1, FLT, SAME, 20, 60) X(sinc_slope, 1, FLT, SAME, 42, 120)                                          \
     X(sqrt, 1, FLT, SAME, 1, 2) X(rsqrt, 1, FLT, SAME, 2, 2) X(reciprocal, 1, FLT, SAME, 1, 2)                  \
     X(neg, 1, NUM, SAME, 1, 2) X(abs, 1, NUM, SAME, 1, 2) X(sign, 1, ALL, SAME, 1, 2)                           \
     X(square, 1, NUM, SAME, 1, 2) X(relu, 1, NUM, SAME, 1, 2) X(positive, 1, NUM, SAME, 0, 2)                   \

@@ -1,4 +1,4 @@
-/* erfc, erfinv, lgamma and digamma in float32, through double. */
+/* erfc, erfinv, lgamma, digamma and sinc in float32, through double. */
 #ifndef TT_SCALAR_SPECIAL_F32_H
 #define TT_SCALAR_SPECIAL_F32_H
 
@@ -141,6 +141,36 @@ TT_FN float tt_digamma_f32(float x) {
   /* The one float so near to a zero that this error counts: 2.04 ulp. Its value by mpmath. */
   y = x == -0x1.0b2f02p6f ? -6.6815477437689715e-09 : y;
   return v < TT_INF_F64 ? (float)y : x;
+}
+
+/* a = |x| as n + f, |f| <= 1/2: f, and (-1)^n as a sign bit.  From 2^24 on floats are even integers. */
+TT_FN double tt_nearest_integer_wide(double a, tt_u64 *sign) {
+  double small = a < 0x1p24 ? a : 0.0, n = small + TT_ROUND_F64;
+  *sign = tt_bits_f64(n) << 63;
+  return small - (n - TT_ROUND_F64);
+}
+
+/* sin(pi x) / (pi x), where sin(pi x) = (-1)^n sin(pi f). */
+TT_FN float tt_sinc_f32(float x) {
+  double a = (double)tt_abs_f32(x), y;
+  tt_u64 sign;
+  y = tt_sinpi_wide(tt_nearest_integer_wide(a, &sign));
+  y = a == 0.0 ? 1.0 : tt_double_bits(tt_bits_f64(y) ^ sign) / (TT_PI_F64 * a);
+  return a < TT_INF_F64 ? (float)y : TT_NAN_F32;
+}
+
+/* sinc's derivative (cos(pi x) - sinc(x)) / x; near 0, where the difference cancels, its series. */
+TT_FN float tt_sinc_slope_f32(float x) {
+  double a = (double)tt_abs_f32(x), z = TT_PI_F64 * TT_PI_F64 * a * a, f, s, c, y;
+  tt_u64 sign;
+  f = tt_nearest_integer_wide(a, &sign);
+  s = tt_sinpi_wide(f) / (TT_PI_F64 * a);
+  c = tt_sinpi_wide(0.5 - tt_abs_f64(f));
+  y = tt_double_bits(tt_bits_f64(c - s) ^ sign) / a;
+  z = ((z * (1.0 / 45360) - 1.0 / 840) * z + 1.0 / 30) * z - 1.0 / 3;
+  y = a < 0.0625 ? TT_PI_F64 * TT_PI_F64 * a * z : y;
+  y = a < TT_INF_F64 ? y : TT_NAN_F64;
+  return tt_float_bits(tt_bits_f32((float)y) ^ (tt_bits_f32(x) & 0x80000000u));
 }
 
 #endif

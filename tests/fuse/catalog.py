@@ -80,8 +80,7 @@ TERNARY = {
     "addcdiv": ["torch.addcdiv({x}, {y}, {z})", "torch.addcdiv({x}, {y}, {z}, value=-2.0)"],
 }
 # What other operators are computed by: derivatives, and the power 3.
-_WITH_SLOPES = words("relu sigmoid tanh silu gelu gelu_tanh smooth_l1 huber")
-HIDDEN = {"cube", "masked_scale", *(f"{name}_backward" for name in _WITH_SLOPES)}
+HIDDEN = {"cube", "masked_scale"} | {op.name for op in ELEMENTWISE if op.name.endswith(("_backward", "_slope"))}
 
 CASTS = (
     *(f"{{x}}.to(torch.{name})" for name in DTYPES),

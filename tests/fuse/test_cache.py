@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tinytorch import cache as cache_module
-from tinytorch import notice
+from tinytorch import warn_once
 from tinytorch.cache import CUDA, Cache, CompileError, default_folder
 from tinytorch.fuse.compiler import Compiler, key_of
 
@@ -32,7 +32,7 @@ def refuse(text, library):
 @pytest.fixture(autouse=True)
 def may_warn(monkeypatch):
     """As if this process had not been warned yet."""
-    monkeypatch.setattr(notice, "_calls", iter(range(1000)))
+    monkeypatch.setattr(warn_once, "_calls", iter(range(1000)))
 
 
 @pytest.fixture

@@ -206,12 +206,12 @@ def test_values_pass_from_stage_to_stage(tmp_path):
         assert f"out_{unused}" not in loaded.source
 
 
-def test_what_is_cheap_is_computed_again(tmp_path):
+def test_a_cheap_value_is_recomputed(tmp_path):
     kernel = Kernel(block=1000, row=1000)
     x = kernel.slot("load", "f32")
     twice = kernel.op("add", "f32", x, x, last=1)
     square = kernel.op("mul", "f32", twice, twice, last=1)
-    kernel.instrs[0]["again"], kernel.instrs[1]["again"] = 1, 2
+    kernel.instrs[0]["recompute"], kernel.instrs[1]["recompute"] = 1, 2
     first = kernel.op("exp", "f32", square)
     kernel.store(first)
     second = kernel.op("sub", "f32", square, x, stage=1)

@@ -11,7 +11,7 @@ import pytest
 import tinytorch as tt
 from fuse.kernels import Kernel
 from fuse.test_cache import child, outcome
-from tinytorch import config, notice
+from tinytorch import config, warn_once
 from tinytorch.backends.cpu import ffi, lib
 from tinytorch.cache import CompileError
 from tinytorch.fuse import compiler
@@ -66,7 +66,7 @@ def serve(monkeypatch, folder):
     workers = []
 
     def run(core):
-        monkeypatch.setattr(notice, "_calls", iter(range(1000)))
+        monkeypatch.setattr(warn_once, "_calls", iter(range(1000)))
         monkeypatch.setenv("TINYTORCH_CACHE_DIR", str(folder))
         made = Worker(core)
         workers.append(made)

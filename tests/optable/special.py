@@ -7,12 +7,13 @@ import numpy as np
 from compare import DTYPES, FLOATS, HALVES
 
 from optable.core import INTS, NUMBERS, ONE, Op, S, T, only, rough
-from optable.pointwise import BINARY, SHIFTS, SPECIAL_PAIRS, TIES, WITH_SCALARS, binary, unary
+from optable.pointwise import BINARY, SHIFTS, SPECIAL, SPECIAL_PAIRS, TIES, WITH_SCALARS, binary, unary
 
 POLES = only(FLOATS, rough(S(T(6, values=(0.0, -1.0, -2.0, math.inf, math.nan, 171.0), grad=False))))
 NOT_HALF = tuple(dtype for dtype in DTYPES if dtype not in HALVES)
 UNIT = (0.05, 0.95)
 UNIT_ENDS = only(FLOATS, rough(S(T(6, values=(0.0, 1.0, -1.0, 2.0, math.nan, 0.5), grad=False))))
+AROUND_ZERO = only(FLOATS, S(T(5, values=(0.0, 1.0, -2.0, 0.5, -0.03125))))
 # Without NaN, whose sign may change on the way into a half type.
 SIGNED = only(FLOATS, rough(S(T(4, values=(0.0, -0.0, math.inf, -math.inf), grad=False))))
 SIGNED_PAIRS = only(
@@ -68,6 +69,7 @@ OPS = (
     unary("logit", UNIT, lambda x: np.log(x / (1 - x)), more=UNIT_ENDS, half_ulps=4),
     unary("sgn", ref=lambda x: np.nan_to_num(np.sign(x)), twice=False),
     unary("signbit", more=SIGNED, inplace=False, grad=False),
+    unary("sinc", more=(*SPECIAL, *AROUND_ZERO)),
     unary("deg2rad"),
     unary("rad2deg"),
     binary(

@@ -11,7 +11,7 @@ import tinytorch as torch
 from tinytorch import nn
 from tinytorch.autograd import engine
 from tinytorch.autograd.node import Node
-from tinytorch.backends import cpu
+from tinytorch import cpu
 from tinytorch.profiler import Allocation, profile, record_function
 from tinytorch.tensor import FUNCTIONS, Tensor
 from tinytorch.utils.data import DataLoader, TensorDataset
@@ -31,7 +31,7 @@ def node_attributes():
     classes, found = [Node], {}
     for cls in classes:
         classes += cls.__subclasses__()
-        found |= {(cls, a): vars(cls)[a] for a in ("fast", "backward") if a in vars(cls)}
+        found |= {(cls, a): vars(cls)[a] for a in ("first_order", "backward") if a in vars(cls)}
     return found
 
 
@@ -186,13 +186,13 @@ def takes_over(keep):
 
 
 def test_a_leaf_takes_over_a_gradient_that_nobody_else_holds():
-    before = engine.own
+    before = engine.owned_refcount
     assert takes_over(False) and not takes_over(True)
     with profile():
         assert takes_over(False) and not takes_over(True)
-        assert engine.own > before, "the wrapper holds a reference more"
+        assert engine.owned_refcount > before, "the wrapper holds a reference more"
     assert takes_over(False) and not takes_over(True)
-    assert engine.own == before
+    assert engine.owned_refcount == before
 
 
 def test_one_gradient_for_two_leaves_is_not_shared():

@@ -11,7 +11,7 @@ import pytest
 import tinytorch as torch
 from tinytorch import nn
 from tinytorch.autograd import graph_to_dot
-from tinytorch.picture import Edge, Node, Picture, quoted
+from tinytorch.dot import Edge, Node, Picture, quoted
 
 needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="graphviz is not installed")
 

@@ -75,10 +75,10 @@ def test_parameters_made_inside():
 
 def test_the_peak_agrees_with_the_allocators():
     step = training()
-    tt.backends.cpu.reset_peak_memory_stats()
+    tt.cpu.reset_peak_memory_stats()
     p = recorded(step)
     d = p.memory().devices["cpu"]
-    assert abs(d.peak - tt.backends.cpu.max_memory_allocated()) <= 0.02 * d.peak
+    assert abs(d.peak - tt.cpu.max_memory_allocated()) <= 0.02 * d.peak
     at = d.totals.index(d.peak)
     assert sum(sizes[at] for sizes in d.parts.values()) == d.peak
     assert sum(h.bytes for h in d.held) == pytest.approx(d.peak, rel=0.01)
@@ -146,10 +146,10 @@ def test_the_graph_is_freed_as_without_the_profiler():
             y = y.sin()
         y.sum().backward()
 
-    tt.backends.cpu.reset_peak_memory_stats()
-    before = tt.backends.cpu.memory_allocated()
+    tt.cpu.reset_peak_memory_stats()
+    before = tt.cpu.memory_allocated()
     work()
-    plain = tt.backends.cpu.max_memory_allocated() - before
+    plain = tt.cpu.max_memory_allocated() - before
     d = recorded(work).memory().devices["cpu"]
     assert d.peak - d.totals[0] == pytest.approx(plain, rel=0.01)
 

@@ -7,7 +7,7 @@ from .function import Function
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .node import Node
-from .picture import graph_to_dot
+from .dot import graph_to_dot
 
 __all__ = ["Function", "GradcheckError", "Node", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
            "gradcheck", "gradgradcheck", "graph", "graph_to_dot", "inference_mode", "is_anomaly_check_nan_enabled",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import lib
-from ..devices import made
+from ..devices import on_device
 from ..tensor import FUNCTIONS, Tensor, wrap
 from . import engine
 from .node import AccumulateGrad, describe
@@ -34,7 +34,7 @@ def _roots(op: str, tensors, grads) -> list:
                                    f"{describe(t)} without a gradient")
             h = t._h
             one = h.dtype, h.ndim, h.shape, lib.TT_KIND_INT, 0.0, 1
-            g = wrap(made(t.device, lib.tt_full, *one) if h.flags & lib.TT_FLAG_DEVICE else lib.tt_full(*one))
+            g = wrap(on_device(t.device, lib.tt_full, *one) if h.flags & lib.TT_FLAG_DEVICE else lib.tt_full(*one))
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: gradients can be either Tensors or None, but got {type(g).__name__}")
         elif g.shape != t.shape:

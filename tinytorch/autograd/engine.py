@@ -26,9 +26,9 @@ _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: bool,
         captures: dict[Node, list[int]] | None = None, num_captures: int = 0) -> list[Tensor | None]:
     """Runs backward from ``roots``. With ``captures``, returns the gradients that reach those Nodes, at the given
-    places of the result, and runs only what leads to them; without, accumulates into the leaves."""
+    places of the result, and runs only the Nodes on a path to them; without, accumulates into the leaves."""
     results: list[Tensor | None] = [None] * num_captures
-    useful = None if captures is None else leading_to(captures, [node for node, _ in roots])
+    useful = None if captures is None else nodes_on_path(captures, [node for node, _ in roots])
     pending: dict[Node, Tensor] = {}
     heap: list[tuple[int, Node]] = []
     thread = get_ident()
@@ -53,7 +53,7 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
                 g = pending.pop(node)
             extra = node.extra
             if extra is not None and extra.hooked:
-                g = before(node, extra, g)
+                g = run_pre_hooks(node, extra, g)
             if useful is not None:
                 for place in captures.get(node, ()):
                     results[place] = g
@@ -68,7 +68,7 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
                     node = None
                     continue
             elif type(node) is Port:
-                hand_over(node, g, pending, heap)
+                route_to_parent(node, g, pending, heap)
                 node = None
                 continue
             if saved is FREED:
@@ -80,9 +80,9 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
             written = last_write[0] > -node.key
             if create_graph or written or (extra is not None and extra.packed):
                 saved = unpack(node, create_graph, written)
-            grads = node.backward(g, saved, edges) if create_graph else node.fast(g, saved, edges)
+            grads = node.backward(g, saved, edges) if create_graph else node.first_order(g, saved, edges)
             if extra is not None:
-                grads = after(node, extra, grads, g)
+                grads = post_process(node, extra, grads, g)
             if node.holds and not keep_graph and (node.holds == 1 or any(isinstance(s, Tensor) for s in saved)):
                 node.saved = FREED
             saved = node = None
@@ -114,8 +114,8 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
     return results
 
 
-def hand_over(port: Port, g, pending: dict, heap: list) -> None:
-    """Puts the gradient of one of several outputs in its place; the Node that made them comes when all are in."""
+def route_to_parent(port: Port, g, pending: dict, heap: list) -> None:
+    """Stores the gradient of one of several outputs for the Node that computed them, which runs when all are in."""
     index, num_outputs = port.saved
     parent = port.edges[0]
     if parent not in pending:
@@ -124,7 +124,7 @@ def hand_over(port: Port, g, pending: dict, heap: list) -> None:
     pending[parent][index] = g
 
 
-def leading_to(targets, roots: list[Node]) -> set[Node]:
+def nodes_on_path(targets, roots: list[Node]) -> set[Node]:
     """The Nodes whose backward must run for gradients to reach a target."""
     oldest = max([t.key for t in targets])
     nodes, seen = list(roots), set(roots)
@@ -158,8 +158,8 @@ def leading_to(targets, roots: list[Node]) -> set[Node]:
 _age = operator.attrgetter("key")
 
 
-def before(node: Node, extra: Extra, g):
-    """Hooks on the gradient that has arrived in full at ``node``; tensors that retain it."""
+def run_pre_hooks(node: Node, extra: Extra, g):
+    """Runs the hooks on the complete gradient of ``node``, and gives it to the tensors that retain it."""
     if extra.tensor_hooks:
         for hook in list(extra.tensor_hooks.values()):
             changed = hook(g)
@@ -191,11 +191,11 @@ def check_replacement(node, g, changed):
                            f"returned a {describe(changed)} on {changed.device}")
 
 
-def after(node: Node, extra: Extra, grads, g):
-    """Brings gradients back to the inputs' shapes, dtypes and devices; NaN checks; hooks on the Node."""
-    if extra.adjust is not None:
-        grads = [gi if gi is None or meta is None else bring_back(gi, *meta)
-                 for gi, meta in zip(grads, extra.adjust)]
+def post_process(node: Node, extra: Extra, grads, g):
+    """Unbroadcasts gradients; NaN checks; hooks on the Node."""
+    if extra.unbroadcast_to is not None:
+        grads = [gi if gi is None or meta is None else unbroadcast(gi, *meta)
+                 for gi, meta in zip(grads, extra.unbroadcast_to)]
     if extra.trace is not None and current().check_nan:
         for k, gi in enumerate(grads):
             if isinstance(gi, Tensor) and gi.dtype.is_floating_point and bool(gi.isnan().any()):
@@ -208,8 +208,8 @@ def after(node: Node, extra: Extra, grads, g):
     return grads
 
 
-def bring_back(g: Tensor, shape, dtype, device) -> Tensor:
-    """The gradient of a broadcast, cast input: summed to its shape, in its dtype, where it is."""
+def unbroadcast(g: Tensor, shape, dtype, device) -> Tensor:
+    """The gradient of a broadcast or cast input: summed to its shape, in its dtype, on its device."""
     if g.shape != shape:
         g = g.sum_to_size(shape)
     return g if g.dtype is dtype and g.device is device else g.to(device, dtype)
@@ -222,7 +222,7 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
         return
     old = t._grad
     if old is None:
-        if create_graph or getrefcount(g) <= own and g._h.storage.refs == 1 and g._h.flags & _CONTIGUOUS:
+        if create_graph or getrefcount(g) <= owned_refcount and g._h.storage.refs == 1 and g._h.flags & _CONTIGUOUS:
             t._grad = g
         else:
             t._grad = wrap(lib.tt_contiguous(g._h)) if t._h.flags & _CONTIGUOUS else g.detach().clone()
@@ -235,48 +235,48 @@ def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
             hook(t)
 
 
-own = 0  # references that accumulate() sees to a gradient that only backward holds: Note [Own gradients]
+owned_refcount = 0  # references to a gradient without other owner, seen in accumulate(): Note [Owned gradients]
 
 
 class _Source:
-    """Stands where a Node does whose derivative is a new tensor that nobody else holds."""
+    """Stand-in Node whose gradient has no other owner; calibrates ``owned_refcount``."""
 
     extra, saved, holds, key = None, (), 0, -(1 << 62)
 
     def __init__(self, leaf: AccumulateGrad):
         self.edges = (leaf,)
 
-    def fast(self, g, saved, edges):
+    def first_order(self, g, saved, edges):
         """The derivative. ``made`` does not keep it."""
         g = wrap(lib.tt_empty(float32.code, 1, (1,)))
         self.made = weakref.ref(g)
         return (g,)
 
 
-def measure_own() -> None:
-    """Sets ``own``.
+def measure_owned_refcount() -> None:
+    """Sets ``owned_refcount``.
 
-    Note [Own gradients]
+    Note [Owned gradients]
     How many references the names and calls between a derivative and accumulate() hold is the interpreter's affair: 3 in
     CPython 3.11 to 3.13, 4 in 3.10, and one more where a profiler's wrapper calls accumulate(). So it is tried: the
     least number with which a leaf takes a gradient over that is surely new. Too small a number costs a copy; it is too
     small at any time while it is tried, never too large.
     """
-    global own
+    global owned_refcount
     leaf = wrap(lib.tt_empty(float32.code, 1, (1,)))
     leaf._node = AccumulateGrad(leaf)
     source = _Source(leaf._node)
-    own = 0
-    while own < 16:
-        own += 1
+    owned_refcount = 0
+    while owned_refcount < 16:
+        owned_refcount += 1
         leaf._grad = None
         run([(source, leaf)], keep_graph=True, create_graph=False)
         if source.made() is not None:
             return
-    own = 0  # never
+    owned_refcount = 0  # never
 
 
-measure_own()
+measure_owned_refcount()
 
 
 def retain(t: Tensor) -> None:

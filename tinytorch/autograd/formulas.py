@@ -103,7 +103,7 @@ class Formulas:
         return f"{name}({', '.join(parameters(formula))})"
 
     def function(self, kind: str, group: dict, joint, namespace: dict) -> str:
-        """The source of ``backward`` or ``fast``."""
+        """The source of ``backward`` or ``first_order``."""
         source = f"def {kind}(g, saved, edges):\n"
         if self.uses:
             source += f"    {', '.join(self.uses)}, = saved\n"
@@ -125,38 +125,38 @@ class Formulas:
         return source + (f"    return {results[0]}\n" if self.variadic else f"    return ({', '.join(results)},)\n")
 
 
-def node_class(op: str, params: tuple[str, ...], vjps, fast=None, *, title: str | None = None,
+def node_class(op: str, params: tuple[str, ...], vjps, first_order=None, *, title: str | None = None,
                variadic: bool = False, joint=None, outputs: tuple[str, ...] = ("out",),
                extra: tuple[str, ...] = (), inputs: tuple[str, ...] = ()) -> type:
     """The Node class of an operator, from one formula per differentiable input: Note [Formulas].
 
-    ``fast`` holds formulas for when no higher derivative is asked, and ``joint`` one that gives all gradients at once
+    ``first_order`` holds formulas for first derivatives only, and ``joint`` one that gives all gradients at once
     then, where all are wanted. Where the derivatives share work, ``inputs`` names the differentiable parameters, and
-    ``vjps`` (and ``fast``, if it is there) is one formula for the tuple of all gradients; its parameter ``edges`` tells
-    which are wanted: those that are not None. ``outputs`` are the differentiable results (empty: any number of them),
+    ``vjps`` (and ``first_order``, if given) is one formula for the tuple of all gradients; those whose entry of its
+    parameter ``edges`` is not None are wanted. ``outputs`` are the differentiable results (empty: any number of them),
     and ``extra`` those after them, which have no gradient. The class's ``save(edges, out, *args)`` gives what to save;
     ``saves`` is the same as an expression.
     """
     inputs = list(inputs or vjps)
     formulas = Formulas(op, params, inputs, outputs, extra, variadic)
-    fast = fast or vjps
+    first_order = first_order or vjps
     if callable(vjps):
-        for formula in (vjps, fast):
+        for formula in (vjps, first_order):
             formulas.use(formula, range(len(inputs)))
     else:
-        fast = {**vjps, **fast}
-        for name, formula in (*vjps.items(), *fast.items()):
+        first_order = {**vjps, **first_order}
+        for name, formula in (*vjps.items(), *first_order.items()):
             formulas.use(formula, [inputs.index(name)])
     saves, tensors = formulas.saves()
     title = title or node_title(op)
     namespace = {"__name__": title, "alias": new_alias, "shape_of": shape_of, "dtype_of": dtype_of}
     source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
     source += formulas.function("backward", vjps, None, namespace)
-    source += formulas.function("fast", fast, joint, namespace)
-    generate(source, "<derivative>", namespace, title, "backward", "fast")
+    source += formulas.function("first_order", first_order, joint, namespace)
+    generate(source, "<derivative>", namespace, title, "backward", "first_order")
     holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1
     return type(title, (Node,), {"__slots__": ("ports",) if len(outputs) > 1 else (), "__module__": __name__, "op": op,
                                  "tensors": tensors, "holds": holds, "num_outputs": len(outputs),
                                  "backward": staticmethod(namespace["backward"]),
-                                 "fast": staticmethod(namespace["fast"]),
+                                 "first_order": staticmethod(namespace["first_order"]),
                                  "save": staticmethod(namespace["save"]), "saves": saves})

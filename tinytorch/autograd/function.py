@@ -6,7 +6,7 @@ import functools
 
 from ..backends.native import new_node
 from ..tensor import Tensor
-from .engine import bring_back
+from .engine import unbroadcast
 from .modes import current, is_grad_enabled, no_grad
 from .node import FREED, Node, Packed, alias, count, make_ports, need_extra, port
 from .views import CUSTOM, FLAG_VIEW, check_inplace, rebase, refresh, track, wrote
@@ -114,10 +114,10 @@ class FunctionCtx(Node):
                 if r.device is not meta[2] and r.ndim > 0:
                     raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {k} - expected "
                                        f"device {meta[2]} but got {r.device}")
-                results[k] = bring_back(r, *meta)
+                results[k] = unbroadcast(r, *meta)
         return results
 
-    fast = backward
+    first_order = backward
 
 
 def _zeros(meta):
@@ -233,7 +233,7 @@ class _Twice(Node):
     def backward(self, g, saved, edges):
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
-    fast = backward
+    first_order = backward
 
 
 def once_differentiable(fn):

@@ -32,11 +32,11 @@ FREED = ("freed",)  # replaces ``saved`` once backward has run and released it
 class Extra:
     """Rare state of a Node (hooks, gradient post-processing, anomaly trace), allocated on demand."""
 
-    __slots__ = ("adjust", "tensor_hooks", "pre_hooks", "post_hooks", "retains", "hooked", "trace", "packed",
+    __slots__ = ("unbroadcast_to", "tensor_hooks", "pre_hooks", "post_hooks", "retains", "hooked", "trace", "packed",
                  "metadata")
 
     def __init__(self):
-        self.adjust = None  # per input: None, or the (shape, dtype, device) its gradient must be brought back to
+        self.unbroadcast_to = None  # per input: None, or the (shape, dtype, device) of a broadcast or cast one
         self.tensor_hooks = self.pre_hooks = self.post_hooks = None
         self.retains = None  # weak references to the tensors that keep this gradient
         self.trace = None  # anomaly mode: the forward stack
@@ -57,7 +57,7 @@ class Node(NodeBase):
     num_outputs = 1  # differentiable ones; 0: any number. With several, each has a Port
 
     backward = None  # (g, saved, edges) -> gradients, in differentiable operations
-    fast = None  # the same for when no derivative of it is asked
+    first_order = None  # the same without history: for first derivatives only
 
     def name(self) -> str:
         """The class's name, such as ``MulBackward0``."""

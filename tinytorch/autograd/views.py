@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from ..backends.cpu import lib
 from ..tensor import Tensor
-from .engine import after, retain
+from .engine import post_process, retain
 from .modes import current, modes
 from .node import AccumulateGrad, Node, address, count, describe, last_write, link, overwrites, unpack, writers
 
@@ -97,7 +97,7 @@ class AsStridedBackward0(Node):
 
     __slots__ = ()
     op = "as_strided"
-    backward = fast = staticmethod(_as_strided_backward)
+    backward = first_order = staticmethod(_as_strided_backward)
 
 
 def _copy_slices_backward(g, saved, edges):
@@ -105,8 +105,8 @@ def _copy_slices_backward(g, saved, edges):
     g = g.with_layout(shape, stride)
     part = g.as_strided(size, steps, start)
     grads = inner.backward(part, unpack(inner, current().grad), inner.edges)
-    if inner.extra is not None and inner.extra.adjust is not None:
-        grads = after(inner, inner.extra, grads, part)
+    if inner.extra is not None and inner.extra.unbroadcast_to is not None:
+        grads = post_process(inner, inner.extra, grads, part)
     rest = None
     if edges[0] is not None:
         kept = grads[0] if grads[0] is not None else part.new_zeros(()).expand(size)
@@ -120,7 +120,7 @@ class CopySlices(Node):
     __slots__ = ()
     op = "copy_slices"
     holds = 1
-    backward = fast = staticmethod(_copy_slices_backward)
+    backward = first_order = staticmethod(_copy_slices_backward)
 
 
 def writer_number(name: str) -> int:

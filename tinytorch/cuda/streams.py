@@ -229,8 +229,8 @@ class Event:
 
 @method
 def record_stream(self, stream: Stream) -> None:
-    """Tells that ``stream`` uses this tensor, which another stream allocated: its memory is not used anew before that
-    stream has come so far as it has to go when the tensor ends. Follows ``torch.Tensor.record_stream``."""
+    """Marks the tensor as used by ``stream``, which did not allocate it: once the tensor is freed, its memory is reused
+    only after the work queued on ``stream`` at that time is done. Follows ``torch.Tensor.record_stream``."""
     _checked(stream, "record_stream")
     if self.is_cuda and stream.device_index != self.get_device():
         raise RuntimeError(f"record_stream: the tensor is on {self.device}, the stream on {stream.device}")

@@ -58,24 +58,24 @@ def name_of(instr) -> str:
     return "cast" if instr.kind == lib.TT_INSTR_CAST else "move"
 
 
-def _needed(wanted: set[int], again: dict[int, Instr], made: set[int]) -> list[Instr]:
-    """Those of earlier stages that are computed ``again`` for the slots ``wanted``, in order."""
-    needed = (wanted & again.keys()) - made
-    for s in sorted(again, reverse=True):  # slots are numbered in the order of instructions
+def _needed(wanted: set[int], recomputed: dict[int, Instr], made: set[int]) -> list[Instr]:
+    """The instructions of earlier stages that a stage recomputes for the slots ``wanted``, in order."""
+    needed = (wanted & recomputed.keys()) - made
+    for s in sorted(recomputed, reverse=True):  # slots are numbered in the order of instructions
         if s in needed:
-            needed.update(t for t in again[s].inputs if t in again)
-    return [again[s] for s in sorted(needed - made)]
+            needed.update(t for t in recomputed[s].inputs if t in recomputed)
+    return [recomputed[s] for s in sorted(needed - made)]
 
 
 class Stage:
     """One stage of a kernel: what it reads, computes and leaves in memory."""
 
-    def __init__(self, kernel, number: int, anew: Set[int] | None = None):
-        """``anew``: the slots that every stage computes which uses them; None: those that tt_choose_again chose."""
+    def __init__(self, kernel, number: int, recompute: Set[int] | None = None):
+        """``recompute``: slots rematerialised in each stage that uses them; None: the planner's choice."""
         self.number = number
         self.slots = kernel.slots
         self.one_row = self.rows_apart(kernel)
-        own, again = [], {}
+        own, recomputed = [], {}
         for i in kernel.instrs[0:kernel.num_instrs]:
             if i.level == 1 and i.stage <= number:
                 instr = Instr(name_of(i), SUFFIXES[i.dtype],
@@ -83,15 +83,15 @@ class Stage:
                               tuple(s for s in getattr(i, "in") if s >= 0), i.node)
                 if i.stage == number:
                     own.append(instr)
-                if i.again if anew is None else i.out in anew:
-                    again[i.out] = instr
+                if i.recompute if recompute is None else i.out in recompute:
+                    recomputed[i.out] = instr
         made = {instr.out for instr in own}
         if len(made) < len(own):
             raise ValueError(f"codegen: stage {number} writes a slot twice")
         wanted = {s.slot for s in kernel.stores[0:kernel.num_stores] if s.stage == number}
         wanted |= {f.slot for f in kernel.folds[0:kernel.num_folds] if f.stage == number}
-        self.instrs = [*_needed(wanted.union(*(instr.inputs for instr in own)), again, made), *own]
-        kept = {s for s in made - again.keys() if self.slots[s].last > number}
+        self.instrs = [*_needed(wanted.union(*(instr.inputs for instr in own)), recomputed, made), *own]
+        kept = {s for s in made - recomputed.keys() if self.slots[s].last > number}
         made.update(instr.out for instr in self.instrs)
         self.outputs = [instr.out for instr in self.instrs if instr.out in wanted | kept]
         self._round_halves()

@@ -8,9 +8,9 @@ out is a matter of sizes: codegen_cuda_plan, and tt_kernel_vectors, which looks 
 
   FLAT     a thread takes some elements, by accesses of up to 16 bytes where all operands' elements lie one after the
            other, if only within rows, or are one for a row. It first computes as for usual arguments
-           (kernels/cuda/device/common_case.cuh), and anew if one was not
+           (kernels/cuda/device/common_case.cuh), and recomputed if one was not
   ROWS     a warp takes a row of up to 1024 elements, a thread block a longer one; a stage's values that a later one
-           needs wait in registers, or in shared memory, or are computed again where they do not fit there
+           needs wait in registers, or in shared memory, or are recomputed where they do not fit there
   FOLD     a warp takes 1024 elements of a row; what a thread block's warps have is joined, and a second kernel joins
            what the thread blocks leave
   COLUMNS  a thread block takes 1024 rows of up to 32 columns; a second kernel likewise
@@ -84,9 +84,9 @@ class Kernel(Folding):
         elif self.walk == "columns":
             self.plan_columns()
 
-    def stages_of(self, anew: Set[int]) -> list[Elements]:
-        """The stages; ``anew``: slots that each computes which uses them."""
-        stages = [Elements(self.k, number, anew) for number in range(self.k.num_stages)]
+    def stages_of(self, recompute: Set[int]) -> list[Elements]:
+        """The stages; ``recompute``: slots rematerialised in each stage that uses them."""
+        stages = [Elements(self.k, number, recompute) for number in range(self.k.num_stages)]
         for stage in stages:
             stage.names = {s: self.name(s) for s in range(self.k.num_slots)}
         return stages
@@ -253,7 +253,7 @@ class Kernel(Folding):
         )
 
     def vector_at(self, a: int) -> str:
-        """That of an access, whose first element is i."""
+        """C++ lvalue of the 16-byte vector of access ``a`` that starts at element i."""
         x, pack = self.accesses[a], f"tt_pack<{self.access_type(a)}, {self.vector()}>"
         if x.flat:
             return f"*({pack} *)(({self.access_type(a)} *)p.access[{a}] + i)"

@@ -85,9 +85,9 @@ class Planning:
         columns = lib.tt_cuda_columns(k.inner >> self.pair, size << self.pair, k.rows * -(-k.row // BLOCK))
         self.detail = max(1 << columns, LEAST_COLUMNS) << self.pair
 
-    def costs_anew(self) -> dict[int, float]:
-        """What it takes to compute each value of elements in a later stage, from operands and what rows have: weights
-        of loops.py. Infinite where an operand may have been written over by then."""
+    def recompute_costs(self) -> dict[int, float]:
+        """Rematerialisation cost of each slot in a later stage, from operands and values of rows, in the weights of
+        loops.py. Infinite where a store may have overwritten an operand by then."""
         written = {self.accesses[x.access].storage for x in self.stores if x.stage < self.k.num_stages - 1}
         lost = {s for s in range(self.k.num_slots) if self.slots[s].kind == lib.TT_SLOT_LOAD
                 and self.accesses[self.slots[s].index].storage in written}
@@ -125,8 +125,8 @@ class Planning:
         return self.detail + PARTS * len(self.folds) <= MOST_SHARED
 
     def plan_rows(self) -> bool:
-        """How a row is shared out, and where its values wait: in registers where they fit, or else in shared memory.
-        False: there they do not fit either, though all is computed anew that can be."""
+        """Divides a row among threads, and keeps its values in registers where they fit, else in shared memory. False
+        if shared memory is too small although every slot that can be recomputed is."""
         row = self.k.row
         self.log = max(row - 1, 0).bit_length()
         self.each = 1 << max(min(self.log, 10) - 5, 0)
@@ -135,18 +135,18 @@ class Planning:
         self.most = THREADS if self.warps == 1 else 32 * self.warps
         room = min((min(REGISTERS // self.most, 224) - SPARE) // self.each, MOST_WORDS)
         self.instrs = sorted((i for i in self.k.instrs[0 : self.k.num_instrs] if i.level == 1), key=lambda i: i.out)
-        costs = self.costs_anew()
+        costs = self.recompute_costs()
         late = self.deferred(costs)
-        choices = [late, late.union(i.out for i in self.instrs if i.again), set()]
+        choices = [late, late.union(i.out for i in self.instrs if i.recompute), set()]
         for loads in (True, False):  # operands that several stages need are read once, if that may be
-            plans = [Waiting.of(self, self.stages_of(anew), loads) for anew in choices]
+            plans = [Waiting.of(self, self.stages_of(recompute), loads) for recompute in choices]
             plan = min(plans, key=lambda plan: plan.words)
             if plan.words <= room:
                 break
         self.choose(plan, room)
-        again = sorted((s for s, cost in costs.items() if cost < math.inf), key=lambda s: costs[s])
-        for n in range(1, len(again) + 1):  # what is made from another costs more
+        by_cost = sorted((s for s, cost in costs.items() if cost < math.inf), key=lambda s: costs[s])
+        for n in range(1, len(by_cost) + 1):  # what is made from another costs more
             if self.fits():
                 break
-            self.choose(Waiting.of(self, self.stages_of(late.union(again[:n])), False), room)
+            self.choose(Waiting.of(self, self.stages_of(late.union(by_cost[:n])), False), room)
         return self.fits()

@@ -3,7 +3,7 @@
 A thread has some elements of a row, those of one lane of the reduction's tree (of some, COLUMNS). It works on them in
 batches, for memory is far away: first it loads a whole batch, then it computes, and then it adds to accumulators and
 stores. What it computes it computes as for usual arguments (kernels/cuda/device/common_case.cuh), of a few elements at
-a time, and anew if one was not. Elements beyond a row's end are computed too, from ones: that takes less than to
+a time, and recomputed if one was not. Elements beyond a row's end are computed too, from ones: that takes less than to
 branch.
 """
 
@@ -20,7 +20,7 @@ from .codegen_cuda_plan import BLOCK, REGISTERS, SHARED, SPARE, THREADS, Plannin
 LOADS = 32        # words that a thread has under way
 LATER = 16        # ... while others wait in its registers
 LEAST = 4         # elements of a batch
-PART = 8          # elements that are computed anew where one of them is unusual
+PART = 8          # elements that are recomputed together where one of them is unusual
 ONES = {"f16": "0x3c00", "bf16": "0x3f80"}
 
 
@@ -113,8 +113,9 @@ class Folding(Planning):
         return "unit" if self.walk != "columns" and x.strides[k.kept] == SIZES[self.access_type(a)] else "line"
 
     def pointers(self, apart: int) -> list[str]:
-        """To a thread's first element, which is the ``first`` of row r (and column c), and what is between two of its
-        elements, which are so many of the row's ``apart``. Also to a row's values."""
+        """Declares, for each access, the pointer to the thread's first element in row r (and column c), and the byte
+        stride between its elements, which are ``apart`` elements of the row from each other. Also the pointers to
+        values of one per row."""
         wanted, columns = self.touched(), self.walk == "columns"
         moved = [a for a in wanted if self.reach(a) in ("unit", "line")]
         rows = [a for a, x in enumerate(self.accesses) if x.level == 0 and self.walk == "rows"]
@@ -201,7 +202,7 @@ class Folding(Planning):
         text += [f"            {self.acc_type(f)} m{n}[{part}];" for n, f in folds]
         text += ["            bool odd = false;"] if odd else []
         text += self.computed(stage, span, loads, out, folds, part)
-        text += self.computed_anew(stage, span, loads, out, folds, part) if odd else []
+        text += self.slow_path(stage, span, loads, out, folds, part) if odd else []
         text += ["#pragma unroll", f"            for (int u = 0; u < {part}; u++) {{"]
         text.append("                const int e = b + k + u;")
         text += [f"                h{s}[e] = x{s}[u];" for s in kept if s in span.held]
@@ -279,8 +280,8 @@ class Folding(Planning):
             "            }",
         ]
 
-    def computed_anew(self, stage, span: Span, loads, out, folds, part: int) -> list[str]:
-        """The same of any, one after the other, from copies in memory, so that the code is short."""
+    def slow_path(self, stage, span: Span, loads, out, folds, part: int) -> list[str]:
+        """Recomputes a part where an element is unusual, one element after the other, from copies in memory."""
         wanted = self.wanted(stage)
         copied = [s for s in sorted(wanted) if s in span.held or s in loads]
         results = [(f"x{s}", f"slow{s}", self.type_of(s)) for s in out]

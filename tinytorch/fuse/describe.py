@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ..backends.cpu import lib
 from ..dtypes import ALL
 from ..scalar import ELEMENTWISE, REDUCERS
-from ..picture import Picture
+from ..dot import Picture
 from . import recording
-from .picture import program_picture
+from .dot import program_picture
 from .recording import Recording
 from .watch import Place, Run, call_of, operator_of, place_of
 from .work import kernel_work

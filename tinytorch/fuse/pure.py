@@ -1,10 +1,10 @@
 """Pure functions: a call is one C call, without recording.
 
 A call that can be replayed computed its tensors from tensors by one program and nothing else. That a function is pure
-was promised, or seen: Note [Seen to be pure] in purity.py. Two calls in a row must show the same program with the same
-constants and the same tensors from outside. Tensors from outside are read anew in every call; of a promised function
-they must stay the same objects, and until it was called with others its replays are for those arguments alone (which
-may be the very tensors that it reads outside). A result with history is never replayed: such a call runs ``fn``.
+was promised, or seen: Note [Seen to be pure] in purity/__init__.py. Two calls in a row must show the same program with
+the same constants and the same tensors from outside. Tensors from outside are read in every call; of a promised
+function they must stay the same objects, and until it was called with others its replays are for those arguments alone
+(which may be the very tensors that it reads outside). A result with history is never replayed: such a call runs ``fn``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from ..autograd.modes import current, modes
 from ..autograd.node import AccumulateGrad
 from ..backends.cpu import error, ffi, lib
 from ..tensor import Tensor, own
-from .kinds import DATA, PLAIN, Unproven, is_tensor
-from .walk import prove
+from .purity import DATA, PLAIN, Unproven, is_tensor, prove
 
 _PATIENCE = 4  # shapes that may fail to be replayed before no more are tried
 _MOST = 8      # shapes that are kept

@@ -1,4 +1,4 @@
-"""What the C side tells of its runs, and to whom: hooks that it calls while somebody wants to know.
+"""Listeners for program execution. C calls them only while at least one is subscribed.
 
 ``subscribe`` asks for runs, and for the user's lines with them. Unasked, only the lines of a program that is about to
 be compiled are taken, for its source: Note [Lines in generated code]. While nobody asks, C calls nothing of this.

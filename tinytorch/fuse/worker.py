@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..backends.cpu import error, ffi, lib
 from ..backends.cuda import runtime
 from ..cache import Cache, CompileError, default_folder
-from ..notice import warn_once
+from ..warn_once import warn_once
 from . import codegen_cuda, compiler
 from .codegen import PREFIX, source
 from .compiler import key_of

@@ -26,11 +26,11 @@ def _log_softmax_formula(g, out, dim):
 
 _softmax = c_op(
     "softmax", lib.tt_softmax, params=("input", "dim"), constants=", 0", doc="exp(x) / sum(exp(x)).",
-    input=_softmax_formula, fast={"input": lambda g, out, dim: computed(
+    input=_softmax_formula, first_order={"input": lambda g, out, dim: computed(
         lib.tt_softmax_backward(g._h, out._h, dim, 0), _softmax_formula, g, out, dim)})
 _log_softmax = c_op(
     "log_softmax", lib.tt_softmax, params=("input", "dim"), constants=", 1", doc="x - log(sum(exp(x))).",
-    input=_log_softmax_formula, fast={"input": lambda g, out, dim: computed(
+    input=_log_softmax_formula, first_order={"input": lambda g, out, dim: computed(
         lib.tt_softmax_backward(g._h, out._h, dim, 1), _log_softmax_formula, g, out, dim)})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import check, error, lib
-from ..devices import CPU, CUDA, cuda_device, made, number_of
+from ..devices import CPU, CUDA, cuda_device, number_of, on_device
 from ..devices import device as _device
 from ..dtypes import ALL, bfloat16, dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from ..dtypes import bool as _bool
@@ -11,7 +11,7 @@ from ..layouts import contiguous_format, memory_format, preserve_format, strides
 from ..tensor import Tensor, wrap
 from .create import pinned
 from .declare import Op, attach, both, function, method, operand, primitive, publish, record_of, requires
-from .values import dtype_code
+from .from_python import dtype_code
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 _TYPE_NAMES = {f"{d.scalar_type}Tensor": d for d in ALL}
@@ -54,7 +54,7 @@ def _sum_back(g, input_shape):
 
 @primitive(input=_sum_back, title="CloneBackward0")
 def _with_layout(input, shape, stride):
-    h = made(input.device, lib.tt_empty_strided, input._h.dtype, len(shape), shape, stride)
+    h = on_device(input.device, lib.tt_empty_strided, input._h.dtype, len(shape), shape, stride)
     if not h:
         raise error("with_layout")
     out = wrap(h)

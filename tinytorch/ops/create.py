@@ -8,12 +8,12 @@ import numpy as np
 
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
-from ..devices import get_default_device, made, number_of
+from ..devices import get_default_device, number_of, on_device
 from ..dtypes import ALL, dtype_of_kind, get_default_dtype, iinfo
 from ..tensor import Tensor, address_of, wrap
+from .cuda_array_interface import share_device
 from .declare import function, scalar_kind
-from .foreign import share_device
-from .values import dtype_code, pack, share_numpy
+from .from_python import dtype_code, pack, share_numpy
 
 
 def sizes(values, op: str) -> list[int]:
@@ -192,7 +192,7 @@ def _filled(op: str, value: int):
         if out is not None:
             return into(out, shape, op).fill_(value)
         code = get_default_dtype().code if dtype is None else dtype_code(dtype, op)
-        h = made(device, lib.tt_full, code, len(shape), shape, lib.TT_KIND_INT, 0.0, value)
+        h = on_device(device, lib.tt_full, code, len(shape), shape, lib.TT_KIND_INT, 0.0, value)
         return finish(h, op, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
@@ -262,8 +262,8 @@ def full_handle(code: int, shape, kind: int, value, device):
     """A descriptor filled with a number; RuntimeError if the dtype cannot hold it."""
     check_fits(code, kind, value)
     if kind == lib.TT_KIND_FLOAT:
-        return made(device, lib.tt_full, code, len(shape), shape, kind, float(value), 0)
-    return made(device, lib.tt_full, code, len(shape), shape, kind, 0.0, int(value))
+        return on_device(device, lib.tt_full, code, len(shape), shape, kind, float(value), 0)
+    return on_device(device, lib.tt_full, code, len(shape), shape, kind, 0.0, int(value))
 
 
 @function
@@ -284,5 +284,5 @@ def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_
     shape = sizes(size, "empty")
     if out is not None:
         return into(out, shape, "empty")
-    h = made(device, lib.tt_empty, code_of(dtype, "empty"), len(shape), shape)
+    h = on_device(device, lib.tt_empty, code_of(dtype, "empty"), len(shape), shape)
     return finish(h, "empty", requires_grad, pin_memory)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ..backends.cpu import check, lib
-from ..devices import made
+from ..devices import on_device
 from ..layouts import preserve_format, strides_of
 from ..tensor import Tensor, wrap
 from .create import check_fits, code_of, finish, full_handle, pinned, size_argument, sizes, tensor
 from .declare import both, function, method, scalar_kind
-from .values import dtype_code
+from .from_python import dtype_code
 
 
 def empty_handle(input: Tensor, dtype, memory_format, device, op: str):
@@ -22,7 +22,7 @@ def empty_handle(input: Tensor, dtype, memory_format, device, op: str):
         return lib.tt_empty_like(input._h, code)
     shape = input.shape
     strides = like_strides(input) if plain else strides_of(shape, memory_format, op)
-    return made(input.device if device is None else device, lib.tt_empty_strided, code, len(shape), shape, strides)
+    return on_device(input.device if device is None else device, lib.tt_empty_strided, code, len(shape), shape, strides)
 
 
 def like_strides(input: Tensor) -> tuple[int, ...]:
@@ -108,7 +108,7 @@ def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=
     shape = sizes(size_argument("new_empty", size, named) if named else size, "new_empty")
     code = self._h.dtype if dtype is None else dtype_code(dtype, "new_empty")
     where = self.device if device is None else device
-    return finish(made(where, lib.tt_empty, code, len(shape), shape), "new_empty", requires_grad,
+    return finish(on_device(where, lib.tt_empty, code, len(shape), shape), "new_empty", requires_grad,
                   pin_memory)
 
 
@@ -130,8 +130,8 @@ def _new_filled(op: str, value: int):
         shape = sizes(size_argument(op, size, named) if named else size, op)
         code = self._h.dtype if dtype is None else dtype_code(dtype, op)
         where = self.device if device is None else device
-        return finish(made(where, lib.tt_full, code, len(shape), shape, lib.TT_KIND_INT, 0.0, value), op, requires_grad,
-                      pin_memory)
+        h = on_device(where, lib.tt_full, code, len(shape), shape, lib.TT_KIND_INT, 0.0, value)
+        return finish(h, op, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
     create.__doc__ = (f"A tensor of shape ``size`` filled with {value}, in this tensor's dtype. Follows "
@@ -151,7 +151,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
     if len(shape) != len(steps):
         raise RuntimeError(f"empty_strided: dimensionality of sizes ({len(shape)}) must match dimensionality of "
                            f"strides ({len(steps)})")
-    h = made(device, lib.tt_empty_strided, code_of(dtype, "empty_strided"), len(shape), shape, steps)
+    h = on_device(device, lib.tt_empty_strided, code_of(dtype, "empty_strided"), len(shape), shape, steps)
     return finish(h, "empty_strided", requires_grad, pin_memory)
 
 

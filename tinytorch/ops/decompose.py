@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .. import return_types
 from ..tensor import Tensor
-from .declare import deliver, deliver_all, function, primitive, requires
+from .declare import function, primitive, requires, write_all_out, write_out
 from .join import cat
 from .lapack import geqrf, geqrf_r, gesdd, gesdd_values, potrf, syevd, syevd_values
 from .ranges import eye
@@ -81,7 +81,7 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
         LinAlgError: the algorithm did not converge
     """
     _no_driver("linalg.svd", driver)
-    return return_types.linalg_svd(*deliver_all("linalg.svd", _svd(A, full_matrices)[:3], out))
+    return return_types.linalg_svd(*write_all_out("linalg.svd", _svd(A, full_matrices)[:3], out))
 
 
 @primitive(namespace="linalg", name="svdvals")
@@ -93,7 +93,7 @@ def _svdvals(A):
 def svdvals(A, *, driver=None, out=None):
     """The singular values (*, k) of matrices (*, m, n), in descending order. Follows ``torch.linalg.svdvals``."""
     _no_driver("linalg.svdvals", driver)
-    return deliver("linalg.svdvals", _svd(A, False)[1] if requires(A) else _svdvals(A), out, True)
+    return write_out("linalg.svdvals", _svd(A, False)[1] if requires(A) else _svdvals(A), out, True)
 
 
 # Eigenvalues of symmetric matrices.
@@ -146,7 +146,7 @@ def eigh(A, UPLO="L", *, out=None):
         LinAlgError: the algorithm did not converge
     """
     results = _eigh(A, _is_upper("linalg.eigh", UPLO))[:2]
-    return return_types.linalg_eigh(*deliver_all("linalg.eigh", results, out))
+    return return_types.linalg_eigh(*write_all_out("linalg.eigh", results, out))
 
 
 @function(namespace="linalg")
@@ -154,7 +154,7 @@ def eigvalsh(A, UPLO="L", *, out=None):
     """The eigenvalues (*, n) of symmetric matrices (*, n, n), in ascending order; else as ``eigh``. Follows
     ``torch.linalg.eigvalsh``."""
     upper = _is_upper("linalg.eigvalsh", UPLO)
-    return deliver("linalg.eigvalsh", _eigh(A, upper)[0] if requires(A) else _eigvalsh(A, upper), out, True)
+    return write_out("linalg.eigvalsh", _eigh(A, upper)[0] if requires(A) else _eigvalsh(A, upper), out, True)
 
 
 # QR.
@@ -217,7 +217,7 @@ def qr(A, mode="reduced", *, out=None):
     if mode not in _QR_MODES:
         raise RuntimeError(f"linalg.qr: received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
                            "'r', or 'complete'")
-    return return_types.linalg_qr(*deliver_all("linalg.qr", _qr(A, mode)[:2], out))
+    return return_types.linalg_qr(*write_all_out("linalg.qr", _qr(A, mode)[:2], out))
 
 
 # Cholesky.
@@ -253,7 +253,7 @@ def cholesky(A, *, upper=False, out=None):
     Raises:
         LinAlgError: a matrix is not positive definite
     """
-    return deliver("linalg.cholesky", _cholesky(A, bool(upper), True, "cholesky")[0], out, True)
+    return write_out("linalg.cholesky", _cholesky(A, bool(upper), True, "cholesky")[0], out, True)
 
 
 @function(namespace="linalg")
@@ -262,4 +262,4 @@ def cholesky_ex(A, *, upper=False, check_errors=False, out=None):
     the order of the leading minor that is not positive definite; L is then of no use. Follows
     ``torch.linalg.cholesky_ex``."""
     results = _cholesky(A, bool(upper), bool(check_errors), "cholesky_ex")
-    return return_types.linalg_cholesky_ex(*deliver_all("linalg.cholesky_ex", results, out))
+    return return_types.linalg_cholesky_ex(*write_all_out("linalg.cholesky_ex", results, out))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import return_types
 from ..tensor import Tensor
-from .declare import deliver, deliver_all, function, primitive, publish, wrong_type
+from .declare import function, primitive, publish, write_all_out, write_out, wrong_type
 from .decompose import svd
 from .lapack import getrf
 from .ranges import arange, eye
@@ -59,7 +59,7 @@ def _det(A):
 @function(namespace="linalg")
 def det(A, *, out=None):
     """The determinants (*) of square matrices (*, n, n). Follows ``torch.linalg.det``."""
-    return deliver("linalg.det", _det(A), out, True)
+    return write_out("linalg.det", _det(A), out, True)
 
 
 def _slogdet_vjp(g_sign, g_logabsdet, A):
@@ -80,7 +80,7 @@ def slogdet(A, *, out=None):
     """The determinants of square matrices (*, n, n) that may be too large or small for their dtype: a named tuple
     (sign, logabsdet), each of shape (*). A singular matrix has sign 0 and logarithm -inf. Follows
     ``torch.linalg.slogdet``."""
-    return return_types.linalg_slogdet(*deliver_all("linalg.slogdet", _slogdet(A), out))
+    return return_types.linalg_slogdet(*write_all_out("linalg.slogdet", _slogdet(A), out))
 
 
 def _top_det(input):

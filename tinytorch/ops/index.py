@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 
-from ..autograd.engine import bring_back
+from ..autograd.engine import unbroadcast
 from ..autograd.formulas import node_class
 from ..autograd.modes import current, modes
 from ..autograd.node import link
@@ -272,7 +272,7 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
         return g if mode == ADD else putter("index_put", n)[0](g, code, number(0), REPLACE, *indices)
 
     def put(g, values_shape, values_dtype, values_device, code, *indices):
-        return bring_back(reader("index", n)(g, code, *indices), values_shape, values_dtype, values_device)
+        return unbroadcast(reader("index", n)(g, code, *indices), values_shape, values_dtype, values_device)
 
     return update(name, input=with_parameters(kept, "g", "code", "mode", *names),
                     values=with_parameters(put, "g", "values_shape", "values_dtype", "values_device", "code", *names))(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..backends.cpu import lib
 from ..tensor import FUNCTIONS, Tensor, wrap
-from .declare import alias, both, deliver, function, ints, method, primitive
+from .declare import alias, both, function, ints, method, primitive, write_out
 from .shape import _reshape
 
 
@@ -72,7 +72,7 @@ def cat(tensors, dim=0, *, out=None):
     dim = shaped[0]._dim(dim)
     sizes = [None if skipping and x._h.ndim == 1 and not x._h.numel else x._h.shape[dim] if dim < x._h.ndim else 0
              for x in tensors]
-    return deliver("cat", _cat(tensors, dim, code, sizes, _casts(tensors, code)), out)
+    return write_out("cat", _cat(tensors, dim, code, sizes, _casts(tensors, code)), out)
 
 
 alias("cat", "concat", "concatenate")
@@ -91,7 +91,7 @@ def stack(tensors, dim=0, *, out=None):
         RuntimeError: the shapes differ, or there is no tensor
     """
     code = _common("stack", tensors)
-    return deliver("stack", _stack(list(tensors), tensors[0]._dim(dim, 1), code, _casts(tensors, code)), out)
+    return write_out("stack", _stack(list(tensors), tensors[0]._dim(dim, 1), code, _casts(tensors, code)), out)
 
 
 @function

@@ -12,10 +12,10 @@ _NO_OPERANDS = [ffi.NULL] * 3
 
 def _routine(name: str):
     """The decomposition ``name`` of every matrix: a function of A, perhaps B, and pivots, that gives its results and
-    then LAPACK's ``info``, int32. ``option`` chooses a variant: kernels/backend/decompose.h. With ``check`` a failure is an
+    then LAPACK's ``info``, int32. ``option`` chooses a variant: backend/decompose.h. With ``check`` a failure is an
     error; errors name the operator ``op``."""
-    code = lib.tt_decomposition(name.encode())
-    if code < 0:
+    which = lib.tt_decomposition(name.encode())
+    if which < 0:
         raise error()
     call = lib.tt_decompose
 
@@ -25,7 +25,7 @@ def _routine(name: str):
             handles = [x._h for x in operands]
         except AttributeError:
             raise wrong_type(f"linalg.{op}", ("A", "B"), operands, ()) from None
-        n = call(code, *handles, *_NO_OPERANDS[len(handles):], option, check, results)
+        n = call(which, *handles, *_NO_OPERANDS[len(handles):], option, check, results)
         if n < 0:
             raise error(f"linalg.{op}")
         return tuple([own(results[i]) for i in range(n)])

@@ -10,7 +10,7 @@ from ..backends import blas
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, wrap
-from .declare import attach, both, c_op, computed, deliver, function, method, primitive, same_parameters
+from .declare import attach, both, c_op, computed, function, method, primitive, same_parameters, write_out
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -38,7 +38,7 @@ def _matmul_b(g, a, b_shape):
     return (a.mT @ g).sum_to_size(b_shape)
 
 
-def _matmul_a_fast(g, a_shape, b):
+def _matmul_a_first_order(g, a_shape, b):
     n = len(a_shape)
     if n < 2 or b._h.ndim < 2 or n < b._h.ndim:
         return _matmul_a(g, a_shape, b)
@@ -46,7 +46,7 @@ def _matmul_a_fast(g, a_shape, b):
     return out if n == 2 or out.shape == a_shape else out.sum_to_size(a_shape)
 
 
-def _matmul_b_fast(g, a, b_shape):
+def _matmul_b_first_order(g, a, b_shape):
     n = len(b_shape)
     if n == 2 and a._h.ndim >= 2:
         return computed(_linear_weight(a._h, g._h), _matmul_b, g, a, b_shape)
@@ -58,7 +58,7 @@ def _matmul_b_fast(g, a, b_shape):
 
 def _products(name, title):
     return c_op(name, _product, params=("a", "b"), constants=", 0, 0", title=title, doc="a @ b.",
-                  a=_matmul_a, b=_matmul_b, fast={"a": _matmul_a_fast, "b": _matmul_b_fast})
+                  a=_matmul_a, b=_matmul_b, first_order={"a": _matmul_a_first_order, "b": _matmul_b_first_order})
 
 
 _matmul, _mm, _bmm = _products("matmul", None), _products("mm", None), _products("bmm", None)
@@ -91,7 +91,7 @@ def matmul(input, other, *, out=None):
     Raises:
         RuntimeError: the inner sizes, the batches or the dtypes do not match, or an input is 0-d
     """
-    return _matmul(input, other) if out is None else deliver("matmul", _matmul(input, other), out)
+    return _matmul(input, other) if out is None else write_out("matmul", _matmul(input, other), out)
 
 
 def _want(op, t, name, ndim, what):
@@ -114,7 +114,7 @@ def mm(input, mat2, *, out=None):
     _want("mm", input, "self", 2, "matrix")
     _want("mm", mat2, "mat2", 2, "matrix")
     result = _mm(input, mat2)
-    return deliver("mm", result, out)
+    return write_out("mm", result, out)
 
 
 @both
@@ -136,7 +136,7 @@ def bmm(input, mat2, *, out=None):
         raise RuntimeError(f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but "
                            f"got: [{b[0]}, {b[1]}].")
     result = _bmm(input, mat2)
-    return deliver("bmm", result, out)
+    return write_out("bmm", result, out)
 
 
 @both
@@ -154,7 +154,7 @@ def mv(input, vec, *, out=None):
     _want("mv", input, "input", 2, "matrix")
     _want("mv", vec, "vec", 1, "vector")
     result = _mv(input, vec)
-    return deliver("mv", result, out)
+    return write_out("mv", result, out)
 
 
 @both
@@ -173,7 +173,7 @@ def dot(input, tensor, *, out=None):
         if t._h.ndim != 1:
             raise RuntimeError(f"dot: 1D tensors expected, but got {input._h.ndim}D and {tensor._h.ndim}D tensors")
     result = _dot(input, tensor)
-    return deliver("dot", result, out)
+    return write_out("dot", result, out)
 
 
 @both
@@ -202,7 +202,7 @@ def inner(input, other, *, out=None):
             raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes "
                                f"{list(input.shape)} and {list(other.shape)}")
         result = tensordot(input, other, ([-1], [-1]))
-    return deliver("inner", result, out)
+    return write_out("inner", result, out)
 
 
 @both
@@ -220,7 +220,7 @@ def outer(input, vec2, *, out=None):
     _want("outer", input, "self", 1, "vector")
     _want("outer", vec2, "vec2", 1, "vector")
     result = input.unsqueeze(1) * vec2
-    return deliver("outer", result, out)
+    return write_out("outer", result, out)
 
 
 
@@ -243,7 +243,7 @@ def _linear_b(g, bias_shape):
 _linear = c_op(
     "linear", lib.tt_linear, params=("x", "weight", "bias"), optional=("bias",), doc="x @ weight.T + bias.",
     x=_linear_x, weight=_linear_w, bias=_linear_b,
-    fast={"x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
+    first_order={"x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
           "weight": lambda g, x: computed(_linear_weight(g._h, x._h), _linear_w, g, x),
           "bias": lambda g, bias_shape: computed(_column_sums(g._h, 1), _linear_b, g, bias_shape) if bias_shape else
           g.sum()})
@@ -350,7 +350,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
         result = _addmm(input, mat1, mat2, beta, alpha)
     else:
         result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
-    return deliver("addmm", result, out)
+    return write_out("addmm", result, out)
 
 
 @both
@@ -358,14 +358,14 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * mat @ vec``. Follows ``torch.addmv``."""
     _is_floating("addmv", mat, beta, alpha)
     result = _plus("addmv", input, mv(mat, vec), beta, alpha)
-    return deliver("addmv", result, out)
+    return write_out("addmv", result, out)
 
 
 @both
 def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * outer(vec1, vec2)``. Follows ``torch.addr``."""
     result = _plus("addr", input, outer(vec1, vec2), beta, alpha)
-    return deliver("addr", result, out)
+    return write_out("addr", result, out)
 
 
 @both
@@ -385,7 +385,7 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """
     _is_floating("baddbmm", batch1, beta, alpha)
     result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
-    return deliver("baddbmm", result, out)
+    return write_out("baddbmm", result, out)
 
 
 @both
@@ -393,7 +393,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * bmm(batch1, batch2).sum(0)``. Follows ``torch.addbmm``."""
     _is_floating("addbmm", batch1, beta, alpha)
     result = _plus("addbmm", input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
-    return deliver("addbmm", result, out)
+    return write_out("addbmm", result, out)
 
 
 def _in_place(fn):
@@ -465,7 +465,7 @@ def tensordot(a, b, dims=2, out=None):
     left = a.permute(*keep_a, *over_a).reshape(_numel(rows), k)
     right = b.permute(*over_b, *keep_b).reshape(k, _numel(cols))
     result = _mm(left, right).reshape(*rows, *cols) if rows or cols else _mm(left, right).reshape(())
-    return deliver("tensordot", result, out)
+    return write_out("tensordot", result, out)
 
 
 def _numel(sizes):
@@ -502,7 +502,7 @@ def chain_matmul(*matrices, out=None):
         return matrices[i] if i == j else _mm(product(i, split[i][j]), product(split[i][j] + 1, j))
 
     result = product(0, len(matrices) - 1)
-    return deliver("chain_matmul", result, out)
+    return write_out("chain_matmul", result, out)
 
 
 @both
@@ -525,7 +525,7 @@ def cross(input, other, dim=None, *, out=None):
                            f"{other.shape[dim]}")
     a, b = input.roll(-1, dim), other.roll(-1, dim)
     result = (input * b - a * other).roll(-1, dim)
-    return deliver("cross", result, out)
+    return write_out("cross", result, out)
 
 
 @both
@@ -543,7 +543,7 @@ def kron(input, other, *, out=None):
     left = input.reshape([s for pair in zip(a, (1,) * n) for s in pair])
     right = other.reshape([s for pair in zip((1,) * n, b) for s in pair])
     result = (left * right).reshape([x * y for x, y in zip(a, b)])
-    return deliver("kron", result, out)
+    return write_out("kron", result, out)
 
 
 @both

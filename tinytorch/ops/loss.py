@@ -62,7 +62,7 @@ def _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothi
     return grad * g
 
 
-def _fast(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
+def _first_order(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
     h = lib.tt_class_loss_backward(g._h, input._h, target._h, NULL if weight is None else weight._h, stats._h, logits,
                                    reduction, ignore, smoothing)
     return wrap(h) if h else _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothing)
@@ -72,7 +72,7 @@ def _declare(name: str):
     """The operator of a matrix and a vector of class indices. Besides the loss it gives what the kernel notes of each
     row."""
 
-    @primitive(name=name, extra=("stats",), input=_formula, fast={"input": _fast})
+    @primitive(name=name, extra=("stats",), input=_formula, first_order={"input": _first_order})
     def class_loss(input, target, weight, logits, reduction, ignore, smoothing):
         stats = ffi.new("tt_array *[1]")
         try:
@@ -245,10 +245,10 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 ternary("smooth_l1_backward", params=("g", "a", "b"), doc="g a / b, a / b within [-1, 1].")
 ternary("huber_backward", params=("g", "a", "b"), doc="g a, a within [-b, b].")
 _smooth_l1 = binary("smooth_l1", lambda g, a, b: g * _hardtanh(a / b, -1, 1), title="SmoothL1LossBackward0",
-                    fast={"a": without_history("smooth_l1_backward", "g", "a", "b")}, public=False,
+                    first_order={"a": without_history("smooth_l1_backward", "g", "a", "b")}, public=False,
                     doc="a^2 / (2 b) where |a| is below b, else |a| - b / 2.")
 _huber = binary("huber", lambda g, a, b: g * _hardtanh(a, -b, b), title="HuberLossBackward0",
-                fast={"a": without_history("huber_backward", "g", "a", "b")}, public=False,
+                first_order={"a": without_history("huber_backward", "g", "a", "b")}, public=False,
                 doc="a^2 / 2 where |a| is below b, else b (|a| - b / 2).")
 
 

@@ -29,7 +29,7 @@ def _formula(g, input, weight, bias_shape, dims, eps, rms, edges):
             None if edges[2] is None else g.sum_to_size(bias_shape))
 
 
-def _fast(g, input, weight, rstd, mean, bias_shape, dims, eps, rms, edges):
+def _first_order(g, input, weight, rstd, mean, bias_shape, dims, eps, rms, edges):
     stats = rstd._h, NULL if rms else mean._h
     grads = [None, None, None]
     if edges[0] is not None:
@@ -50,7 +50,7 @@ def _declare(name: str, title: str):
     deviation and the mean (for rms_norm None)."""
 
     @primitive(name=name, title=title, extra=("rstd", "mean"), inputs=("input", "weight", "bias"), vjp=_formula,
-              fast=_fast)
+              first_order=_first_order)
     def norm(input, weight, bias, dims, eps, rms):
         stats = ffi.new("tt_array *[2]")
         try:

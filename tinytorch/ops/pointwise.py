@@ -19,7 +19,7 @@ from .declare import alias, binary, both, composite, function, method, mul_vjp, 
 _add = binary("add", lambda g: g, lambda g: g, dunder="add", doc="a + b, broadcast.")
 _sub = binary("sub", lambda g: g, lambda g: -g, dunder="sub", doc="a - b, broadcast.")
 mul = binary("mul", lambda g, b: g * b, lambda g, a: g * a, dunder="mul", doc="a * b, broadcast.",
-             fast={"a": without_history("mul", "g", "b"), "b": without_history("mul", "g", "a")}, joint=mul_vjp)
+             first_order={"a": without_history("mul", "g", "b"), "b": without_history("mul", "g", "a")}, joint=mul_vjp)
 _div = binary("div", lambda g, b: g / b, lambda g, b, out: -g * out / b, dunder="truediv",
               doc="a / b, broadcast; integers give floats.")
 remainder = binary("remainder", lambda g: g, lambda g, a, b: -g * a.floor_divide(b), dunder="mod",
@@ -90,7 +90,7 @@ acos = unary("acos", lambda g, input: -g * (1 - input * input).rsqrt(), doc="The
 atan = unary("atan", lambda g, input: g / (input * input + 1), doc="The inverse tangent.")
 sinh = unary("sinh", lambda g, input: g * input.cosh(), doc="The hyperbolic sine.")
 cosh = unary("cosh", lambda g, input: g * input.sinh(), doc="The hyperbolic cosine.")
-tanh = unary("tanh", lambda g, out: g * (1 - out * out), fast=without_history("tanh_backward", "g", "out"),
+tanh = unary("tanh", lambda g, out: g * (1 - out * out), first_order=without_history("tanh_backward", "g", "out"),
              doc="The hyperbolic tangent.")
 asinh = unary("asinh", lambda g, input: g * (input * input + 1).rsqrt(), doc="The inverse hyperbolic sine.")
 acosh = unary("acosh", lambda g, input: g * ((input - 1) * (input + 1)).rsqrt(),
@@ -99,6 +99,18 @@ atanh = unary("atanh", lambda g, input: g / (1 - input * input), doc="The invers
 atan2 = binary("atan2", lambda g, a, b: g * (b / (a * a + b * b)), lambda g, a, b: g * (-a / (a * a + b * b)),
                doc="The angle of the point (b, a).")
 hypot = binary("hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), doc="sqrt(a^2 + b^2).")
+
+_PI_SQUARED = math.pi**2
+
+
+def _sinc_slope_formula(g, input):
+    # sinc'' = -pi^2 sinc - 2 sinc' / x, and -pi^2 / 3 at 0; the third derivative is right there too.
+    x = input.masked_fill(input == 0, 1)
+    return g * (-_PI_SQUARED * sinc(input) - 2 * _sinc_slope(input) / x).masked_fill(input == 0, -_PI_SQUARED / 3)
+
+
+_sinc_slope = unary("sinc_slope", _sinc_slope_formula, public=False, doc="The derivative of sinc.")
+sinc = unary("sinc", lambda g, input: g * _sinc_slope(input), doc="sin(pi x) / (pi x), and 1 at 0.")
 
 # Special functions. d erf / dx = 2 / sqrt(pi) exp(-x^2).
 
@@ -140,18 +152,18 @@ def _gelu_tanh_formula(g, input):
     return g * (0.5 * (1 + t) + 0.5 * input * (1 - t * t) * slope)
 
 
-relu = unary("relu", lambda g, out: _relu_backward(g, out), fast=without_history("relu_backward", "g", "out"),
+relu = unary("relu", lambda g, out: _relu_backward(g, out), first_order=without_history("relu_backward", "g", "out"),
              doc="x where it is positive, else 0.")
-sigmoid = unary("sigmoid", lambda g, out: g * (out * (1 - out)), fast=without_history("sigmoid_backward", "g", "out"),
-                doc="1 / (1 + exp(-x)).")
+sigmoid = unary("sigmoid", lambda g, out: g * (out * (1 - out)),
+                first_order=without_history("sigmoid_backward", "g", "out"), doc="1 / (1 + exp(-x)).")
 _logsigmoid = unary("logsigmoid", lambda g, input: g * (-input).sigmoid(), title="LogSigmoidBackward0", public=False,
                     doc="log(sigmoid(x)).")
 _softplus = unary("softplus", lambda g, input: g * input.sigmoid(), public=False, doc="log(1 + exp(x)).")
-_silu = unary("silu", _silu_formula, fast=without_history("silu_backward", "g", "input"), public=False,
+_silu = unary("silu", _silu_formula, first_order=without_history("silu_backward", "g", "input"), public=False,
               doc="x sigmoid(x).")
-_gelu = unary("gelu", _gelu_formula, fast=without_history("gelu_backward", "g", "input"), public=False,
+_gelu = unary("gelu", _gelu_formula, first_order=without_history("gelu_backward", "g", "input"), public=False,
               doc="x Phi(x).")
-_gelu_tanh = unary("gelu_tanh", _gelu_tanh_formula, fast=without_history("gelu_tanh_backward", "g", "input"),
+_gelu_tanh = unary("gelu_tanh", _gelu_tanh_formula, first_order=without_history("gelu_tanh_backward", "g", "input"),
                    title="GeluBackward0", public=False, doc="gelu by its tanh approximation.")
 
 # Selection. Where two values are equal, maximum and minimum share the gradient.

@@ -7,16 +7,16 @@ import operator
 
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
-from ..devices import get_default_device, made, number_of
+from ..devices import get_default_device, number_of, on_device
 from ..dtypes import ALL, FLOATING, INTEGRAL, exact_integers, float64, int64
 from ..dtypes import bool as bool_
-from ..generator import (get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state)
+from ..generator import get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state
 from ..layouts import preserve_format
 from ..tensor import Tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
 from .declare import both, function, method, overwrite, primitive, ternary, without_history
-from .values import dtype_code
+from .from_python import dtype_code
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
     function(_fn)
@@ -59,7 +59,7 @@ def _fresh(op: str, kind: int, a: float, b: float, what: str):
         if out is not None:
             into(out, shape, op)
             return out.uniform_(generator=generator) if kind == _UNIFORM else out.normal_(generator=generator)
-        h = made(device, lib.tt_empty, code_of(dtype, op), len(shape), shape)
+        h = on_device(device, lib.tt_empty, code_of(dtype, op), len(shape), shape)
         return _draw(h, kind, op, generator, a, b, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
@@ -161,7 +161,7 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
         return into(out, shape, "randint").random_(low, high, generator=generator)
     code = lib.TT_I64 if dtype is None else dtype_code(dtype, "randint")
     count = _range("randint", code, low, high)
-    h = made(device, lib.tt_empty, code, len(shape), shape)
+    h = on_device(device, lib.tt_empty, code, len(shape), shape)
     return _integers(h, "randint", generator, low, count, requires_grad, pin_memory)
 
 
@@ -192,7 +192,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     if (n - 1 if INTEGRAL[code] else n) > exact_integers(ALL[code])[1]:
         raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
     g = pointer(generator, "randperm", number_of(get_default_device() if device is None else device))
-    order = finish(made(device, lib.tt_randperm, code, n, g), "randperm", pin_memory=pin_memory)
+    order = finish(on_device(device, lib.tt_randperm, code, n, g), "randperm", pin_memory=pin_memory)
     if out is not None:
         return into(out, order.shape, "randperm").copy_(order)
     return order.requires_grad_() if requires_grad else order
@@ -373,7 +373,7 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         shape = sizes((size,), "normal")
         if out is not None:
             return into(out, shape, "normal").normal_(mean, std, generator=generator)
-        h = made(device, lib.tt_empty, code_of(dtype, "normal"), len(shape), shape)
+        h = on_device(device, lib.tt_empty, code_of(dtype, "normal"), len(shape), shape)
         return _draw(h, _NORMAL, "normal", generator, mean, std, requires_grad, pin_memory)
     for x in (mean, std):
         if isinstance(x, Tensor) and not FLOATING[x._h.dtype]:
@@ -431,12 +431,12 @@ def _dropout_formula(g, mask, scale):
     return _masked_scale(mask, g, scale) if mask.dtype is bool_ else g * mask
 
 
-def _dropout_fast(g, mask, scale):
+def _dropout_first_order(g, mask, scale):
     return _scaled(mask, g, scale) if mask.dtype is bool_ else _times(g, mask)
 
 
 @primitive(name="dropout", title="NativeDropoutBackward0", extra=("mask",), input=_dropout_formula,
-           fast={"input": _dropout_fast})
+           first_order={"input": _dropout_first_order})
 def _dropped(input, p, scale):
     h = lib.tt_dropout(input._h, 1.0 - p, scale, _own(None, "dropout", input))
     if not h:

@@ -10,12 +10,12 @@ from array import array
 
 from ..backends.cpu import check, error, ffi, lib
 from ..backends.native import owner
-from ..devices import made
+from ..devices import on_device
 from ..dtypes import ALL, INTEGRAL, Size, get_default_dtype
 from ..tensor import FUNCTIONS, Tensor, wrap
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import function, scalar_kind
-from .values import dtype_code, pack
+from .from_python import dtype_code, pack
 
 
 def _numbers(op: str, *values):
@@ -69,10 +69,10 @@ def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
     if INTEGRAL[code]:
         n = max(0, -((start - end) // step))
-        h = made(device, lib.tt_arange, code, n, 0.0, 0.0, start, step)
+        h = on_device(device, lib.tt_arange, code, n, 0.0, 0.0, start, step)
     else:
         n = math.ceil((end - start) / step)
-        h = made(device, lib.tt_arange, code, n, start, step, 0, 0)
+        h = on_device(device, lib.tt_arange, code, n, start, step, 0, 0)
     return _deliver(h, "arange", out, requires_grad, pin_memory)
 
 
@@ -92,7 +92,7 @@ def range(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=
         raise RuntimeError(f"range: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
     n = math.floor((end - start) / step) + 1
     code = code_of(dtype, "range")
-    h = made(device, lib.tt_arange, code, n, start, step, int(start), int(step))
+    h = on_device(device, lib.tt_arange, code, n, start, step, int(start), int(step))
     return _deliver(h, "range", out, requires_grad)
 
 
@@ -118,7 +118,7 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
         RuntimeError: ``steps`` is negative
     """
     start, end, steps = _steps("linspace", start, end, steps)
-    h = made(device, lib.tt_linspace, code_of(dtype, "linspace"), steps, start, end)
+    h = on_device(device, lib.tt_linspace, code_of(dtype, "linspace"), steps, start, end)
     return _deliver(h, "linspace", out, requires_grad, pin_memory)
 
 
@@ -127,7 +127,7 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
              pin_memory=False) -> Tensor:
     """``base`` to the powers ``linspace(start, end, steps)``. Follows ``torch.logspace``."""
     start, end, steps = _steps("logspace", start, end, steps)
-    h = made(device, lib.tt_logspace, code_of(dtype, "logspace"), steps, start, end, base)
+    h = on_device(device, lib.tt_logspace, code_of(dtype, "logspace"), steps, start, end, base)
     return _deliver(h, "logspace", out, requires_grad, pin_memory)
 
 
@@ -147,7 +147,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     for name, size in (("n", n), ("m", m)):
         if size < 0:
             raise RuntimeError(f"eye: {name} must be greater or equal to 0, got {size}")
-    ones = finish(made(device, lib.tt_full, code_of(dtype, "eye"), 2, (n, m), lib.TT_KIND_INT, 0.0, 0), "eye")
+    ones = finish(on_device(device, lib.tt_full, code_of(dtype, "eye"), 2, (n, m), lib.TT_KIND_INT, 0.0, 0), "eye")
     if min(n, m):
         diagonal = wrap(lib.tt_view(ones._h, 1, (min(n, m),), (m + 1,), 0))
         check(lib.tt_fill(diagonal._h, lib.TT_KIND_INT, 0.0, 1), "eye")
@@ -168,7 +168,7 @@ def _triangle(op: str, row, col, offset, dtype, device) -> Tensor:
     code = lib.TT_I64 if dtype is None else dtype_code(dtype, op)
     if code not in (lib.TT_I16, lib.TT_I32, lib.TT_I64):
         raise NotImplementedError(f'"{op}" not implemented for {ALL[code]!r}; it gives int64, int32 or int16')
-    return finish(made(device, lib.tt_triangle, code, row, col, offset, op == "triu_indices"), op)
+    return finish(on_device(device, lib.tt_triangle, code, row, col, offset, op == "triu_indices"), op)
 
 
 @function
@@ -264,14 +264,14 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
     if isinstance(first, Tensor):
         h = lib.tt_alias(first._h)
     elif not args:
-        h = made(device, lib.tt_empty, code, 1, (0,))
+        h = on_device(device, lib.tt_empty, code, 1, (0,))
     elif len(args) == 1 and not hasattr(first, "__index__") and type(first) is not Size:
         if not hasattr(first, "__len__"):
             raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
         h = placed(pack(first, code), device)
     else:
         shape = sizes(args, cls.__name__)
-        h = made(device, lib.tt_empty, code, len(shape), shape)
+        h = on_device(device, lib.tt_empty, code, len(shape), shape)
     if not h:
         raise error(cls.__name__)
     return owner(cls)(h)

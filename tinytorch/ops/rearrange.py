@@ -8,7 +8,7 @@ from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import bool as _bool
 from ..tensor import Tensor, wrap
 from .create import tensor
-from .declare import both, deliver, function, ints, primitive, update
+from .declare import both, function, ints, primitive, update, write_out
 from .index import AT, INDEX, KEEP, LEFT_OUT, SLICE, reader, view_scatter
 from .join import cat
 from .shape import contiguous_strides
@@ -138,7 +138,7 @@ def tril(input, diagonal=0, *, out=None):
     Raises:
         RuntimeError: fewer than two dimensions
     """
-    return deliver("tril", _tril(input, diagonal), out)
+    return write_out("tril", _tril(input, diagonal), out)
 
 
 @both
@@ -152,7 +152,7 @@ def triu(input, diagonal=0, *, out=None):
     Raises:
         RuntimeError: fewer than two dimensions
     """
-    return deliver("triu", _triu(input, diagonal), out)
+    return write_out("triu", _triu(input, diagonal), out)
 
 
 @both
@@ -217,9 +217,9 @@ def diag(input, diagonal=0, *, out=None):
         RuntimeError: ``input`` has another number of dimensions
     """
     if input._h.ndim == 1:
-        return deliver("diag", diag_embed(input, diagonal), out)
+        return write_out("diag", diag_embed(input, diagonal), out)
     if input._h.ndim == 2:
-        return deliver("diag", input.diagonal(diagonal).clone(), out)
+        return write_out("diag", input.diagonal(diagonal).clone(), out)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input._h.ndim}D")
 
 
@@ -368,7 +368,7 @@ def _search(op, sorted, values, order, right, out_int32, out):
     h = lib.tt_searchsorted(_ready(sorted)._h, _ready(values)._h, order, right, 4 if out_int32 else 5)
     if not h:
         raise error(f"{op}()")
-    return deliver(op, wrap(h), out)
+    return write_out(op, wrap(h), out)
 
 
 def _as_values(x, like):

@@ -1,19 +1,18 @@
 """Reductions: a name in kernels/ops/reduce.c, a derivative, a sentence.
 
 In formulas ``g`` is the gradient of the result ``out``. ``how`` and ``dims`` say what was reduced, as the C side wants
-it (kernels/api/reduce.h); ``spread`` undoes the change of shape.
+it (kernels/api/reduce.h); ``expand_reduced`` undoes the change of shape.
 """
 
 from __future__ import annotations
 
 from .. import return_types
 from ..backends.cpu import ffi, lib
-from ..devices import made
+from ..devices import on_device
 from ..tensor import Tensor, wrap
-from .declare import both, deliver, dim_or_axis, method, primitive, reduction, shortcut
+from .declare import both, dim_or_axis, method, primitive, reduction, shortcut, write_out
 from .join import cat
 from .pointwise import maximum, minimum
-
 
 
 def reduced(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
@@ -49,15 +48,15 @@ def count(shape, g: Tensor) -> float:
 
 
 @primitive(input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1))
-def spread(input, shape, how, dims, keepdim):
+def expand_reduced(input, shape, how, dims, keepdim):
     """A reduction's result, or its gradient, in the shape of what was reduced: the same elements with steps of 0. It
     need not be tracked as a view, since nothing may be written to it."""
-    return wrap(lib.tt_spread(input._h, len(shape), shape, how, dims, keepdim))
+    return wrap(lib.tt_expand_reduced(input._h, len(shape), shape, how, dims, keepdim))
 
 
-def _spread(g, shape, how, dims, keepdim):
-    """``spread`` where nobody will derive it again."""
-    return wrap(lib.tt_spread(g._h, len(shape), shape, how, dims, keepdim))
+def _expand_reduced(g, shape, how, dims, keepdim):
+    """``expand_reduced`` without history."""
+    return wrap(lib.tt_expand_reduced(g._h, len(shape), shape, how, dims, keepdim))
 
 
 # Sums.
@@ -68,15 +67,15 @@ def in_dtype(g, dtype):
 
 
 _sum = reduction("sum", lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
-    spread(g, input_shape, how, dims, keepdim), input_dtype),
-    fast=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
-    _spread(g, input_shape, how, dims, keepdim), input_dtype))
+    expand_reduced(g, input_shape, how, dims, keepdim), input_dtype),
+    first_order=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
+    _expand_reduced(g, input_shape, how, dims, keepdim), input_dtype))
 _mean = reduction("mean", lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
-    spread(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype),
-    fast=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
-    _spread(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype))
+    expand_reduced(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype),
+    first_order=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
+    _expand_reduced(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype))
 _nansum = reduction("nansum", lambda g, input, how, dims, keepdim: in_dtype(
-    spread(g, input.shape, how, dims, keepdim), input.dtype).masked_fill(input.isnan(), 0))
+    expand_reduced(g, input.shape, how, dims, keepdim), input.dtype).masked_fill(input.isnan(), 0))
 
 
 @both
@@ -92,7 +91,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keep
         RuntimeError: a dimension is named twice
     """
     how, dims = reduced("sum", input, dim, axis)
-    return deliver("sum", _sum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("sum", _sum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 @both
@@ -108,7 +107,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
         RuntimeError: integers without a floating ``dtype``
     """
     how, dims = reduced("mean", input, dim, axis)
-    return deliver("mean", _mean(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("mean", _mean(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 @both
@@ -121,7 +120,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, k
         IndexError: ``dim`` is out of range
     """
     how, dims = reduced("nansum", input, dim, axis)
-    return deliver("nansum", _nansum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("nansum", _nansum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 @both
@@ -137,7 +136,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
                            f"{input.dtype.name}")
     valid = (~input.isnan()).sum(dim, keepdim)
-    return deliver("nanmean", nansum(input, dim, keepdim, dtype=dtype) / valid, out)
+    return write_out("nanmean", nansum(input, dim, keepdim, dtype=dtype) / valid, out)
 
 
 @primitive(title="SumToSizeBackward0", input=lambda g, input_shape: g.expand(input_shape))
@@ -160,12 +159,12 @@ def sum_to_size(self, *size):
 def _prod_formula(g, input, out, how, dims, keepdim):
     if not bool((input == 0).any()):
         x = in_dtype(input, g.dtype)
-        return in_dtype(spread(g * out, input.shape, how, dims, keepdim) / x, input.dtype)
+        return in_dtype(expand_reduced(g * out, input.shape, how, dims, keepdim) / x, input.dtype)
     if how == 0:
         others = _products_of_others(in_dtype(input, g.dtype).reshape((-1,)), 0).reshape(input.shape)
     else:
         others = _products_of_others(in_dtype(input, g.dtype), dims)
-    return in_dtype(spread(g, input.shape, how, dims, keepdim) * others, input.dtype)
+    return in_dtype(expand_reduced(g, input.shape, how, dims, keepdim) * others, input.dtype)
 
 
 def _products_of_others(x, dim):
@@ -181,7 +180,7 @@ def shifted(x, dim, at_end, value):
     """``x`` with ``value`` put before its elements along ``dim``, or after them."""
     shape = list(x.shape)
     shape[dim] = 1
-    one = wrap(made(x.device, lib.tt_full, x._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, value, 0))
+    one = wrap(on_device(x.device, lib.tt_full, x._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, value, 0))
     return cat([x, one] if at_end else [one, x], dim)
 
 
@@ -202,7 +201,7 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
     if dim is not None and not hasattr(dim, "__index__"):
         raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
     how, dims = reduced("prod", input, dim, axis)
-    return deliver("prod", _prod(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("prod", _prod(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 # Extremes. amax, amin, and max and min of everything, share the gradient among equal elements.
@@ -210,10 +209,10 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
 
 def shared(g, input, out, how, dims, keepdim):
     """``g`` in equal parts where ``input`` has its chosen value ``out``."""
-    best = spread(out, input.shape, how, dims, keepdim)
+    best = expand_reduced(out, input.shape, how, dims, keepdim)
     chosen = ((input == best) | (input.isnan() & best.isnan())).to(g.dtype)
     many = _sum(chosen, how, dims, keepdim, -1)
-    return spread(g / many, input.shape, how, dims, keepdim) * chosen
+    return expand_reduced(g / many, input.shape, how, dims, keepdim) * chosen
 
 
 _amax = reduction("amax", shared)
@@ -233,7 +232,7 @@ def amax(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
         IndexError: ``dim`` is out of range, or has no elements
     """
     how, dims = reduced("amax", input, dim, axis)
-    return deliver("amax", _amax(input, how, dims, keepdim or keepdims, -1), out)
+    return write_out("amax", _amax(input, how, dims, keepdim or keepdims, -1), out)
 
 
 @both
@@ -247,7 +246,7 @@ def amin(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
         IndexError: ``dim`` is out of range, or has no elements
     """
     how, dims = reduced("amin", input, dim, axis)
-    return deliver("amin", _amin(input, how, dims, keepdim or keepdims, -1), out)
+    return write_out("amin", _amin(input, how, dims, keepdim or keepdims, -1), out)
 
 
 @both
@@ -274,7 +273,7 @@ def put_back(g, shape, indices, dim, keepdim=True):
         return g.reshape(())
     if not keepdim:
         g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
-    zeros = wrap(made(g.device, lib.tt_full, g._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, 0.0, 0))
+    zeros = wrap(on_device(g.device, lib.tt_full, g._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, 0.0, 0))
     return zeros.scatter_add(dim, indices, g)
 
 
@@ -301,12 +300,12 @@ def _extreme(name: str, largest: int, of_all, of_two, result):
         if dim is None:
             if keepdim:
                 raise TypeError(f"{name}(): argument 'keepdim' needs argument 'dim'")
-            return deliver(name, of_all(input, 0, 0, False, -1), out)
+            return write_out(name, of_all(input, 0, 0, False, -1), out)
         if not hasattr(dim, "__index__"):
             raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
         values, indices = select(input, dim, keepdim)
         if out is not None:
-            return result(deliver(name, values, out[0]), deliver(name, indices, out[1]))
+            return result(write_out(name, values, out[0]), write_out(name, indices, out[1]))
         return result(values, indices)
 
     extreme.__name__ = extreme.__qualname__ = name
@@ -381,7 +380,7 @@ def any(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
         IndexError: ``dim`` is out of range
     """
     how, dims = (2, 0) if dim == () and axis is None else reduced("any", input, dim, axis)
-    return deliver("any", _any(input, how, dims, keepdim or keepdims, -1), out)
+    return write_out("any", _any(input, how, dims, keepdim or keepdims, -1), out)
 
 
 @both
@@ -395,7 +394,7 @@ def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
         IndexError: ``dim`` is out of range
     """
     how, dims = (2, 0) if dim == () and axis is None else reduced("all", input, dim, axis)
-    return deliver("all", _all(input, how, dims, keepdim or keepdims, -1), out)
+    return write_out("all", _all(input, how, dims, keepdim or keepdims, -1), out)
 
 
 @both

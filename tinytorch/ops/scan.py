@@ -11,7 +11,7 @@ import math
 from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..tensor import wrap
-from .declare import both, deliver, method, primitive
+from .declare import both, method, primitive, write_out
 from .join import cat
 from .reduce import in_dtype, put_back, shifted
 
@@ -92,7 +92,7 @@ def cumsum(input, dim, *, dtype=None, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    return deliver("cumsum", _cumsum(input, dim, 0, _code(dtype)), out)
+    return write_out("cumsum", _cumsum(input, dim, 0, _code(dtype)), out)
 
 
 @both
@@ -105,7 +105,7 @@ def cumprod(input, dim, *, dtype=None, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    return deliver("cumprod", _cumprod(input, dim, _code(dtype)), out)
+    return write_out("cumprod", _cumprod(input, dim, _code(dtype)), out)
 
 
 def _in_place(self, op, scan, dim, dtype):
@@ -136,7 +136,7 @@ def logcumsumexp(input, dim, *, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    return deliver("logcumsumexp", _logcumsumexp(input, dim), out)
+    return write_out("logcumsumexp", _logcumsumexp(input, dim), out)
 
 
 # Extremes.

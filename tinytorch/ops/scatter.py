@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..backends.cpu import check, error, lib
-from ..devices import made
+from ..devices import on_device
 from ..dtypes import iinfo
 from ..tensor import Tensor, wrap
-from .declare import both, deliver, number, primitive, update
+from .declare import both, number, primitive, update, write_out
 from .gather import along_vector, name_of, need_index
 from .index import ADD, LARGER, MULTIPLY, REPLACE, SLICE, SMALLER, embed
 from .shape import broadcast_shapes
@@ -49,7 +49,7 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     """
     dim = input._dim(dim)
     need_index("gather", index)
-    return deliver("gather", _gather(input, dim, index), out)
+    return write_out("gather", _gather(input, dim, index), out)
 
 
 @both
@@ -67,7 +67,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     if indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
         raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {name_of(indices)}")
     if dim is None:
-        return deliver("take_along_dim", _gather(input.reshape(-1), 0, indices.reshape(-1)), out)
+        return write_out("take_along_dim", _gather(input.reshape(-1), 0, indices.reshape(-1)), out)
     if input._h.ndim != indices._h.ndim:
         raise RuntimeError("take_along_dim(): input and indices should have the same number of dimensions, but got "
                            f"{input._h.ndim} dimensions for input, and {indices._h.ndim} dimensions for indices")
@@ -81,7 +81,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
             source = input if list(t.shape) == shape else t.expand(shape)
         else:
             indices = indices if list(t.shape) == shape else t.expand(shape)
-    return deliver("take_along_dim", _gather(source, dim, indices), out)
+    return write_out("take_along_dim", _gather(source, dim, indices), out)
 
 
 def _from_places(g, shape, dim, index):
@@ -203,8 +203,8 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     """
     src = _source("scatter", src, value)
     if reduce is not None:
-        return deliver("scatter", _legacy("scatter", input, dim, index, src, reduce), out)
-    return deliver("scatter", _scatter(input, *_scatter_arguments("scatter", input, dim, index, src)), out)
+        return write_out("scatter", _legacy("scatter", input, dim, index, src, reduce), out)
+    return write_out("scatter", _scatter(input, *_scatter_arguments("scatter", input, dim, index, src)), out)
 
 
 @both
@@ -228,7 +228,8 @@ def scatter_add(input, dim, index, src, *, out=None):
     Raises:
         RuntimeError: an index is out of range, or shapes or dtypes do not match
     """
-    return deliver("scatter_add", _scatter_add(input, *_scatter_arguments("scatter_add", input, dim, index, src)), out)
+    args = _scatter_arguments("scatter_add", input, dim, index, src)
+    return write_out("scatter_add", _scatter_add(input, *args), out)
 
 
 @both
@@ -260,8 +261,9 @@ def _reduced(op, input, dim, index, src, reduce, include_self):
     if reduce == "sum":
         return total
     code, kind = input._h.dtype, lib.TT_KIND_INT
-    ones = wrap(made(input.device, lib.tt_full, code, index._h.ndim, list(index.shape), kind, 0.0, 1))
-    base = wrap(made(input.device, lib.tt_full, code, input._h.ndim, list(input.shape), kind, 0.0, int(include_self)))
+    ones = wrap(on_device(input.device, lib.tt_full, code, index._h.ndim, list(index.shape), kind, 0.0, 1))
+    base = wrap(on_device(input.device, lib.tt_full, code, input._h.ndim, list(input.shape), kind, 0.0,
+                          int(include_self)))
     counts = _scatter_add(base, dim, index, ones)
     if not include_self:
         counts = counts.masked_fill(counts == 0, 1)
@@ -283,7 +285,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     Raises:
         RuntimeError: an index is out of range, or shapes or dtypes do not match
     """
-    return deliver("scatter_reduce", _reduced("scatter_reduce", input, dim, index, src, reduce, include_self), out)
+    return write_out("scatter_reduce", _reduced("scatter_reduce", input, dim, index, src, reduce, include_self), out)
 
 
 @both
@@ -306,7 +308,8 @@ def _index_reduced(op, input, dim, index, source, reduce, include_self):
 @both
 def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=None):
     """``index_add`` that combines by "prod", "mean", "amax" or "amin". Follows ``torch.index_reduce``."""
-    return deliver("index_reduce", _index_reduced("index_reduce", input, dim, index, source, reduce, include_self), out)
+    result = _index_reduced("index_reduce", input, dim, index, source, reduce, include_self)
+    return write_out("index_reduce", result, out)
 
 
 @both

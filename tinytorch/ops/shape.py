@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..autograd.views import CREATION_BITS, FLAG_VIEW, check_inplace, writer_number, wrote
 from ..backends.cpu import ffi, lib
-from ..devices import made
+from ..devices import on_device
 from ..dtypes import Size, dtype
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
@@ -515,7 +515,7 @@ def resize_(self, *sizes):
     sizes = ints(sizes)
     if self._node is not None:
         raise RuntimeError("cannot resize variables that require grad")
-    h = wrap(made(self.device, lib.tt_empty, self._h.dtype, len(sizes), sizes))
+    h = wrap(on_device(self.device, lib.tt_empty, self._h.dtype, len(sizes), sizes))
     n = min(self._h.numel, h._h.numel)
     if n:
         old = show(self, [n], [1], self.storage_offset()) if self.is_contiguous() else self.reshape(-1)[:n]

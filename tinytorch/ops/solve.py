@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from .. import return_types
 from ..tensor import Tensor
-from .declare import both, deliver, deliver_all, function, primitive, wrong_type
+from .declare import both, function, primitive, write_all_out, write_out, wrong_type
 from .lapack import getrf, getrs, getrs_inverse, trsm
 
-_TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # options of lu_solve and solve_triangular: kernels/backend/decompose.h
+_TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # of lu_solve and solve_triangular: backend/decompose.h
 
 
 def _solve_vjp(g, edges, A, X, A_shape, B_shape):
     return _solve_gradients(solution(A.mT, g), edges, X, A_shape, B_shape)
 
 
-def _solve_fast(g, edges, LU, pivots, X, A_shape, B_shape):
+def _solve_first_order(g, edges, LU, pivots, X, A_shape, B_shape):
     return _solve_gradients(getrs(LU, g, pivots, option=_TRANSPOSED)[0], edges, X, A_shape, B_shape)
 
 
@@ -28,7 +28,7 @@ def _solve_gradients(g_B, edges, X, A_shape, B_shape):
 
 
 @primitive(namespace="linalg", title="LinalgSolveExBackward0", outputs=("X",), extra=("info", "LU", "pivots"),
-           inputs=("A", "B"), vjp=_solve_vjp, fast=_solve_fast)
+           inputs=("A", "B"), vjp=_solve_vjp, first_order=_solve_first_order)
 def _solve(A, B, check, op):
     LU, pivots, info = getrf(A, check=check, op=op)
     return getrs(LU, B, pivots, op=op)[0], info, LU, pivots
@@ -76,7 +76,7 @@ def solve(A, B, *, left=True, out=None):
         LinAlgError: a matrix is singular
         RuntimeError: shapes or dtypes do not match
     """
-    return deliver("linalg.solve", _solve_either(A, B, left, True, "solve")[0], out, True)
+    return write_out("linalg.solve", _solve_either(A, B, left, True, "solve")[0], out, True)
 
 
 @function(namespace="linalg")
@@ -84,7 +84,7 @@ def solve_ex(A, B, *, left=True, check_errors=False, out=None):
     """``solve`` that raises only if told to: a named tuple (result, info), where info (*), int32, is 0 for success, or
     the number of the pivot that is zero, from 1. Follows ``torch.linalg.solve_ex``."""
     results = _solve_either(A, B, left, bool(check_errors), "solve_ex")
-    return return_types.linalg_solve_ex(*deliver_all("linalg.solve_ex", results, out))
+    return return_types.linalg_solve_ex(*write_all_out("linalg.solve_ex", results, out))
 
 
 # Triangular systems.
@@ -127,7 +127,8 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
     Raises:
         RuntimeError: shapes or dtypes do not match
     """
-    return deliver("linalg.solve_triangular", triangular(A, B, bool(upper), bool(left), bool(unitriangular)), out, True)
+    X = triangular(A, B, bool(upper), bool(left), bool(unitriangular))
+    return write_out("linalg.solve_triangular", X, out, True)
 
 
 # Inverses.
@@ -152,7 +153,7 @@ def inv(A, *, out=None):
         LinAlgError: a matrix is singular
         RuntimeError: the matrices are not square, or not floating
     """
-    return deliver("linalg.inv", _inv(A, True, "inv")[0], out, True)
+    return write_out("linalg.inv", _inv(A, True, "inv")[0], out, True)
 
 
 @both
@@ -165,4 +166,4 @@ def inverse(input, *, out=None):
 def inv_ex(A, *, check_errors=False, out=None):
     """``inv`` that raises only if told to: a named tuple (inverse, info), where info (*), int32, is 0 for success, or
     the number of the pivot that is zero, from 1. Follows ``torch.linalg.inv_ex``."""
-    return return_types.linalg_inv_ex(*deliver_all("linalg.inv_ex", _inv(A, bool(check_errors), "inv_ex"), out))
+    return return_types.linalg_inv_ex(*write_all_out("linalg.inv_ex", _inv(A, bool(check_errors), "inv_ex"), out))

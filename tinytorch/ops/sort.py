@@ -10,9 +10,9 @@ import math
 from .. import return_types
 from ..autograd.views import refresh
 from ..backends.cpu import ffi, lib
-from ..devices import made
+from ..devices import on_device
 from ..tensor import wrap
-from .declare import both, deliver, primitive
+from .declare import both, primitive, write_out
 from .reduce import selection, shared
 
 _KTH, _MEDIAN, _NANMEDIAN, _MODE = range(4)
@@ -21,7 +21,7 @@ _KTH, _MEDIAN, _NANMEDIAN, _MODE = range(4)
 def _pair(values, indices, out, op, result):
     if out is None:
         return result(values, indices)
-    return result(deliver(op, values, out[0]), deliver(op, indices, out[1]))
+    return result(write_out(op, values, out[0]), write_out(op, indices, out[1]))
 
 
 def _sort_forward(input, descending, dim, keepdim):
@@ -74,7 +74,7 @@ def argsort(input, dim=-1, descending=False, stable=False):
 @both
 def msort(input, *, out=None):
     """``input`` sorted along its first dimension. Follows ``torch.msort``."""
-    return deliver("msort", sort(input, 0).values, out)
+    return write_out("msort", sort(input, 0).values, out)
 
 
 @both
@@ -118,7 +118,7 @@ _mode = _pick("mode", _MODE, return_types.mode)
 @primitive(name="median", title="MedianBackward0", input=lambda g, input, out: shared(g, input, out, 0, 0, False))
 def _middle_of_all(input, what):
     if not input._h.numel:  # NaN, or what an integer makes of it, as in PyTorch
-        return wrap(made(input.device, lib.tt_full, input._h.dtype, 0, ffi.NULL, lib.TT_KIND_FLOAT, math.nan, 0))
+        return wrap(on_device(input.device, lib.tt_full, input._h.dtype, 0, ffi.NULL, lib.TT_KIND_FLOAT, math.nan, 0))
     flat = input.detach().reshape((-1,))
     indices = ffi.new("tt_array **")
     values = wrap(lib.tt_pick(what, flat._h, 0, 0, False, indices))
@@ -270,6 +270,6 @@ def histc(input, bins=100, min=0, max=0, *, out=None):
         RuntimeError: ``bins`` is not positive, or ``max`` is below ``min``
     """
     if input.dtype.is_floating_point and input.dtype.compute != input._h.dtype:
-        return deliver("histc", histc(input.float(), bins, min, max).to(input.dtype), out)
+        return write_out("histc", histc(input.float(), bins, min, max).to(input.dtype), out)
     refresh(input)
-    return deliver("histc", wrap(lib.tt_histc(input._h, bins, float(min), float(max))), out)
+    return write_out("histc", wrap(lib.tt_histc(input._h, bins, float(min), float(max))), out)

@@ -7,8 +7,8 @@ import math
 from ..backends.cpu import lib
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor, wrap
-from .declare import both, deliver, primitive
-from .reduce import _mean, _sum, count, in_dtype, reduced, reduction, spread
+from .declare import both, primitive, write_out
+from .reduce import _mean, _sum, count, expand_reduced, in_dtype, reduced, reduction
 
 # Variance. d var / dx = 2 (x - mean) / (N - correction).
 
@@ -16,7 +16,7 @@ from .reduce import _mean, _sum, count, in_dtype, reduced, reduction, spread
 def _var_formula(g, input, how, dims, keepdim, correction):
     freedom = count(input.shape, g) - correction
     center = input - _mean(input, how, dims, True, -1)
-    return spread(g * (2 / freedom if freedom > 0 else math.inf), input.shape, how, dims, keepdim) * center
+    return expand_reduced(g * (2 / freedom if freedom > 0 else math.inf), input.shape, how, dims, keepdim) * center
 
 
 def _std_formula(g, input, out, how, dims, keepdim, correction):
@@ -58,7 +58,7 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
         RuntimeError: integers
     """
     dim, correction, keepdim = _freedom("var", dim, unbiased, correction, keepdim)
-    return deliver("var", _var(input, *reduced("var", input, dim), keepdim, correction), out)
+    return write_out("var", _var(input, *reduced("var", input, dim), keepdim, correction), out)
 
 
 @both
@@ -74,7 +74,7 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
         RuntimeError: integers
     """
     dim, correction, keepdim = _freedom("std", dim, unbiased, correction, keepdim)
-    return deliver("std", _std(input, *reduced("std", input, dim), keepdim, correction), out)
+    return write_out("std", _std(input, *reduced("std", input, dim), keepdim, correction), out)
 
 
 @both
@@ -107,18 +107,18 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
 def _norm_2_formula(g, input, out, how, dims, keepdim):
     scale = (g / out).masked_fill(out == 0, 0)
-    return in_dtype(input * spread(scale, input.shape, how, dims, keepdim), input.dtype)
+    return in_dtype(input * expand_reduced(scale, input.shape, how, dims, keepdim), input.dtype)
 
 
 def _norm_inf_formula(g, input, out, how, dims, keepdim):
-    chosen = (input.abs() == spread(out, input.shape, how, dims, keepdim)).to(g.dtype)
-    share = spread(g / _sum(chosen, how, dims, keepdim, -1), input.shape, how, dims, keepdim)
+    chosen = (input.abs() == expand_reduced(out, input.shape, how, dims, keepdim)).to(g.dtype)
+    share = expand_reduced(g / _sum(chosen, how, dims, keepdim, -1), input.shape, how, dims, keepdim)
     return in_dtype(share * chosen * input.sign(), input.dtype)
 
 
 _norm_0 = reduction("norm_0", lambda g, input: input * 0, title="LinalgVectorNormBackward0")
 _norm_1 = reduction("norm_1", lambda g, input, how, dims, keepdim: in_dtype(
-    spread(g, input.shape, how, dims, keepdim) * input.sign(), input.dtype), title="LinalgVectorNormBackward0")
+    expand_reduced(g, input.shape, how, dims, keepdim) * input.sign(), input.dtype), title="LinalgVectorNormBackward0")
 _norm_2 = reduction("norm_2", _norm_2_formula, title="LinalgVectorNormBackward0")
 _norm_inf = reduction("norm_inf", _norm_inf_formula, title="LinalgVectorNormBackward0")
 _norm_minus_inf = reduction("norm_-inf", _norm_inf_formula, title="LinalgVectorNormBackward0")
@@ -130,7 +130,7 @@ def _norm_p_formula(g, input, out, p, how, dims, keepdim):
     slope = input.sign() * input.abs() ** (p - 1)
     if p < 1:
         slope = slope.masked_fill(input == 0, 0)
-    return in_dtype(slope * spread(scale, input.shape, how, dims, keepdim), input.dtype)
+    return in_dtype(slope * expand_reduced(scale, input.shape, how, dims, keepdim), input.dtype)
 
 
 @primitive(title="LinalgVectorNormBackward0", input=_norm_p_formula)
@@ -173,7 +173,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         p = 2.0
     elif isinstance(p, str):
         raise RuntimeError(f"norm(): expected p to be a number or 'fro', got '{p}'; see linalg.matrix_norm")
-    return deliver("norm", vector_norm(input, p, dim, keepdim, dtype), out)
+    return write_out("norm", vector_norm(input, p, dim, keepdim, dtype), out)
 
 
 @both
@@ -187,8 +187,8 @@ def dist(input, other, p=2):
 
 def _logsumexp_formula(g, input, out, how, dims, keepdim):
     finite = out.masked_fill(out == -math.inf, 0)
-    weights = (input - spread(finite, input.shape, how, dims, keepdim)).exp()
-    return spread(g, input.shape, how, dims, keepdim) * weights
+    weights = (input - expand_reduced(finite, input.shape, how, dims, keepdim)).exp()
+    return expand_reduced(g, input.shape, how, dims, keepdim) * weights
 
 
 @primitive(title="LogsumexpBackward0", input=_logsumexp_formula)
@@ -209,4 +209,4 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
         IndexError: ``dim`` is out of range
     """
     x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
-    return deliver("logsumexp", _logsumexp(x, *reduced("logsumexp", input, dim), keepdim), out)
+    return write_out("logsumexp", _logsumexp(x, *reduced("logsumexp", input, dim), keepdim), out)

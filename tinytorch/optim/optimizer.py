@@ -14,7 +14,7 @@ from ..autograd.modes import enable_grad, no_grad
 from ..autograd.node import Handle, count, last_write
 from ..autograd.views import writer_number
 from ..backends.cpu import error, ffi, lib
-from ..devices import CPU, made
+from ..devices import CPU, on_device
 from ..dtypes import float32, float64, get_default_dtype
 from ..tensor import Tensor, wrap
 
@@ -268,7 +268,7 @@ def step_count(start: float = 0.0, p: Tensor | None = None) -> Tensor:
     """A count of steps: 0-d, floating; on the CPU, or on the device of ``p``."""
     dtype = float64 if get_default_dtype() is float64 else float32
     device = CPU if p is None else p.device
-    return wrap(made(device, lib.tt_full, dtype.code, 0, NULL, lib.TT_KIND_FLOAT, float(start), 0))
+    return wrap(on_device(device, lib.tt_full, dtype.code, 0, NULL, lib.TT_KIND_FLOAT, float(start), 0))
 
 
 def check_options(checks) -> None:

@@ -6,7 +6,7 @@ by a wrapper's: all references to the function, in whatever module, see it, and 
 has the function's own parameters (so its defaults go on working) and as many free variables; the original, a function
 of the old code, and what the wrapper calls stand among its constants. Derivatives are attributes of Node classes, and
 are replaced as such by functions that are bound to the Node, and so know its number. What the engine knows about the
-calls that a gradient goes through is measured again: Note [Own gradients] in autograd/engine.py. When the profiler
+calls that a gradient goes through is measured again: Note [Owned gradients] in autograd/engine.py. When the profiler
 closes, the old objects are put back.
 """
 
@@ -246,13 +246,13 @@ class Instrumentation:
     def __init__(self, with_stack: bool):
         self.functions: list[tuple[FunctionType, CodeType]] = []
         self.attributes: list[tuple[type, str, object]] = []
-        self.own = engine.own
+        self.owned_refcount = engine.owned_refcount
         try:
             for target in list(targets()):
                 self._wrap(target, with_stack)
             for cls in list(_subclasses(Node)):
                 self._wrap_node(cls)
-            engine.measure_own()
+            engine.measure_owned_refcount()
         except BaseException:
             self.remove()
             raise
@@ -267,7 +267,7 @@ class Instrumentation:
 
     def _wrap_node(self, cls: type) -> None:
         made: dict[int, FunctionType] = {}
-        for attribute in ("fast", "backward"):
+        for attribute in ("first_order", "backward"):
             old = cls.__dict__.get(attribute)
             if isinstance(old, staticmethod):
                 original = old.__func__
@@ -285,7 +285,7 @@ class Instrumentation:
 
     def remove(self) -> None:
         """Everything is as before."""
-        engine.own = self.own  # first: never more than there are
+        engine.owned_refcount = self.owned_refcount  # first: never more than there are
         for fn, code in self.functions:
             fn.__code__ = code
         for cls, attribute, old in self.attributes:

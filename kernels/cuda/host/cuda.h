@@ -1,5 +1,5 @@
-/* CUDA's backend: what backend.c puts into its table, and what its files want of one another. What each function of the table
- * has to do stands in backend/backend.h. */
+/* CUDA's backend: what backend.c puts into its table, and what its files want of one another. What each function of
+ * the table has to do stands in backend/backend.h. */
 #pragma once
 #include "cuda/host/launch.h"
 
@@ -56,8 +56,8 @@ bool tt_cuda_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_
 
 /* elementwise.c: vectors of 16 bytes of each operand that a thread takes; weight: an element's, tt_op_weight */
 int tt_cuda_vectors(int weight, int operands, int largest);
-/* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where the
- * first such is, or NULL. then: TT_RED_ALONE ...; acc: the accumulators' dtype, `param` likewise. */
+/* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where
+ * the first such is, or NULL. then: TT_RED_ALONE ...; acc: the accumulators' dtype, `param` likewise. */
 bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
                        char *out, int64_t *index);
 /* ... and the tree over `count` accumulators of blocks, for each of `inner` neighbours */

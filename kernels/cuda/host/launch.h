@@ -2,19 +2,20 @@
  *
  * Note [Launching]
  * The C side plans: it checks operands, allocates results, chooses the kernel and its grid, and packs the kernel's
- * arguments into one structure (args.h). Python launches: tt_launch calls tt_cuda_launch in tinytorch/backends/cuda, which
- * finds the kernel by its key, compiling it with NVRTC if it is new, and hands the packed structure to PyCUDA. So there is
- * one path from an operator to a kernel for the CPU and for CUDA, and everything above the loop (promotion, broadcasting,
- * views, errors, version counters) is the same code.
+ * arguments into one structure (args.h). Python launches: tt_launch calls tt_cuda_launch in tinytorch/backends/cuda,
+ * which finds the kernel by its key, compiling it with NVRTC if it is new, and hands the packed structure to PyCUDA.
+ * So there is one path from an operator to a kernel for the CPU and for CUDA, and everything above the loop
+ * (promotion, broadcasting, views, errors, version counters) is the same code.
  *
- * A kernel's key is its family (the file cuda/device/<family>.cuh), an operator, up to five dtypes, and a variant whose
- * bits the family defines. A file has one kernel, tt_kernel, of one argument, TT_ARGS; what is chosen by the key reaches it
- * as macros (tinytorch/backends/cuda/source.py). No lock is held around a launch: Python may run anything meanwhile.
+ * A kernel's key is its family (the file cuda/device/<family>.cuh), an operator, up to five dtypes, and a variant
+ * whose bits the family defines. A file has one kernel, tt_kernel, of one argument, TT_ARGS; what is chosen by the key
+ * reaches it as macros (tinytorch/backends/cuda/source.py). No lock is held around a launch: Python may run anything
+ * meanwhile.
  *
  * The setting "approximate" changes the scalar functions of all kernels (approximate.cuh); Python keeps those compiled
- * with it apart. Without it the results of every kernel but matrix products have the bits of the CPU's: the same scalar
- * functions, the same reduction trees (Note [The tree of a reduction]; a block of TT_BLOCK elements is a warp's work, a lane
- * is a thread), the same Philox streams. NaNs are NaNs, but the device does not keep their payloads. */
+ * with it apart. Without it the results of every kernel but matrix products have the bits of the CPU's: the same
+ * scalar functions, the same reduction trees (Note [The tree of a reduction]; a block of TT_BLOCK elements is a warp's
+ * work, a lane is a thread), the same Philox streams. NaNs are NaNs, but the device does not keep their payloads. */
 #pragma once
 #include "api/cuda.h"
 #include "backend/backend.h"
@@ -30,8 +31,8 @@
 #define TT_FAMILY_ENUM(name, kind) TT_FAMILY_##name,
 enum { TT_FAMILIES(TT_FAMILY_ENUM) TT_NUM_FAMILIES };
 
-/* To the end of the block, around calls of Python's functions: those may come upon any code (a finalizer, the handler of a
- * signal), for which this thread's device is the CPU, as outside of calls. */
+/* To the end of the block, around calls of Python's functions: those may come upon any code (a finalizer, the handler
+ * of a signal), for which this thread's device is the CPU, as outside of calls. */
 #define TT_LEAVE_TO_PYTHON __attribute__((cleanup(tt_leave_device), unused)) int tt_device_here = tt_device; tt_device = 0
 
 #define TT_CUDA_KIND 1 /* of device: Note [Devices] */
@@ -47,7 +48,8 @@ static inline int64_t tt_key(int family, int op, int variant, int d0, int d1, in
 bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, const void *args, int nbytes);
 #define TT_LAUNCH(key, x, y, threads, shared, args) tt_launch(key, x, y, threads, shared, &(args), (int)sizeof(args))
 
-/* memory.c. This thread's stream of the device has been told to read or write `a`; false: what it does cannot be awaited. */
+/* memory.c. This thread's stream of the device has been told to read or write `a`; false: what it does cannot be
+ * awaited. */
 bool tt_pinned_used(const tt_array *a, int device);
 /* A contiguous array on tt_device for a function's own use; tt_free ends it. */
 tt_array *tt_cuda_temporary(int dtype, int64_t n);
@@ -58,8 +60,8 @@ tt_divider tt_divider_of(int64_t size);
 bool tt_device_read(void *to, const void *from, int64_t nbytes);
 /* From memory of the CPU's own caches or the stack, which may be overwritten at once. */
 bool tt_device_write(void *to, const void *from, int64_t nbytes);
-/* All of a contiguous array of the CPU's. These wait for the copy, unless the memory is page-locked and the thread wants
- * it so (tt_cuda_non_blocking). */
+/* All of a contiguous array of the CPU's. These wait for the copy, unless the memory is page-locked and the thread
+ * wants it so (tt_cuda_non_blocking). */
 bool tt_upload(void *to, const tt_array *from);
 bool tt_download(const tt_array *to, const void *from);
 bool tt_is_non_blocking(void);

@@ -11,8 +11,6 @@
 from .arguments import (
     broadcast_shape,
     castable,
-    deliver,
-    deliver_all,
     dim_or_axis,
     ints,
     is_number,
@@ -20,6 +18,8 @@ from .arguments import (
     operand,
     requires,
     scalar_kind,
+    write_all_out,
+    write_out,
 )
 from .c_op import c_op, computed, wrong_type
 from .c_view import SHAPE, c_view

@@ -99,8 +99,8 @@ def _check_out(op: str, result: Tensor, out: Tensor, same_dtype: bool) -> None:
                            f"{out.dtype.name}")
 
 
-def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:
-    """The result of ``op``, put into ``out`` if there is one, which takes the result's shape."""
+def write_out(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:
+    """The result of ``op``, written into ``out`` if given, which takes the result's shape."""
     if out is None:
         return result
     _check_out(op, result, out, same_dtype)
@@ -112,9 +112,9 @@ def deliver(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = Fals
     return out
 
 
-def deliver_all(op: str, results: tuple, out: tuple | None) -> tuple:
-    """The results of ``op``, put into the tensors ``out``, of the same dtypes, if there are any; all are checked before
-    the first is written."""
+def write_all_out(op: str, results: tuple, out: tuple | None) -> tuple:
+    """The results of ``op``, written into the tensors ``out``, of the same dtypes, if given; all are checked before the
+    first is written."""
     if out is None:
         return results
     if not isinstance(out, (tuple, list)):
@@ -123,7 +123,7 @@ def deliver_all(op: str, results: tuple, out: tuple | None) -> tuple:
         raise TypeError(f"{op}(): expected out tuple of {len(results)} elements but got {len(out)}")
     for result, to in zip(results, out):
         _check_out(op, result, to, True)
-    return tuple([deliver(op, result, to, True) for result, to in zip(results, out)])
+    return tuple([write_out(op, result, to, True) for result, to in zip(results, out)])
 
 
 def requires(*args) -> bool:

@@ -29,11 +29,11 @@ def function({params}):
 
 
 def c_op(name: str, call, *, params: tuple[str, ...], doc: str, optional: tuple[str, ...] = (), constants: str = "",
-         title: str | None = None, fast: dict | None = None, **vjps):
+         title: str | None = None, first_order: dict | None = None, **vjps):
     """Declares an operator computed by the C function ``call`` from the descriptors of the differentiable parameters
     (the names of ``vjps``, among them the ``optional`` ones that may be None) and the other ``params`` as they are,
     with ``constants`` after them. The first two tensors may be saved: their versions come in the result's stamp."""
-    node = node_class(name, params, vjps, fast, title=title)
+    node = node_class(name, params, vjps, first_order, title=title)
     op = Op(name, "primitive", params=params, node=node, diff=tuple(params.index(p) for p in vjps))
     arguments = [(f"NULL if {p} is None else {p}._h" if p in optional else f"{p}._h") if p in vjps else p
                  for p in params]

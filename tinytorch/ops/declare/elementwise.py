@@ -19,7 +19,7 @@ from ...autograd.node import count, last_write, link
 from ...autograd.views import check_inplace, rebase, wrote
 from ...backends.cpu import error, ffi, lib
 from ...tensor import Tensor, gives_tensor, wrap
-from .arguments import broadcast_shape, deliver, is_number, operand, requires
+from .arguments import broadcast_shape, is_number, operand, requires, write_out
 from .inplace import in_place
 from .op import Op
 from .publish import attach, publish, record_of
@@ -35,9 +35,9 @@ class Elementwise(Op):
     __slots__ = ("code",)
     TABLE: dict[str, Elementwise] = {}  # by the name of the scalar function
 
-    def __init__(self, name, params, formulas, fast=None, title=None, joint=None):
+    def __init__(self, name, params, formulas, first_order=None, title=None, joint=None):
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
-        node = node_class(name, params, vjps, fast, title=title, joint=joint) if vjps else None
+        node = node_class(name, params, vjps, first_order, title=title, joint=joint) if vjps else None
         super().__init__(name, "elementwise", params=params, node=node,
                          diff=tuple(i for i, p in enumerate(params) if p in vjps))
         self.code = lib.tt_op_code(name.encode())
@@ -67,7 +67,7 @@ class Elementwise(Op):
             raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, "
                                "but one of the arguments requires grad.")
         if out.shape != broadcast_shape(self.name, handles):
-            return deliver(name, self.slow(args), out)
+            return write_out(name, self.slow(args), out)
         check_inplace(out, name)
         if lib.tt_elementwise_out(*everything) < 0:
             raise error(name)
@@ -186,10 +186,11 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
     return source
 
 
-def unary(name: str, formula=None, *, fast=None, title=None, doc: str, inplace: bool = True, public: bool = True):
+def unary(name: str, formula=None, *, first_order=None, title=None, doc: str, inplace: bool = True,
+          public: bool = True):
     """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
     for other operators to call."""
-    op = Elementwise(name, ("input",), (formula,), {"input": fast} if fast else None, title)
+    op = Elementwise(name, ("input",), (formula,), {"input": first_order} if first_order else None, title)
     function, method = build(op, _sources_of_unary(op), f"<eager, saving {_saves(op, '', '')}>", ("function", "method"),
                              code=op.code, call=gives_tensor(lib.tt_unary))
     function.__doc__ = method.__doc__ = doc
@@ -200,11 +201,11 @@ def unary(name: str, formula=None, *, fast=None, title=None, doc: str, inplace: 
     return function
 
 
-def binary(name: str, formula_a=None, formula_b=None, *, fast=None, joint=None, title=None, doc: str,
+def binary(name: str, formula_a=None, formula_b=None, *, first_order=None, joint=None, title=None, doc: str,
            inplace: bool = True, dunder: str | None = None, public: bool = True):
     """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``dunder="add"`` makes it Python's
     ``+`` with its reflected and in-place forms."""
-    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), fast, title, joint)
+    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
     names = ("function", "method", "operator", "reflected")[:4 if dunder else 2]
     made = build(op, _sources_of_binary(op, dunder is not None), f"<eager, saving {_saves(op, 'input', 'other')}>",
                  names, code=op.code, call=gives_tensor(lib.tt_binary),

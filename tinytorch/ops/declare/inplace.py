@@ -56,6 +56,6 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
     node = link(op.node, edges, saved, tuple(versions), key if overwritten else None)
     if broadcasts and any(isinstance(a, Tensor) and (a._h.dtype != out._h.dtype or a.shape != out.shape or
                                                      a.device is not out.device) for a in args):
-        op.adjust(node, args, -1)
+        op.note_unbroadcast(node, args, -1)
     rebase(out, node)
     return out

@@ -25,7 +25,7 @@ OPS: dict[str, Op] = {}
 NAMESPACES: dict[str, dict[str, object]] = {"": FUNCTIONS}  # the public functions of each namespace
 
 INFERENCE = 8  # bit of a stamp: an operand is an inference tensor, which may not be saved
-ADJUST = 7     # bits of a stamp: which operands were broadcast or cast
+UNBROADCAST = 7  # bits of a stamp: which operands were broadcast or cast
 
 
 class Op:
@@ -39,7 +39,7 @@ class Op:
     ``node``        the class of its Nodes; None without a derivative
     ``function``    the public function; None where there is only a method, or the kernel is internal
     ``method``      the method of Tensor, likewise
-    ``aliases``     further public names
+    ``aliases``     further public names, qualified
     ``pure``        does the result depend on the arguments alone, and nothing else change? Random numbers do not, nor
                     what looks beyond its argument's elements
     """
@@ -104,18 +104,17 @@ class Op:
         saved = self.node.save(edges, out, *args)
         node = link(self.node, edges, saved, stamp if self.packed and stamp is not None else
                     saved_versions(self.node, saved))
-        if stamp is not None and stamp & ADJUST:
-            self.adjust(node, args, stamp)
+        if stamp is not None and stamp & UNBROADCAST:
+            self.note_unbroadcast(node, args, stamp)
         if several:
             make_ports(node, results[:self.node.num_outputs or None])
         else:
             result._node = node
         return out
 
-    def adjust(self, node, args: tuple, bits: int) -> None:
-        """Notes the operands whose gradients must be summed to their shapes or cast to their dtypes: those of the
-        lowest bits of a stamp."""
-        need_extra(node).adjust = tuple(
+    def note_unbroadcast(self, node, args: tuple, bits: int) -> None:
+        """Notes the operands whose gradients backward unbroadcasts or casts: those of the lowest bits of a stamp."""
+        need_extra(node).unbroadcast_to = tuple(
             (args[i].shape, args[i].dtype, args[i].device) if bits >> i & 1 and isinstance(args[i], Tensor) else None
             for i in self.diff)
 

@@ -5,6 +5,8 @@
     @both                                # function and method alike
     @function(namespace="linalg")        # tinytorch.linalg.<name>
     @composite                           # function (with out), method and in-place method, made of other operators
+    alias("abs", "absolute")             # further names: tinytorch.absolute and Tensor.absolute,
+    alias("sigmoid", "expit", namespace="special")  # ... tinytorch.special.expit
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from types import FunctionType
 
 from ...autograd.formulas import CODES
 from ...tensor import Tensor
-from .arguments import castable, deliver, numpy_names, requires
+from .arguments import castable, numpy_names, requires, write_out
 from .docs import documented
 from .op import OPS, Op, names_of
 
@@ -103,12 +105,13 @@ def both(fn=None, **fields):
 
 
 def alias(name: str, *others: str, namespace: str = "") -> None:
-    """Publishes the operator ``name`` under ``others`` too, with its method and its in-place method."""
-    functions = names_of(namespace)
-    OPS[f"{namespace}.{name}" if namespace else name].aliases += others
+    """Publishes the operator of the qualified ``name`` under ``others`` too: with its method and its in-place method,
+    or in another ``namespace`` its function alone."""
+    op = OPS[name]
+    op.aliases += tuple([f"{namespace}.{other}" for other in others]) if namespace else others
     for other in others:
-        if name in functions:
-            functions[other] = functions[name]
+        if op.function is not None:
+            names_of(namespace)[other] = op.function
         for suffix in ("", "_"):
             if not namespace and hasattr(Tensor, name + suffix):
                 setattr(Tensor, other + suffix, getattr(Tensor, name + suffix))
@@ -130,7 +133,7 @@ def composite(fn):
 
     @functools.wraps(fn)
     def public(*args, out=None, **kwargs):
-        return deliver(name, fn(*args, **kwargs), out)
+        return write_out(name, fn(*args, **kwargs), out)
 
     def inplace(self, *args, **kwargs):
         # What is recorded saves the old values, which the write is about to replace.

@@ -42,14 +42,15 @@ def function(input, dim={{default}}, keepdim=False, *, {{dtype_}}out=None, axis=
 {_CALLED}"""
 
 
-def reduction(name: str, formula=None, *, fast=None, title: str | None = None):
+def reduction(name: str, formula=None, *, first_order=None, title: str | None = None):
     """Declares a reduction of ``input`` with parameters ``how, dims, keepdim, dtype`` (a code, or -1)."""
     code = lib.tt_reduce_code(name.encode())
     if code < 0:
         raise LookupError(f"kernels/scalar/reducers.h has no reduction '{name}'")
     node = None
     if formula is not None:
-        node = node_class(name, _PARAMS, {"input": formula}, {"input": fast} if fast else None, title=title)
+        node = node_class(name, _PARAMS, {"input": formula}, {"input": first_order} if first_order else None,
+                          title=title)
     op = Op(name, "reduction", params=_PARAMS, node=node, diff=(0,))
     op.code = code
     return _build(op, _KERNEL, "reduction")

@@ -1,4 +1,4 @@
-"""The walk through a function of Note [Seen to be pure]: calls and statements."""
+"""Abstract interpretation of calls and statements: Note [Seen to be pure]."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import os
 import types
 from collections.abc import Callable
 
-from ..autograd import api
-from ..autograd.modes import no_grad
-from ..tensor import Tensor
-from .kinds import (ASKS, DATA, PACKAGE, PLAIN, Bound, Each, Items, Known, Local, Rest, Scope, Unproven, either,
+from ...autograd import api
+from ...autograd.modes import no_grad
+from ...tensor import Tensor
+from .lattice import (ASKS, DATA, PACKAGE, PLAIN, Bound, Each, Items, Known, Local, Rest, Scope, Unproven, either,
                     is_data, is_plain, join, operators, spelled)
-from .purity import Proof, source_of
-from .walk_values import Values
+from .guards import Proof, source_of
+from .expressions import Expressions
 
-_MOST_STEPS = 20_000  # of a walk
+_MOST_STEPS = 20_000  # of a proof
 _DEEP = 20            # functions within functions
 _OF_PLAIN = frozenset((abs, bool, divmod, float, int, max, min, pow, round, sorted, slice))
 _ITERABLE = frozenset((enumerate, list, reversed, tuple, zip))
 _TOLD_APART = (Tensor, int, float, bool, str, tuple, list)
 
 
-class Walk(Values):
-    """A walk through functions: what it meets from outside is written down in ``proof``."""
+class Interpreter(Expressions):
+    """Interprets functions on kinds; records the outside objects that it meets in ``proof``."""
 
     def __init__(self):
         self.proof = Proof()
@@ -127,7 +127,7 @@ class Walk(Values):
         return Each(Items(tuple(self.element(self.items(a)) for a in args)))
 
     def enter(self, node, scope: Scope, args, keywords, defaults):
-        """Walks through a function's body; the kind of what it returns."""
+        """Interprets a function's body; returns the kind of its result."""
         if len(self.under_way) >= _DEEP or node in self.under_way:
             raise Unproven("calls itself, or calls are nested too deeply")
         self.bind(node.args, scope, list(args), dict(keywords), defaults)
@@ -186,7 +186,7 @@ class Walk(Values):
             raise Unproven("it is too long")
 
     def do_Pass(self, node, scope, returned) -> None:
-        """Nothing; nor do these, whose walk is the loop's or ends here."""
+        """No effect. ``break`` and ``continue`` belong to the loop's handler; ``raise`` ends the path."""
 
     do_Break = do_Continue = do_Raise = do_Pass
 
@@ -286,12 +286,13 @@ class Walk(Values):
 
 def prove(fn: Callable, kinds: list) -> Proof:
     """That ``fn``, called with arguments of these kinds, is pure. Raises Unproven."""
-    walk = Walk()
+    interpreter = Interpreter()
     try:
-        walk.call(Known(fn), kinds, {})
+        interpreter.call(Known(fn), kinds, {})
     except Unproven as why:
-        raise Unproven(f"{os.path.basename(walk.file)}, line {walk.line}: {why}" if walk.line else str(why)) from None
+        place = f"{os.path.basename(interpreter.file)}, line {interpreter.line}: " if interpreter.line else ""
+        raise Unproven(f"{place}{why}") from None
     except Exception as failed:  # no reason for the user's call to fail
         raise Unproven(f"reading it failed: {failed!r}") from failed
-    walk.proof.finish()
-    return walk.proof
+    interpreter.proof.finish()
+    return interpreter.proof

@@ -1,25 +1,4 @@
-"""What it takes to see that a function is pure: its source, and guards of what it uses from outside.
-
-Note [Seen to be pure]
-A call is replayed (pure.py) where nothing but its program could be seen of it, and where that program would be the
-same. Two sides make sure of it, of which each does what the other cannot:
-
-What a recorded call did is known from the recording (tt_replay_new): all of it is one program that ran at the end, no
-element was looked at (tt_looks), no random number drawn, no storage used but those of arguments, results and
-temporaries, no argument changed. So no value had a part in what the call did; and an operator that is not recorded, or
-that reads values, needs no list here.
-
-What is left is what Python did, and that is read off the source, by walking through it (walk.py) with kinds in the
-place of values (kinds.py): a result of an operator ("data"), numbers and the like that depend on shapes and constants
-alone ("plain"), and objects from outside that are known, such as modules and functions. Functions that are called are
-walked through in turn. Where the walk meets anything that could have an effect, or could depend on more, it ends:
-``Unproven``. So the same arguments, as far as the replay compares them, make Python do the same again, without
-effects, while every name looked up outside gives what it gave. Those names are guarded: before every replay each must
-give the same object. One that gives a tensor may give any: such tensors become arguments of the replay.
-
-That the source is the function's is seen by compiling it again: the code must be equal. What is taken on trust: nobody
-replaces attributes of tensors or of tinytorch's own functions, and operators are pure (all that is in tinytorch.ops).
-"""
+"""Source and guards: the source that a function was compiled from, and the check that outside names are unchanged."""
 
 from __future__ import annotations
 
@@ -32,9 +11,9 @@ import re
 import types
 from collections.abc import Callable
 
-from .. import devices, dtypes
-from ..tensor import Tensor
-from .kinds import DATA, Known, Unproven, is_tensor
+from ... import devices, dtypes
+from ...tensor import Tensor
+from .lattice import DATA, Known, Unproven, is_tensor
 
 _MOST_LINES = 2000  # of a file that is read as a whole
 _MOST_FOUND = 256   # functions whose source is kept

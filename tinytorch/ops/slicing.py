@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, own, wrap
-from .declare import both, ints, method, primitive, c_view
+from .declare import both, c_view, ints, method, primitive
 from .shape import contiguous_strides, show
 
 NULL = ffi.NULL

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..picture import Edge, Picture
-from ..picture import Node as Box
+from ..dot import Edge, Picture
+from ..dot import Node as Box
 from ..tensor import Tensor
 from .node import FREED, AccumulateGrad, Node, Packed, Port
 from .views import refresh
@@ -39,7 +39,7 @@ def graph_to_dot(tensor, params=None, *, saved: bool = True) -> Picture:
     boxes, edges = [], []
     for node in order:  # which grows meanwhile
         boxes.append(_box(node, starts.get(node, ()), names, saved))
-        metas = node.extra.adjust if node.extra is not None and node.extra.adjust is not None else ()
+        metas = node.extra.unbroadcast_to if node.extra is not None and node.extra.unbroadcast_to is not None else ()
         for place, edge in enumerate(node.edges):
             if edge is None:
                 continue

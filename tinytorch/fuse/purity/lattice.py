@@ -1,4 +1,4 @@
-"""Kinds: what stands for values in the walk of Note [Seen to be pure], and which functions are operators."""
+"""The lattice of kinds, the abstract values of Note [Seen to be pure]; the operators among functions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 import types
 from typing import NamedTuple
 
-from .. import devices, dtypes
-from ..layouts import layout, memory_format
-from ..tensor import FUNCTIONS, Tensor
+from ... import devices, dtypes
+from ...layouts import layout, memory_format
+from ...tensor import FUNCTIONS, Tensor
 
 PACKAGE = __name__.split(".")[0]
 
@@ -64,14 +64,14 @@ class Bound(NamedTuple):
 
 
 class Local:
-    """A function or lambda that the walk came across."""
+    """A function or lambda defined in an interpreted function."""
 
     def __init__(self, node, scope: Scope, defaults: dict):
         self.node, self.scope, self.defaults = node, scope, defaults
 
 
 class Scope:
-    """The names of a function that is walked through: its own, then those of the functions around it."""
+    """The names of an interpreted function: its own, then those of the functions around it."""
 
     def __init__(self, names: dict, node=None, fn: types.FunctionType | None = None, around: Scope | None = None):
         self.names, self.fn, self.around = names, fn, around

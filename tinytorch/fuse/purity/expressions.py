@@ -1,4 +1,4 @@
-"""The walk through a function of Note [Seen to be pure]: the kinds of expressions."""
+"""Abstract interpretation of expressions: Note [Seen to be pure]."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import functools
 import operator
 import types
 
-from ..tensor import Tensor
-from .kinds import (ABOUT, ASKS, DATA, PARTS, PLAIN, PLAIN_TYPES, Bound, Each, Items, Known, Local, Rest, Scope,
+from ...tensor import Tensor
+from .lattice import (ABOUT, ASKS, DATA, PARTS, PLAIN, PLAIN_TYPES, Bound, Each, Items, Known, Local, Rest, Scope,
                     Unproven, is_data, is_plain, is_tensor, join, operators, spelled)
 
 _REAL = (bool, int, float)
@@ -16,8 +16,8 @@ _COMPARED = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, a
              ast.Gt: operator.gt, ast.GtE: operator.ge}
 
 
-class Values:
-    """The part of a Walk that is about expressions."""
+class Expressions:
+    """The part of the interpreter that evaluates expressions."""
 
     # Values.
 

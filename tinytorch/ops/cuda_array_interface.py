@@ -7,7 +7,7 @@ import numpy as np
 from ..backends.cpu import error, ffi, lib
 from ..backends.cuda import runtime
 from ..tensor import Tensor, address_of
-from .values import RELEASE, keep, numpy_code, row_major
+from .from_python import RELEASE, keep, numpy_code, row_major
 
 _LEGACY = 1  # the default stream, as the protocol calls it
 _READONLY = lib.TT_FLAG_READONLY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..picture import Edge, Node, Picture
+from ..dot import Edge, Node, Picture
 from ..dtypes import ALL
 from .recording import Operand, Recording
 
