@@ -19,10 +19,10 @@ _PARAMETERS = {
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
     "Tensor | _int": "narrow.start",
     "_int": """dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
-        ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel select.index
-        select_scatter.index""",
+        ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
+        select.index select_scatter.index""",
     "_int | None": """output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
-        unbind.axis random_.from_ random_.to""",
+        random_.from_ random_.to""",
     "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
         rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
         uniform_.from_ uniform_.to""",
@@ -35,7 +35,7 @@ _PARAMETERS = {
     "_bool | None": "unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """sizes shapes shifts destination normalized_shape split_size_or_sections movedim.source
         reshape.shape sum_to_size.size squeeze.dim logsumexp.dim permute.dims flip.dims tile.dims roll.dims""",
-    "_int | Sequence[_int] | None": "dim axis",
+    "_int | Sequence[_int] | None": "dim",
     "_int | Sequence[_int] | _dtype": "view.shape",
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",
     "Sequence[_int]": "size shape stride split_sizes unflatten.sizes rot90.dims",

@@ -45,9 +45,8 @@ def test_a_typed_program(tmp_path_factory):
 
 def holds(value, kind: str) -> bool:
     """Is a value of the type that the checker revealed?"""
-    kind = kind.replace("builtins.", "").replace("tuple[tinytorch.tensor.Tensor, ...]", "tuple")
-    names = {cls.__name__ for cls in type(value).__mro__}
-    return kind == "Any" or any(part.rpartition(".")[2].partition("[")[0] in names for part in re.split(r" \| ", kind))
+    names = {cls.__name__ for cls in type(value).__mro__} | {"Any"}
+    return any(part.partition("[")[0].rpartition(".")[2] in names for part in kind.split(" | "))
 
 
 @needs_sources
@@ -57,7 +56,7 @@ def test_examples_have_the_types_that_stubs_give(tmp_path_factory, tmp_path):
     expressions = [expression for expression, _ in EXAMPLES.values()]
     program.write_text("import numpy\nimport tinytorch\n" + "".join(f"reveal_type({e})\n" for e in expressions))
     done = mypy(tmp_path_factory, program)
-    assert done.returncode == 0, done.stdout
+    assert not re.findall(r".*error: .*", done.stdout) and done.returncode == 0
     revealed = {int(line): kind for line, kind in REVEALED.findall(done.stdout)}
     assert len(revealed) == len(expressions)
     for k, expression in enumerate(expressions):

@@ -309,7 +309,7 @@ EXAMPLES = {
         "tinytorch.nn.functional.one_hot(tinytorch.tensor([0, 2])).tolist()",
         "[[1, 0, 0], [0, 0, 1]]"),
     "nn.functional.scaled_dot_product_attention": (
-        "tinytorch.nn.functional.scaled_dot_product_attention(*[tinytorch.ones(1, 2, 4)] * 3).shape",
+        "tinytorch.nn.functional.scaled_dot_product_attention(x := tinytorch.ones(1, 2, 4), x, x).shape",
         "tinytorch.Size([1, 2, 4])"),
     "layer_norm": (
         "tinytorch.nn.functional.layer_norm(tinytorch.tensor([1.0, 2.0, 3.0]), (3,))",
