@@ -14,6 +14,8 @@ from tinytorch.ops.declare.docs import PARAMETERS
 from tinytorch.ops.declare.examples import EXAMPLES
 from tinytorch.scalar import OPERATORS
 
+from documented_errors import ERRORS
+
 # What PyTorch programs call most: at least 200.
 _COMMON = """
     abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sign floor ceil round trunc frac sin
@@ -113,6 +115,23 @@ def test_errors_of_elementwise_operators(name):
             assert error.__name__ in raises
             with pytest.raises(error):
                 fn(*[tinytorch.tensor(value)] * scalar.arity)
+
+
+@pytest.mark.parametrize("name,error,call", ERRORS, ids=[" ".join(row[::2]) for row in ERRORS])
+def test_errors(name, error, call):
+    assert re.search(rf"^    {error}: \S", sections(function(name))[1]["Raises"], re.M)
+    with pytest.raises(Exception) as raised:
+        eval(call, {"M": tinytorch, "T": tinytorch.tensor, "Z": tinytorch.zeros, "F": tinytorch.nn.functional,
+                    "numpy": numpy})
+    assert type(raised.value).__name__ == error
+
+
+def test_all_errors_are_tested():
+    tested = {row[:2] for row in ERRORS}
+    for name in COMMON:
+        if name not in OPERATORS or OPERATORS[name].arity == 3:
+            for error in re.findall(r"^    (\w+): ", sections(function(name))[1].get("Raises", ""), re.M):
+                assert (name, error) in tested
 
 
 def test_every_parameter_of_the_table_is_taken():

@@ -79,7 +79,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         A tensor with memory of its own.
     Raises:
         ValueError: sequences of different lengths
-        TypeError: data of another kind
+        RuntimeError: data of another kind
     """
     code = None if dtype is None else dtype_code(dtype, "tensor")
     if isinstance(data, Tensor):
@@ -104,7 +104,7 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
     Returns:
         ``data`` itself, a tensor on an ndarray's memory, or a copy.
     Raises:
-        TypeError: data of another kind
+        RuntimeError: data of another kind
     """
     if isinstance(data, Tensor):
         return data.to(device, dtype)
@@ -178,6 +178,9 @@ def from_numpy(ndarray) -> Tensor:
         ndarray: an ndarray
     Returns:
         A tensor that shares the ndarray's memory.
+    Raises:
+        TypeError: no ndarray, or its dtype has no counterpart
+        ValueError: a stride is negative, or the bytes are in another machine's order
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")

@@ -61,7 +61,8 @@ def cat(tensors, dim=0, *, out=None):
     Returns:
         A tensor of the dtype that theirs promote to.
     Raises:
-        RuntimeError: sizes along other dimensions differ, or there is no tensor
+        RuntimeError: sizes along other dimensions differ
+        ValueError: there is no tensor
     """
     code = _common("cat", tensors)
     for k, x in enumerate(tensors):
@@ -176,7 +177,7 @@ def block_diag(*tensors):
     Returns:
         A matrix.
     Raises:
-        RuntimeError: a tensor has more than two dimensions
+        ValueError: a tensor has more than two dimensions
     """
     tensors = [atleast_2d(x) for x in tensors]
     columns = sum(x.shape[1] for x in tensors)
