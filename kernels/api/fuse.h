@@ -8,7 +8,7 @@ int tt_fuse_leave(void);      /* -1 and an error when the pending program could 
 /* On: every thread is in the mode, from its first operator on. Off: this thread is no longer, others are until they end.
  * -1 and an error when what was pending could not run. */
 int tt_fuse_set_everywhere(int on);
-int tt_fuse_flush(void);      /* runs this thread's pending program now, and waits for work behind */
+int tt_fuse_flush(void);      /* runs this thread's pending program now, and waits for asynchronous jobs */
 int tt_fuse_depth(void);
 int tt_fuse_pending(void);    /* operators recorded by this thread and not run yet */
 
@@ -186,7 +186,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out);
 void tt_replay_free(tt_replay *r);
 
 enum { TT_FUSE_RECORDED, TT_FUSE_PROGRAMS, TT_FUSE_HITS, TT_FUSE_MISSES, TT_FUSE_INTERPRETED, TT_FUSE_COMPILED,
-       TT_FUSE_BEHIND, TT_FUSE_REPLAYED, TT_FUSE_STATS };
+       TT_FUSE_JOBS, TT_FUSE_REPLAYED, TT_FUSE_STATS };
 void tt_fuse_stats(int64_t *out);
 
 /* Settings: of the process. */

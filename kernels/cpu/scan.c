@@ -5,7 +5,7 @@
 #include "backend/plain.h"
 #include "scalar/scans.h"
 
-#define STRIP 128 /* neighbouring scans scanned together */
+#define STRIP 128 /* neighbouring scans computed together */
 #define GRAIN 16384
 #define CHUNK TT_SCAN_CHUNK
 

@@ -434,7 +434,7 @@ def test_stats_are_documented():
         y = chain(ramp(3, 7, 5))
     after = fuse.stats()
     assert {name: after[name] - before[name] for name in after} == {
-        "recorded": 6, "programs": 1, "hits": 0, "misses": 1, "interpreted": 1, "compiled": 0, "behind": 0,
+        "recorded": 6, "programs": 1, "hits": 0, "misses": 1, "interpreted": 1, "compiled": 0, "jobs": 0,
         "replayed": 0}
     assert y.shape == (3, 7, 5) and all(f"``{name}``" in fuse.stats.__doc__ for name in after)
 
