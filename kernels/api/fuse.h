@@ -86,7 +86,7 @@ typedef struct tt_store {
     int32_t late;      /* an instruction after the one that makes its value reads what it writes over */
 } tt_store;
 
-typedef struct tt_fold {
+typedef struct tt_kernel_reduction {
     int16_t reducer, dtype; /* dtype: read */
     int16_t acc;            /* the accumulator's dtype */
     int16_t slot, param;    /* the operand (EXTERN: an access), and the reducer's parameter for each row: a level-0 slot
@@ -97,7 +97,7 @@ typedef struct tt_fold {
                                until they are a block */
     int32_t access;         /* the results in memory: of totals, and of patterns other than ROW_REDUCTION; -1 otherwise */
     int32_t node;
-} tt_fold;
+} tt_kernel_reduction;
 
 /* A kernel's pattern of iteration. */
 enum {
@@ -111,7 +111,7 @@ enum {
 typedef struct tt_kernel {
     int16_t pattern, ndim;
     int16_t kept;            /* number of leading dimensions that are not reduced */
-    int16_t num_stages, num_slots, num_instrs, num_accesses, num_stores, num_folds;
+    int16_t num_stages, num_slots, num_instrs, num_accesses, num_stores, num_reductions;
     int16_t weight;          /* the cost of an element, in additions */
     int64_t numel, shape[16];
     int64_t rows, row;       /* of reductions: numbers of rows, and of elements of one; OUTER_REDUCTION: sizes outside of */
@@ -128,7 +128,7 @@ typedef struct tt_kernel {
     int16_t *uses;           /* slots, as the parts have them */
     tt_access *accesses;
     tt_store *stores;
-    tt_fold *folds;
+    tt_kernel_reduction *reductions;
     int16_t num_chains, num_steps;
     tt_chain *chains;        /* the interpreter's */
     tt_step *steps;          /* num_steps of them for each instruction set */

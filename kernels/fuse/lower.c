@@ -10,9 +10,9 @@
 
 typedef struct {
     tt_kernel *k;
-    const tt_draft *d;
+    const tt_group *d;
     tt_node *nodes;
-    int room_slots, room_instrs, room_accesses, room_stores, room_folds;
+    int room_slots, room_instrs, room_accesses, room_stores, room_reductions;
     bool failed;
 } emitter;
 
@@ -176,8 +176,8 @@ static int store(emitter *e, int slot, const tt_operand *o, int level) {
 static int reduce(emitter *e, tt_node *node, int number) {
     tt_kernel *k = e->k;
     bool rows = k->pattern == TT_PATTERN_ROW_REDUCTION && node->mask == e->d->mask; /* or it is a total */
-    tt_fold f = {.reducer = (int16_t)node->op, .dtype = (int16_t)node->dtype, .acc = (int16_t)node->o[0].dtype, .param = -1,
-                 .out = -1, .access = -1, .node = number};
+    tt_kernel_reduction f = {.reducer = (int16_t)node->op, .dtype = (int16_t)node->dtype, .acc = (int16_t)node->o[0].dtype,
+                             .param = -1, .out = -1, .access = -1, .node = number};
     if (k->pattern == TT_PATTERN_EXTERN) {
         f.slot = (int16_t)add_access(e, &node->o[1], 1);
     } else {
@@ -199,8 +199,8 @@ static int reduce(emitter *e, tt_node *node, int number) {
     if (rows)
         f.out = (int16_t)(node->slot = add_slot(e, (tt_slot){.kind = TT_SLOT_RESULT, .dtype = node->o[0].dtype, .level = 0, .stage = f.stage}));
     else f.access = add_access(e, &node->o[0], 0);
-    MORE(e, folds, num_folds, room_folds);
-    k->folds[k->num_folds++] = f;
+    MORE(e, reductions, num_reductions, room_reductions);
+    k->reductions[k->num_reductions++] = f;
     if (rows && node->stored) store(e, node->slot, &node->o[0], 0);
     return 0;
 }
@@ -230,8 +230,8 @@ static void compute(emitter *e, tt_node *node, int number) {
 
 /* Merges dimensions that are one stride for every access. A POINTWISE kernel takes the order of its first store; the order
  * of the others is fixed, and the rows' dimensions stay as they are for the accesses of level 0. */
-static void coalesce(tt_kernel *k, const tt_draft *d) {
-    int order[TT_MAX_NDIM], group[TT_MAX_NDIM], kept = k->pattern == TT_PATTERN_ROW_REDUCTION ? d->kept : 0;
+static void coalesce(tt_kernel *k, const tt_group *d) {
+    int order[TT_MAX_NDIM], merged[TT_MAX_NDIM], kept = k->pattern == TT_PATTERN_ROW_REDUCTION ? d->kept : 0;
     const tt_access *lead = k->pattern == TT_PATTERN_POINTWISE && k->num_stores ? &k->accesses[k->stores[0].access] : NULL;
     for (int i = 0; i < k->num_slots; i++) /* random numbers go by the row-major index */
         if (k->slots[i].kind == TT_SLOT_RANDOM) lead = NULL;
@@ -251,8 +251,8 @@ static void coalesce(tt_kernel *k, const tt_draft *d) {
             if (k->accesses[a].level == 1)
                 joins = k->accesses[a].strides[order[m - 1]] == k->accesses[a].strides[i] * d->space[i];
         if (!joins) k->shape[k->ndim++] = 1;
-        group[m] = k->ndim - 1;
-        k->shape[group[m]] *= d->space[i];
+        merged[m] = k->ndim - 1;
+        k->shape[merged[m]] *= d->space[i];
     }
     if (k->ndim == 0) k->shape[k->ndim++] = 1;
     for (int a = 0; a < k->num_accesses; a++) {
@@ -261,7 +261,7 @@ static void coalesce(tt_kernel *k, const tt_draft *d) {
         memcpy(old, x->strides, sizeof old);
         if (x->level == 1) {
             memset(x->strides, 0, sizeof x->strides);
-            for (int m = 0; m < d->nd; m++) x->strides[group[m]] = old[order[m]];
+            for (int m = 0; m < d->nd; m++) x->strides[merged[m]] = old[order[m]];
         }
         x->flat = 1;
         for (int i = (x->level ? k->ndim : d->kept) - 1; i >= 0; i--) {
@@ -271,7 +271,7 @@ static void coalesce(tt_kernel *k, const tt_draft *d) {
     }
 }
 
-static void geometry(tt_kernel *k, const tt_draft *d) {
+static void geometry(tt_kernel *k, const tt_group *d) {
     k->pattern = (int16_t)d->pattern;
     k->kept = (int16_t)d->kept;
     k->numel = d->numel;
@@ -313,7 +313,7 @@ static void choose_rows(tt_kernel *k) {
 /* The rows that are one thread's: with totals, both they and the groups that go through the stages are powers of two. */
 static void choose_unit(tt_kernel *k) {
     bool totals = false;
-    for (int i = 0; i < k->num_folds; i++) totals |= k->folds[i].out < 0;
+    for (int i = 0; i < k->num_reductions; i++) totals |= k->reductions[i].out < 0;
     k->unit = k->together;
     if (k->pattern != TT_PATTERN_ROW_REDUCTION || !totals) return;
     while (k->together & (k->together - 1)) k->together &= k->together - 1;
@@ -349,15 +349,15 @@ static int64_t bytes_of(const tt_kernel *k, int access, int kept) {
 }
 
 /* Bytes of memory that one run touches: each access once, however many stages look at it. */
-static void count_traffic(tt_kernel *k, const tt_draft *d) {
+static void count_traffic(tt_kernel *k, const tt_group *d) {
     int64_t results = 1;
     for (int i = 0; i < d->nd; i++)
         if (!(d->mask >> i & 1)) results *= d->space[i];
     for (int i = 0; i < k->num_slots; i++)
         if (k->slots[i].kind == TT_SLOT_LOAD || k->slots[i].kind == TT_SLOT_ONE) k->reads += bytes_of(k, k->slots[i].index, d->kept);
     for (int i = 0; i < k->num_stores; i++) k->writes += bytes_of(k, k->stores[i].access, d->kept);
-    for (int i = 0; i < k->num_folds; i++) {
-        const tt_fold *f = &k->folds[i];
+    for (int i = 0; i < k->num_reductions; i++) {
+        const tt_kernel_reduction *f = &k->reductions[i];
         if (k->pattern == TT_PATTERN_EXTERN) k->reads += bytes_of(k, f->slot, d->kept);
         if (f->access < 0) continue;
         if (k->pattern == TT_PATTERN_ROW_REDUCTION) k->writes += tt_itemsizes[f->acc]; /* a total */
@@ -366,7 +366,7 @@ static void count_traffic(tt_kernel *k, const tt_draft *d) {
     }
 }
 
-bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes) {
+bool tt_emit_kernel(tt_kernel *k, const tt_group *d, int number, tt_node *nodes, int num_nodes) {
     emitter e = {.k = k, .d = d, .nodes = nodes};
     geometry(k, d);
     for (int i = 0; i < num_nodes && !e.failed; i++) {
@@ -390,8 +390,8 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     }
     for (int i = 0; i < k->num_slots; i++)
         if (k->slots[i].kind == TT_SLOT_RANDOM) weight += 8;
-    for (int i = 0; i < k->num_folds; i++)
-        if (k->folds[i].stage > stages) stages = k->folds[i].stage;
+    for (int i = 0; i < k->num_reductions; i++)
+        if (k->reductions[i].stage > stages) stages = k->reductions[i].stage;
     for (int i = 0; i < k->num_stores; i++)
         if (k->stores[i].stage > stages) stages = k->stores[i].stage;
     k->num_stages = (int16_t)(stages + 1);

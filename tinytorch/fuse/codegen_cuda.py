@@ -24,7 +24,7 @@ from ..backends.cpu import lib
 from ..dtypes import ALL
 from .codegen import SIZES, Stage
 from .codegen_cuda_plan import BLOCK, MOST_BLOCKS
-from .codegen_cuda_rows import Folding
+from .codegen_cuda_rows import Reducing
 from .loops import periodic
 
 FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/device/args.h
@@ -56,7 +56,7 @@ def source(kernel, lines: Callable[[int], str] | None = None) -> tuple[str, int]
     return made.text(lines), made.detail
 
 
-class Kernel(Folding):
+class Kernel(Reducing):
     """What the text of one kernel is made from."""
 
     def __init__(self, kernel):
@@ -66,7 +66,7 @@ class Kernel(Folding):
             raise Refused("a reduction alone is no fused kernel")
         self.slots = kernel.slots
         self.stages = self.stages_of(set())
-        self.folds = [kernel.folds[i] for i in range(kernel.num_folds)]
+        self.reductions = [kernel.reductions[i] for i in range(kernel.num_reductions)]
         self.stores = [kernel.stores[i] for i in range(kernel.num_stores)]
         self.accesses = [kernel.accesses[i] for i in range(kernel.num_accesses)]
         self.constants = [s for s in range(kernel.num_slots) if self.slots[s].kind == lib.TT_SLOT_CONST]
@@ -122,7 +122,7 @@ class Kernel(Folding):
             "typedef struct {",
             "    int64_t numel, rows, row, inner, aligned;",
             f"    char *access[{max(n, 1)}];",
-            f"    char *part[{max(len(self.folds), 1)}];",
+            f"    char *part[{max(len(self.reductions), 1)}];",
             f"    int64_t number[{max(len(self.constants), 1)}];",
             f"    int64_t size[{nd}];",
             f"    tt_divider by[{nd}];",
@@ -185,7 +185,7 @@ class Kernel(Folding):
         """The slots that a stage needs on elements and does not make."""
         used = {s for i in stage.instrs for s in i.inputs}
         used |= {x.slot for x in self.stores if x.stage == stage.number and self.accesses[x.access].level == 1}
-        used |= {f.slot for f in self.folds if f.stage == stage.number}
+        used |= {f.slot for f in self.reductions if f.stage == stage.number}
         return used - {i.out for i in stage.instrs}
 
     def loads(self, stage) -> list[int]:

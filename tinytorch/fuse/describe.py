@@ -121,9 +121,9 @@ def kernel_of(k, recorded: Recording) -> Kernel:
     nodes = tuple(dict.fromkeys(node for node, _, _ in done))
     shape = max((recorded.nodes[n].shape for n in nodes), key=math.prod, default=())
     inputs = sum(s.kind in (lib.TT_SLOT_LOAD, lib.TT_SLOT_ONE) for s in k.slots[0:k.num_slots])
-    folds = [f for f in k.folds[0:k.num_folds] if f.access >= 0]
-    inputs += sum((f.param >= 0) + (k.pattern == lib.TT_PATTERN_EXTERN) for f in folds)
-    outputs = [s.access for s in k.stores[0:k.num_stores]] + [f.access for f in folds]
+    reductions = [f for f in k.reductions[0:k.num_reductions] if f.access >= 0]
+    inputs += sum((f.param >= 0) + (k.pattern == lib.TT_PATTERN_EXTERN) for f in reductions)
+    outputs = [s.access for s in k.stores[0:k.num_stores]] + [f.access for f in reductions]
     dtypes = dict.fromkeys(ALL[k.accesses[a].dtype].name for a in outputs)
     return Kernel(PATTERNS[k.pattern], tuple(name for _, _, name in done), shape, "/".join(dtypes), inputs,
                   len(outputs), k.num_stages, k.was_compiled == 1, k.reads, k.writes, k.nanoseconds, kernel_work(k),
@@ -144,8 +144,8 @@ def joined(operators: tuple[str, ...], most: int = 6) -> str:
 def _steps(k) -> list[tuple[int, int, str]]:
     """(node, order, operator) of a kernel's instructions and reductions."""
     steps = [(i.node, at, _instruction(i)) for at, i in enumerate(k.instrs[0:k.num_instrs])]
-    folds = enumerate(k.folds[0:k.num_folds], k.num_instrs)
-    return steps + [(f.node, at, REDUCERS[f.reducer].name) for at, f in folds]
+    reductions = enumerate(k.reductions[0:k.num_reductions], k.num_instrs)
+    return steps + [(f.node, at, REDUCERS[f.reducer].name) for at, f in reductions]
 
 
 def _random_node(recorded: Recording, slot) -> int:
