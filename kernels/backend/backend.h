@@ -3,7 +3,7 @@
  * Note [Backends]
  * A front end (kernels/ops) checks operands, promotes, finds the result's shape and allocates it, and then calls the
  * function of tt_here(), the backend of this thread's device. What it hands over is valid and there: no function of a
- * table checks or settles its operands, or looks at another device than tt_device, unless it says so here. All give
+ * table checks or flushes its operands, or looks at another device than tt_device, unless it says so here. All give
  * false (or NULL) and an error where they failed. An entry that is NULL declines: TT_WORK then says that the operator
  * has no implementation there. Entries marked as optional are shortcuts, which their front ends do without. The
  * families of work are described in the headers of this folder. */

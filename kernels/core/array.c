@@ -337,7 +337,7 @@ bool tt_overlaps(const tt_array *a, const tt_array *b) {
     return a->data < b_end && b->data < a_end;
 }
 
-bool tt_writable(const char *op, const tt_array *out) { return tt_may_write(op, out) && tt_settled(out); }
+bool tt_writable(const char *op, const tt_array *out) { return tt_may_write(op, out) && tt_ready_to_write(out); }
 
 bool tt_may_write(const char *op, const tt_array *out) {
     if (out->flags & TT_FLAG_READONLY) {

@@ -32,8 +32,8 @@ void *tt_fail(int error_kind, const char *format, ...) {
 }
 
 void *tt_decline(void) {
-    if (tt_settle_failed) { /* the error stands already: an operand's program could not run */
-        tt_settle_failed = false;
+    if (tt_flush_failed) { /* the error stands already: an operand's program could not run */
+        tt_flush_failed = false;
         return NULL;
     }
     kind = TT_DECLINED;

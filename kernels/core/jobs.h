@@ -8,8 +8,8 @@
  * on how far other jobs have come. With one thread, in fuse(step=True), and while a listener is subscribed, there are
  * none.
  * - The storages that a job writes are pending (storage->pending is tt_under_way): every reader, in any thread, waits.
- * - storage->jobs counts the jobs that read or write it, and every writer waits for them: tt_settled, record. So no
- *   recording writes what a job reads.
+ * - storage->jobs counts the jobs that read or write it, and every writer waits for them: tt_ready_to_write, record.
+ *   So no recording writes what a job reads.
  * - A job holds no references, so that reference counts do not depend on its progress (the engine adopts a gradient
  *   without other owner; a recording asks which storages can still be seen). A storage whose last reference goes
  *   meanwhile is left to its jobs, the last of which frees it.

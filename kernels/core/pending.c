@@ -3,4 +3,4 @@
 
 const tt_deferred_hooks *tt_deferred;
 __thread int64_t tt_looks;
-__thread bool tt_settle_failed;
+__thread bool tt_flush_failed;

@@ -18,13 +18,13 @@ typedef struct tt_pending {
 } tt_pending;
 
 typedef struct {
-    bool (*settle)(const tt_array *a, bool write); /* does what `a` waits for; write: and what has still to read it */
-    bool (*forget)(tt_storage *s);        /* it is about to be freed; false: not yet, whoever does the work will free it */
+    bool (*flush)(const tt_array *a, bool write); /* runs the pending writers of `a`; write: and its pending readers */
+    bool (*forget)(tt_storage *s);        /* before it is freed; false: the pending work will free it */
 } tt_deferred_hooks;
 extern const tt_deferred_hooks *tt_deferred;
 
-extern __thread bool tt_settle_failed; /* tt_decline then keeps the error that tt_settle left */
-static inline bool tt_settle(const tt_array *a, bool write) { return tt_deferred->settle(a, write); }
+extern __thread bool tt_flush_failed; /* tt_decline then keeps the error that tt_flush left */
+static inline bool tt_flush(const tt_array *a, bool write) { return tt_deferred->flush(a, write); }
 static inline struct tt_pending *tt_pending_of(const tt_storage *s) {
     return __atomic_load_n(&s->pending, __ATOMIC_ACQUIRE);
 }
@@ -36,14 +36,14 @@ static inline bool tt_current(const tt_array *a) {
     return (!(a->flags & TT_SLOW) || a->storage->device == tt_device) &&
            (!(a->flags & TT_FLAG_VIEW) || a->seen_version == a->storage->version);
 }
-/* ... and are they computed? What is pending is run. */
+/* ... and are they computed? Runs pending writers. */
 static inline bool tt_ready(const tt_array *a) {
     tt_looks++;
-    return tt_current(a) && (!tt_pending_of(a->storage) || tt_settle(a, false));
+    return tt_current(a) && (!tt_pending_of(a->storage) || tt_flush(a, false));
 }
-/* tt_ready for an array about to be written: what has still to read it is run first. */
-static inline bool tt_settled(const tt_array *a) {
-    return (!tt_pending_of(a->storage) && !__atomic_load_n(&a->storage->jobs, __ATOMIC_ACQUIRE)) || tt_settle(a, true);
+/* tt_ready for an array about to be written: runs its pending readers, too. */
+static inline bool tt_ready_to_write(const tt_array *a) {
+    return (!tt_pending_of(a->storage) && !__atomic_load_n(&a->storage->jobs, __ATOMIC_ACQUIRE)) || tt_flush(a, true);
 }
 /* Is any operand, or this thread, on another device than the CPU? */
 static inline bool tt_elsewhere(int n, tt_array *const *in) {

@@ -39,7 +39,7 @@ typedef struct {
     bool *there;       /* of each slot: its value is in memory */
     bool *whole;       /* of each slot: a block of it is read from memory */
     int a, b;          /* the slots whose values are in A and in B; -1 */
-    tt_step *open;     /* an operator's step, whose ending is not settled; NULL */
+    tt_step *open;     /* an operator's step, whose ending is not chosen yet; NULL */
     bool choice;       /* the next instruction and the one after it are one step */
 } maker;
 

@@ -4,7 +4,7 @@
  * Below the tape. In fused mode an operator that knows how to (elementwise, copies and casts, fills, reductions)
  * allocates its result as ever and notes down what is to be done (record.c); the tape, shapes, dtypes, versions
  * and errors are those of eager mode. The notes of a thread form one recording. Whoever needs elements calls tt_ready,
- * tt_writable or tt_settle, which run the recording of whatever storage they find pending:
+ * tt_writable or tt_flush, which run the recording of whatever storage they find pending:
  *
  *   recording (words)  --plan.c-->  program: kernels of instructions  --launch.c, interpret.c-->  memory
  *
@@ -85,7 +85,7 @@ static inline void tt_trace_lock(tt_trace *t) {
 static inline void tt_trace_unlock(tt_trace *t) { __atomic_store_n(&t->locked, 0, __ATOMIC_RELEASE); }
 
 /* Of this thread, in fused mode; NULL otherwise. The record functions give false where they leave the work to the
- * caller, who settles the operands first. `out` is allocated already; its version is the caller's affair. */
+ * caller, who flushes the operands first. `out` is allocated already; its version is the caller's affair. */
 extern __thread struct tt_trace *tt_recorder;
 extern int tt_fuse_everywhere; /* TINYTORCH_FUSE=1: every thread is */
 int tt_fuse_join(void);

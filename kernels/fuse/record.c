@@ -104,7 +104,7 @@ static bool run_locked(tt_trace *t, int reason) {
 
 /* Runs the recording that a storage is pending in. It may be another thread's, which may run or clear it meanwhile;
  * a trace is never freed, so that its lock can always be taken. */
-static bool settle(tt_storage *s, bool write, int reason) {
+static bool flush_storage(tt_storage *s, bool write, int reason) {
     for (;;) {
         tt_pending *p = tt_pending_of(s);
         if (!p || p == &tt_under_way) {
@@ -115,7 +115,7 @@ static bool settle(tt_storage *s, bool write, int reason) {
         tt_trace *t = p->trace;
         if (tt_fuse_running(t)) {
             tt_fail(TT_RUNTIME_ERROR, "fuse: a destructor used a tensor of the very program whose run called it");
-            tt_settle_failed = true;
+            tt_flush_failed = true;
             return false;
         }
         tt_trace_lock(t);
@@ -130,20 +130,20 @@ static bool settle(tt_storage *s, bool write, int reason) {
         tt_trace_unlock(t);
         tt_notify();
         if (!ok) {
-            tt_settle_failed = true;
+            tt_flush_failed = true;
             return false;
         }
     }
 }
 
-static bool settle_array(const tt_array *a, bool write) {
-    return settle(a->storage, write, write ? TT_FLUSH_WRITE : TT_FLUSH_OPERATOR);
+static bool flush_array(const tt_array *a, bool write) {
+    return flush_storage(a->storage, write, write ? TT_FLUSH_WRITE : TT_FLUSH_OPERATOR);
 }
 
 int tt_sync(tt_array *a, int share) {
     tt_looks++;
-    if (!settle(a->storage, share, share ? TT_FLUSH_SHARED : TT_FLUSH_VALUE)) {
-        tt_settle_failed = false;
+    if (!flush_storage(a->storage, share, share ? TT_FLUSH_SHARED : TT_FLUSH_VALUE)) {
+        tt_flush_failed = false;
         return -1;
     }
     if (share) a->storage->shared = 1;
@@ -169,11 +169,11 @@ static bool forget(tt_storage *s) {
 }
 
 __attribute__((constructor)) static void defer(void) {
-    static const tt_deferred_hooks hooks = {settle_array, forget};
+    static const tt_deferred_hooks hooks = {flush_array, forget};
     tt_deferred = &hooks;
 }
 
-/* All traces; and those of threads that ended, for others: a trace is never freed, see settle. */
+/* All traces; and those of threads that ended, for others: a trace is never freed, see flush_storage. */
 static tt_trace *traces;
 static tt_trace *spare[64];
 static int num_spare;
@@ -381,13 +381,13 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
     return true;
 }
 
-/* An operand as recording may keep it: settled if another thread's, copied if others may write it meanwhile. */
+/* An operand as recording may keep it: flushed if another thread's, copied if others may write it meanwhile. */
 static bool take(tt_array **a, tt_array **copy) {
     *copy = NULL;
     if (is_number(*a)) return true;
     tt_storage *s = (*a)->storage;
     tt_pending *p = tt_pending_of(s);
-    if (p && p->trace != tt_recorder && !settle(s, true, TT_FLUSH_THREAD)) return false;
+    if (p && p->trace != tt_recorder && !flush_storage(s, true, TT_FLUSH_THREAD)) return false;
     if (!s->shared) return true;
     *copy = *a = tt_clone_now(*a);
     return *a;
@@ -400,8 +400,8 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
     if (out->storage->shared || tt_fuse_running(t)) return false;
     int device = out->storage->device;
     tt_pending *p = tt_pending_of(out->storage);
-    if (p && p->trace != t && !settle(out->storage, true, TT_FLUSH_THREAD)) {
-        tt_settle_failed = false;
+    if (p && p->trace != t && !flush_storage(out->storage, true, TT_FLUSH_THREAD)) {
+        tt_flush_failed = false;
         return false;
     }
     tt_await(out->storage, true);
@@ -425,7 +425,7 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
         if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES) tt_fuse_where(node, recording);
         if (ok && t->step) run_locked(t, TT_FLUSH_STEP); /* if that fails it stays pending, and the reader gets the error */
     }
-    tt_settle_failed = false; /* the caller settles the operands himself, and says so if that fails */
+    tt_flush_failed = false; /* the caller flushes the operands, and reports a failure */
     for (int k = 0; k < n; k++)
         if (copies[k]) tt_free(copies[k]);
     return ok;

@@ -149,8 +149,8 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
         if (!r->any && r->in[k].storage >= 0 && in[k]->storage != r->in[k].like.storage) return 0;
         for (int j = 0; j < k; j++) /* one storage may not stand for two */
             if (in[j]->storage == in[k]->storage) return 0;
-        if (tt_pending_of(in[k]->storage) && !tt_settle(in[k], false)) {
-            tt_settle_failed = false;
+        if (tt_pending_of(in[k]->storage) && !tt_flush(in[k], false)) {
+            tt_flush_failed = false;
             return -1;
         }
         if (r->in[k].storage >= 0) base[r->in[k].storage] = in[k]->data - r->in[k].offset;
@@ -158,8 +158,8 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     for (int s = 0; s < r->num_storages; s++)
         if (r->held[s]) {
             tt_array a = {.storage = r->held[s]};
-            if (tt_pending_of(a.storage) && !tt_settle(&a, false)) {
-                tt_settle_failed = false;
+            if (tt_pending_of(a.storage) && !tt_flush(&a, false)) {
+                tt_flush_failed = false;
                 return -1;
             }
             base[s] = a.storage->data + r->origins[s];

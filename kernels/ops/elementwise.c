@@ -152,7 +152,7 @@ static bool looks(int op, int n, tt_array *const *in) {
     return op == TT_OP_pow || op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder || op == TT_OP_fmod;
 }
 
-/* Can the operator be recorded? Else its operands are settled here: -1 where that failed. */
+/* Can the operator be recorded? Else its operands are flushed here: -1 where that failed. */
 static int recording(int op, int n, tt_array *const *in) {
     bool can = TT_RECORDING && !looks(op, n, in);
     for (int k = 0; k < n; k++)
@@ -287,7 +287,7 @@ static bool update(int op, tt_array *out, tt_array *b) {
     tt_loop loop = tt_isa->ops[op][out->dtype];
     bool record = TT_RECORDING, number = b && b->flags & TT_FLAG_WEAK;
     if (!plain(out) || !loop || tt_ops[op].rule == TT_BOOL_RESULT || tt_ops[op].arity != 1 + (b != NULL) || !takes_numbers(out) ||
-        !(record ? out->numel > 0 : small(out) && tt_settled(out)))
+        !(record ? out->numel > 0 : small(out) && tt_ready_to_write(out)))
         return false;
     if (b && !number && (!alike(out, b) || (b->storage == out->storage && b->data != out->data) ||
                          (!record && tt_pending_of(b->storage))))
@@ -399,9 +399,9 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
     for (int k = 0; k < n; k++)
         record = record && (in[k]->storage != out->storage || tt_same_layout(in[k], out) || !tt_overlaps(in[k], out));
     if (out->numel && !(record && tt_record_op(op, dtype, out, n, in))) {
-        bool settled = tt_settled(out);
-        for (int k = 0; settled && k < n; k++) settled = tt_ready(in[k]);
-        if (!settled) {
+        bool ready = tt_ready_to_write(out);
+        for (int k = 0; ready && k < n; k++) ready = tt_ready(in[k]);
+        if (!ready) {
             tt_decline();
             return -1;
         }

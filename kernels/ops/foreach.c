@@ -64,7 +64,7 @@ int tt_scale(int n, tt_array **arrays, tt_array *by, int writer) {
     }
     TT_ON_DEVICE(-1, "scale", n, arrays);
     same = handles(n, arrays, tt_here()->scale) && tt_ready(by);
-    for (int k = 0; same && k < n; k++) same = arrays[k]->flags & TT_FLAG_CONTIGUOUS && tt_settled(arrays[k]);
+    for (int k = 0; same && k < n; k++) same = arrays[k]->flags & TT_FLAG_CONTIGUOUS && tt_ready_to_write(arrays[k]);
     if (!same) {
         tt_decline();
         return -1;

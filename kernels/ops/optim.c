@@ -42,7 +42,7 @@ static bool check(const request *r, int k) {
             return false;
         }
         bool under_way = j == 1 && r->asynchronous && tt_pending_of(a->storage) == &tt_under_way;
-        if (!under_way && !tt_settled(a)) {
+        if (!under_way && !tt_ready_to_write(a)) {
             tt_decline();
             return false;
         }
@@ -69,7 +69,7 @@ static bool check(const request *r, int k) {
         tt_fail(TT_RUNTIME_ERROR, "%s: the step count of parameter %d is on another device than the parameter", r->name, k);
         return false;
     }
-    if (!tt_settled(step)) {
+    if (!tt_ready_to_write(step)) {
         tt_decline();
         return false;
     }

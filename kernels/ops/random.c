@@ -32,7 +32,7 @@ static int run(tt_array *out, tt_draw *draw, int compute, const double *chance, 
     draw->place = next.place;
     if (TT_RECORDING && !chance && !next.place && out->numel && tt_record_random(out, draw, compute)) return 0;
     tt_array *to = out;
-    if (!tt_settled(out)) {
+    if (!tt_ready_to_write(out)) {
         tt_decline();
         return -1;
     }

@@ -56,7 +56,7 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
         tt_free(part);
         return out;
     }
-    if (!tt_ready(a) || !tt_ready(src) || !tt_settled(out)) {
+    if (!tt_ready(a) || !tt_ready(src) || !tt_ready_to_write(out)) {
         tt_decline();
         goto failed;
     }
