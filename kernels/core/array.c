@@ -252,7 +252,7 @@ tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape) {
         }
         return tt_view(a, ndim, shape, strides, tt_offset(a));
     }
-    /* Walk both shapes from the right; each run of old dimensions that is one stretch of memory may be split anew. */
+    /* Both shapes from the right: each run of old dimensions that is one stretch of memory may be split otherwise. */
     int view = ndim - 1;
     int64_t stretch = 1, made = 1, step = a->strides[a->ndim - 1];
     for (int d = a->ndim - 1; d >= 0; d--) {

@@ -5,13 +5,13 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* Looks at a storage before who waits for it does a job himself, which nobody has begun, or, where someone has, sleeps.
- * What jobs touch is in the cache of the worker's core: to do one elsewhere may take four times as long. On that very
- * core it is no use to look, since it keeps the worker from running. */
+/* Polls of a storage before a waiting thread runs a job that has not begun, or sleeps if it has. The worker's core has the
+ * job's memory in its cache: elsewhere it may take four times as long. On that very core polling is of no use, since it
+ * keeps the worker from running. */
 #define SPIN 2000
 #define LONG_SPIN 20000
-#define MOST_JOBS 32     /* that are not done: whoever submits more waits */
-#define ORPHAN INT16_MIN /* in storage->jobs: nobody has a reference any more */
+#define MOST_JOBS 32     /* that are not done: submitting more waits */
+#define ORPHAN INT16_MIN /* in storage->jobs: the last reference is gone */
 
 tt_pending tt_under_way; /* of no trace */
 int64_t tt_jobs_submitted;

@@ -1,8 +1,8 @@
 /* Arrays whose elements are yet to be computed.
  *
- * A storage with `pending` set is written or read by work that somebody has put off, one with `jobs` by work under way
- * on another thread (Note [Asynchronous jobs] in jobs.h). Who puts work off (Note [Fused mode] in fuse/fuse.h) fills
- * tt_deferred, whose functions nobody calls before there is such work. */
+ * A storage with `pending` set is written or read by deferred work, one with `jobs` by work under way on another thread
+ * (Note [Asynchronous jobs] in jobs.h). The module that defers work (Note [Fused mode] in fuse/fuse.h) fills tt_deferred,
+ * whose functions are called only once there is such work. */
 #pragma once
 #include "core/devices.h"
 

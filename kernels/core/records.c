@@ -16,7 +16,7 @@ typedef struct piece {
     int64_t used, words[PIECE];
 } piece;
 
-/* A thread's. Its owner and whoever takes the pieces exclude each other by `busy`, held for the time of one record. */
+/* A thread's. `busy`, held for the time of one record, is the lock between its owner and the thread that takes the pieces. */
 typedef struct recorder {
     struct recorder *next;
     piece *first, *last;
@@ -43,7 +43,7 @@ static void hold(recorder *r) {
 static void release(recorder *r) { __atomic_clear(&r->busy, __ATOMIC_RELEASE); }
 
 static void thread_ends(void *p) {
-    mine = NULL; /* what other destructors do is recorded anew, or not at all */
+    mine = NULL; /* records of later destructors start a new one, or are lost */
     __atomic_store_n(&((recorder *)p)->ended, true, __ATOMIC_RELEASE);
 }
 

@@ -214,7 +214,7 @@ tt_storage *tt_storage_new(int64_t nbytes) {
 }
 
 void tt_storage_unref(tt_storage *s) {
-    /* The usual case, one descriptor on its storage, needs no atomic subtraction: nobody else can take a reference. */
+    /* The usual case, one descriptor on its storage, needs no atomic subtraction: no other thread can take a reference. */
     if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
     if (tt_pending_of(s) && !tt_deferred->forget(s)) return;

@@ -5,7 +5,7 @@
 extern __thread uint16_t tt_thread_flags; /* of the arrays that this thread makes */
 tt_storage *tt_storage_new(int64_t nbytes); /* on tt_device */
 void tt_storage_unref(tt_storage *s);
-void tt_storage_end(tt_storage *s); /* nobody has a reference any more */
+void tt_storage_end(tt_storage *s); /* after the last reference */
 tt_array *tt_array_new(void); /* an uninitialised descriptor */
 void tt_array_recycle(tt_array *a);
 bool tt_free_may_wait(const tt_array *a); /* May tt_free call back, or wait for a thread that calls back? */

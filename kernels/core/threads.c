@@ -15,7 +15,7 @@
 #define SPIN 2000 /* looks at the job counter before a worker sleeps: a few microseconds */
 #define LONG_SPIN 20000 /* the same after a job of Note [Asynchronous jobs]: until the next training step's */
 
-static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by whoever has the pool */
+static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by the thread that uses the pool */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, wake_first = PTHREAD_COND_INITIALIZER;
 static int num_threads, num_workers;
@@ -99,7 +99,7 @@ void tt_wake_worker(void) {
 
 static void at_fork(int phase) {
     if (phase != TT_FORK_CHILD) return;
-    /* The workers did not come along, nor did whoever has the pool: nothing of the job is needed any more. */
+    /* In the child there are no workers, nor the thread that used the pool: the job is dropped. */
     pthread_mutex_init(&owner, NULL);
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&wake, NULL);
@@ -151,7 +151,7 @@ void tt_parallel(int64_t n, int64_t grain, tt_range_fn fn, void *context) {
     pthread_mutex_unlock(&lock);
     drain();
     pthread_mutex_lock(&lock);
-    job.wanted = 0; /* nobody joins late */
+    job.wanted = 0; /* no worker joins late */
     pthread_mutex_unlock(&lock);
     while (__atomic_load_n(&job.running, __ATOMIC_ACQUIRE) != 0) {
 #if defined(__x86_64__)

@@ -14,7 +14,7 @@
  *
  * A storage that a recording mentions points to its tt_pending. One that was there before is held (a reference);
  * one that the recording made is not: when the last array on it goes, it is freed as ever, and its pending entry only
- * remembers that nobody will look. Such values live in registers or, if another kernel needs them, in temporary memory.
+ * remembers that its value is dead. Such values live in registers or, if another kernel needs them, in temporary memory.
  *
  * Same bits as eager mode: the same loops (or, compiled, the same scalar functions) over the same values; a half type
  * is rounded after every operator; reductions keep the tree of Note [The tree of a reduction]. */

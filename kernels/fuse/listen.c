@@ -64,7 +64,7 @@ void tt_notify_later(tt_run_record *w) {
 static void done(tt_run_record *w) {
     tt_program *p = w->program;
     tt_run_record_free(w);
-    tt_program_want(p); /* only now, so that whoever compiles them finds what was learned of them */
+    tt_program_want(p); /* only now, so that the compiler finds the lines that listeners noted */
     tt_program_done(p);
 }
 

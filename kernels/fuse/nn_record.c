@@ -17,8 +17,8 @@
 
 #define MOST 16
 
-/* One operator's recording under way. Its temporaries are let go of at the end: nobody can see them then, and they
- * need no memory. What fails makes all that follows fail. */
+/* One operator's recording under way. Its temporaries are freed at the end: dead then, they need no memory.
+ * After a failure all that follows fails. */
 typedef struct {
     tt_trace *trace;
     int dtype; /* computed in */

@@ -11,8 +11,7 @@
  *   when they are to the same elements in the same order.
  * What runs before what is a partial order, kept as a set of kernels for each kernel, so that small kernels on the way
  * (a scalar between a forward and a backward pass) do not cut a large one in two. The kernels are put in line at the end.
- * Before all that, what nobody will look at is dropped; after it, a value is written to memory only if someone outside of
- * its kernel wants it. */
+ * Before all that, dead nodes are dropped; after it, a value is stored only if it is used outside of its kernel. */
 #include "fuse/plan.h"
 #include <stdlib.h>
 #include <string.h>

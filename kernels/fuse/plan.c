@@ -295,7 +295,7 @@ static uint64_t hash_of(const int64_t *words, int64_t n) {
     return h;
 }
 
-/* Too many programs (their shapes change all the time): those that nobody uses just now go. The lock is held. */
+/* Too many programs (their shapes change all the time): evicts those that are not running. The lock is held. */
 static void evict(void) {
     for (int b = 0; b < BUCKETS; b++)
         for (tt_plan **at = &table[b]; *at;) {

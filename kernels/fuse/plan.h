@@ -20,7 +20,7 @@ typedef struct {
     bool whole;                  /* it writes all of its storage */
     bool ordered;                /* a reduction's operand lies row-major */
     bool recipe;                 /* part of the same operator as the node before */
-    bool dead, stored, covered;  /* nobody wants it; its value goes to memory; a later node writes the same place */
+    bool dead, stored, covered;  /* not used; stored to memory; a later node overwrites it */
     int kernel, level;           /* level 2: the result of a reduction that is there after the kernel */
     int slot;
 } tt_node;

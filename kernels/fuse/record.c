@@ -361,7 +361,7 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
             if ((ids[which] = number_of_constant(t, a)) < 0) return false;
             mode = TT_MODE_NUMBER;
         } else {
-            /* What is written whole need not be held: its old elements are nobody's concern. */
+            /* A storage that is overwritten whole need not be held: its old elements are dead. */
             bool whole = !which && a->storage->nbytes == a->numel * tt_itemsizes[a->dtype];
             if ((ids[which] = number_of(t, a, whole)) < 0) return false;
             if (a->flags & TT_FLAG_CONTIGUOUS && a->data - a->storage->data == t->storages[ids[which]].origin && same_shape(a, ndim, shape))

@@ -1,6 +1,6 @@
 /* Pure functions: the program of one call, run again for others without recording.
  *
- * What a function that is promised to be pure read apart from its arguments (weights, say) is held, and read anew each
+ * What a function that is promised to be pure read apart from its arguments (weights, say) is held, and read each
  * time. Of one that was seen to be pure everything it reads is an argument, and its call must have done nothing but
  * record: Note [Seen to be pure] in tinytorch/fuse/purity/__init__.py. */
 #include "fuse/fuse.h"

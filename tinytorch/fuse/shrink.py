@@ -143,7 +143,7 @@ def _recordings(call, trial: _Trial) -> list[tuple]:
 
 
 def _data_of(run: Run) -> tuple:
-    """Of a run that was told with its data, what a case is made from."""
+    """The parts of a case, from a run that was recorded with its data."""
     w, n = run.record, run.program.num_storages
     before = {s: bytes(ffi.buffer(w.before[s], w.sizes[s])) for s in range(n) if w.before[s] != ffi.NULL}
     return read(w.program, w.numbers), before, ffi.unpack(w.origins, n), run.lines or Lines(0, [])

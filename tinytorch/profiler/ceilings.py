@@ -2,7 +2,7 @@
 
 What a kernel reaches is to be compared with that: see ``share``. The figures are kept on disk, beside the compiled
 kernels, by processor and number of threads, or by GPU and driver. They are the best of some measurements, well apart:
-the machine may have been busy during one. ``force`` begins anew.
+the machine may have been busy during one. ``force`` measures again.
 """
 
 from __future__ import annotations

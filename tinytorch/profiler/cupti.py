@@ -108,7 +108,7 @@ class Cupti:
         callbacks = [self.cupti.ffi.cast("void *", int(core.cast("intptr_t", core.addressof(core_lib, name))))
                      for name in ("tt_activity_requested", "tt_activity_completed")]
         self.cupti.call("cuptiActivityRegisterCallbacks", *callbacks)
-        for buffer, _ in _take_buffers():  # of an earlier session that nobody read
+        for buffer, _ in _take_buffers():  # of an earlier session, not read
             core_lib.tt_activity_free(buffer)
         lib, nothing = self.cupti.lib, self.cupti.ffi.NULL
         push, pop = lib.cuptiActivityPushExternalCorrelationId, lib.cuptiActivityPopExternalCorrelationId

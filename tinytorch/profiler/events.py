@@ -75,7 +75,7 @@ class Event:
 class Allocation:
     """Memory that was taken (``size`` > 0) or given back (< 0).
 
-    ``address`` names the block; ``total`` is what was in use after; ``category`` is set by whoever knows it
+    ``address`` names the block; ``total`` is what was in use after; ``category`` is set by the memory view
     ("parameter", "gradient", "activation", "optimizer", "workspace"), None before."""
 
     __slots__ = ("time", "address", "size", "total", "device", "thread", "category")

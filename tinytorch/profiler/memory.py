@@ -4,7 +4,7 @@ What a block is for is known from who holds it, looked at when the profiler open
 parameters, what optimizers keep, gradients of leaves, what the graph has saved when backward begins. What was made by
 an operator that creates tensors, or outside of all operators, and outlives that is an input, saved or not. The rest is
 workspace: results that were used up, and what operators needed for themselves. Blocks that were there before and that
-nobody of these holds are "other".
+none of these holds are "other".
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def categorize(trace: Trace, notes: list[Note]) -> dict[str, dict[str, int]]:
 
 
 def _by_maker(life: _Life) -> str:
-    """Of what nobody was seen to hold but the graph."""
+    """Of blocks that only the graph was seen to hold."""
     other = "activation" if life.rank == _RANK["activation"] else "workspace"
     event, top = life.event, None
     while event is not None:

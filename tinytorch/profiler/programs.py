@@ -98,7 +98,7 @@ class Compilations:
         self.events: list[Event] = []
 
     def start(self) -> None:
-        """Begins to listen; whoever listens already goes on."""
+        """Begins to listen, beside a listener that is there already."""
         self.before, self.mine = worker.on_event, self._served
         worker.on_event = self.mine
 
@@ -113,7 +113,7 @@ class Compilations:
 
     def stop(self, trace: Trace) -> None:
         """Puts them among the events."""
-        if worker.on_event is self.mine:  # else somebody came after us
+        if worker.on_event is self.mine:  # else another listener came later
             worker.on_event = self.before
         trace.events += self.events
         self.events = []

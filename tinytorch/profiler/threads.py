@@ -24,7 +24,7 @@ class Threads:
 
     def stop(self) -> dict[int, str]:
         """Ends it: names, by the system's numbers. One that the system has given again is the later thread's."""
-        if threading.Thread.start is self.mine:  # else somebody came after us
+        if threading.Thread.start is self.mine:  # else another wrapper came later
             threading.Thread.start = self.before
         names = {t.native_id: t.name for t in [*self.seen, *threading.enumerate()]}
         self.seen.clear()

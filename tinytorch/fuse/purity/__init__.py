@@ -18,8 +18,9 @@ effects, while every name looked up outside gives what it gave. Those names are 
 replay each must give the same object. One that gives a tensor may give any: such tensors become arguments of the
 replay.
 
-That the source is the function's is seen by compiling it again: the code must be equal. What is taken on trust: nobody
-replaces attributes of tensors or of tinytorch's own functions, and operators are pure (all that is in tinytorch.ops).
+That the source is the function's is seen by compiling it again: the code must be equal. It is taken on trust that
+attributes of tensors and of tinytorch's own functions are not replaced, and that operators are pure (all in
+tinytorch.ops).
 """
 
 from __future__ import annotations

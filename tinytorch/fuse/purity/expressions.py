@@ -115,7 +115,7 @@ class Expressions:
         return self.call(callee, args, keywords)
 
     def argument(self, node, scope):
-        """A generator expression stands for all of its items: whoever may be called here takes them at once."""
+        """A generator expression stands for all of its items: a function that is called here takes them at once."""
         return self.elements(node, scope) if isinstance(node, ast.GeneratorExp) else self.value(node, scope)
 
     def of_BinOp(self, node, scope):

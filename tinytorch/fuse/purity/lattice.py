@@ -114,7 +114,7 @@ def spelled(value) -> str:
 
 
 def is_tensor(x) -> bool:
-    """Is ``x`` a tensor whose operators nobody has replaced: a Tensor, a Parameter or a Buffer?"""
+    """Is ``x`` a tensor with tinytorch's own operators: a Tensor, a Parameter or a Buffer?"""
     kind = type(x)
     return kind is Tensor or (issubclass(kind, Tensor) and kind.__module__ == f"{PACKAGE}.nn.parameter")
 
