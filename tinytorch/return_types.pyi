@@ -59,6 +59,13 @@ class linalg_qr(tuple[Tensor, Tensor]):
     def R(self) -> Tensor: ...
 
 
+class linalg_slogdet(tuple[Tensor, Tensor]):
+    @property
+    def sign(self) -> Tensor: ...
+    @property
+    def logabsdet(self) -> Tensor: ...
+
+
 class linalg_solve_ex(tuple[Tensor, Tensor]):
     @property
     def result(self) -> Tensor: ...
@@ -108,6 +115,13 @@ class nanmedian(tuple[Tensor, Tensor]):
     def values(self) -> Tensor: ...
     @property
     def indices(self) -> Tensor: ...
+
+
+class slogdet(tuple[Tensor, Tensor]):
+    @property
+    def sign(self) -> Tensor: ...
+    @property
+    def logabsdet(self) -> Tensor: ...
 
 
 class sort(tuple[Tensor, Tensor]):

@@ -8,6 +8,7 @@
  * has no implementation there. Entries marked as optional are shortcuts, which their front ends do without. The
  * families of work are described in the headers of this folder. */
 #pragma once
+#include "backend/conv.h"
 #include "backend/decompose.h"
 #include "backend/indexing.h"
 #include "backend/kernel.h"
@@ -103,6 +104,9 @@ typedef struct tt_backend {
 
     /* products: into a fresh contiguous array */
     bool (*product)(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias);
+
+    /* convolutions: w->computed from the other two, into a fresh contiguous array */
+    bool (*conv1d)(const tt_conv_work *w);
 
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);

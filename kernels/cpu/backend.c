@@ -18,7 +18,7 @@ __attribute__((constructor)) static void serve(void) {
         .rearrange = tt_cpu_rearrange, .zero_triangle = tt_cpu_zero_triangle,
         .random = tt_cpu_random, .dropout = tt_cpu_dropout, .multinomial = tt_cpu_multinomial,
         .permutation = tt_cpu_permutation, .range = tt_cpu_range,
-        .update = tt_cpu_update, .product = tt_cpu_product, .decompose = tt_cpu_decompose,
+        .update = tt_cpu_update, .product = tt_cpu_product, .conv1d = tt_cpu_conv1d, .decompose = tt_cpu_decompose,
         .run_kernels = tt_cpu_run_kernels,
     };
     tt_register_backend(0, &cpu);

@@ -50,5 +50,6 @@ bool tt_cpu_range(tt_array *out, const tt_range *r);
 
 bool tt_cpu_update(int rule, const tt_schedule *schedule, int n, const tt_update_item *items);
 bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias);
+bool tt_cpu_conv1d(const tt_conv_work *w);
 bool tt_cpu_decompose(int decomposition, tt_stack *s);
 bool tt_cpu_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_number *numbers, bool compiled);
