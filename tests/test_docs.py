@@ -145,6 +145,12 @@ def test_docstrings_say_something():
     assert min(lengths) > 4 and statistics.median(lengths) > 300
 
 
+def test_every_member_of_tensor_has_a_docstring():
+    for name, member in vars(tinytorch.Tensor).items():
+        if callable(member) or isinstance(member, property):
+            assert member.__doc__, name
+
+
 def test_help():
     text = inspect.getdoc(tinytorch.exp)
     assert text.startswith("e to the power x. Follows ``torch.exp``.\n\nArgs:\n    input: ")
