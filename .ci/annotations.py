@@ -7,8 +7,9 @@ _PARAMETERS = {
     "Tensor": """input self mask index source src mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 tensor A B
         input1 input2 x1 x2 target anchor positive negative query key boundaries sorted_sequence logits a b
         chain_matmul.matrices cartesian_prod.tensors block_diag.tensors broadcast_tensors.tensors copy_.src lerp.end
-        prelu.weight linear.weight bilinear.weight embedding.weight take_along_dim.indices embedding.indices
-        set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other resize_as_.other
+        prelu.weight linear.weight bilinear.weight conv1d.weight embedding.weight take_along_dim.indices
+        embedding.indices set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other
+        resize_as_.other
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
         isclose.other allclose.other is_set_to.other""",
     "Tensor | Number": """other value exponent lerp.weight clamp_min.min clamp_max.max bucketize.input
@@ -20,7 +21,7 @@ _PARAMETERS = {
     "Tensor | _int": "narrow.start",
     "_int": """dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
         ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
-        select.index select_scatter.index""",
+        select.index select_scatter.index groups""",
     "_int | None": """output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
         random_.from_ random_.to""",
     "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
@@ -34,7 +35,9 @@ _PARAMETERS = {
         create_graph""",
     "_bool | None": "unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """sizes shapes shifts destination normalized_shape split_size_or_sections movedim.source
-        reshape.shape sum_to_size.size squeeze.dim logsumexp.dim permute.dims flip.dims tile.dims roll.dims""",
+        reshape.shape sum_to_size.size squeeze.dim logsumexp.dim permute.dims flip.dims tile.dims roll.dims
+        conv1d.stride conv1d.dilation""",
+    "_int | str | Sequence[_int]": "conv1d.padding",
     "_int | Sequence[_int] | None": "dim",
     "_int | Sequence[_int] | _dtype": "view.shape",
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",

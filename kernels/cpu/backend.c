@@ -4,7 +4,8 @@
 __attribute__((constructor)) static void serve(void) {
     static tt_backend cpu = {
         .name = "cpu", .on_host = true, .longest_row = INT64_MAX,
-        .copy = tt_cpu_copy, .fill = tt_cpu_fill, .read = tt_cpu_read, .convert = tt_cpu_convert, .elementwise = tt_cpu_elementwise,
+        .copy = tt_cpu_copy, .fill = tt_cpu_fill, .read = tt_cpu_read, .convert = tt_cpu_convert,
+        .elementwise = tt_cpu_elementwise,
         .reduce = tt_cpu_reduce, .reduce_index = tt_cpu_reduce_index, .reduce_var = tt_cpu_reduce_var,
         .reduce_logsumexp = tt_cpu_reduce_logsumexp,
         .softmax = tt_cpu_softmax, .norm = tt_cpu_norm, .norm_weight = tt_cpu_norm_weight,
@@ -17,7 +18,7 @@ __attribute__((constructor)) static void serve(void) {
         .rearrange = tt_cpu_rearrange, .zero_triangle = tt_cpu_zero_triangle,
         .random = tt_cpu_random, .dropout = tt_cpu_dropout, .multinomial = tt_cpu_multinomial,
         .permutation = tt_cpu_permutation, .range = tt_cpu_range,
-        .update = tt_cpu_update, .product = tt_cpu_product, .decompose = tt_cpu_decompose,
+        .update = tt_cpu_update, .product = tt_cpu_product, .conv1d = tt_cpu_conv1d, .decompose = tt_cpu_decompose,
         .run_kernels = tt_cpu_run_kernels,
     };
     tt_register_backend(0, &cpu);

@@ -10,10 +10,11 @@
 #include <string.h>
 
 enum { LIKE_SUM, SAME, TRUTH, NUMBER, FLOATING }; /* rules of the result's dtype */
-enum { ALONE, DIVIDE, ROOT };                     /* what is left to do with an accumulator */
+enum { ALONE, DIVIDE, ROOT, DIVIDE_VALID };       /* what is left to do with an accumulator */
 
 #define INFO(name, reducer, rule, then, identity) {name, TT_RED_##reducer, rule, then, identity},
-static const struct { const char *name; int8_t reducer, rule, then, identity; } ops[] = {TT_REDUCTIONS(INFO)};
+typedef struct { const char *name; int8_t reducer, rule, then, identity; } reduction;
+static const reduction ops[] = {TT_REDUCTIONS(INFO)};
 #define FACTS(name, reducer, rule, then, identity) {name, TT_RED_##reducer},
 static const tt_reduction_info facts[] = {TT_REDUCTIONS(FACTS)};
 #define NUM_OPS ((int)(sizeof ops / sizeof ops[0]))
@@ -26,7 +27,7 @@ int tt_reduce_code(const char *name) {
 
 const tt_reduction_info *tt_reduction_facts(int op) { return op >= 0 && op < NUM_OPS ? &facts[op] : NULL; }
 
-static const int then_of[] = {TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT};
+static const int then_of[] = {TT_RED_ALONE, TT_RED_DIVIDE, TT_RED_ROOT, TT_RED_ALONE};
 
 int tt_reducer_of(int op, int *then) {
     *then = then_of[ops[op].then];
@@ -88,8 +89,7 @@ static void *want_floating(const char *op, int dtype) {
 typedef struct { int reducer, read, acc; } tt_reducer_use;
 
 /* Fused mode: the reduction, and what is left to do with its results, as nodes of their own. False: not recorded. */
-static bool record(int op, const tt_reducer_use *use, tt_array *out, tt_array *a, int64_t mask, int64_t reduced) {
-    int then = ops[op].then;
+static bool record(int then, const tt_reducer_use *use, tt_array *out, tt_array *a, int64_t mask, int64_t reduced) {
     tt_array *raw = then == ALONE && use->acc == out->dtype ? NULL : tt_empty(use->acc, out->ndim, out->shape);
     if (!raw) return then == ALONE && use->acc == out->dtype && tt_record_reduce(use->reducer, use->read, out, a, mask, NULL);
     bool ok = tt_record_reduce(use->reducer, use->read, raw, a, mask, NULL);
@@ -104,17 +104,20 @@ static bool record(int op, const tt_reducer_use *use, tt_array *out, tt_array *a
     return ok;
 }
 
-tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int dtype) {
-    const char *name = ops[op].name;
+static tt_array *mean_of_valid(const char *name, tt_array *a, int how, int64_t dims, int keepdim, int dtype);
+
+static tt_array *reduce(const reduction *op, tt_array *a, int how, int64_t dims, int keepdim, int dtype) {
+    const char *name = op->name;
     int64_t mask, shape[TT_MAX_NDIM];
     TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
-    int rule = ops[op].rule, result = dtype >= 0 ? dtype : a->dtype, reducer = ops[op].reducer;
+    int rule = op->rule, result = dtype >= 0 ? dtype : a->dtype, reducer = op->reducer;
     if (rule == LIKE_SUM && dtype < 0 && tt_is_integral(result)) result = TT_I64;
     else if (rule == TRUTH) result = a->dtype == TT_U8 ? TT_U8 : TT_BOOL;
     else if (rule == NUMBER) result = TT_I64;
     else if (rule == FLOATING && !tt_is_floating(result)) return want_floating(name, result);
+    if (op->then == DIVIDE_VALID) return mean_of_valid(name, a, how, dims, keepdim, result);
     /* what the reducer reads, and its accumulator's dtype */
     int read = tt_compute_dtype(result);
     if (rule == LIKE_SUM && tt_is_integral(read)) read = TT_I64;
@@ -122,22 +125,39 @@ tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int
     if (reducer == TT_RED_nansum && tt_is_integral(read)) reducer = TT_RED_sum;
     int acc = rule == NUMBER ? TT_I64 : read;
     if (!tt_get_reducer(reducer, read)) return none_for(name, a->dtype);
-    if (ops[op].identity < 0 && !has_elements(name, a, how, mask)) return NULL;
+    if (op->identity < 0 && !has_elements(name, a, how, mask)) return NULL;
     tt_array *out = tt_empty(result, result_shape(a, mask, keepdim, shape), shape);
     if (!out || !out->numel) return out;
     if (!a->numel) {
-        double value = ops[op].then == DIVIDE ? NAN : ops[op].identity;
+        double value = op->then == DIVIDE ? NAN : op->identity;
         tt_fill_now(out, TT_KIND_FLOAT, value, 0);
         return out;
     }
-    if (TT_RECORDING && record(op, &(tt_reducer_use){reducer, read, acc}, out, a, mask, a->numel / out->numel)) return out;
+    if (TT_RECORDING && record(op->then, &(tt_reducer_use){reducer, read, acc}, out, a, mask, a->numel / out->numel)) return out;
     if (!tt_ready(a)) {
         tt_free(out);
         return tt_decline();
     }
-    if (TT_WORK(name, reduce, out, a, mask, reducer, read, acc, then_of[ops[op].then])) return out;
+    if (TT_WORK(name, reduce, out, a, mask, reducer, read, acc, then_of[op->then])) return out;
     tt_free(out);
     return NULL;
+}
+
+/* The sum of what is not NaN by how many these are. Half types are divided in float32. */
+static tt_array *mean_of_valid(const char *name, tt_array *a, int how, int64_t dims, int keepdim, int dtype) {
+    int wide = tt_compute_dtype(dtype);
+    tt_array *sum = reduce(&(reduction){name, TT_RED_nansum, FLOATING, ALONE, 0}, a, how, dims, keepdim, wide), *out = NULL;
+    tt_array *n = sum ? reduce(&(reduction){name, TT_RED_valid, FLOATING, ALONE, 0}, a, how, dims, keepdim, wide) : NULL;
+    tt_array *mean = n ? tt_binary(TT_OP_div, sum, n) : NULL;
+    if (mean) out = wide == dtype ? tt_alias(mean) : tt_cast(mean, dtype);
+    if (sum) tt_free(sum);
+    if (n) tt_free(n);
+    if (mean) tt_free(mean);
+    return out;
+}
+
+tt_array *tt_reduce(int op, tt_array *a, int how, int64_t dims, int keepdim, int dtype) {
+    return reduce(&ops[op], a, how, dims, keepdim, dtype);
 }
 
 tt_array *tt_reduce_index(int largest, tt_array *a, int how, int64_t dims, int keepdim, tt_array **values) {

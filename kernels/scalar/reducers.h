@@ -6,7 +6,8 @@
  * flops: floating-point operations for an element
  * rule: the result's dtype. LIKE_SUM  the input's, for integers int64     SAME  the input's       NUMBER  int64
  *                           FLOATING  the input's, which must be floating  TRUTH  bool
- * then: what is left to do with an accumulator: nothing (ALONE), DIVIDE by the number of elements, ROOT
+ * then: what is left to do with an accumulator: nothing (ALONE), DIVIDE by the number of elements, ROOT, DIVIDE_VALID by
+ *       the result of the reducer `valid`
  * identity: the result for no elements; -1: there is none
  *
  * Enumerators, loops, their tables, and tinytorch/scalar.py follow from the lists. A reducer itself is three macros: what
@@ -23,6 +24,7 @@
     X(sum, SUMS, 1) X(prod, SUMS, 1) X(max, EVERY, 1) X(min, EVERY, 1)                        \
     X(count, TRUTH, 1)      /* of bools that hold */                                          \
     X(nansum, FLT, 2)       /* NaN counts as 0 */                                             \
+    X(valid, FLT, 1)        /* how many are not NaN */                                        \
     X(abssum, FLT, 2) X(sqsum, FLT, 2) X(maxabs, FLT, 2) X(minabs, FLT, 2) X(nonzero, FLT, 1) \
     X(devsq, FLT, 3)        /* (x - parameter)^2 */                                           \
     X(expsum, FLT, 20)      /* exp(x - parameter) */
@@ -30,6 +32,7 @@
 #define TT_REDUCTIONS(X)                                                                           \
     X("sum", sum, LIKE_SUM, ALONE, 0) X("mean", sum, FLOATING, DIVIDE, 0)                          \
     X("prod", prod, LIKE_SUM, ALONE, 1) X("nansum", nansum, LIKE_SUM, ALONE, 0)                    \
+    X("count_valid", valid, FLOATING, ALONE, 0) X("nanmean", nansum, FLOATING, DIVIDE_VALID, 0)    \
     X("amax", max, SAME, ALONE, -1) X("amin", min, SAME, ALONE, -1)                                \
     X("max", max, SAME, ALONE, -1) X("min", min, SAME, ALONE, -1)                                  \
     X("any", max, TRUTH, ALONE, 0) X("all", min, TRUTH, ALONE, 1)                                  \
@@ -84,6 +87,7 @@
 #define TT_MAP_min(X, x, p) (x)
 #define TT_MAP_count(X, x, p) ((int64_t)(x))
 #define TT_MAP_nansum(X, x, p) ((x) == (x) ? (x) : 0)
+#define TT_MAP_valid(X, x, p) ((x) == (x) ? (TT_RED_PASTE(TT_C_, X))1 : (TT_RED_PASTE(TT_C_, X))0)
 #define TT_MAP_abssum(X, x, p) TT_RED_PASTE(tt_abs_, X)(x)
 #define TT_MAP_sqsum(X, x, p) ((x) * (x))
 #define TT_MAP_maxabs(X, x, p) TT_RED_PASTE(tt_abs_, X)(x)
@@ -98,6 +102,7 @@
 #define TT_JOIN_min(X, a, b) TT_SMALLER(a, b)
 #define TT_JOIN_count(X, a, b) TT_PLUS_i64(a, b)
 #define TT_JOIN_nansum TT_JOIN_sum
+#define TT_JOIN_valid TT_JOIN_sum
 #define TT_JOIN_abssum TT_JOIN_sum
 #define TT_JOIN_sqsum TT_JOIN_sum
 #define TT_JOIN_maxabs TT_JOIN_max
@@ -112,6 +117,7 @@
 #define TT_NONE_min(X) TT_RED_PASTE(TT_HIGHEST_, X)
 #define TT_NONE_count(X) 0
 #define TT_NONE_nansum TT_NONE_sum
+#define TT_NONE_valid TT_NONE_sum
 #define TT_NONE_abssum TT_NONE_sum
 #define TT_NONE_sqsum TT_NONE_sum
 #define TT_NONE_maxabs TT_NONE_max

@@ -5,6 +5,7 @@ import itertools
 
 from tinytorch import Tensor
 from tinytorch.scalar import ELEMENTWISE
+from tinytorch.scalar import REDUCTIONS as REDUCTIONS_OF_C
 from tinytorch.tensor import FUNCTIONS
 
 
@@ -211,11 +212,10 @@ VIEWS_OF_DIMENSIONS = (
 
 # ---- Reductions, of everything and along a dimension; and what is made of them.
 
-_REDUCTIONS = words("sum mean prod amax amin any all norm var std nansum count_nonzero argmax")
+_BY_REDUCER = [name for name in REDUCTIONS_OF_C if name in FUNCTIONS]
+_REDUCTIONS = (*_BY_REDUCER, *words("norm var std argmax"))
 REDUCTIONS = (
     *(f"{{x}}.{name}()" for name in _REDUCTIONS),
-    "{x}.max()",
-    "{x}.min()",
     "{x}.sum(dtype=torch.float64)",
     "{x}.logsumexp(tuple(range({x}.ndim)))",
     "torch.var({x}, correction=0)",
@@ -226,7 +226,8 @@ REDUCTIONS = (
     "F.binary_cross_entropy_with_logits({x}, torch.sigmoid({y}))",
     "torch.dist({x}, {y})",
 )
-_ALONG = words("sum mean amax amin any all var std nansum logsumexp")
+_OTHERS = {"prod", "count_nonzero", "max", "min"}  # along one dimension, or without keepdim, or with indices
+_ALONG = (*(name for name in _BY_REDUCER if name not in _OTHERS), *words("var std logsumexp"))
 ROWS = (
     *(f"{{x}}.{name}({{d}})" for name in (*_ALONG, "prod", "argmax", "count_nonzero")),
     *(f"{{x}}.{name}({{d}}, keepdim=True)" for name in (*_ALONG, "prod")),

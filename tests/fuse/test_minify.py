@@ -17,7 +17,7 @@ import pytest
 import tinytorch
 from fuse.helpers import chain, python, ramp, same
 from tinytorch import fuse
-from tinytorch.fuse import script, shrink, watch
+from tinytorch.fuse import script, shrink, listeners
 from tinytorch.fuse.case import Case, from_recording
 
 FAULT = """
@@ -193,7 +193,7 @@ def test_writes_in_place_are_results():
 def recorded(fn, *args):
     """fn's results in fused mode, and its recordings as cases."""
     runs = []
-    end = watch.subscribe(watch.LINES | watch.DATA, lambda run: runs.append(shrink._data_of(run)))
+    end = listeners.subscribe(listeners.LINES | listeners.DATA, lambda run: runs.append(shrink._data_of(run)))
     try:
         with fuse():
             results = fn(*args)
@@ -210,7 +210,8 @@ def programs():
     yield "writes", lambda: [base.clone()[2:5].add_(1), (base * 1)[:, 3].mul_(2), base.clone().fill_(3)]
     yield "casts", lambda: [half * 2, half.sum(0), x.double().mean(), (x > 0).sum(), x.to(tinytorch.bfloat16) - 1]
     yield "reductions", lambda: [x.amax(1, keepdim=True), x.prod(0), (x > 1).any(1), (x > -9).all(), x.norm(2, 1),
-                                 x.norm(1), x.norm(float("inf"), 0), tinytorch.count_nonzero(x, 0), x.nansum()]
+                                 x.norm(1), x.norm(float("inf"), 0), tinytorch.count_nonzero(x, 0), x.nansum(),
+                                 x.log().nanmean(1)]
     yield "operators", lambda: [tinytorch.where(x > 0, x, column), tinytorch.lerp(x, column, 0.5), x.clamp(-1, 1),
                                 tinytorch.addcmul(x, x, column), tinytorch.nn.functional.gelu(x),
                                 tinytorch.nn.functional.softplus(x), tinytorch.div(x, 2, rounding_mode="trunc")]

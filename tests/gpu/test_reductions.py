@@ -42,6 +42,13 @@ def test_dtypes(gpu, dtype):
     compare(lambda x: (x.sum(0), x.sum(1), x.amax(1)), x)
 
 
+@pytest.mark.parametrize("dtype", [tinytorch.float32, tinytorch.bfloat16, tinytorch.float64])
+def test_nanmean(gpu, dtype):
+    x = numbers(37, 2500, dtype=dtype)
+    x[x > 4], x[:, 7] = float("nan"), float("nan")
+    compare(lambda x: (x.nanmean(), x.nanmean(0), x.nanmean(1, keepdim=True), x.nanmean(1, dtype=tinytorch.float64)), x)
+
+
 def test_layouts(gpu):
     x = numbers(6, 40, 50)
     compare(lambda x: x.permute(2, 0, 1).sum(1), x)

@@ -5,7 +5,7 @@ from compare import FLOATS
 from optable.core import NUMBERS, ONE, Op, S, T, rough
 from optable.index import index, mask
 from optable.linalg import VECTORS
-from optable.reduce import ALL_OF, DIM, DIMS, EMPTY_DIM, NANS, NOT_EMPTY, SPREAD, distinct
+from optable.reduce import ALL_OF, DIM, DIMS, EMPTY_DIM, NANS, SOME_NANS, SPREAD, distinct, with_dtype
 
 SORTED_VECTOR = T(5, values=(0, 1, 1, 3, 5), grad=False)
 REPEATED = S(T(8, values=(3, 1, 1, 2, 2, 2, 3, 0), grad=False))
@@ -148,7 +148,7 @@ SEARCHES = (
 
 REDUCTIONS = (
     Op("nansum", (*ALL_OF, *DIMS[:-1], *EMPTY_DIM, *NANS), method=True),
-    Op("nanmean", (*NOT_EMPTY, *DIMS[:-1], *NANS), method=True, dtypes=FLOATS),
+    Op("nanmean", (*ALL_OF, *DIMS, *EMPTY_DIM, *NANS, *SOME_NANS), call=with_dtype("nanmean"), dtypes=FLOATS),
     Op("var_mean", SPREAD, dtypes=FLOATS),
     Op("std_mean", SPREAD, dtypes=FLOATS),
     Op("aminmax", (S(T(2, 3)), S(T(2, 3), dim=1), S(T(2, 3), dim=0, keepdim=True), S(T())), method=True,

@@ -34,6 +34,12 @@ EMPTY_DIM = (S(T(0, 3), 0), S(T(2, 0), -1, keepdim=True))
 TIES = only(FLOATS, rough(S(T(5, values=(1.0, 3.0, 3.0, 0.0, 3.0)))))
 TIES_DIM = only(FLOATS, rough(S(T(2, 3, values=(1.0, 3.0, 3.0, 2.0, 2.0, 2.0)), 1)))
 NANS = only(FLOATS, rough(S(T(2, 3, values=(1.0, np.nan, 3.0, np.inf, 2.0, -np.inf), grad=False), 1)))
+SOME_NANS = only(
+    FLOATS,
+    rough(S(T(2, 3, values=(1.0, np.nan, 3.0, np.nan, 2.0, np.nan)), 0)),
+    rough(S(T(2, 2, values=(1.0, np.nan, 3.0, np.nan), grad=False), 0)),
+    rough(S(T(2, 3, values=(1.0, np.nan, 3.0, 0.5, np.nan, -2.0)), dim=1, keepdim=True, dtype="float64")),
+)
 ONE_ZERO = only(FLOATS, S(T(4, values=(1.5, 0.0, -2.0, 0.5))), rough(S(T(4, values=(0.0, 0.0, 2.0, 0.5)))))
 
 

@@ -241,6 +241,8 @@ class _Text:
             return f"torch.{'any' if name == 'amax' else 'all'}({x}{how})"
         if name == "count_nonzero":
             how = which
+        if name == "count_valid":
+            name, x = "sum", f"{x}.eq({x})"
         if name in ("sum", "prod", "nansum"):
             how += f", dtype=torch.{ALL[step.dtype].name}"
         return f"torch.{name}({x}{how})"

@@ -33,6 +33,7 @@ from ..ops.activation import (
 )
 from ..ops.activation import log_softmax as _log_softmax
 from ..ops.activation import softmax as _softmax
+from ..ops.conv import conv1d
 
 from ..ops.gather import embedding as _rows
 from ..ops.linalg import bilinear, linear
@@ -65,7 +66,7 @@ from ..ops.rearrange import one_hot
 from ..tensor import Tensor
 
 __all__ = [
-    "alpha_dropout", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
+    "alpha_dropout", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d",
     "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
     "elu", "embedding", "feature_alpha_dropout", "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax",
     "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",

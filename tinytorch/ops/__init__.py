@@ -4,6 +4,7 @@ from ..tensor import FUNCTIONS
 from . import (
     activation,
     compare,
+    conv,
     convert,
     create,
     create_like,
@@ -35,6 +36,7 @@ __all__ = [
     "FUNCTIONS",
     "activation",
     "compare",
+    "conv",
     "convert",
     "create",
     "create_like",

@@ -76,6 +76,10 @@ _mean = reduction("mean", lambda g, input_shape, input_dtype, how, dims, keepdim
     _expand_reduced(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype))
 _nansum = reduction("nansum", lambda g, input, how, dims, keepdim: in_dtype(
     expand_reduced(g, input.shape, how, dims, keepdim), input.dtype).masked_fill(input.isnan(), 0))
+_count_valid = reduction("count_valid")
+_nanmean = reduction("nanmean", lambda g, input, how, dims, keepdim: in_dtype(
+    expand_reduced(g / _count_valid(input, how, dims, keepdim, g.dtype.compute), input.shape, how, dims, keepdim),
+    input.dtype).masked_fill(input.isnan(), 0))
 
 
 @both
@@ -124,7 +128,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, k
 
 
 @both
-def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
+def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The mean of the elements that are not NaN. Follows ``torch.nanmean``.
 
     Returns:
@@ -135,8 +139,9 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     if not input.dtype.is_differentiable:
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
                            f"{input.dtype.name}")
-    valid = (~input.isnan()).sum(dim, keepdim)
-    return write_out("nanmean", nansum(input, dim, keepdim, dtype=dtype) / valid, out)
+    how, dims = reduced("nanmean", input, dim, axis)
+    dtype_code = -1 if dtype is None else dtype.code
+    return write_out("nanmean", _nanmean(input, how, dims, keepdim or keepdims, dtype_code), out)
 
 
 @primitive(title="SumToSizeBackward0", input=lambda g, input_shape: g.expand(input_shape))

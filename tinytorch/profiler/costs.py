@@ -221,6 +221,15 @@ def _attention(ins: Operands, outs: Operands) -> Cost | None:
     return Cost(_total(ins) + written * q.itemsize, scores * (2 * q.shape[-1] + 2 * v.shape[-1] + 22))
 
 
+def _convolved(ins: Operands, outs: Operands) -> Cost | None:
+    """Input, weight (o, i, *taps) and bias; each element of the result from i times taps elements."""
+    if len(ins) < 2 or not outs:
+        return None
+    weight = ins[1]
+    each = 2 * weight.numel // max(1, weight.shape[0]) + (len(ins) > 2)
+    return Cost(_total(ins) + _total(outs), each * outs[0].numel)
+
+
 def _free(ins: Operands, outs: Operands) -> Cost:
     return NOTHING
 
@@ -246,7 +255,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(48), "float_power"),
     (_pointwise(150), "polygamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
-    (_folded(1), "argmax argmin nanmean nonzero argwhere equal allclose trace sum_to_size bincount histc"),
+    (_folded(1), "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc"),
     (_folded(2), "norm aminmax"), (_folded(3), "var std var_mean std_mean dist"), (_folded(20), "logsumexp"),
     (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
     (_folded(22), "cross_entropy"), (_folded(1), "nll_loss multi_margin_loss"),
@@ -260,7 +269,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_sorted, "sort argsort msort topk kthvalue median nanmedian mode unique unique_consecutive"),
     (_pointwise(8), "searchsorted bucketize isin"),
     (_product, "matmul mm bmm mv dot vdot inner __matmul__ __rmatmul__"),
-    (_added_product, "addmm baddbmm addmv addbmm"), (_linear, "linear"), (_outer, "outer addr"),
+    (_added_product, "addmm baddbmm addmv addbmm"), (_linear, "linear"), (_convolved, "conv1d"), (_outer, "outer addr"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet"),
     (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3 + 2 * k**2 * r), "solve solve_ex"),

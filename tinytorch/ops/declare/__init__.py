@@ -2,10 +2,10 @@
 
     elementwise   unary, binary, ternary: a scalar function and its derivatives
     reduction     a reducer and its derivative
-    operator      a forward function with one output or several; c_op where that is one C call
-    view          a view of the first argument
+    primitive     a forward function with one output or several; c_op where that is one C call
+    c_view        a view of the first argument, by one C call
     update        an operator that writes into a tensor; overwrite where nothing is left of the old values
-    composite     a function made of other operators
+    composite     a function made of other operators; alias: another name of one
 """
 
 from .arguments import (

@@ -1,4 +1,4 @@
-"""Decompositions have no kernels for a device yet: they refuse, and name operator and device."""
+"""Decompositions and convolutions have no kernels for a device yet: they refuse, and name operator and device."""
 
 import pytest
 import tinytorch as tt
@@ -17,3 +17,11 @@ def test_systems_on_a_device_are_refused(gpu):
             tt.linalg.solve(A, B)
         with pytest.raises(NotImplementedError, match="linalg.solve_triangular: not implemented for tensors on cuda:0"):
             tt.linalg.solve_triangular(A, B, upper=True)
+
+
+def test_convolutions_on_a_device_are_refused(gpu):
+    x, w = tt.ones(1, 2, 5, device="cuda"), tt.ones(3, 2, 2, device="cuda")
+    with pytest.raises(NotImplementedError, match="conv1d: not implemented on cuda:0"):
+        tt.conv1d(x, w)
+    with pytest.raises(RuntimeError, match="conv1d: .*on the same device"):
+        tt.conv1d(x, w.cpu())
