@@ -21,6 +21,7 @@ EXAMPLES = {
     "trunc": ("tinytorch.tensor([-1.5, 1.5]).trunc()", "tensor([-1.,  1.])"),
     "frac": ("tinytorch.tensor([-1.5, 1.25]).frac()", "tensor([-0.5000,  0.2500])"),
     "sin": ("tinytorch.tensor([0.0, 1.0]).sin()", "tensor([0.0000, 0.8415])"),
+    "sinc": ("tinytorch.tensor([0.0, 0.5]).sinc()", "tensor([1.0000, 0.6366])"),
     "cos": ("tinytorch.tensor([0.0, 1.0]).cos()", "tensor([1.0000, 0.5403])"),
     "tan": ("tinytorch.tensor([0.0, 1.0]).tan()", "tensor([0.0000, 1.5574])"),
     "asin": ("tinytorch.tensor([0.0, 1.0]).asin()", "tensor([0.0000, 1.5708])"),
