@@ -20,10 +20,10 @@ _PARAMETERS = {
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
     "Tensor | _int": "narrow.start",
     "_int": """dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
-        ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel select.index
-        select_scatter.index groups""",
+        ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
+        select.index select_scatter.index groups""",
     "_int | None": """output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
-        unbind.axis random_.from_ random_.to""",
+        random_.from_ random_.to""",
     "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
         rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
         uniform_.from_ uniform_.to""",
@@ -38,7 +38,7 @@ _PARAMETERS = {
         reshape.shape sum_to_size.size squeeze.dim logsumexp.dim permute.dims flip.dims tile.dims roll.dims
         conv1d.stride conv1d.dilation""",
     "_int | str | Sequence[_int]": "conv1d.padding",
-    "_int | Sequence[_int] | None": "dim axis",
+    "_int | Sequence[_int] | None": "dim",
     "_int | Sequence[_int] | _dtype": "view.shape",
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",
     "Sequence[_int]": "size shape stride split_sizes unflatten.sizes rot90.dims",
@@ -75,7 +75,7 @@ PARAMETERS = {name: kind for kind, names in _PARAMETERS.items() for name in name
 PARAMETERS |= {f"{fn}.dim": "_int" for fn in _ONE_DIM.split()}
 PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
 
-# Results; a method has its function's. The others give a Tensor.
+# Results; a method has its function's. The others give a named tuple, where return_types has one, or a Tensor.
 _RESULTS = {
     "_bool": """allclose equal is_tensor is_floating_point is_same_size can_cast is_contiguous is_pinned
         is_complex is_signed is_set_to is_inference __contains__""",
@@ -94,10 +94,7 @@ _RESULTS = {
     "numpy.ndarray[Any, Any]": "numpy",
     "list[str]": "__dir__",
 }
-_NAMED = "sort topk kthvalue mode cummax cummin aminmax linalg.svd linalg.eigh linalg.qr linalg.slogdet \
-linalg.cholesky_ex linalg.solve_ex linalg.inv_ex"
 RESULTS = {name: kind for kind, names in _RESULTS.items() for name in names.split()}
-RESULTS |= {name: f"return_types.{name.replace('.', '_')}" for name in _NAMED.split()}
 
 # Functions of several forms: each one's parameters, and its result. ``{t}`` is the tensor, a method's ``self``.
 _MADE = ("dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, "

@@ -55,8 +55,9 @@ def default(value) -> str:
 
 def parameter(p: inspect.Parameter, keys: list[str]) -> str:
     """A parameter with its type and default."""
-    kind = look_up(PARAMETERS, *[f"{key}.{p.name}" for key in keys])
-    kind = kind or (annotated(p.annotation) if p.annotation is not p.empty else look_up(PARAMETERS, p.name))
+    called = "dim" if p.name == "axis" else p.name
+    kind = look_up(PARAMETERS, *[f"{key}.{called}" for key in keys])
+    kind = kind or (annotated(p.annotation) if p.annotation is not p.empty else look_up(PARAMETERS, called))
     if kind is None:
         unknown.add(f"{keys[0]}.{p.name}")
         kind = "Any"
@@ -72,8 +73,12 @@ def lines(name: str, params: list[str], result: str, suffix: str = "") -> str:
     """The text of one signature, broken where it is long."""
     text = f"def {name}({', '.join(params)}) -> {result}: ...{suffix}"
     if len(text) > WIDTH - 4:
-        rows = textwrap.wrap(", ".join(params), WIDTH - 8, break_long_words=False)
-        text = f"def {name}(\n    " + "\n    ".join(rows) + f"\n) -> {result}: ...{suffix}"
+        rows = [""]
+        for param in ", ".join(params).split(", "):
+            if len(rows[-1]) + len(param) > WIDTH - 12:
+                rows.append("")
+            rows[-1] += f"{param}, "
+        text = f"def {name}(\n    " + "\n    ".join(row.rstrip() for row in rows) + f"\n) -> {result}: ...{suffix}"
     return text
 
 
@@ -103,18 +108,24 @@ def stub(name: str, fn, namespace: str = "", method: bool = False) -> str:
             params.append(parameter(p, keys))
         else:
             params.append("**named: Any")
-    result = look_up(RESULTS, *keys)
-    if result is None:
+    result = look_up(RESULTS, *keys) or named_tuple(keys)
+    if not result:
         annotation = inspect.signature(fn).return_annotation
         result = "Tensor" if annotation is inspect.Signature.empty else annotated(annotation)
     override = name in ("__eq__", "__ne__")
     return lines(name, params, result, "  # type: ignore[override]" if override else "")
 
 
+def named_tuple(keys: list[str]) -> str:
+    """The named tuple of an operator with several results: ``return_types.linalg_svd``; "" where there is none."""
+    name = keys[0].replace(".", "_")
+    return f"return_types.{name}" if isinstance(getattr(return_types, name, None), type) else ""
+
+
 def pairs(keys: list[str]) -> str:
     """The type of ``out`` where there are several results."""
-    result = look_up(RESULTS, *keys) or ""
-    if not result.startswith("return_types."):
+    result = named_tuple(keys)
+    if not result:
         return ""
     return f"tuple[{', '.join(['Tensor'] * len(getattr(return_types, result.partition('.')[2])._fields))}]"
 

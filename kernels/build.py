@@ -77,7 +77,7 @@ ffibuilder.cdef("""extern "Python+C" {
     int64_t tt_cuda_event(int what, int device, int stream, int64_t event);
     int tt_cuda_memory_info(int device, int64_t *free_and_total);
 }""")
-ffibuilder.cdef('extern "Python+C" { void tt_fuse_watch(tt_watched *); void tt_fuse_where(int, int64_t); }')
+ffibuilder.cdef('extern "Python+C" { void tt_fuse_notify(tt_run_record *); void tt_fuse_where(int, int64_t); }')
 ffibuilder.set_source(
     "tinytorch.backends._cpu",
     "".join(f'#include "{name}"\n' for name in ("scalar/dtypes.h", *(f"api/{h.name}" for h in headers())))

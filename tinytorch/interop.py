@@ -86,7 +86,13 @@ def __array_wrap__(self, array, context=None, return_scalar=False):
 
 
 def item(self):
-    """The value of a one-element tensor as a Python number. RuntimeError otherwise."""
+    """The value of a one-element tensor as a Python number. RuntimeError otherwise.
+
+    Returns:
+        A number of Python's: bool, int or float.
+    Raises:
+        RuntimeError: there is not exactly one element
+    """
     h = self._h
     if h.numel != 1:
         raise RuntimeError(f"a Tensor with {h.numel} elements cannot be converted to Scalar")
@@ -121,7 +127,11 @@ def flat_values(t: Tensor) -> list:
 
 
 def tolist(self):
-    """The values as nested lists of Python numbers; a number for a 0-d tensor."""
+    """The values as nested lists of Python numbers; a number for a 0-d tensor.
+
+    Returns:
+        Nested lists, or a number for a 0-d tensor.
+    """
     shape = self.shape
     if not shape:
         return item(self)

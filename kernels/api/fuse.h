@@ -191,7 +191,7 @@ void tt_fuse_stats(int64_t *out);
 
 /* Settings: of the process. */
 enum { TT_FUSE_HOT_RUNS,     /* runs after which a kernel is wanted compiled; < 0: never, and all are interpreted */
-       TT_FUSE_OBSERVE,      /* what Python is told of: bits, below */
+       TT_FUSE_OBSERVE,      /* the events that Python's listeners get: bits, below */
        TT_FUSE_SETTINGS };
 int64_t tt_fuse_set(int setting, int64_t value); /* the value before */
 
@@ -210,13 +210,13 @@ enum { TT_FLUSH_LEAVE, TT_FLUSH_ASKED, TT_FLUSH_VALUE, TT_FLUSH_OPERATOR, TT_FLU
 typedef struct tt_number { int64_t bits; int32_t dtype; } tt_number; /* a Python number, as an element of its dtype; no
                                                                         complex one: those operators are not recorded */
 
-/* A run of a program as it is told; gone when the call returns. */
-typedef struct tt_watched {
+/* A run of a program, for listeners; freed when the call returns. */
+typedef struct tt_run_record {
     tt_program *program;
     int32_t reason, known;   /* known: it had been planned before */
     int64_t recording;       /* its number: see tt_fuse_where */
     tt_number *numbers;      /* the Python numbers recorded */
     char **before;           /* OBSERVE_DATA: of each storage that was there before, its bytes as they were; NULL else */
     int64_t *origins, *sizes; /* OBSERVE_DATA: of each storage, where offsets count from, and its bytes */
-    struct tt_watched *next;
-} tt_watched;
+    struct tt_run_record *next;
+} tt_run_record;

@@ -43,15 +43,18 @@ typedef struct tt_backend {
 
     /* reductions over the dimensions of `mask`; read: the dtype the reducer reads, acc: its accumulator's */
     bool (*reduce)(tt_array *out, const tt_array *a, int64_t mask, int reducer, int read, int acc, int then);
-    bool (*reduce_index)(tt_array *out, tt_array *best, const tt_array *a, int64_t mask, bool largest); /* best: or NULL */
+    /* where the extreme values are; best: these values, or NULL */
+    bool (*reduce_index)(tt_array *out, tt_array *best, const tt_array *a, int64_t mask, bool largest);
     bool (*reduce_var)(tt_array *out, const tt_array *a, int64_t mask, double correction, bool root);
     bool (*reduce_logsumexp)(tt_array *out, const tt_array *a, int64_t mask);
 
     /* rows: operands of any layout; statistics have the dtype computed in */
     bool (*rows_fit)(int64_t rows, int64_t n); /* optional: is that for softmax, and not for reductions? */
-    bool (*softmax)(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t inner, bool log); /* y: a derivative's */
-    bool (*norm)(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean, tt_array *rstd,
-                 int64_t n, double eps); /* g: of its derivative, else NULL; mean: NULL for rms_norm */
+    /* y: the result, of whose derivative x is the gradient; else NULL */
+    bool (*softmax)(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t inner, bool log);
+    /* g: of its derivative, else NULL; mean: NULL for rms_norm */
+    bool (*norm)(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
+                 tt_array *rstd, int64_t n, double eps);
     bool (*norm_weight)(tt_array *out, tt_array *g, tt_array *x, tt_array *mean, tt_array *rstd, int64_t n);
     bool (*class_loss)(tt_array *out, const tt_class_work *w);
     bool (*class_loss_backward)(tt_array *out, const tt_class_work *w, tt_array *g, tt_array *weight_sum);
@@ -68,7 +71,8 @@ typedef struct tt_backend {
      * each group, in order */
     tt_array *(*nonzero)(const uint8_t *set, const tt_array *a, bool flat);
     tt_array *(*repeat_positions)(const int64_t *times, int64_t n);
-    tt_array *(*groups)(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse, tt_array **counts);
+    tt_array *(*groups)(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse,
+                        tt_array **counts);
     bool (*search)(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row, bool right,
                    int dtype, tt_array *out);
     bool (*isin)(tt_array *among, const void *values, bool invert, tt_array *out); /* `among` may be changed */
@@ -77,10 +81,10 @@ typedef struct tt_backend {
     /* how many of the int64 are each number below out->numel; of the float64 are in each of as many intervals */
     bool (*histogram)(const void *x, int dtype, int64_t n, double lo, double hi, tt_array *out);
     bool (*one_hot)(const int64_t *classes, int64_t n, tt_array *out);
-    bool (*add_at)(tt_array *out, tt_array *x, tt_array *weights); /* one after the other, to the elements that x names */
+    bool (*add_at)(tt_array *out, tt_array *x, tt_array *weights); /* in order, to the elements that x names */
 
     /* the same elements in other places. join: optional; 1: done, 0: not by one kernel, -1: an error. rearrange: to
-     * `out`, dense in any order, with dimensions flipped or rolled by `shift` (0 <= shift < size); either may be NULL */
+     * `out`, dense in any order, with dimensions flipped, or rolled by 0 <= shift < size; either may be NULL */
     int (*join)(tt_array *out, int n, tt_array *const *in, int dim, bool stack);
     bool (*rearrange)(tt_array *out, const tt_array *a, const bool *flipped, const int64_t *shift);
     bool (*zero_triangle)(tt_array *a, int64_t diagonal, bool below);
@@ -95,7 +99,8 @@ typedef struct tt_backend {
     /* many arrays at once. norms, scale: optional; of contiguous arrays of one dtype */
     bool (*norms)(int reducer, int then, int n, tt_array *const *in, tt_array *out);
     bool (*scale)(int n, tt_array *const *arrays, const tt_array *by);
-    bool (*update)(int rule, const tt_schedule *schedule, int n, const tt_update_item *items); /* those of its devices */
+    /* the items of its devices */
+    bool (*update)(int rule, const tt_schedule *schedule, int n, const tt_update_item *items);
 
     /* products: into a fresh contiguous array */
     bool (*product)(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias);

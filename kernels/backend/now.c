@@ -15,7 +15,9 @@ bool tt_copy_fits(const tt_array *out, const tt_array *a) {
 
 /* Between two devices it is the work of the one that is not the CPU. */
 int tt_copy_unchecked(tt_array *out, tt_array *a) {
-    int device = (out->flags | a->flags) & TT_FLAG_DEVICE ? out->storage->device ? out->storage->device : a->storage->device : 0;
+    int device = 0;
+    if (out->flags & TT_FLAG_DEVICE) device = out->storage->device;
+    else if (a->flags & TT_FLAG_DEVICE) device = a->storage->device;
     return tt_backend_of(device)->copy(out, a) - 1;
 }
 
@@ -62,7 +64,8 @@ void tt_set_element(char *p, int dtype, int kind, double f, int64_t i) {
 tt_array *tt_element(tt_array *one, int64_t *bits, int dtype, int kind, double f, int64_t i) {
     static tt_storage nowhere; /* the CPU's */
     *bits = 0;
-    *one = (tt_array){.storage = &nowhere, .dtype = (int16_t)dtype, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
+    *one = (tt_array){.storage = &nowhere, .dtype = (int16_t)dtype, .numel = 1,
+                      .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
     one->data = (char *)bits;
     tt_set_element(one->data, dtype, kind, f, i);
     return one;

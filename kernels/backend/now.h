@@ -10,7 +10,7 @@ tt_array *tt_row_major_now(tt_array *a, int dtype); /* itself under another desc
 int tt_fill_now(tt_array *out, int kind, double f, int64_t i);
 tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
 
-/* The parts of tt_copy_now: does `a` broadcast to `out`, else an error; and the copy itself, of what does not overlap. */
+/* The parts of tt_copy_now: does `a` broadcast to `out`, else an error; the copy, of what does not overlap. */
 bool tt_copy_fits(const tt_array *out, const tt_array *a);
 int tt_copy_unchecked(tt_array *out, tt_array *a);
 

@@ -5,7 +5,7 @@
  * the new weights until the next forward pass. In fused mode, where arrays may be yet to be computed anyway, such a
  * call checks its arguments, makes its result, hands the rest over as a job and returns; the first worker of the pool
  * works it off meanwhile (threads.c). Which calls those are depends on shapes, dtypes, modes and the number of threads
- * alone, never on how far other jobs have come. With one thread, in fuse(step=True), and while someone watches, there
+ * alone, never on how far other jobs have come. With one thread, in fuse(step=True), and while a listener is subscribed, there
  * are none.
  * - What a job writes is pending (storage->pending is tt_under_way): all who look, from any thread, wait for it.
  * - What it reads or writes is counted in storage->jobs, and whoever is to write that waits: tt_settled, record. So no

@@ -129,11 +129,11 @@ void tt_profile_start(int memory, int64_t most_bytes) {
     __atomic_store_n(&room, most_bytes, __ATOMIC_RELAXED);
     __atomic_store_n(&dropped, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&tt_profiling, memory ? 2 : 1, __ATOMIC_SEQ_CST);
-    if (memory) tt_watch_memory(true);
+    if (memory) tt_record_memory(true);
 }
 
 void tt_profile_stop(void) {
-    tt_watch_memory(false);
+    tt_record_memory(false);
     __atomic_store_n(&tt_profiling, 0, __ATOMIC_SEQ_CST);
 }
 

@@ -1,4 +1,4 @@
-/* What C tells the profiler by itself.
+/* Records that C itself makes for the profiler.
  *
  * Note [Records]
  * While a profiler is open (tt_profiling), every thread appends records to pieces of memory of its own. No code that
@@ -29,5 +29,5 @@ static inline int64_t tt_now(void) {
 }
 
 void tt_profile_job(int kind, int64_t start, int64_t serial, int threads);
-void tt_watch_memory(bool on); /* storage.c */
+void tt_record_memory(bool on); /* storage.c */
 void tt_profile_memory(const void *address, int64_t bytes, int64_t in_use);

@@ -121,44 +121,44 @@ static void register_thread(void) {
     cache.registered = true;
 }
 
-/* Note [Watched memory]
- * While the profiler wants to know of memory, the peak that host_storage compares with is INT64_MIN, so that every
- * allocation takes the way of one that raises it, to `peaked`; the true peak stands in watched_peak. What is allocated
- * then has a size class of WATCHED + c, and so ends on the way of foreign memory. Blocks that were there before are seen
- * to end if they are large. Nobody else pays for it. */
-#define WATCHED INT16_MIN
-#define IS_WATCHED(s) ((s)->size_class < WATCHED + NUM_CLASSES)
-static int64_t watched_peak;
-static bool watching;
+/* Note [Recorded memory]
+ * While the profiler records memory, the peak that host_storage compares with is INT64_MIN, so that every
+ * allocation takes the way of one that raises it, to `peaked`; the true peak stands in recorded_peak. What is allocated
+ * then has a size class of RECORDED + c, and so ends on the way of foreign memory. Blocks that were there before are seen
+ * to end if they are large. Without the profiler it costs nothing. */
+#define RECORDED INT16_MIN
+#define IS_RECORDED(s) ((s)->size_class < RECORDED + NUM_CLASSES)
+static int64_t recorded_peak;
+static bool recording;
 
 static __attribute__((noinline, cold)) void peaked(tt_storage *s, int64_t now) {
     pthread_mutex_lock(&lock);
-    bool tell = watching;
-    raise_to(tell ? &watched_peak : &stats.peak, now);
+    bool record = recording;
+    raise_to(record ? &recorded_peak : &stats.peak, now);
     pthread_mutex_unlock(&lock);
-    if (!tell) return;
+    if (!record) return;
     tt_profile_memory(s->data, class_bytes(s->size_class), now);
-    s->size_class += WATCHED;
+    s->size_class += RECORDED;
 }
 
 /* Before anyone else can have the block. */
-static __attribute__((noinline, cold)) void tell_end(tt_storage *s) {
+static __attribute__((noinline, cold)) void record_end(tt_storage *s) {
     int64_t bytes = class_bytes(s->size_class), now = __atomic_load_n(&stats.allocated, __ATOMIC_RELAXED);
     if (s->size_class < SMALL_CLASSES) now -= bytes; /* it has not been subtracted yet */
     tt_profile_memory((char *)s + HEADER, -bytes, now);
 }
 
-void tt_watch_memory(bool on) {
+void tt_record_memory(bool on) {
     pthread_mutex_lock(&lock);
-    if (on != watching) {
-        __atomic_store_n(&watching, on, __ATOMIC_RELAXED);
-        if (on) watched_peak = stats.peak;
-        __atomic_store_n(&stats.peak, on ? INT64_MIN : watched_peak, __ATOMIC_RELAXED);
+    if (on != recording) {
+        __atomic_store_n(&recording, on, __ATOMIC_RELAXED);
+        if (on) recorded_peak = stats.peak;
+        __atomic_store_n(&stats.peak, on ? INT64_MIN : recorded_peak, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&lock);
 }
 
-static int64_t *true_peak(void) { return __atomic_load_n(&watching, __ATOMIC_RELAXED) ? &watched_peak : &stats.peak; }
+static int64_t *true_peak(void) { return __atomic_load_n(&recording, __ATOMIC_RELAXED) ? &recorded_peak : &stats.peak; }
 
 static void at_fork(int phase) { tt_fork_lock(&lock, phase); }
 TT_AT_FORK(TT_FORK_STORAGES, at_fork)
@@ -222,15 +222,15 @@ void tt_storage_unref(tt_storage *s) {
     tt_storage_end(s);
 }
 
-/* Foreign memory, and watched: Note [Watched memory]. */
+/* Ends foreign and recorded memory: Note [Recorded memory]. */
 static __attribute__((noinline, cold)) void end_otherwise(tt_storage *s) {
-    if (!IS_WATCHED(s)) {
+    if (!IS_RECORDED(s)) {
         if (s->release) s->release(s->owner);
         free(s);
         return;
     }
-    s->size_class -= WATCHED;
-    if (s->size_class < SMALL_CLASSES) tell_end(s); /* the others are told by tt_storage_end */
+    s->size_class -= RECORDED;
+    if (s->size_class < SMALL_CLASSES) record_end(s); /* tt_storage_end records the others */
     tt_storage_end(s);
 }
 
@@ -250,7 +250,7 @@ void tt_storage_end(tt_storage *s) {
         cache.counts[c]++;
         return;
     }
-    if (c >= SMALL_CLASSES && __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) == 2) tell_end(s);
+    if (c >= SMALL_CLASSES && __atomic_load_n(&tt_profiling, __ATOMIC_RELAXED) == 2) record_end(s);
     pthread_mutex_lock(&lock);
     s->owner = shared[c];
     set_shared(c, s);

@@ -4,7 +4,8 @@
 __attribute__((constructor)) static void serve(void) {
     static tt_backend cpu = {
         .name = "cpu", .on_host = true, .longest_row = INT64_MAX,
-        .copy = tt_cpu_copy, .fill = tt_cpu_fill, .read = tt_cpu_read, .convert = tt_cpu_convert, .elementwise = tt_cpu_elementwise,
+        .copy = tt_cpu_copy, .fill = tt_cpu_fill, .read = tt_cpu_read, .convert = tt_cpu_convert,
+        .elementwise = tt_cpu_elementwise,
         .reduce = tt_cpu_reduce, .reduce_index = tt_cpu_reduce_index, .reduce_var = tt_cpu_reduce_var,
         .reduce_logsumexp = tt_cpu_reduce_logsumexp,
         .softmax = tt_cpu_softmax, .norm = tt_cpu_norm, .norm_weight = tt_cpu_norm_weight,

@@ -16,8 +16,8 @@ bool tt_cpu_reduce_var(tt_array *out, const tt_array *a, int64_t mask, double co
 bool tt_cpu_reduce_logsumexp(tt_array *out, const tt_array *a, int64_t mask);
 
 bool tt_cpu_softmax(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t inner, bool log);
-bool tt_cpu_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean, tt_array *rstd,
-                 int64_t n, double eps);
+bool tt_cpu_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
+                 tt_array *rstd, int64_t n, double eps);
 bool tt_cpu_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean, tt_array *rstd, int64_t n);
 bool tt_cpu_class_loss(tt_array *out, const tt_class_work *w);
 bool tt_cpu_class_loss_backward(tt_array *out, const tt_class_work *w, tt_array *g, tt_array *weight_sum);
@@ -29,7 +29,8 @@ bool tt_cpu_move_indexed(tt_moves *j, const tt_index_where *w, int dtype, int ro
 
 tt_array *tt_cpu_nonzero(const uint8_t *set, const tt_array *a, bool flat);
 tt_array *tt_cpu_repeat_positions(const int64_t *times, int64_t n);
-tt_array *tt_cpu_groups(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse, tt_array **counts);
+tt_array *tt_cpu_groups(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse,
+                        tt_array **counts);
 bool tt_cpu_search(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row, bool right,
                    int dtype, tt_array *out);
 bool tt_cpu_isin(tt_array *among, const void *values, bool invert, tt_array *out);

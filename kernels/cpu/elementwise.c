@@ -10,7 +10,8 @@ bool tt_cpu_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const
     tt_iter it;
     tt_iter_elementwise(&it, op, dtype, out, n, in);
     tt_iter_coalesce(&it);
-    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], tt_op_facts(op)->cost >= TT_COSTLY ? GRAIN_COSTLY : GRAIN);
+    int64_t grain = tt_op_facts(op)->cost >= TT_COSTLY ? GRAIN_COSTLY : GRAIN;
+    tt_iter_run(&it, tt_isa->ops[op][tt_compute_dtype(dtype)], grain);
     return true;
 }
 

@@ -88,7 +88,8 @@ static tt_array *groups(const table *t, const int64_t *order, tt_array **inverse
     return first;
 }
 
-tt_array *tt_cpu_groups(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse, tt_array **counts) {
+tt_array *tt_cpu_groups(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse,
+                        tt_array **counts) {
     int64_t keys = n * width * 8, orders = n * 8;
     char *room = tt_scratch(keys + 2 * orders + (width == 1 ? n * 32 : 0));
     if (!room) return NULL;

@@ -67,7 +67,8 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; item++) {
         int64_t stack = item / p->tiles, tile = item % p->tiles;
         int64_t i = tile / p->across * p->tile_m, j = tile % p->across * p->tile_n;
-        int64_t rows = p->p.m - i < p->tile_m ? p->p.m - i : p->tile_m, cols = p->p.n - j < p->tile_n ? p->p.n - j : p->tile_n;
+        int64_t rows = p->p.m - i < p->tile_m ? p->p.m - i : p->tile_m;
+        int64_t cols = p->p.n - j < p->tile_n ? p->p.n - j : p->tile_n;
         const char *a = p->p.a.data + i * (p->p.a.trans ? 1 : p->p.a.ld) * size;
         const char *b = p->p.b.data + j * (p->p.b.trans ? p->p.b.ld : 1) * size;
         char *c = p->c + ((stack * p->p.m + i) * p->p.n + j) * size;
@@ -101,7 +102,8 @@ static void choose_tiles(job *p) {
     } else if (work > PARALLEL_WORK) {
         for (;;) {
             int64_t tm = p->tile_m < p->p.m ? p->tile_m : p->p.m, tn = p->tile_n < p->p.n ? p->tile_n : p->p.n;
-            if (pieces(p->p.m, tm) * pieces(p->p.n, tn) * p->p.stack >= wanted || tm * tn * p->p.k < PARALLEL_WORK) break;
+            bool enough = pieces(p->p.m, tm) * pieces(p->p.n, tn) * p->p.stack >= wanted;
+            if (enough || tm * tn * p->p.k < PARALLEL_WORK) break;
             if ((tm >= tn ? tm : tn) < 2 * TILE_MIN) break;
             if (tm > tn) p->tile_m = (pieces(tm, 2) + 15) / 16 * 16;
             else p->tile_n = (pieces(tn, 2) + 15) / 16 * 16;
@@ -144,8 +146,7 @@ static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_arr
     return false;
 }
 
-bool tt_cpu_product(tt_product *product, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {
-    tt_product *p = product;
+bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {
     p->dtype = tt_compute_dtype(a->dtype);
     bool is_float = tt_is_floating(p->dtype), ok = false;
     tt_array *wide = p->dtype == out->dtype ? out : tt_empty(p->dtype, out->ndim, out->shape);
@@ -158,7 +159,8 @@ bool tt_cpu_product(tt_product *product, tt_array *out, const tt_array *a, const
         if (is_float && !tt_blas_need()) goto end;
         if (p->nbatch && p->may_fold) tt_product_fold_batch(p);
         if (p->m > INT_MAX) goto end;
-        if (!tt_product_prepare(p, &p->a, a, !is_float, false) || !tt_product_prepare(p, &p->b, b, !is_float, false)) goto end;
+        if (!tt_product_prepare(p, &p->a, a, !is_float, false)) goto end;
+        if (!tt_product_prepare(p, &p->b, b, !is_float, false)) goto end;
         job j = {.p = *p, .c = wide->data};
         if (!p->behind || !put_off(&j, out, a, b)) run(&j);
     }

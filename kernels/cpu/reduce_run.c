@@ -69,8 +69,9 @@ static void fold_range(void *context, int64_t begin, int64_t end) {
 
 static void rows_unit(const pass *ps, int64_t u) {
     const tt_reduction *g = ps->g;
-    char raw[TT_LANES * TT_LANE_BYTES] __attribute__((aligned(64))), read[TT_LANES * TT_LANE_BYTES] __attribute__((aligned(64)));
-    char tile[TT_LANES * TT_LANE_BYTES] __attribute__((aligned(64))), many[TT_LANES * TT_LANE_BYTES] __attribute__((aligned(64)));
+    enum { ROOM = TT_LANES * TT_LANE_BYTES };
+    char raw[ROOM] __attribute__((aligned(64))), read[ROOM] __attribute__((aligned(64)));
+    char tile[ROOM] __attribute__((aligned(64))), many[ROOM] __attribute__((aligned(64)));
     int64_t t = u % g->tiles, block = u / g->tiles % g->blocks, outer = u / g->tiles / g->blocks;
     int64_t left = t * g->width, w = g->inner - left < g->width ? g->inner - left : g->width;
     int64_t row0 = block * TT_BLOCK, n = g->reduced - row0 < TT_BLOCK ? g->reduced - row0 : TT_BLOCK;

@@ -75,16 +75,16 @@ static void norm_range(void *context, int64_t begin, int64_t end) {
     }
 }
 
-bool tt_cpu_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean, tt_array *rstd,
-                 int64_t n, double eps) {
+bool tt_cpu_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
+                 tt_array *rstd, int64_t n, double eps) {
     int dtype = rstd->dtype;
     tt_plain p[4] = {{0}};
     tt_wide wide = {0};
     bool ok = tt_plain_take(&p[0], x, dtype) && tt_plain_take(&p[1], g, dtype) && tt_plain_take(&p[2], weight, dtype) &&
               tt_plain_take(&p[3], bias, dtype) && tt_wide_start(&wide, out, dtype);
     if (ok) {
-        norm_job j = {tt_nn_loops_of(dtype), wide.array->data, mean ? mean->data : NULL, rstd->data, tt_plain_data(&p[1]),
-                      tt_plain_data(&p[0]), tt_plain_data(&p[2]), tt_plain_data(&p[3]), n, tt_itemsizes[dtype], eps};
+        norm_job j = {tt_nn_loops_of(dtype), wide.array->data, mean ? mean->data : NULL, rstd->data,
+                      tt_plain_data(&p[1]), tt_plain_data(&p[0]), tt_plain_data(&p[2]), tt_plain_data(&p[3]), n, tt_itemsizes[dtype], eps};
         tt_parallel(rstd->numel, tt_nn_grain(n), norm_range, &j);
     }
     tt_plain_done(p, 4);

@@ -183,7 +183,8 @@ bool tt_cpu_scan(const tt_scan_work *s) {
     int dtype = s->compute;
     tt_plain p[2] = {{0}};
     tt_wide wide = {0};
-    bool ok = tt_plain_take(&p[0], s->a, dtype) && tt_plain_take(&p[1], s->b, dtype) && tt_wide_start(&wide, s->out, dtype);
+    bool ok = tt_plain_take(&p[0], s->a, dtype) && tt_plain_take(&p[1], s->b, dtype) &&
+              tt_wide_start(&wide, s->out, dtype);
     if (ok) {
         job j = {.w = {.outer = 1, .n = 1, .inner = 1, .a = tt_plain_data(&p[0]), .b = tt_plain_data(&p[1]),
                        .out = wide.array->data, .index = s->index ? (int64_t *)s->index->data : NULL, .reverse = s->reverse},

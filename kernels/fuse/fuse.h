@@ -29,8 +29,8 @@
 #define TT_FUSE_STORAGES 4096
 #define TT_FUSE_CONSTANTS 2048
 
-/* In Python: tinytorch/fuse/watch.py. */
-void tt_fuse_watch(tt_watched *w);                /* a program was run */
+/* In Python: tinytorch/fuse/listeners.py. */
+void tt_fuse_notify(tt_run_record *w);                /* a program was run */
 void tt_fuse_where(int node, int64_t recording);  /* this thread has just recorded its node of that number */
 
 enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
@@ -113,10 +113,10 @@ bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers); /*
 /* compiled.c */
 void tt_program_want(tt_program *p); /* compiled, those of its kernels that have run often enough */
 
-/* listen.c: a run is noted with the trace's lock held, and told without it, since that runs Python. */
-tt_watched *tt_watch(tt_program *p, const tt_trace *t, int reason, int known); /* NULL: nobody is told of this run */
-void tt_watch_replay(tt_program *p, tt_number *numbers); /* told at once */
-void tt_watch_keep(tt_watched *w); /* it has run: this thread's next tt_watch_tell tells it */
-void tt_watch_tell(void);
-void tt_watch_drop(tt_watched *w);
-void tt_watch_forget(void);        /* what this thread has not told yet */
+/* listen.c: a run is noted with the trace's lock held; listeners are notified without it, since that runs Python. */
+tt_run_record *tt_run_record_new(tt_program *p, const tt_trace *t, int reason, int known); /* NULL: no listener */
+void tt_notify_replay(tt_program *p, tt_number *numbers); /* at once */
+void tt_notify_later(tt_run_record *w); /* by this thread's next tt_notify */
+void tt_notify(void);
+void tt_run_record_free(tt_run_record *w);
+void tt_notify_discard(void); /* drops this thread's pending records */

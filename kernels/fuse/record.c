@@ -23,7 +23,7 @@ void tt_fuse_stats(int64_t *out) {
     out[TT_FUSE_BEHIND] = __atomic_load_n(&tt_jobs_submitted, __ATOMIC_RELAXED);
 }
 
-/* Who watches runs sees them one by one, and memory as these alone use it. */
+/* Not with a listener: it sees runs one by one, and memory as these alone use it. */
 bool tt_may_work_behind(void) {
     return TT_RECORDING && !tt_recorder->step && tt_get_num_threads() > 1 &&
            !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS);
@@ -68,7 +68,7 @@ static bool run_program(tt_program *p, tt_trace *t) {
     return ok;
 }
 
-/* Runs what is pending; on failure it stays pending. The lock is held; call tt_watch_tell without it. */
+/* Runs what is pending; on failure it stays pending. The lock is held; call tt_notify without it. */
 static bool run(tt_trace *t, int reason) {
     if (!t->num_nodes) {
         clear(t);
@@ -78,11 +78,11 @@ static bool run(tt_trace *t, int reason) {
     tt_program *p = tt_program_of(t, &hit);
     tt_fuse_count(hit ? TT_FUSE_HITS : TT_FUSE_MISSES, 1);
     if (!p) return false;
-    tt_watched *w = tt_fuse_setting(TT_FUSE_OBSERVE) ? tt_watch(p, t, reason, hit) : NULL;
+    tt_run_record *w = tt_fuse_setting(TT_FUSE_OBSERVE) ? tt_run_record_new(p, t, reason, hit) : NULL;
     bool ok = run_program(p, t);
-    if (ok && w) tt_watch_keep(w); /* which goes on to what follows here, once it was told */
+    if (ok && w) tt_notify_later(w); /* which then does what follows here */
     else {
-        if (w) tt_watch_drop(w);
+        if (w) tt_run_record_free(w);
         tt_program_want(p);
         tt_program_done(p);
     }
@@ -98,7 +98,7 @@ static bool run_locked(tt_trace *t, int reason) {
     tt_trace_lock(t);
     bool ok = run(t, reason);
     tt_trace_unlock(t);
-    tt_watch_tell();
+    tt_notify();
     return ok;
 }
 
@@ -128,7 +128,7 @@ static bool settle(tt_storage *s, bool write, int reason) {
             return true;
         }
         tt_trace_unlock(t);
-        tt_watch_tell();
+        tt_notify();
         if (!ok) {
             tt_settle_failed = true;
             return false;
@@ -190,7 +190,7 @@ static void thread_ends(void *trace) {
     tt_trace *t = trace;
     tt_trace_lock(t);
     if (!run(t, TT_FLUSH_LEAVE)) clear(t);
-    tt_watch_forget();
+    tt_notify_discard();
     t->depth = t->step = 0;
     t->joined = false;
     tt_trace_unlock(t);
@@ -421,9 +421,9 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
         int node = t->num_nodes - 1;
         int64_t recording = t->recording;
         tt_trace_unlock(t);
-        tt_watch_tell();
+        tt_notify();
         if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES) tt_fuse_where(node, recording);
-        if (ok && t->step) run_locked(t, TT_FLUSH_STEP); /* if that fails it stays pending, and whoever looks is told */
+        if (ok && t->step) run_locked(t, TT_FLUSH_STEP); /* if that fails it stays pending, and the reader gets the error */
     }
     tt_settle_failed = false; /* the caller settles the operands himself, and says so if that fails */
     for (int k = 0; k < n; k++)

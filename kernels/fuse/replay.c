@@ -133,7 +133,7 @@ static bool fits(const tt_array *a, const tt_array *like) {
            memcmp(a->strides, like->strides, sizeof(int64_t) * (size_t)a->ndim) == 0;
 }
 
-/* Inside of the mode it is recorded with the rest; and whoever watches runs wants to see its lines. */
+/* Not inside of the mode, where it is recorded with the rest, nor with a listener, which wants its lines. */
 int tt_replay_may(int promised) {
     return promised || !(TT_RECORDING || tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS);
 }
@@ -173,7 +173,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     }
     if (made == r->num_out && tt_program_run_on(r->program, base, r->numbers)) {
         tt_fuse_count(TT_FUSE_REPLAYED, 1);
-        tt_watch_replay(r->program, r->numbers);
+        tt_notify_replay(r->program, r->numbers);
         tt_program_want(r->program);
         return 1;
     }

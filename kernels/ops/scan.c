@@ -1,19 +1,9 @@
 /* Scans along one dimension: cumulative sums, products, extremes, and linear recurrences. */
 #include "api/scan.h"
 #include "backend/backend.h"
+#include "ops/dims.h"
 
 static const char *const names[3] = {"cumsum", "cumprod", "logcumsumexp"};
-
-static bool good_dim(const char *op, const tt_array *a, int64_t *dim) {
-    int64_t n = a->ndim ? a->ndim : 1;
-    if (*dim < -n || *dim >= n) {
-        tt_fail(TT_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", op,
-                (long long)-n, (long long)n - 1, (long long)*dim);
-        return false;
-    }
-    if (*dim < 0) *dim += n;
-    return true;
-}
 
 /* The result, or where that failed, NULL. */
 static tt_array *scanned(const char *op, const tt_scan_work *w) {
@@ -25,7 +15,7 @@ static tt_array *scanned(const char *op, const tt_scan_work *w) {
 tt_array *tt_scan(int op, tt_array *a, int64_t dim, int reverse, int dtype) {
     TT_ON_DEVICE(NULL, names[op], 1, &a);
     if (!tt_ready(a)) return tt_decline();
-    if (!good_dim(names[op], a, &dim)) return NULL;
+    if (!tt_good_dim(names[op], a, &dim)) return NULL;
     int result = dtype >= 0 ? dtype : op != TT_SCAN_LOGSUMEXP && tt_is_integral(a->dtype) ? TT_I64 : a->dtype;
     int compute = tt_is_integral(result) ? TT_I64 : tt_compute_dtype(result);
     if (op == TT_SCAN_LOGSUMEXP && compute == TT_I64)
@@ -39,7 +29,7 @@ tt_array *tt_scan_extreme(int largest, tt_array *a, int64_t dim, tt_array **indi
     const char *name = largest ? "cummax" : "cummin";
     TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_ready(a)) return tt_decline();
-    if (!good_dim(name, a, &dim)) return NULL;
+    if (!tt_good_dim(name, a, &dim)) return NULL;
     tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
     *indices = out ? tt_empty(TT_I64, a->ndim, a->shape) : NULL;
     if (*indices)
@@ -56,7 +46,7 @@ tt_array *tt_scan_extreme(int largest, tt_array *a, int64_t dim, tt_array **indi
 tt_array *tt_recur(tt_array *a, tt_array *b, int64_t dim, int reverse) {
     TT_ON_DEVICE(NULL, "recur", 2, ((tt_array *[]){a, b}));
     if (!tt_ready(a) || !tt_ready(b)) return tt_decline();
-    if (!good_dim("recur", a, &dim)) return NULL;
+    if (!tt_good_dim("recur", a, &dim)) return NULL;
     if (!tt_same_shape(a, b) || a->dtype != b->dtype || tt_is_integral(a->dtype))
         return tt_fail(TT_RUNTIME_ERROR, "recur: expected two tensors of one shape and one floating dtype");
     tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);

@@ -1,6 +1,7 @@
 /* Sorting and selection along one dimension. */
 #include "api/sort.h"
 #include "backend/backend.h"
+#include "ops/dims.h"
 
 static tt_array *run(tt_sorting *j, const char *op, tt_array *a, int64_t out_n, bool keepdim, tt_array **indices) {
     int64_t shape[TT_MAX_NDIM];
@@ -47,21 +48,10 @@ static tt_array *run(tt_sorting *j, const char *op, tt_array *a, int64_t out_n, 
     return NULL;
 }
 
-static bool good_dim(const char *op, const tt_array *a, int64_t *dim) {
-    int64_t n = a->ndim ? a->ndim : 1;
-    if (*dim < -n || *dim >= n) {
-        tt_fail(TT_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", op,
-                (long long)-n, (long long)n - 1, (long long)*dim);
-        return false;
-    }
-    if (*dim < 0) *dim += n;
-    return true;
-}
-
 tt_array *tt_sort(tt_array *a, int64_t dim, int descending, tt_array **indices) {
     TT_ON_DEVICE(NULL, "sort", 1, &a);
     if (!tt_ready(a)) return tt_decline();
-    if (!good_dim("sort", a, &dim)) return NULL;
+    if (!tt_good_dim("sort", a, &dim)) return NULL;
     tt_sorting j = {.what = TT_SORT, .descending = descending, .dim = dim};
     return run(&j, "sort", a, a->ndim ? a->shape[dim] : 1, true, indices);
 }
@@ -69,7 +59,7 @@ tt_array *tt_sort(tt_array *a, int64_t dim, int descending, tt_array **indices) 
 tt_array *tt_topk(tt_array *a, int64_t k, int64_t dim, int largest, tt_array **indices) {
     TT_ON_DEVICE(NULL, "topk", 1, &a);
     if (!tt_ready(a)) return tt_decline();
-    if (!good_dim("topk", a, &dim)) return NULL;
+    if (!tt_good_dim("topk", a, &dim)) return NULL;
     if (a->dtype == TT_BOOL) return tt_fail(TT_RUNTIME_ERROR, "topk: not implemented for 'bool'");
     int64_t n = a->ndim ? a->shape[dim] : 1;
     if (k < 0 || k > n)
@@ -85,7 +75,7 @@ tt_array *tt_pick(int what, tt_array *a, int64_t k, int64_t dim, int keepdim, tt
     const char *op = names[what];
     TT_ON_DEVICE(NULL, op, 1, &a);
     if (!tt_ready(a)) return tt_decline();
-    if (!good_dim(op, a, &dim)) return NULL;
+    if (!tt_good_dim(op, a, &dim)) return NULL;
     if (a->dtype == TT_BOOL && what != TT_MODE) return tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for 'bool'", op);
     int64_t n = a->ndim ? a->shape[dim] : 1;
     if (n == 0)

@@ -265,7 +265,7 @@ def test_errors_while_jobs_are_under_way():
         assert same(caught.value.args[0], expected)
 
 
-def test_saved_tensors_are_watched():
+def test_saved_tensors_are_checked():
     """Versions count when a step is asked for, not when it is made."""
     x, w, _ = operands()
     w.requires_grad_()

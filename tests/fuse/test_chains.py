@@ -77,7 +77,7 @@ def chained(run):
             counts[0] += sum(c.end_instr - c.first_instr for c in kernel.chains[0:kernel.num_chains])
             counts[1] += kernel.num_instrs
 
-    end = fuse.watch.subscribe(fuse.watch.RUNS, look)
+    end = fuse.listeners.subscribe(fuse.listeners.RUNS, look)
     try:
         run()
     finally:
@@ -88,7 +88,7 @@ def chained(run):
 def num_steps(run):
     """Of the one kernel that run() makes."""
     counts = []
-    end = fuse.watch.subscribe(fuse.watch.RUNS, lambda run: counts.append(run.program.kernels[0].num_steps))
+    end = fuse.listeners.subscribe(fuse.listeners.RUNS, lambda run: counts.append(run.program.kernels[0].num_steps))
     try:
         with tinytorch.fuse():
             value = run()
@@ -366,7 +366,7 @@ def test_the_chain_is_part_of_the_kernel():
                  for step in range(chain.first_step, kernel.num_steps)] for number in range(len(isas))]
         seen.append((kernel.num_chains, len(steps), steps[len(steps) - 1].slot, [all(run) for run in runs]))
 
-    end = fuse.watch.subscribe(fuse.watch.RUNS, look)
+    end = fuse.listeners.subscribe(fuse.listeners.RUNS, look)
     try:
         with tinytorch.fuse():
             z = (x * 2.0 - y).abs()

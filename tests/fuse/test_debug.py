@@ -9,7 +9,7 @@ import tinytorch
 from fuse import helpers
 from fuse.helpers import python, ramp
 from tinytorch import fuse
-from tinytorch.fuse import watch
+from tinytorch.fuse import listeners
 
 line_of = functools.partial(helpers.line_of, __file__)
 pytestmark = pytest.mark.usefixtures("interpreted")  # a test may ask for more
@@ -35,7 +35,7 @@ def test_level_0_writes_nothing(capfd):
 
 def test_level_1_tells_what_is_not_fused_once(capfd):
     text = debug_text(capfd, 1, lambda: [twice(ramp(13)) for _ in range(3)])
-    place = watch.Place(__file__, line_of("sorted for the debugger"))
+    place = listeners.Place(__file__, line_of("sorted for the debugger"))
     assert text == f"tinytorch.fuse: {place}: sort is not fused\n"
 
 
@@ -47,7 +47,7 @@ def test_level_2_has_a_line_for_each_kernel(capfd):
     pattern = (r"mul_sin_add  \(1017,\) float32  flat  interpreted  {}  read 4\.1 kB, wrote 4\.1 kB  "
                r"[\d.]+ us  [\d.]+ GB/s  [\d.]+ GFLOP/s")
     assert re.fullmatch(pattern.format("miss"), kernels[0]) and re.fullmatch(pattern.format("hit"), kernels[2])
-    place = re.escape(str(watch.Place(__file__, line_of("sorted for the debugger"))))
+    place = re.escape(str(listeners.Place(__file__, line_of("sorted for the debugger"))))
     assert re.fullmatch(rf"program \d+: 3 operators, 1 kernel; ended at {place}: sort is not fused", lines[2])
 
 

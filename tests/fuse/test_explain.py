@@ -13,13 +13,13 @@ from fuse import helpers
 from fuse.helpers import ROOT, chain, python, ramp, same
 from tinytorch import fuse
 from tinytorch.backends.cpu import lib
-from tinytorch.fuse import watch
+from tinytorch.fuse import listeners
 
 line_of = functools.partial(helpers.line_of, __file__)
 
 
 def observed():
-    """What C is to tell Python."""
+    """The bits that C reports."""
     bits = lib.tt_fuse_set(lib.TT_FUSE_OBSERVE, 0)
     lib.tt_fuse_set(lib.TT_FUSE_OBSERVE, bits)
     return bits
@@ -27,7 +27,7 @@ def observed():
 
 @pytest.fixture(autouse=True)
 def interpreted():
-    """Nothing is compiled unless a test says so, and nobody watches in the end."""
+    """Nothing is compiled unless a test says so, and no listener is left in the end."""
     with tinytorch.config(fuse_hot=-1):
         yield
     assert observed() & ~(lib.TT_OBSERVE_HOT | lib.TT_OBSERVE_LINES) == 0
@@ -50,7 +50,7 @@ program 1: 5 operators, ended at {file}:{call}: end of the mode
 def test_the_table():
     x = ramp(37, 27)
     told = fuse.explain(softmax, x)  # the call of softmax
-    place = watch.Place(__file__, line_of("the call of softmax"))
+    place = listeners.Place(__file__, line_of("the call of softmax"))
     wanted = TABLE.format(peak=str(told).split("at most ")[1].split(" more")[0], file=str(place).rpartition(":")[0],
                           call=place.line, first=line_of("softmax, exp"), last=line_of("softmax, quotient"))
     assert re.sub(" +", " ", str(told)) == re.sub(" +", " ", wanted)
@@ -300,7 +300,7 @@ def test_training_is_explained_by_its_lines():
 
     told = fuse.explain(step)
     nodes = [(node.name, place) for p in told.programs for node, place in zip(p.recording.nodes, p.places)]
-    assert ("gelu_backward", watch.Place(__file__, line_of("all of backward"))) in nodes
+    assert ("gelu_backward", listeners.Place(__file__, line_of("all of backward"))) in nodes
 
 
 def test_listing():
@@ -322,48 +322,48 @@ def test_listing():
 # The hooks.
 
 
-def test_nothing_is_told_when_nobody_asks(monkeypatch):
-    hot = watch.HotLines()
+def test_nothing_is_reported_without_a_listener(monkeypatch):
+    hot = listeners.HotLines()
     hot.failures = hot.MOST_FAILURES  # lines for generated code were given up
     with monkeypatch.context() as changed:
-        changed.setattr(watch._watch, "hot", hot)
-        changed.setattr(watch._watch, "recordings", None)  # a hook that looked would fail
-        watch._watch.settle()
+        changed.setattr(listeners._listeners, "hot", hot)
+        changed.setattr(listeners._listeners, "recordings", None)  # a hook that looked would fail
+        listeners._listeners.update()
         assert observed() == 0
         with fuse():
             chain(ramp(5))
-    watch._watch.settle()
+    listeners._listeners.update()
 
 
-def test_no_exception_leaves_a_watcher(capfd):
+def test_no_exception_leaves_a_listener(capfd):
     def fails(run):
         raise KeyError("lost")
 
-    end = watch.subscribe(watch.LINES, fails)
+    end = listeners.subscribe(listeners.LINES, fails)
     try:
         with fuse():
             y = ramp(5) * 2
     finally:
         end()
     assert same(y, ramp(5) * 2)
-    assert "tinytorch.fuse: ignored in a watcher: KeyError: 'lost'" in capfd.readouterr().err
+    assert "tinytorch.fuse: ignored in a listener: KeyError: 'lost'" in capfd.readouterr().err
 
 
-def test_a_watcher_may_compute():
+def test_a_listener_may_compute():
     seen = []
 
     def computes(run):
         with fuse():
             seen.append((ramp(3) * 2 + 1).sum().item())
 
-    end = watch.subscribe(watch.RUNS, computes)
+    end = listeners.subscribe(listeners.RUNS, computes)
     try:
         for _ in range(3):
             with fuse():
                 y = ramp(5) * 2
     finally:
         end()
-    assert seen == [3, 3, 3] and same(y, ramp(5) * 2)  # its own runs are not told
+    assert seen == [3, 3, 3] and same(y, ramp(5) * 2)  # its own runs are not reported
 
 
 # The user's lines in generated code.
@@ -414,15 +414,15 @@ def test_the_key_does_not_know_the_lines(generated):
 
 
 def test_lines_are_given_up():
-    hot = watch.HotLines()
+    hot = listeners.HotLines()
 
     class Program:
         number, runs = 1, 2
 
     with tinytorch.config(fuse_hot=3):
         for failure in range(hot.MOST_FAILURES):
-            assert hot.wanted() == watch.HOT
-            assert hot.ran(Program, None) and hot.wanted() == watch.HOT | watch.LINES
+            assert hot.wanted() == listeners.HOT
+            assert hot.ran(Program, None) and hot.wanted() == listeners.HOT | listeners.LINES
             assert not any(hot.tire() for _ in range(hot.PATIENCE - 1)) and hot.tire()
             assert hot.failures == failure + 1 and not hot.waiting
         assert hot.wanted() == 0

@@ -17,7 +17,7 @@ import pytest
 import tinytorch
 from fuse.helpers import chain, python, ramp, same
 from tinytorch import fuse
-from tinytorch.fuse import script, shrink, watch
+from tinytorch.fuse import script, shrink, listeners
 from tinytorch.fuse.case import Case, from_recording
 
 FAULT = """
@@ -193,7 +193,7 @@ def test_writes_in_place_are_results():
 def recorded(fn, *args):
     """fn's results in fused mode, and its recordings as cases."""
     runs = []
-    end = watch.subscribe(watch.LINES | watch.DATA, lambda run: runs.append(shrink._data_of(run)))
+    end = listeners.subscribe(listeners.LINES | listeners.DATA, lambda run: runs.append(shrink._data_of(run)))
     try:
         with fuse():
             results = fn(*args)

@@ -35,7 +35,7 @@ def pairs(run):
             found.extend((names[at], names[at + 1]) for at, i in enumerate(instrs) if i.pair)
             total[0] += len(instrs)
 
-    end = fuse.watch.subscribe(fuse.watch.RUNS, look)
+    end = fuse.listeners.subscribe(fuse.listeners.RUNS, look)
     try:
         with tinytorch.fuse():
             values = run()

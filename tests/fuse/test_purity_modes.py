@@ -1,4 +1,4 @@
-"""Functions that are seen to be pure, under the modes of autograd, of fused mode, and watched."""
+"""Functions that are seen to be pure, under the modes of autograd, of fused mode, and with listeners."""
 
 import pytest
 
@@ -116,7 +116,7 @@ def test_inside_of_the_mode_only():
     assert fast.purity.hopeful and fast.purity.calls == 0
 
 
-def test_who_watches_sees_what_is_recorded():
+def test_a_listener_sees_recordings():
     fast = learned(lambda x: x.exp() * 2, one)
     found = fuse.explain(fast, *one())
     assert found.recorded == 2 and found.programs[0].kernels[0].nodes and "seen to be pure" in str(found)

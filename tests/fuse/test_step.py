@@ -94,7 +94,7 @@ def test_a_look_for_nan_lands_on_the_line():
         assert run.program.num_nodes == 1 and out.stage == 0
         found.append(run.lines.places[0].line)
 
-    end = fuse.watch.subscribe(fuse.watch.LINES, looks)
+    end = fuse.listeners.subscribe(fuse.listeners.LINES, looks)
     try:
         with fuse(step=True):
             first = sys._getframe().f_lineno

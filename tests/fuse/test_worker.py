@@ -167,7 +167,7 @@ def test_each_kernel_is_installed_once(serve):
     assert (worker.compiled, worker.hits, worker.refused) == (2, 1, 0)
 
 
-def test_events_are_told(serve, folder):
+def test_events_are_reported(serve, folder):
     core, told = Core(), []
     worker = serve(core)
     worker.on_event = told.append

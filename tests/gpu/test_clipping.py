@@ -88,7 +88,7 @@ def test_the_number_of_launches_is_fixed(emulated):
     assert counts[0] == counts[1] <= 7, emulated.launches[-counts[1]:]
 
 
-def test_what_saved_the_gradient_is_told(gpu):
+def test_what_saved_the_gradient_is_reported(gpu):
     (p,) = parameters("cuda", tt.float32, [(4,)])
     x = tt.ones(4, device="cuda").requires_grad_()
     y = x * p.grad

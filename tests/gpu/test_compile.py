@@ -67,7 +67,7 @@ def test_all_kernels_of_a_family_compile(emulated, compiler, family, arch):
         assert compiler(plan, arch).startswith(MACHINE_CODE)
 
 
-def test_what_does_not_compile_is_told(compiler):
+def test_what_does_not_compile_is_reported(compiler):
     plan = type("Plan", (), {"name": "wrong", "source": 'extern "C" __global__ void tt_kernel() { nonsense; }'})
     with pytest.raises(nvrtc.CompileError, match='(?s)the kernel wrong did not compile for sm_90:.*"nonsense"'):
         compiler(plan, "sm_90")

@@ -265,7 +265,7 @@ def test_threads_that_have_ended_keep_their_names():
 
 
 @pytest.mark.parametrize("workers, name", [(0, "_SingleProcessDataLoaderIter"), (1, "_MultiProcessingDataLoaderIter")])
-def test_batches_of_a_loader_are_told(workers, name):
+def test_batches_of_a_loader_are_reported(workers, name):
     loader = DataLoader(TensorDataset(torch.ones(6, 2)), batch_size=2, num_workers=workers)
     batches = iter(loader)  # before there is a profiler
     with profile() as p:
@@ -308,7 +308,7 @@ def test_events_nest_in_each_thread():
         assert 0 <= e.self_time <= e.duration
 
 
-def test_modules_and_optimizers_are_told():
+def test_modules_and_optimizers_are_reported():
     step, _ = training()
     with profile() as p:
         step()
@@ -347,7 +347,7 @@ def test_peaks_of_memory_are_as_without_a_profiler():
     assert plain == profiled == peak()
 
 
-def test_jobs_of_the_pool_are_told():
+def test_jobs_of_the_pool_are_reported():
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:

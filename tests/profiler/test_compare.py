@@ -49,7 +49,7 @@ def test_a_chain_is_one_kernel_when_fused():
     assert {mode for mode, *_ in told.breaks} == {"interpreted", "compiled"}
 
 
-def test_the_line_that_gained_is_told():
+def test_the_line_that_gained_is_reported():
     told = quick(chain, torch.rand(300, 1000))
     gain, = (g for g in told.gains if "test_compare.py" in g.place)
     assert gain.place.rpartition(":")[2] == str(chain.__code__.co_firstlineno + 2)
@@ -127,7 +127,7 @@ def test_random_numbers_are_the_same_in_each_mode():
     assert quick(noise).agree
 
 
-def test_a_difference_is_told():
+def test_a_difference_is_reported():
     calls = []
 
     def unsteady(x):
@@ -140,7 +140,7 @@ def test_a_difference_is_told():
     assert "differ" in str(told.table()) and "result differs in 3 of 3 elements" in str(told)
 
 
-def test_a_difference_in_what_was_written_is_told():
+def test_a_difference_in_what_was_written_is_reported():
     seen, total = [], torch.zeros(2)
 
     def unsteady():
@@ -184,7 +184,7 @@ def test_inside_of_fused_mode_eager_is_eager():
     assert torch.equal(y, x + x)
 
 
-def test_a_function_that_enters_fused_mode_itself_is_told():
+def test_a_function_that_enters_fused_mode_itself_is_reported():
     told = quick(torch.fuse(chain), torch.rand(10), modes=("eager", "interpreted"))
     assert told.modes["eager"].remark == "the function enters fused mode by itself, here too" and told.agree
 
@@ -257,7 +257,7 @@ def test_pytorch_runs_the_same_function_and_is_compared(torch):  # noqa: F811 (t
     assert quick(chain, x, torch=theirs, atol=0.1).agree
 
 
-def test_a_function_that_pytorch_cannot_run_is_told(torch):  # noqa: F811
+def test_a_function_that_pytorch_cannot_run_is_reported(torch):  # noqa: F811
     x = importlib.import_module("tinytorch").rand(3)
 
     def broken(x):

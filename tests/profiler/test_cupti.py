@@ -148,11 +148,11 @@ def test_a_refusal_leaves_nothing_enabled_and_events_take_over(fake):
     assert [e.name for e in events if e.kind == "kernel"][-1] == "exp_f32"
 
 
-def test_nothing_is_watched_before_and_after(fake):
+def test_nothing_is_recorded_before_and_after(fake):
     before = runtime.WORK["tt_cuda_launch"]
     run = runtime.Capture.run
     noted = []
-    with launches.watching(noted, lambda *_: None, lambda _: None):
+    with launches.recording(noted, lambda *_: None, lambda _: None):
         add_some()
         assert runtime.Capture.run is not run
     count = len(noted)
@@ -169,14 +169,15 @@ def test_a_launch_that_fails_is_still_noted_and_raises(emulated, monkeypatch):  
         raise RuntimeError("CUDA error: no such kernel")
 
     monkeypatch.setitem(runtime._devices[0].loaded[False].functions, _key_of(lambda: a * 3), fail)
-    with launches.watching(noted, lambda *_: None, lambda _: None), pytest.raises(RuntimeError, match="no such kernel"):
+    with (launches.recording(noted, lambda *_: None, lambda _: None),
+          pytest.raises(RuntimeError, match="no such kernel")):
         a * 3
     assert noted[-1].name == "mul_f32"
 
 
 def _key_of(work):
     noted = []
-    with launches.watching(noted, lambda *_: None, lambda _: None):
+    with launches.recording(noted, lambda *_: None, lambda _: None):
         work()
     return noted[-1].what
 

@@ -51,7 +51,7 @@ def test_arrows_are_the_edges_of_the_graph():
         ("MulBackward0", "MulBackward0"), ("MulBackward0", "MulBackward0"), ("SumBackward0", "AddBackward0")]
 
 
-def test_several_outputs_broadcasts_and_freed_values_are_told():
+def test_several_outputs_broadcasts_and_freed_values_are_reported():
     x = torch.randn(4, 3, requires_grad=True)
     bias = torch.randn(3, requires_grad=True)
     first, second = (x + bias).unbind(0)[:2]
@@ -133,7 +133,7 @@ def test_without_graphviz_there_is_text(monkeypatch, tmp_path):
         picture.save(tmp_path / "graph.png")
 
 
-def test_failures_of_graphviz_are_told(monkeypatch):
+def test_failures_of_graphviz_are_reported(monkeypatch):
     picture = Picture("two", [Node(("a",)), Node(("b",))], [Edge(0, 1)])
     monkeypatch.setattr(shutil, "which", lambda name: "/bin/dot")
 

@@ -53,7 +53,7 @@ def test_recorded_operators_are_marked():
     assert [e.extra["cause"] for e in of_kind(p, "program")] == ["leave"]
 
 
-def test_programs_of_backward_are_told():
+def test_programs_of_backward_are_reported():
     x = torch.randn(50, 50, requires_grad=True)
     with profile() as p, torch.fuse():
         chain(x).backward()

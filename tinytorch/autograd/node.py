@@ -194,7 +194,7 @@ def unpack(node: Node, with_history: bool, check: bool = True) -> tuple:
         elif check:
             expected = saved_version(node, k, edge)
             if t._h.storage.version != expected:
-                raise overwritten(node, t, name, expected)
+                raise overwritten(node, t, name, edge, expected)
         if with_history and edge is not None:
             owner = node.edges[edge] if edge >= 0 else node if node.num_outputs == 1 else port(node, -1 - edge)
             if t._node is not owner:
@@ -211,11 +211,13 @@ def saved_version(node: Node, k: int, edge: int) -> int:
     return node.versions >> (4 + 30 * edge) & 0x3FFFFFFF if edge >= 0 else 0
 
 
-def overwritten(node: Node, t: Tensor, name: str, expected: int) -> RuntimeError:
+def overwritten(node: Node, t: Tensor, name: str, edge: int | None, expected: int) -> RuntimeError:
     """The error for a saved tensor that was written in place since: who saved it, who wrote it, both versions."""
     storage = t._h.storage
     writer = writers[storage.writer] if 0 <= storage.writer < len(writers) else "an operation outside tinytorch"
-    what = "its result" if name == "out" else f"its argument '{name}'"
+    what = f"its argument '{name}'"
+    if edge is not None and edge < 0:
+        what = "its result" if node.num_outputs == 1 else f"its result '{name}'"
     text = (f"one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"{node.name()} (of '{node.op}') saved {what}, a {describe(t)}, at version {expected}; '{writer}' has "
             f"overwritten it and it is at version {storage.version} now. ")

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from ..config import config, setting
 from .codegen import source
 from .describe import Kernel, Program, bytes_text, count_text, name_of, program_of
-from .watch import LINES, Lines, Place, Run, lines_of, subscribe
+from .listeners import LINES, Lines, Place, Run, lines_of, subscribe
 from .worker import Event, worker
 
 _COMPILED = {"hit": "found on the disk", "compiled": "compiled", "refused": "refused"}
@@ -29,7 +29,7 @@ class _Debug:
 
     def __init__(self):
         self.end: Callable[[], None] | None = None
-        self.told: set[tuple[str, Place | None]] = set()
+        self.reported: set[tuple[str, Place | None]] = set()
         self.listed: set[int] = set()  # numbers of programs
         self.lock = threading.Lock()
 
@@ -37,7 +37,7 @@ class _Debug:
         """Of the setting."""
         with self.lock:
             if level > 0 and self.end is None:
-                self.told.clear()
+                self.reported.clear()
                 self.listed.clear()
                 self.end = subscribe(LINES, ran)
                 worker.on_event = served
@@ -63,8 +63,8 @@ def ran(run: Run) -> None:
     """After a run of a program."""
     p, level = program_of(run), config.get("debug")
     lines = []
-    if p.operator and (p.operator, p.place) not in _debug.told:
-        _debug.told.add((p.operator, p.place))
+    if p.operator and (p.operator, p.place) not in _debug.reported:
+        _debug.reported.add((p.operator, p.place))
         lines.append(f"{p.place}: {p.reason}")
     if level >= 3 and p.number not in _debug.listed:
         _debug.listed.add(p.number)

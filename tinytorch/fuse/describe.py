@@ -12,7 +12,7 @@ from ..dot import Picture
 from . import recording
 from .dot import program_picture
 from .recording import Recording
-from .watch import Place, Run, call_of, operator_of, place_of
+from .listeners import Place, Run, call_of, operator_of, place_of
 from .work import kernel_work
 
 WALKS = {lib.TT_WALK_FLAT: "flat", lib.TT_WALK_ROWS: "rows", lib.TT_WALK_FOLD: "fold", lib.TT_WALK_COLUMNS: "columns",
@@ -75,17 +75,17 @@ class Program(NamedTuple):
 def program_of(run: Run) -> Program:
     """All that there is to know of a run."""
     p = run.program
-    recorded = recording.read(p, run.watched.numbers)
+    recorded = recording.read(p, run.record.numbers)
     cause, operator, text = why(run)
     kernels = tuple(kernel_of(p.kernels[k], recorded) for k in range(p.num_kernels))
-    return Program(p.number, bool(run.watched.known), text, cause, operator, place_of(run.frame), kernels, p.reads,
+    return Program(p.number, bool(run.record.known), text, cause, operator, place_of(run.frame), kernels, p.reads,
                    p.writes, p.eager_reads, p.eager_writes, p.temporaries, recorded,
                    run.lines.places if run.lines else ())
 
 
 def why(run: Run) -> tuple[str, str, str]:
     """Why a program ended: a word, the operator at fault, a sentence."""
-    reason = run.watched.reason
+    reason = run.record.reason
     call, operator = call_of(run.frame), operator_of(run.frame)
     called = _SPELLED.get(call, f"{call}()")
     if reason == lib.TT_FLUSH_LEAVE:

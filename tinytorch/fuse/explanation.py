@@ -9,7 +9,7 @@ from ..cpu import memory_stats
 from .describe import Kernel, Program, bytes_text, count_text, places_text, program_of
 from .mode import Fused
 from .pure import Pure
-from .watch import LINES, Run, subscribe
+from .listeners import LINES, Run, subscribe
 
 _PEAK, _RESERVED = "allocated_bytes.all.peak", "reserved_bytes.all.peak"
 

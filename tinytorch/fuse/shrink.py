@@ -27,7 +27,7 @@ from .describe import count_text
 from .mode import fuse, wait
 from .recording import read, row_major
 from .script import LITERALS, array_of, bits_of, function_of, inputs_of, random_array, script_of
-from .watch import DATA, LINES, Lines, Run, subscribe
+from .listeners import DATA, LINES, Lines, Run, subscribe
 
 _PATIENCE = 120.0      # seconds to wait for the compiler
 _TIERS = {"interpreted": -1, "compiled": 0}  # fuse_hot
@@ -144,7 +144,7 @@ def _recordings(call, trial: _Trial) -> list[tuple]:
 
 def _data_of(run: Run) -> tuple:
     """Of a run that was told with its data, what a case is made from."""
-    w, n = run.watched, run.program.num_storages
+    w, n = run.record, run.program.num_storages
     before = {s: bytes(ffi.buffer(w.before[s], w.sizes[s])) for s in range(n) if w.before[s] != ffi.NULL}
     return read(w.program, w.numbers), before, ffi.unpack(w.origins, n), run.lines or Lines(0, [])
 

@@ -22,7 +22,7 @@ from ..warn_once import warn_once
 from . import codegen_cuda, compiler
 from .codegen import PREFIX, source
 from .compiler import key_of
-from .watch import lines_of
+from .listeners import lines_of
 
 POLL = 1000        # milliseconds for which the thread waits in C
 MOST_FAILURES = 3  # of the compiler in a row, before it is asked no more

@@ -79,12 +79,28 @@ __all__ = [
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """exp(x) / sum(exp(x)) along ``dim``. Follows ``torch.nn.functional.softmax``."""
+    """exp(x) / sum(exp(x)) along ``dim``. Follows ``torch.nn.functional.softmax``.
+
+    Args:
+        _stacklevel: taken as in PyTorch
+    Returns:
+        A tensor of the shape of ``input``, whose sums along ``dim`` are 1.
+    Raises:
+        RuntimeError: integers without a floating ``dtype``
+    """
     return _softmax(input, implicit_dim("softmax", input, dim), dtype)
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
-    """log(softmax(x)) along ``dim``. Follows ``torch.nn.functional.log_softmax``."""
+    """log(softmax(x)) along ``dim``. Follows ``torch.nn.functional.log_softmax``.
+
+    Args:
+        _stacklevel: taken as in PyTorch
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: integers without a floating ``dtype``
+    """
     return _log_softmax(input, implicit_dim("log_softmax", input, dim), dtype)
 
 
@@ -109,7 +125,15 @@ def _check_probability(op, p):
 @_declare.function
 def dropout(input, p=0.5, training=True, inplace=False):
     """In training, elements become 0 with probability ``p`` and the others are divided by 1 - p. Where there is nothing
-    to drop, ``input`` itself. Follows ``torch.nn.functional.dropout``."""
+    to drop, ``input`` itself. Follows ``torch.nn.functional.dropout``.
+
+    Args:
+        p: the probability of an element to become 0
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        ValueError: ``p`` is below 0 or above 1
+    """
     _check_probability("dropout", p)
     if not training or p == 0 or not input._h.numel:
         return input
@@ -206,7 +230,21 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """The rows of ``weight`` (n, d) that the int64 or int32 tensor ``input`` names: shape (*input.shape, d). The row
     ``padding_idx`` gets no gradient; rows longer than ``max_norm`` are shortened to it in place first. IndexError out
-    of range. Follows ``torch.nn.functional.embedding``."""
+    of range. Follows ``torch.nn.functional.embedding``.
+
+    Args:
+        input: an integer tensor of numbers of rows
+        weight: a matrix (n, d)
+        padding_idx: a row that gets no gradient, or None
+        max_norm: the largest norm that a row may have: longer ones are shortened in place
+        norm_type: the order of that norm
+        scale_grad_by_freq: whether to divide a row's gradient by how often it occurs
+        sparse: taken as in PyTorch; gradients are dense
+    Returns:
+        A tensor (*, d), where * is the shape of ``input``.
+    Raises:
+        IndexError: a number is out of range
+    """
     if scale_grad_by_freq or sparse:
         raise NotImplementedError("embedding: scale_grad_by_freq and sparse gradients are not available")
     n = weight._h.shape[0] if weight._h.ndim else 0
@@ -229,7 +267,15 @@ def _shorten(weight: Tensor, input: Tensor, max_norm, norm_type) -> None:
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """``input`` divided by its p-norm along ``dim``, which is not taken below ``eps``. Follows
-    ``torch.nn.functional.normalize``."""
+    ``torch.nn.functional.normalize``.
+
+    Args:
+        p: the order of the norm
+        dim: the dimension, or several
+        eps: the least divisor
+    Returns:
+        A tensor of the shape of ``input``.
+    """
     result = input / input.norm(p, dim, keepdim=True).clamp_min(eps)
     return result if out is None else out.copy_(result)
 
@@ -237,7 +283,18 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
 @_declare.function
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """The cosine of the angle between x1 and x2 along ``dim``, norms not taken below ``eps``. Follows
-    ``torch.nn.functional.cosine_similarity``."""
+    ``torch.nn.functional.cosine_similarity``.
+
+    Args:
+        x1: a tensor
+        x2: a tensor, broadcast with ``x1``
+        dim: the dimension of the vectors
+        eps: the least norm
+    Returns:
+        A tensor without dimension ``dim``.
+    Raises:
+        RuntimeError: the shapes do not broadcast
+    """
     n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)
     return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
 
@@ -246,7 +303,22 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
                                  enable_gqa=False):
     """softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev); ``attn_mask``,
     bool (True takes part) or added, broadcasts to (..., L, S); the scale is 1 / sqrt(E) by default. Follows
-    ``torch.nn.functional.scaled_dot_product_attention``."""
+    ``torch.nn.functional.scaled_dot_product_attention``.
+
+    Args:
+        query: a tensor (*, L, E)
+        key: a tensor (*, S, E)
+        value: a tensor (*, S, Ev)
+        attn_mask: a bool or floating tensor that broadcasts to (*, L, S), or None
+        dropout_p: the probability of a weight to become 0
+        is_causal: whether a position sees only those up to its own
+        scale: a number that multiplies the products
+        enable_gqa: whether keys and values may have fewer heads, each for a group of queries'
+    Returns:
+        A tensor (*, L, Ev).
+    Raises:
+        RuntimeError: shapes do not match, or a mask is given with ``is_causal``
+    """
     if is_causal and attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if enable_gqa:

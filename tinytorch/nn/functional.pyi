@@ -19,28 +19,29 @@ __all__ = [
 def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor: ...
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor: ...
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool |
-    None = None, reduction: str = 'mean'
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None,
+    reduce: _bool | None = None, reduction: str = 'mean',
 ) -> Tensor: ...
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool |
-    None = None, reduction: str = 'mean', pos_weight: Tensor | None = None
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None,
+    reduce: _bool | None = None, reduction: str = 'mean', pos_weight: Tensor | None = None,
 ) -> Tensor: ...
 def celu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor: ...
 def conv1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int |
-    str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
 ) -> Tensor: ...
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None, reduce:
-    _bool | None = None, reduction: str = 'mean'
+    input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None,
+    reduce: _bool | None = None, reduction: str = 'mean',
 ) -> Tensor: ...
 def cosine_similarity(
-    x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08, *, axis: _int | Sequence[_int] | None = None
+    x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08, *, axis: _int | None = None,
 ) -> Tensor: ...
 def cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index:
-    _int = -100, reduce: _bool | None = None, reduction: str = 'mean', label_smoothing: _float = 0.0
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None,
+    ignore_index: _int = -100, reduce: _bool | None = None, reduction: str = 'mean',
+    label_smoothing: _float = 0.0,
 ) -> Tensor: ...
 def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor: ...
 def dropout1d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor: ...
@@ -48,116 +49,118 @@ def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _
 def dropout3d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor: ...
 def elu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor: ...
 def embedding(
-    input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type:
-    _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False
+    input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None,
+    norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False,
 ) -> Tensor: ...
 def feature_alpha_dropout(
-    input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False
+    input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False,
 ) -> Tensor: ...
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Tensor | _float, full: _bool = False, eps: _float = 1e-06, reduction: str =
-    'mean'
+    input: Tensor, target: Tensor, var: Tensor | _float, full: _bool = False, eps: _float = 1e-06,
+    reduction: str = 'mean',
 ) -> Tensor: ...
 def gelu(input: Tensor, approximate: str = 'none') -> Tensor: ...
 def glu(input: Tensor, dim: _int = -1) -> Tensor: ...
 def group_norm(
-    input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05,
-    cudnn_enabled: _bool = True
+    input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: _float = 1e-05, cudnn_enabled: _bool = True,
 ) -> Tensor: ...
 def gumbel_softmax(
-    logits: Tensor, tau: _float = 1, hard: _bool = False, eps: _float = 1e-10, dim: _int = -1
+    logits: Tensor, tau: _float = 1, hard: _bool = False, eps: _float = 1e-10, dim: _int = -1,
 ) -> Tensor: ...
 def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor: ...
 def hardsigmoid(input: Tensor, inplace: _bool = False) -> Tensor: ...
 def hardswish(input: Tensor, inplace: _bool = False) -> Tensor: ...
 def hardtanh(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0, inplace: _bool = False) -> Tensor: ...
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: _float = 1.0, size_average: _bool | None = None, reduce: _bool | None =
-    None, reduction: str = 'mean'
+    input: Tensor, target: Tensor, margin: _float = 1.0, size_average: _bool | None = None,
+    reduce: _bool | None = None, reduction: str = 'mean',
 ) -> Tensor: ...
 def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = 'mean', delta: _float = 1.0, weight: Tensor | None = None
+    input: Tensor, target: Tensor, reduction: str = 'mean', delta: _float = 1.0, weight: Tensor | None = None,
 ) -> Tensor: ...
 def kl_div(
-    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str =
-    'mean', log_target: _bool = False
+    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None,
+    reduction: str = 'mean', log_target: _bool = False,
 ) -> Tensor: ...
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str =
-    'mean', weight: Tensor | None = None
+    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None,
+    reduction: str = 'mean', weight: Tensor | None = None,
 ) -> Tensor: ...
 def layer_norm(
-    input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, bias: Tensor | None =
-    None, eps: _float = 1e-05, cudnn_enable: _bool = True
+    input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None,
+    bias: Tensor | None = None, eps: _float = 1e-05, cudnn_enable: _bool = True,
 ) -> Tensor: ...
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01, inplace: _bool = False) -> Tensor: ...
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor: ...
 def log_softmax(
-    input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None
+    input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None,
 ) -> Tensor: ...
 def logsigmoid(input: Tensor) -> Tensor: ...
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None, reduce:
-    _bool | None = None, reduction: str = 'mean'
+    input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None,
+    reduce: _bool | None = None, reduction: str = 'mean',
 ) -> Tensor: ...
 def mish(input: Tensor, inplace: _bool = False) -> Tensor: ...
 def mse_loss(
-    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str =
-    'mean', weight: Tensor | None = None
+    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None,
+    reduction: str = 'mean', weight: Tensor | None = None,
 ) -> Tensor: ...
 def multi_margin_loss(
-    input: Tensor, target: Tensor, p: _float = 1, margin: _float = 1.0, weight: Tensor | None = None, size_average:
-    _bool | None = None, reduce: _bool | None = None, reduction: str = 'mean'
+    input: Tensor, target: Tensor, p: _float = 1, margin: _float = 1.0, weight: Tensor | None = None,
+    size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = 'mean',
 ) -> Tensor: ...
 def multilabel_soft_margin_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool |
-    None = None, reduction: str = 'mean'
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None,
+    reduce: _bool | None = None, reduction: str = 'mean',
 ) -> Tensor: ...
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index:
-    _int = -100, reduce: _bool | None = None, reduction: str = 'mean'
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None,
+    ignore_index: _int = -100, reduce: _bool | None = None, reduction: str = 'mean',
 ) -> Tensor: ...
 def normalize(
-    input: Tensor, p: _float = 2.0, dim: _int = 1, eps: _float = 1e-12, out: Tensor | None = None
+    input: Tensor, p: _float = 2.0, dim: _int = 1, eps: _float = 1e-12, out: Tensor | None = None,
 ) -> Tensor: ...
 def one_hot(tensor: Tensor, num_classes: _int = -1) -> Tensor: ...
 def pairwise_distance(
-    x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False, *, keepdims: _bool = False
+    x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False, *,
+    keepdims: _bool = False,
 ) -> Tensor: ...
 def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False, size_average: _bool | None = None,
-    eps: _float = 1e-08, reduce: _bool | None = None, reduction: str = 'mean'
+    input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False,
+    size_average: _bool | None = None, eps: _float = 1e-08, reduce: _bool | None = None, reduction: str = 'mean',
 ) -> Tensor: ...
 def prelu(input: Tensor, weight: Tensor) -> Tensor: ...
 def relu(input: Tensor, inplace: _bool = False) -> Tensor: ...
 def relu6(input: Tensor, inplace: _bool = False) -> Tensor: ...
 def rms_norm(
-    input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, eps: _float | None = None
+    input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None,
+    eps: _float | None = None,
 ) -> Tensor: ...
 def rrelu(
-    input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, inplace:
-    _bool = False
+    input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False,
+    inplace: _bool = False,
 ) -> Tensor: ...
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor | Number, attn_mask: Tensor | None = None, dropout_p: _float = 0.0,
-    is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False
+    is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False,
 ) -> Tensor: ...
 def selu(input: Tensor, inplace: _bool = False) -> Tensor: ...
 def sigmoid(input: Tensor) -> Tensor: ...
 def silu(input: Tensor, inplace: _bool = False) -> Tensor: ...
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str =
-    'mean', beta: _float = 1.0
+    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None,
+    reduction: str = 'mean', beta: _float = 1.0,
 ) -> Tensor: ...
 def soft_margin_loss(
-    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str =
-    'mean'
+    input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None,
+    reduction: str = 'mean',
 ) -> Tensor: ...
 def softmax(
-    input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None
+    input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None,
 ) -> Tensor: ...
 def softmin(
-    input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None
+    input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None,
 ) -> Tensor: ...
 def softplus(input: Tensor, beta: Number = 1.0, threshold: Number = 20.0) -> Tensor: ...
 def softshrink(input: Tensor, lambd: _float = 0.5) -> Tensor: ...
@@ -167,9 +170,9 @@ def tanhshrink(input: Tensor) -> Tensor: ...
 def threshold(input: Tensor, threshold: Number, value: Number, inplace: _bool = False) -> Tensor: ...
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: Number = 2, eps: _float = 1e-06,
-    swap: _bool = False, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = 'mean'
+    swap: _bool = False, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = 'mean',
 ) -> Tensor: ...
 def triplet_margin_with_distance_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Callable[[Tensor, Tensor], Tensor] |
-    None = None, margin: _float = 1.0, swap: _bool = False, reduction: str = 'mean'
+    anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Callable[[Tensor, Tensor],
+    Tensor] | None = None, margin: _float = 1.0, swap: _bool = False, reduction: str = 'mean',
 ) -> Tensor: ...

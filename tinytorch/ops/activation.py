@@ -36,7 +36,14 @@ _log_softmax = c_op(
 
 @both
 def softmax(input, dim=None, dtype=None, *, axis=None):
-    """exp(x) / sum(exp(x)) along ``dim``, computed in ``dtype`` if given. Follows ``torch.softmax``."""
+    """exp(x) / sum(exp(x)) along ``dim``, computed in ``dtype`` if given. Follows ``torch.softmax``.
+
+    Returns:
+        A tensor of the shape of ``input``, whose sums along ``dim`` are 1.
+    Raises:
+        RuntimeError: integers without a floating ``dtype``
+        IndexError: ``dim`` is out of range
+    """
     if axis is not None or dim is None:
         dim = _needed("softmax", dim, axis)
     return _softmax(input if dtype is None else input.to(dtype), dim)
@@ -44,7 +51,14 @@ def softmax(input, dim=None, dtype=None, *, axis=None):
 
 @both
 def log_softmax(input, dim=None, dtype=None, *, axis=None):
-    """The logarithm of softmax along ``dim``, accurate where softmax is tiny. Follows ``torch.log_softmax``."""
+    """The logarithm of softmax along ``dim``, accurate where softmax is tiny. Follows ``torch.log_softmax``.
+
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: integers without a floating ``dtype``
+        IndexError: ``dim`` is out of range
+    """
     if axis is not None or dim is None:
         dim = _needed("log_softmax", dim, axis)
     return _log_softmax(input if dtype is None else input.to(dtype), dim)
@@ -85,7 +99,15 @@ def floating(op: str, *tensors) -> None:
 
 def gelu(input, approximate="none"):
     """x Phi(x), Phi the normal distribution function; with approximate="tanh", its tanh form. Follows
-    ``torch.nn.functional.gelu``."""
+    ``torch.nn.functional.gelu``.
+
+    Args:
+        approximate: ``'none'`` or ``'tanh'``
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is not floating
+    """
     floating("gelu", input)
     if approximate == "none":
         return _gelu(input)
@@ -100,20 +122,41 @@ def overwrite(fn, input, inplace):
 
 
 def silu(input, inplace=False):
-    """x sigmoid(x). Follows ``torch.nn.functional.silu``."""
+    """x sigmoid(x). Follows ``torch.nn.functional.silu``.
+
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is not floating
+    """
     floating("silu", input)
     return overwrite(_silu, input, True) if inplace else _silu(input)
 
 
 def logsigmoid(input):
-    """log(sigmoid(x)). Follows ``torch.nn.functional.logsigmoid``."""
+    """log(sigmoid(x)). Follows ``torch.nn.functional.logsigmoid``.
+
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is not floating
+    """
     floating("logsigmoid", input)
     return _logsigmoid(input)
 
 
 def softplus(input, beta=1.0, threshold=20.0):
     """log(1 + exp(beta x)) / beta, and x where beta x is above ``threshold``. Follows
-    ``torch.nn.functional.softplus``."""
+    ``torch.nn.functional.softplus``.
+
+    Args:
+        beta: a number
+        threshold: a number
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is not floating
+    """
     floating("softplus", input)
     if beta == 1 and threshold >= 20 and input.dtype is not float64:
         return _softplus(input)  # the correction is below half a unit in the last place there
@@ -133,24 +176,51 @@ def _hardtanh(input, lo, hi):
 
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """x, but not below ``min_val`` nor above ``max_val``; no gradient at either. Follows
-    ``torch.nn.functional.hardtanh``."""
+    ``torch.nn.functional.hardtanh``.
+
+    Args:
+        min_val: the least value
+        max_val: the largest
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        ValueError: ``min_val`` is above ``max_val``
+    """
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}")
     return overwrite(lambda x: _hardtanh(x, min_val, max_val), input, inplace)
 
 
 def relu(input, inplace=False):
-    """x where it is positive, else 0. Follows ``torch.nn.functional.relu``."""
+    """x where it is positive, else 0. Follows ``torch.nn.functional.relu``.
+
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is a bool
+    """
     return input.relu_() if inplace else input.relu()
 
 
 def relu6(input, inplace=False):
-    """min(max(x, 0), 6). Follows ``torch.nn.functional.relu6``."""
+    """min(max(x, 0), 6). Follows ``torch.nn.functional.relu6``.
+
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    """
     return hardtanh(input, 0, 6, inplace)
 
 
 def leaky_relu(input, negative_slope=0.01, inplace=False):
-    """x where it is positive, else ``negative_slope`` x. Follows ``torch.nn.functional.leaky_relu``."""
+    """x where it is positive, else ``negative_slope`` x. Follows ``torch.nn.functional.leaky_relu``.
+
+    Args:
+        negative_slope: a number
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is not floating
+    """
     floating("leaky_relu", input)
     return overwrite(lambda x: where(x > 0, x, x * negative_slope), input, inplace)
 
@@ -200,7 +270,13 @@ def hardsigmoid(input, inplace=False):
 
 
 def hardswish(input, inplace=False):
-    """x relu6(x + 3) / 6. Follows ``torch.nn.functional.hardswish``."""
+    """x relu6(x + 3) / 6. Follows ``torch.nn.functional.hardswish``.
+
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is not floating
+    """
     floating("hardswish", input)
     return overwrite(lambda x: x * _hardtanh(x + 3, 0, 6) / 6, input, inplace)
 
@@ -209,7 +285,15 @@ def hardswish(input, inplace=False):
 
 
 def elu(input, alpha=1.0, inplace=False):
-    """x where it is positive, else alpha (exp(x) - 1). Follows ``torch.nn.functional.elu``."""
+    """x where it is positive, else alpha (exp(x) - 1). Follows ``torch.nn.functional.elu``.
+
+    Args:
+        alpha: a number
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is not floating
+    """
     floating("elu", input)
     return overwrite(lambda x: where(x > 0, x, clamp(x, None, 0).expm1() * alpha), input, inplace)
 
@@ -229,13 +313,25 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 @function
 def selu(input, inplace=False):
-    """A scaled elu whose outputs keep mean 0 and variance 1. Follows ``torch.nn.functional.selu``."""
+    """A scaled elu whose outputs keep mean 0 and variance 1. Follows ``torch.nn.functional.selu``.
+
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is not floating
+    """
     floating("selu", input)
     return overwrite(lambda x: where(x > 0, x, clamp(x, None, 0).expm1() * SELU_ALPHA) * SELU_SCALE, input, inplace)
 
 
 def mish(input, inplace=False):
-    """x tanh(log(1 + exp(x))). Follows ``torch.nn.functional.mish``."""
+    """x tanh(log(1 + exp(x))). Follows ``torch.nn.functional.mish``.
+
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is not floating
+    """
     floating("mish", input)
     return overwrite(lambda x: x * _softplus(x).tanh(), input, inplace)
 
@@ -251,7 +347,15 @@ def softsign(input):
 
 
 def glu(input, dim=-1):
-    """The first half along ``dim`` times the sigmoid of the second. Follows ``torch.nn.functional.glu``."""
+    """The first half along ``dim`` times the sigmoid of the second. Follows ``torch.nn.functional.glu``.
+
+    Args:
+        dim: the dimension to halve
+    Returns:
+        A tensor of half the size along ``dim``.
+    Raises:
+        RuntimeError: the size along ``dim`` is odd, or ``input`` is not floating
+    """
     floating("glu", input)
     if input._h.ndim == 0:
         raise RuntimeError("glu: does not support 0-dimensional tensors")

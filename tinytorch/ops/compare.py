@@ -14,7 +14,17 @@ from .pointwise import _where as where
 @both
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Where ``|input - other| <= atol + rtol |other|``; equal infinities are close, NaN only with ``equal_nan``. bool.
-    RuntimeError for different dtypes. Follows ``torch.isclose``."""
+    RuntimeError for different dtypes. Follows ``torch.isclose``.
+
+    Args:
+        rtol: the relative tolerance
+        atol: the absolute tolerance
+        equal_nan: whether NaN is close to NaN
+    Returns:
+        A bool tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: dtypes differ, or a tolerance is negative
+    """
     if input.dtype is not other.dtype:
         raise RuntimeError(f"isclose: {input.dtype.name} did not match {other.dtype.name}")
     if rtol < 0 or atol < 0:
@@ -31,13 +41,29 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 @both
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool:
-    """Is every element close? See ``isclose``."""
+    """Is every element close? See ``isclose``.
+
+    Args:
+        rtol: the relative tolerance
+        atol: the absolute tolerance
+        equal_nan: whether NaN is close to NaN
+    Returns:
+        A bool of Python's.
+    Raises:
+        RuntimeError: dtypes differ, or a tolerance is negative
+    """
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
 @both
 def equal(input, other) -> bool:
-    """Have both the same shape and the same elements? Follows ``torch.equal``."""
+    """Have both the same shape and the same elements? Follows ``torch.equal``.
+
+    Args:
+        other: a tensor
+    Returns:
+        A bool of Python's.
+    """
     return input.shape == other.shape and bool((input == other).all())
 
 
@@ -80,7 +106,15 @@ def isneginf(input):
 @composite
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     """``input`` with NaN and infinities replaced: by ``nan``, and by the dtype's largest and smallest numbers unless
-    given. Follows ``torch.nan_to_num``."""
+    given. Follows ``torch.nan_to_num``.
+
+    Args:
+        nan: what replaces NaN
+        posinf: what replaces inf; the largest number of the dtype unless given
+        neginf: what replaces -inf; the smallest unless given
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    """
     if not input.is_floating_point():
         return input.clone()
     largest = finfo(input.dtype).max

@@ -77,7 +77,13 @@ def _formatted(input: Tensor, form: memory_format, op: str) -> Tensor:
 @both
 def clone(input, *, memory_format=preserve_format):
     """A copy with history. Dense inputs keep their strides, others become row-major, unless ``memory_format`` says
-    otherwise. Follows ``torch.clone``."""
+    otherwise. Follows ``torch.clone``.
+
+    Args:
+        memory_format: the order of the copy's elements in memory
+    Returns:
+        A tensor with memory of its own.
+    """
     if memory_format is preserve_format or memory_format is None:
         return _clone(input)
     if memory_format is contiguous_format:
@@ -88,7 +94,13 @@ def clone(input, *, memory_format=preserve_format):
 @method
 def contiguous(self, memory_format=contiguous_format):
     """This tensor if its elements are row-major without gaps, else a copy that is so. Follows
-    ``torch.Tensor.contiguous``."""
+    ``torch.Tensor.contiguous``.
+
+    Args:
+        memory_format: the order wanted
+    Returns:
+        ``self``, or a copy.
+    """
     if memory_format is contiguous_format:
         return self if self._h.flags & _CONTIGUOUS else _clone_contiguous(self)
     if memory_format is preserve_format:
@@ -118,7 +130,20 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
     """This tensor in another dtype or on another device: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``,
     ``to(other)``. Itself when nothing changes, unless ``copy``. ``non_blocking``: without waiting for a copy between a
     device and page-locked memory; then the CPU's values are there when the device is synchronized. Follows
-    ``torch.Tensor.to``."""
+    ``torch.Tensor.to``.
+
+    Args:
+        dtype: a dtype, or None
+        device: a device, or None
+        non_blocking: whether not to wait for the copy
+        copy: whether to copy even where nothing changes
+        memory_format: the order of a copy's elements in memory
+        args: the same by position, or a tensor whose dtype and device are wanted
+    Returns:
+        ``self``, or a copy.
+    Raises:
+        TypeError: an argument is neither
+    """
     if args:
         first, rest = args[0], args[1:]
         if isinstance(first, _dtype):

@@ -70,7 +70,17 @@ def placed(h, device):
 @function
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
     """A new tensor with a copy of ``data``: a number, nested sequences of numbers, an ndarray, a tensor. Follows
-    ``torch.tensor``. ValueError for ragged nesting, RuntimeError for numbers that the dtype cannot hold."""
+    ``torch.tensor``. ValueError for ragged nesting, RuntimeError for numbers that the dtype cannot hold.
+
+    Args:
+        data: a number, nested sequences of numbers, an ndarray, or a tensor
+        dtype: the dtype; that of the data unless given: the default dtype for floats, int64 for integers
+    Returns:
+        A tensor with memory of its own.
+    Raises:
+        ValueError: sequences of different lengths
+        RuntimeError: data of another kind
+    """
     code = None if dtype is None else dtype_code(dtype, "tensor")
     if isinstance(data, Tensor):
         data = wrap(lib.tt_alias(data._h))  # values alone: a view's base may have been written
@@ -86,7 +96,16 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 @function
 def as_tensor(data, dtype=None, device=None) -> Tensor:
     """``data`` as a tensor, without a copy where possible: tensors, ndarrays and what has ``__cuda_array_interface__``
-    share memory, if of the right dtype and on the right device. Follows ``torch.as_tensor``."""
+    share memory, if of the right dtype and on the right device. Follows ``torch.as_tensor``.
+
+    Args:
+        data: a number, nested sequences of numbers, an ndarray, or a tensor
+        dtype: the dtype; that of the data unless given
+    Returns:
+        ``data`` itself, a tensor on an ndarray's memory, or a copy.
+    Raises:
+        RuntimeError: data of another kind
+    """
     if isinstance(data, Tensor):
         return data.to(device, dtype)
     if isinstance(data, np.ndarray):
@@ -153,7 +172,16 @@ def is_tensor(obj) -> bool:
 @function
 def from_numpy(ndarray) -> Tensor:
     """A tensor on an ndarray's own memory. TypeError for dtypes without counterpart, ValueError for negative strides
-    and foreign byte order. Follows ``torch.from_numpy``."""
+    and foreign byte order. Follows ``torch.from_numpy``.
+
+    Args:
+        ndarray: an ndarray
+    Returns:
+        A tensor that shares the ndarray's memory.
+    Raises:
+        TypeError: no ndarray, or its dtype has no counterpart
+        ValueError: a stride is negative, or the bytes are in another machine's order
+    """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     return wrap(share_numpy(ndarray))
@@ -171,7 +199,13 @@ def _filled(op: str, value: int):
         return finish(h, op, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
-    create.__doc__ = f"A tensor of shape ``size`` filled with {value}. Follows ``torch.{op}``."
+    create.__doc__ = f"""A tensor of shape ``size`` filled with {value}. Follows ``torch.{op}``.
+
+    Returns:
+        A tensor of the default dtype, unless another is given.
+    Raises:
+        RuntimeError: a size is negative
+    """
     return function(create)
 
 
@@ -198,7 +232,16 @@ ones = _filled("ones", 1)
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
          pin_memory=False) -> Tensor:
     """A tensor of shape ``size`` filled with a number, whose kind decides the dtype unless given. Follows
-    ``torch.full``."""
+    ``torch.full``.
+
+    Args:
+        size: the sizes
+        fill_value: a number
+    Returns:
+        A tensor.
+    Raises:
+        RuntimeError: a size is negative, or the dtype cannot hold the number
+    """
     if isinstance(fill_value, Tensor):
         dtype = fill_value.dtype if dtype is None and not fill_value.dtype.is_differentiable else dtype
         fill_value = fill_value.item()
@@ -229,7 +272,16 @@ def full_handle(code: int, shape, kind: int, value, device):
 @function
 def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None,
           out=None, **named) -> Tensor:
-    """A tensor of shape ``size`` whose values are whatever the memory held. Follows ``torch.empty``."""
+    """A tensor of shape ``size`` whose values are whatever the memory held. Follows ``torch.empty``.
+
+    Args:
+        size: the sizes, as numbers or one sequence
+        memory_format: the order of the elements; row-major unless given
+    Returns:
+        A tensor.
+    Raises:
+        RuntimeError: a size is negative
+    """
     if named:
         size = size_argument("empty", size, named)
     shape = sizes(size, "empty")

@@ -33,7 +33,11 @@ def like_strides(input: Tensor) -> tuple[int, ...]:
 @function
 def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=preserve_format) -> Tensor:
-    """A tensor like ``input`` whose values are whatever the memory held. Follows ``torch.empty_like``."""
+    """A tensor like ``input`` whose values are whatever the memory held. Follows ``torch.empty_like``.
+
+    Returns:
+        A tensor of the shape of ``input``, and of its dtype and device unless others are given.
+    """
     h = empty_handle(input, dtype, memory_format, device, "empty_like")
     return finish(h, "empty_like", requires_grad, pin_memory)
 
@@ -41,7 +45,15 @@ def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
 @function
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
               memory_format=preserve_format) -> Tensor:
-    """A tensor like ``input`` filled with a number. Follows ``torch.full_like``."""
+    """A tensor like ``input`` filled with a number. Follows ``torch.full_like``.
+
+    Args:
+        fill_value: a number
+    Returns:
+        A tensor of the shape of ``input``, and of its dtype and device unless others are given.
+    Raises:
+        RuntimeError: the dtype cannot hold the number
+    """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     return _filled_like(input, fill_value, dtype, device, requires_grad, pin_memory, memory_format, "full_like")
@@ -63,14 +75,22 @@ def _filled_like(input, value, dtype, device, requires_grad, pin_memory, memory_
 @function
 def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
                memory_format=preserve_format) -> Tensor:
-    """A tensor like ``input`` filled with 0. Follows ``torch.zeros_like``."""
+    """A tensor like ``input`` filled with 0. Follows ``torch.zeros_like``.
+
+    Returns:
+        A tensor of the shape of ``input``, and of its dtype and device unless others are given.
+    """
     return _filled_like(input, 0, dtype, device, requires_grad, pin_memory, memory_format, "zeros_like")
 
 
 @function
 def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
               memory_format=preserve_format) -> Tensor:
-    """A tensor like ``input`` filled with 1. Follows ``torch.ones_like``."""
+    """A tensor like ``input`` filled with 1. Follows ``torch.ones_like``.
+
+    Returns:
+        A tensor of the shape of ``input``, and of its dtype and device unless others are given.
+    """
     return _filled_like(input, 1, dtype, device, requires_grad, pin_memory, memory_format, "ones_like")
 
 

@@ -17,13 +17,13 @@ def share_device(source):
     """A descriptor on the device memory of an object with ``__cuda_array_interface__``, which it keeps alive. Our
     current stream waits for the object's. TypeError for dtypes without a counterpart, ValueError for negative
     strides."""
-    told = source.__cuda_array_interface__
-    if told.get("mask") is not None:
+    interface = source.__cuda_array_interface__
+    if interface.get("mask") is not None:
         raise NotImplementedError("as_tensor: arrays with a mask are not supported")
-    code = numpy_code(np.dtype(told["typestr"]))
-    size, shape = lib.tt_itemsize(code), tuple(told["shape"])
-    address, readonly = told["data"]
-    steps = told.get("strides")
+    code = numpy_code(np.dtype(interface["typestr"]))
+    size, shape = lib.tt_itemsize(code), tuple(interface["shape"])
+    address, readonly = interface["data"]
+    steps = interface.get("strides")
     if steps is None:
         strides = row_major(shape)
     else:
@@ -34,7 +34,7 @@ def share_device(source):
     extent = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides))
     index = runtime.current_device() if not address else _device_of(address)
     runtime.open_device(index)
-    if (stream := told.get("stream")) is not None:
+    if (stream := interface.get("stream")) is not None:
         runtime.let_wait(index, runtime.current_handle(index), stream)
     owner = keep(source)
     h = lib.tt_from_device(index + 1, code, len(shape), shape, strides, ffi.cast("void *", address), extent * size,

@@ -68,7 +68,18 @@ def _no_driver(op: str, driver) -> None:
 def svd(A, full_matrices=True, *, driver=None, out=None):
     """The singular value decomposition A = U diag(S) Vh of matrices (*, m, n): a named tuple of U (*, m, m), S (*, k)
     in descending order, and Vh (*, n, n), where k is the smaller of m and n; without ``full_matrices`` U is (*,
-    m, k) and Vh (*, k, n). LinAlgError where an element is not finite. Follows ``torch.linalg.svd``."""
+    m, k) and Vh (*, k, n). LinAlgError where an element is not finite. Follows ``torch.linalg.svd``.
+
+    Args:
+        A: matrices (*, m, n)
+        full_matrices: whether U and Vh are square
+        driver: for CUDA alone
+        out: three tensors
+    Returns:
+        A named tuple (U, S, Vh).
+    Raises:
+        LinAlgError: the algorithm did not converge
+    """
     _no_driver("linalg.svd", driver)
     return return_types.linalg_svd(*write_all_out("linalg.svd", _svd(A, full_matrices)[:3], out))
 
@@ -123,7 +134,17 @@ def eigh(A, UPLO="L", *, out=None):
     """The eigenvalues of symmetric matrices (*, n, n) in ascending order, and their eigenvectors as columns: a named
     tuple (eigenvalues (*, n), eigenvectors (*, n, n)). Only the lower triangle is read, or the upper one for
     ``UPLO="U"``; the gradient is symmetric. LinAlgError where an element is not finite. Follows
-    ``torch.linalg.eigh``."""
+    ``torch.linalg.eigh``.
+
+    Args:
+        A: symmetric matrices (*, n, n)
+        UPLO: which triangle is read
+        out: two tensors
+    Returns:
+        A named tuple (eigenvalues, eigenvectors).
+    Raises:
+        LinAlgError: the algorithm did not converge
+    """
     results = _eigh(A, _is_upper("linalg.eigh", UPLO))[:2]
     return return_types.linalg_eigh(*write_all_out("linalg.eigh", results, out))
 
@@ -182,7 +203,17 @@ def _qr(A, mode):
 def qr(A, mode="reduced", *, out=None):
     """A = Q R for matrices (*, m, n), with orthonormal columns in Q and R upper triangular: a named tuple of Q (*, m,
     k) and R (*, k, n), where k is the smaller of m and n. ``mode="complete"``: Q (*, m, m) and R (*, m, n);
-    ``mode="r"``: R alone, and an empty Q. Follows ``torch.linalg.qr``."""
+    ``mode="r"``: R alone, and an empty Q. Follows ``torch.linalg.qr``.
+
+    Args:
+        A: matrices (*, m, n)
+        mode: ``'reduced'``, ``'complete'`` or ``'r'``
+        out: two tensors
+    Returns:
+        A named tuple (Q, R).
+    Raises:
+        RuntimeError: ``mode`` is unknown, or the matrices are not floating
+    """
     if mode not in _QR_MODES:
         raise RuntimeError(f"linalg.qr: received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
                            "'r', or 'complete'")
@@ -212,7 +243,16 @@ def _cholesky(A, upper, check, op):
 def cholesky(A, *, upper=False, out=None):
     """The lower triangular L of A = L L^T for symmetric positive definite matrices (*, n, n), or its transpose for
     ``upper``. Only that triangle of A is read; the gradient is symmetric. LinAlgError where A is not positive
-    definite. Follows ``torch.linalg.cholesky``."""
+    definite. Follows ``torch.linalg.cholesky``.
+
+    Args:
+        A: symmetric positive definite matrices (*, n, n)
+        upper: whether to give the upper triangle, A = U^T U
+    Returns:
+        Triangular matrices (*, n, n).
+    Raises:
+        LinAlgError: a matrix is not positive definite
+    """
     return write_out("linalg.cholesky", _cholesky(A, bool(upper), True, "cholesky")[0], out, True)
 
 

@@ -166,7 +166,16 @@ def _implicit(terms, most):
 def einsum(equation=None, *operands):
     """Sums of products: ``einsum("ij,jk->ik", a, b)``, or ``einsum(a, [0, 1], b, [1, 2], [0, 2])``. Indices that are
     not in the output are summed over; an index repeated in one term takes its diagonal; ``...`` stands for dimensions
-    that broadcast. Without ``->`` the output has the indices that occur once, sorted. Follows ``torch.einsum``."""
+    that broadcast. Without ``->`` the output has the indices that occur once, sorted. Follows ``torch.einsum``.
+
+    Args:
+        equation: the indices of each operand, separated by commas, then perhaps ``->`` and those of the result
+        operands: the tensors, one for each term
+    Returns:
+        A tensor with a dimension for each index of the output.
+    Raises:
+        RuntimeError: sizes of one index differ, or the equation does not fit the operands
+    """
     args = (equation, *operands)
     if equation is None:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "

@@ -56,7 +56,16 @@ def _need_vector(op: str, index) -> None:
 @both
 def index_select(input, dim, index, *, out=None):
     """The entries along ``dim`` that the int vector ``index`` names. IndexError out of range; negative indices are
-    refused. Follows ``torch.index_select``."""
+    refused. Follows ``torch.index_select``.
+
+    Args:
+        index: a vector of int32 or int64 indices
+    Returns:
+        A tensor with an entry for each index along ``dim``.
+    Raises:
+        IndexError: an index is out of range
+        RuntimeError: ``index`` has another dtype
+    """
     need_index("index_select", index)
     _need_vector("index_select", index)
     dim = input._dim(dim)
@@ -100,7 +109,18 @@ def _add_arguments(op, input, dim, index, source, alpha):
 @both
 def index_add(input, dim, index, source, *, alpha=1, out=None):
     """``input`` with the entries of ``alpha * source`` along ``dim`` added where the vector ``index`` says; repeated
-    indices add up, in order. Follows ``torch.index_add``."""
+    indices add up, in order. Follows ``torch.index_add``.
+
+    Args:
+        index: a vector of int32 or int64 indices
+        source: a tensor of the dtype of ``input``, with an entry for each index along ``dim``
+        alpha: a number that multiplies ``source``
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        IndexError: an index is out of range
+        RuntimeError: shapes or dtypes do not match
+    """
     args = _add_arguments("index_add", input, dim, index, source, alpha)
     return write_out("index_add", putter("index_add", 1, SELF)[0](input, *args), out)
 
@@ -119,7 +139,17 @@ def _copy_arguments(op, input, dim, index, source):
 
 @both
 def index_copy(input, dim, index, source, *, out=None):
-    """``input`` with the entries of ``source`` along ``dim`` where the vector ``index`` says."""
+    """``input`` with the entries of ``source`` along ``dim`` where the vector ``index`` says.
+
+    Args:
+        index: a vector of int64 indices
+        source: a tensor of the dtype of ``input``, with an entry for each index along ``dim``
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        IndexError: an index is out of range
+        RuntimeError: shapes or dtypes do not match
+    """
     args = _copy_arguments("index_copy", input, dim, index, source)
     return write_out("index_copy", putter("index_copy", 1, STRICT)[0](input, *args), out)
 
@@ -146,7 +176,16 @@ def _fill_arguments(op, input, dim, index, value):
 
 @both
 def index_fill(input, dim, index, value):
-    """``input`` with ``value`` (a number or 0-d tensor) in the entries along ``dim`` that ``index`` names."""
+    """``input`` with ``value`` (a number or 0-d tensor) in the entries along ``dim`` that ``index`` names.
+
+    Args:
+        index: a vector of int64 indices
+        value: a number, or a 0-d tensor
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        IndexError: an index is out of range
+    """
     return putter("index_fill")[0](input, *_fill_arguments("index_fill_", input, dim, index, value))
 
 
@@ -161,7 +200,15 @@ def index_fill_(input, dim, index, value):
 
 @both
 def take(input, index, *, out=None):
-    """The elements of ``input`` numbered row-major, at the numbers ``index``, in index's shape."""
+    """The elements of ``input`` numbered row-major, at the numbers ``index``, in index's shape.
+
+    Args:
+        index: an int64 tensor of numbers of elements, in row-major order
+    Returns:
+        A tensor of the shape of ``index``.
+    Raises:
+        IndexError: an index is out of range
+    """
     _need_long("take", index)
     return write_out("take", reader("take", 1, FLAT)(input, _flat(input), index), out)
 
@@ -200,7 +247,13 @@ def put_(input, index, source, accumulate=False):
 @both
 def nonzero(input, *, out=None, as_tuple=False):
     """The indices of the elements that are not zero: an int64 tensor (count, ndim), or with ``as_tuple`` one vector
-    for each dimension. Follows ``torch.nonzero``."""
+    for each dimension. Follows ``torch.nonzero``.
+
+    Args:
+        as_tuple: whether to give a tuple of vectors, one for each dimension, as indices are
+    Returns:
+        An int64 matrix with a row of indices for each element, or the tuple.
+    """
     if input._h.flags & FLAG_VIEW:
         refresh(input)
     if as_tuple:
@@ -212,14 +265,26 @@ def nonzero(input, *, out=None, as_tuple=False):
 
 @both
 def argwhere(input):
-    """``nonzero(input)``."""
+    """``nonzero(input)``.
+
+    Returns:
+        An int64 matrix with a row of indices for each element.
+    """
     return nonzero(input)
 
 
 @both
 def masked_select(input, mask, *, out=None):
     """The elements where the bool tensor ``mask`` holds, as a vector; both broadcast. Follows
-    ``torch.masked_select``."""
+    ``torch.masked_select``.
+
+    Args:
+        mask: a bool tensor, broadcast with ``input``
+    Returns:
+        A vector, in row-major order; a copy.
+    Raises:
+        RuntimeError: ``mask`` is not bool, or the shapes do not broadcast
+    """
     if not isinstance(mask, Tensor) or mask._h.dtype != lib.TT_BOOL:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask, got {getattr(mask, 'dtype', type(mask))}")
     shape = broadcast_shapes(tuple(input.shape), tuple(mask.shape))

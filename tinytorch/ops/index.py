@@ -397,7 +397,18 @@ def _put_arguments(op, input, indices, values, accumulate):
 @both
 def index_put(input, indices, values, accumulate=False):
     """A copy of ``input`` with ``values`` where the tuple of index tensors points; with ``accumulate`` they are added,
-    repeated places counting each time. Follows ``torch.index_put``."""
+    repeated places counting each time. Follows ``torch.index_put``.
+
+    Args:
+        indices: a tuple of int64 or bool tensors, or None for a dimension that is kept
+        values: a tensor that broadcasts to what the indices select
+        accumulate: whether to add, rather than to write
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        IndexError: an index is out of range
+        RuntimeError: shapes or dtypes do not match
+    """
     (functional, _), args = _put_arguments("index_put", input, indices, values, accumulate)
     return functional(input, *args)
 

@@ -54,7 +54,16 @@ def _casts(tensors, code):
 @function
 def cat(tensors, dim=0, *, out=None):
     """The tensors one after the other along ``dim``; their other sizes must agree. Empty 1-d tensors are skipped, as
-    in PyTorch. Follows ``torch.cat``."""
+    in PyTorch. Follows ``torch.cat``.
+
+    Args:
+        tensors: a sequence of tensors; empty vectors are left out
+    Returns:
+        A tensor of the dtype that theirs promote to.
+    Raises:
+        RuntimeError: sizes along other dimensions differ
+        ValueError: there is no tensor
+    """
     code = _common("cat", tensors)
     for k, x in enumerate(tensors):
         if x._h.ndim == 0:
@@ -72,7 +81,16 @@ alias("cat", "concat", "concatenate")
 
 @function
 def stack(tensors, dim=0, *, out=None):
-    """The tensors, all of one shape, along a new dimension ``dim``. Follows ``torch.stack``."""
+    """The tensors, all of one shape, along a new dimension ``dim``. Follows ``torch.stack``.
+
+    Args:
+        tensors: a sequence of tensors of one shape
+        dim: where the new dimension is
+    Returns:
+        A tensor with a dimension more.
+    Raises:
+        RuntimeError: the shapes differ, or there is no tensor
+    """
     code = _common("stack", tensors)
     return write_out("stack", _stack(list(tensors), tensors[0]._dim(dim, 1), code, _casts(tensors, code)), out)
 
@@ -108,14 +126,30 @@ def _each(tensors, fn):
 
 @function
 def hstack(tensors):
-    """Side by side: along dimension 1, or 0 for 1-d tensors."""
+    """Side by side: along dimension 1, or 0 for 1-d tensors.
+
+    Args:
+        tensors: a sequence of tensors
+    Returns:
+        A tensor.
+    Raises:
+        RuntimeError: sizes along other dimensions differ
+    """
     tensors = atleast_1d(tuple(tensors))
     return cat(tensors, 0 if tensors[0]._h.ndim == 1 else 1)
 
 
 @function
 def vstack(tensors):
-    """On top of each other: along dimension 0, 1-d tensors as rows."""
+    """On top of each other: along dimension 0, 1-d tensors as rows.
+
+    Args:
+        tensors: a sequence of tensors
+    Returns:
+        A tensor.
+    Raises:
+        RuntimeError: sizes along other dimensions differ
+    """
     return cat(atleast_2d(tuple(tensors)), 0)
 
 
@@ -136,7 +170,15 @@ def column_stack(tensors):
 
 @function
 def block_diag(*tensors):
-    """A matrix with the given ones along its diagonal."""
+    """A matrix with the given ones along its diagonal.
+
+    Args:
+        tensors: matrices, vectors (taken for rows) or 0-d tensors
+    Returns:
+        A matrix.
+    Raises:
+        ValueError: a tensor has more than two dimensions
+    """
     tensors = [atleast_2d(x) for x in tensors]
     columns = sum(x.shape[1] for x in tensors)
     rows, left = [], 0
@@ -149,7 +191,15 @@ def block_diag(*tensors):
 
 @method
 def repeat(input, *sizes):
-    """The tensor laid side by side ``sizes[d]`` times along each dimension; new ones in front. A copy."""
+    """The tensor laid side by side ``sizes[d]`` times along each dimension; new ones in front. A copy.
+
+    Args:
+        sizes: how often, for each dimension
+    Returns:
+        A copy.
+    Raises:
+        RuntimeError: there are fewer counts than dimensions, or one is negative
+    """
     sizes = ints(sizes)
     shape = tuple(input.shape)
     lead = len(sizes) - len(shape)
@@ -167,7 +217,15 @@ def repeat(input, *sizes):
 
 @both
 def tile(input, *dims):
-    """``repeat``, where missing leading counts are 1."""
+    """``repeat``, where missing leading counts are 1.
+
+    Args:
+        dims: how often, for each dimension
+    Returns:
+        A copy.
+    Raises:
+        RuntimeError: a count is negative
+    """
     dims = ints(dims)
     return repeat(input, *((1,) * (input._h.ndim - len(dims)) + dims))
 

@@ -81,7 +81,16 @@ attach(_reflected, "__rmatmul__", _matmul.op)
 def matmul(input, other, *, out=None):
     """The product of matrices, vectors or stacks of matrices: the last two dimensions are multiplied, those before
     them broadcast; a vector is a row on the left and a column on the right. RuntimeError when shapes or dtypes do not
-    match. Follows ``torch.matmul``."""
+    match. Follows ``torch.matmul``.
+
+    Args:
+        input: a tensor (*, n, m), or a vector (m)
+        other: a tensor (*, m, p), or a vector (m)
+    Returns:
+        A tensor (*, n, p), without the dimension of a vector; of two vectors, 0-d.
+    Raises:
+        RuntimeError: the inner sizes, the batches or the dtypes do not match, or an input is 0-d
+    """
     return _matmul(input, other) if out is None else write_out("matmul", _matmul(input, other), out)
 
 
@@ -92,7 +101,16 @@ def _want(op, t, name, ndim, what):
 
 @both
 def mm(input, mat2, *, out=None):
-    """The product of the matrices (n, m) and (m, p). Follows ``torch.mm``."""
+    """The product of the matrices (n, m) and (m, p). Follows ``torch.mm``.
+
+    Args:
+        input: a matrix (n, m)
+        mat2: a matrix (m, p)
+    Returns:
+        A matrix (n, p).
+    Raises:
+        RuntimeError: an input is no matrix, or sizes or dtypes do not match
+    """
     _want("mm", input, "self", 2, "matrix")
     _want("mm", mat2, "mat2", 2, "matrix")
     result = _mm(input, mat2)
@@ -101,7 +119,16 @@ def mm(input, mat2, *, out=None):
 
 @both
 def bmm(input, mat2, *, out=None):
-    """The products of two stacks of matrices, (b, n, m) and (b, m, p), without broadcasting. Follows ``torch.bmm``."""
+    """The products of two stacks of matrices, (b, n, m) and (b, m, p), without broadcasting. Follows ``torch.bmm``.
+
+    Args:
+        input: matrices (b, n, m)
+        mat2: matrices (b, m, p)
+    Returns:
+        Matrices (b, n, p).
+    Raises:
+        RuntimeError: an input is not 3-dimensional, or sizes or dtypes do not match
+    """
     _want("bmm", input, "batch1", 3, "3D tensor")
     _want("bmm", mat2, "batch2", 3, "3D tensor")
     a, b = input._h.shape, mat2._h.shape
@@ -114,7 +141,16 @@ def bmm(input, mat2, *, out=None):
 
 @both
 def mv(input, vec, *, out=None):
-    """The product of the matrix (n, m) and the vector (m). Follows ``torch.mv``."""
+    """The product of the matrix (n, m) and the vector (m). Follows ``torch.mv``.
+
+    Args:
+        input: a matrix (n, m)
+        vec: a vector (m)
+    Returns:
+        A vector (n).
+    Raises:
+        RuntimeError: an input has another number of dimensions, or sizes or dtypes do not match
+    """
     _want("mv", input, "input", 2, "matrix")
     _want("mv", vec, "vec", 1, "vector")
     result = _mv(input, vec)
@@ -123,7 +159,16 @@ def mv(input, vec, *, out=None):
 
 @both
 def dot(input, tensor, *, out=None):
-    """The sum of the products of two vectors' elements. Follows ``torch.dot``."""
+    """The sum of the products of two vectors' elements. Follows ``torch.dot``.
+
+    Args:
+        input: a vector (n)
+        tensor: a vector (n)
+    Returns:
+        A 0-d tensor.
+    Raises:
+        RuntimeError: an input is no vector, or sizes or dtypes do not match
+    """
     for t in (input, tensor):
         if t._h.ndim != 1:
             raise RuntimeError(f"dot: 1D tensors expected, but got {input._h.ndim}D and {tensor._h.ndim}D tensors")
@@ -140,7 +185,16 @@ def vdot(input, other, *, out=None):
 @both
 def inner(input, other, *, out=None):
     """Sums of products over the last dimension of both: shape (*input.shape[:-1], *other.shape[:-1]); with a 0-d tensor
-    the plain product. Follows ``torch.inner``."""
+    the plain product. Follows ``torch.inner``.
+
+    Args:
+        input: a tensor (*, n), or 0-d
+        other: a tensor (**, n), or 0-d
+    Returns:
+        A tensor (*, **).
+    Raises:
+        RuntimeError: the last sizes differ
+    """
     if input._h.ndim == 0 or other._h.ndim == 0:
         result = input * other
     else:
@@ -153,7 +207,16 @@ def inner(input, other, *, out=None):
 
 @both
 def outer(input, vec2, *, out=None):
-    """The products of every two elements of two vectors: shape (n, m). Follows ``torch.outer``."""
+    """The products of every two elements of two vectors: shape (n, m). Follows ``torch.outer``.
+
+    Args:
+        input: a vector (n)
+        vec2: a vector (m)
+    Returns:
+        A matrix (n, m).
+    Raises:
+        RuntimeError: an input is no vector
+    """
     _want("outer", input, "self", 1, "vector")
     _want("outer", vec2, "vec2", 1, "vector")
     result = input.unsqueeze(1) * vec2
@@ -188,7 +251,17 @@ _linear = c_op(
 
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias`` over the last dimension: input (*, in), weight (out, in), bias (out) or None; result
-    (*, out). Follows ``torch.nn.functional.linear``."""
+    (*, out). Follows ``torch.nn.functional.linear``.
+
+    Args:
+        input: a tensor (*, in)
+        weight: a matrix (out, in), or a vector (in)
+        bias: a vector (out), or None
+    Returns:
+        A tensor (*, out).
+    Raises:
+        RuntimeError: sizes or dtypes do not match
+    """
     if weight._h.ndim == 1:
         return _vector_weight(input, weight, bias)
     return _linear(input, weight, bias)
@@ -260,7 +333,19 @@ def _plus(op, input, product, beta, alpha):
 @both
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * mat1 @ mat2``; input broadcasts to the product. With beta 0 the input's values do not
-    count. Follows ``torch.addmm``."""
+    count. Follows ``torch.addmm``.
+
+    Args:
+        input: a tensor that broadcasts to (n, p)
+        mat1: a matrix (n, m)
+        mat2: a matrix (m, p)
+        beta: a number
+        alpha: a number
+    Returns:
+        A matrix (n, p).
+    Raises:
+        RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
+    """
     if _is_floating("addmm", mat1, beta, alpha):
         result = _addmm(input, mat1, mat2, beta, alpha)
     else:
@@ -285,7 +370,19 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
 
 @both
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
-    """``beta * input + alpha * bmm(batch1, batch2)``. Follows ``torch.baddbmm``."""
+    """``beta * input + alpha * bmm(batch1, batch2)``. Follows ``torch.baddbmm``.
+
+    Args:
+        input: a tensor that broadcasts to (b, n, p)
+        batch1: matrices (b, n, m)
+        batch2: matrices (b, m, p)
+        beta: a number
+        alpha: a number
+    Returns:
+        Matrices (b, n, p).
+    Raises:
+        RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
+    """
     _is_floating("baddbmm", batch1, beta, alpha)
     result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
     return write_out("baddbmm", result, out)
@@ -332,7 +429,17 @@ def _dims(op, t, dims):
 @function
 def tensordot(a, b, dims=2, out=None):
     """Sums of products over ``dims`` dimensions: the last of ``a`` with the first of ``b``, or the pairs of two lists.
-    Follows ``torch.tensordot``."""
+    Follows ``torch.tensordot``.
+
+    Args:
+        a: a tensor
+        b: a tensor
+        dims: how many dimensions, or a pair of lists of dimensions
+    Returns:
+        A tensor of the other sizes of ``a``, then those of ``b``.
+    Raises:
+        RuntimeError: the sizes that are summed over differ, or ``dims`` is out of range
+    """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -400,7 +507,15 @@ def chain_matmul(*matrices, out=None):
 
 @both
 def cross(input, other, dim=None, *, out=None):
-    """The cross product of vectors of 3 along ``dim`` (the first of size 3 if None). Follows ``torch.cross``."""
+    """The cross product of vectors of 3 along ``dim`` (the first of size 3 if None). Follows ``torch.cross``.
+
+    Args:
+        other: a tensor, broadcast with ``input``
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: ``dim`` has another size than 3
+    """
     if dim is None:
         dim = next((d for d, s in enumerate(input.shape) if s == 3), None)
         if dim is None:
@@ -415,7 +530,13 @@ def cross(input, other, dim=None, *, out=None):
 
 @both
 def kron(input, other, *, out=None):
-    """The Kronecker product: every element of input times the whole of other. Follows ``torch.kron``."""
+    """The Kronecker product: every element of input times the whole of other. Follows ``torch.kron``.
+
+    Args:
+        other: a tensor
+    Returns:
+        A tensor whose sizes are the products of the inputs'.
+    """
     n = max(input._h.ndim, other._h.ndim)
     a = (1,) * (n - input._h.ndim) + tuple(input.shape)
     b = (1,) * (n - other._h.ndim) + tuple(other.shape)
@@ -427,7 +548,15 @@ def kron(input, other, *, out=None):
 
 @both
 def trace(input):
-    """The sum of a matrix's diagonal. Follows ``torch.trace``."""
+    """The sum of a matrix's diagonal. Follows ``torch.trace``.
+
+    Args:
+        input: a matrix (n, m)
+    Returns:
+        A 0-d tensor.
+    Raises:
+        RuntimeError: ``input`` is no matrix
+    """
     if input._h.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input._h.ndim}")
     if input._h.dtype == lib.TT_BOOL:

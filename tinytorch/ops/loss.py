@@ -115,7 +115,20 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     """-log softmax(input)[target]: logits (N, C), (C) or (N, C, d1, ...); target either int64 class indices (N), () or
     (N, d1, ...), or probabilities of input's shape. ``weight``: of each class; rows with ``ignore_index`` do not
     count; the mean is over the weights of the targets. IndexError for a target that is no class. Follows
-    ``torch.nn.functional.cross_entropy``."""
+    ``torch.nn.functional.cross_entropy``.
+
+    Args:
+        input: logits (C), (N, C) or (N, C, *)
+        target: int64 classes (), (N) or (N, *), or probabilities of the shape of ``input``
+        weight: a weight for each class (C), or None
+        ignore_index: a class whose rows do not count
+        label_smoothing: how much of the target's probability all classes share
+    Returns:
+        A 0-d tensor, or losses of the shape of the classes.
+    Raises:
+        ValueError: shapes do not match, or ``reduction`` is unknown
+        IndexError: a class is out of range
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy(reduction, size_average, reduce)
     if not 0 <= label_smoothing <= 1:
@@ -154,7 +167,19 @@ def _of_probabilities(input, target, weight, reduction, smoothing):
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """-input[target] for log-probabilities: shapes, weights and ``ignore_index`` as in cross_entropy. Follows
-    ``torch.nn.functional.nll_loss``."""
+    ``torch.nn.functional.nll_loss``.
+
+    Args:
+        input: log-probabilities (C), (N, C) or (N, C, *)
+        target: int64 classes (), (N) or (N, *)
+        weight: a weight for each class (C), or None
+        ignore_index: a class whose rows do not count
+    Returns:
+        A 0-d tensor, or losses of the shape of ``target``.
+    Raises:
+        ValueError: shapes do not match, or ``reduction`` is unknown
+        IndexError: a class is out of range
+    """
     reduction = legacy(reduction, size_average, reduce)
     if not (isinstance(input, Tensor) and isinstance(target, Tensor)):
         raise wrong_type("nll_loss", ("input", "target"), (input, target), ())
@@ -174,7 +199,16 @@ def _same_size(op, input, target):
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """(input - target)^2. Follows ``torch.nn.functional.mse_loss``."""
+    """(input - target)^2. Follows ``torch.nn.functional.mse_loss``.
+
+    Args:
+        target: a tensor, broadcast with ``input``
+        weight: a weight for each element, or None
+    Returns:
+        A 0-d tensor, or losses of the shape that the inputs broadcast to.
+    Raises:
+        ValueError: ``reduction`` is unknown
+    """
     floating("mse_loss", input)
     reduction = legacy(reduction, size_average, reduce)
     _same_size("mse_loss", input, target)
@@ -191,7 +225,16 @@ def _weighted(losses, weight, reduction):
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    """|input - target|. Follows ``torch.nn.functional.l1_loss``."""
+    """|input - target|. Follows ``torch.nn.functional.l1_loss``.
+
+    Args:
+        target: a tensor, broadcast with ``input``
+        weight: a weight for each element, or None
+    Returns:
+        A 0-d tensor, or losses of the shape that the inputs broadcast to.
+    Raises:
+        ValueError: ``reduction`` is unknown
+    """
     reduction = legacy(reduction, size_average, reduce)
     _same_size("l1_loss", input, target)
     return _weighted((input - target).abs(), weight, reduction)
@@ -211,7 +254,16 @@ _huber = binary("huber", lambda g, a, b: g * _hardtanh(a, -b, b), title="HuberLo
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """d^2 / (2 beta) where d = |input - target| is below beta, else d - beta / 2. Follows
-    ``torch.nn.functional.smooth_l1_loss``."""
+    ``torch.nn.functional.smooth_l1_loss``.
+
+    Args:
+        target: a tensor, broadcast with ``input``
+        beta: where the square ends
+    Returns:
+        A 0-d tensor, or losses of the shape that the inputs broadcast to.
+    Raises:
+        ValueError: ``reduction`` is unknown
+    """
     floating("smooth_l1_loss", input)
     reduction = legacy(reduction, size_average, reduce)
     _same_size("smooth_l1_loss", input, target)
@@ -223,7 +275,17 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """d^2 / 2 where d = |input - target| is below delta, else delta (d - delta / 2). Follows
-    ``torch.nn.functional.huber_loss``."""
+    ``torch.nn.functional.huber_loss``.
+
+    Args:
+        target: a tensor, broadcast with ``input``
+        delta: where the square ends
+        weight: a weight for each element, or None
+    Returns:
+        A 0-d tensor, or losses of the shape that the inputs broadcast to.
+    Raises:
+        ValueError: ``reduction`` is unknown
+    """
     floating("huber_loss", input)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta, got {delta}")
@@ -236,7 +298,18 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """-(target log(input) + (1 - target) log(1 - input)) for probabilities, the logarithms not below -100. Follows
-    ``torch.nn.functional.binary_cross_entropy``."""
+    ``torch.nn.functional.binary_cross_entropy``.
+
+    Args:
+        input: probabilities
+        target: probabilities of the same shape
+        weight: a weight for each element, or None
+    Returns:
+        A 0-d tensor, or losses of the shape of ``input``.
+    Raises:
+        ValueError: the shapes differ
+        RuntimeError: an input is below 0 or above 1
+    """
     floating("binary_cross_entropy", input)
     reduction = legacy(reduction, size_average, reduce)
     if input.shape != target.shape:
@@ -251,7 +324,18 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
                                      pos_weight=None):
     """binary_cross_entropy of sigmoid(input), accurate for large logits; ``pos_weight`` multiplies the loss of the
-    positive part. Follows ``torch.nn.functional.binary_cross_entropy_with_logits``."""
+    positive part. Follows ``torch.nn.functional.binary_cross_entropy_with_logits``.
+
+    Args:
+        input: logits
+        target: probabilities of the same shape
+        weight: a weight for each element, or None
+        pos_weight: a weight of the positive part, broadcast with ``target``, or None
+    Returns:
+        A 0-d tensor, or losses of the shape of ``input``.
+    Raises:
+        ValueError: the shapes differ
+    """
     floating("binary_cross_entropy_with_logits", input)
     reduction = legacy(reduction, size_average, reduce)
     if input.shape != target.shape:
@@ -267,7 +351,18 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """target (log target - input) for log-probabilities ``input``; "batchmean" divides the sum by the batch. Follows
-    ``torch.nn.functional.kl_div``."""
+    ``torch.nn.functional.kl_div``.
+
+    Args:
+        input: log-probabilities
+        target: probabilities
+        log_target: whether ``target`` are logarithms, too
+        reduction: ``'mean'``, ``'batchmean'`` or ``'sum'`` of the losses, or ``'none'``: all of them
+    Returns:
+        A 0-d tensor, or losses of the shape that the inputs broadcast to.
+    Raises:
+        ValueError: ``reduction`` is unknown
+    """
     reduction = legacy(reduction, size_average, reduce)
     if log_target:
         losses = target.exp() * (target - input)
@@ -383,7 +478,18 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
 
 @function
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
-    """The p-norm of x1 - x2 + eps over the last dimension. Follows ``torch.nn.functional.pairwise_distance``."""
+    """The p-norm of x1 - x2 + eps over the last dimension. Follows ``torch.nn.functional.pairwise_distance``.
+
+    Args:
+        x1: a tensor (*, d)
+        x2: a tensor (*, d)
+        p: the order of the norm
+        eps: a number added to the differences
+    Returns:
+        A tensor (*).
+    Raises:
+        RuntimeError: the shapes do not broadcast
+    """
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 

@@ -84,7 +84,19 @@ def _check_shape(op, input: Tensor, normalized_shape) -> int:
 @function
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
     """(x - mean) / sqrt(variance + eps) over the last dimensions, which are ``normalized_shape``, then times ``weight``
-    plus ``bias`` of that shape. Follows ``torch.nn.functional.layer_norm``."""
+    plus ``bias`` of that shape. Follows ``torch.nn.functional.layer_norm``.
+
+    Args:
+        normalized_shape: the last sizes
+        weight: a tensor of these sizes, or None
+        bias: a tensor of these sizes, or None
+        eps: a number added to the variance
+        cudnn_enable: taken as in PyTorch
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: the last sizes are others
+    """
     dims = _check_shape("layer_norm", input, normalized_shape)
     return _layer_norm(input, weight, bias, dims, eps, False)[0]
 
@@ -92,7 +104,17 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
 @function
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """x / sqrt(mean(x^2) + eps) over the last dimensions, which are ``normalized_shape``, then times ``weight``; eps is
-    the dtype's by default. Follows ``torch.nn.functional.rms_norm``."""
+    the dtype's by default. Follows ``torch.nn.functional.rms_norm``.
+
+    Args:
+        normalized_shape: the last sizes
+        weight: a tensor of these sizes, or None
+        eps: a number added to the mean square; the dtype's epsilon unless given
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: the last sizes are others
+    """
     dims = _check_shape("rms_norm", input, normalized_shape)
     if eps is None:
         eps = finfo(input.dtype if input._h.dtype == lib.TT_F64 else float32).eps
@@ -102,7 +124,20 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
 @function
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
     """layer_norm over each of ``num_groups`` groups of channels (dimension 1), then times ``weight`` plus ``bias``, one
-    for each channel. Follows ``torch.nn.functional.group_norm``."""
+    for each channel. Follows ``torch.nn.functional.group_norm``.
+
+    Args:
+        input: a tensor (N, C, *)
+        num_groups: how many groups
+        weight: a vector (C), or None
+        bias: a vector (C), or None
+        eps: a number added to the variance
+        cudnn_enabled: taken as in PyTorch
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: ``num_groups`` does not divide the number of channels
+    """
     if input._h.ndim < 2:
         raise RuntimeError(f"group_norm: Expected at least 2 dimensions for input tensor but received {input._h.ndim}")
     shape = input.shape

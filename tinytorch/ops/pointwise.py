@@ -231,7 +231,17 @@ _addcdiv = ternary("addcdiv", lambda g: g, lambda g, b: g / b, lambda g, a, b: -
 @function
 def where(condition, input=None, other=None, *, out=None):
     """``input`` where the bool tensor ``condition`` holds, else ``other``; all three broadcast. With the condition
-    alone, the indices where it holds, as ``nonzero(as_tuple=True)``. Follows ``torch.where``."""
+    alone, the indices where it holds, as ``nonzero(as_tuple=True)``. Follows ``torch.where``.
+
+    Args:
+        condition: a bool tensor
+        input: a tensor, or a number
+        other: a tensor, or a number
+    Returns:
+        A tensor of the shape that the three broadcast to and the dtype that ``input`` and ``other`` promote to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or ``condition`` is not bool
+    """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     return _where(condition, input, other, out=out)
@@ -239,7 +249,16 @@ def where(condition, input=None, other=None, *, out=None):
 
 @both
 def masked_fill(input, mask, value):
-    """``input`` with ``value`` (a number or 0-d tensor) where the bool tensor ``mask`` holds."""
+    """``input`` with ``value`` (a number or 0-d tensor) where the bool tensor ``mask`` holds.
+
+    Args:
+        mask: a bool tensor, broadcast with ``input``
+        value: a number, or a 0-d tensor
+    Returns:
+        A tensor of the dtype of ``input``.
+    Raises:
+        RuntimeError: ``mask`` is not bool, or the dtype cannot hold ``value``
+    """
     return _where(*_masked("masked_fill", input, mask, value))
 
 
@@ -289,7 +308,16 @@ _clamp_max = binary("minimum", lambda g, a, b: g * (a <= b), lambda g, a, b: g *
 @both
 def clamp(input, min=None, max=None, *, out=None):
     """``input`` with values below ``min`` or above ``max`` replaced by them (numbers or tensors). The gradient flows
-    where the value was kept. Follows ``torch.clamp``."""
+    where the value was kept. Follows ``torch.clamp``.
+
+    Args:
+        min: a number, a tensor or None
+        max: a number, a tensor or None
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: neither bound is given, or the shapes do not broadcast
+    """
     fn, args = _bounds("clamp", input, min, max)
     return fn(*args) if out is None else fn.op.into(out, args, "clamp")
 
@@ -327,7 +355,16 @@ def polygamma(n, input):
 
 @both
 def lerp(input, end, weight, *, out=None):
-    """``input + weight (end - input)``; ``weight`` is a number or a tensor."""
+    """``input + weight (end - input)``; ``weight`` is a number or a tensor.
+
+    Args:
+        end: a tensor
+        weight: a number, or a tensor
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or an input is not floating
+    """
     return _lerp(input, end, weight, out=out)
 
 
@@ -339,7 +376,17 @@ def lerp_(self, end, weight):
 
 @both
 def addcmul(input, tensor1, tensor2, *, value=1, out=None):
-    """``input + value tensor1 tensor2``."""
+    """``input + value tensor1 tensor2``.
+
+    Args:
+        tensor1: a tensor
+        tensor2: a tensor
+        value: a number
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or all are bool
+    """
     if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
         raise RuntimeError("addcmul: not implemented for 'bool'")
     return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
@@ -347,7 +394,17 @@ def addcmul(input, tensor1, tensor2, *, value=1, out=None):
 
 @both
 def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
-    """``input + value tensor1 / tensor2``."""
+    """``input + value tensor1 / tensor2``.
+
+    Args:
+        tensor1: a tensor
+        tensor2: a tensor
+        value: a number
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or integers are divided
+    """
     return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
 
 
@@ -417,7 +474,15 @@ def _rounding(op, mode):
 @both
 def div(input, other, *, rounding_mode=None, out=None):
     """``input / other``, broadcast; with ``rounding_mode`` "floor" or "trunc" the quotient is rounded so and keeps an
-    integer dtype. Follows ``torch.div``."""
+    integer dtype. Follows ``torch.div``.
+
+    Args:
+        rounding_mode: None, ``'floor'`` or ``'trunc'``
+    Returns:
+        A tensor of the shape that the inputs broadcast to; floating unless rounded.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or ``rounding_mode`` is unknown
+    """
     fn = _rounding("div", rounding_mode)
     return fn(input, other) if out is None else fn.op.into(out, (input, other), "div")
 
@@ -430,7 +495,15 @@ def div_(self, other, *, rounding_mode=None):
 
 @both
 def round(input, *, decimals=0, out=None):
-    """The nearest integer, halves to even; with ``decimals``, the nearest multiple of 10^-decimals."""
+    """The nearest integer, halves to even; with ``decimals``, the nearest multiple of 10^-decimals.
+
+    Args:
+        decimals: how many places after the point; negative ones before it
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is a bool
+    """
     if decimals == 0:
         return _round(input, out=out)
     scale = 10.0**decimals
@@ -439,7 +512,16 @@ def round(input, *, decimals=0, out=None):
 
 @both
 def pow(input, exponent, *, out=None):
-    """``input`` to the power ``exponent``; either may be a number. Integers to negative integer powers are refused."""
+    """``input`` to the power ``exponent``; either may be a number. Integers to negative integer powers are refused.
+
+    Args:
+        input: a tensor, or a number
+        exponent: a tensor, or a number
+    Returns:
+        A tensor of the shape that the inputs broadcast to and the dtype that they promote to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or an integer has a negative integer exponent
+    """
     return _pow(input, exponent, out=out)
 
 
@@ -464,7 +546,13 @@ def rad2deg(input):
 
 @composite
 def logit(input, eps=None):
-    """log(x / (1 - x)); with ``eps``, x is clamped to [eps, 1 - eps] first."""
+    """log(x / (1 - x)); with ``eps``, x is clamped to [eps, 1 - eps] first.
+
+    Args:
+        eps: a number below 1/2, or None
+    Returns:
+        A floating tensor of the shape of ``input``.
+    """
     x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
     x = x if eps is None else x.clamp(eps, 1 - eps)
     return (x / (1 - x)).log()
@@ -472,8 +560,18 @@ def logit(input, eps=None):
 
 @both
 def square(input, *, out=None):
-    """x * x; bools give int64."""
-    return _square(input.long() if input.dtype is _bool else input, out=out)
+    """x * x.
+
+    Returns:
+        A tensor of the shape and dtype of ``input``; int64 for bools.
+    Raises:
+        TypeError: ``input`` is neither a tensor nor a number
+    """
+    try:
+        x = input.long() if input.dtype is _bool else input
+    except AttributeError:
+        x = input  # a number
+    return _square(x, out=out)
 
 
 # Other names of the same operators.

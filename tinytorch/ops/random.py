@@ -63,7 +63,14 @@ def _fresh(op: str, kind: int, a: float, b: float, what: str):
         return _draw(h, kind, op, generator, a, b, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
-    create.__doc__ = f"A tensor of shape ``size`` of {what}. RuntimeError for integer dtypes. Follows ``torch.{op}``."
+    create.__doc__ = f"""A tensor of shape ``size`` of {what}. Follows ``torch.{op}``.
+
+    Returns:
+        A tensor of the default dtype, unless another is given.
+    Raises:
+        NotImplementedError: the dtype is not floating
+        RuntimeError: a size is negative
+    """
     return function(create)
 
 
@@ -78,7 +85,13 @@ def _fresh_like(op: str, kind: int, a: float, b: float, what: str):
         return _draw(h, kind, op, generator, a, b, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
-    create.__doc__ = f"A tensor like ``input`` of {what}. Follows ``torch.{op}``."
+    create.__doc__ = f"""A tensor like ``input`` of {what}. Follows ``torch.{op}``.
+
+    Returns:
+        A tensor of the shape of ``input``, and of its dtype and device unless others are given.
+    Raises:
+        NotImplementedError: the dtype is not floating
+    """
     return function(create)
 
 
@@ -121,7 +134,18 @@ def _bounds(op: str, low, high) -> tuple[int, int]:
 def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
             requires_grad=False, pin_memory=False) -> Tensor:
     """``randint(high, size)``, ``randint(low, high, size)``: integers uniform from ``low`` (0) to below ``high``; int64
-    unless a dtype is given. RuntimeError for an empty range. Follows ``torch.randint``."""
+    unless a dtype is given. RuntimeError for an empty range. Follows ``torch.randint``.
+
+    Args:
+        args: ``high, size`` or ``low, high, size`` by position
+        low: the least number; 0 unless given
+        high: above the largest number
+        size: the sizes
+    Returns:
+        An int64 tensor, unless another dtype is given.
+    Raises:
+        RuntimeError: there is no number between ``low`` and ``high``
+    """
     args = list(args)
     if size is None and args:
         size = args.pop()
@@ -155,7 +179,15 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
 @function
 def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
              pin_memory=False) -> Tensor:
-    """The integers 0 to n - 1 in random order; int64 unless a dtype is given. Follows ``torch.randperm``."""
+    """The integers 0 to n - 1 in random order; int64 unless a dtype is given. Follows ``torch.randperm``.
+
+    Args:
+        n: how many
+    Returns:
+        The numbers from 0 to n - 1 as an int64 vector, unless another dtype is given.
+    Raises:
+        RuntimeError: ``n`` is negative, or the dtype cannot hold it
+    """
     code = lib.TT_I64 if dtype is None else dtype_code(dtype, "randperm")
     if (n - 1 if INTEGRAL[code] else n) > exact_integers(ALL[code])[1]:
         raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
@@ -286,7 +318,16 @@ def _bernoulli(input, g):
 def bernoulli(input, p=None, *, generator=None, out=None):
     """1 with the probability that stands in ``input``, else 0, in its dtype; with ``p``, that probability for all.
     RuntimeError outside of [0, 1]; but nobody waits for a device's probabilities to see that, where more than 1 is
-    always, and less than 0 or NaN never. Follows ``torch.bernoulli``."""
+    always, and less than 0 or NaN never. Follows ``torch.bernoulli``.
+
+    Args:
+        input: probabilities
+        p: one probability for all, in place of those of ``input``
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: a probability is below 0 or above 1
+    """
     g = _own(generator, "bernoulli", input)
     if p is not None:
         made = _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "bernoulli", generator,
@@ -313,7 +354,17 @@ def _normal(mean, std, g):
 def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None,
            requires_grad=False, pin_memory=False) -> Tensor:
     """Normal numbers: ``mean`` and ``std`` are numbers with a ``size``, or one or both are tensors. RuntimeError for a
-    negative ``std``. Follows ``torch.normal``."""
+    negative ``std``. Follows ``torch.normal``.
+
+    Args:
+        mean: a number, or a tensor
+        std: a number, or a tensor
+        size: the sizes, where both are numbers
+    Returns:
+        A tensor of the shape that ``mean`` and ``std`` broadcast to, or of ``size``.
+    Raises:
+        RuntimeError: ``std`` is negative
+    """
     if not isinstance(std, Tensor) and not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
@@ -336,7 +387,17 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
 @both
 def multinomial(input, num_samples, replacement=False, *, generator=None, out=None) -> Tensor:
     """``num_samples`` categories from each row of weights, int64, with or without replacement. RuntimeError for
-    negative, infinite or all-zero weights, or too few of them. Follows ``torch.multinomial``."""
+    negative, infinite or all-zero weights, or too few of them. Follows ``torch.multinomial``.
+
+    Args:
+        input: weights (m) or (n, m), none negative
+        num_samples: how many to draw
+        replacement: whether a number may be drawn again
+    Returns:
+        An int64 tensor (num_samples) or (n, num_samples).
+    Raises:
+        RuntimeError: a weight is negative or not finite, all are 0, or there are too few
+    """
     if not FLOATING[input._h.dtype]:
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype!r}")
     weights = input.detach().to(float64).contiguous()

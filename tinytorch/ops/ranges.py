@@ -39,7 +39,17 @@ def _deliver(h, op: str, out, requires_grad, pin_memory=False) -> Tensor:
 def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
            pin_memory=False) -> Tensor:
     """The numbers from ``start`` (0 if not given) on by ``step``, below ``end``; int64 if all three are integers.
-    RuntimeError for a zero step or one of the wrong sign. Follows ``torch.arange``."""
+    RuntimeError for a zero step or one of the wrong sign. Follows ``torch.arange``.
+
+    Args:
+        start: the first number
+        end: where to stop: not among them
+        step: from one number to the next
+    Returns:
+        A vector; int64 where all numbers are integers, else of the default dtype, unless given.
+    Raises:
+        RuntimeError: ``step`` is 0 or leads away from ``end``
+    """
     if end is None:
         start, end = 0, start
     (start, end, step), whole = _numbers("arange", start, end, step)
@@ -96,7 +106,17 @@ def _steps(op: str, start, end, steps):
 @function
 def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
              pin_memory=False) -> Tensor:
-    """``steps`` numbers at equal distances from ``start`` to ``end``. Follows ``torch.linspace``."""
+    """``steps`` numbers at equal distances from ``start`` to ``end``. Follows ``torch.linspace``.
+
+    Args:
+        start: the first number
+        end: the last number
+        steps: how many
+    Returns:
+        A vector of ``steps`` numbers, of the default dtype unless given.
+    Raises:
+        RuntimeError: ``steps`` is negative
+    """
     start, end, steps = _steps("linspace", start, end, steps)
     h = on_device(device, lib.tt_linspace, code_of(dtype, "linspace"), steps, start, end)
     return _deliver(h, "linspace", out, requires_grad, pin_memory)
@@ -113,7 +133,16 @@ def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None,
 
 @function
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
-    """Ones on the diagonal of an ``n`` by ``m`` matrix (``n`` by ``n``), zeros elsewhere. Follows ``torch.eye``."""
+    """Ones on the diagonal of an ``n`` by ``m`` matrix (``n`` by ``n``), zeros elsewhere. Follows ``torch.eye``.
+
+    Args:
+        n: the number of rows
+        m: the number of columns; ``n`` unless given
+    Returns:
+        A matrix (n, m).
+    Raises:
+        RuntimeError: a number is negative
+    """
     n, m = sizes((n, n if m is None else m), "eye")
     for name, size in (("n", n), ("m", m)):
         if size < 0:
@@ -157,7 +186,16 @@ def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None) ->
 @function
 def meshgrid(*tensors, indexing=None):
     """The coordinates of a grid: one view for each 1-d or 0-d tensor, of the shape of their lengths; with
-    ``indexing="xy"`` the first two dimensions change places. Follows ``torch.meshgrid``."""
+    ``indexing="xy"`` the first two dimensions change places. Follows ``torch.meshgrid``.
+
+    Args:
+        tensors: vectors or 0-d tensors
+        indexing: ``'ij'``, the first vector along the first dimension, or ``'xy'``, along the second
+    Returns:
+        A tuple of tensors with a dimension for each vector.
+    Raises:
+        RuntimeError: a tensor has more than one dimension
+    """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
     if not tensors:

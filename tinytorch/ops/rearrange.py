@@ -31,7 +31,15 @@ def _distinct(op: str, input, dims) -> tuple:
 
 @both
 def flip(input, *dims):
-    """A copy with the order along ``dims`` reversed. Follows ``torch.flip``."""
+    """A copy with the order along ``dims`` reversed. Follows ``torch.flip``.
+
+    Args:
+        dims: the dimensions
+    Returns:
+        A copy.
+    Raises:
+        RuntimeError: a dimension is named twice
+    """
     return _flip(input, _distinct("flip", input, ints(dims)))
 
 
@@ -59,7 +67,16 @@ def _roll(input, shifts, dims):
 @both
 def roll(input, shifts, dims=()):
     """Entries moved by ``shifts`` along ``dims``, those that leave at the end coming in at the start; without
-    ``dims``, in row-major order over all elements. Follows ``torch.roll``."""
+    ``dims``, in row-major order over all elements. Follows ``torch.roll``.
+
+    Args:
+        shifts: by how many places, towards the end; a number, or one for each dimension
+        dims: the dimensions; the flattened tensor unless given
+    Returns:
+        A copy.
+    Raises:
+        RuntimeError: there are not as many shifts as dimensions
+    """
     shifts, dims = ints((shifts,)), ints((dims,)) if dims is not None else ()
     if not dims and len(shifts) == 1:
         return _roll(input.reshape(-1), shifts, (0,)).reshape(input.shape)
@@ -71,7 +88,16 @@ def roll(input, shifts, dims=()):
 
 @both
 def rot90(input, k=1, dims=(0, 1)):
-    """Turned by ``k`` quarters in the plane of ``dims``, from the first towards the second."""
+    """Turned by ``k`` quarters in the plane of ``dims``, from the first towards the second.
+
+    Args:
+        k: how many quarter turns
+        dims: the plane: from the first dimension to the second
+    Returns:
+        A copy.
+    Raises:
+        RuntimeError: ``dims`` are not two different dimensions
+    """
     if len(dims) != 2 or input._h.ndim < 2:
         raise RuntimeError("rot90: expected total rotation dims == 2 and total dims >= 2, got dims = "
                            f"{tuple(dims)} and total dims = {input._h.ndim}")
@@ -103,13 +129,29 @@ _triu, _triu_ = _triangle("triu", True)
 
 @both
 def tril(input, diagonal=0, *, out=None):
-    """The matrices with zeros above the diagonal of that number. Follows ``torch.tril``."""
+    """The matrices with zeros above the diagonal of that number. Follows ``torch.tril``.
+
+    Args:
+        diagonal: 0 for the main diagonal, above it positive, below it negative
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: fewer than two dimensions
+    """
     return write_out("tril", _tril(input, diagonal), out)
 
 
 @both
 def triu(input, diagonal=0, *, out=None):
-    """The matrices with zeros below the diagonal of that number. Follows ``torch.triu``."""
+    """The matrices with zeros below the diagonal of that number. Follows ``torch.triu``.
+
+    Args:
+        diagonal: 0 for the main diagonal, above it positive, below it negative
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: fewer than two dimensions
+    """
     return write_out("triu", _triu(input, diagonal), out)
 
 
@@ -137,7 +179,18 @@ def _diagonal_place(shape, strides, offset, dim1, dim2):
 @both
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     """Matrices, in dimensions ``dim1`` and ``dim2``, whose diagonal ``offset`` is the last dimension of ``input`` and
-    which are zero elsewhere. Follows ``torch.diag_embed``."""
+    which are zero elsewhere. Follows ``torch.diag_embed``.
+
+    Args:
+        input: a tensor (*, n)
+        offset: 0 for the main diagonal, above it positive, below it negative
+        dim1: the dimension of the rows
+        dim2: the dimension of the columns
+    Returns:
+        A tensor (*, m, m), where m is n plus the offset's size.
+    Raises:
+        RuntimeError: ``dim1`` and ``dim2`` are one dimension
+    """
     a, b = input._dim(dim1, 1), input._dim(dim2, 1)
     if a == b:
         raise RuntimeError(f"diag_embed: diagonal dimensions cannot be identical {dim1}, {dim2}")
@@ -153,7 +206,16 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 
 @both
 def diag(input, diagonal=0, *, out=None):
-    """Of a vector, the matrix with it on a diagonal; of a matrix, a copy of its diagonal. Follows ``torch.diag``."""
+    """Of a vector, the matrix with it on a diagonal; of a matrix, a copy of its diagonal. Follows ``torch.diag``.
+
+    Args:
+        input: a vector (n), or a matrix
+        diagonal: 0 for the main diagonal, above it positive, below it negative
+    Returns:
+        A matrix, or a vector.
+    Raises:
+        RuntimeError: ``input`` has another number of dimensions
+    """
     if input._h.ndim == 1:
         return write_out("diag", diag_embed(input, diagonal), out)
     if input._h.ndim == 2:
@@ -241,7 +303,17 @@ def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
 @both
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each entry along ``dim`` (without it, each element) repeated: ``repeats`` times, or as often as the int vector
-    ``repeats`` says for it. With one argument alone, the positions themselves. Follows ``torch.repeat_interleave``."""
+    ``repeats`` says for it. With one argument alone, the positions themselves. Follows ``torch.repeat_interleave``.
+
+    Args:
+        repeats: a number, or an integer vector with one for each entry
+        dim: the dimension; the flattened tensor unless given
+        output_size: the size of the result along ``dim``, which need not be computed then
+    Returns:
+        A copy.
+    Raises:
+        RuntimeError: a number is negative, or there are not as many as entries
+    """
     if repeats is None:
         return _positions(input)
     if dim is None:
@@ -306,7 +378,17 @@ def _as_values(x, like):
 @both
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     """For each value, the place in the sorted vector ``boundaries`` before which it belongs: the first boundary not
-    below it, or with ``right`` the first above it. Follows ``torch.bucketize``."""
+    below it, or with ``right`` the first above it. Follows ``torch.bucketize``.
+
+    Args:
+        boundaries: a sorted vector
+        out_int32: int32 instead of int64
+        right: where a value equals a boundary, the place after it
+    Returns:
+        An integer tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: ``boundaries`` is no vector
+    """
     if boundaries._h.ndim != 1:
         raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries._h.ndim})")
     return _search("bucketize", boundaries, _as_values(input, boundaries), None, right, out_int32, out)
@@ -315,7 +397,20 @@ def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
 @function
 def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None, sorter=None, out=None):
     """``bucketize`` with a row of boundaries for each row of ``input``: their shapes agree but for the last dimension,
-    or the sequence is a vector. ``sorter`` sorts it. Follows ``torch.searchsorted``."""
+    or the sequence is a vector. ``sorter`` sorts it. Follows ``torch.searchsorted``.
+
+    Args:
+        sorted_sequence: a sorted vector, or sorted rows (*, n)
+        input: a number, or a tensor (*, m)
+        out_int32: int32 instead of int64
+        right: where a value equals an element, the place after it
+        side: ``'left'`` or ``'right'``, as ``right``
+        sorter: the indices that sort ``sorted_sequence``, if it is not sorted
+    Returns:
+        An integer tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: shapes do not match
+    """
     values = _as_values(input, sorted_sequence)
     n = sorted_sequence._h.ndim
     if n == 0 or (n > 1 and (n != values._h.ndim or sorted_sequence.shape[:-1] != values.shape[:-1])):
@@ -335,7 +430,16 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
 
 @function
 def isin(elements, test_elements, *, assume_unique=False, invert=False):
-    """Which ``elements`` occur among ``test_elements`` (with ``invert``, which do not): bool."""
+    """Which ``elements`` occur among ``test_elements`` (with ``invert``, which do not): bool.
+
+    Args:
+        elements: a tensor, or a number
+        test_elements: a tensor, or a number
+        assume_unique: taken as in PyTorch
+        invert: where ``elements`` are not among them
+    Returns:
+        A bool tensor of the shape of ``elements``.
+    """
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
     device = (elements if isinstance(elements, Tensor) else test_elements).device
@@ -347,7 +451,16 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
 
 def one_hot(tensor, num_classes=-1):
     """int64 rows of zeros with a one at the class: ``tensor``'s shape, and a dimension of ``num_classes`` (by default
-    one more than the largest class). Follows ``torch.nn.functional.one_hot``."""
+    one more than the largest class). Follows ``torch.nn.functional.one_hot``.
+
+    Args:
+        tensor: an int64 tensor of classes, none negative
+        num_classes: how many; unless given, one more than the largest
+    Returns:
+        An int64 tensor (*, num_classes).
+    Raises:
+        RuntimeError: a class is negative or too large, or the dtype is not int64
+    """
     if tensor._h.dtype != lib.TT_I64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype!r}")
     return wrap(lib.tt_one_hot(_ready(tensor)._h, num_classes))

@@ -86,7 +86,14 @@ _nanmean = reduction("nanmean", lambda g, input, how, dims, keepdim: in_dtype(
 @shortcut(_sum)
 def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The sum over all dimensions or those of ``dim``; integers and bools give int64. The elements are cast to
-    ``dtype`` first, if given. Follows ``torch.sum``."""
+    ``dtype`` first, if given. Follows ``torch.sum``.
+
+    Returns:
+        A tensor without the dimensions of ``dim``, or 0-d; int64 for integers and bools.
+    Raises:
+        IndexError: ``dim`` is out of range
+        RuntimeError: a dimension is named twice
+    """
     how, dims = reduced("sum", input, dim, axis)
     return write_out("sum", _sum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
@@ -95,22 +102,40 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keep
 @shortcut(_mean)
 def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The mean over all dimensions or those of ``dim``; RuntimeError for integers without a floating ``dtype``.
-    Follows ``torch.mean``."""
+    Follows ``torch.mean``.
+
+    Returns:
+        A tensor without the dimensions of ``dim``, or 0-d; NaN over no elements.
+    Raises:
+        IndexError: ``dim`` is out of range
+        RuntimeError: integers without a floating ``dtype``
+    """
     how, dims = reduced("mean", input, dim, axis)
     return write_out("mean", _mean(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 @both
 def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
-    """``sum`` that takes NaN as 0. Follows ``torch.nansum``."""
+    """``sum`` that takes NaN as 0. Follows ``torch.nansum``.
+
+    Returns:
+        A tensor without the dimensions of ``dim``, or 0-d.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     how, dims = reduced("nansum", input, dim, axis)
     return write_out("nansum", _nansum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
 @both
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
-    """The mean of the elements that are not NaN, over all dimensions or those of ``dim``; NaN where there are none.
-    RuntimeError for integers. Follows ``torch.nanmean``."""
+    """The mean of the elements that are not NaN. Follows ``torch.nanmean``.
+
+    Returns:
+        A tensor without the dimensions of ``dim``, or 0-d; NaN where there is no number.
+    Raises:
+        RuntimeError: integers
+    """
     if not input.dtype.is_differentiable:
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
                            f"{input.dtype.name}")
@@ -170,7 +195,14 @@ _prod = reduction("prod", _prod_formula)
 @both
 def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keepdims=False):
     """The product of all elements, or over dimension ``dim``; integers and bools give int64. The derivative is exact
-    where factors are zero. Follows ``torch.prod``."""
+    where factors are zero. Follows ``torch.prod``.
+
+    Returns:
+        A tensor without dimension ``dim``, or 0-d; int64 for integers and bools.
+    Raises:
+        IndexError: ``dim`` is out of range
+        TypeError: ``dim`` is several dimensions
+    """
     if dim is not None and not hasattr(dim, "__index__"):
         raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
     how, dims = reduced("prod", input, dim, axis)
@@ -197,7 +229,13 @@ _min = reduction("min", shared)
 @both
 def amax(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
     """The largest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
-    ``torch.amax``."""
+    ``torch.amax``.
+
+    Returns:
+        A tensor without the dimensions of ``dim``, or 0-d where ``dim`` is ().
+    Raises:
+        IndexError: ``dim`` is out of range, or has no elements
+    """
     how, dims = reduced("amax", input, dim, axis)
     return write_out("amax", _amax(input, how, dims, keepdim or keepdims, -1), out)
 
@@ -205,14 +243,28 @@ def amax(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
 @both
 def amin(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
     """The smallest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
-    ``torch.amin``."""
+    ``torch.amin``.
+
+    Returns:
+        A tensor without the dimensions of ``dim``, or 0-d where ``dim`` is ().
+    Raises:
+        IndexError: ``dim`` is out of range, or has no elements
+    """
     how, dims = reduced("amin", input, dim, axis)
     return write_out("amin", _amin(input, how, dims, keepdim or keepdims, -1), out)
 
 
 @both
 def aminmax(input, *, dim=None, keepdim=False, out=None):
-    """``amin`` and ``amax`` together. Follows ``torch.aminmax``."""
+    """``amin`` and ``amax`` together. Follows ``torch.aminmax``.
+
+    Args:
+        out: two tensors
+    Returns:
+        A named tuple (min, max).
+    Raises:
+        RuntimeError: no elements
+    """
     if not input._h.numel and (dim is None or not input.shape[dim]):
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
                            "identity.")
@@ -262,8 +314,19 @@ def _extreme(name: str, largest: int, of_all, of_two, result):
         return result(values, indices)
 
     extreme.__name__ = extreme.__qualname__ = name
-    extreme.__doc__ = (f"The {name}imum of all elements; over one dimension, a named tuple (values, indices) with the "
-                       f"first index; or, of two tensors, ``{name}imum``. Follows ``torch.{name}``.")
+    extreme.__doc__ = f"""The {name}imum of all elements; over one dimension, also where it is first; or, of two
+    tensors, ``{name}imum``. Follows ``torch.{name}``.
+
+    Args:
+        dim: the dimension; or the other tensor
+        other: a tensor to compare ``input`` with
+        out: a tensor, or for one dimension a pair of them
+    Returns:
+        A 0-d tensor, or over one dimension a named tuple (values, indices); indices are int64.
+    Raises:
+        IndexError: ``dim`` is out of range
+        RuntimeError: there are no elements
+    """
     return both(extreme)
 
 
@@ -279,7 +342,13 @@ def _index_of_extreme(input, largest, how, dims, keepdim):
 @both
 def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     """The first index of the largest element, in the flattened tensor or along ``dim``; int64. Follows
-    ``torch.argmax``."""
+    ``torch.argmax``.
+
+    Returns:
+        int64: a tensor without dimension ``dim``, or 0-d.
+    Raises:
+        IndexError: ``dim`` is out of range, or there are no elements
+    """
     how, dims = reduced("argmax", input, dim, axis)
     return _index_of_extreme(input, 1, how, dims, keepdim or keepdims)
 
@@ -287,7 +356,13 @@ def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
 @both
 def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     """The first index of the smallest element, in the flattened tensor or along ``dim``; int64. Follows
-    ``torch.argmin``."""
+    ``torch.argmin``.
+
+    Returns:
+        int64: a tensor without dimension ``dim``, or 0-d.
+    Raises:
+        IndexError: ``dim`` is out of range, or there are no elements
+    """
     how, dims = reduced("argmin", input, dim, axis)
     return _index_of_extreme(input, 0, how, dims, keepdim or keepdims)
 
@@ -302,7 +377,13 @@ _count_nonzero = reduction("count_nonzero")
 @both
 def any(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
     """Is any element nonzero? Over all dimensions or those of ``dim``; bool (uint8 for uint8). Follows
-    ``torch.any``."""
+    ``torch.any``.
+
+    Returns:
+        A bool tensor (uint8 for uint8) without the dimensions of ``dim``, or 0-d; False over no elements.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     how, dims = (2, 0) if dim == () and axis is None else reduced("any", input, dim, axis)
     return write_out("any", _any(input, how, dims, keepdim or keepdims, -1), out)
 
@@ -310,12 +391,24 @@ def any(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
 @both
 def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
     """Are all elements nonzero? Over all dimensions or those of ``dim``; bool (uint8 for uint8). Follows
-    ``torch.all``."""
+    ``torch.all``.
+
+    Returns:
+        A bool tensor (uint8 for uint8) without the dimensions of ``dim``, or 0-d; True over no elements.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     how, dims = (2, 0) if dim == () and axis is None else reduced("all", input, dim, axis)
     return write_out("all", _all(input, how, dims, keepdim or keepdims, -1), out)
 
 
 @both
 def count_nonzero(input, dim=None):
-    """How many elements are not zero, in all or over ``dim``; int64. Follows ``torch.count_nonzero``."""
+    """How many elements are not zero, in all or over ``dim``; int64. Follows ``torch.count_nonzero``.
+
+    Returns:
+        An int64 tensor without the dimensions of ``dim``, or 0-d.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return _count_nonzero(input, *reduced("count_nonzero", input, dim), False, -1)

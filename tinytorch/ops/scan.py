@@ -85,14 +85,26 @@ def _code(dtype) -> int:
 
 @both
 def cumsum(input, dim, *, dtype=None, out=None):
-    """The sums up to each element along ``dim``; integers and bools give int64. Follows ``torch.cumsum``."""
+    """The sums up to each element along ``dim``; integers and bools give int64. Follows ``torch.cumsum``.
+
+    Returns:
+        A tensor of the shape of ``input``; int64 for integers and bools.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return write_out("cumsum", _cumsum(input, dim, 0, _code(dtype)), out)
 
 
 @both
 def cumprod(input, dim, *, dtype=None, out=None):
     """The products up to each element along ``dim``; integers and bools give int64. The derivative is exact where
-    factors are zero. Follows ``torch.cumprod``."""
+    factors are zero. Follows ``torch.cumprod``.
+
+    Returns:
+        A tensor of the shape of ``input``; int64 for integers and bools.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return write_out("cumprod", _cumprod(input, dim, _code(dtype)), out)
 
 
@@ -117,7 +129,13 @@ def cumprod_(self, dim, *, dtype=None):
 
 @both
 def logcumsumexp(input, dim, *, out=None):
-    """log(cumsum(exp(x))) along ``dim``, without overflow. Floating dtypes. Follows ``torch.logcumsumexp``."""
+    """log(cumsum(exp(x))) along ``dim``, without overflow. Floating dtypes. Follows ``torch.logcumsumexp``.
+
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return write_out("logcumsumexp", _logcumsumexp(input, dim), out)
 
 
@@ -142,14 +160,26 @@ _cummax, _cummin = _extreme("cummax", 1), _extreme("cummin", 0)
 @both
 def cummax(input, dim):
     """The largest element so far along ``dim`` and the index of its last occurrence: a named tuple (values, indices).
-    Follows ``torch.cummax``."""
+    Follows ``torch.cummax``.
+
+    Returns:
+        A named tuple (values, indices) of the shape of ``input``; indices are int64.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return return_types.cummax(*_cummax(input, input._dim(dim)))
 
 
 @both
 def cummin(input, dim):
     """The smallest element so far along ``dim`` and the index of its last occurrence: a named tuple (values,
-    indices). Follows ``torch.cummin``."""
+    indices). Follows ``torch.cummin``.
+
+    Returns:
+        A named tuple (values, indices) of the shape of ``input``; indices are int64.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return return_types.cummin(*_cummin(input, input._dim(dim)))
 
 
@@ -159,7 +189,17 @@ def cummin(input, dim):
 @both
 def diff(input, n=1, dim=-1, prepend=None, append=None):
     """The ``n``-th differences of neighbours along ``dim``, after joining ``prepend`` and ``append`` to the ends; bools
-    give their exclusive or. Follows ``torch.diff``."""
+    give their exclusive or. Follows ``torch.diff``.
+
+    Args:
+        n: how often
+        prepend: a tensor put before, or None
+        append: a tensor put after, or None
+    Returns:
+        A tensor that is shorter by ``n`` along ``dim``.
+    Raises:
+        RuntimeError: ``n`` is negative, or ``input`` is 0-d
+    """
     if n < 0:
         raise RuntimeError(f"diff(): order must be non-negative but got {n}")
     if not input._h.ndim:

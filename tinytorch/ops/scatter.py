@@ -37,7 +37,16 @@ def _gather_backward(g, shape, dim, index):
 @both
 def gather(input, dim, index, *, sparse_grad=False, out=None):
     """``out[i][j][k] = input[i][index[i][j][k]][k]`` for ``dim`` 1, and so on; ``index`` (int64 or int32) has input's
-    rank, and the result its shape. Follows ``torch.gather``."""
+    rank, and the result its shape. Follows ``torch.gather``.
+
+    Args:
+        index: an int64 tensor, not larger than ``input`` along other dimensions
+        sparse_grad: taken as in PyTorch; gradients are dense
+    Returns:
+        A tensor of the shape of ``index``.
+    Raises:
+        RuntimeError: an index is out of range, or shapes do not match
+    """
     dim = input._dim(dim)
     need_index("gather", index)
     return write_out("gather", _gather(input, dim, index), out)
@@ -45,7 +54,16 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
 
 @both
 def take_along_dim(input, indices, dim=None, *, out=None):
-    """``gather`` whose input and indices broadcast in the other dimensions; without ``dim``, from all elements."""
+    """``gather`` whose input and indices broadcast in the other dimensions; without ``dim``, from all elements.
+
+    Args:
+        indices: an int64 tensor, broadcast with ``input`` along other dimensions
+        dim: the dimension; the flattened tensor unless given
+    Returns:
+        A tensor.
+    Raises:
+        RuntimeError: an index is out of range, or shapes do not match
+    """
     if indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
         raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {name_of(indices)}")
     if dim is None:
@@ -171,7 +189,18 @@ def _legacy(op, input, dim, index, src, reduce):
 def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     """A copy of ``input`` with ``out[i][index[i][j][k]][k] = src[i][j][k]`` for ``dim`` 1, and so on; ``src`` is a
     tensor at least as large as ``index``, or a number. ``reduce`` "add" or "multiply" combines with what is there.
-    Of several writes to one place the last stays. Follows ``torch.scatter``."""
+    Of several writes to one place the last stays. Follows ``torch.scatter``.
+
+    Args:
+        index: an int64 tensor, not larger than ``input`` along other dimensions nor than ``src``
+        src: a tensor of the dtype of ``input``, or a number
+        value: a number in place of ``src``
+        reduce: ``'add'`` or ``'multiply'``, rather than to write
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: an index is out of range, or shapes or dtypes do not match
+    """
     src = _source("scatter", src, value)
     if reduce is not None:
         return write_out("scatter", _legacy("scatter", input, dim, index, src, reduce), out)
@@ -189,7 +218,16 @@ def scatter_(input, dim, index, src=None, *, value=None, reduce=None):
 
 @both
 def scatter_add(input, dim, index, src, *, out=None):
-    """``scatter`` that adds; repeated places add up, in order. Follows ``torch.scatter_add``."""
+    """``scatter`` that adds; repeated places add up, in order. Follows ``torch.scatter_add``.
+
+    Args:
+        index: an int64 tensor, not larger than ``input`` along other dimensions nor than ``src``
+        src: a tensor of the dtype of ``input``
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: an index is out of range, or shapes or dtypes do not match
+    """
     args = _scatter_arguments("scatter_add", input, dim, index, src)
     return write_out("scatter_add", _scatter_add(input, *args), out)
 
@@ -235,7 +273,18 @@ def _reduced(op, input, dim, index, src, reduce, include_self):
 @both
 def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=None):
     """``scatter`` that combines what goes to one place by "sum", "prod", "mean", "amax" or "amin"; without
-    ``include_self``, input's own values there do not count. Follows ``torch.scatter_reduce``."""
+    ``include_self``, input's own values there do not count. Follows ``torch.scatter_reduce``.
+
+    Args:
+        index: an int64 tensor, not larger than ``input`` along other dimensions nor than ``src``
+        src: a tensor of the dtype of ``input``
+        reduce: ``'sum'``, ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``
+        include_self: whether the elements of ``input`` count, too
+    Returns:
+        A tensor of the shape of ``input``.
+    Raises:
+        RuntimeError: an index is out of range, or shapes or dtypes do not match
+    """
     return write_out("scatter_reduce", _reduced("scatter_reduce", input, dim, index, src, reduce, include_self), out)
 
 

@@ -60,7 +60,15 @@ def _view_dtype(input, to):
 @c_view(lib.tt_view_shaped, _view, params="input, *shape", arguments="len(sizes), sizes")
 def view(self, *shape):
     """The same elements as another ``shape`` (one -1 is inferred). RuntimeError when the strides do not allow a view:
-    use ``reshape``. With a dtype instead, the same bytes as that dtype. Follows ``torch.Tensor.view``."""
+    use ``reshape``. With a dtype instead, the same bytes as that dtype. Follows ``torch.Tensor.view``.
+
+    Args:
+        shape: the sizes, one of which may be -1, or a dtype
+    Returns:
+        A view of this shape.
+    Raises:
+        RuntimeError: the number of elements differs, or the strides do not allow a view
+    """
     if len(shape) == 1 and isinstance(shape[0], dtype):
         return _view_dtype(self, shape[0])
     shape = _inferred("view", ints(shape), self._h.numel)
@@ -77,7 +85,15 @@ def view(self, *shape):
 @method
 @c_view(lib.tt_view_shaped, _view, params="input, *shape", arguments="len(sizes), sizes")
 def reshape(self, *shape):
-    """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``."""
+    """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``.
+
+    Args:
+        shape: the sizes, one of which may be -1
+    Returns:
+        A tensor of this shape and the same elements in the same order.
+    Raises:
+        RuntimeError: the number of elements differs
+    """
     return _reshape(self, ints(shape))
 
 
@@ -95,7 +111,15 @@ def _reshape(input, shape):
 
 @function  # noqa: F811
 def reshape(input, shape):  # noqa: F811
-    """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``."""
+    """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``.
+
+    Args:
+        shape: the sizes, one of which may be -1
+    Returns:
+        A tensor of this shape and the same elements in the same order.
+    Raises:
+        RuntimeError: the number of elements differs
+    """
     return _reshape(input, ints((shape,)))
 
 
@@ -115,7 +139,16 @@ def reshape_as(input, other):
 
 @both
 def flatten(input, start_dim=0, end_dim=-1):
-    """Dimensions ``start_dim`` to ``end_dim`` as one. Follows ``torch.flatten``."""
+    """Dimensions ``start_dim`` to ``end_dim`` as one. Follows ``torch.flatten``.
+
+    Args:
+        start_dim: the first dimension to join
+        end_dim: the last
+    Returns:
+        A view where the strides allow, else a copy.
+    Raises:
+        RuntimeError: ``start_dim`` comes after ``end_dim``
+    """
     if start_dim == 0 and end_dim == -1 and input._h.ndim > 1:
         return input.reshape(-1)
     start, end = input._dim(start_dim), input._dim(end_dim)
@@ -131,13 +164,25 @@ def flatten(input, start_dim=0, end_dim=-1):
 
 @both
 def ravel(input):
-    """All elements in one dimension."""
+    """All elements in one dimension.
+
+    Returns:
+        A vector: a view where the strides allow, else a copy.
+    """
     return _reshape(input.contiguous(), (-1,))
 
 
 @both
 def unflatten(input, dim, sizes):
-    """Dimension ``dim`` as several of ``sizes``, one of which may be -1."""
+    """Dimension ``dim`` as several of ``sizes``, one of which may be -1.
+
+    Args:
+        sizes: the sizes, one of which may be -1
+    Returns:
+        A view with ``sizes`` in place of dimension ``dim``.
+    Raises:
+        RuntimeError: the sizes' product is not that of ``dim``
+    """
     dim = input._dim(dim)
     shape = tuple(input.shape)
     sizes = _inferred("unflatten", tuple(sizes), shape[dim])
@@ -162,7 +207,15 @@ def _expand(input, shape):
 @method
 @c_view(lib.tt_view_expanded, _expand, params="input, *sizes", arguments="len(sizes), sizes")
 def expand(self, *sizes):
-    """Dimensions of size 1 shown as larger ones without a copy; -1 keeps a size. Follows ``torch.Tensor.expand``."""
+    """Dimensions of size 1 shown as larger ones without a copy; -1 keeps a size. Follows ``torch.Tensor.expand``.
+
+    Args:
+        sizes: the sizes; -1 keeps one
+    Returns:
+        A view, whose new elements share memory: not to be written in place.
+    Raises:
+        RuntimeError: a dimension of another size than 1 would change
+    """
     sizes = ints(sizes)
     old = tuple(self.shape)
     lead = len(sizes) - len(old)
@@ -194,13 +247,29 @@ def expand_as(input, other):
 
 @both
 def broadcast_to(input, shape):
-    """``input.expand(shape)``."""
+    """``input.expand(shape)``.
+
+    Args:
+        shape: the sizes
+    Returns:
+        A view of this shape.
+    Raises:
+        RuntimeError: the shape of ``input`` does not broadcast to it
+    """
     return input.expand(tuple(shape))
 
 
 @function(kind="query")
 def broadcast_shapes(*shapes):
-    """The shape that tensors of these shapes broadcast to. RuntimeError when they do not."""
+    """The shape that tensors of these shapes broadcast to. RuntimeError when they do not.
+
+    Args:
+        shapes: tuples of sizes
+    Returns:
+        A ``Size``.
+    Raises:
+        RuntimeError: the shapes do not broadcast
+    """
     ndim = max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
     result = [1] * ndim
     for shape in shapes:
@@ -216,7 +285,15 @@ def broadcast_shapes(*shapes):
 
 @function
 def broadcast_tensors(*tensors):
-    """The tensors, expanded to their common shape."""
+    """The tensors, expanded to their common shape.
+
+    Args:
+        tensors: the tensors
+    Returns:
+        A tuple of views.
+    Raises:
+        RuntimeError: the shapes do not broadcast
+    """
     shape = broadcast_shapes(*(tuple(t.shape) for t in tensors))
     return tuple(t.expand(shape) for t in tensors)
 
@@ -251,7 +328,15 @@ def _transpose(input, a, b):
 @both
 @c_view(lib.tt_view_permuted, _permute, params="input, *dims", arguments="len(sizes), sizes", saves="(dims,)")
 def permute(input, *dims):
-    """The dimensions in the order ``dims``. Follows ``torch.permute``."""
+    """The dimensions in the order ``dims``. Follows ``torch.permute``.
+
+    Args:
+        dims: the dimensions, each once
+    Returns:
+        A view.
+    Raises:
+        RuntimeError: a dimension is missing, or named twice
+    """
     dims = ints(dims)
     if len(dims) != input._h.ndim:
         raise RuntimeError(f"permute: number of dimensions in the tensor input does not match the length of "
@@ -267,7 +352,16 @@ def permute(input, *dims):
 @c_view(lib.tt_view_transposed, _transpose, params="input, dim0, dim1", arguments="dim0, dim1",
          saves="(dim0, dim1)")
 def transpose(input, dim0, dim1):
-    """Two dimensions exchanged."""
+    """Two dimensions exchanged.
+
+    Args:
+        dim0: a dimension
+        dim1: another
+    Returns:
+        A view.
+    Raises:
+        IndexError: a dimension is out of range
+    """
     return _transpose(input, input._dim(dim0), input._dim(dim1))
 
 
@@ -280,7 +374,13 @@ def _t(input):
 @both
 @c_view(lib.tt_view_t, _t, params="input", arguments="", saves="()")
 def t(input):
-    """A matrix transposed; fewer dimensions as they are. RuntimeError beyond two."""
+    """A matrix transposed; fewer dimensions as they are. RuntimeError beyond two.
+
+    Returns:
+        A view.
+    Raises:
+        RuntimeError: ``input`` has more than two dimensions
+    """
     n = input._h.ndim
     if n > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {n}D")
@@ -289,7 +389,16 @@ def t(input):
 
 @both
 def movedim(input, source, destination):
-    """Dimensions ``source`` moved to the places ``destination``; the others keep their order."""
+    """Dimensions ``source`` moved to the places ``destination``; the others keep their order.
+
+    Args:
+        source: a dimension, or several
+        destination: as many places
+    Returns:
+        A view.
+    Raises:
+        RuntimeError: a dimension is named twice, or the numbers differ
+    """
     source, destination = ints((source,)), ints((destination,))
     if len(source) != len(destination):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)}) should contain the "
@@ -331,7 +440,15 @@ def _squeeze(input, dims):
 @both
 @c_view(lib.tt_view_squeezed, _squeeze, params="input, *dim", arguments="len(sizes) if dim else -1, sizes")
 def squeeze(input, *dim):
-    """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.squeeze``."""
+    """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.squeeze``.
+
+    Args:
+        dim: a dimension, or several; all unless given
+    Returns:
+        A view; a dimension of another size stays.
+    Raises:
+        IndexError: a dimension is out of range
+    """
     dims = [input._dim(d) for d in ints(dim)] if dim else range(input._h.ndim)
     return _squeeze(input, tuple(dims))
 
@@ -348,7 +465,15 @@ def _unsqueeze(input, dim):
 @both
 @c_view(lib.tt_view_unsqueezed, _unsqueeze, params="input, dim", arguments="dim", saves="(dim,)")
 def unsqueeze(input, dim):
-    """With a dimension of size 1 put before ``dim``. Follows ``torch.unsqueeze``."""
+    """With a dimension of size 1 put before ``dim``. Follows ``torch.unsqueeze``.
+
+    Args:
+        dim: where: 0 is before the first dimension, -1 after the last
+    Returns:
+        A view.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return _unsqueeze(input, input._dim(dim, 1))
 
 

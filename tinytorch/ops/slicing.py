@@ -67,7 +67,15 @@ _diagonal = _picks("diagonal", "DiagonalBackward0", _diagonal_geometry)
 @c_view(lib.tt_view_selected, _select, params="input, dim, index", arguments="dim, index",
          saves="(unpack(x.shape, x.ndim), (dim, index))")
 def select(input, dim, index):
-    """Entry ``index`` along ``dim``, without that dimension. IndexError out of range. Follows ``torch.select``."""
+    """Entry ``index`` along ``dim``, without that dimension. IndexError out of range. Follows ``torch.select``.
+
+    Args:
+        index: which entry; negative ones count from the end
+    Returns:
+        A view without dimension ``dim``.
+    Raises:
+        IndexError: ``dim`` or ``index`` is out of range
+    """
     if input._h.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = input._dim(dim)
@@ -82,7 +90,16 @@ def select(input, dim, index):
 @c_view(lib.tt_view_narrowed, _slice, params="input, dim, start, length", arguments="dim, start, length",
          saves="(unpack(x.shape, x.ndim), (dim, start, length, 1))")
 def narrow(input, dim, start, length):
-    """``length`` entries along ``dim`` from ``start`` on. Follows ``torch.narrow``."""
+    """``length`` entries along ``dim`` from ``start`` on. Follows ``torch.narrow``.
+
+    Args:
+        start: the first entry, a number or a 0-d integer tensor
+        length: how many
+    Returns:
+        A view.
+    Raises:
+        RuntimeError: the entries are not all there
+    """
     if input._h.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     dim = input._dim(dim)
@@ -98,7 +115,17 @@ def narrow(input, dim, start, length):
 
 @both
 def diagonal(input, offset=0, dim1=0, dim2=1):
-    """The diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension. Follows ``torch.diagonal``."""
+    """The diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension. Follows ``torch.diagonal``.
+
+    Args:
+        offset: 0 for the main diagonal, above it positive, below it negative
+        dim1: the dimension of the rows
+        dim2: the dimension of the columns
+    Returns:
+        A view, whose last dimension is the diagonal.
+    Raises:
+        RuntimeError: ``dim1`` and ``dim2`` are one dimension
+    """
     dim1, dim2 = input._dim(dim1), input._dim(dim2)
     if dim1 == dim2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
@@ -129,7 +156,17 @@ def _unfold(input, dim, size, step):
 
 @method
 def unfold(self, dimension, size, step):
-    """All windows of ``size`` entries along a dimension, ``step`` apart; a new last dimension walks a window."""
+    """All windows of ``size`` entries along a dimension, ``step`` apart; a new last dimension walks a window.
+
+    Args:
+        dimension: the dimension
+        size: the size of a window
+        step: from one window to the next
+    Returns:
+        A view with a last dimension of the windows' elements.
+    Raises:
+        RuntimeError: ``size`` is larger than the dimension, or ``step`` is not positive
+    """
     dim = self._dim(dimension)
     n = self._h.shape[dim] if self._h.ndim else 1
     if not 0 <= size <= n:
@@ -241,7 +278,13 @@ def _cut(input, dim, n, size, sizes=None):
 
 @both
 def unbind(input, dim=0):
-    """The entries along ``dim`` as a tuple of views. Follows ``torch.unbind``."""
+    """The entries along ``dim`` as a tuple of views. Follows ``torch.unbind``.
+
+    Returns:
+        A tuple of views without dimension ``dim``.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     h = input._h
     if h.ndim == 0:
         raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
@@ -251,7 +294,15 @@ def unbind(input, dim=0):
 
 @both
 def split(input, split_size_or_sections, dim=0):
-    """Consecutive parts along ``dim``: of one size (the last may be smaller), or of the given sizes."""
+    """Consecutive parts along ``dim``: of one size (the last may be smaller), or of the given sizes.
+
+    Args:
+        split_size_or_sections: the size of each part, or a list of their sizes
+    Returns:
+        A tuple of views; the last may be smaller.
+    Raises:
+        RuntimeError: the sizes do not add up to that of ``dim``, or are negative
+    """
     h = input._h
     if h.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -280,7 +331,15 @@ def split_with_sizes(input, split_sizes, dim=0):
 
 @both
 def chunk(input, chunks, dim=0):
-    """At most ``chunks`` equal parts along ``dim``; the last may be smaller."""
+    """At most ``chunks`` equal parts along ``dim``; the last may be smaller.
+
+    Args:
+        chunks: how many
+    Returns:
+        A tuple of views.
+    Raises:
+        RuntimeError: ``chunks`` is not positive
+    """
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     h = input._h
@@ -293,7 +352,15 @@ def chunk(input, chunks, dim=0):
 
 @both
 def tensor_split(input, indices_or_sections, dim=0):
-    """Parts along ``dim``: as equal as possible in number, or cut at the given indices."""
+    """Parts along ``dim``: as equal as possible in number, or cut at the given indices.
+
+    Args:
+        indices_or_sections: how many parts, or where to cut
+    Returns:
+        A tuple of views.
+    Raises:
+        RuntimeError: the number of parts is not positive
+    """
     dim = input._dim(dim)
     n = input._h.shape[dim]
     cuts = indices_or_sections

@@ -64,7 +64,18 @@ def _solve_either(A, B, left, check, op):
 def solve(A, B, *, left=True, out=None):
     """X of A X = B for square matrices A (*, n, n) and B (*, n, k), or of X A = B for B (*, k, n) and ``left=False``;
     the batches broadcast. B is taken for vectors (*, n) where it has one dimension, or the shape of A less the last
-    dimension. LinAlgError where A is singular. Follows ``torch.linalg.solve``."""
+    dimension. LinAlgError where A is singular. Follows ``torch.linalg.solve``.
+
+    Args:
+        A: matrices (*, n, n)
+        B: matrices (*, n, k), or vectors (*, n)
+        left: whether A stands on the left of X
+    Returns:
+        X, of the shape of ``B``.
+    Raises:
+        LinAlgError: a matrix is singular
+        RuntimeError: shapes or dtypes do not match
+    """
     return write_out("linalg.solve", _solve_either(A, B, left, True, "solve")[0], out, True)
 
 
@@ -103,7 +114,19 @@ def triangular(A, B, upper: bool, left: bool = True, unitriangular: bool = False
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
     """X of A X = B, or of X A = B for ``left=False``, for triangular A (*, n, n); the other triangle is not read, nor
     is the diagonal for ``unitriangular``. The batches broadcast. A zero on the diagonal gives infinities.
-    Follows ``torch.linalg.solve_triangular``."""
+    Follows ``torch.linalg.solve_triangular``.
+
+    Args:
+        A: triangular matrices (*, n, n)
+        B: matrices (*, n, k)
+        upper: whether the upper triangle counts
+        left: whether A stands on the left of X
+        unitriangular: whether the diagonal is taken for ones
+    Returns:
+        X, of the shape of ``B``.
+    Raises:
+        RuntimeError: shapes or dtypes do not match
+    """
     X = triangular(A, B, bool(upper), bool(left), bool(unitriangular))
     return write_out("linalg.solve_triangular", X, out, True)
 
@@ -120,7 +143,16 @@ def _inv(A, check, op):
 @function(namespace="linalg")
 def inv(A, *, out=None):
     """The inverses of square matrices (*, n, n). LinAlgError where one is singular. To multiply by an inverse,
-    ``solve`` is faster and more accurate. Follows ``torch.linalg.inv``."""
+    ``solve`` is faster and more accurate. Follows ``torch.linalg.inv``.
+
+    Args:
+        A: matrices (*, n, n)
+    Returns:
+        Matrices (*, n, n).
+    Raises:
+        LinAlgError: a matrix is singular
+        RuntimeError: the matrices are not square, or not floating
+    """
     return write_out("linalg.inv", _inv(A, True, "inv")[0], out, True)
 
 

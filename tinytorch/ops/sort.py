@@ -42,13 +42,32 @@ _sort, _topk = selection("sort", _sort_forward), selection("topk", _topk_forward
 @both
 def sort(input, dim=-1, descending=False, stable=False, *, out=None):
     """The elements in order along ``dim``, and their indices: a named tuple (values, indices). The order is always
-    stable. Follows ``torch.sort``."""
+    stable. Follows ``torch.sort``.
+
+    Args:
+        descending: whether the largest comes first
+        stable: taken as in PyTorch; equal elements keep their order in any case
+        out: a pair of tensors
+    Returns:
+        A named tuple (values, indices) of the shape of ``input``; indices are int64.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return _pair(*_sort(input, descending, input._dim(dim), True), out, "sort", return_types.sort)
 
 
 @both
 def argsort(input, dim=-1, descending=False, stable=False):
-    """The indices that sort ``input`` along ``dim``; int64. Follows ``torch.argsort``."""
+    """The indices that sort ``input`` along ``dim``; int64. Follows ``torch.argsort``.
+
+    Args:
+        descending: whether the largest comes first
+        stable: taken as in PyTorch
+    Returns:
+        An int64 tensor of the shape of ``input``.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return _sort(input, descending, input._dim(dim), True)[1]
 
 
@@ -61,7 +80,18 @@ def msort(input, *, out=None):
 @both
 def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     """The ``k`` largest (or smallest) elements along ``dim``, in order, and their indices: a named tuple (values,
-    indices). RuntimeError when there are fewer. Follows ``torch.topk``."""
+    indices). RuntimeError when there are fewer. Follows ``torch.topk``.
+
+    Args:
+        k: how many
+        largest: whether the largest, or the smallest
+        sorted: whether in order
+        out: a pair of tensors
+    Returns:
+        A named tuple (values, indices) with ``k`` entries along ``dim``; indices are int64.
+    Raises:
+        RuntimeError: there are fewer than ``k`` elements
+    """
     return _pair(*_topk(input, k, largest, input._dim(dim), True), out, "topk", return_types.topk)
 
 
@@ -99,27 +129,56 @@ def _middle_of_all(input, what):
 @both
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     """The ``k``-th smallest element (from 1) along ``dim``: a named tuple (values, indices). Follows
-    ``torch.kthvalue``."""
+    ``torch.kthvalue``.
+
+    Args:
+        k: which, from 1
+        out: a pair of tensors
+    Returns:
+        A named tuple (values, indices) without dimension ``dim``.
+    Raises:
+        RuntimeError: ``k`` is out of range
+    """
     return _kthvalue(input, k, dim, keepdim, out)
 
 
 @both
 def median(input, dim=None, keepdim=False, *, out=None):
     """The median, the lower of two; NaN where there is one. Over ``dim``, a named tuple (values, indices). Follows
-    ``torch.median``."""
+    ``torch.median``.
+
+    Returns:
+        A 0-d tensor, or over one dimension a named tuple (values, indices).
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return _middle_of_all(input, _MEDIAN) if dim is None else _median(input, 0, dim, keepdim, out)
 
 
 @both
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
-    """``median`` of the elements that are not NaN. Follows ``torch.nanmedian``."""
+    """``median`` of the elements that are not NaN. Follows ``torch.nanmedian``.
+
+    Returns:
+        A 0-d tensor, or over one dimension a named tuple (values, indices).
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return _middle_of_all(input, _NANMEDIAN) if dim is None else _nanmedian(input, 0, dim, keepdim, out)
 
 
 @both
 def mode(input, dim=-1, keepdim=False, *, out=None):
     """The most frequent element along ``dim``, the smallest of several, and the index of its last occurrence: a named
-    tuple (values, indices). Follows ``torch.mode``."""
+    tuple (values, indices). Follows ``torch.mode``.
+
+    Args:
+        out: a pair of tensors
+    Returns:
+        A named tuple (values, indices) without dimension ``dim``.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return _mode(input, 0, dim, keepdim, out)
 
 
@@ -153,7 +212,18 @@ def _unique(op, input, consecutive, return_inverse, return_counts, dim):
 @both
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The different elements in order, or the different slices along ``dim``; on request also which of them each
-    element is, and how many are each. Follows ``torch.unique``."""
+    element is, and how many are each. Follows ``torch.unique``.
+
+    Args:
+        sorted: taken as in PyTorch; the result is sorted in any case
+        return_inverse: whether to give where each element went
+        return_counts: whether to give how often each occurs
+        dim: along which slices are compared; None: elements
+    Returns:
+        A tensor, or a tuple with the int64 tensors that were asked for.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     return _unique("unique", input, 0, return_inverse, return_counts, dim)
 
 
@@ -170,7 +240,17 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 @both
 def bincount(input, weights=None, minlength=0):
     """How often each number from 0 on occurs in the 1-d integer tensor, or the sums of its ``weights``. Follows
-    ``torch.bincount``."""
+    ``torch.bincount``.
+
+    Args:
+        input: a vector of integers, none negative
+        weights: a vector of the same size, or None
+        minlength: the least size of the result
+    Returns:
+        An int64 vector, or with weights a floating one.
+    Raises:
+        RuntimeError: ``input`` is no vector of integers, or a number is negative
+    """
     refresh(input, weights)
     return wrap(lib.tt_bincount(input._h, ffi.NULL if weights is None else weights._h, minlength))
 
@@ -178,7 +258,17 @@ def bincount(input, weights=None, minlength=0):
 @both
 def histc(input, bins=100, min=0, max=0, *, out=None):
     """How many elements fall in each of ``bins`` equal intervals between ``min`` and ``max`` (the elements' own if both
-    are equal); others are ignored. Floating dtypes. Follows ``torch.histc``."""
+    are equal); others are ignored. Floating dtypes. Follows ``torch.histc``.
+
+    Args:
+        bins: how many intervals
+        min: where the first begins
+        max: where the last ends; where both are equal, the range of the elements
+    Returns:
+        A vector of ``bins`` counts, in the dtype of ``input``.
+    Raises:
+        RuntimeError: ``bins`` is not positive, or ``max`` is below ``min``
+    """
     if input.dtype.is_floating_point and input.dtype.compute != input._h.dtype:
         return write_out("histc", histc(input.float(), bins, min, max).to(input.dtype), out)
     refresh(input)

@@ -47,21 +47,48 @@ def _freedom(op, dim, unbiased, correction, keepdim):
 @both
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """The variance over all dimensions or those of ``dim``: squared deviations over N - correction (1 unless given;
-    ``unbiased=False`` means 0). Floating dtypes. Follows ``torch.var``."""
+    ``unbiased=False`` means 0). Floating dtypes. Follows ``torch.var``.
+
+    Args:
+        unbiased: an older form of ``correction``: True is 1, False 0
+        correction: what is subtracted from the number of elements in the divisor; 1 unless given
+    Returns:
+        A tensor without the dimensions of ``dim``, or 0-d; NaN where the divisor is 0.
+    Raises:
+        RuntimeError: integers
+    """
     dim, correction, keepdim = _freedom("var", dim, unbiased, correction, keepdim)
     return write_out("var", _var(input, *reduced("var", input, dim), keepdim, correction), out)
 
 
 @both
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
-    """The standard deviation: the root of ``var``. Follows ``torch.std``."""
+    """The standard deviation: the root of ``var``. Follows ``torch.std``.
+
+    Args:
+        unbiased: an older form of ``correction``: True is 1, False 0
+        correction: what is subtracted from the number of elements in the divisor; 1 unless given
+    Returns:
+        A tensor without the dimensions of ``dim``, or 0-d; NaN where the divisor is 0.
+    Raises:
+        RuntimeError: integers
+    """
     dim, correction, keepdim = _freedom("std", dim, unbiased, correction, keepdim)
     return write_out("std", _std(input, *reduced("std", input, dim), keepdim, correction), out)
 
 
 @both
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
-    """``(var, mean)``. Follows ``torch.var_mean``."""
+    """``(var, mean)``. Follows ``torch.var_mean``.
+
+    Args:
+        unbiased: an older form of ``correction``: True is 1, False 0
+        correction: what is subtracted from the number of elements in the divisor; 1 unless given
+    Returns:
+        A pair of tensors without the dimensions of ``dim``, or 0-d.
+    Raises:
+        RuntimeError: integers
+    """
     dim, correction, keepdim = _freedom("var_mean", dim, unbiased, correction, keepdim)
     how, dims = reduced("var_mean", input, dim)
     return _var(input, how, dims, keepdim, correction), _mean(input, how, dims, keepdim, -1)
@@ -133,7 +160,15 @@ def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
 @both
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """The p-norm (sum |x|^p)^(1/p) over all dimensions or those of ``dim``; ``p`` may be 0, infinite, or "fro" (2).
-    Floating dtypes. Follows ``torch.norm``."""
+    Floating dtypes. Follows ``torch.norm``.
+
+    Args:
+        p: the order: a number, ``inf``, ``-inf`` or ``'fro'``, which is 2
+    Returns:
+        A tensor without the dimensions of ``dim``, or 0-d.
+    Raises:
+        RuntimeError: integers without a floating ``dtype``
+    """
     if p == "fro" or p is None:
         p = 2.0
     elif isinstance(p, str):
@@ -164,6 +199,14 @@ def _logsumexp(input, how, dims, keepdim):
 @both
 def logsumexp(input, dim, keepdim=False, *, out=None):
     """log(sum(exp(x))) over ``dim``, without overflow; integers become the default dtype. Follows
-    ``torch.logsumexp``."""
+    ``torch.logsumexp``.
+
+    Args:
+        dim: the dimension, or several
+    Returns:
+        A tensor without the dimensions of ``dim``.
+    Raises:
+        IndexError: ``dim`` is out of range
+    """
     x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
     return write_out("logsumexp", _logsumexp(x, *reduced("logsumexp", input, dim), keepdim), out)

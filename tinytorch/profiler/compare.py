@@ -272,9 +272,9 @@ class _Ours:
             for _ in range(self.hot + 1):
                 self.call()
             wait(60)
-            told = explain(self.fn, *self.args, **self.kwargs)
-            now = sum(k.compiled for k in told.kernels)
-            if now == len(told.kernels) or (now <= compiled and tries > 2):
+            explanation = explain(self.fn, *self.args, **self.kwargs)
+            now = sum(k.compiled for k in explanation.kernels)
+            if now == len(explanation.kernels) or (now <= compiled and tries > 2):
                 break
             compiled, tries = now, tries + 1
         self.ready = time.perf_counter() - start
@@ -285,17 +285,17 @@ class _Ours:
         with self.inside():
             self.call()
             self.peak = self.measure_peak()
-            traces, told = [], []
+            traces, explanations = [], []
             end = time.perf_counter() + _LOOK
             while len(traces) < _LOOKS and (not traces or time.perf_counter() < end):
                 if self.mode != "eager":
-                    told.append(explain(self.fn, *self.args, **self.kwargs))
+                    explanations.append(explain(self.fn, *self.args, **self.kwargs))
                 with profile(record_shapes=True, with_stack=True, with_flops=True, profile_memory=True) as profiler:
                     self.call()
                 traces.append(profiler.trace)
             self.trace = min(traces, key=lambda t: t.end - t.start)  # the least disturbed
-            if told:
-                self.explanation = min(told, key=lambda e: sum(k.nanoseconds for k in e.kernels))
+            if explanations:
+                self.explanation = min(explanations, key=lambda e: sum(k.nanoseconds for k in e.kernels))
 
     def measure_peak(self) -> int:
         """Bytes that a call needs beyond those there before."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..backends.cuda import runtime
 from .events import Event
-from .launches import Launch, watching
+from .launches import Launch, recording
 
 _MOST = 4096  # pairs of events that have not been looked at
 
@@ -70,13 +70,13 @@ class CudaEvents:
         self._clocks: dict[int, _Clock] = {}
         self._idle: list = []
         self._lock = Lock()
-        self._watch = contextlib.ExitStack()
+        self._callbacks = contextlib.ExitStack()
 
     def start(self) -> None:
         """Begins. The devices that are in use are waited for."""
         for device in runtime.open_devices():
             self._clocks[device] = _Clock(device)
-        self._watch.enter_context(watching(self._launches, self._begin, self._end))
+        self._callbacks.enter_context(recording(self._launches, self._begin, self._end))
 
     def _begin(self, number: int, device: int, stream: int):
         if runtime.is_capturing(device):
@@ -125,11 +125,11 @@ class CudaEvents:
 
     def abandon(self) -> None:
         """Ends without asking the devices."""
-        self._watch.close()
+        self._callbacks.close()
 
     def stop(self) -> tuple[list[Event], dict]:
         """Ends, and waits for the devices. The events of the devices and of the calls that launched them; figures."""
-        self._watch.close()
+        self._callbacks.close()
         self._look()
         driver = runtime.driver()
         for event in (*self._idle, *(c.event for c in self._clocks.values())):

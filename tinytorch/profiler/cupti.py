@@ -23,7 +23,7 @@ from ..backends.cuda import runtime
 from ..backends.cuda.binding import Library
 from .cuda_events import CudaEvents
 from .events import Event, Trace
-from .launches import Launch, watching
+from .launches import Launch, recording
 
 _DECLARATIONS = """
     int cuptiGetVersion(uint32_t *);
@@ -99,7 +99,7 @@ class Cupti:
     def __init__(self, library: Library | None = None):
         self.cupti = library or _library
         self._launches: list[Launch] = []
-        self._watch = contextlib.ExitStack()
+        self._callbacks = contextlib.ExitStack()
         self._enabled: list[int] = []
         self._begin_clock = (0, 0)
 
@@ -120,12 +120,12 @@ class Cupti:
         except Failure:
             self._disable()
             raise
-        self._watch.enter_context(watching(self._launches, lambda number, device, stream: push(_OURS, number),
+        self._callbacks.enter_context(recording(self._launches, lambda number, device, stream: push(_OURS, number),
                                            lambda token: pop(_OURS, nothing)))
 
     def stop(self) -> tuple[list[Event], dict]:
         """Ends, and waits for the devices. The events of the devices and of the calls that launched them; figures."""
-        self._watch.close()
+        self._callbacks.close()
         for device in runtime.open_devices():
             if not runtime.is_capturing(device):
                 runtime.driver().synchronize(device)
@@ -147,7 +147,7 @@ class Cupti:
 
     def abandon(self) -> None:
         """Ends without asking CUPTI or the devices."""
-        self._watch.close()
+        self._callbacks.close()
 
     def version(self) -> int:
         """CUPTI's own number."""

@@ -1,4 +1,4 @@
-"""Operators that tell when they ran.
+"""Instrumentation: operators that record when they ran.
 
 Note [Zero cost while off]
 No operator looks whether it is profiled. While a profiler is open, the *code* of every published function is replaced
@@ -26,7 +26,7 @@ from ..autograd.node import Node
 from ..backends.cpu import ffi, lib
 from ..cache import Cache
 from ..fuse import compiler
-from ..fuse.watch import users_frame
+from ..fuse.listeners import users_frame
 from ..ops.declare import NAMESPACES
 from ..tensor import Tensor
 from ..utils.data.loader import Batches
@@ -294,6 +294,6 @@ class Instrumentation:
 
 
 def _bound(original: FunctionType) -> FunctionType:
-    """A derivative that is bound to its Node, and tells."""
+    """A derivative that is bound to its Node, and records its calls."""
     things = {"_p_original": original, "_p_names": _NODES}
     return FunctionType(_code(_BACKWARD, " " * 4, things, original.__name__), original.__globals__, original.__name__)

@@ -1,7 +1,6 @@
-"""What is told to CUDA devices, and what it was: the callbacks by which the C side launches, with a note of each call.
+"""Records launches on CUDA devices: wrappers around the callbacks by which the C side launches.
 
-While nobody looks, the callbacks are those of backends/cuda/runtime.py and nothing here runs: cffi is told to call
-others for the time (``watching``)."""
+They are installed only inside ``recording``; otherwise C calls those of backends/cuda/runtime.py itself."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ _COPIES = {lib.TT_COPY_TO_DEVICE: "copy to device", lib.TT_COPY_TO_HOST: "copy t
 
 
 class Launch(NamedTuple):
-    """A call that told a device to do something."""
+    """A call that queued work on a device."""
 
     number: int   # by which a device's records name it
     kind: str     # "kernel", "gemm", "copy", "graph"
@@ -51,8 +50,8 @@ End = Callable[[object], None]             # with the token
 
 
 @contextlib.contextmanager
-def watching(noted: list[Launch], begin: Begin, end: End) -> Iterator[None]:
-    """Inside, each call is put into ``noted``; ``begin`` and ``end`` are called around it, in its thread."""
+def recording(noted: list[Launch], begin: Begin, end: End) -> Iterator[None]:
+    """Inside, appends each call to ``noted``, and calls ``begin`` and ``end`` around it, in its thread."""
     clock = time.perf_counter_ns
     do_launch, do_copy, do_gemm = (runtime.WORK[f"tt_cuda_{name}"] for name in ("launch", "copy", "gemm"))
     do_run = runtime.Capture.run

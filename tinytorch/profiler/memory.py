@@ -107,7 +107,7 @@ class Memory:
         self.run = run = engine.run
         notes = self.notes
 
-        def watched(roots, **options):
+        def recorded_run(roots, **options):
             saved, leaves = _graph(roots)
             notes.extend(saved)
             try:
@@ -119,7 +119,7 @@ class Memory:
                     if leaf is not None and getattr(leaf, "_grad", None) is not None:
                         notes.append(_note(leaf._grad, "gradient", when))
 
-        engine.run = watched
+        engine.run = recorded_run
 
     def stop(self, trace: Trace) -> None:
         """Ends; devices' traffic joins the trace."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..fuse import worker as worker_module
 from ..fuse.describe import Program, joined, name_of, program_of, why
-from ..fuse.watch import LINES, RUNS, Lines, Place, Run, place_of, subscribe
+from ..fuse.listeners import LINES, RUNS, Lines, Place, Run, place_of, subscribe
 from ..fuse.worker import worker
 from .events import Event, Trace
 
@@ -25,7 +25,7 @@ class _Ran(NamedTuple):
     known: bool
     kernels: list[tuple[int, int, bool]]  # start, nanoseconds, compiled?
     lines: Lines | None
-    told: tuple[int, int]  # when this was noted
+    noted: tuple[int, int]  # when this was noted
 
 
 class Programs:
@@ -48,7 +48,7 @@ class Programs:
             self.programs[number] = program_of(run)
         kernels = [(k.started, k.nanoseconds, k.was_compiled == 1) for k in p.kernels[0:p.num_kernels]]
         self.ran.append(_Ran(self.programs[number], threading.get_native_id(), *why(run), place_of(run.frame),
-                             bool(run.watched.known), kernels, run.lines, (begin, time.perf_counter_ns())))
+                             bool(run.record.known), kernels, run.lines, (begin, time.perf_counter_ns())))
 
     def stop(self, trace: Trace) -> None:
         """Puts the runs among the events."""
@@ -62,7 +62,7 @@ def _events(ran: _Ran) -> list[Event]:
     """A run, its kernels, and the time that the profiler took to note them."""
     p = ran.program
     places = ran.lines.places if ran.lines else ()
-    noted = Event("profiler", "gap", *ran.told, ran.thread)
+    noted = Event("profiler", "gap", *ran.noted, ran.thread)
     if not ran.kernels:
         return [noted]
     operators = [node.name for node in p.recording.nodes]

@@ -15,8 +15,8 @@ bool tt_cuda_reduce_logsumexp(tt_array *out, const tt_array *a, int64_t mask);
 
 bool tt_cuda_rows_fit(int64_t rows, int64_t n);
 bool tt_cuda_softmax(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t inner, bool log);
-bool tt_cuda_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean, tt_array *rstd,
-                  int64_t n, double eps);
+bool tt_cuda_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
+                  tt_array *rstd, int64_t n, double eps);
 bool tt_cuda_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean, tt_array *rstd, int64_t n);
 bool tt_cuda_class_loss(tt_array *out, const tt_class_work *w);
 bool tt_cuda_class_loss_backward(tt_array *out, const tt_class_work *w, tt_array *g, tt_array *weight_sum);

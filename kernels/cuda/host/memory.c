@@ -129,8 +129,8 @@ static void release(void *owner) {
     pthread_mutex_unlock(&tt_pool_lock);
 }
 
-static void release_seen(void *owner);
-static bool is_ours(const tt_storage *s) { return s->release == release || s->release == release_seen; }
+static void release_recorded(void *owner);
+static bool is_ours(const tt_storage *s) { return s->release == release || s->release == release_recorded; }
 
 int tt_record_stream(tt_array *a, int stream) {
     if (!a->storage->device) {
@@ -316,35 +316,35 @@ __attribute__((constructor)) static void serve(void) { tt_pinned_storage = on_ho
 
 /* The same while traffic is recorded: Note [Traffic] in traffic.h. */
 
-static void tell(int device, const void *address, int64_t size) {
+static void record(int device, const void *address, int64_t size) {
     pthread_mutex_lock(&tt_pool_lock);
     int64_t total = tt_pool_of(device)->stats.counts[TT_ALLOCATED_BYTES][0].current;
     pthread_mutex_unlock(&tt_pool_lock);
     tt_traffic_add(address, size, total, device);
 }
 
-static void release_seen(void *owner) {
+static void release_recorded(void *owner) {
     tt_block *b = owner;
     int device = b->segment->device;
     const char *address = b->data;
     int64_t bytes = b->bytes;
     release(b);
-    tell(device, address, -bytes);
+    record(device, address, -bytes);
 }
 
-static tt_storage *seen(tt_storage *s) {
+static tt_storage *recorded(tt_storage *s) {
     const tt_block *b = s ? s->owner : NULL;
     if (!b) return s;
-    tell(b->segment->device, b->data, b->bytes);
-    s->release = release_seen;
+    record(b->segment->device, b->data, b->bytes);
+    s->release = release_recorded;
     return s;
 }
-static tt_storage *seen_on_device(int64_t nbytes) { return seen(tt_cuda_storage(nbytes)); }
-static tt_storage *seen_on_host(int64_t nbytes) { return seen(on_host(nbytes)); }
+static tt_storage *recorded_on_device(int64_t nbytes) { return recorded(tt_cuda_storage(nbytes)); }
+static tt_storage *recorded_on_host(int64_t nbytes) { return recorded(on_host(nbytes)); }
 
-void tt_traffic_watch(bool on) {
-    __atomic_store_n(&tt_device_storage[TT_CUDA_KIND], on ? seen_on_device : tt_cuda_storage, __ATOMIC_RELAXED);
-    __atomic_store_n(&tt_pinned_storage, on ? seen_on_host : on_host, __ATOMIC_RELAXED);
+void tt_traffic_record(bool on) {
+    __atomic_store_n(&tt_device_storage[TT_CUDA_KIND], on ? recorded_on_device : tt_cuda_storage, __ATOMIC_RELAXED);
+    __atomic_store_n(&tt_pinned_storage, on ? recorded_on_host : on_host, __ATOMIC_RELAXED);
 }
 
 tt_array *tt_cuda_temporary(int dtype, int64_t n) { return tt_empty(dtype, 1, &n); }

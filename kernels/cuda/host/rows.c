@@ -111,8 +111,8 @@ static bool norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_a
     return ok;
 }
 
-bool tt_cuda_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean, tt_array *rstd,
-                  int64_t n, double eps) {
+bool tt_cuda_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
+                  tt_array *rstd, int64_t n, double eps) {
     tt_plain p[4] = {{0}};
     bool ok = tt_plain_take(&p[0], x, x->dtype) && tt_plain_take(&p[1], g, x->dtype) && tt_plain_take(&p[2], weight, x->dtype) &&
               tt_plain_take(&p[3], bias, x->dtype) &&

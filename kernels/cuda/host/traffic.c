@@ -104,7 +104,7 @@ int tt_traffic_start(void) {
     }
     pthread_mutex_unlock(&lock);
     if (!was_on) {
-        tt_traffic_watch(true);
+        tt_traffic_record(true);
         return 0;
     }
     tt_fail(TT_RUNTIME_ERROR, "the traffic of memory is being recorded already");
@@ -112,7 +112,7 @@ int tt_traffic_start(void) {
 }
 
 void tt_traffic_stop(void) {
-    tt_traffic_watch(false);
+    tt_traffic_record(false);
     pthread_mutex_lock(&lock);
     on = false;
     pthread_mutex_unlock(&lock);

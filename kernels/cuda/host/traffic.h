@@ -10,4 +10,4 @@
 #include "api/traffic.h"
 
 void tt_traffic_add(const void *address, int64_t size, int64_t total, int device);
-void tt_traffic_watch(bool on); /* memory.c */
+void tt_traffic_record(bool on); /* memory.c */

@@ -33,6 +33,9 @@ def numpy_names(fn):
     names cost it less so), or takes a parameter without default after ``dim``; and so are views."""
     if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op"):
         return fn
+    code = fn.__code__
+    if not _NUMPY_NAMES.keys() & code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
+        return fn  # at once: a signature takes long to make
     signature = inspect.signature(fn)
     params = signature.parameters.values()
     names = [p.name for p in params if p.name in _NUMPY_NAMES]

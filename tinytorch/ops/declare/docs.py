@@ -1,7 +1,7 @@
 """Docstrings. A declaration or a function's docstring says what is the operator's own; the rest of its sections, Args,
 Returns, Raises and Example, is written here from its record.
 
-    softmax.__doc__ = documented(softmax, op)
+    softmax.__doc__ = documented(softmax, op, "softmax")
 
 A docstring may have any of the sections itself. Under "Args:" it describes what PARAMETERS does not, or describes
 otherwise.
@@ -34,6 +34,8 @@ PARAMETERS = {
     "reduction": "``'mean'`` or ``'sum'`` of the losses, or ``'none'``: all of them",
     "size_average": "an older form of ``reduction``",
     "reduce": "an older form of ``reduction``",
+    "alpha": "a number that multiplies ``other``",
+    "size": "the sizes, as numbers or as one sequence",
     "eps": "a small number added for numerical stability",
     "training": "whether to drop at all",
 }
@@ -50,27 +52,27 @@ _SECTION = re.compile(r"^    (Args|Returns|Raises|Example):$", re.M)
 _ENTRY = re.compile(r"^        (\w+): ", re.M)
 
 
-def documented(fn, op, name: str, namespace: str = "") -> str | None:
-    """The docstring of the public function, or of the method, ``fn``."""
+def documented(fn, op, name: str) -> str | None:
+    """The docstring of the function that is published as ``name``: "exp", "linalg.svd", "Tensor.view"."""
     text = fn.__doc__
     if not text or name.endswith("_"):
         return text
     head, *parts = _SECTION.split(text.rstrip())
     sections = dict(zip(parts[::2], parts[1::2]))
-    scalar = OPERATORS.get(op.name) if op.kind == "elementwise" and not namespace else None
-    if scalar is not None and "Follows" not in head:
-        head = f"{head.rstrip()} Follows ``torch.{name}``.\n"
+    scalar = OPERATORS.get(op.name) if op.kind == "elementwise" and "." not in name else None
     args = _args(fn, sections.get("Args", ""))
     if args:
         sections["Args"] = args
     if scalar is not None:
         sections.setdefault("Returns", _returns(scalar))
         sections.setdefault("Raises", _raises(scalar))
-    example = EXAMPLES.get(f"{namespace}.{name}" if namespace else name)
+    example = EXAMPLES.get(name)
     if example:
-        sections.setdefault("Example", "\n        >>> {}\n        {}\n".format(*example))
+        sections["Example"] = "        >>> {}\n        {}\n".format(*example)
     if not sections:
         return text
+    if "Follows" not in head:
+        head = f"{head.rstrip()} Follows ``torch.{name}``.\n"
     written = [f"    {title}:\n{sections[title].strip(chr(10)).rstrip()}\n"
                for title in ("Args", "Returns", "Raises", "Example") if title in sections]
     return head.rstrip() + "\n\n" + "\n".join(written) + "    "
@@ -105,8 +107,10 @@ def _returns(scalar) -> str:
 
 def _raises(scalar) -> str:
     """The lines of "Raises:" of an elementwise operator."""
-    text = "        TypeError: an input is neither a tensor nor a number\n"
+    types = "an input is neither a tensor nor a number"
     reasons = ["the shapes do not broadcast"] if scalar.arity > 1 else []
     if scalar.domain in _REFUSED:
         reasons.append(f"an input is {_REFUSED[scalar.domain]}")
-    return text + (f"        RuntimeError: {', or '.join(reasons)}\n" if reasons else "")
+    if scalar.name == "bitwise_not":  # as in PyTorch
+        types, reasons = f"{types}, or {reasons[0]}", []
+    return f"        TypeError: {types}\n" + (f"        RuntimeError: {', or '.join(reasons)}\n" if reasons else "")

@@ -18,6 +18,7 @@ from types import FunctionType
 from ...autograd.formulas import CODES
 from ...tensor import Tensor
 from .arguments import castable, numpy_names, requires, write_out
+from .docs import documented
 from .op import OPS, Op, names_of
 
 MODULE = __name__.partition(".")[0]
@@ -32,9 +33,13 @@ def publish(fn, *, name: str | None = None, namespace: str = "", method=None, ki
     op = record_of(name, namespace, kind, pure)
     names_of(namespace)[name] = op.function = fn
     _name(fn, f"{MODULE}.{namespace}" if namespace else MODULE, name, op)
+    fn.__doc__ = documented(fn, op, f"{namespace}.{name}" if namespace else name)
     if method is not None:
         method = fn if method is True else numpy_names(method)
-        op.method = method if method is fn else _name(method, MODULE, f"Tensor.{name}", op)
+        if method is not fn:
+            _name(method, MODULE, f"Tensor.{name}", op)
+            method.__doc__ = documented(method, op, name)
+        op.method = method
         setattr(Tensor, name, method)
     return fn
 
@@ -54,6 +59,7 @@ def record_of(name: str, namespace: str = "", kind: str | None = None, pure: boo
 def attach(fn, name: str, op: Op) -> None:
     """Makes ``fn`` the method ``Tensor.<name>`` of the operator."""
     _name(fn, MODULE, f"Tensor.{name}", op)
+    fn.__doc__ = documented(fn, op, f"Tensor.{name}")
     setattr(Tensor, name, fn)
 
 

@@ -1,7 +1,7 @@
 """Listeners for program execution. C calls them only while at least one is subscribed.
 
-``subscribe`` asks for runs, and for the user's lines with them. Unasked, only the lines of a program that is about to
-be compiled are taken, for its source: Note [Lines in generated code]. While nobody asks, C calls nothing of this.
+``subscribe`` asks for runs, and for the user's lines with them. Without it, only the lines of a program that is about
+to be compiled are taken, for its source: Note [Lines in generated code].
 """
 
 from __future__ import annotations
@@ -107,33 +107,33 @@ def _keep(lines_by: dict[int, Lines], number: int, lines: Lines) -> None:
 
 
 class Run(NamedTuple):
-    """A run of a program. ``watched`` (a ``tt_watched *``) is gone when the callee returns."""
+    """A run of a program. ``record`` (a ``tt_run_record *``) is freed when the callback returns."""
 
-    watched: object
+    record: object
     lines: Lines | None
     frame: FrameType
 
     @property
     def program(self):
         """The ``tt_program *``."""
-        return self.watched.program
+        return self.record.program
 
 
 Callback = Callable[[Run], None]
 
 
-class _Watch:
-    """Who wants to know what."""
+class _Listeners:
+    """The subscribed callbacks, and the lines taken for them."""
 
     def __init__(self):
-        self.lock = threading.RLock()  # a finalizer may record, and so be told of, anything at any time
+        self.lock = threading.RLock()  # reentrant: a finalizer may run a program, and so notify, at any time
         self.callbacks: tuple[tuple[int, Callback], ...] = ()
         self.recordings: dict[int, Lines] = {}
-        self.telling: set[int] = set()  # threads in which a callback is at work: what it runs itself is not told
+        self.notifying: set[int] = set()  # threads inside a callback: programs that it runs itself are not reported
         self.hot = HotLines()
 
-    def settle(self) -> None:
-        """Tells C what is wanted. The lock is held."""
+    def update(self) -> None:
+        """Sets the union of the subscribed bits in C. The lock is held."""
         bits = 0
         for wanted, _ in self.callbacks:
             bits |= wanted
@@ -142,8 +142,8 @@ class _Watch:
         lib.tt_fuse_set(lib.TT_FUSE_OBSERVE, bits)
 
     def after_fork(self) -> None:
-        """In a forked child: a thread of the parent's may have held the lock, and been telling."""
-        self.lock, self.telling = threading.RLock(), set()
+        """In a forked child: another thread of the parent may have held the lock, or been in a callback."""
+        self.lock, self.notifying = threading.RLock(), set()
 
 
 class HotLines:
@@ -162,7 +162,7 @@ class HotLines:
         self.failures = 0
 
     def wanted(self) -> int:
-        """What C is to tell."""
+        """The bits that C shall report."""
         if self.failures >= self.MOST_FAILURES:
             return 0
         return HOT | LINES if self.waiting else HOT
@@ -190,70 +190,70 @@ class HotLines:
         return True
 
 
-_watch = _Watch()
-_watch.settle()
-os.register_at_fork(after_in_child=_watch.after_fork)
+_listeners = _Listeners()
+_listeners.update()
+os.register_at_fork(after_in_child=_listeners.after_fork)
 
 
 def subscribe(bits: int, callback: Callback) -> Callable[[], None]:
     """Calls ``callback`` after every run of a program, in the thread that ran it; what it raises is reported and
     forgotten. ``bits``: RUNS, with LINES or DATA. Returns what ends it."""
     entry = (bits | RUNS, callback)
-    with _watch.lock:
-        _watch.callbacks += (entry,)
-        _watch.settle()
+    with _listeners.lock:
+        _listeners.callbacks += (entry,)
+        _listeners.update()
 
     def end() -> None:
-        with _watch.lock:
-            _watch.callbacks = tuple(e for e in _watch.callbacks if e is not entry)
-            _watch.settle()
+        with _listeners.lock:
+            _listeners.callbacks = tuple(e for e in _listeners.callbacks if e is not entry)
+            _listeners.update()
 
     return end
 
 
 def lines_of(kernel) -> Lines | None:
     """Where the operators of a ``tt_kernel *`` that waits for the compiler were recorded, if that is known."""
-    return _watch.hot.kept.get(kernel.program)
+    return _listeners.hot.kept.get(kernel.program)
 
 
 def _report(error: Exception) -> None:
-    """Tells the user of a watcher's error."""
+    """Reports an exception of a listener."""
     if sys.stderr is not None:
-        print(f"tinytorch.fuse: ignored in a watcher: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"tinytorch.fuse: ignored in a listener: {type(error).__name__}: {error}", file=sys.stderr)
 
 
 @ffi.def_extern(onerror=raise_after_call)
-def tt_fuse_watch(watched):
-    program, frame = watched.program, sys._getframe(1)
-    lines = _watch.recordings.pop(watched.recording, None)
-    with _watch.lock:
-        if _watch.hot.ran(program, lines):
-            _watch.settle()
+def tt_fuse_notify(record):
+    program, frame = record.program, sys._getframe(1)
+    lines = _listeners.recordings.pop(record.recording, None)
+    with _listeners.lock:
+        if _listeners.hot.ran(program, lines):
+            _listeners.update()
     thread = threading.get_ident()
-    if _watch.callbacks and thread not in _watch.telling:
+    if _listeners.callbacks and thread not in _listeners.notifying:
         try:
-            _watch.telling.add(thread)
-            for _, callback in _watch.callbacks:
-                callback(Run(watched, lines, frame))
+            _listeners.notifying.add(thread)
+            for _, callback in _listeners.callbacks:
+                callback(Run(record, lines, frame))
         except Exception as error:
             _report(error)
         finally:
-            _watch.telling.discard(thread)
+            _listeners.notifying.discard(thread)
 
 
 @ffi.def_extern(onerror=raise_after_call)
 def tt_fuse_where(node, recording):
-    lines = _watch.recordings.get(recording)
+    lines = _listeners.recordings.get(recording)
     if lines is None:
         lines = Lines(threading.get_ident(), [])
-        with _watch.lock:
-            _keep(_watch.recordings, recording, lines)
+        with _listeners.lock:
+            _keep(_listeners.recordings, recording, lines)
     noted, frame = lines.noted, sys._getframe(1)
-    while len(noted) < node:  # recorded before anyone asked
+    while len(noted) < node:  # recorded before the subscription
         noted.append(None)
     while frame is not None and _inside[frame.f_code.co_filename]:
         frame = frame.f_back
     noted.append(frame and (frame.f_code.co_filename, frame.f_lineno))
-    if _watch.hot.waiting and _watch.hot.tire():
-        with _watch.lock:
-            _watch.settle()
+    if _listeners.hot.waiting and _listeners.hot.tire():
+        with _listeners.lock:
+            _listeners.update()
