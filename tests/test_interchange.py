@@ -133,10 +133,10 @@ def test_dlpack_lifetime(no_gc):
 
 
 def test_a_capsule_that_ends_with_an_exception_on_its_way():
-    before = tinytorch.backends.cpu.memory_stats()["allocated_bytes.all.current"]
+    before = tinytorch.cpu.memory_stats()["allocated_bytes.all.current"]
     with pytest.raises((RuntimeError, BufferError), match="dtype|type"):
         np.from_dlpack(tinytorch.ones(1000, dtype=tinytorch.bfloat16))  # which NumPy does not know
-    assert tinytorch.backends.cpu.memory_stats()["allocated_bytes.all.current"] == before
+    assert tinytorch.cpu.memory_stats()["allocated_bytes.all.current"] == before
 
 
 def test_dlpack_details():
