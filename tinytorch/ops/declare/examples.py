@@ -291,6 +291,9 @@ EXAMPLES = {
         "tinytorch.nn.functional.log_softmax(tinytorch.tensor([0.0, 1.0]), dim=0)",
         "tensor([-1.3133, -0.3133])"),
     "dropout": ("tinytorch.nn.functional.dropout(tinytorch.tensor([1.0, 2.0]), training=False)", "tensor([1., 2.])"),
+    "conv1d": (
+        "tinytorch.conv1d(tinytorch.tensor([[1.0, 2.0, 4.0]]), tinytorch.tensor([[[1.0, -1.0]]]))",
+        "tensor([[-1., -2.]])"),
     "nn.functional.linear": (
         "tinytorch.nn.functional.linear(tinytorch.ones(5, 3), tinytorch.ones(4, 3)).shape",
         "tinytorch.Size([5, 4])"),
