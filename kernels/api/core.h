@@ -22,7 +22,7 @@ typedef struct tt_storage {
     int16_t size_class;    /* which free list it goes back to;-1: foreign memory, see owner */
     int16_t device;        /* 0: the CPU; k + 1: cuda:k. Note [Devices] in core/devices.h */
     int16_t shared;        /* others (NumPy, another library) may read and write it at any time */
-    int16_t jobs;          /* that read or write it; atomic. Note [Work behind] in core/jobs.h */
+    int16_t jobs;          /* that read or write it; atomic. Note [Asynchronous jobs] in core/jobs.h */
     void *owner;           /* foreign memory: handed to release; in a free list: the next */
     void (*release)(void *);
     struct tt_pending *pending; /* recorded operators will read or write it: Note [Fused mode]. NULL: none */

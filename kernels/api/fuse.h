@@ -8,7 +8,7 @@ int tt_fuse_leave(void);      /* -1 and an error when the pending program could 
 /* On: every thread is in the mode, from its first operator on. Off: this thread is no longer, others are until they end.
  * -1 and an error when what was pending could not run. */
 int tt_fuse_set_everywhere(int on);
-int tt_fuse_flush(void);      /* runs this thread's pending program now, and waits for work behind */
+int tt_fuse_flush(void);      /* runs this thread's pending program now, and waits for asynchronous jobs */
 int tt_fuse_depth(void);
 int tt_fuse_pending(void);    /* operators recorded by this thread and not run yet */
 
@@ -86,39 +86,39 @@ typedef struct tt_store {
     int32_t late;      /* an instruction after the one that makes its value reads what it writes over */
 } tt_store;
 
-typedef struct tt_fold {
+typedef struct tt_kernel_reduction {
     int16_t reducer, dtype; /* dtype: read */
     int16_t acc;            /* the accumulator's dtype */
-    int16_t slot, param;    /* what is reduced (CALL: an access), and what the reducer wants of each row: a level-0 slot
-                               (FOLD, COLUMNS, CALL: an access), or -1 */
-    int16_t out;            /* ROWS: a RESULT slot; -1 otherwise, and for a reduction of all rows (a total) */
+    int16_t slot, param;    /* the operand (EXTERN: an access), and the reducer's parameter for each row: a level-0 slot
+                               (ROW_REDUCTION), an access (other patterns), or -1 */
+    int16_t out;            /* ROW_REDUCTION: a RESULT slot; -1 otherwise, and for a reduction of all rows (a total) */
     int16_t stage;
-    int32_t partials;       /* ROWS: where the blocks' results stand in the arena, in units of 64 bytes; a total's
-                               elements, until they are a block */
-    int32_t access;         /* FOLD, COLUMNS, CALL, totals: where the results go; -1 otherwise */
+    int32_t partials;       /* ROW_REDUCTION: the blocks' results in the arena, in units of 64 bytes; a total's elements,
+                               until they are a block */
+    int32_t access;         /* the results in memory: of totals, and of patterns other than ROW_REDUCTION; -1 otherwise */
     int32_t node;
-} tt_fold;
+} tt_kernel_reduction;
 
-/* How a kernel walks its elements. */
+/* A kernel's pattern of iteration. */
 enum {
-    TT_WALK_FLAT,    /* in any order */
-    TT_WALK_ROWS,    /* row after row, each in as many passes (stages) as reductions wait for one another */
-    TT_WALK_FOLD,    /* long rows, reduced block by block */
-    TT_WALK_COLUMNS, /* reduced dimensions outside of kept ones */
-    TT_WALK_CALL,    /* one reduction of another layout, by its own walk */
+    TT_PATTERN_POINTWISE,       /* elements in any order */
+    TT_PATTERN_ROW_REDUCTION,   /* row after row, each in as many passes (stages) as reductions wait for one another */
+    TT_PATTERN_SPLIT_REDUCTION, /* long rows, reduced block by block */
+    TT_PATTERN_OUTER_REDUCTION, /* reduced dimensions outside of kept ones */
+    TT_PATTERN_EXTERN,          /* one reduction of another layout, by the eager loop */
 };
 
 typedef struct tt_kernel {
-    int16_t walk, ndim;
-    int16_t kept;            /* ROWS, FOLD: the first dimensions, kept; COLUMNS: those outside of the reduced ones */
-    int16_t num_stages, num_slots, num_instrs, num_accesses, num_stores, num_folds;
+    int16_t pattern, ndim;
+    int16_t kept;            /* number of leading dimensions that are not reduced */
+    int16_t num_stages, num_slots, num_instrs, num_accesses, num_stores, num_reductions;
     int16_t weight;          /* the cost of an element, in additions */
     int64_t numel, shape[16];
-    int64_t rows, row;       /* ROWS, FOLD; COLUMNS: rows = outer, row = reduced, inner = kept inside */
-    int64_t inner;
-    int64_t block;           /* elements (ROWS: of whole rows, if shorter) that are worked on at a time, at most */
-    int64_t together;        /* ROWS: so many rows go through a stage before the next one begins */
-    int64_t unit;            /* ROWS: so many rows are one thread's, of whole blocks where there are totals */
+    int64_t rows, row;       /* of reductions: numbers of rows, and of elements of one; OUTER_REDUCTION: sizes outside of */
+    int64_t inner;           /* the reduced dimensions, of them, and inside of them */
+    int64_t block;           /* most elements that are worked on at a time (ROW_REDUCTION: of whole rows, if shorter) */
+    int64_t together;        /* ROW_REDUCTION: rows that go through a stage before the next one begins */
+    int64_t unit;            /* ROW_REDUCTION: rows of a thread, in whole blocks where there are totals */
     int64_t arena;           /* bytes the interpreter needs for a thread */
     int64_t beside;          /* it needs nothing of the kernels before it, back to the last one that does, nor they of it:
                                 they run side by side */
@@ -128,7 +128,7 @@ typedef struct tt_kernel {
     int16_t *uses;           /* slots, as the parts have them */
     tt_access *accesses;
     tt_store *stores;
-    tt_fold *folds;
+    tt_kernel_reduction *reductions;
     int16_t num_chains, num_steps;
     tt_chain *chains;        /* the interpreter's */
     tt_step *steps;          /* num_steps of them for each instruction set */
@@ -142,9 +142,9 @@ typedef struct tt_kernel {
     int64_t started, nanoseconds; /* the last observed run: when, by the monotonic clock, and how long */
     int64_t was_compiled;    /* in the last run */
     int64_t launch;          /* of a device: the number under which Python launches it */
-    int64_t detail;          /* ... and what the launch has to know of its source: FLAT: the vectors of a thread, 0: it
-                                takes an element; ROWS: the bytes of shared memory that a row needs; COLUMNS: the columns
-                                of a thread block */
+    int64_t detail;          /* ... and a launch parameter of its source. POINTWISE: vectors of a thread, 0: one element;
+                                ROW_REDUCTION: bytes of shared memory of a row; OUTER_REDUCTION: columns of a thread
+                                block */
     int64_t state;           /* 0: not wanted; 1: waits for the compiler; 2: compiled; -1: will not be */
 } tt_kernel;
 
@@ -168,7 +168,7 @@ int tt_kernel_install(tt_kernel *k, const char *path, const char *prefix); /* fu
 /* The same for a kernel of a device: Python knows how to launch it under the key of family `fused` and this number. */
 void tt_kernel_install_device(tt_kernel *k, int64_t number, int64_t detail);
 int64_t tt_fused_key(int64_t number);
-int tt_kernel_vectors(const tt_kernel *k); /* FLAT, on a device: how many of each operand a thread takes */
+int tt_kernel_vectors(const tt_kernel *k); /* POINTWISE, on a device: vectors of each operand that a thread takes */
 void tt_kernel_refuse(tt_kernel *k);
 
 /* A pure function's program, kept to be run again on other arguments. */
@@ -186,7 +186,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out);
 void tt_replay_free(tt_replay *r);
 
 enum { TT_FUSE_RECORDED, TT_FUSE_PROGRAMS, TT_FUSE_HITS, TT_FUSE_MISSES, TT_FUSE_INTERPRETED, TT_FUSE_COMPILED,
-       TT_FUSE_BEHIND, TT_FUSE_REPLAYED, TT_FUSE_STATS };
+       TT_FUSE_JOBS, TT_FUSE_REPLAYED, TT_FUSE_STATS };
 void tt_fuse_stats(int64_t *out);
 
 /* Settings: of the process. */

@@ -1,4 +1,4 @@
-/* Several operands of one shape, as a loop or a kernel walks them. */
+/* Several operands of one shape, for a loop or a kernel. */
 #pragma once
 #include "core/tt.h"
 

@@ -4,5 +4,5 @@
 #include "core/tt.h"
 
 #define TT_FUSE_KERNEL_NODES 96
-#define TT_FUSE_LONG_ROW 32768 /* rows up to this are walked in stages */
+#define TT_FUSE_LONG_ROW 32768 /* rows up to this are reduced in stages */
 #define TT_DRAW_NUMBERS 6      /* recorded numbers that make a draw */

@@ -21,7 +21,7 @@ typedef struct {
     int dtype;                              /* computed in */
     double alpha, beta;
     bool may_fold;                          /* rows of a stack may be taken as those of one matrix */
-    bool behind;                            /* may be handed over as a job: Note [Work behind] in core/jobs.h */
+    bool asynchronous;                            /* may be handed over as a job: Note [Asynchronous jobs] in core/jobs.h */
 } tt_product;
 
 /* Makes the operand one that BLAS takes, of the dtype computed in, by a copy where it must; `whole`: by a copy of every

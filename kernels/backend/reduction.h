@@ -18,7 +18,7 @@
 #define TT_REDUCER_ENUM(name, ...) TT_RED_##name,
 enum { TT_REDUCERS(TT_REDUCER_ENUM) TT_NUM_REDUCERS };
 
-/* Dimensions to walk, outermost first; steps in bytes. */
+/* Dimensions of iteration, outermost first; steps in bytes. */
 typedef struct {
     int n;
     int64_t size[TT_MAX_NDIM], step[TT_MAX_NDIM];

@@ -1,4 +1,4 @@
-/* The queue of jobs: Note [Work behind] in jobs.h. */
+/* The queue of jobs: Note [Asynchronous jobs] in jobs.h. */
 #define _GNU_SOURCE
 #include "core/jobs.h"
 #include "core/fork.h"
@@ -150,7 +150,7 @@ static bool mark(const tt_job *job) {
     return true;
 }
 
-bool tt_work_behind(tt_job *job) {
+bool tt_job_submit(tt_job *job) {
     pthread_mutex_lock(&lock);
     work_off(MOST_JOBS - 1);
     bool ok = !ended && mark(job);

@@ -1,26 +1,26 @@
-/* Work behind the caller's back, on a thread of the pool. Not seen by Python.
+/* Asynchronous jobs, on a thread of the pool. Not seen by Python.
  *
- * Note [Work behind]
- * A training step computes much that nobody looks at for a while: the gradient of a weight until the optimiser's step,
- * the new weights until the next forward pass. In fused mode, where arrays may be yet to be computed anyway, such a
- * call checks its arguments, makes its result, hands the rest over as a job and returns; the first worker of the pool
- * works it off meanwhile (threads.c). Which calls those are depends on shapes, dtypes, modes and the number of threads
- * alone, never on how far other jobs have come. With one thread, in fuse(step=True), and while a listener is subscribed, there
- * are none.
- * - What a job writes is pending (storage->pending is tt_under_way): all who look, from any thread, wait for it.
- * - What it reads or writes is counted in storage->jobs, and whoever is to write that waits: tt_settled, record. So no
+ * Note [Asynchronous jobs]
+ * A training step computes much that is not read for a while: the gradient of a weight until the optimiser's step, the new
+ * weights until the next forward pass. In fused mode, where arrays may be yet to be computed anyway, such a call checks
+ * its arguments, allocates its result, submits the rest as a job and returns; the first worker of the pool runs it
+ * meanwhile (threads.c). Which calls submit jobs depends on shapes, dtypes, modes and the number of threads alone, never
+ * on how far other jobs have come. With one thread, in fuse(step=True), and while a listener is subscribed, there are
+ * none.
+ * - The storages that a job writes are pending (storage->pending is tt_under_way): every reader, in any thread, waits.
+ * - storage->jobs counts the jobs that read or write it, and every writer waits for them: tt_settled, record. So no
  *   recording writes what a job reads.
- * - A job holds no references, so that nobody who counts them (the engine, which adopts a gradient that is nobody
- *   else's; a recording, which asks what can still be seen) sees how far it has come. A storage whose last reference
- *   goes meanwhile is left to its jobs, the last of which ends it.
- * - Jobs are done one after the other, as they were submitted: what one reads may be what one before it writes.
- * - A job can only succeed, takes no lock of a recording, and runs no Python: so it waits for nobody. Who waits for
- *   jobs does them himself if the worker does not come.
- * - Jobs are for the CPU's own memory alone: not a device's, nor what others may read and write (storage->shared). */
+ * - A job holds no references, so that reference counts do not depend on its progress (the engine adopts a gradient
+ *   without other owner; a recording asks which storages can still be seen). A storage whose last reference goes
+ *   meanwhile is left to its jobs, the last of which frees it.
+ * - Jobs run one after the other, in the order of submission: one may read what an earlier one writes.
+ * - A job can only succeed, takes no lock of a recording, and runs no Python: so it never waits. A thread that waits for
+ *   jobs runs them itself if the worker does not come.
+ * - Jobs are for the CPU's own memory alone: not a device's, nor shared memory (storage->shared). */
 #pragma once
 #include "core/tt.h"
 
-/* Work to be done, in memory of tt_scratch that it begins; freed when it is done. */
+/* A job, at the start of a block of tt_scratch, which is freed when it is done. */
 typedef struct tt_job {
     void (*run)(struct tt_job *job);
     int num_out, num;       /* storages that are written, which come first, and all */
@@ -30,7 +30,7 @@ typedef struct tt_job {
 
 extern tt_pending tt_under_way;
 extern int64_t tt_jobs_submitted; /* so far, in this process */
-bool tt_work_behind(tt_job *job); /* false: not with these storages, do it yourself */
+bool tt_job_submit(tt_job *job); /* false: not with these storages, do it yourself */
 void tt_finish_jobs(void);        /* all that there are */
 void tt_wait_for_jobs(const tt_storage *s, bool write);
 /* Until no job writes it, and for who is to write, until none reads it. */

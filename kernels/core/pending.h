@@ -1,7 +1,7 @@
 /* Arrays whose elements are yet to be computed.
  *
  * A storage with `pending` set is written or read by work that somebody has put off, one with `jobs` by work under way
- * on another thread (Note [Work behind] in jobs.h). Who puts work off (Note [Fused mode] in fuse/fuse.h) fills
+ * on another thread (Note [Asynchronous jobs] in jobs.h). Who puts work off (Note [Fused mode] in fuse/fuse.h) fills
  * tt_deferred, whose functions nobody calls before there is such work. */
 #pragma once
 #include "core/devices.h"

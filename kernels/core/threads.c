@@ -2,7 +2,7 @@
  *
  * Work is handed out in chunks by an atomic counter, so that a slow core does not hold up the others; results never
  * depend on who did what. A second thread that wants the pool while it is busy works alone. The first worker, when
- * it has nothing else to do, does the jobs of Note [Work behind] in jobs.h. */
+ * it has nothing else to do, does the jobs of Note [Asynchronous jobs] in jobs.h. */
 #define _GNU_SOURCE
 #include "core/jobs.h"
 #include "core/fork.h"
@@ -13,7 +13,7 @@
 
 #define MAX_THREADS 256
 #define SPIN 2000 /* looks at the job counter before a worker sleeps: a few microseconds */
-#define LONG_SPIN 20000 /* the same after a job of Note [Work behind]: until the next training step's */
+#define LONG_SPIN 20000 /* the same after a job of Note [Asynchronous jobs]: until the next training step's */
 
 static pthread_mutex_t owner = PTHREAD_MUTEX_INITIALIZER; /* held by whoever has the pool */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -236,7 +236,7 @@ static void make_chain(maker *m, int first, int end) {
 static void find_wanted(const tt_kernel *k, int end, bool *wanted) {
     for (int s = 0; s < k->num_slots; s++) wanted[s] = k->slots[s].last > k->slots[s].stage;
     for (int i = 0; i < k->num_stores; i++) wanted[k->stores[i].slot] = true;
-    for (int i = 0; i < k->num_folds && k->walk != TT_WALK_CALL; i++) wanted[k->folds[i].slot] = true;
+    for (int i = 0; i < k->num_reductions && k->pattern != TT_PATTERN_EXTERN; i++) wanted[k->reductions[i].slot] = true;
     for (int i = end; i < k->num_instrs; i++)
         for (int j = 0; j < 3; j++)
             if (k->instrs[i].in[j] >= 0) wanted[k->instrs[i].in[j]] = true;

@@ -1,4 +1,4 @@
-/* Fused mode's interpreter: walks over the memory of kernels, block by block. */
+/* Fused mode's interpreter: runs kernels over memory, block by block. */
 #include "backend/now.h"
 #include "cpu/interpret.h"
 #include <string.h>
@@ -28,7 +28,7 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
 
 /* Rows of few elements: their first elements side by side, then their second ones, and so on, so
  * that all rows go through the tree together. */
-static void fold_short(const worker *w, const tt_reducer *r, int64_t rows, const char *x, int size, char *out, int acc,
+static void reduce_short(const worker *w, const tt_reducer *r, int64_t rows, const char *x, int size, char *out, int acc,
                        const char *param) {
     int64_t row = w->k->row, live = row, pitch = rows * acc;
     char *lanes = w->arena + w->k->arena, *column = lanes + row * pitch;
@@ -45,14 +45,14 @@ static void fold_short(const worker *w, const tt_reducer *r, int64_t rows, const
 }
 
 /* Reduces the n elements of a block: rows from number q of the group on, or part of one. */
-static void fold_block(const worker *w, const tt_fold *f, int64_t q, int64_t done, int64_t n) {
+static void reduce_block(const worker *w, const tt_kernel_reduction *f, int64_t q, int64_t done, int64_t n) {
     const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
     int size = tt_itemsizes[f->dtype], acc = tt_itemsizes[f->acc];
     const char *param = f->param >= 0 ? w->p[f->param] + q * acc : NULL, *x = w->p[f->slot];
     char *out = w->p[f->out] + q * acc;
     int64_t row = w->k->row;
     if (row > TT_BLOCK) r->fold(w->arena + (int64_t)f->partials * 64 + done / TT_BLOCK * acc, x, n, param);
-    else if (row <= TT_SHORT && n >= 8 * row) fold_short(w, r, n / row, x, size, out, acc, param);
+    else if (row <= TT_SHORT && n >= 8 * row) reduce_short(w, r, n / row, x, size, out, acc, param);
     else
         for (; n > 0; n -= row) {
             r->fold(out, x, row, param);
@@ -62,11 +62,13 @@ static void fold_block(const worker *w, const tt_fold *f, int64_t q, int64_t don
         }
 }
 
-static bool is_total(const tt_kernel *k, const tt_fold *f) { return k->walk == TT_WALK_ROWS && f->out < 0; }
+static bool is_total(const tt_kernel *k, const tt_kernel_reduction *f) {
+    return k->pattern == TT_PATTERN_ROW_REDUCTION && f->out < 0;
+}
 
 /* n more elements of all rows, the first of them number `at`: whatever makes a block of TT_BLOCK is reduced. */
 static void add_to_total(const worker *w, int i, int64_t at, int64_t n) {
-    const tt_fold *f = &w->k->folds[i];
+    const tt_kernel_reduction *f = &w->k->reductions[i];
     const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
     int64_t size = tt_itemsizes[f->dtype], left = w->k->numel - at / TT_BLOCK * TT_BLOCK;
     char *x = w->p[f->slot], *waiting = w->arena + (int64_t)f->partials * 64;
@@ -111,14 +113,14 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
                 int64_t n = whole - done < k->block ? whole - done : k->block, q = done / k->row;
                 if (stage == k->num_stages - 2) ask_for(&w, at + whole + done, n);
                 tt_worker_block(&w, stage, at + done, n, done);
-                for (int i = 0; i < k->num_folds; i++) {
-                    if (k->folds[i].stage != stage) continue;
-                    if (k->folds[i].out < 0) add_to_total(&w, i, at + done, n);
-                    else fold_block(&w, &k->folds[i], q, done, n);
+                for (int i = 0; i < k->num_reductions; i++) {
+                    if (k->reductions[i].stage != stage) continue;
+                    if (k->reductions[i].out < 0) add_to_total(&w, i, at + done, n);
+                    else reduce_block(&w, &k->reductions[i], q, done, n);
                 }
             }
-            for (int i = 0; i < k->num_folds && blocks > 1; i++) {
-                const tt_fold *f = &k->folds[i];
+            for (int i = 0; i < k->num_reductions && blocks > 1; i++) {
+                const tt_kernel_reduction *f = &k->reductions[i];
                 if (f->stage != stage || f->out < 0) continue;
                 int acc = tt_itemsizes[f->acc];
                 char *parts = w.arena + (int64_t)f->partials * 64;
@@ -131,7 +133,7 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
     tt_worker_stop(&w);
 }
 
-static void fold_range(void *context, int64_t begin, int64_t end) {
+static void split_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const tt_kernel *k = j->k;
     char *slots[MOST_SLOTS];
@@ -141,8 +143,8 @@ static void fold_range(void *context, int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; u++) {
         int64_t which = u / blocks, at = u % blocks * TT_BLOCK, n = k->row - at < TT_BLOCK ? k->row - at : TT_BLOCK;
         tt_worker_block(&w, 0, which * k->row + at, n, 0);
-        for (int i = 0; i < k->num_folds; i++) {
-            const tt_fold *f = &k->folds[i];
+        for (int i = 0; i < k->num_reductions; i++) {
+            const tt_kernel_reduction *f = &k->reductions[i];
             int acc = tt_itemsizes[f->acc];
             const char *param = f->param >= 0 ? j->data[f->param] + which * acc : NULL;
             tt_get_reducer(f->reducer, f->dtype)->fold(j->parts[i] + u * acc, w.p[f->slot], n, param);
@@ -166,11 +168,11 @@ static void share_columns(job *j, int64_t blocks) {
     j->tile = tiles == 1 ? k->inner : ((k->inner + tiles - 1) / tiles + 63) / 64 * 64;
 }
 
-/* Adds a row of `wide` elements, the n-th of its block, to its lane in each fold's accumulators; the first of them is
+/* Adds a row of `wide` elements, the n-th of its block, to its lane in each reduction's accumulators; the first of them is
  * number `from` of its tile. */
 static void add_row(const worker *w, int64_t n, int64_t column, int64_t from, int64_t wide, int64_t in_slot, char *acc) {
-    for (int i = 0; i < w->k->num_folds; i++) {
-        const tt_fold *f = &w->k->folds[i];
+    for (int i = 0; i < w->k->num_reductions; i++) {
+        const tt_kernel_reduction *f = &w->k->reductions[i];
         const tt_reducer *red = tt_get_reducer(f->reducer, f->dtype);
         int size = tt_itemsizes[f->dtype], asize = tt_itemsizes[f->acc];
         const char *param = f->param >= 0 ? w->j->data[f->param] + (column + from) * asize : NULL;
@@ -209,8 +211,8 @@ static void columns_unit(worker *w, int64_t u, int64_t tiles, int64_t blocks, ch
                         add_row(w, r, column, c, m, 0, tile);
                     }
     char *acc = tile;
-    for (int i = 0; i < k->num_folds; i++) {
-        const tt_fold *f = &k->folds[i];
+    for (int i = 0; i < k->num_reductions; i++) {
+        const tt_kernel_reduction *f = &k->reductions[i];
         const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
         int64_t asize = tt_itemsizes[f->acc], pitch = j->tile * asize, lanes = lanes_left(j);
         for (int64_t h = TT_LANES / 2; h >= lanes; h /= 2)
@@ -234,22 +236,22 @@ static void columns_range(void *context, int64_t begin, int64_t end) {
     tt_worker_stop(&w);
 }
 
-/* How many accumulators a fold leaves: its blocks' results, or lanes of them. */
-static int64_t num_parts(const job *j, const tt_fold *f) {
+/* How many accumulators a reduction leaves: its blocks' results, or lanes of them. */
+static int64_t num_parts(const job *j, const tt_kernel_reduction *f) {
     const tt_kernel *k = j->k;
     if (is_total(k, f)) return (k->numel + TT_BLOCK - 1) / TT_BLOCK;
-    return k->walk == TT_WALK_ROWS ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * lanes_left(j) * k->inner;
+    return k->pattern == TT_PATTERN_ROW_REDUCTION ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * lanes_left(j) * k->inner;
 }
 
-int64_t tt_job_parts(const job *j, int fold) {
-    const tt_fold *f = &j->k->folds[fold];
+int64_t tt_job_parts(const job *j, int reduction) {
+    const tt_kernel_reduction *f = &j->k->reductions[reduction];
     return num_parts(j, f) * tt_itemsizes[f->acc];
 }
 
 int64_t tt_job_arena(const job *j) {
     const tt_kernel *k = j->k;
-    int64_t extra = k->walk == TT_WALK_COLUMNS ? k->num_folds * TT_LANES * j->tile * 8 : 0;
-    if (k->walk == TT_WALK_ROWS && k->row <= TT_SHORT) extra = 2 * k->block * 8; /* see fold_short */
+    int64_t extra = k->pattern == TT_PATTERN_OUTER_REDUCTION ? k->num_reductions * TT_LANES * j->tile * 8 : 0;
+    if (k->pattern == TT_PATTERN_ROW_REDUCTION && k->row <= TT_SHORT) extra = 2 * k->block * 8; /* see reduce_short */
     return k->arena + extra;
 }
 
@@ -259,16 +261,16 @@ void tt_job_divide(job *j, int64_t work) {
     j->units = k->numel;
     j->grain = work / k->weight;
     j->range = flat_range;
-    if (k->walk == TT_WALK_FLAT) {
+    if (k->pattern == TT_PATTERN_POINTWISE) {
         j->grain = (j->grain + k->block - 1) / k->block * k->block; /* so that blocks begin where `repeated` has it */
-    } else if (k->walk == TT_WALK_ROWS) {
+    } else if (k->pattern == TT_PATTERN_ROW_REDUCTION) {
         j->units = (k->rows + k->unit - 1) / k->unit;
         j->grain /= k->unit * k->row;
         j->range = rows_range;
-    } else if (k->walk == TT_WALK_FOLD) {
+    } else if (k->pattern == TT_PATTERN_SPLIT_REDUCTION) {
         j->units = k->rows * blocks;
         j->grain /= k->row < TT_BLOCK ? k->row : TT_BLOCK;
-        j->range = fold_range;
+        j->range = split_range;
     } else {
         share_columns(j, blocks);
         j->units = k->rows * blocks * ((k->inner + j->tile - 1) / j->tile) * j->shares;
@@ -281,8 +283,8 @@ void tt_job_divide(job *j, int64_t work) {
 /* From the blocks' results to the results. */
 void tt_job_deliver(const job *j) {
     const tt_kernel *k = j->k;
-    for (int i = 0; i < k->num_folds; i++) {
-        const tt_fold *f = &k->folds[i];
+    for (int i = 0; i < k->num_reductions; i++) {
+        const tt_kernel_reduction *f = &k->reductions[i];
         const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
         bool total = is_total(k, f);
         int64_t parts = num_parts(j, f), rows = total ? 1 : k->rows, n = total ? 1 : k->inner, lanes = total ? 1 : lanes_left(j);
@@ -300,9 +302,9 @@ void tt_job_deliver(const job *j) {
     }
 }
 
-bool tt_job_call(const job *j) {
+bool tt_job_extern(const job *j) {
     const tt_kernel *k = j->k;
-    const tt_fold *f = &k->folds[0];
+    const tt_kernel_reduction *f = &k->reductions[0];
     const tt_access *from = &k->accesses[f->slot];
     int size = tt_itemsizes[from->dtype], acc = tt_itemsizes[f->acc];
     tt_array a = {.data = j->data[f->slot], .dtype = from->dtype, .ndim = k->ndim, .numel = k->numel};

@@ -21,9 +21,9 @@ typedef struct {
     char **data;              /* of each access */
     const tt_number *numbers;
     tt_arenas *arenas;        /* shared by the kernels that run side by side */
-    char **parts;             /* FOLD, COLUMNS, totals: of each fold, the blocks' results */
-    int64_t tile;             /* COLUMNS: how many of them are worked on side by side */
-    int64_t shares;           /* COLUMNS: into how many the lanes of a block are divided, for as many threads */
+    char **parts;             /* SPLIT_REDUCTION, OUTER_REDUCTION, totals: of each reduction, the blocks' results */
+    int64_t tile;             /* OUTER_REDUCTION: how many of them are worked on side by side */
+    int64_t shares;           /* OUTER_REDUCTION: into how many the lanes of a block are divided, for as many threads */
     bool direct;              /* every operand lies in place: no need for blocks */
     bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
     bool compiled;            /* asked once: the compiler may bring its functions at any time */
@@ -32,14 +32,14 @@ typedef struct {
     int64_t first;            /* of a group: pieces of the kernels before this one */
 } tt_kernel_job;
 
-/* interpret.c: how a walk is divided (range, units, grain, tile and shares of a job whose `compiled` and `direct` are
- * known; `work`: additions that are worth a thread), the memory it needs for each thread and for a fold's parts in
+/* interpret.c: how a kernel is divided (range, units, grain, tile and shares of a job whose `compiled` and `direct` are
+ * known; `work`: additions that are worth a thread), the memory it needs for each thread and for a reduction's parts in
  * bytes, and its end, once all units are done. */
 void tt_job_divide(tt_kernel_job *j, int64_t work);
 int64_t tt_job_arena(const tt_kernel_job *j);
-int64_t tt_job_parts(const tt_kernel_job *j, int fold);
+int64_t tt_job_parts(const tt_kernel_job *j, int reduction);
 void tt_job_deliver(const tt_kernel_job *j);
-bool tt_job_call(const tt_kernel_job *j); /* a CALL. False: out of memory */
+bool tt_job_extern(const tt_kernel_job *j); /* an EXTERN kernel. False: out of memory */
 
 /* One thread's view of a kernel at work. */
 typedef struct {

@@ -11,10 +11,10 @@ typedef tt_kernel_job job;
 
 typedef tt_kernel_worker worker;
 
-static tt_walk walk_of(const job *j, int access) {
+static tt_strided_iter iterator_of(const job *j, int access) {
     const tt_access *a = &j->k->accesses[access];
-    bool rows = a->level == 0 && j->k->walk == TT_WALK_ROWS;
-    return (tt_walk){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
+    bool rows = a->level == 0 && j->k->pattern == TT_PATTERN_ROW_REDUCTION;
+    return (tt_strided_iter){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
                   .strides = a->strides, .data = j->data[access]};
 }
 
@@ -22,7 +22,7 @@ static tt_walk walk_of(const job *j, int access) {
 static char *in_place(const worker *w, int access, int64_t at, int64_t n) {
     const tt_access *a = &w->k->accesses[access];
     if (a->flat) return w->j->data[access] + at * tt_itemsizes[a->dtype];
-    tt_walk x = walk_of(w->j, access);
+    tt_strided_iter x = iterator_of(w->j, access);
     int last = x.ndim - 1;
     int64_t row = x.shape[last], in_row = at % row, rest = at / row;
     if (in_row + n > row || (x.strides[last] != x.size && n > 1)) return NULL;
@@ -43,8 +43,8 @@ char *tt_worker_load(const worker *w, int slot, int64_t at, int64_t n) {
     int access = w->k->slots[slot].index;
     char *p = in_place(w, access, at, n);
     if (p) return p;
-    tt_walk x = walk_of(w->j, access);
-    tt_walk_move(&x, at, n, p = buffer_of(w, slot), true);
+    tt_strided_iter x = iterator_of(w->j, access);
+    tt_strided_move(&x, at, n, p = buffer_of(w, slot), true);
     return p;
 }
 
@@ -56,8 +56,8 @@ static void begin_work(worker *w) {
         int size = tt_itemsizes[x->dtype];
         char *p = w->p[s] = buffer_of(w, s);
         if (w->j->repeated[s]) {
-            tt_walk a = walk_of(w->j, x->index);
-            tt_walk_move(&a, 0, k->numel < k->block ? k->numel : k->block, p, true);
+            tt_strided_iter a = iterator_of(w->j, x->index);
+            tt_strided_move(&a, 0, k->numel < k->block ? k->numel : k->block, p, true);
         }
         if (x->kind != TT_SLOT_CONST && x->kind != TT_SLOT_ONE) continue;
         if (x->kind == TT_SLOT_CONST) {
@@ -196,9 +196,9 @@ static void end_block(worker *w, int stage, int level, int64_t at, int64_t n) {
         const tt_store *x = &w->k->stores[i];
         char *p = in_place(w, x->access, at, n), *from = w->p[x->slot];
         if (p == from) continue;
-        tt_walk to = walk_of(w->j, x->access);
+        tt_strided_iter to = iterator_of(w->j, x->access);
         if (p) memcpy(p, from, (size_t)(n * to.size));
-        else tt_walk_move(&to, at, n, from, false);
+        else tt_strided_move(&to, at, n, from, false);
     }
 }
 

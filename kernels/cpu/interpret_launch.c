@@ -4,10 +4,11 @@
 
 #define WORK 65536 /* additions that are worth a thread */
 
-/* Does every block see the same elements of the slot? Blocks begin at multiples of their length in these walks. */
+/* Does every block see the same elements of the slot? Blocks of these patterns begin at multiples of their length. */
 static bool is_repeated(const tt_kernel *k, const tt_slot *x) {
-    if (x->kind != TT_SLOT_LOAD || x->level == 0 || (k->walk != TT_WALK_FLAT && k->walk != TT_WALK_ROWS)) return false;
-    if (k->walk == TT_WALK_ROWS ? k->block < k->row : k->shape[k->ndim - 1] >= TT_ROW) return false;
+    bool rows = k->pattern == TT_PATTERN_ROW_REDUCTION;
+    if (x->kind != TT_SLOT_LOAD || x->level == 0 || !(rows || k->pattern == TT_PATTERN_POINTWISE)) return false;
+    if (rows ? k->block < k->row : k->shape[k->ndim - 1] >= TT_ROW) return false;
     const tt_access *a = &k->accesses[x->index];
     int d = 0;
     int64_t period = 1;
@@ -40,7 +41,7 @@ static void group_range(void *context, int64_t begin, int64_t end) {
 
 /* Where a kernel's operands lie. `room` is for what a job points to: see room_of. */
 static int64_t room_of(const tt_kernel *k) {
-    return (k->num_accesses + k->num_folds) * (int64_t)sizeof(char *) + (k->num_slots + 7) / 8 * 8;
+    return (k->num_accesses + k->num_reductions) * (int64_t)sizeof(char *) + (k->num_slots + 7) / 8 * 8;
 }
 
 static void make_job(tt_kernel_job *j, const tt_kernel *k, char *const *base, const tt_number *numbers,
@@ -48,7 +49,7 @@ static void make_job(tt_kernel_job *j, const tt_kernel *k, char *const *base, co
     *j = (tt_kernel_job){.k = k, .numbers = numbers, .arenas = arenas, .direct = true, .data = (char **)room};
     j->compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && compiled;
     j->parts = j->data + k->num_accesses;
-    j->repeated = (bool *)(j->parts + k->num_folds);
+    j->repeated = (bool *)(j->parts + k->num_reductions);
     for (int s = 0; s < k->num_slots; s++) {
         j->repeated[s] = is_repeated(k, &k->slots[s]);
         j->direct &= k->slots[s].kind != TT_SLOT_RANDOM;
@@ -75,17 +76,17 @@ bool tt_cpu_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_n
         tt_kernel_job *j = &jobs[i];
         make_job(j, &k[i], base, numbers, compiled, &arenas, at);
         at += room_of(&k[i]);
-        if (k[i].walk == TT_WALK_CALL) break; /* it is alone */
+        if (k[i].pattern == TT_PATTERN_EXTERN) break; /* it is alone */
         tt_job_divide(j, WORK);
         j->first = pieces;
         pieces += pieces_of(j);
         cost += k[i].numel * k[i].weight;
         int64_t arena = (tt_job_arena(j) + 127) / 64 * 64;
         if (arena > arenas.size) arenas.size = arena;
-        for (int f = 0; f < k[i].num_folds; f++) parts += (tt_job_parts(j, f) + 63) / 64 * 64;
+        for (int f = 0; f < k[i].num_reductions; f++) parts += (tt_job_parts(j, f) + 63) / 64 * 64;
     }
-    if (k->walk == TT_WALK_CALL) {
-        bool ok = tt_job_call(jobs);
+    if (k->pattern == TT_PATTERN_EXTERN) {
+        bool ok = tt_job_extern(jobs);
         tt_scratch_free(jobs);
         return ok;
     }
@@ -95,7 +96,7 @@ bool tt_cpu_run_kernels(const tt_kernel *k, int n, char *const *base, const tt_n
     if (ok) {
         at = arenas.memory + arenas.num * arenas.size;
         for (int i = 0; i < n; i++)
-            for (int f = 0; f < k[i].num_folds; f++) {
+            for (int f = 0; f < k[i].num_reductions; f++) {
                 jobs[i].parts[f] = at;
                 at += (tt_job_parts(&jobs[i], f) + 63) / 64 * 64;
             }

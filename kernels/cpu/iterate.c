@@ -1,4 +1,4 @@
-/* The one walk over several operands: blocks of contiguous elements in the dtype the loop wants.
+/* Iteration over several operands: blocks of contiguous elements in the dtype the loop wants.
  *
  * An operand that is already so is passed as it lies; any other is gathered (and cast) into a block buffer in L1, and
  * an output that is not is scattered back. So a loop exists once for each operator and dtype, and never sees a stride.
@@ -6,7 +6,7 @@
 #include "cpu/simd.h"
 #include <string.h>
 
-#define ROW 512 /* rows this long are walked one by one, so that a row of a broadcast operand is used where it lies */
+#define ROW 512 /* rows this long are visited one by one, so that a row of a broadcast operand is used where it lies */
 
 #define MOVE(T)                                                             \
     if (step == 0 && to_step == size) { /* one element for all */           \
@@ -37,7 +37,7 @@ void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t 
     }
 }
 
-void tt_walk_move(const tt_walk *w, int64_t at, int64_t n, char *buffer, bool gather) {
+void tt_strided_move(const tt_strided_iter *w, int64_t at, int64_t n, char *buffer, bool gather) {
     int64_t index[TT_MAX_NDIM], rest = at;
     int last = w->ndim - 1;
     char *p = w->data;
@@ -65,8 +65,8 @@ void tt_walk_move(const tt_walk *w, int64_t at, int64_t n, char *buffer, bool ga
 
 /* The same for operand k. */
 static void move_block(const tt_iter *it, int k, int64_t at, int64_t n, char *buffer, bool gather) {
-    tt_walk w = {it->ndim, tt_itemsizes[it->dtype[k]], it->shape, it->strides[k], it->data[k]};
-    tt_walk_move(&w, at, n, buffer, gather);
+    tt_strided_iter w = {it->ndim, tt_itemsizes[it->dtype[k]], it->shape, it->strides[k], it->data[k]};
+    tt_strided_move(&w, at, n, buffer, gather);
 }
 
 typedef struct {

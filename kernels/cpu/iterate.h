@@ -1,18 +1,18 @@
-/* Several operands walked together, in blocks of contiguous elements. */
+/* Iteration over several operands together, in blocks of contiguous elements. */
 #pragma once
 #include "backend/iterator.h"
 
 /* n elements `step` bytes apart, to elements `to_step` bytes apart */
 void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t n, int size);
 
-/* One operand of a walk; strides in bytes. */
+/* Iterator over one strided operand; strides in bytes. */
 typedef struct {
     int ndim, size;
     const int64_t *shape, *strides;
     char *data;
-} tt_walk;
+} tt_strided_iter;
 /* n elements from the row-major position `at` on, between the operand and a contiguous buffer */
-void tt_walk_move(const tt_walk *w, int64_t at, int64_t n, char *buffer, bool gather);
+void tt_strided_move(const tt_strided_iter *w, int64_t at, int64_t n, char *buffer, bool gather);
 
 typedef void (*tt_loop)(char **p, int64_t n); /* p[0] = output, p[1...] = inputs, all contiguous */
 typedef void (*tt_cast_loop)(void *out, const void *in, int64_t n);

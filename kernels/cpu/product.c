@@ -12,8 +12,8 @@
 #define TILE 512                           /* the most rows and columns of one call */
 #define TILE_MIN 64                        /* and the fewest that a tile is cut down to */
 #define PARALLEL_WORK ((int64_t)1 << 21)   /* multiplications that are worth a second thread */
-#define BEHIND_LEAST ((int64_t)1 << 18)    /* that are worth being done behind */
-#define BEHIND_MOST ((int64_t)1 << 26)     /* and, times threads, few enough to be left to one */
+#define JOB_LEAST ((int64_t)1 << 18)    /* a product that is worth a job */
+#define JOB_MOST ((int64_t)1 << 26)     /* and, times threads, few enough to be left to one */
 #define LARGE_WORK ((int64_t)1 << 27)      /* from here on more tiles, for machines with many cores */
 
 typedef struct {
@@ -124,7 +124,7 @@ static void run(job *p) {
     static void scale_##name(T *c, int64_t n, T beta) { for (int64_t i = 0; i < n; i++) c[i] = beta * c[i]; }
 SCALE(f32, float) SCALE(f64, double)
 
-/* A product that is computed behind: Note [Work behind]. */
+/* A product as an asynchronous job: Note [Asynchronous jobs]. */
 typedef struct {
     tt_job job;
     job p;
@@ -135,13 +135,13 @@ static void run_later(tt_job *job) { run(&((later *)job)->p); }
 
 static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_array *b) {
     double work = (double)p->p.m * (double)p->p.n * (double)p->p.k;
-    bool worth = work >= BEHIND_LEAST && work * tt_get_num_threads() <= BEHIND_MOST && out->dtype == p->p.dtype;
+    bool worth = work >= JOB_LEAST && work * tt_get_num_threads() <= JOB_MOST && out->dtype == p->p.dtype;
     if (!worth) return false;
     later *l = tt_scratch(sizeof *l);
     if (!l) return false;
     *l = (later){{.run = run_later, .num_out = 1, .num = 3, .storages = l->storages}, *p, {out->storage,
                  (p->p.a.copy ? p->p.a.copy : a)->storage, (p->p.b.copy ? p->p.b.copy : b)->storage}};
-    if (tt_work_behind(&l->job)) return true;
+    if (tt_job_submit(&l->job)) return true;
     tt_scratch_free(l);
     return false;
 }
@@ -162,7 +162,7 @@ bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_ar
         if (!tt_product_prepare(p, &p->a, a, !is_float, false)) goto end;
         if (!tt_product_prepare(p, &p->b, b, !is_float, false)) goto end;
         job j = {.p = *p, .c = wide->data};
-        if (!p->behind || !put_off(&j, out, a, b)) run(&j);
+        if (!p->asynchronous || !put_off(&j, out, a, b)) run(&j);
     }
     ok = wide == out || tt_copy_now(out, wide) == 0;
 end:

@@ -1,4 +1,4 @@
-/* The walk of a reduction over an operand: Note [The tree of a reduction] in backend/reduction.h. */
+/* Iteration of a reduction over an operand: Note [The tree of a reduction] in backend/reduction.h. */
 #include "cpu/simd.h"
 #include "cpu/reduce.h"
 #include "api/reduce.h"

@@ -1,11 +1,11 @@
-/* Scans: operands as contiguous arrays of [outer][n][inner], the middle dimension scanned. The walk is sequential along
+/* Scans: operands as contiguous arrays of [outer][n][inner], the middle dimension scanned. Iteration is sequential along
  * it; other dimensions are shared out among threads and, for inner > 1, vectorised. float32 accumulates in double.
  * Note [The order of a scan] in backend/scan.h. */
 #include "cpu/cpu.h"
 #include "backend/plain.h"
 #include "scalar/scans.h"
 
-#define STRIP 128 /* neighbouring scans walked together */
+#define STRIP 128 /* neighbouring scans computed together */
 #define GRAIN 16384
 #define CHUNK TT_SCAN_CHUNK
 
@@ -17,9 +17,9 @@ typedef struct {
     char *out;
     int64_t *index;
     bool reverse;
-} walk;
+} iterator;
 
-typedef void (*strip_fn)(const walk *w, int64_t at, int64_t width); /* elements at, at + inner, ... and neighbours */
+typedef void (*strip_fn)(const iterator *w, int64_t at, int64_t width); /* elements at, at + inner, ... and neighbours */
 
 #define JOIN_SUM(x, y) ((x) + (y))
 #define JOIN_PROD(x, y) ((x) * (y))
@@ -27,7 +27,7 @@ typedef void (*strip_fn)(const walk *w, int64_t at, int64_t width); /* elements 
 #define JOIN_PROD_I64(x, y) ((int64_t)((uint64_t)(x) * (uint64_t)(y)))
 
 #define SCAN(name, T, A, JOIN)                                                                  \
-    static void name(const walk *w, int64_t at, int64_t width) {                                \
+    static void name(const iterator *w, int64_t at, int64_t width) {                                \
         const T *x = (const T *)w->a + at;                                                      \
         T *out = (T *)w->out + at;                                                              \
         A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP];                              \
@@ -91,7 +91,7 @@ SCAN(prod_i64, int64_t, int64_t, JOIN_PROD_I64)
 
 /* One element after another: a join costs too much to do it twice for each. */
 #define LOGSUMEXP(X)                                                                            \
-    static void logsumexp_##X(const walk *w, int64_t at, int64_t width) {                       \
+    static void logsumexp_##X(const iterator *w, int64_t at, int64_t width) {                       \
         const TT_C_##X *x = (const TT_C_##X *)w->a + at;                                        \
         TT_C_##X *out = (TT_C_##X *)w->out + at;                                                \
         double acc[STRIP];                                                                      \
@@ -109,7 +109,7 @@ LOGSUMEXP(f32)
 LOGSUMEXP(f64)
 
 #define RECUR(name, T)                                                                          \
-    static void name(const walk *w, int64_t at, int64_t width) {                                \
+    static void name(const iterator *w, int64_t at, int64_t width) {                                \
         const T *a = (const T *)w->a + at, *b = (const T *)w->b + at;                           \
         T *out = (T *)w->out + at;                                                              \
         int64_t step = w->reverse ? -w->inner : w->inner;                                       \
@@ -124,7 +124,7 @@ RECUR(recur_f32, float)
 RECUR(recur_f64, double)
 
 #define EXTREME(name, T, BEATS)                                                                 \
-    static void name(const walk *w, int64_t at, int64_t width) {                                \
+    static void name(const iterator *w, int64_t at, int64_t width) {                                \
         const T *x = (const T *)w->a + at;                                                      \
         T *out = (T *)w->out + at;                                                              \
         int64_t *index = w->index + at;                                                         \
@@ -159,7 +159,7 @@ static const strip_fn scans[3][TT_NUM_DTYPES] = {
     [LOGSUMEXP] = {[TT_F32] = logsumexp_f32, [TT_F64] = logsumexp_f64},
 };
 typedef struct {
-    walk w;
+    iterator w;
     strip_fn fn;
 } job;
 
@@ -189,7 +189,7 @@ bool tt_cpu_scan(const tt_scan_work *s) {
         job j = {.w = {.outer = 1, .n = 1, .inner = 1, .a = tt_plain_data(&p[0]), .b = tt_plain_data(&p[1]),
                        .out = wide.array->data, .index = s->index ? (int64_t *)s->index->data : NULL, .reverse = s->reverse},
                  .fn = loop_of(s->op, dtype)};
-        walk *w = &j.w;
+        iterator *w = &j.w;
         for (int d = 0; d < s->out->ndim; d++)
             *(d < s->dim ? &w->outer : d == s->dim ? &w->n : &w->inner) *= s->out->shape[d];
         w->strips = (w->inner + STRIP - 1) / STRIP;

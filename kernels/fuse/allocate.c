@@ -15,7 +15,7 @@ typedef struct {
 static int units(const tt_kernel *k, const tt_slot *s) {
     int64_t n = k->block;
     if (s->level == 0) n = k->together;
-    else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->walk == TT_WALK_ROWS) n = k->together * k->row;
+    else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->pattern == TT_PATTERN_ROW_REDUCTION) n = k->together * k->row;
     if (s->kind == TT_SLOT_RANDOM) n += 128; /* whole groups of them */
     return (int)((n * tt_itemsizes[s->dtype] + 63) / 64);
 }
@@ -40,17 +40,18 @@ bool tt_assign_buffers(tt_kernel *k) {
         if (x->kind == TT_SLOT_TEMP && x->level == 1 && x->last == x->stage) continue; /* below */
         if (!direct) x->buffer = take_buffer(&m, k, x, false);
     }
-    for (int f = 0; f < k->num_folds; f++)
-        if (k->walk == TT_WALK_ROWS) {
-            int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, parts = blocks * tt_itemsizes[k->folds[f].acc];
-            k->folds[f].partials = (int32_t)m.next;
-            m.next += k->folds[f].out < 0 ? TT_BLOCK * tt_itemsizes[k->folds[f].dtype] / 64 : (parts + 63) / 64;
+    for (int f = 0; f < k->num_reductions; f++)
+        if (k->pattern == TT_PATTERN_ROW_REDUCTION) {
+            int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, parts = blocks * tt_itemsizes[k->reductions[f].acc];
+            k->reductions[f].partials = (int32_t)m.next;
+            m.next += k->reductions[f].out < 0 ? TT_BLOCK * tt_itemsizes[k->reductions[f].dtype] / 64 : (parts + 63) / 64;
         }
     for (int i = 0; i < k->num_instrs; i++)
         for (int j = 0; j < 3; j++)
             if (k->instrs[i].in[j] >= 0) last_use[k->instrs[i].in[j]] = i;
     for (int i = 0; i < k->num_stores; i++) last_use[k->stores[i].slot] = k->num_instrs;
-    for (int i = 0; i < k->num_folds && k->walk != TT_WALK_CALL; i++) last_use[k->folds[i].slot] = k->num_instrs;
+    for (int i = 0; i < k->num_reductions && k->pattern != TT_PATTERN_EXTERN; i++)
+        last_use[k->reductions[i].slot] = k->num_instrs;
     for (int i = 0; i < k->num_instrs; i++) {
         const tt_instr *x = &k->instrs[i];
         if (i > 0 && x->stage != k->instrs[i - 1].stage) memset(m.num_free, 0, sizeof m.num_free);
@@ -92,13 +93,14 @@ static int recompute_cost(const tt_kernel *k, int slot) {
 
 /* Cheap operators whose operands every stage can load are recomputed in each stage that uses them. */
 void tt_choose_recomputed(tt_kernel *k) {
-    for (int i = 0; i < k->num_instrs && k->walk == TT_WALK_ROWS; i++) { /* operands are made before */
+    for (int i = 0; i < k->num_instrs && k->pattern == TT_PATTERN_ROW_REDUCTION; i++) { /* operands are made before */
         tt_instr *x = &k->instrs[i];
         bool may = x->level == 1 && x->kind == TT_INSTR_OP && tt_op_weight(x->op) == 1;
         int cost = 1;
         for (int j = 0; j < 3 && x->in[j] >= 0; j++) cost += recompute_cost(k, x->in[j]);
         for (int m = 0; m < k->num_stores; m++) may = may && k->stores[m].slot != x->out;
-        for (int m = 0; m < k->num_folds; m++) may = may && (k->folds[m].slot != x->out || k->folds[m].stage == x->stage);
+        for (int m = 0; m < k->num_reductions; m++)
+            may = may && (k->reductions[m].slot != x->out || k->reductions[m].stage == x->stage);
         x->recompute = (int16_t)(may && cost <= MOST_RECOMPUTE ? cost : 0);
     }
 }
@@ -146,8 +148,8 @@ bool tt_list_parts(tt_kernel *k) {
         for (; s < k->num_stores && k->stores[s].stage == stage && k->slots[k->stores[s].slot].level == level; s++)
             list_use(k, part, k->stores[s].slot, level);
         part->end_store = (int16_t)s;
-        for (int f = 0; f < k->num_folds && level && k->walk != TT_WALK_CALL; f++)
-            if (k->folds[f].stage == stage) list_use(k, part, k->folds[f].slot, level);
+        for (int f = 0; f < k->num_reductions && level && k->pattern != TT_PATTERN_EXTERN; f++)
+            if (k->reductions[f].stage == stage) list_use(k, part, k->reductions[f].slot, level);
         part->more_use = part->end_use;
         for (int m = part->first_instr; m < part->end_instr && level; m++)
             for (int j = 0; j < 3 && k->instrs[m].in[j] >= 0; j++) list_recomputed(k, part, k->instrs[m].in[j], stage);

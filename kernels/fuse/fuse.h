@@ -90,7 +90,7 @@ extern __thread struct tt_trace *tt_recorder;
 extern int tt_fuse_everywhere; /* TINYTORCH_FUSE=1: every thread is */
 int tt_fuse_join(void);
 #define TT_RECORDING (tt_recorder || (tt_fuse_everywhere && tt_fuse_join()))
-bool tt_may_work_behind(void); /* may a call hand work over as a job? As far as modes and threads go: core/jobs.h */
+bool tt_may_submit_jobs(void); /* may a call hand work over as a job? As far as modes and threads go: core/jobs.h */
 int64_t tt_fuse_setting(int setting);
 void tt_fuse_count(int what, int64_t by);
 bool tt_trace_room(tt_trace *t, int64_t words);

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #define LONE_ROW 512 /* rows this long are worked on one at a time, so that a row's value is one number */
-#define FLAT_BLOCK 4096 /* elements of a FLAT walk, if its values need not much memory */
+#define POINTWISE_BLOCK 4096 /* elements of a POINTWISE block, if its values need little memory */
 #define GROUP 4096   /* elements of such rows that go through a stage together */
 
 typedef struct {
     tt_kernel *k;
-    const tt_draft *d;
+    const tt_group *d;
     tt_node *nodes;
-    int room_slots, room_instrs, room_accesses, room_stores, room_folds;
+    int room_slots, room_instrs, room_accesses, room_stores, room_reductions;
     bool failed;
 } emitter;
 
@@ -133,7 +133,8 @@ static int operand(emitter *e, const tt_operand *o, int level, int want, int nod
         int slot = cast(e, e->nodes[o->writer].slot, want, node);
         return o->inside == 0 && level == 1 ? spread(e, slot) : slot;
     }
-    if (level == 1 && e->k->walk == TT_WALK_ROWS && one_for_row(e, o)) return spread(e, operand(e, o, 0, want, node));
+    if (level == 1 && e->k->pattern == TT_PATTERN_ROW_REDUCTION && one_for_row(e, o))
+        return spread(e, operand(e, o, 0, want, node));
     int access = add_access(e, o, level);
     if (e->failed) return 0;
     int kind = e->k->accesses[access].one ? TT_SLOT_ONE : TT_SLOT_LOAD;
@@ -174,10 +175,10 @@ static int store(emitter *e, int slot, const tt_operand *o, int level) {
 
 static int reduce(emitter *e, tt_node *node, int number) {
     tt_kernel *k = e->k;
-    bool rows = k->walk == TT_WALK_ROWS && node->mask == e->d->mask; /* or it is a total */
-    tt_fold f = {.reducer = (int16_t)node->op, .dtype = (int16_t)node->dtype, .acc = (int16_t)node->o[0].dtype, .param = -1,
-                 .out = -1, .access = -1, .node = number};
-    if (k->walk == TT_WALK_CALL) {
+    bool rows = k->pattern == TT_PATTERN_ROW_REDUCTION && node->mask == e->d->mask; /* or it is a total */
+    tt_kernel_reduction f = {.reducer = (int16_t)node->op, .dtype = (int16_t)node->dtype, .acc = (int16_t)node->o[0].dtype,
+                             .param = -1, .out = -1, .access = -1, .node = number};
+    if (k->pattern == TT_PATTERN_EXTERN) {
         f.slot = (int16_t)add_access(e, &node->o[1], 1);
     } else {
         int slot = own(e, operand(e, &node->o[1], 1, node->dtype, number), 1, number, TT_SLOT_ROW);
@@ -198,8 +199,8 @@ static int reduce(emitter *e, tt_node *node, int number) {
     if (rows)
         f.out = (int16_t)(node->slot = add_slot(e, (tt_slot){.kind = TT_SLOT_RESULT, .dtype = node->o[0].dtype, .level = 0, .stage = f.stage}));
     else f.access = add_access(e, &node->o[0], 0);
-    MORE(e, folds, num_folds, room_folds);
-    k->folds[k->num_folds++] = f;
+    MORE(e, reductions, num_reductions, room_reductions);
+    k->reductions[k->num_reductions++] = f;
     if (rows && node->stored) store(e, node->slot, &node->o[0], 0);
     return 0;
 }
@@ -227,11 +228,11 @@ static void compute(emitter *e, tt_node *node, int number) {
 }
 
 
-/* Dimensions that every access walks through in one go become one. A FLAT walk goes in the order of its first store; the
- * others' order is fixed, and the rows' dimensions stay as they are for the accesses of level 0. */
-static void coalesce(tt_kernel *k, const tt_draft *d) {
-    int order[TT_MAX_NDIM], group[TT_MAX_NDIM], kept = k->walk == TT_WALK_ROWS ? d->kept : 0;
-    const tt_access *lead = k->walk == TT_WALK_FLAT && k->num_stores ? &k->accesses[k->stores[0].access] : NULL;
+/* Merges dimensions that are one stride for every access. A POINTWISE kernel takes the order of its first store; the order
+ * of the others is fixed, and the rows' dimensions stay as they are for the accesses of level 0. */
+static void coalesce(tt_kernel *k, const tt_group *d) {
+    int order[TT_MAX_NDIM], merged[TT_MAX_NDIM], kept = k->pattern == TT_PATTERN_ROW_REDUCTION ? d->kept : 0;
+    const tt_access *lead = k->pattern == TT_PATTERN_POINTWISE && k->num_stores ? &k->accesses[k->stores[0].access] : NULL;
     for (int i = 0; i < k->num_slots; i++) /* random numbers go by the row-major index */
         if (k->slots[i].kind == TT_SLOT_RANDOM) lead = NULL;
     for (int i = 0; i < d->nd; i++) {
@@ -245,13 +246,13 @@ static void coalesce(tt_kernel *k, const tt_draft *d) {
     k->ndim = 0;
     for (int m = 0; m < d->nd; m++) {
         int i = order[m];
-        bool joins = m > kept && k->walk != TT_WALK_CALL;
+        bool joins = m > kept && k->pattern != TT_PATTERN_EXTERN;
         for (int a = 0; joins && a < k->num_accesses; a++)
             if (k->accesses[a].level == 1)
                 joins = k->accesses[a].strides[order[m - 1]] == k->accesses[a].strides[i] * d->space[i];
         if (!joins) k->shape[k->ndim++] = 1;
-        group[m] = k->ndim - 1;
-        k->shape[group[m]] *= d->space[i];
+        merged[m] = k->ndim - 1;
+        k->shape[merged[m]] *= d->space[i];
     }
     if (k->ndim == 0) k->shape[k->ndim++] = 1;
     for (int a = 0; a < k->num_accesses; a++) {
@@ -260,7 +261,7 @@ static void coalesce(tt_kernel *k, const tt_draft *d) {
         memcpy(old, x->strides, sizeof old);
         if (x->level == 1) {
             memset(x->strides, 0, sizeof x->strides);
-            for (int m = 0; m < d->nd; m++) x->strides[group[m]] = old[order[m]];
+            for (int m = 0; m < d->nd; m++) x->strides[merged[m]] = old[order[m]];
         }
         x->flat = 1;
         for (int i = (x->level ? k->ndim : d->kept) - 1; i >= 0; i--) {
@@ -270,20 +271,20 @@ static void coalesce(tt_kernel *k, const tt_draft *d) {
     }
 }
 
-static void geometry(tt_kernel *k, const tt_draft *d) {
-    k->walk = (int16_t)d->walk;
+static void geometry(tt_kernel *k, const tt_group *d) {
+    k->pattern = (int16_t)d->pattern;
     k->kept = (int16_t)d->kept;
     k->numel = d->numel;
     int reduced_end = d->nd;
-    if (d->walk == TT_WALK_COLUMNS)
+    if (d->pattern == TT_PATTERN_OUTER_REDUCTION)
         while (!(d->mask >> (reduced_end - 1) & 1)) reduced_end--;
     k->rows = k->row = k->inner = 1;
     for (int i = 0; i < d->nd; i++) *(i < d->kept ? &k->rows : i < reduced_end ? &k->row : &k->inner) *= d->space[i];
-    if (d->walk == TT_WALK_CALL) k->row = d->mask;
-    k->block = d->walk == TT_WALK_FLAT ? FLAT_BLOCK : TT_BLOCK;
+    if (d->pattern == TT_PATTERN_EXTERN) k->row = d->mask;
+    k->block = d->pattern == TT_PATTERN_POINTWISE ? POINTWISE_BLOCK : TT_BLOCK;
     if (d->numel < k->block) k->block = (d->numel + 63) / 64 * 64;
     k->together = 1;
-    if (d->walk == TT_WALK_ROWS && k->row < TT_BLOCK) {
+    if (d->pattern == TT_PATTERN_ROW_REDUCTION && k->row < TT_BLOCK) {
         bool alone = k->row >= LONE_ROW;
         k->together = (alone ? GROUP : TT_BLOCK) / k->row;
         if (k->together > k->rows) k->together = k->rows;
@@ -294,7 +295,7 @@ static void geometry(tt_kernel *k, const tt_draft *d) {
 /* Short rows are worked on many at a time: if it can be, a multiple of those after which a broadcast operand repeats, so
  * that it is laid out once for all blocks. */
 static void choose_rows(tt_kernel *k) {
-    if (k->walk != TT_WALK_ROWS || k->block < 2 * k->row) return;
+    if (k->pattern != TT_PATTERN_ROW_REDUCTION || k->block < 2 * k->row) return;
     int64_t together = k->block / k->row, best = together;
     for (int a = 0; a < k->num_accesses; a++) {
         const tt_access *x = &k->accesses[a];
@@ -312,9 +313,9 @@ static void choose_rows(tt_kernel *k) {
 /* The rows that are one thread's: with totals, both they and the groups that go through the stages are powers of two. */
 static void choose_unit(tt_kernel *k) {
     bool totals = false;
-    for (int i = 0; i < k->num_folds; i++) totals |= k->folds[i].out < 0;
+    for (int i = 0; i < k->num_reductions; i++) totals |= k->reductions[i].out < 0;
     k->unit = k->together;
-    if (k->walk != TT_WALK_ROWS || !totals) return;
+    if (k->pattern != TT_PATTERN_ROW_REDUCTION || !totals) return;
     while (k->together & (k->together - 1)) k->together &= k->together - 1;
     if (k->block > k->together * k->row) k->block = k->together * k->row;
     int64_t whole = tt_whole_blocks(k->row);
@@ -348,24 +349,24 @@ static int64_t bytes_of(const tt_kernel *k, int access, int kept) {
 }
 
 /* Bytes of memory that one run touches: each access once, however many stages look at it. */
-static void count_traffic(tt_kernel *k, const tt_draft *d) {
+static void count_traffic(tt_kernel *k, const tt_group *d) {
     int64_t results = 1;
     for (int i = 0; i < d->nd; i++)
         if (!(d->mask >> i & 1)) results *= d->space[i];
     for (int i = 0; i < k->num_slots; i++)
         if (k->slots[i].kind == TT_SLOT_LOAD || k->slots[i].kind == TT_SLOT_ONE) k->reads += bytes_of(k, k->slots[i].index, d->kept);
     for (int i = 0; i < k->num_stores; i++) k->writes += bytes_of(k, k->stores[i].access, d->kept);
-    for (int i = 0; i < k->num_folds; i++) {
-        const tt_fold *f = &k->folds[i];
-        if (k->walk == TT_WALK_CALL) k->reads += bytes_of(k, f->slot, d->kept);
+    for (int i = 0; i < k->num_reductions; i++) {
+        const tt_kernel_reduction *f = &k->reductions[i];
+        if (k->pattern == TT_PATTERN_EXTERN) k->reads += bytes_of(k, f->slot, d->kept);
         if (f->access < 0) continue;
-        if (k->walk == TT_WALK_ROWS) k->writes += tt_itemsizes[f->acc]; /* a total */
+        if (k->pattern == TT_PATTERN_ROW_REDUCTION) k->writes += tt_itemsizes[f->acc]; /* a total */
         else k->writes += results * tt_itemsizes[f->acc];
         if (f->param >= 0) k->reads += results * tt_itemsizes[f->acc];
     }
 }
 
-bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes) {
+bool tt_emit_kernel(tt_kernel *k, const tt_group *d, int number, tt_node *nodes, int num_nodes) {
     emitter e = {.k = k, .d = d, .nodes = nodes};
     geometry(k, d);
     for (int i = 0; i < num_nodes && !e.failed; i++) {
@@ -389,8 +390,8 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     }
     for (int i = 0; i < k->num_slots; i++)
         if (k->slots[i].kind == TT_SLOT_RANDOM) weight += 8;
-    for (int i = 0; i < k->num_folds; i++)
-        if (k->folds[i].stage > stages) stages = k->folds[i].stage;
+    for (int i = 0; i < k->num_reductions; i++)
+        if (k->reductions[i].stage > stages) stages = k->reductions[i].stage;
     for (int i = 0; i < k->num_stores; i++)
         if (k->stores[i].stage > stages) stages = k->stores[i].stage;
     k->num_stages = (int16_t)(stages + 1);
@@ -398,7 +399,7 @@ bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes,
     tt_choose_recomputed(k);
     if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !tt_list_parts(k)) return false;
     if (!tt_assign_buffers(k)) return false;
-    while (k->walk == TT_WALK_FLAT && k->arena > 40960 && k->block > 256) {
+    while (k->pattern == TT_PATTERN_POINTWISE && k->arena > 40960 && k->block > 256) {
         k->block /= 2;
         if (!tt_assign_buffers(k)) return false;
     }

@@ -79,7 +79,7 @@ static tt_array *with_number(recipe *r, int op, tt_array *out, tt_array *a, doub
 }
 
 /* Every row reduced; `param`: what the reducer has to know of each, or NULL. */
-static tt_array *fold(recipe *r, int reducer, tt_array *a, tt_array *param) {
+static tt_array *reduction(recipe *r, int reducer, tt_array *a, tt_array *param) {
     tt_array *out = r->failed ? NULL : temporary(r, tt_empty(r->dtype, a->ndim, r->shape));
     r->failed = r->failed || !tt_record_reduce(reducer, r->dtype, out, a, r->mask, param);
     return out;
@@ -99,22 +99,22 @@ tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log) {
     r.failed = !out;
     if (y && log) {
         a = rows_of(&r, a);
-        tt_array *sum = fold(&r, TT_RED_sum, a, NULL), *e = apply(&r, TT_OP_exp, NULL, y, NULL);
+        tt_array *sum = reduction(&r, TT_RED_sum, a, NULL), *e = apply(&r, TT_OP_exp, NULL, y, NULL);
         apply(&r, TT_OP_sub, out, a, apply(&r, TT_OP_mul, NULL, e, sum));
     } else if (y) {
-        tt_array *sum = fold(&r, TT_RED_sum, apply(&r, TT_OP_mul, NULL, a, y), NULL);
+        tt_array *sum = reduction(&r, TT_RED_sum, apply(&r, TT_OP_mul, NULL, a, y), NULL);
         apply(&r, TT_OP_mul, out, y, apply(&r, TT_OP_sub, NULL, a, sum));
     } else {
         a = rows_of(&r, a);
-        tt_array *d = apply(&r, TT_OP_sub, NULL, a, fold(&r, TT_RED_max, a, NULL)), *e = apply(&r, TT_OP_exp, NULL, d, NULL);
-        tt_array *sum = fold(&r, TT_RED_sum, e, NULL);
+        tt_array *d = apply(&r, TT_OP_sub, NULL, a, reduction(&r, TT_RED_max, a, NULL)), *e = apply(&r, TT_OP_exp, NULL, d, NULL);
+        tt_array *sum = reduction(&r, TT_RED_sum, e, NULL);
         if (log) apply(&r, TT_OP_sub, out, d, apply(&r, TT_OP_log, NULL, sum, NULL));
         else apply(&r, TT_OP_mul, out, e, apply(&r, TT_OP_reciprocal, NULL, sum, NULL));
     }
     return end(&r, out);
 }
 
-/* What a reducer has to know of each result lies in the order in which the reduction walks the results only where its
+/* What a reducer has to know of each result lies in the order in which the reduction visits the results only where its
  * operand is contiguous. */
 static bool suits(const tt_array *a) { return a->flags & TT_FLAG_CONTIGUOUS && tt_is_floating(a->dtype); }
 
@@ -123,8 +123,8 @@ tt_array *tt_record_var(tt_array *a, int64_t mask, double correction, bool root)
     tt_array *out = suits(a) ? tt_empty(a->dtype, a->ndim, r.shape) : NULL;
     double n = (double)r.n, freedom = n - correction > 0 ? n - correction : 0;
     r.failed = !out;
-    tt_array *mean = with_number(&r, TT_OP_div, NULL, fold(&r, TT_RED_sum, a, NULL), n);
-    tt_array *v = with_number(&r, TT_OP_div, root ? NULL : out, fold(&r, TT_RED_devsq, a, mean), freedom);
+    tt_array *mean = with_number(&r, TT_OP_div, NULL, reduction(&r, TT_RED_sum, a, NULL), n);
+    tt_array *v = with_number(&r, TT_OP_div, root ? NULL : out, reduction(&r, TT_RED_devsq, a, mean), freedom);
     if (root) apply(&r, TT_OP_sqrt, out, v, NULL);
     return end(&r, out);
 }
@@ -133,11 +133,11 @@ tt_array *tt_record_logsumexp(tt_array *a, int64_t mask) {
     recipe r = begin(a, mask);
     tt_array *out = suits(a) ? tt_empty(a->dtype, a->ndim, r.shape) : NULL, zero = number(&(double){0});
     r.failed = !out;
-    tt_array *top = fold(&r, TT_RED_max, a, NULL), *infinite = temporary(&r, tt_empty(TT_BOOL, a->ndim, r.shape));
+    tt_array *top = reduction(&r, TT_RED_max, a, NULL), *infinite = temporary(&r, tt_empty(TT_BOOL, a->ndim, r.shape));
     apply(&r, TT_OP_isinf, infinite, top, NULL);
     tt_array *shift = temporary(&r, tt_empty(r.dtype, a->ndim, r.shape));
     r.failed = r.failed || !tt_record_op(TT_OP_where, r.dtype, shift, 3, (tt_array *[]){infinite, &zero, top});
-    tt_array *sum = fold(&r, TT_RED_expsum, a, shift);
+    tt_array *sum = reduction(&r, TT_RED_expsum, a, shift);
     apply(&r, TT_OP_add, out, apply(&r, TT_OP_log, NULL, sum, NULL), shift);
     return end(&r, out);
 }

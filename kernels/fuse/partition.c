@@ -1,7 +1,7 @@
 /* Fused mode's planner, first part: which operators run together.
  *
  * Note [Planning]
- * Every node has a space, the shape it walks over without dimensions of size 1. A kernel is a set of nodes of one space
+ * Every node has a space, its iteration shape without dimensions of size 1. A kernel is a set of nodes of one space
  * that run together, block by block; one whose reductions are over whole rows also takes nodes of the rows' space
  * ("level 0": one value for each row) that work with what those reductions give. Nodes are taken in the order in which
  * they were recorded, and each goes to a kernel that can take it:
@@ -21,7 +21,7 @@
 #define FEW_OPERANDS 10  /* so far nodes may join a kernel that have nothing in common with it */
 #define SMALL 16384      /* elements: so little work that strangers had better share a kernel */
 #define UNIT 32768       /* elements that a thread may well take at a time */
-#define SHORT_ROW 8      /* shorter rows are left to the reduction's own walk */
+#define SHORT_ROW 8      /* shorter rows are left to the eager loop */
 
 typedef struct {
     int writer;  /* the last node that wrote it; -1 */
@@ -32,8 +32,8 @@ typedef struct {
 typedef struct {
     tt_node *nodes;
     state *states;
-    tt_draft *drafts;
-    int num_drafts, words, device;
+    tt_group *groups;
+    int num_groups, words, device;
     uint64_t *before;  /* for each kernel, a bit for each that must run before it */
     uint64_t *more;    /* those that a node would add */
 } planner;
@@ -51,7 +51,7 @@ static bool same_place(const tt_operand *a, const tt_operand *b, int nd) {
 }
 
 /* The level at which the value of `w` can be handed to an operand of a node at `level` of its kernel; -1: it cannot. */
-static int handed(const tt_draft *d, const tt_node *w, const tt_operand *o, int level) {
+static int handed(const tt_group *d, const tt_node *w, const tt_operand *o, int level) {
     if (w->level == 2) return -1;
     if (w->level == level) return same_place(&w->o[0], o, level ? d->nd : d->kept) ? level : -1;
     if (level == 0 || !same_place(&w->o[0], o, d->kept)) return -1;
@@ -60,23 +60,24 @@ static int handed(const tt_draft *d, const tt_node *w, const tt_operand *o, int 
     return 0;
 }
 
-/* How a reduction would be walked in a kernel of its own: the walk, and the dimensions kept outside of it. */
-static int walk_of(const tt_node *node, int *kept) {
+/* The pattern of a node in a kernel of its own, and the number of dimensions that it keeps outside of the reduction. */
+static int pattern_of(const tt_node *node, int *kept) {
     int nd = node->nd, first = nd, last = -1;
     *kept = 0;
-    if (node->kind != TT_NODE_REDUCE) return TT_WALK_FLAT;
-    if (!node->ordered || !node->mask) return TT_WALK_CALL;
+    if (node->kind != TT_NODE_REDUCE) return TT_PATTERN_POINTWISE;
+    if (!node->ordered || !node->mask) return TT_PATTERN_EXTERN;
     for (int d = 0; d < nd; d++)
         if (node->mask >> d & 1) {
             if (first == nd) first = d;
             last = d;
         }
     for (int d = first; d <= last; d++)
-        if (!(node->mask >> d & 1)) return TT_WALK_CALL;
+        if (!(node->mask >> d & 1)) return TT_PATTERN_EXTERN;
     *kept = first;
-    if (last < nd - 1) return TT_WALK_COLUMNS;
+    if (last < nd - 1) return TT_PATTERN_OUTER_REDUCTION;
     int64_t row = tt_last_size(nd, node->space, first);
-    return row < SHORT_ROW ? TT_WALK_CALL : row <= TT_FUSE_LONG_ROW ? TT_WALK_ROWS : TT_WALK_FOLD;
+    if (row < SHORT_ROW) return TT_PATTERN_EXTERN;
+    return row <= TT_FUSE_LONG_ROW ? TT_PATTERN_ROW_REDUCTION : TT_PATTERN_SPLIT_REDUCTION;
 }
 
 /* The node must run after kernel `a`, which it does in kernel k unless k runs before a. */
@@ -125,7 +126,7 @@ static bool delays(const planner *p, int k) {
 /* Can kernel k take the node at this level? Fills in how its operands would come, and which kernels must run before.
  * `ties`: the values it would get in registers, and the memory it would share. */
 static bool takes(planner *p, int k, tt_node *node, int level, int *ties) {
-    const tt_draft *d = &p->drafts[k];
+    const tt_group *d = &p->groups[k];
     bool row_value = false;
     *ties = 0;
     memset(p->more, 0, sizeof(uint64_t) * (size_t)p->words);
@@ -163,22 +164,24 @@ static bool takes(planner *p, int k, tt_node *node, int level, int *ties) {
  * spread over threads. */
 static bool is_total(const tt_node *node) { return node->mask + 1 == (int64_t)1 << node->nd && node->n == 1; }
 
-static bool goes_along(const planner *p, const tt_draft *d, const tt_node *node, int walk) {
+static bool goes_along(const planner *p, const tt_group *d, const tt_node *node, int pattern) {
     if (p->device) return false;
     int64_t row = tt_last_size(d->nd, d->space, d->kept), unit = tt_whole_blocks(row) * row;
-    return walk == TT_WALK_FOLD && d->walk == TT_WALK_ROWS && is_total(node) && (unit <= UNIT || unit <= d->numel / 16);
+    return pattern == TT_PATTERN_SPLIT_REDUCTION && d->pattern == TT_PATTERN_ROW_REDUCTION && is_total(node) &&
+           (unit <= UNIT || unit <= d->numel / 16);
 }
 
 /* Kernel k, if it may take the node: its level there; -1 if not. */
-static int suits(planner *p, int k, tt_node *node, int walk, int kept, int *ties) {
-    const tt_draft *d = &p->drafts[k];
+static int suits(planner *p, int k, tt_node *node, int pattern, int kept, int *ties) {
+    const tt_group *d = &p->groups[k];
     int level = 1;
-    if (walk == TT_WALK_CALL || d->walk == TT_WALK_CALL) return -1;
+    if (pattern == TT_PATTERN_EXTERN || d->pattern == TT_PATTERN_EXTERN) return -1;
     if (d->num_nodes >= TT_FUSE_KERNEL_NODES || d->num_operands + 4 > MAX_OPERANDS) return -1;
     if (same_space(d->nd, d->space, node->nd, node->space)) {
-        if (walk != TT_WALK_FLAT && d->walk != TT_WALK_FLAT && !goes_along(p, d, node, walk) &&
-            (d->walk != walk || d->kept != kept || d->mask != node->mask)) return -1;
-    } else if (walk == TT_WALK_FLAT && d->walk == TT_WALK_ROWS && same_space(d->kept, d->space, node->nd, node->space))
+        if (pattern != TT_PATTERN_POINTWISE && d->pattern != TT_PATTERN_POINTWISE && !goes_along(p, d, node, pattern) &&
+            (d->pattern != pattern || d->kept != kept || d->mask != node->mask)) return -1;
+    } else if (pattern == TT_PATTERN_POINTWISE && d->pattern == TT_PATTERN_ROW_REDUCTION &&
+               same_space(d->kept, d->space, node->nd, node->space))
         level = 0;
     else return -1;
     if (!takes(p, k, node, level, ties)) return -1;
@@ -191,7 +194,7 @@ static int suits(planner *p, int k, tt_node *node, int walk, int kept, int *ties
 static void note_order(planner *p, int k) {
     size_t words = (size_t)p->words;
     uint64_t *mine = p->before + (size_t)k * words;
-    for (int a = 0; a < p->num_drafts; a++)
+    for (int a = 0; a < p->num_groups; a++)
         if (p->more[a / 64] >> (a % 64) & 1)
             for (size_t w = 0; w < words; w++) p->more[w] |= p->before[(size_t)a * words + w];
     bool news = false;
@@ -199,36 +202,36 @@ static void note_order(planner *p, int k) {
         news |= (p->more[w] & ~mine[w]) != 0;
         mine[w] |= p->more[w];
     }
-    for (int b = 0; news && b < p->num_drafts; b++)
+    for (int b = 0; news && b < p->num_groups; b++)
         if (runs_before(p, k, b))
             for (size_t w = 0; w < words; w++) p->before[(size_t)b * words + w] |= p->more[w];
 }
 
 static void place(planner *p, int i) {
     tt_node *node = &p->nodes[i];
-    int kept, walk = walk_of(node, &kept), found = -1, most = -1, level = 1, ties;
-    for (int k = 0; k < p->num_drafts; k++) /* where it has most to do with */
-        if (suits(p, k, node, walk, kept, &ties) >= 0 && ties > most) {
+    int kept, pattern = pattern_of(node, &kept), found = -1, most = -1, level = 1, ties;
+    for (int k = 0; k < p->num_groups; k++) /* where it has most to do with */
+        if (suits(p, k, node, pattern, kept, &ties) >= 0 && ties > most) {
             found = k;
             most = ties;
         }
-    if (found >= 0) level = suits(p, found, node, walk, kept, &ties);
+    if (found >= 0) level = suits(p, found, node, pattern, kept, &ties);
     else {
-        tt_draft *d = &p->drafts[found = p->num_drafts++];
-        *d = (tt_draft){.nd = node->nd, .numel = node->numel, .walk = TT_WALK_FLAT, .family = lead(node)->id};
+        tt_group *d = &p->groups[found = p->num_groups++];
+        *d = (tt_group){.nd = node->nd, .numel = node->numel, .pattern = TT_PATTERN_POINTWISE, .family = lead(node)->id};
         memcpy(d->space, node->space, sizeof d->space);
         takes(p, found, node, level, &ties); /* all through memory */
     }
     note_order(p, found);
-    tt_draft *d = &p->drafts[found];
-    if (walk != TT_WALK_FLAT && d->walk == TT_WALK_FLAT) {
-        d->walk = walk;
+    tt_group *d = &p->groups[found];
+    if (pattern != TT_PATTERN_POINTWISE && d->pattern == TT_PATTERN_POINTWISE) {
+        d->pattern = pattern;
         d->kept = kept;
         d->mask = node->mask;
     }
     d->num_nodes++;
     node->kernel = found;
-    node->level = walk == TT_WALK_FLAT ? level : walk == TT_WALK_ROWS ? 0 : 2;
+    node->level = pattern == TT_PATTERN_POINTWISE ? level : pattern == TT_PATTERN_ROW_REDUCTION ? 0 : 2;
     for (int j = 1; j <= node->n; j++) {
         tt_operand *o = &node->o[j];
         if (o->mode == TT_MODE_NUMBER) continue;
@@ -256,35 +259,35 @@ static void place(planner *p, int i) {
 
 /* The kernels in an order in which they can run; `rank` has room for a number of each. */
 static void put_in_line(planner *p, int num_nodes, int *rank) {
-    tt_draft *line = p->drafts;
+    tt_group *line = p->groups;
     int placed = 0;
-    for (int k = 0; k < p->num_drafts; k++) rank[k] = -1;
-    while (placed < p->num_drafts)
-        for (int k = 0; k < p->num_drafts; k++) {
+    for (int k = 0; k < p->num_groups; k++) rank[k] = -1;
+    while (placed < p->num_groups)
+        for (int k = 0; k < p->num_groups; k++) {
             bool ready = rank[k] < 0;
-            for (int a = 0; ready && a < p->num_drafts; a++) ready = rank[a] >= 0 || !runs_before(p, a, k);
+            for (int a = 0; ready && a < p->num_groups; a++) ready = rank[a] >= 0 || !runs_before(p, a, k);
             if (ready) rank[k] = placed++;
         }
-    tt_draft *old = malloc(sizeof *old * ((size_t)p->num_drafts + 1));
+    tt_group *old = malloc(sizeof *old * ((size_t)p->num_groups + 1));
     if (!old) {
-        p->num_drafts = -1;
+        p->num_groups = -1;
         return;
     }
-    memcpy(old, line, sizeof *old * (size_t)p->num_drafts);
-    for (int k = 0; k < p->num_drafts; k++) line[rank[k]] = old[k];
+    memcpy(old, line, sizeof *old * (size_t)p->num_groups);
+    for (int k = 0; k < p->num_groups; k++) line[rank[k]] = old[k];
     for (int i = 0; i < num_nodes; i++)
         if (!p->nodes[i].dead) p->nodes[i].kernel = rank[p->nodes[i].kernel];
     free(old);
 }
 
-int tt_place_nodes(tt_draft *drafts, tt_node *nodes, const tt_trace *t) {
+int tt_place_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t) {
     int num_nodes = t->num_nodes, num_storages = t->num_storages, words = num_nodes / 64 + 1;
-    planner p = {.nodes = nodes, .device = t->device, .drafts = drafts, .words = words,
+    planner p = {.nodes = nodes, .device = t->device, .groups = groups, .words = words,
                  .states = malloc(sizeof(state) * ((size_t)num_storages + 1)),
                  .before = calloc((size_t)num_nodes * (size_t)words + 1, sizeof(uint64_t)),
                  .more = malloc(sizeof(uint64_t) * (size_t)words)};
     int *rank = malloc(sizeof(int) * ((size_t)num_nodes + 1));
-    if (!p.states || !p.before || !p.more || !rank) p.num_drafts = -1;
+    if (!p.states || !p.before || !p.more || !rank) p.num_groups = -1;
     else {
         for (int s = 0; s < num_storages; s++) p.states[s] = (state){.writer = -1, .reader = -1};
         find_families(&p, num_nodes, num_storages);
@@ -296,5 +299,5 @@ int tt_place_nodes(tt_draft *drafts, tt_node *nodes, const tt_trace *t) {
     free(p.before);
     free(p.more);
     free(rank);
-    return p.num_drafts;
+    return p.num_groups;
 }

@@ -131,7 +131,7 @@ static void free_plan(tt_plan *plan) {
         free(p->kernels[k].uses);
         free(p->kernels[k].accesses);
         free(p->kernels[k].stores);
-        free(p->kernels[k].folds);
+        free(p->kernels[k].reductions);
         free(p->kernels[k].chains);
         free(p->kernels[k].steps);
         free(p->kernels[k].compiled);
@@ -144,23 +144,23 @@ static void free_plan(tt_plan *plan) {
 
 /* Finds the kernels that may run side by side with those before them: neither reads nor writes what the other writes. */
 static bool find_neighbours(tt_program *p) {
-    int *seen = calloc(2 * (size_t)p->num_storages + 1, sizeof *seen), group = 0; /* groups that read a storage, that wrote it */
+    int *seen = calloc(2 * (size_t)p->num_storages + 1, sizeof *seen), wave = 0; /* waves that read a storage, that wrote it */
     if (!seen) return false;
     for (int i = 0; i < p->num_kernels; i++) {
         tt_kernel *k = &p->kernels[i];
-        bool alone = k->walk == TT_WALK_CALL || (i && p->kernels[i - 1].walk == TT_WALK_CALL);
+        bool alone = k->pattern == TT_PATTERN_EXTERN || (i && p->kernels[i - 1].pattern == TT_PATTERN_EXTERN);
         for (int pass = 0; pass < 2; pass++) { /* look; then note down */
             for (int a = 0; a < k->num_accesses; a++) {
                 bool writes = false;
                 for (int x = 0; x < k->num_stores; x++) writes |= k->stores[x].access == a;
-                for (int x = 0; x < k->num_folds; x++) writes |= k->folds[x].access == a;
+                for (int x = 0; x < k->num_reductions; x++) writes |= k->reductions[x].access == a;
                 int *s = &seen[2 * k->accesses[a].storage];
-                if (pass) s[writes] = group;
-                else alone |= s[1] == group || (writes && s[0] == group);
+                if (pass) s[writes] = wave;
+                else alone |= s[1] == wave || (writes && s[0] == wave);
             }
             if (!pass) {
                 k->beside = i && !alone;
-                group += !k->beside;
+                wave += !k->beside;
             }
         }
     }
@@ -175,16 +175,16 @@ static bool plan_temporaries(tt_plan *plan, const tt_trace *t) {
     int *number = malloc(sizeof(int) * ((size_t)t->num_storages + 1)), n = 0;
     if (!number) return false;
     for (int s = 0; s < t->num_storages; s++) number[s] = -1;
-    for (int k = 0, group = 0; k < p->num_kernels; k++) {
-        group += !p->kernels[k].beside;
+    for (int k = 0, wave = 0; k < p->num_kernels; k++) {
+        wave += !p->kernels[k].beside;
         for (int a = 0; a < p->kernels[k].num_accesses; a++) {
             int s = p->kernels[k].accesses[a].storage;
             if (t->storages[s].storage) continue;
             if (number[s] < 0) {
                 number[s] = n++;
-                plan->temporaries[number[s]] = (tt_temporary){.storage = s, .first = group, .nbytes = t->storages[s].nbytes};
+                plan->temporaries[number[s]] = (tt_temporary){.storage = s, .first = wave, .nbytes = t->storages[s].nbytes};
             }
-            plan->temporaries[number[s]].last = group;
+            plan->temporaries[number[s]].last = wave;
         }
     }
     free(number);
@@ -242,11 +242,11 @@ static tt_plan *make_plan(const tt_trace *t) {
     static int64_t number;
     tt_plan *plan = calloc(1, sizeof *plan);
     tt_node *nodes = read_nodes(t);
-    tt_draft *drafts = malloc(sizeof(tt_draft) * (size_t)t->num_nodes);
-    int *fill = malloc(sizeof(int) * ((size_t)t->num_storages + 1)), num_drafts = 0;
-    bool ok = plan && nodes && drafts && fill;
+    tt_group *groups = malloc(sizeof(tt_group) * (size_t)t->num_nodes);
+    int *fill = malloc(sizeof(int) * ((size_t)t->num_storages + 1)), num_groups = 0;
+    bool ok = plan && nodes && groups && fill;
     if (ok) forward_numbers(t, nodes, fill);
-    ok = ok && find_dead(t, nodes) && (num_drafts = tt_place_nodes(drafts, nodes, t)) >= 0;
+    ok = ok && find_dead(t, nodes) && (num_groups = tt_place_nodes(groups, nodes, t)) >= 0;
     if (ok) {
         for (int i = 0; i < t->num_nodes; i++)
             nodes[i].stored |= !nodes[i].covered && t->storages[nodes[i].o[0].id].storage;
@@ -256,11 +256,11 @@ static tt_plan *make_plan(const tt_trace *t) {
         program->num_storages = t->num_storages;
         program->num_constants = t->num_numbers;
         program->device = t->device;
-        program->kernels = calloc((size_t)num_drafts + 1, sizeof *program->kernels);
+        program->kernels = calloc((size_t)num_groups + 1, sizeof *program->kernels);
         ok = program->kernels;
-        for (int k = 0; ok && k < num_drafts; k++) {
+        for (int k = 0; ok && k < num_groups; k++) {
             program->num_kernels = k + 1;
-            ok = tt_emit_kernel(&program->kernels[k], &drafts[k], k, nodes, t->num_nodes);
+            ok = tt_emit_kernel(&program->kernels[k], &groups[k], k, nodes, t->num_nodes);
             program->kernels[k].program = program->number;
             program->kernels[k].device = program->device;
             program->reads += program->kernels[k].reads;
@@ -270,7 +270,7 @@ static tt_plan *make_plan(const tt_trace *t) {
         ok = ok && count_eager(program, nodes, t->num_nodes);
     }
     free(nodes);
-    free(drafts);
+    free(groups);
     free(fill);
     if (ok) return plan;
     if (plan) free_plan(plan);

@@ -28,15 +28,15 @@ typedef struct {
 typedef struct {
     int nd;
     int64_t space[TT_MAX_NDIM], numel;
-    int walk, kept;              /* as in tt_kernel */
+    int pattern, kept;             /* as in tt_kernel */
     int64_t mask;
     int num_nodes, num_operands;
     int family;                  /* a storage of the family that its first node is of: see partition.c */
-} tt_draft;
+} tt_group;
 
 typedef struct {
     int32_t storage;
-    int first, last;   /* groups of kernels that run side by side */
+    int first, last;   /* waves: kernels that run side by side */
     int64_t nbytes, offset;
 } tt_temporary;
 
@@ -51,10 +51,10 @@ typedef struct tt_plan {
 } tt_plan;
 
 /* partition.c: gives each node a kernel; how many there are, in the order in which they run. -1: out of memory. */
-int tt_place_nodes(tt_draft *drafts, tt_node *nodes, const tt_trace *t);
+int tt_place_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t);
 
-/* lower.c: the kernel of a draft's nodes. False: out of memory. */
-bool tt_emit_kernel(tt_kernel *k, const tt_draft *d, int number, tt_node *nodes, int num_nodes);
+/* lower.c: the kernel of a group's nodes. False: out of memory. */
+bool tt_emit_kernel(tt_kernel *k, const tt_group *d, int number, tt_node *nodes, int num_nodes);
 
 /* allocate.c: assigns buffers to slots; chooses the slots that compiled functions recompute; lists the parts of each stage.
  * False: out of memory. */

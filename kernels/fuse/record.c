@@ -20,11 +20,11 @@ int64_t tt_fuse_setting(int setting) { return __atomic_load_n(&settings[setting]
 void tt_fuse_count(int what, int64_t by) { __atomic_fetch_add(&stats[what], by, __ATOMIC_RELAXED); }
 void tt_fuse_stats(int64_t *out) {
     memcpy(out, stats, sizeof stats);
-    out[TT_FUSE_BEHIND] = __atomic_load_n(&tt_jobs_submitted, __ATOMIC_RELAXED);
+    out[TT_FUSE_JOBS] = __atomic_load_n(&tt_jobs_submitted, __ATOMIC_RELAXED);
 }
 
 /* Not with a listener: it sees runs one by one, and memory as these alone use it. */
-bool tt_may_work_behind(void) {
+bool tt_may_submit_jobs(void) {
     return TT_RECORDING && !tt_recorder->step && tt_get_num_threads() > 1 &&
            !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS);
 }
@@ -342,7 +342,7 @@ static inline void end_node(tt_trace *t, const int64_t *w) {
     t->since_enter++;
 }
 
-/* Notes a node down. out and in are the operands as they are now, `shape` is what is walked over. */
+/* Notes a node down. out and in are the operands as they are now, `shape` is that of iteration. */
 static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int n, tt_array *const *in, int ndim,
                    const int64_t *shape, int64_t mask) {
     if (!tt_trace_room(t, 3 + TT_MAX_NDIM + 4 * (2 + 2 * TT_MAX_NDIM) + 2)) return false;

@@ -86,9 +86,10 @@ static int64_t versions(const tt_array *a, const tt_array *b) {
     return inference | (int64_t)(va << 4 | vb << 34);
 }
 
-/* The one entrance: alpha a @ b + beta bias, into a fresh array. `behind`: nobody is likely to look at it at once. */
+/* All products: alpha a @ b + beta bias, into a fresh array. `asynchronous`: it may be a job, because its result is rarely
+ * read at once. */
 static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *bias, double beta,
-                          double alpha, bool behind) {
+                          double alpha, bool asynchronous) {
     tt_product p = {.alpha = alpha, .beta = bias ? beta : 0, .may_fold = !ta};
     int64_t shape[TT_MAX_NDIM];
     tt_array *out;
@@ -111,7 +112,7 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
     if (a->ndim > 1) shape[nd++] = p.m;
     if (b->ndim > 1) shape[nd++] = p.n;
     if (!(out = tt_empty(a->dtype, nd, shape))) return NULL;
-    p.behind = behind && tt_may_work_behind();
+    p.asynchronous = asynchronous && tt_may_submit_jobs();
     bool done = TT_WORK("matmul", product, &p, out, a, b, bias);
     tt_product_done(&p);
     if (done) {

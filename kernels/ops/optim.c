@@ -8,11 +8,11 @@
 #include <string.h>
 
 #define OPERANDS TT_UPDATE_OPERANDS
-/* Elements that are worth being updated behind, and, times threads, few enough to be left to one; and parameters, which
- * may all be views of one storage, whose jobs are counted in 15 bits: Note [Work behind] */
-#define BEHIND_LEAST 4096
-#define BEHIND_MOST (1 << 19)
-#define BEHIND_PARAMETERS 200
+/* Elements that are worth a job, and, times threads, few enough to be left to one; and parameters, which
+ * may all be views of one storage, whose jobs are counted in 15 bits: Note [Asynchronous jobs] */
+#define JOB_LEAST 4096
+#define JOB_MOST (1 << 19)
+#define JOB_PARAMETERS 200
 
 /* A step as asked for. */
 typedef struct request {
@@ -24,7 +24,7 @@ typedef struct request {
     tt_update common;
     tt_schedule schedule;
     const char *fresh;
-    bool behind;                   /* may be taken behind; then gradients may be under way */
+    bool asynchronous;                   /* may be a job; then gradients may be under way */
 } request;
 
 static bool check(const request *r, int k) {
@@ -41,7 +41,7 @@ static bool check(const request *r, int k) {
                     tt_device_text(other, sizeof other, param->storage->device));
             return false;
         }
-        bool under_way = j == 1 && r->behind && tt_pending_of(a->storage) == &tt_under_way;
+        bool under_way = j == 1 && r->asynchronous && tt_pending_of(a->storage) == &tt_under_way;
         if (!under_way && !tt_settled(a)) {
             tt_decline();
             return false;
@@ -129,7 +129,7 @@ static bool lay_out(tt_update_item *it, const request *r, int k) {
     return true;
 }
 
-/* An update that is made behind: Note [Work behind]. */
+/* An update as an asynchronous job: Note [Asynchronous jobs]. */
 typedef struct {
     tt_job job;
     tt_update_item *items;
@@ -144,8 +144,8 @@ static void run_later(tt_job *j) {
 
 /* NULL: it is to be made at once. */
 static later *later_of(const request *r, tt_update_item *items, int64_t total) {
-    bool worth = total >= BEHIND_LEAST && total * tt_get_num_threads() <= BEHIND_MOST && r->n <= BEHIND_PARAMETERS;
-    if (!r->behind || !worth) return NULL;
+    bool worth = total >= JOB_LEAST && total * tt_get_num_threads() <= JOB_MOST && r->n <= JOB_PARAMETERS;
+    if (!r->asynchronous || !worth) return NULL;
     for (int k = 0; k < r->n; k++)
         for (int j = 0; j < OPERANDS; j++)
             if (items[k].copies[j] || items[k].device) return NULL;
@@ -174,7 +174,7 @@ static bool update(const request *r, const tt_update_item *items, int kinds) {
 static int run(request *r) {
     if (r->n <= 0) return 0;
     __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
-    r->behind = tt_may_work_behind();
+    r->asynchronous = tt_may_submit_jobs();
     for (int k = 0; k < r->n; k++)
         if (!check(r, k)) return -1;
     tt_update_item *items = tt_scratch((int64_t)sizeof(tt_update_item) * r->n);
@@ -214,7 +214,7 @@ static int run(request *r) {
             tt_bump_version(r->steps[k], r->writer);
         }
     }
-    if (l && tt_work_behind(&l->job)) return 0; /* the items are the job's */
+    if (l && tt_job_submit(&l->job)) return 0; /* the items are the job's */
     if (l) {
         update(r, items, kinds);
         tt_scratch_free(l);

@@ -34,7 +34,7 @@ class Kernel:
     """A tt_kernel that is filled in step by step."""
 
     def __init__(self, block=1024, row=1):
-        self.slots, self.instrs, self.stores, self.folds = [], [], [], []
+        self.slots, self.instrs, self.stores, self.reductions = [], [], [], []
         self.block, self.row = block, row
 
     def slot(self, kind, dtype, stage=0, last=None, source=0):
@@ -73,11 +73,13 @@ class Kernel:
         """The ``tt_kernel *``; it keeps its parts alive."""
         stages = 1 + max((i["stage"] for i in self.instrs), default=0)
         parts = [ffi.new("tt_slot[]", self.slots), ffi.new("tt_instr[]", self.instrs),
-                 ffi.new("tt_store[]", self.stores), ffi.new("tt_fold[]", self.folds), ffi.new("void *[]", stages)]
+                 ffi.new("tt_store[]", self.stores),
+                 ffi.new("tt_kernel_reduction[]", self.reductions), ffi.new("void *[]", stages)]
         made = ffi.new("tt_kernel *", {
             "num_stages": stages, "num_slots": len(self.slots), "num_instrs": len(self.instrs),
-            "num_stores": len(self.stores), "num_folds": len(self.folds), "block": self.block, "row": self.row,
-            "slots": parts[0], "instrs": parts[1], "stores": parts[2], "folds": parts[3], "compiled": parts[4]})
+            "num_stores": len(self.stores), "num_reductions": len(self.reductions), "block": self.block,
+            "row": self.row,
+            "slots": parts[0], "instrs": parts[1], "stores": parts[2], "reductions": parts[3], "compiled": parts[4]})
         _alive[made] = parts
         return made
 

@@ -187,7 +187,7 @@ def test_values_pass_from_stage_to_stage(tmp_path):
     x = kernel.slot("load", "f32")
     half = kernel.op("exp", "f32", x, last=1)       # used by the next stage
     summed = kernel.op("neg", "f32", half)          # reduced after this one
-    kernel.folds.append({"slot": summed, "stage": 0})
+    kernel.reductions.append({"slot": summed, "stage": 0})
     row = kernel.slot("row", "f32", stage=0, last=1)
     out = kernel.op("mul", "f32", half, row, stage=1)
     unused = kernel.op("add", "f32", half, half, stage=0)

@@ -43,8 +43,8 @@ TABLE = """\
 read 4.0 kB and written 4.0 kB; eagerly 20.3 kB and 12.3 kB; at most {peak} more memory than before
 
 program 1: 5 operators, ended at {file}:{call}: end of the mode
-  walk  shape      dtype    in  out  stages  tier         read  written  operators            lines
-  rows  (37, 27)  float32   1    1       3  interpreted  4.0 kB   4.0 kB  max sub exp sum div  {file}:{first}-{last}"""
+  pattern  shape      dtype    in  out  stages  tier         read  written  operators            lines
+  row_reduction  (37, 27)  float32  1  1  3  interpreted  4.0 kB  4.0 kB  max sub exp sum div  {file}:{first}-{last}"""
 
 
 def test_the_table():
@@ -59,7 +59,7 @@ def test_the_table():
 
 def test_the_table_s_columns_are_aligned():
     lines = str(fuse.explain(lambda x: (x.exp() + 1, x.sum()), ramp(4000))).splitlines()
-    head = next(line for line in lines if line.startswith("  walk"))
+    head = next(line for line in lines if line.startswith("  pattern"))
     rows = lines[lines.index(head) + 1:]
     assert rows and all(row.index("interpreted") == head.index("tier") for row in rows)
 
@@ -69,7 +69,7 @@ def test_attributes():
     told = fuse.explain(lambda: chain(x))
     (program,), (kernel,) = told.programs, told.kernels
     assert told.recorded == program.operators == 6
-    assert (kernel.walk, kernel.shape, kernel.dtype) == ("flat", (1000, 100), "float32")
+    assert (kernel.pattern, kernel.shape, kernel.dtype) == ("pointwise", (1000, 100), "float32")
     assert kernel.operators == ("mul", "add", "tanh", "sub", "exp", "div")
     assert kernel.name == "mul_add_tanh_sub_exp_div"
     assert (kernel.inputs, kernel.outputs, kernel.stages, kernel.compiled) == (1, 1, 1, False)
@@ -434,7 +434,7 @@ def test_stats_are_documented():
         y = chain(ramp(3, 7, 5))
     after = fuse.stats()
     assert {name: after[name] - before[name] for name in after} == {
-        "recorded": 6, "programs": 1, "hits": 0, "misses": 1, "interpreted": 1, "compiled": 0, "behind": 0,
+        "recorded": 6, "programs": 1, "hits": 0, "misses": 1, "interpreted": 1, "compiled": 0, "jobs": 0,
         "replayed": 0}
     assert y.shape == (3, 7, 5) and all(f"``{name}``" in fuse.stats.__doc__ for name in after)
 

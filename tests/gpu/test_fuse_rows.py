@@ -26,7 +26,7 @@ def weighted(x, w, b):
 
 
 def several(x):
-    """Two folds in one stage, values of several kinds across stages, several outputs."""
+    """Two reductions in one stage, values of several kinds across stages, several outputs."""
     top, low, double = x.amax(-1, keepdim=True), x.amin(-1, keepdim=True), x.double()
     y = ((x - low) / (top - low + 1)).exp()
     total = double.sum(-1, keepdim=True)
@@ -165,7 +165,7 @@ def test_columns(gpu, rows, inner, dtype):
 
 
 def paired(x, y):
-    """Of operands of half types that follow each other: with stores, several folds and unusual arguments."""
+    """Of operands of half types that follow each other: with stores, several reductions and unusual arguments."""
     z = x * 2 + y
     return z, z.sum(0), (x * 60).exp().sum(0), (y.float() / x.float()).amin(0)
 

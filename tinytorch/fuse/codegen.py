@@ -89,7 +89,7 @@ class Stage:
         if len(made) < len(own):
             raise ValueError(f"codegen: stage {number} writes a slot twice")
         wanted = {s.slot for s in kernel.stores[0:kernel.num_stores] if s.stage == number}
-        wanted |= {f.slot for f in kernel.folds[0:kernel.num_folds] if f.stage == number}
+        wanted |= {f.slot for f in kernel.reductions[0:kernel.num_reductions] if f.stage == number}
         self.instrs = [*_needed(wanted.union(*(instr.inputs for instr in own)), recomputed, made), *own]
         kept = {s for s in made - recomputed.keys() if self.slots[s].last > number}
         made.update(instr.out for instr in self.instrs)

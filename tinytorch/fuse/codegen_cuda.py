@@ -6,14 +6,14 @@ thread), so the same bits. It follows from the kernel's structure, not from size
 arguments, which kernels/cuda/host/fuse.c packs in the order of ``arguments``. (Only how a thread's elements are shared
 out is a matter of sizes: codegen_cuda_plan, and tt_kernel_vectors, which looks at "approximate" too.)
 
-  FLAT     a thread takes some elements, by accesses of up to 16 bytes where all operands' elements lie one after the
-           other, if only within rows, or are one for a row. It first computes as for usual arguments
-           (kernels/cuda/device/common_case.cuh), and recomputed if one was not
-  ROWS     a warp takes a row of up to 1024 elements, a thread block a longer one; a stage's values that a later one
-           needs wait in registers, or in shared memory, or are recomputed where they do not fit there
-  FOLD     a warp takes 1024 elements of a row; what a thread block's warps have is joined, and a second kernel joins
-           what the thread blocks leave
-  COLUMNS  a thread block takes 1024 rows of up to 32 columns; a second kernel likewise
+  pointwise        a thread takes some elements, by accesses of up to 16 bytes where all operands' elements lie one
+                   after the other, if only within rows, or are one for a row. It first computes as for usual arguments
+                   (kernels/cuda/device/common_case.cuh), and recomputes if one was not
+  row_reduction    a warp takes a row of up to 1024 elements, a thread block a longer one; a stage's values that a later
+                   one needs wait in registers, or in shared memory, or are recomputed where they do not fit there
+  split_reduction  a warp takes 1024 elements of a row; the results of a thread block's warps are joined, and a second
+                   kernel joins those of the thread blocks
+  outer_reduction  a thread block takes 1024 rows of up to 32 columns; a second kernel likewise
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ..backends.cpu import lib
 from ..dtypes import ALL
 from .codegen import SIZES, Stage
 from .codegen_cuda_plan import BLOCK, MOST_BLOCKS
-from .codegen_cuda_rows import Folding
+from .codegen_cuda_rows import Reducing
 from .loops import periodic
 
 FLAT_THREADS = 128  # TT_FLAT_THREADS in kernels/cuda/device/args.h
 USUAL = {"exp", "log", "sin", "cos", "reciprocal", "div", "sqrt", "rsqrt"}  # of float32: in common_case.cuh
-_WALKS = {
-    lib.TT_WALK_FLAT: "flat",
-    lib.TT_WALK_ROWS: "rows",
-    lib.TT_WALK_FOLD: "fold",
-    lib.TT_WALK_COLUMNS: "columns",
+_PATTERNS = {
+    lib.TT_PATTERN_POINTWISE: "pointwise",
+    lib.TT_PATTERN_ROW_REDUCTION: "row_reduction",
+    lib.TT_PATTERN_SPLIT_REDUCTION: "split_reduction",
+    lib.TT_PATTERN_OUTER_REDUCTION: "outer_reduction",
 }
 
 
@@ -56,17 +56,17 @@ def source(kernel, lines: Callable[[int], str] | None = None) -> tuple[str, int]
     return made.text(lines), made.detail
 
 
-class Kernel(Folding):
+class Kernel(Reducing):
     """What the text of one kernel is made from."""
 
     def __init__(self, kernel):
         self.k = kernel
-        self.walk = _WALKS.get(kernel.walk)
-        if self.walk is None:
+        self.pattern = _PATTERNS.get(kernel.pattern)
+        if self.pattern is None:
             raise Refused("a reduction alone is no fused kernel")
         self.slots = kernel.slots
         self.stages = self.stages_of(set())
-        self.folds = [kernel.folds[i] for i in range(kernel.num_folds)]
+        self.reductions = [kernel.reductions[i] for i in range(kernel.num_reductions)]
         self.stores = [kernel.stores[i] for i in range(kernel.num_stores)]
         self.accesses = [kernel.accesses[i] for i in range(kernel.num_accesses)]
         self.constants = [s for s in range(kernel.num_slots) if self.slots[s].kind == lib.TT_SLOT_CONST]
@@ -74,14 +74,14 @@ class Kernel(Folding):
             raise Refused("random numbers are drawn by their own kernel")
         self.waiting, self.held, self.shared = [], frozenset(), []
         self.detail = 0
-        if self.walk == "flat":
+        if self.pattern == "pointwise":
             self.detail = lib.tt_kernel_vectors(self.k) if self.has_vectors() else 0
-        elif self.walk == "rows":
+        elif self.pattern == "row_reduction":
             if kernel.row > BLOCK * MOST_BLOCKS:
                 raise Refused("its rows are too long for a thread block")
             if not self.plan_rows():
                 raise Refused("what has to wait of a row is more than a thread block's shared memory holds")
-        elif self.walk == "columns":
+        elif self.pattern == "outer_reduction":
             self.plan_columns()
 
     def stages_of(self, recompute: Set[int]) -> list[Elements]:
@@ -122,7 +122,7 @@ class Kernel(Folding):
             "typedef struct {",
             "    int64_t numel, rows, row, inner, aligned;",
             f"    char *access[{max(n, 1)}];",
-            f"    char *part[{max(len(self.folds), 1)}];",
+            f"    char *part[{max(len(self.reductions), 1)}];",
             f"    int64_t number[{max(len(self.constants), 1)}];",
             f"    int64_t size[{nd}];",
             f"    tt_divider by[{nd}];",
@@ -142,7 +142,7 @@ class Kernel(Folding):
                     f" *   v{i.out} = {i.name}({', '.join(map(self.name, i.inputs))})  {i.dtype}  {where}".rstrip()
                 )
         head += [" */", '#include "cuda/device/common_case.cuh"', '#include "scalar/reducers.h"', ""]
-        return "\n".join([*head, *self.arguments(), "", *_HELPERS, "", *getattr(self, f"_{self.walk}")()]) + "\n"
+        return "\n".join([*head, *self.arguments(), "", *_HELPERS, "", *getattr(self, f"_{self.pattern}")()]) + "\n"
 
     # Pieces.
 
@@ -185,7 +185,7 @@ class Kernel(Folding):
         """The slots that a stage needs on elements and does not make."""
         used = {s for i in stage.instrs for s in i.inputs}
         used |= {x.slot for x in self.stores if x.stage == stage.number and self.accesses[x.access].level == 1}
-        used |= {f.slot for f in self.folds if f.stage == stage.number}
+        used |= {f.slot for f in self.reductions if f.stage == stage.number}
         return used - {i.out for i in stage.instrs}
 
     def loads(self, stage) -> list[int]:
@@ -219,9 +219,9 @@ class Kernel(Folding):
         text += [f"{indent}{self.statement(stage, i)}" for i in stage.instrs]
         return text + [f"{indent}{self.place(x.access, index)} = {self.name(x.slot)};" for x in stores]
 
-    # FLAT.
+    # Pointwise.
 
-    def _flat(self) -> list[str]:
+    def _pointwise(self) -> list[str]:
         stage = self.stages[0]
         head = [
             *self.opening(f"{FLAT_THREADS}"),

@@ -19,7 +19,7 @@ BLOCK = 1024      # elements that are joined in 32 lanes: Note [The tree of a re
 REGISTERS = 65536  # of a multiprocessor, and its shared memory
 SHARED = 200 * 1024
 MOST_SHARED = 227 * 1024  # of any GPU, in a thread block
-PARTS = 256       # bytes of it that a fold takes: kernels/cuda/host/fuse.c
+PARTS = 256       # bytes of it that a reduction takes: kernels/cuda/host/fuse.c
 SPARE = 32        # registers beside a thread's elements
 MOST_WORDS = 6    # of an element, in registers
 MOST_BLOCKS = 32  # of a row: warps of a thread block
@@ -80,7 +80,7 @@ class Planning:
         made = {i.out for stage in self.stages for i in stage.instrs}
         self.pair = (min(sizes, default=4) < 4 and max(sizes) <= 4 and k.inner % 2 == 0
                      and all(x.flat or x.one for x in touched) and all(x.slot in made for x in self.stores)
-                     and all(f.param < 0 for f in self.folds))
+                     and all(f.param < 0 for f in self.reductions))
         size = max(sizes, default=4)
         columns = lib.tt_cuda_columns(k.inner >> self.pair, size << self.pair, k.rows * -(-k.row // BLOCK))
         self.detail = max(1 << columns, LEAST_COLUMNS) << self.pair
@@ -100,7 +100,7 @@ class Planning:
     def deferred(self, costs: dict[int, float]) -> set[int]:
         """The values that only one later stage uses, and that need not wait for it: they are made of operands alone."""
         uses: dict[int, set[int]] = {i.out: set() for i in self.instrs}
-        for x in (*self.stores, *self.folds):
+        for x in (*self.stores, *self.reductions):
             uses.setdefault(x.slot, set()).add(x.stage)
         late: set[int] = set()
         for i in reversed(self.instrs):
@@ -122,7 +122,7 @@ class Planning:
         self.detail = sum((self.k.row * SIZES[self.type_of(s)] + 15) // 16 * 16 for s in self.shared)
 
     def fits(self) -> bool:
-        return self.detail + PARTS * len(self.folds) <= MOST_SHARED
+        return self.detail + PARTS * len(self.reductions) <= MOST_SHARED
 
     def plan_rows(self) -> bool:
         """Divides a row among threads, and keeps its values in registers where they fit, else in shared memory. False

@@ -1,10 +1,10 @@
-"""The walks of kernels that reduce, for codegen_cuda: ROWS, FOLD and COLUMNS.
+"""The patterns of kernels that reduce, for codegen_cuda.
 
-A thread has some elements of a row, those of one lane of the reduction's tree (of some, COLUMNS). It works on them in
-batches, for memory is far away: first it loads a whole batch, then it computes, and then it adds to accumulators and
-stores. What it computes it computes as for usual arguments (kernels/cuda/device/common_case.cuh), of a few elements at
-a time, and recomputed if one was not. Elements beyond a row's end are computed too, from ones: that takes less than to
-branch.
+A thread has some elements of a row, those of one lane of the reduction's tree (outer reductions: of some lanes). It
+works on them in batches, for memory is far away: first it loads a whole batch, then it computes, and then it adds to
+accumulators and stores. It computes a few elements at a time as for usual arguments
+(kernels/cuda/device/common_case.cuh), and recomputes them if one was not. Elements beyond a row's end are computed too,
+from ones: that takes less than to branch.
 """
 
 from __future__ import annotations
@@ -42,55 +42,57 @@ class Span(NamedTuple):
         return (f"({e} >> 1)", f" + ({e} & 1)") if self.pair else (e, "")
 
 
-class Folding(Planning):
+class Reducing(Planning):
     """The part of codegen_cuda.Kernel that writes reductions."""
 
-    # Folds.
+    # Reductions.
 
     @staticmethod
-    def reducer(fold) -> str:
-        return REDUCERS[fold.reducer].name
+    def reducer(reduction) -> str:
+        return REDUCERS[reduction.reducer].name
 
     @staticmethod
-    def acc_type(fold) -> str:
-        return ALL[fold.acc].c_type
+    def acc_type(reduction) -> str:
+        return ALL[reduction.acc].c_type
 
-    def nothing(self, fold) -> str:
-        return f"({self.acc_type(fold)})TT_NONE_{self.reducer(fold)}({SUFFIXES[fold.dtype]})"
+    def nothing(self, reduction) -> str:
+        return f"({self.acc_type(reduction)})TT_NONE_{self.reducer(reduction)}({SUFFIXES[reduction.dtype]})"
 
-    def mapped(self, fold, n: int) -> str:
+    def mapped(self, reduction, n: int) -> str:
         """What an element contributes."""
-        x = SUFFIXES[fold.dtype]
-        return f"({self.acc_type(fold)})TT_MAP_{self.reducer(fold)}({x}, {self.name(fold.slot)}, param{n})"
+        x = SUFFIXES[reduction.dtype]
+        name = self.name(reduction.slot)
+        return f"({self.acc_type(reduction)})TT_MAP_{self.reducer(reduction)}({x}, {name}, param{n})"
 
-    def usually(self, fold, n: int) -> str:
+    def usually(self, reduction, n: int) -> str:
         """The same for usual arguments."""
-        if not self.may_be_odd(fold):
-            return self.mapped(fold, n)
-        return f"tt_usual_exp_f32({self.name(fold.slot)} - param{n}, odd)"
+        if not self.may_be_odd(reduction):
+            return self.mapped(reduction, n)
+        return f"tt_usual_exp_f32({self.name(reduction.slot)} - param{n}, odd)"
 
-    def may_be_odd(self, fold) -> bool:
-        return self.reducer(fold) == "expsum" and SUFFIXES[fold.dtype] == "f32"
+    def may_be_odd(self, reduction) -> bool:
+        return self.reducer(reduction) == "expsum" and SUFFIXES[reduction.dtype] == "f32"
 
-    def join(self, fold, a: str, b: str) -> str:
-        t, x, name = self.acc_type(fold), SUFFIXES[fold.dtype], self.reducer(fold)
+    def join(self, reduction, a: str, b: str) -> str:
+        t, x, name = self.acc_type(reduction), SUFFIXES[reduction.dtype], self.reducer(reduction)
         return f"{a} = ({t})TT_JOIN_{name}({x}, {a}, {b});"
 
-    def shuffle(self, fold, n: int, indent: str, hops: list[int]) -> list[str]:
+    def shuffle(self, reduction, n: int, indent: str, hops: list[int]) -> list[str]:
         """Joins the accumulators of lanes so far apart."""
         text = []
         for h in hops:
             text += [
-                f"{indent}{{ const {self.acc_type(fold)} other = __shfl_down_sync(0xffffffffu, acc{n}, {h});",
-                f"{indent}  {self.join(fold, f'acc{n}', 'other')} }}",
+                f"{indent}{{ const {self.acc_type(reduction)} other = __shfl_down_sync(0xffffffffu, acc{n}, {h});",
+                f"{indent}  {self.join(reduction, f'acc{n}', 'other')} }}",
             ]
         return text
 
-    def param(self, fold, n: int, index: str) -> str:
-        t = self.acc_type(fold)
-        if fold.param < 0:
+    def param(self, reduction, n: int, index: str) -> str:
+        t = self.acc_type(reduction)
+        if reduction.param < 0:
             return f"    const {t} param{n} = 0;"
-        value = self.name(fold.param) if self.walk == "rows" else f"(({t} *)p.access[{fold.param}])[{index}]"
+        rows = self.pattern == "row_reduction"
+        value = self.name(reduction.param) if rows else f"(({t} *)p.access[{reduction.param}])[{index}]"
         return f"    const {t} param{n} = {value};"
 
     # A thread's elements.
@@ -103,22 +105,23 @@ class Folding(Planning):
         if x.flat:
             return "flat"
         end = k.ndim
-        if self.walk == "columns":
+        if self.pattern == "outer_reduction":
             end, reduced = k.kept, 1
             while reduced < k.row:
                 reduced *= k.shape[end]
                 end += 1
         if end - k.kept != 1:
             return "apart"
-        return "unit" if self.walk != "columns" and x.strides[k.kept] == SIZES[self.access_type(a)] else "line"
+        unit = self.pattern != "outer_reduction" and x.strides[k.kept] == SIZES[self.access_type(a)]
+        return "unit" if unit else "line"
 
     def pointers(self, apart: int) -> list[str]:
         """Declares, for each access, the pointer to the thread's first element in row r (and column c), and the byte
         stride between its elements, which are ``apart`` elements of the row from each other. Also the pointers to
         values of one per row."""
-        wanted, columns = self.touched(), self.walk == "columns"
+        wanted, columns = self.touched(), self.pattern == "outer_reduction"
         moved = [a for a in wanted if self.reach(a) in ("unit", "line")]
-        rows = [a for a, x in enumerate(self.accesses) if x.level == 0 and self.walk == "rows"]
+        rows = [a for a, x in enumerate(self.accesses) if x.level == 0 and self.pattern == "row_reduction"]
         text = self.strided([*moved, *rows], 0, self.k.kept, "r", "    ", "row")
         if columns:
             text += self.strided(moved, self.k.kept + 1, self.k.ndim, "c", "    ", "column")
@@ -165,15 +168,15 @@ class Folding(Planning):
     def work(self, stage, span: Span, loaded: set[int]) -> list[str]:
         """A stage's work on a thread's elements. ``loaded``: slots that are in registers since an earlier stage; it
         gets those that this one loads."""
-        folds = [(n, f) for n, f in enumerate(self.folds) if f.stage == stage.number]
+        reductions = [(n, f) for n, f in enumerate(self.reductions) if f.stage == stage.number]
         stores, loads = self.stores_of(stage), [s for s in self.loads(stage) if s not in loaded]
         made = {i.out for i in stage.instrs}
         kept = [s for s in self.waiting if s in made]
-        if not (folds or stores or kept):
+        if not (reductions or stores or kept):
             return []
         out = sorted({x.slot for x in stores if x.slot in made} | set(kept))
         odd = any(self.usual(stage, i) != self.statement(stage, i) for i in stage.instrs)
-        odd = odd or any(self.may_be_odd(f) for _, f in folds)
+        odd = odd or any(self.may_be_odd(f) for _, f in reductions)
         under_way = sum(map(self.words, loads))
         most = LATER if loaded & span.held else span.loads
         batch = min(span.count, max(LEAST << span.pair, 1 << (most // max(under_way, 1)).bit_length() >> 1))
@@ -181,7 +184,7 @@ class Folding(Planning):
             batch = min(span.count, LATER) if self.shared or not span.unrolled else span.count
         part = batch
         if odd:
-            part = min(batch, PART if len(out) + len(folds) < 4 else PART // 2)
+            part = min(batch, PART if len(out) + len(reductions) < 4 else PART // 2)
         unroll = "#pragma unroll" if span.unrolled else "#pragma unroll 1"
         text = [unroll, f"    for (int b = 0; b < {span.count}; b += {batch}) {{"]
         if span.pair:
@@ -199,17 +202,17 @@ class Folding(Planning):
             text += [*self.guarded(span, fetch, "            "), "        }"]
         text += ["#pragma unroll", f"        for (int k = 0; k < {batch}; k += {part}) {{"]
         text += [f"            {self.type_of(s)} x{s}[{part}];" for s in out]
-        text += [f"            {self.acc_type(f)} m{n}[{part}];" for n, f in folds]
+        text += [f"            {self.acc_type(f)} m{n}[{part}];" for n, f in reductions]
         text += ["            bool odd = false;"] if odd else []
-        text += self.computed(stage, span, loads, out, folds, part)
-        text += self.slow_path(stage, span, loads, out, folds, part) if odd else []
+        text += self.computed(stage, span, loads, out, reductions, part)
+        text += self.slow_path(stage, span, loads, out, reductions, part) if odd else []
         text += ["#pragma unroll", f"            for (int u = 0; u < {part}; u++) {{"]
         text.append("                const int e = b + k + u;")
         text += [f"                h{s}[e] = x{s}[u];" for s in kept if s in span.held]
         last = self.offsets({x.access for x in stores}, span, "")
         last += self.inputs(stage, span, {x.slot for x in stores} - set(out), loads)
         last += [f"kept{s}[e * 32] = x{s}[u];" for s in kept if s not in span.held]
-        last += [self.join(f, f"acc{n}{span.acc}", f"m{n}[u]") for n, f in folds]
+        last += [self.join(f, f"acc{n}{span.acc}", f"m{n}[u]") for n, f in reductions]
         for x in stores:
             value = f"x{x.slot}[u]" if x.slot in out else self.name(x.slot)
             if span.pair:
@@ -266,7 +269,7 @@ class Folding(Planning):
         places = {s: f"slow{s}[u]" if s in copied else self.array_of(stage, s, span, loads) for s in sorted(wanted)}
         return [f"const {self.type_of(s)} v{s} = {place};" for s, place in places.items() if place]
 
-    def computed(self, stage, span: Span, loads, out, folds, part: int) -> list[str]:
+    def computed(self, stage, span: Span, loads, out, reductions, part: int) -> list[str]:
         """What a stage computes of ``part`` elements whose arguments are usual."""
         return [
             "#pragma unroll",
@@ -276,16 +279,16 @@ class Folding(Planning):
             *(f"                {line}" for line in self.inputs(stage, span, self.wanted(stage), loads)),
             *(f"                {self.usual(stage, i)}" for i in stage.instrs),
             *(f"                x{s}[u] = {self.name(s)};" for s in out),
-            *(f"                m{n}[u] = {self.usually(f, n)};" for n, f in folds),
+            *(f"                m{n}[u] = {self.usually(f, n)};" for n, f in reductions),
             "            }",
         ]
 
-    def slow_path(self, stage, span: Span, loads, out, folds, part: int) -> list[str]:
+    def slow_path(self, stage, span: Span, loads, out, reductions, part: int) -> list[str]:
         """Recomputes a part where an element is unusual, one element after the other, from copies in memory."""
         wanted = self.wanted(stage)
         copied = [s for s in sorted(wanted) if s in span.held or s in loads]
         results = [(f"x{s}", f"slow{s}", self.type_of(s)) for s in out]
-        results += [(f"m{n}", f"slow_m{n}", self.acc_type(f)) for n, f in folds]
+        results += [(f"m{n}", f"slow_m{n}", self.acc_type(f)) for n, f in reductions]
         head = [f"for (int u = 0; u < {part}; u++) {{", "    const int e = b + k + u;", "    (void)e;"]
         text = [f"{self.type_of(s)} slow{s}[{part}];" for s in copied]
         text += [f"{t} {name}[{part}];" for _, name, t in results]
@@ -295,7 +298,7 @@ class Folding(Planning):
         text += ["    " + line for line in self.inputs(stage, span, wanted, loads, copied)]
         text += [f"    {self.statement(stage, i)}" for i in stage.instrs]
         text += [f"    slow{s}[u] = {self.name(s)};" for s in out]
-        text += [f"    slow_m{n}[u] = {self.mapped(f, n)};" for n, f in folds]
+        text += [f"    slow_m{n}[u] = {self.mapped(f, n)};" for n, f in reductions]
         text += ["}", "#pragma unroll", head[0], *(f"    {to}[u] = {name}[u];" for to, name, _ in results), "}"]
         return [
             "            if (odd) {",
@@ -303,7 +306,7 @@ class Folding(Planning):
             "            }",
         ]
 
-    # ROWS.
+    # Row reductions.
 
     def level0(self, stage: int, indent: str) -> list[str]:
         """The instructions on rows that follow a stage, and what they leave in memory."""
@@ -326,7 +329,7 @@ class Folding(Planning):
             return f"tt_cast_{SUFFIXES[i.dtype]}_{SUFFIXES[i.to]}({inputs})"
         return f"tt_{ELEMENTWISE[i.op].name}_{SUFFIXES[i.dtype]}({inputs})"
 
-    def _rows(self) -> list[str]:
+    def _row_reduction(self) -> list[str]:
         single = self.warps == 1
         blocks = max(REGISTERS // (self.most * (self.each * max(self.held_words, 1) + SPARE)), 1)
         if self.shared:
@@ -347,7 +350,8 @@ class Folding(Planning):
             *("    " + line for line in self.numbers() + self.ones()),
         ]
         if not single:
-            text += [f"    __shared__ {self.acc_type(f)} parts{n}[{self.warps}];" for n, f in enumerate(self.folds)]
+            text += [f"    __shared__ {self.acc_type(f)} parts{n}[{self.warps}];"
+                     for n, f in enumerate(self.reductions)]
         if self.shared:
             sizes = [f"(p.row * {SIZES[self.type_of(s)]} + 15) / 16 * 16" for s in self.shared]
             text.append("    TT_DYNAMIC_SHARED(shared); /* a thread reads there what it has written itself */")
@@ -369,32 +373,33 @@ class Folding(Planning):
         return [*text, "}"]
 
     def _stage(self, stage, span: Span, loaded: set[int]) -> list[str]:
-        folds = [(n, f) for n, f in enumerate(self.folds) if f.stage == stage.number]
-        text = [self.param(f, n, "0") for n, f in folds]
-        text += [f"    {self.acc_type(f)} acc{n} = {self.nothing(f)};" for n, f in folds]
+        reductions = [(n, f) for n, f in enumerate(self.reductions) if f.stage == stage.number]
+        text = [self.param(f, n, "0") for n, f in reductions]
+        text += [f"    {self.acc_type(f)} acc{n} = {self.nothing(f)};" for n, f in reductions]
         text += self.work(stage, span, loaded)
-        for n, f in folds:
+        for n, f in reductions:
             text += self.shuffle(f, n, "    ", [16, 8, 4, 2, 1])
-        if folds and self.warps > 1:
-            text += [f"    if (lane == 0) parts{n}[warp] = acc{n};" for n, f in folds]
+        if reductions and self.warps > 1:
+            text += [f"    if (lane == 0) parts{n}[warp] = acc{n};" for n, f in reductions]
             text.append("    __syncthreads();")
-            for n, f in folds:
+            for n, f in reductions:
                 text.append(f"    acc{n} = lane < warps ? parts{n}[lane] : {self.nothing(f)};")
                 text += self.shuffle(f, n, "    ", [1 << h for h in range(self.log - 10)])
-        text += [f"    const {self.type_of(f.out)} v{f.out} = __shfl_sync(0xffffffffu, acc{n}, 0);" for n, f in folds]
+        text += [f"    const {self.type_of(f.out)} v{f.out} = __shfl_sync(0xffffffffu, acc{n}, 0);"
+                 for n, f in reductions]
         return text + self.level0(stage.number, "    ")
 
-    # FOLD and COLUMNS.
+    # Split and outer reductions.
 
     def added(self, span: Span, given: str, apart: int) -> list[str]:
         """A function that adds a thread's elements, all of which are there or not."""
-        columns = self.walk == "columns"
-        accs = "".join(f", {self.acc_type(f)} (&acc{n}){given}" for n, f in enumerate(self.folds))
+        columns = self.pattern == "outer_reduction"
+        accs = "".join(f", {self.acc_type(f)} (&acc{n}){given}" for n, f in enumerate(self.reductions))
         body = ["    " + line for line in self.numbers() + self.ones()]
         body += [f"    const int64_t apart = {apart} * p.inner;"] if columns else []
         body += ["    const bool aligned = (int)p.aligned;"] if span.pair else []
         index = "r * p.inner + c" if columns else "r"
-        body += [self.param(f, n, index) for n, f in enumerate(self.folds)]
+        body += [self.param(f, n, index) for n, f in enumerate(self.reductions)]
         body += self.pointers(apart)
         where = "int64_t r, int64_t first, int64_t n" + (", int64_t c" if columns else "")
         return [
@@ -405,40 +410,40 @@ class Folding(Planning):
             "",
         ]
 
-    def _fold(self) -> list[str]:
+    def _split_reduction(self) -> list[str]:
         """A warp takes 1024 elements; what the thread block's warps have is joined."""
-        folds, warps = list(enumerate(self.folds)), THREADS // 32
+        reductions, warps = list(enumerate(self.reductions)), THREADS // 32
         span = Span(32, "whole || first + e * 32 < n", "r * p.row + first + e * 32", "32")
-        accs = "".join(f", acc{n}" for n, _ in folds)
+        accs = "".join(f", acc{n}" for n, _ in reductions)
         text = [
             *self.added(span, "", 32),
             *self.opening(f"{THREADS}, 4"),
             "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;",
             f"    const uint32_t groups = ((uint32_t)p.row + {BLOCK * warps - 1}) / {BLOCK * warps};",
             f"    const int64_t r = blockIdx.x / groups, b = blockIdx.x % groups * {warps} + warp;",
-            *(f"    {self.acc_type(f)} acc{n} = {self.nothing(f)};" for n, f in folds),
+            *(f"    {self.acc_type(f)} acc{n} = {self.nothing(f)};" for n, f in reductions),
             f"    const int64_t left = p.row - b * {BLOCK};",
             f"    if (left >= {BLOCK}) add<true>(p, r, b * {BLOCK} + lane, p.row{accs});",
             f"    else if (left > 0) add<false>(p, r, b * {BLOCK} + lane, p.row{accs});",
         ]
-        for n, f in folds:
+        for n, f in reductions:
             t = self.acc_type(f)
             text += self.shuffle(f, n, "    ", [16, 8, 4, 2, 1])
             text += [f"    __shared__ {t} parts{n}[{warps}];", f"    if (lane == 0) parts{n}[warp] = acc{n};"]
         text += ["    __syncthreads();", "    if (warp) return;"]
-        for n, f in folds:
+        for n, f in reductions:
             text.append(f"    acc{n} = lane < {warps} ? parts{n}[lane] : {self.nothing(f)};")
             text += self.shuffle(f, n, "    ", [1, 2, 4])
             text.append(f"    if (lane == 0) (({self.acc_type(f)} *)p.part[{n}])[blockIdx.x] = acc{n};")
         return [*text, "}"]
 
-    def _columns(self) -> list[str]:
+    def _outer_reduction(self) -> list[str]:
         """A thread block takes 1024 rows of some columns; of each column's 32 lanes a thread has some, evenly apart."""
-        folds, pair = list(enumerate(self.folds)), 1 + self.pair  # columns of a thread
+        reductions, pair = list(enumerate(self.reductions)), 1 + self.pair  # columns of a thread
         columns = self.detail // pair
         threads = THREADS // columns  # to a column
         own = 32 // threads           # lanes of a thread
-        accs = "".join(f", acc{n}" for n, _ in folds)
+        accs = "".join(f", acc{n}" for n, _ in reductions)
         position = f"(r * p.row + first + e * {threads}) * p.inner + c"
         span = Span(32 * own * pair, "", position, "apart", f"[(k + u) % {own * pair}]", unrolled=False,
                     loads=LATER * pair, pair=self.pair)
@@ -455,7 +460,7 @@ class Folding(Planning):
             "    const int64_t r = upper / blocks, b = upper % blocks;",
             f"    const int64_t left = p.row - b * {BLOCK};",
         ]
-        for n, f in folds:
+        for n, f in reductions:
             t = self.acc_type(f)
             text += [
                 f"    __shared__ {t} lanes{n}[{threads}][{self.detail}];",
@@ -469,19 +474,19 @@ class Folding(Planning):
             f"        else add<false>(p, r, b * {BLOCK} + group, p.row, c{accs});",
             "    }",
         ]
-        for n, f in folds:
+        for n, f in reductions:
             h = own * pair // 2
             while h >= pair:
                 text += [f"    {self.join(f, f'acc{n}[{i}]', f'acc{n}[{i + h}]')}" for i in range(h)]
                 h //= 2
             text += [f"    lanes{n}[group][column + {j}] = acc{n}[{j}];" for j in range(pair)]
         text += [f"    for (int h = {threads // 2}; h > 0; h /= 2) {{", "        __syncthreads();"]
-        for n, f in folds:
+        for n, f in reductions:
             for j in range(pair):
                 here, other = (f"lanes{n}[{group}][column + {j}]" for group in ("group", "group + h"))
                 text.append(f"        if (group < h) {self.join(f, here, other)}")
         text += ["    }", "    if (group || c >= p.inner) return;"]
-        for n, f in folds:
+        for n, f in reductions:
             place = f"(({self.acc_type(f)} *)p.part[{n}])[(r * blocks + b) * p.inner + c"
             text += [f"    {place} + {j}] = lanes{n}[0][column + {j}];" for j in range(pair)]
         return [*text, "}"]

@@ -1,8 +1,8 @@
 """What fused mode writes to stderr: TINYTORCH_DEBUG, or ``tinytorch.config(debug=N)``.
 
 1  what becomes of kernels that are to be compiled; operators that are not fused, once for each line of the user's
-2  and a line for each run of a kernel: its operators, shape, dtype, walk, tier, whether its program was known (hit) or
-   planned (miss), bytes of memory read and written, time, bytes and operators on elements per second; and why each
+2  and a line for each run of a kernel: its operators, shape, dtype, pattern, tier, whether its program was known (hit)
+   or planned (miss), bytes of memory read and written, time, bytes and operators on elements per second; and why each
    program ended
 3  and the recording of each program, when it is run for the first time
 4  and the generated source of each kernel, when it is wanted compiled
@@ -79,7 +79,7 @@ def ran(run: Run) -> None:
 def kernel_line(p: Program, k: Kernel) -> str:
     """What one run of a kernel did and took."""
     seconds = max(k.nanoseconds, 1) * 1e-9
-    return (f"{k.name}  {k.shape} {k.dtype}  {k.walk}  {'compiled' if k.compiled else 'interpreted'}  "
+    return (f"{k.name}  {k.shape} {k.dtype}  {k.pattern}  {'compiled' if k.compiled else 'interpreted'}  "
             f"{'hit' if p.known else 'miss'}  read {bytes_text(k.reads)}, wrote {bytes_text(k.writes)}  "
             f"{seconds * 1e6:.1f} us  {(k.reads + k.writes) / seconds * 1e-9:.1f} GB/s  "
             f"{k.operations / seconds * 1e-9:.1f} GFLOP/s")

@@ -15,8 +15,9 @@ from .recording import Recording
 from .listeners import Place, Run, call_of, operator_of, place_of
 from .work import kernel_work
 
-WALKS = {lib.TT_WALK_FLAT: "flat", lib.TT_WALK_ROWS: "rows", lib.TT_WALK_FOLD: "fold", lib.TT_WALK_COLUMNS: "columns",
-         lib.TT_WALK_CALL: "call"}
+PATTERNS = {lib.TT_PATTERN_POINTWISE: "pointwise", lib.TT_PATTERN_ROW_REDUCTION: "row_reduction",
+            lib.TT_PATTERN_SPLIT_REDUCTION: "split_reduction", lib.TT_PATTERN_OUTER_REDUCTION: "outer_reduction",
+            lib.TT_PATTERN_EXTERN: "extern"}
 _SPELLED = {"__bool__": "bool()", "__repr__": "print", "__str__": "print", "__format__": "format()", "__int__": "int()",
             "__float__": "float()", "__complex__": "complex()", "__index__": "an index", "__contains__": "in"}
 
@@ -24,9 +25,9 @@ _SPELLED = {"__bool__": "bool()", "__repr__": "print", "__str__": "print", "__fo
 class Kernel(NamedTuple):
     """A kernel as it was when its program ran."""
 
-    walk: str                   # "flat", "rows", "fold", "columns", "call": enum TT_WALK_ in kernels/api/fuse.h
+    pattern: str                # of iteration: "pointwise", "row_reduction", ...: TT_PATTERN_ in kernels/api/fuse.h
     operators: tuple[str, ...]  # in order
-    shape: tuple[int, ...]      # what it walks over
+    shape: tuple[int, ...]      # of iteration
     dtype: str                  # of its results
     inputs: int                 # operands in memory
     outputs: int
@@ -120,12 +121,13 @@ def kernel_of(k, recorded: Recording) -> Kernel:
     nodes = tuple(dict.fromkeys(node for node, _, _ in done))
     shape = max((recorded.nodes[n].shape for n in nodes), key=math.prod, default=())
     inputs = sum(s.kind in (lib.TT_SLOT_LOAD, lib.TT_SLOT_ONE) for s in k.slots[0:k.num_slots])
-    folds = [f for f in k.folds[0:k.num_folds] if f.access >= 0]
-    inputs += sum((f.param >= 0) + (k.walk == lib.TT_WALK_CALL) for f in folds)
-    outputs = [s.access for s in k.stores[0:k.num_stores]] + [f.access for f in folds]
+    reductions = [f for f in k.reductions[0:k.num_reductions] if f.access >= 0]
+    inputs += sum((f.param >= 0) + (k.pattern == lib.TT_PATTERN_EXTERN) for f in reductions)
+    outputs = [s.access for s in k.stores[0:k.num_stores]] + [f.access for f in reductions]
     dtypes = dict.fromkeys(ALL[k.accesses[a].dtype].name for a in outputs)
-    return Kernel(WALKS[k.walk], tuple(name for _, _, name in done), shape, "/".join(dtypes), inputs, len(outputs),
-                  k.num_stages, k.was_compiled == 1, k.reads, k.writes, k.nanoseconds, kernel_work(k), nodes)
+    return Kernel(PATTERNS[k.pattern], tuple(name for _, _, name in done), shape, "/".join(dtypes), inputs,
+                  len(outputs), k.num_stages, k.was_compiled == 1, k.reads, k.writes, k.nanoseconds, kernel_work(k),
+                  nodes)
 
 
 def name_of(k) -> str:
@@ -142,8 +144,8 @@ def joined(operators: tuple[str, ...], most: int = 6) -> str:
 def _steps(k) -> list[tuple[int, int, str]]:
     """(node, order, operator) of a kernel's instructions and reductions."""
     steps = [(i.node, at, _instruction(i)) for at, i in enumerate(k.instrs[0:k.num_instrs])]
-    folds = enumerate(k.folds[0:k.num_folds], k.num_instrs)
-    return steps + [(f.node, at, REDUCERS[f.reducer].name) for at, f in folds]
+    reductions = enumerate(k.reductions[0:k.num_reductions], k.num_instrs)
+    return steps + [(f.node, at, REDUCERS[f.reducer].name) for at, f in reductions]
 
 
 def _random_node(recorded: Recording, slot) -> int:

@@ -33,7 +33,7 @@ def program_picture(program) -> Picture:
         if n < len(boxes) and recorded.storages[storage].seen:
             edges.append(Edge(n, len(nodes)))
             nodes.append(Node((f"s{storage}", _of(recorded.nodes[n].out)), "result"))
-    groups = [f"kernel {k}: {kernel.walk}, {'compiled' if kernel.compiled else 'interpreted'}"
+    groups = [f"kernel {k}: {kernel.pattern}, {'compiled' if kernel.compiled else 'interpreted'}"
               for k, kernel in enumerate(program.kernels, 1)]
     where = f" at {program.place}" if program.place else ""
     return Picture(f"program of {len(boxes)} operators, ended{where}: {program.reason}", nodes, edges, groups)

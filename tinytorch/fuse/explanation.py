@@ -107,7 +107,7 @@ def explain(fn, *args, **kwargs) -> Explanation:
     return Explanation(result, programs, peak - before["allocated_bytes.all.current"], purity)
 
 
-_COLUMNS = (("walk", "<"), ("shape", "<"), ("dtype", "<"), ("in", ">"), ("out", ">"), ("stages", ">"), ("tier", "<"),
+_COLUMNS = (("pattern", "<"), ("shape", "<"), ("dtype", "<"), ("in", ">"), ("out", ">"), ("stages", ">"), ("tier", "<"),
             ("read", ">"), ("written", ">"), ("operators", "<"), ("lines", "<"))
 
 
@@ -116,7 +116,7 @@ def _table(p: Program) -> list[str]:
     rows = [tuple(name for name, _ in _COLUMNS)]
     for k in p.kernels:
         places = places_text(p.places[n] for n in k.nodes if n < len(p.places))
-        rows.append((k.walk, str(k.shape), k.dtype, str(k.inputs), str(k.outputs), str(k.stages),
+        rows.append((k.pattern, str(k.shape), k.dtype, str(k.inputs), str(k.outputs), str(k.stages),
                      "compiled" if k.compiled else "interpreted", bytes_text(k.reads), bytes_text(k.writes),
                      _names(k.operators), places))
     widths = [max(len(row[c]) for row in rows) for c in range(len(_COLUMNS))]

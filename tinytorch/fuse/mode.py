@@ -10,7 +10,7 @@ from ..config import setting
 from .pure import Pure
 from .worker import worker
 
-_STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled", "behind", "replayed")
+_STATS = ("recorded", "programs", "hits", "misses", "interpreted", "compiled", "jobs", "replayed")
 
 
 class Fused(FusedBase):
@@ -71,7 +71,7 @@ def stats() -> dict[str, int]:
     ``misses``       and such as were planned then
     ``interpreted``  runs of kernels, a program's one by one, in the interpreter
     ``compiled``     and in compiled code
-    ``behind``       gradients of weights and optimizers' steps that were left to a thread of the pool
+    ``jobs``         asynchronous jobs: gradients of weights and steps of optimizers done by a thread of the pool
     ``replayed``     calls of pure functions that were replayed
     """
     out = ffi.new("int64_t[]", len(_STATS))

@@ -35,7 +35,7 @@ class Node(NamedTuple):
     kind: int
     op: int                 # of the operators, of the reducers, of the kinds of random numbers
     dtype: int              # computed in; of a reduction: read
-    shape: tuple[int, ...]  # walked over; of a reduction: what is reduced
+    shape: tuple[int, ...]  # of iteration; of a reduction: its operand's
     mask: int               # a reduction's dimensions, as bits
     out: Operand
     inputs: tuple[Operand, ...]

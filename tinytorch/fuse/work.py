@@ -12,4 +12,4 @@ def kernel_work(kernel) -> int:
     for i in kernel.instrs[0:kernel.num_instrs]:
         if i.kind == lib.TT_INSTR_OP:
             total += ELEMENTWISE[i.op].flops * (kernel.numel if i.level == 1 else kernel.rows)
-    return total + sum(REDUCERS[f.reducer].flops for f in kernel.folds[0:kernel.num_folds]) * kernel.numel
+    return total + sum(REDUCERS[f.reducer].flops for f in kernel.reductions[0:kernel.num_reductions]) * kernel.numel

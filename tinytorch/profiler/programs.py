@@ -80,9 +80,9 @@ def _events(ran: _Ran) -> list[Event]:
     for (start, nanoseconds, was_compiled), k in zip(ran.kernels, p.kernels):
         lines = tuple(dict.fromkeys(f"{places[n].file}:{places[n].line} {operators[n]}" for n in k.nodes
                                     if n < len(places) and places[n]))
-        events.append(Event(k.name or k.walk, "kernel", start, start + nanoseconds, ran.thread, shapes=(k.shape,),
+        events.append(Event(k.name or k.pattern, "kernel", start, start + nanoseconds, ran.thread, shapes=(k.shape,),
                             dtypes=(k.dtype,), stack=lines, bytes=k.reads + k.writes, flops=k.operations,
-                            extra={"program": p.number, "operators": list(k.operators), "walk": k.walk,
+                            extra={"program": p.number, "operators": list(k.operators), "pattern": k.pattern,
                                    "tier": "compiled" if was_compiled else "interpreted", "reads": k.reads,
                                    "writes": k.writes, "stages": k.stages}))
     return [*events, noted]

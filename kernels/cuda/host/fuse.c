@@ -22,7 +22,7 @@ typedef struct {
 } bridge;
 
 /* How many of the space's first dimensions a value of level 0 has. */
-static int rows_of(const tt_kernel *k) { return k->walk == TT_WALK_ROWS ? k->kept : k->ndim; }
+static int rows_of(const tt_kernel *k) { return k->pattern == TT_PATTERN_ROW_REDUCTION ? k->kept : k->ndim; }
 
 static void lay_out(bridge *b, tt_array *a, int dtype, int level, char *data) {
     const tt_kernel *k = b->k;
@@ -102,9 +102,9 @@ static void let_go(tt_array **temporary) {
     if (*temporary) tt_free(*temporary);
 }
 
-static bool fold(bridge *b, const tt_fold *f) {
+static bool reduce(bridge *b, const tt_kernel_reduction *f) {
     const tt_kernel *k = b->k;
-    bool rows = k->walk == TT_WALK_ROWS, call = k->walk == TT_WALK_CALL;
+    bool rows = k->pattern == TT_PATTERN_ROW_REDUCTION, call = k->pattern == TT_PATTERN_EXTERN;
     tt_array accessed, param, out, *a = &accessed, *p = NULL;
     if (call) describe_access(b, a, &k->accesses[f->slot]);
     else if (!(a = find(b, f->slot))) return false;
@@ -172,9 +172,9 @@ static void count_uses(bridge *b) {
     for (int i = 0; i < k->num_instrs; i++)
         for (int n = 0; n < 3; n++)
             if (k->instrs[i].in[n] >= 0) b->uses[k->instrs[i].in[n]]++;
-    for (int i = 0; i < k->num_folds && k->walk != TT_WALK_CALL; i++) {
-        b->uses[k->folds[i].slot]++;
-        if (k->walk == TT_WALK_ROWS && k->folds[i].param >= 0) b->uses[k->folds[i].param]++;
+    for (int i = 0; i < k->num_reductions && k->pattern != TT_PATTERN_EXTERN; i++) {
+        b->uses[k->reductions[i].slot]++;
+        if (k->pattern == TT_PATTERN_ROW_REDUCTION && k->reductions[i].param >= 0) b->uses[k->reductions[i].param]++;
     }
     for (int i = 0; i < k->num_stores; i++) b->uses[k->stores[i].slot]++;
     for (int s = 0; s < k->num_slots; s++)
@@ -189,8 +189,8 @@ static bool run_bridge(bridge *b) {
     for (int stage = 0; ok && stage < (k->num_stages ? k->num_stages : 1); stage++) {
         for (int i = 0; ok && i < k->num_instrs; i++)
             if (k->instrs[i].stage == stage && k->instrs[i].level == 1) ok = instruction(b, &k->instrs[i]);
-        for (int i = 0; ok && i < k->num_folds; i++)
-            if (k->walk != TT_WALK_ROWS || k->folds[i].stage == stage) ok = fold(b, &k->folds[i]);
+        for (int i = 0; ok && i < k->num_reductions; i++)
+            if (k->pattern != TT_PATTERN_ROW_REDUCTION || k->reductions[i].stage == stage) ok = reduce(b, &k->reductions[i]);
         for (int i = 0; ok && i < k->num_instrs; i++)
             if (k->instrs[i].stage == stage && k->instrs[i].level == 0) ok = instruction(b, &k->instrs[i]);
     }
@@ -226,7 +226,7 @@ static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numb
 /* Compiled kernels. */
 
 #define MOST_BYTES 4000 /* of arguments */
-#define PARTS 256 /* bytes of shared memory for what the warps of a row have of a fold */
+#define PARTS 256 /* bytes of shared memory for what the warps of a row have of a reduction */
 
 static int largest_of(const tt_kernel *k) {
     int largest = 1;
@@ -248,10 +248,10 @@ static bool is_aligned(const tt_kernel *k, const tt_access *x, const char *p) {
 static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number *numbers, char *const *parts,
                 bool *aligned) {
     int n = k->num_accesses ? k->num_accesses : 1, nd = k->ndim ? k->ndim : 1, constants = 0;
-    int folds = k->num_folds ? k->num_folds : 1;
+    int reductions = k->num_reductions ? k->num_reductions : 1;
     for (int s = 0; s < k->num_slots; s++) constants += k->slots[s].kind == TT_SLOT_CONST;
     int64_t head[5] = {k->numel, k->rows, k->row, k->inner, k->detail && k->numel >= TT_BLOCK};
-    int64_t bytes = 40 + 8 * (n + folds + (constants ? constants : 1) + nd) + (12 * nd + 7) / 8 * 8 + 8 * (int64_t)n * nd;
+    int64_t bytes = 40 + 8 * (n + reductions + (constants ? constants : 1) + nd) + (12 * nd + 7) / 8 * 8 + 8 * (int64_t)n * nd;
     if (bytes > MOST_BYTES) return 0;
     char *at = to + 40;
     memset(to, 0, (size_t)bytes);
@@ -261,8 +261,8 @@ static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number
         if (!is_aligned(k, &k->accesses[a], p)) head[4] = 0;
     }
     at += 8 * n;
-    if (k->num_folds) memcpy(at, parts, 8 * (size_t)k->num_folds);
-    at += 8 * folds;
+    if (k->num_reductions) memcpy(at, parts, 8 * (size_t)k->num_reductions);
+    at += 8 * reductions;
     for (int s = 0, j = 0; s < k->num_slots; s++) {
         if (k->slots[s].kind != TT_SLOT_CONST) continue;
         const tt_number *c = &numbers[k->slots[s].index];
@@ -285,7 +285,8 @@ static int64_t divided(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 static bool launchable(const tt_kernel *k) {
     if (__atomic_load_n(&k->state, __ATOMIC_ACQUIRE) != 2) return false;
-    return k->numel < (int64_t)1 << 31 && (k->walk != TT_WALK_ROWS || k->detail + PARTS * k->num_folds <= tt_cuda_shared_room());
+    if (k->numel >= (int64_t)1 << 31) return false;
+    return k->pattern != TT_PATTERN_ROW_REDUCTION || k->detail + PARTS * k->num_reductions <= tt_cuda_shared_room();
 }
 
 int tt_kernel_vectors(const tt_kernel *k) {
@@ -300,35 +301,36 @@ static int launch(const tt_kernel *k, char *const *base, const tt_number *number
     tt_array *held[TT_FUSE_KERNEL_NODES];
     int64_t blocks = divided(k->row, TT_BLOCK), count = blocks, x, shared = 0, key = tt_fused_key(k->launch);
     int threads = TT_CUDA_THREADS, bytes, made = 0;
-    bool ok = true, aligned = false, partial = k->walk == TT_WALK_FOLD || k->walk == TT_WALK_COLUMNS;
-    if (k->walk == TT_WALK_FOLD) count = divided(blocks, TT_CUDA_THREADS / 32);
-    for (int i = 0; partial && count == 1 && i < k->num_folds; i++) { /* what there is to join are the results */
-        const tt_access *out = &k->accesses[k->folds[i].access];
+    bool ok = true, aligned = false;
+    bool partial = k->pattern == TT_PATTERN_SPLIT_REDUCTION || k->pattern == TT_PATTERN_OUTER_REDUCTION;
+    if (k->pattern == TT_PATTERN_SPLIT_REDUCTION) count = divided(blocks, TT_CUDA_THREADS / 32);
+    for (int i = 0; partial && count == 1 && i < k->num_reductions; i++) { /* what there is to join are the results */
+        const tt_access *out = &k->accesses[k->reductions[i].access];
         parts[i] = base[out->storage] + out->offset;
     }
-    for (; ok && partial && count > 1 && made < k->num_folds; made += ok) {
-        ok = (held[made] = tt_cuda_temporary(k->folds[made].acc, k->rows * count * k->inner)) != NULL;
+    for (; ok && partial && count > 1 && made < k->num_reductions; made += ok) {
+        ok = (held[made] = tt_cuda_temporary(k->reductions[made].acc, k->rows * count * k->inner)) != NULL;
         if (ok) parts[made] = held[made]->data;
     }
     if (ok && !(bytes = pack(args, k, base, numbers, parts, &aligned))) {
         for (int i = 0; i < made; i++) tt_free(held[i]);
         return -1;
     }
-    if (k->walk == TT_WALK_FLAT) {
+    if (k->pattern == TT_PATTERN_POINTWISE) {
         int largest = largest_of(k);
         threads = TT_FLAT_THREADS;
         x = divided(k->numel, aligned ? 16 / largest * threads * k->detail : threads);
-    } else if (k->walk == TT_WALK_ROWS) {
+    } else if (k->pattern == TT_PATTERN_ROW_REDUCTION) {
         int64_t most = TT_CUDA_THREADS / 32, room = k->detail ? 49152 / k->detail : most, warps = blocks;
         if (blocks == 1) warps = room < 1 ? 1 : room < most ? room : most; /* each has a row */
         threads = 32 * (int)warps;
         shared = blocks == 1 ? k->detail * warps : k->detail;
         x = blocks == 1 ? divided(k->rows, warps) : k->rows;
-    } else if (k->walk == TT_WALK_FOLD) x = k->rows * count;
+    } else if (k->pattern == TT_PATTERN_SPLIT_REDUCTION) x = k->rows * count;
     else x = k->rows * blocks * divided(k->inner, k->detail);
     ok = ok && tt_launch(key, x, 1, threads, shared, args, bytes);
     for (int i = 0; i < made; i++) {
-        const tt_fold *f = &k->folds[i];
+        const tt_kernel_reduction *f = &k->reductions[i];
         char *out = base[k->accesses[f->access].storage] + k->accesses[f->access].offset;
         ok = ok && tt_cuda_join_parts(f->reducer, f->acc, held[i], count, k->rows, k->inner, f->acc, out);
         tt_free(held[i]);

@@ -1,4 +1,4 @@
-"""What tests of work behind a program have in common: Note [Work behind] in kernels/core/jobs.h."""
+"""Shared parts of the tests of asynchronous jobs: Note [Asynchronous jobs] in kernels/core/jobs.h."""
 
 import pytest
 
@@ -12,22 +12,22 @@ WIDTH = 192
 
 @pytest.fixture(autouse=True)
 def two_threads():
-    """With one nothing is done behind."""
+    """With one there are no jobs."""
     before = tinytorch.get_num_threads()
     tinytorch.set_num_threads(2)
     yield
     tinytorch.set_num_threads(before)
 
 
-def behind():
-    return tinytorch.fuse.stats()["behind"]
+def jobs_submitted():
+    return tinytorch.fuse.stats()["jobs"]
 
 
-def some_behind(work):
-    """What ``work`` returns, some of which must have been done behind."""
-    before = behind()
+def with_jobs(work):
+    """What ``work`` returns, which must have submitted jobs."""
+    before = jobs_submitted()
     result = work()
-    assert behind() > before
+    assert jobs_submitted() > before
     return result
 
 

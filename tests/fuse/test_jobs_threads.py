@@ -1,11 +1,11 @@
-"""Work behind a program where several threads or processes are concerned."""
+"""Asynchronous jobs of several threads or processes."""
 
 import os
 
 import pytest
 
 import tinytorch
-from fuse.behind import OPTIMIZERS, behind, gradients, in_mode, operands, some_behind, steps, two_threads  # noqa: F401
+from fuse.jobs import OPTIMIZERS, jobs_submitted, gradients, in_mode, operands, with_jobs, steps, two_threads  # noqa: F401
 from fuse.helpers import in_threads, python, ramp, same
 from tinytorch import optim
 
@@ -18,7 +18,7 @@ def test_another_thread_looks():
             found = gradients()
             in_threads(3, lambda k: [same(a, b) or pytest.fail("another result") for a, b in zip(expected, found)])
 
-    some_behind(work)
+    with_jobs(work)
 
 
 def test_many_threads_at_once():
@@ -29,7 +29,7 @@ def test_many_threads_at_once():
             found = in_mode(lambda: steps(OPTIMIZERS[2], 8))
             assert [t.detach().numpy().tobytes() for t in found] == expected
 
-    some_behind(lambda: in_threads(4, work))
+    with_jobs(lambda: in_threads(4, work))
 
 
 def test_threads_that_step_the_same_parameters():
@@ -44,13 +44,13 @@ def test_threads_that_step_the_same_parameters():
                 optimizer.step()
                 (w.detach() * 2).sum()
 
-    some_behind(lambda: in_threads(4, work))
+    with_jobs(lambda: in_threads(4, work))
     assert (w.detach() - ramp(128, 128).sin()).abs().max().item() < 1e-2
 
 
 def test_a_thread_ends_meanwhile():
     expected, found = gradients(), []
-    some_behind(lambda: in_threads(3, lambda k: found.append(in_mode(gradients))))
+    with_jobs(lambda: in_threads(3, lambda k: found.append(in_mode(gradients))))
     for pair in found:
         for a, b in zip(expected, pair, strict=True):
             assert same(a, b)
@@ -58,11 +58,11 @@ def test_a_thread_ends_meanwhile():
 
 def test_one_thread_does_all_itself():
     tinytorch.set_num_threads(1)
-    before = behind()
+    before = jobs_submitted()
     expected = gradients()
     for _ in range(5):
         assert same(in_mode(gradients)[0], expected[0])
-    assert behind() == before
+    assert jobs_submitted() == before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
@@ -93,5 +93,5 @@ def test_a_process_ends_meanwhile():
         for _ in range(20):
             w.grad = None
             F.linear(x, w).backward(x)
-        print(tinytorch.fuse.stats()["behind"] > 0)
+        print(tinytorch.fuse.stats()["jobs"] > 0)
     """).split() == ["True"]

@@ -1,5 +1,5 @@
-"""Gradients of weights and optimizers' steps that fused mode works off behind the program's back: Note [Work behind] in
-kernels/core/jobs.h. Whoever looks sees what eager mode would have shown."""
+"""Gradients of weights and optimizers' steps as Note [Asynchronous jobs] in kernels/core/jobs.h: every reader sees what
+eager mode would have shown."""
 
 import functools
 import time
@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinytorch
-from fuse.behind import (  # noqa: F401
+from fuse.jobs import (  # noqa: F401
     OPTIMIZERS,
     WIDTH,
-    behind,
+    jobs_submitted,
     gradients,
     in_mode,
     operands,
-    some_behind,
+    with_jobs,
     steps,
     two_threads,
 )
@@ -28,7 +28,7 @@ from tinytorch.nn import functional as F
 
 def test_gradients_are_eager_modes():
     expected = gradients()
-    for a, b in zip(expected, some_behind(lambda: in_mode(gradients)), strict=True):
+    for a, b in zip(expected, with_jobs(lambda: in_mode(gradients)), strict=True):
         assert same(a, b)
 
 
@@ -45,7 +45,7 @@ def test_what_they_are_made_from_is_written_meanwhile():
         assert x.sum().item() == x.numel()
 
     for after in (write, write_and_run):
-        found = some_behind(functools.partial(in_mode, functools.partial(gradients, after)))
+        found = with_jobs(functools.partial(in_mode, functools.partial(gradients, after)))
         for a, b in zip(expected, found, strict=True):
             assert same(a, b)
 
@@ -61,7 +61,7 @@ def test_an_eager_write_after_the_mode():
             t.fill_(float("nan"))
         return found
 
-    for a, b in zip(expected, some_behind(work), strict=True):
+    for a, b in zip(expected, with_jobs(work), strict=True):
         assert same(a, b)
 
 
@@ -78,8 +78,8 @@ def test_results_that_nobody_wants():
                 v.grad = None
                 del v
 
-    some_behind(work)
-    some_behind(lambda: in_mode(gradients))[0].numpy()
+    with_jobs(work)
+    with_jobs(lambda: in_mode(gradients))[0].numpy()
     for _ in range(1000):  # the thread lets go of what it held when it is done
         if held() <= before:
             break
@@ -90,7 +90,7 @@ def test_results_that_nobody_wants():
 @pytest.mark.parametrize("make", OPTIMIZERS)
 def test_steps_are_eager_modes(make):
     expected = steps(make, 5)
-    for a, b in zip(expected, some_behind(lambda: in_mode(lambda: steps(make, 5))), strict=True):
+    for a, b in zip(expected, with_jobs(lambda: in_mode(lambda: steps(make, 5))), strict=True):
         assert same(a, b)
 
 
@@ -109,7 +109,7 @@ def test_parameters_are_looked_at_and_written_after_a_step():
     assert seen == eager and all(same(a, b) for a, b in zip(expected, found, strict=True))
 
 
-def test_memory_that_others_may_write_is_not_used_behind():
+def test_memory_that_others_may_write_is_not_used_by_jobs():
     array = np.ones((256, WIDTH), np.float32)
     x, (_, w, _) = tinytorch.from_numpy(array), operands()
     w.requires_grad_()
@@ -140,10 +140,10 @@ def test_a_network_with_norms():
             losses.append(loss.item())
         return losses
 
-    assert some_behind(lambda: in_mode(work)) == work()
+    assert with_jobs(lambda: in_mode(work)) == work()
 
 
-def test_what_goes_behind_and_into_programs_is_always_the_same():
+def test_the_split_into_jobs_and_programs_is_always_the_same():
     """However far jobs have come: whether they are waited for at once, or others keep the cores busy."""
 
     def work(pause=lambda: None):
@@ -165,7 +165,7 @@ def test_what_goes_behind_and_into_programs_is_always_the_same():
         before = tinytorch.fuse.stats()
         in_mode(functools.partial(work, pause))
         after = tinytorch.fuse.stats()
-        return [after[key] - before[key] for key in ("recorded", "programs", "behind", "hits", "misses")]
+        return [after[key] - before[key] for key in ("recorded", "programs", "jobs", "hits", "misses")]
 
     def explained():
         report = tinytorch.fuse.explain(work)
@@ -191,10 +191,10 @@ def test_more_jobs_than_are_kept_waiting():
             kept.append(v.grad)
         return kept
 
-    before = behind()
+    before = jobs_submitted()
     for a, b in zip(expected, in_mode(work), strict=True):
         assert same(a, b)
-    assert behind() == before + 100
+    assert jobs_submitted() == before + 100
 
 
 def test_a_gradient_that_a_job_reads_is_adopted_as_in_eager_mode():
@@ -212,7 +212,7 @@ def test_a_gradient_that_a_job_reads_is_adopted_as_in_eager_mode():
 
     expected = work()
     for _ in range(20):
-        for a, b in zip(expected, some_behind(lambda: in_mode(work)), strict=True):
+        for a, b in zip(expected, with_jobs(lambda: in_mode(work)), strict=True):
             assert same(a, b)
 
 
@@ -234,13 +234,13 @@ def test_operands_are_handed_to_others_who_write_them():
         np.from_dlpack(g)[:] = 6
 
     for _ in range(5):
-        found = some_behind(lambda: in_mode(lambda: gradients(write)))
+        found = with_jobs(lambda: in_mode(lambda: gradients(write)))
         for a, b in zip(expected, found, strict=True):
             assert same(a, b)
 
 
 def test_errors_while_jobs_are_under_way():
-    """A step that is refused has changed nothing, and what was put behind before it is there."""
+    """A step that is refused has changed nothing, and the jobs before it are done."""
     expected = gradients()[0]
 
     def work():
@@ -338,15 +338,15 @@ def test_any_training_has_eager_modes_numbers(training, threads):
 
 
 def test_step_through_does_all_at_once():
-    before = behind()
+    before = jobs_submitted()
     expected = gradients()
     with tinytorch.fuse(step=True):
         assert same(gradients()[0], expected[0])
-    assert behind() == before
+    assert jobs_submitted() == before
 
 
 def test_many_views_of_one_storage():
-    """Its readers are counted in 15 bits: a step over more parameters than that is not put behind."""
+    """Its readers are counted in 15 bits: a step over more parameters than that is no job."""
 
     def work(n, steps=3):
         flat, gradient = ramp(n * 32).sin(), ramp(n * 32).cos()
@@ -360,9 +360,9 @@ def test_many_views_of_one_storage():
         return flat
 
     for n in (200, 201):
-        expected, before = work(n), behind()
+        expected, before = work(n), jobs_submitted()
         assert same(in_mode(functools.partial(work, n)), expected)
-        assert (behind() > before) == (n == 200)
+        assert (jobs_submitted() > before) == (n == 200)
 
 
 def test_a_recorded_write_to_what_a_job_writes():
@@ -382,4 +382,4 @@ def test_a_recorded_write_to_what_a_job_writes():
     expected = work()
     with tinytorch.no_grad():
         w.copy_(start)
-    assert same(some_behind(lambda: in_mode(work)), expected)
+    assert same(with_jobs(lambda: in_mode(work)), expected)
