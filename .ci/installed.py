@@ -8,7 +8,9 @@ import tinytorch as torch
 from tinytorch import nn
 
 assert not shutil.which("cc") and not shutil.which("gcc")
-assert "site-packages" in pathlib.Path(torch.__file__).parts, torch.__file__
+folder = pathlib.Path(torch.__file__).parent
+assert "site-packages" in folder.parts, folder
+assert all((folder / name).exists() for name in ("py.typed", "__init__.pyi", "tensor.pyi", "nn/functional.pyi"))
 
 
 def train(fused):

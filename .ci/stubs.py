@@ -208,10 +208,11 @@ def namespace(name: str) -> tuple[pathlib.Path, str]:
 def results() -> str:
     """tinytorch/return_types.pyi."""
     text = HEADER.format(what="Named tuples.") + "from .tensor import Tensor\n"
-    for name, kind in sorted(vars(return_types).items()):
-        if isinstance(kind, type) and not name.startswith("_"):
-            fields = "".join(f"    @property\n    def {field}(self) -> Tensor: ...\n" for field in kind._fields)
-            text += f"\n\nclass {name}(tuple[{', '.join(['Tensor'] * len(kind._fields))}]):\n" + fields
+    text += "\n" + all_of(return_types.__all__)
+    for name in return_types.__all__:
+        names = getattr(return_types, name)._fields
+        fields = "".join(f"    @property\n    def {field}(self) -> Tensor: ...\n" for field in names)
+        text += f"\n\nclass {name}(tuple[{', '.join(['Tensor'] * len(names))}]):\n" + fields
     return text
 
 

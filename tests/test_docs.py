@@ -18,7 +18,7 @@ from documented_errors import ERRORS
 
 # What PyTorch programs call most: at least 200.
 _COMMON = """
-    abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sign floor ceil round trunc frac sin
+    sinc abs neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sign floor ceil round trunc frac sin
     cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv lgamma digamma relu sigmoid logit
     positive logical_not bitwise_not isnan isinf isfinite signbit nan_to_num add sub mul div remainder fmod
     floor_divide pow maximum minimum fmax fmin atan2 hypot logaddexp xlogy copysign eq ne lt le gt ge logical_and
@@ -33,7 +33,7 @@ _COMMON = """
     matmul mm bmm mv dot outer inner addmm baddbmm tensordot cross kron trace einsum tensor as_tensor from_numpy
     zeros ones full empty arange linspace eye zeros_like ones_like full_like empty_like rand randn rand_like
     randn_like randint randperm normal bernoulli multinomial softmax log_softmax clone selu dropout
-    cosine_similarity pairwise_distance layer_norm rms_norm group_norm linalg.solve linalg.inv
+    cosine_similarity pairwise_distance conv1d layer_norm rms_norm group_norm linalg.solve linalg.inv
     linalg.solve_triangular linalg.svd linalg.eigh linalg.qr linalg.cholesky Tensor.view Tensor.expand Tensor.repeat
     Tensor.unfold Tensor.to Tensor.contiguous Tensor.item Tensor.tolist nn.functional.relu nn.functional.gelu
     nn.functional.silu nn.functional.mish nn.functional.elu nn.functional.leaky_relu nn.functional.relu6
@@ -143,6 +143,12 @@ def test_docstrings_say_something():
     """Half of the public functions have more than 56 characters, the figure before there were sections, ten times."""
     lengths = [len(fn.__doc__) for names in NAMESPACES.values() for fn in names.values()]
     assert min(lengths) > 4 and statistics.median(lengths) > 300
+
+
+def test_every_member_of_tensor_has_a_docstring():
+    for name, member in vars(tinytorch.Tensor).items():
+        if callable(member) or isinstance(member, property):
+            assert member.__doc__, name
 
 
 def test_help():

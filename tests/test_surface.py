@@ -1,6 +1,7 @@
 """The public surface: names, modules, pickling, signatures."""
 
 import copy
+import importlib
 import inspect
 import pickle
 import types
@@ -50,6 +51,20 @@ def test_namespaces(namespace):
     assert set(NAMESPACES[namespace]) <= set(module.__all__)
     for name in module.__all__:
         getattr(module, name)
+
+
+@pytest.mark.parametrize("name", [
+    "autograd", "autograd.functional", "autograd.graph", "cpu", "cuda", "fuse", "linalg", "nn", "nn.functional",
+    "nn.init", "nn.parameter", "nn.utils", "optim", "optim.lr_scheduler", "profiler", "random", "return_types",
+    "special", "utils", "utils.checkpoint", "utils.data", "utils.dlpack"])  # fmt: skip
+def test_public_modules_say_what_is_public(name):
+    """``__all__`` names tinytorch's own things, and each once."""
+    module = importlib.import_module(f"tinytorch.{name}")
+    assert module.__all__ and len(set(module.__all__)) == len(module.__all__)
+    for public in module.__all__:
+        value = getattr(module, public)
+        home = value.__name__ if isinstance(value, types.ModuleType) else value.__module__
+        assert home.partition(".")[0] == "tinytorch", public
 
 
 def test_a_function_knows_where_it_is():

@@ -72,6 +72,7 @@ def numpy(self, *, force: bool = False) -> np.ndarray:
 
 
 def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    """An ndarray of this tensor's values, for NumPy: on the same memory unless ``copy`` or ``dtype`` asks otherwise."""
     a = numpy(self)
     if dtype is not None and a.dtype != dtype:
         if copy is False:
@@ -147,6 +148,7 @@ def tolist(self):
 
 
 def __repr__(self, *, tensor_contents=None) -> str:
+    """The tensor's values, and what is not the default about it."""
     shown = here(self)
     if self._h.dtype == _BFLOAT16:
         shown = wrap(lib.tt_alias(shown._h))
@@ -155,6 +157,7 @@ def __repr__(self, *, tensor_contents=None) -> str:
 
 
 def __bool__(self) -> bool:
+    """The truth of the one element. RuntimeError where there are several."""
     h = self._h
     if h.numel != 1:
         if h.numel == 0:
@@ -171,6 +174,7 @@ def _scalar(self):
 
 
 def __int__(self) -> int:
+    """The one element as a Python int."""
     return int(_scalar(self))
 
 
@@ -181,44 +185,52 @@ def _only(self):
 
 
 def __float__(self) -> float:
+    """The one element as a Python float."""
     return float(_only(self))
 
 
 def __complex__(self) -> complex:
+    """The one element as a Python complex."""
     return complex(_scalar(self))
 
 
 def __index__(self) -> int:
+    """The one element of an integer tensor, as an index. TypeError for other tensors."""
     if not INTEGRAL[self._h.dtype] or self._h.numel != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(item(self))
 
 
 def __len__(self) -> int:
+    """The size of the first dimension. TypeError for a 0-d tensor."""
     if self._h.ndim == 0:
         raise TypeError("len() of a 0-d tensor")
     return self._h.shape[0]
 
 
 def __iter__(self):
+    """The entries along the first dimension, as views. TypeError for a 0-d tensor."""
     if self._h.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(self.unbind(0))
 
 
 def __contains__(self, element) -> bool:
+    """Is any element equal to ``element``?"""
     if not isinstance(element, (Tensor, bool, int, float)):
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
     return bool((self == element).any())
 
 
 def __format__(self, spec: str) -> str:
+    """The text of a 0-d tensor's value in a format, or of the tensor."""
     if self._h.ndim == 0:
         return format(item(self), spec)
     return object.__format__(self, spec)
 
 
 def _members(self):
+    """The names of the type's attributes and of the tensor's own."""
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
 

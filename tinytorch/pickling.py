@@ -90,6 +90,7 @@ def _place(self) -> tuple:
 
 
 def __reduce_ex__(self, protocol):
+    """How pickle and copy make the tensor again: its storage, its place in it, and the attributes set on it."""
     return rebuild, (type(self), storage_of(self), *_place(self), self.__dict__ or None)
 
 

@@ -50,3 +50,5 @@ slogdet = _result_type("slogdet", "sign", "logabsdet")
 linalg_cholesky_ex = _result_type("linalg_cholesky_ex", "L", "info")
 linalg_solve_ex = _result_type("linalg_solve_ex", "result", "info")
 linalg_inv_ex = _result_type("linalg_inv_ex", "inverse", "info")
+
+__all__ = [_name for _name, _type in vars().items() if isinstance(_type, type) and not _name.startswith("_")]

@@ -134,12 +134,15 @@ class Tensor(TensorBase):
         return self._h.flags & lib.TT_FLAG_CONTIGUOUS != 0
 
     def is_floating_point(self) -> bool:
+        """Is the dtype a floating one?"""
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
+        """Is the dtype a complex one?"""
         return self.dtype.is_complex
 
     def is_signed(self) -> bool:
+        """Has the dtype negative numbers?"""
         return self.dtype.is_signed
 
     @property
@@ -166,6 +169,7 @@ class Tensor(TensorBase):
         return address_of(self) == address_of(other) and self.shape == other.shape and self.stride() == other.stride()
 
     def __hash__(self):
+        """By identity: ``==`` compares elements."""
         return id(self)
 
 

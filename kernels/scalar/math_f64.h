@@ -132,10 +132,10 @@ TT_FN double tt_nearest_integer_f64(double x, double *sign) {
   return a - n;
 }
 
-/* sin(pi x) / (pi x), where sin(pi x) = (-1)^n sin(pi f). */
+/* sin(pi x) / (pi x), where sin(pi x) = (-1)^n sin(pi f); 0 for an integer, not -0. */
 TT_FN double tt_sinc_f64(double x) {
   double sign, f = tt_nearest_integer_f64(x, &sign);
-  return x == 0.0 ? 1.0 : sign * sin(3.1415926535897931 * f) / (3.1415926535897931 * tt_abs_f64(x));
+  return x == 0.0 ? 1.0 : (sign * sin(3.1415926535897931 * f) + 0.0) / (3.1415926535897931 * tt_abs_f64(x));
 }
 
 /* sinc's derivative (cos(pi x) - sinc(x)) / x; near 0, where the difference cancels, its series, the sum over k of

@@ -150,12 +150,12 @@ TT_FN double tt_nearest_integer_wide(double a, tt_u64 *sign) {
   return small - (n - TT_ROUND_F64);
 }
 
-/* sin(pi x) / (pi x), where sin(pi x) = (-1)^n sin(pi f). */
+/* sin(pi x) / (pi x), where sin(pi x) = (-1)^n sin(pi f); 0 for an integer, not -0. */
 TT_FN float tt_sinc_f32(float x) {
   double a = (double)tt_abs_f32(x), y;
   tt_u64 sign;
   y = tt_sinpi_wide(tt_nearest_integer_wide(a, &sign));
-  y = a == 0.0 ? 1.0 : tt_double_bits(tt_bits_f64(y) ^ sign) / (TT_PI_F64 * a);
+  y = a == 0.0 ? 1.0 : (tt_double_bits(tt_bits_f64(y) ^ sign) + 0.0) / (TT_PI_F64 * a);
   return a < TT_INF_F64 ? (float)y : TT_NAN_F32;
 }
 

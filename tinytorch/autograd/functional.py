@@ -6,6 +6,8 @@ from ..tensor import FUNCTIONS, Tensor
 from .api import grad
 from .modes import enable_grad
 
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
 
 def _tuple(op, x, what) -> tuple[tuple, bool]:
     single = not isinstance(x, (tuple, list))

@@ -10,6 +10,9 @@ from .modes import ModeContext, current
 from .node import AccumulateGrad, Handle, Node, Port, need_extra
 from .views import refresh, writer_number, wrote
 
+__all__ = ["GradientEdge", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version", "save_on_cpu",
+           "saved_tensors_hooks"]
+
 
 def register_hook(self, hook):
     """Calls ``hook(grad)`` when this tensor's gradient is complete; a Tensor it returns replaces the gradient. Returns

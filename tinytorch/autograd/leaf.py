@@ -144,6 +144,7 @@ def _get_base(self):
 
 
 def _is_view(self) -> bool:
+    """Does it show the memory of another tensor, its ``_base``?"""
     return self._h.flags & FLAG_VIEW != 0
 
 

@@ -8,6 +8,8 @@ from ..backends.native import owner
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor, wrap
 
+__all__ = ["Buffer", "Parameter"]
+
 
 def _share(cls, data: Tensor | None):
     """A tensor of class ``cls`` on the memory of ``data``, without history."""

@@ -12,6 +12,9 @@ from ..ops.create import tensor
 from ..ops.join import cat, stack
 from ..tensor import Tensor, wrap
 
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector",
+           "vector_to_parameters"]
+
 NULL = ffi.NULL
 _REDUCERS = {p: lib.tt_reduce_code(b"norm_%g" % p) for p in (1.0, 2.0, math.inf, -math.inf)}
 _writer = writer_number("clip_grad_norm_")

@@ -101,17 +101,21 @@ def _walk(length: int, taps: int, stride, padding, dilation, groups: int) -> tup
 @function
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """The convolution (cross-correlation) of ``input``, of shape (N, C, L) or (C, L), with ``weight``, of shape
-    (O, C / groups, K), plus ``bias`` (O): (N, O, M) or (O, M), where M = (L + 2 padding - dilation (K - 1) - 1) //
-    stride + 1. ``padding`` may be "valid" (0) or "same" (M = L; the larger half behind). RuntimeError where shapes or
-    dtypes do not fit; on the CPU alone. Follows ``torch.nn.functional.conv1d``.
+    (O, C / groups, K), plus ``bias`` (O). On the CPU alone. Follows ``torch.nn.functional.conv1d``.
 
     Args:
         weight: a filter for each channel of the result
         bias: a number for each channel of the result
         stride: the step from one place of the filter to the next
-        padding: how many zeros are put before and behind ``input``
+        padding: how many zeros are put before and behind ``input``; "valid" for 0, or "same" for as many as keep its
+            length, the larger half behind
         dilation: the step between the elements that a filter takes
         groups: into how many parts channels are divided, each seeing its own
+    Returns:
+        A tensor of shape (N, O, M) or (O, M), where M = (L + 2 padding - dilation (K - 1) - 1) // stride + 1.
+    Raises:
+        RuntimeError: shapes or dtypes do not fit, or the filter is longer than the padded input
+        NotImplementedError: bools, and tensors of another device
     """
     _check_operands(input, weight, bias, groups)
     size, walk = _walk(input.shape[-1], weight.shape[2], stride, padding, dilation, groups)

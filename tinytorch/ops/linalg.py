@@ -66,10 +66,12 @@ _mv, _dot = _products("mv", None), _products("dot", None)
 
 
 def _operator(self, other):
+    """``self @ other``: see ``matmul``."""
     return _matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
 def _reflected(self, other):
+    """``other @ self``: see ``matmul``."""
     return _matmul(other, self) if isinstance(other, Tensor) else NotImplemented
 
 

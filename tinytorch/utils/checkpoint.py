@@ -7,6 +7,8 @@ from ..autograd.graph import saved_tensors_hooks
 from ..autograd.modes import enable_grad, is_grad_enabled
 from ..tensor import FUNCTIONS
 
+__all__ = ["checkpoint", "checkpoint_sequential"]
+
 
 class _Part:
     """One checkpointed call: hands out numbers for what would have been saved, and the values on demand."""

@@ -391,7 +391,7 @@ def tt_cuda_gemm(index, stream, problem, a, b, c, out, bias, alpha, beta):
     return status
 
 
-_recorded = False  # the profiler records each launch
+_profiled = False  # a profiler records each launch
 _several = False  # there is more than one device
 
 
@@ -399,7 +399,7 @@ def _keep_launches() -> None:
     """Lets the C side keep launches from now on, or forget them: where each must be looked at."""
     global _several
     _several = driver().count > 1
-    lib.tt_cuda_keep_launches(not _recorded and not _launch_blocking)
+    lib.tt_cuda_keep_launches(not _profiled and not _launch_blocking)
 
 
 def _choose(value: int) -> None:
@@ -428,8 +428,8 @@ WORK = {"tt_cuda_launch": tt_cuda_launch, "tt_cuda_copy": tt_cuda_copy, "tt_cuda
 def let_work(callbacks: dict) -> None:
     """The C side calls these from now on for what a device is to do: those of WORK, or what a profiler puts around
     them."""
-    global _recorded
-    _recorded = callbacks is not WORK
+    global _profiled
+    _profiled = callbacks is not WORK
     _keep_launches()
     for name, callback in callbacks.items():
         ffi.def_extern(name, error=-1, onerror=_keep)(callback)

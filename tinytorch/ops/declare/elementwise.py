@@ -295,6 +295,7 @@ def attach_operators(op: Elementwise, operator, reflected, dunder: str, inplace:
             return NotImplemented
         return op.update(self, other, written)
 
+    update.__doc__ = f"In place: {operator.__doc__}"
     attach(operator, f"__{dunder}__", op)
     attach(reflected, f"__r{dunder}__", op)
     if inplace:

@@ -21,6 +21,7 @@ EXAMPLES = {
     "trunc": ("tinytorch.tensor([-1.5, 1.5]).trunc()", "tensor([-1.,  1.])"),
     "frac": ("tinytorch.tensor([-1.5, 1.25]).frac()", "tensor([-0.5000,  0.2500])"),
     "sin": ("tinytorch.tensor([0.0, 1.0]).sin()", "tensor([0.0000, 0.8415])"),
+    "sinc": ("tinytorch.tensor([0.0, 0.5]).sinc()", "tensor([1.0000, 0.6366])"),
     "cos": ("tinytorch.tensor([0.0, 1.0]).cos()", "tensor([1.0000, 0.5403])"),
     "tan": ("tinytorch.tensor([0.0, 1.0]).tan()", "tensor([0.0000, 1.5574])"),
     "asin": ("tinytorch.tensor([0.0, 1.0]).asin()", "tensor([0.0000, 1.5708])"),
@@ -290,6 +291,9 @@ EXAMPLES = {
         "tinytorch.nn.functional.log_softmax(tinytorch.tensor([0.0, 1.0]), dim=0)",
         "tensor([-1.3133, -0.3133])"),
     "dropout": ("tinytorch.nn.functional.dropout(tinytorch.tensor([1.0, 2.0]), training=False)", "tensor([1., 2.])"),
+    "conv1d": (
+        "tinytorch.conv1d(tinytorch.tensor([[1.0, 2.0, 4.0]]), tinytorch.tensor([[[1.0, -1.0]]]))",
+        "tensor([[-1., -2.]])"),
     "nn.functional.linear": (
         "tinytorch.nn.functional.linear(tinytorch.ones(5, 3), tinytorch.ones(4, 3)).shape",
         "tinytorch.Size([5, 4])"),
