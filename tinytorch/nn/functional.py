@@ -33,6 +33,7 @@ from ..ops.activation import (
 )
 from ..ops.activation import log_softmax as _log_softmax
 from ..ops.activation import softmax as _softmax
+from ..ops.class_loss import cross_entropy, nll_loss
 from ..ops.conv import conv1d
 
 from ..ops.gather import embedding as _rows
@@ -41,7 +42,6 @@ from ..ops.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,
-    cross_entropy,
     gaussian_nll_loss,
     hinge_embedding_loss,
     huber_loss,
@@ -51,7 +51,6 @@ from ..ops.loss import (
     mse_loss,
     multi_margin_loss,
     multilabel_soft_margin_loss,
-    nll_loss,
     pairwise_distance,
     poisson_nll_loss,
     smooth_l1_loss,

@@ -7,10 +7,9 @@ matrix derivative results"). einsum has a file of its own.
 from __future__ import annotations
 
 from ..backends import blas
-from ..backends.cpu import error, lib
-from ..dtypes import DIFFERENTIABLE
-from ..tensor import Tensor, wrap
-from .declare import attach, both, c_op, computed, function, method, primitive, same_parameters, write_out
+from ..backends.cpu import lib
+from ..tensor import Tensor
+from .declare import attach, both, c_op, computed, function, write_out
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -286,136 +285,6 @@ def bilinear(input1, input2, weight, bias=None):
                            f"{tuple(input1.shape)} and {tuple(input2.shape)}")
     rows = (input1.unsqueeze(-1) * input2.unsqueeze(-2)).flatten(-2)
     return linear(rows, weight.flatten(1), bias)
-
-
-# Products added to something.
-
-
-def _scaled(x, factor):
-    if factor == 1:
-        return x
-    return x & bool(factor) if x._h.dtype == lib.TT_BOOL else x * factor
-
-
-@primitive(title="AddmmBackward0",
-           input=lambda g, input_shape, beta: _scaled(g.sum_to_size(input_shape), beta),
-           mat1=lambda g, mat2, alpha: _scaled(g @ mat2.mT, alpha),
-           mat2=lambda g, mat1, alpha: _scaled(mat1.mT @ g, alpha))
-def _addmm(input, mat1, mat2, beta, alpha):
-    h = lib.tt_addmm(input._h, mat1._h, mat2._h, beta, alpha)
-    if not h:
-        raise error("addmm")
-    return wrap(h)
-
-
-def _is_floating(op, t, beta, alpha) -> bool:
-    """Does the C kernel take these factors? For integers they must be integers."""
-    if DIFFERENTIABLE[t._h.dtype]:
-        return True
-    for name, factor in (("beta", beta), ("alpha", alpha)):
-        if isinstance(factor, float):
-            raise RuntimeError(f"{op}: For integral input tensors, argument {name} must not be a floating "
-                               "point number.")
-    return beta == 1 and alpha == 1
-
-
-def _plus(op, input, product, beta, alpha):
-    """beta * input + alpha * product, where input's NaNs do not count if beta is 0."""
-    product = _scaled(product, alpha)
-    shape = product.shape
-    if input._h.ndim > len(shape):
-        raise RuntimeError(f"{op}: The expanded size of the tensor must match the existing size: input of shape "
-                           f"{tuple(input.shape)} does not broadcast to {tuple(shape)}")
-    input = input.expand(shape)
-    if beta == 0:
-        return product + (input * 0).masked_fill(input == input, 0).masked_fill(input != input, 0)
-    return _scaled(input, beta) + product
-
-
-@both
-def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
-    """``beta * input + alpha * mat1 @ mat2``; input broadcasts to the product. With beta 0 the input's values do not
-    count. Follows ``torch.addmm``.
-
-    Args:
-        input: a tensor that broadcasts to (n, p)
-        mat1: a matrix (n, m)
-        mat2: a matrix (m, p)
-        beta: a number
-        alpha: a number
-    Returns:
-        A matrix (n, p).
-    Raises:
-        RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
-    """
-    if _is_floating("addmm", mat1, beta, alpha):
-        result = _addmm(input, mat1, mat2, beta, alpha)
-    else:
-        result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
-    return write_out("addmm", result, out)
-
-
-@both
-def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
-    """``beta * input + alpha * mat @ vec``. Follows ``torch.addmv``."""
-    _is_floating("addmv", mat, beta, alpha)
-    result = _plus("addmv", input, mv(mat, vec), beta, alpha)
-    return write_out("addmv", result, out)
-
-
-@both
-def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
-    """``beta * input + alpha * outer(vec1, vec2)``. Follows ``torch.addr``."""
-    result = _plus("addr", input, outer(vec1, vec2), beta, alpha)
-    return write_out("addr", result, out)
-
-
-@both
-def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
-    """``beta * input + alpha * bmm(batch1, batch2)``. Follows ``torch.baddbmm``.
-
-    Args:
-        input: a tensor that broadcasts to (b, n, p)
-        batch1: matrices (b, n, m)
-        batch2: matrices (b, m, p)
-        beta: a number
-        alpha: a number
-    Returns:
-        Matrices (b, n, p).
-    Raises:
-        RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
-    """
-    _is_floating("baddbmm", batch1, beta, alpha)
-    result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
-    return write_out("baddbmm", result, out)
-
-
-@both
-def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
-    """``beta * input + alpha * bmm(batch1, batch2).sum(0)``. Follows ``torch.addbmm``."""
-    _is_floating("addbmm", batch1, beta, alpha)
-    result = _plus("addbmm", input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
-    return write_out("addbmm", result, out)
-
-
-def _in_place(fn):
-    """``Tensor.<name>_``: the result computed, then written over ``self``."""
-
-    def inplace(self, *args, beta=1, alpha=1):
-        result = fn(self, *args, beta=beta, alpha=alpha)
-        if result.shape != self.shape:
-            raise RuntimeError(f"{inplace.__name__}: output with shape {tuple(self.shape)} doesn't match the broadcast "
-                               f"shape {tuple(result.shape)}")
-        return self.copy_(result)
-
-    inplace.__name__ = inplace.__qualname__ = fn.__name__ + "_"
-    inplace.__doc__ = f"``{fn.__name__}`` in place."
-    method(inplace)
-    same_parameters(inplace, fn)
-
-
-for _fn in (addmm, addmv, addr, baddbmm, addbmm):
-    _in_place(_fn)
 
 
 # Products made of these.

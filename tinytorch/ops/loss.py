@@ -1,20 +1,14 @@
-"""Losses. cross_entropy and nll_loss of class indices have kernels, forward and backward one call each; the others are
-compositions.
-
-The class losses are sums over rows i and classes c of -q[i, c] log p[i, c], where q holds the weights of row i's target
-and, for cross_entropy, log p is log_softmax of the input. So d loss / d input = p sum(q) - q, or -q for nll_loss.
-"""
+"""Losses made of other operators. Those of class indices are in class_loss.py."""
 
 from __future__ import annotations
 
 import math
 import warnings
 
-from ..backends.cpu import error, ffi, lib
-from ..dtypes import FLOATING
-from ..tensor import Tensor, wrap
-from .activation import _hardtanh, _log_softmax, _softmax, floating
-from .declare import binary, function, primitive, ternary, without_history, wrong_type
+from ..backends.cpu import ffi, lib
+from ..tensor import Tensor
+from .activation import _hardtanh, floating
+from .declare import binary, function, ternary, without_history
 from .pointwise import _logsigmoid
 from .pointwise import _where as where
 
@@ -45,147 +39,6 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
     """The losses of all elements, their mean or their sum."""
     code = reduction_code(reduction)
     return losses if code == 0 else losses.mean() if code == 1 else losses.sum()
-
-
-# Classes by index.
-
-
-def _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
-    """In differentiable operations."""
-    q = wrap(lib.tt_class_targets(target._h, NULL if weight is None else weight._h, input.shape[1], input._h.dtype,
-                                  ignore, smoothing))
-    if reduction == 0:
-        g = g.unsqueeze(1)
-    elif reduction == 1:
-        g = g / stats[-1].to(input.dtype)
-    grad = _softmax(input, 1) * q.sum(1, keepdim=True) - q if logits else -q
-    return grad * g
-
-
-def _first_order(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
-    h = lib.tt_class_loss_backward(g._h, input._h, target._h, NULL if weight is None else weight._h, stats._h, logits,
-                                   reduction, ignore, smoothing)
-    return wrap(h) if h else _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothing)
-
-
-def _declare(name: str):
-    """The operator of a matrix and a vector of class indices. Besides the loss it gives what the kernel notes of each
-    row."""
-
-    @primitive(name=name, extra=("stats",), input=_formula, first_order={"input": _first_order})
-    def class_loss(input, target, weight, logits, reduction, ignore, smoothing):
-        stats = ffi.new("tt_array *[1]")
-        try:
-            handles = (input._h, target._h, NULL if weight is None else weight._h)
-        except AttributeError:
-            raise wrong_type(name, ("input", "target", "weight"), (input, target, weight), ("weight",)) from None
-        h = lib.tt_class_loss(*handles, logits, reduction, ignore, smoothing, stats)
-        if not h:
-            raise error(name)
-        return wrap(h), wrap(stats[0])
-
-    return class_loss
-
-
-_cross_entropy, _nll_loss = _declare("cross_entropy"), _declare("nll_loss")
-
-
-def _any_shape(loss, input, target, weight, logits, reduction, ignore, smoothing):
-    """Brings (C) and (N, C, d1, d2, ...) to a matrix, classes last."""
-    op, shape, wanted = loss.op.name, tuple(input.shape), tuple(target.shape)
-    if len(shape) == 1:
-        if len(wanted) > 1 or (len(wanted) == 1 and wanted[0] != 1):
-            raise ValueError(f"{op}: Expected input batch_size (1) to match target batch_size ({wanted[0]}).")
-        out = loss(input.unsqueeze(0), target.reshape(1), weight, logits, reduction, ignore, smoothing)[0]
-        return out.reshape(wanted) if reduction == 0 else out
-    if len(shape) < 2:
-        raise RuntimeError(f"{op}: input should be at least 1D, got {len(shape)}D")
-    if shape[0] != wanted[0] if wanted else True:
-        raise ValueError(f"{op}: Expected input batch_size ({shape[0]}) to match target batch_size "
-                         f"({wanted[0] if wanted else 1}).")
-    if shape[2:] != wanted[1:]:
-        raise RuntimeError(f"{op}: Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
-    rows = input.movedim(1, -1).reshape(target._h.numel, shape[1])
-    out = loss(rows, target.reshape(-1), weight, logits, reduction, ignore, smoothing)[0]
-    return out.reshape(wanted) if reduction == 0 else out
-
-
-def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
-                  label_smoothing=0.0):
-    """-log softmax(input)[target]: logits (N, C), (C) or (N, C, d1, ...); target either int64 class indices (N), () or
-    (N, d1, ...), or probabilities of input's shape. ``weight``: of each class; rows with ``ignore_index`` do not
-    count; the mean is over the weights of the targets. IndexError for a target that is no class. Follows
-    ``torch.nn.functional.cross_entropy``.
-
-    Args:
-        input: logits (C), (N, C) or (N, C, *)
-        target: int64 classes (), (N) or (N, *), or probabilities of the shape of ``input``
-        weight: a weight for each class (C), or None
-        ignore_index: a class whose rows do not count
-        label_smoothing: how much of the target's probability all classes share
-    Returns:
-        A 0-d tensor, or losses of the shape of the classes.
-    Raises:
-        ValueError: shapes do not match, or ``reduction`` is unknown
-        IndexError: a class is out of range
-    """
-    if size_average is not None or reduce is not None:
-        reduction = legacy(reduction, size_average, reduce)
-    if not 0 <= label_smoothing <= 1:
-        raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    try:
-        a, b = input._h, target._h
-    except AttributeError:
-        raise wrong_type("cross_entropy", ("input", "target"), (input, target), ()) from None
-    if a.ndim == 2 and b.ndim == 1 and b.dtype == _INT64:
-        return _cross_entropy(input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing)[0]
-    if FLOATING[b.dtype]:
-        return _of_probabilities(input, target, weight, reduction, label_smoothing)
-    return _any_shape(_cross_entropy, input, target, weight, 1, reduction_code(reduction), ignore_index,
-                      label_smoothing)
-
-
-def _of_probabilities(input, target, weight, reduction, smoothing):
-    if input.shape != target.shape:
-        raise RuntimeError("cross_entropy: Expected floating point type for target with class probabilities to have "
-                           f"the shape of input, got {tuple(target.shape)} and {tuple(input.shape)}")
-    dim = 0 if input._h.ndim == 1 else 1
-    classes = input.shape[dim]
-    if smoothing:
-        target = target * (1 - smoothing) + smoothing / classes
-    terms = _log_softmax(input, dim) * target
-    if weight is not None:
-        if tuple(weight.shape) != (classes,):
-            raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
-                               f"classes but got weight tensor of shape: {list(weight.shape)}")
-        terms = terms * (weight if dim == 0 else weight.reshape([-1] + [1] * (input._h.ndim - 2)))
-    code = reduction_code(reduction)
-    if code == 0:
-        return -terms.sum(dim)
-    return -terms.sum() / (input._h.numel / classes if classes else math.nan) if code == 1 else -terms.sum()
-
-
-def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    """-input[target] for log-probabilities: shapes, weights and ``ignore_index`` as in cross_entropy. Follows
-    ``torch.nn.functional.nll_loss``.
-
-    Args:
-        input: log-probabilities (C), (N, C) or (N, C, *)
-        target: int64 classes (), (N) or (N, *)
-        weight: a weight for each class (C), or None
-        ignore_index: a class whose rows do not count
-    Returns:
-        A 0-d tensor, or losses of the shape of ``target``.
-    Raises:
-        ValueError: shapes do not match, or ``reduction`` is unknown
-        IndexError: a class is out of range
-    """
-    reduction = legacy(reduction, size_average, reduce)
-    if not (isinstance(input, Tensor) and isinstance(target, Tensor)):
-        raise wrong_type("nll_loss", ("input", "target"), (input, target), ())
-    if input._h.ndim == 2 and target._h.ndim == 1:
-        return _nll_loss(input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)[0]
-    return _any_shape(_nll_loss, input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)
 
 
 # Differences.

@@ -2,6 +2,7 @@
 ``torch.special``."""
 
 from ..ops.activation import log_softmax, softmax
+from ..ops.arithmetic import logit, round
 from ..ops.declare import alias as _alias
 from ..ops.pointwise import (
     digamma,
@@ -11,9 +12,7 @@ from ..ops.pointwise import (
     exp2,
     expm1,
     log1p,
-    logit,
     polygamma,
-    round,
     sinc,
     xlogy,
 )

@@ -1,0 +1,172 @@
+"""Elementwise operators with arguments of their own (alpha, rounding_mode, decimals), and other names of those in
+pointwise.py."""
+
+from __future__ import annotations
+
+import math
+
+from ..dtypes import bool as _bool
+from ..dtypes import float64 as _float64
+from ..dtypes import get_default_dtype
+from ..tensor import Tensor
+from .declare import alias, both, composite, method
+from .pointwise import _add, _div, _div_floor, _div_trunc, _pow, _round, _square, _sub
+
+def _scaled(op, input, other, alpha):
+    if alpha == 1:
+        return other
+    given = (input, other)
+    if isinstance(alpha, float) and not any(x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, float)
+                                            for x in given):
+        raise RuntimeError(f"{op}: For integral input tensors, argument alpha must not be a floating point number")
+    if isinstance(other, Tensor) and other.dtype is _bool:
+        return other & bool(alpha)
+    return other * alpha
+
+
+def _with_alpha(name, plain, doc):
+    def public(input, other, *, alpha=1, out=None):
+        return plain(input, _scaled(name, input, other, alpha), out=out)
+
+    written = name + "_"
+
+    def inplace(self, other, *, alpha=1):
+        return plain.op.update(self, other if alpha == 1 else _scaled(name, self, other, alpha), written)
+
+    public.__name__ = public.__qualname__ = name
+    inplace.__name__ = inplace.__qualname__ = name + "_"
+    public.__doc__ = doc
+    inplace.__doc__ = f"{doc} In place."
+    method(inplace)
+    return both(public)
+
+
+add = _with_alpha("add", _add, "``input + alpha * other``, broadcast. Follows ``torch.add``.")
+sub = _with_alpha("sub", _sub, "``input - alpha * other``, broadcast. Follows ``torch.sub``.")
+
+
+@both
+def rsub(input, other, *, alpha=1):
+    """``other - alpha * input``."""
+    return _sub(other, _scaled("rsub", other, input, alpha))
+
+
+_ROUNDINGS = {None: _div, "trunc": _div_trunc, "floor": _div_floor}
+
+
+def _rounding(op, mode):
+    if mode not in _ROUNDINGS:
+        raise RuntimeError(f"{op}: expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'")
+    return _ROUNDINGS[mode]
+
+
+@both
+def div(input, other, *, rounding_mode=None, out=None):
+    """``input / other``, broadcast; with ``rounding_mode`` "floor" or "trunc" the quotient is rounded so and keeps an
+    integer dtype. Follows ``torch.div``.
+
+    Args:
+        rounding_mode: None, ``'floor'`` or ``'trunc'``
+    Returns:
+        A tensor of the shape that the inputs broadcast to; floating unless rounded.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or ``rounding_mode`` is unknown
+    """
+    fn = _rounding("div", rounding_mode)
+    return fn(input, other) if out is None else fn.op.into(out, (input, other), "div")
+
+
+@method
+def div_(self, other, *, rounding_mode=None):
+    """``div`` in place."""
+    return _rounding("div_", rounding_mode).op.update(self, other, "div_")
+
+
+@both
+def round(input, *, decimals=0, out=None):
+    """The nearest integer, halves to even; with ``decimals``, the nearest multiple of 10^-decimals.
+
+    Args:
+        decimals: how many places after the point; negative ones before it
+    Returns:
+        A tensor of the shape and dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is a bool
+    """
+    if decimals == 0:
+        return _round(input, out=out)
+    scale = 10.0**decimals
+    return _round(input * scale) / scale
+
+
+@both
+def pow(input, exponent, *, out=None):
+    """``input`` to the power ``exponent``; either may be a number. Integers to negative integer powers are refused.
+
+    Args:
+        input: a tensor, or a number
+        exponent: a tensor, or a number
+    Returns:
+        A tensor of the shape that the inputs broadcast to and the dtype that they promote to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or an integer has a negative integer exponent
+    """
+    return _pow(input, exponent, out=out)
+
+
+@both
+def float_power(input, exponent):
+    """``pow`` computed in float64."""
+    double = [x.to(_float64) if isinstance(x, Tensor) else x for x in (input, exponent)]
+    return pow(*double)
+
+
+@composite
+def deg2rad(input):
+    """Degrees as radians."""
+    return input * (math.pi / 180)
+
+
+@composite
+def rad2deg(input):
+    """Radians as degrees."""
+    return input * (180 / math.pi)
+
+
+@composite
+def logit(input, eps=None):
+    """log(x / (1 - x)); with ``eps``, x is clamped to [eps, 1 - eps] first.
+
+    Args:
+        eps: a number below 1/2, or None
+    Returns:
+        A floating tensor of the shape of ``input``.
+    """
+    x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
+    x = x if eps is None else x.clamp(eps, 1 - eps)
+    return (x / (1 - x)).log()
+
+
+@both
+def square(input, *, out=None):
+    """x * x.
+
+    Returns:
+        A tensor of the shape and dtype of ``input``; int64 for bools.
+    Raises:
+        TypeError: ``input`` is neither a tensor nor a number
+    """
+    try:
+        x = input.long() if input.dtype is _bool else input
+    except AttributeError:
+        x = input  # a number
+    return _square(x, out=out)
+
+
+# Other names of the same operators.
+for _name, *_others in (("abs", "absolute"), ("sub", "subtract"), ("mul", "multiply"), ("div", "divide", "true_divide"),
+                        ("neg", "negative"), ("gt", "greater"), ("ge", "greater_equal"), ("lt", "less"),
+                        ("le", "less_equal"), ("ne", "not_equal"), ("asin", "arcsin"), ("acos", "arccos"),
+                        ("atan", "arctan"), ("asinh", "arcsinh"), ("acosh", "arccosh"), ("atanh", "arctanh"),
+                        ("atan2", "arctan2"), ("trunc", "fix"), ("clamp", "clip"), ("sign", "sgn")):
+    alias(_name, *_others)
