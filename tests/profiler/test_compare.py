@@ -330,3 +330,22 @@ def test_an_operator_that_runs_a_program_first_counts_as_well():
     assert digest.traffic(profiler.trace) == product.bytes + programs
     assert digest.launches(profiler.trace) == 1 + 2  # the product of matrices, and a kernel before and after it
     assert [t.name for t in digest.kernels(profiler.trace) if t.kind == "op"] == ["matmul"]
+
+
+def test_the_traces_tell_why_programs_ended_as_explain_does():
+    model = nn.Linear(8, 4)
+    optimizer = torch.optim.Adam(model.parameters())
+    x, y = torch.randn(5, 8), torch.tensor([0, 1, 2, 3, 0])
+
+    def step():
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()  # its wrapper is at work while the program ends
+        return loss
+
+    told = quick(step)
+    for name in OURS[1:]:
+        reasons = {reason for mode, _, reason, _ in told.breaks if mode == name}
+        assert reasons == {b.reason for b in digest.breaks(told.modes[name].trace)}
+        assert {"linear is not fused", "step() writes and is not fused"} <= reasons

@@ -9,7 +9,20 @@ import types
 from ..backends.native import dtype_of, shape_of
 from .node import Node, new_alias
 
-CODES: dict[types.CodeType, str] = {}  # generated functions: the operator, or the Node class, that each belongs to
+# Functions' code objects: the operator, or the Node class, that each belongs to. By id, and kept alive: a code object's
+# hash is that of its constants, and a profiler's wrappers have constants without one.
+_owners: dict[int, tuple[types.CodeType, str]] = {}
+
+
+def claim(fn: types.FunctionType, name: str) -> None:
+    """Makes the code of ``fn`` the operator's: messages and listeners find it in the frames above them."""
+    _owners[id(fn.__code__)] = fn.__code__, name
+
+
+def owner_of(code: types.CodeType) -> str | None:
+    """The operator, or the Node class, whose code this is."""
+    found = _owners.get(id(code))
+    return found[1] if found else None
 
 
 def parameters(fn) -> tuple[str, ...]:
@@ -30,13 +43,13 @@ def code_of(source: str, filename: str):
 
 def generate(source: str, filename: str, namespace: dict, op: str, *names: str) -> None:
     """Runs generated source in ``namespace``, as collections.namedtuple makes its methods. The functions ``names`` get
-    code objects of their own, which CODES knows as the operator's and debuggers show under its name."""
+    code objects of their own, which are the operator's (``owner_of``) and which debuggers show under its name."""
     exec(code_of(source, filename), namespace)
     for name in names:
         fn = namespace[name]
         fn.__code__ = fn.__code__.replace(co_name=op)
         fn.__name__ = fn.__qualname__ = op
-        CODES[fn.__code__] = op
+        claim(fn, op)
 
 
 def node_title(op: str) -> str:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..backends.cpu import ffi, lib
 from ..backends.native import raise_after_call
 from ..config import config
-from ..autograd.formulas import CODES
+from ..autograd.formulas import owner_of
 
 RUNS, LINES, HOT, DATA = (lib.TT_OBSERVE_RUNS, lib.TT_OBSERVE_LINES, lib.TT_OBSERVE_HOT, lib.TT_OBSERVE_DATA)
 
@@ -66,7 +66,7 @@ def place_of(frame: FrameType | None) -> Place | None:
 def operator_of(frame: FrameType | None) -> str:
     """The operator that was at work in ``frame``: the innermost; "" if none was."""
     while frame is not None and _inside[frame.f_code.co_filename]:
-        name = CODES.get(frame.f_code)
+        name = owner_of(frame.f_code)
         if name is not None:
             return name
         frame = frame.f_back

@@ -4,17 +4,17 @@ profiler, fused mode's listeners, error messages, the tests and the stubs.
 Note [Operators]
 ``OPS`` holds the operators by qualified name: ``add``, ``linalg.svd``, ``nn.functional.gelu``. A *kernel* is declared
 with a form (elementwise, reduction, primitive, view, update) and may have a Node class; a *public function* is
-published under the kernel's name and completes its record, or has one of its own, of kind "composite". ``CODES`` in
-autograd/formulas.py finds the operator that a running function belongs to.
+published under the kernel's name and completes its record, or has one of its own, of kind "composite". ``owner_of``
+in autograd/formulas.py finds the operator that running code belongs to.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from types import CodeType, FrameType
+from types import FrameType
 
-from ...autograd.formulas import CODES
+from ...autograd.formulas import owner_of
 from ...autograd.modes import current, modes
 from ...autograd.node import link, make_ports, need_extra, saved_versions
 from ...autograd.views import writer_number
@@ -129,10 +129,10 @@ def op_of(fn) -> Op | None:
     return getattr(fn, "op", None)
 
 
-def operator_of(frame: FrameType | None, inside=lambda frame: True) -> str:
-    """The operator at work in ``frame`` or above it, as far as frames are ``inside``: the innermost; "" if none is."""
-    while frame is not None and inside(frame):
-        name = CODES.get(frame.f_code)
+def operator_of(frame: FrameType | None) -> str:
+    """The operator at work in ``frame`` or above it: the innermost; "" if none is."""
+    while frame is not None:
+        name = owner_of(frame.f_code)
         if name is not None:
             return name
         frame = frame.f_back
@@ -143,9 +143,3 @@ def operator_above() -> str:
     """``"sort: "`` when the operator sort has called this: for messages."""
     name = operator_of(sys._getframe(2))
     return f"{name}: " if name else ""
-
-
-def own_code(fn, name: str) -> CodeType:
-    """Registers a function as the operator's: errors and listeners find it by its code object."""
-    CODES.setdefault(fn.__code__, name)
-    return fn.__code__

@@ -12,7 +12,7 @@ history when higher derivatives are asked.
 
 from __future__ import annotations
 
-from ...autograd.formulas import CODES, node_class, parameters
+from ...autograd.formulas import claim, node_class, parameters
 from ...autograd.views import FLAG_VIEW, MULTI_OUTPUT, refresh, track
 from ...tensor import Tensor
 from .op import Op
@@ -51,7 +51,7 @@ def primitive(*, name: str | None = None, namespace: str = "", title: str | None
             return out if node is None else record(out, args)
 
         call.__code__ = call.__code__.replace(co_name=called)
-        CODES[call.__code__] = called
+        claim(call, called)
         call.__name__ = call.__qualname__ = called
         call.__doc__ = forward.__doc__
         call.op = op

@@ -15,7 +15,7 @@ import functools
 import inspect
 from types import FunctionType
 
-from ...autograd.formulas import CODES
+from ...autograd.formulas import claim
 from ...tensor import Tensor
 from .arguments import castable, numpy_names, requires, write_out
 from .docs import documented
@@ -71,7 +71,7 @@ def _name(fn, module: str, qualname: str, op: Op):
     while inner is not None:
         if inner.__closure__:  # the code of a def within a function is shared by all functions it makes
             inner.__code__ = inner.__code__.replace(co_name=fn.__name__)
-        CODES[inner.__code__] = op.name
+        claim(inner, op.name)
         inner = getattr(inner, "__wrapped__", None)
     return fn
 
