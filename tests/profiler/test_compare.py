@@ -348,4 +348,4 @@ def test_the_traces_tell_why_programs_ended_as_explain_does():
     for name in OURS[1:]:
         reasons = {reason for mode, _, reason, _ in told.breaks if mode == name}
         assert reasons == {b.reason for b in digest.breaks(told.modes[name].trace)}
-        assert {"linear is not fused", "step() writes and is not fused"} <= reasons
+        assert "step() writes and is not fused" in reasons
