@@ -25,6 +25,17 @@ def owner_of(code: types.CodeType) -> str | None:
     return found[1] if found else None
 
 
+def operator_of(frame: types.FrameType | None, inside=None) -> str:
+    """The operator at work in ``frame`` or above it: the innermost; "" if none is. ``inside``: a mapping of file names
+    that is false where the search ends."""
+    while frame is not None and (inside is None or inside[frame.f_code.co_filename]):
+        name = owner_of(frame.f_code)
+        if name is not None:
+            return name
+        frame = frame.f_back
+    return ""
+
+
 def parameters(fn) -> tuple[str, ...]:
     """The names of a function's parameters; ``fn.parameters`` where it takes them as ``*args``."""
     code = fn.__code__

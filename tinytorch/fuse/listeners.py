@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..backends.cpu import ffi, lib
 from ..backends.native import raise_after_call
 from ..config import config
-from ..autograd.formulas import owner_of
+from ..autograd import formulas
 
 RUNS, LINES, HOT, DATA = (lib.TT_OBSERVE_RUNS, lib.TT_OBSERVE_LINES, lib.TT_OBSERVE_HOT, lib.TT_OBSERVE_DATA)
 
@@ -65,12 +65,7 @@ def place_of(frame: FrameType | None) -> Place | None:
 
 def operator_of(frame: FrameType | None) -> str:
     """The operator that was at work in ``frame``: the innermost; "" if none was."""
-    while frame is not None and _inside[frame.f_code.co_filename]:
-        name = owner_of(frame.f_code)
-        if name is not None:
-            return name
-        frame = frame.f_back
-    return ""
+    return formulas.operator_of(frame, _inside)
 
 
 def call_of(frame: FrameType | None) -> str:

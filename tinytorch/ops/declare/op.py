@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from types import FrameType
 
-from ...autograd.formulas import owner_of
+from ...autograd.formulas import operator_of
 from ...autograd.modes import current, modes
 from ...autograd.node import link, make_ports, need_extra, saved_versions
 from ...autograd.views import writer_number
@@ -127,16 +126,6 @@ def names_of(namespace: str) -> dict[str, object]:
 def op_of(fn) -> Op | None:
     """The operator that a public function, a method or a kernel belongs to."""
     return getattr(fn, "op", None)
-
-
-def operator_of(frame: FrameType | None) -> str:
-    """The operator at work in ``frame`` or above it: the innermost; "" if none is."""
-    while frame is not None:
-        name = owner_of(frame.f_code)
-        if name is not None:
-            return name
-        frame = frame.f_back
-    return ""
 
 
 def operator_above() -> str:
