@@ -35,7 +35,7 @@ def relative(path):
 
 
 # The ones that take longest come first, to be compiled first.
-LONGEST = ["chains", "loops", "reduce"]
+LONGEST = ["superinstructions", "loops", "reduce"]
 SIMD_SOURCES = [relative(s) for s in sorted((HERE / "cpu" / "simd").glob("*.c"),
                                             key=lambda s: (s.stem not in LONGEST, s.stem))]
 

@@ -99,7 +99,7 @@ def item(self):
         raise RuntimeError(f"a Tensor with {h.numel} elements cannot be converted to Scalar")
     if h.flags & _ELSEWHERE:
         return item(here(self))
-    if h.storage.pending:
+    if h.storage.lazy:
         computed(h)
     code = h.dtype
     if FLOATING[code]:

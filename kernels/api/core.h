@@ -25,7 +25,7 @@ typedef struct tt_storage {
     int16_t jobs;          /* that read or write it; atomic. Note [Asynchronous jobs] in core/jobs.h */
     void *owner;           /* foreign memory: handed to release; in a free list: the next */
     void (*release)(void *);
-    struct tt_pending *pending; /* recorded operators will read or write it: Note [Fused mode]. NULL: none */
+    struct tt_lazy *lazy;    /* recorded operators will read or write it: Note [Fused mode]. NULL: none */
 } tt_storage;
 
 typedef struct tt_array {

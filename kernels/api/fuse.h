@@ -16,7 +16,7 @@ int tt_fuse_pending(void);    /* operators recorded by this thread and not run y
  * write from now on; recording then copies instead of looking later, and writes at once. */
 int tt_sync(tt_array *a, int share);
 
-/* A program is the plan of one recording: kernels, run one after the other. */
+/* A program is the plan of one trace: kernels, run one after the other. */
 
 /* What an instruction does to one block of elements. */
 enum { TT_INSTR_OP, TT_INSTR_CAST, TT_INSTR_MOVE };
@@ -35,13 +35,13 @@ typedef struct tt_instr {
     int32_t node;      /* the recorded operator it came from */
 } tt_instr;
 
-/* What the interpreter does in the place of some instructions: Note [Chains] in kernels/cpu/chain.h. */
+/* What the interpreter does in the place of some instructions: Note [Superinstructions] in kernels/cpu/superinstructions.h. */
 typedef struct tt_step { void *run; int16_t slot, more, third, to; } tt_step;
-typedef struct tt_chain {
+typedef struct tt_superinstruction {
     int16_t first_instr, end_instr;
     int32_t first_step;
     int32_t twice;     /* it may do elements again: it writes nothing that it reads */
-} tt_chain;
+} tt_superinstruction;
 
 /* Where a value stands while a block is worked on. */
 enum {
@@ -61,18 +61,18 @@ typedef struct tt_slot {
     int16_t last;      /* the last stage that uses it */
     int16_t from;      /* ROW: the level-0 slot */
     int32_t index;     /* LOAD, ONE: the access; CONST: the recorded number; RANDOM: the first of them; ROW: 1 if it is
-                          one number for a block, which only chains read, as that */
+                          one number for a block, which only superinstructions read, as that */
     int32_t buffer;    /* its place in the interpreter's arena, in units of 64 bytes; -1: none */
 } tt_slot;
 
 /* A stage's work of one level: its instructions, and the slots it uses whose place is another for every block; from
  * `more_use` on those that only compiled functions use, to recompute others. */
 typedef struct tt_part {
-    int16_t first_instr, end_instr, first_use, more_use, end_use, first_store, end_store, first_chain, end_chain;
+    int16_t first_instr, end_instr, first_use, more_use, end_use, first_store, end_store, first_super, end_super;
 } tt_part;
 
 typedef struct tt_access {
-    int32_t storage;   /* its number in the recording */
+    int32_t storage;   /* its number in the trace */
     int16_t dtype;
     int16_t level;
     int16_t flat, one; /* the elements follow each other; it is one element for all */
@@ -118,7 +118,7 @@ typedef struct tt_kernel {
     int64_t inner;           /* the reduced dimensions, of them, and inside of them */
     int64_t block;           /* most elements that are worked on at a time (ROW_REDUCTION: of whole rows, if shorter) */
     int64_t together;        /* ROW_REDUCTION: rows that go through a stage before the next one begins */
-    int64_t unit;            /* ROW_REDUCTION: rows of a thread, in whole blocks where there are totals */
+    int64_t unit_rows;           /* ROW_REDUCTION: rows of a thread, in whole blocks where there are totals */
     int64_t arena;           /* bytes the interpreter needs for a thread */
     int64_t beside;          /* it needs nothing of the kernels before it, back to the last one that does, nor they of it:
                                 they run side by side */
@@ -129,8 +129,8 @@ typedef struct tt_kernel {
     tt_access *accesses;
     tt_store *stores;
     tt_kernel_reduction *reductions;
-    int16_t num_chains, num_steps;
-    tt_chain *chains;        /* the interpreter's */
+    int16_t num_superinstructions, num_steps;
+    tt_superinstruction *superinstructions;        /* the interpreter's */
     tt_step *steps;          /* num_steps of them for each instruction set */
     /* The compiled tier: for each stage a function of (slot pointers, number of elements) in the place of its level-1
      * instructions; all of them or none. Set once, by tt_kernel_install. */
@@ -157,8 +157,8 @@ typedef struct tt_program {
     int64_t reads, writes;   /* bytes of memory one run touches */
     int64_t eager_reads, eager_writes; /* and operators run one by one */
     int64_t temporaries;     /* bytes of storages that live only while it runs */
-    int64_t num_words;
-    int64_t *words;          /* the recording: see kernels/fuse/fuse.h */
+    int64_t encoded;
+    int64_t *encoding;          /* the trace: see kernels/fuse/fuse.h */
 } tt_program;
 
 /* The compiled tier asks for work (it waits up to `milliseconds`), and brings it back. */
@@ -214,7 +214,7 @@ typedef struct tt_number { int64_t bits; int32_t dtype; } tt_number; /* a Python
 typedef struct tt_run_record {
     tt_program *program;
     int32_t reason, known;   /* known: it had been planned before */
-    int64_t recording;       /* its number: see tt_fuse_where */
+    int64_t trace;       /* its number: see tt_fuse_where */
     tt_number *numbers;      /* the Python numbers recorded */
     char **before;           /* OBSERVE_DATA: of each storage that was there before, its bytes as they were; NULL else */
     int64_t *origins, *sizes; /* OBSERVE_DATA: of each storage, where offsets count from, and its bytes */

@@ -1,10 +1,10 @@
 /* Note [Forks]
  * A forked child has one thread, and every lock as it was. A lock that another thread holds at that moment would stay
  * held for ever in the child, over data that are half changed. So the forking thread takes all locks before, and both
- * processes let go of them after: a fork waits for programs that run under a recording's lock, and the child finds what
+ * processes let go of them after: a fork waits for programs that run under a trace's lock, and the child finds what
  * the other threads have recorded as it was after their last operator, and can run it.
  *
- * The order is the one in which a thread takes them: who runs a recording holds its lock, and looks for a plan, asks
+ * The order is the one in which a thread takes them: who runs a trace holds its lock, and looks for a plan, asks
  * for compiled kernels, allocates, and leaves storages to jobs meanwhile. Nobody waits for Python's interpreter with
  * one of them held, so that the forking thread may hold that. */
 #include "core/fork.h"

@@ -13,7 +13,7 @@
 #define MOST_JOBS 32     /* that are not done: submitting more waits */
 #define ORPHAN INT16_MIN /* in storage->jobs: the last reference is gone */
 
-tt_pending tt_under_way; /* of no trace */
+tt_lazy tt_under_way; /* of no trace */
 int64_t tt_jobs_submitted;
 int tt_job_waits;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,8 +38,8 @@ static tt_job *begin(void) {
 }
 
 static void unmark(tt_storage *s) {
-    tt_pending *p = &tt_under_way;
-    __atomic_compare_exchange_n(&s->pending, &p, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    tt_lazy *p = &tt_under_way;
+    __atomic_compare_exchange_n(&s->lazy, &p, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 /* The lock is held, before and after. */
@@ -72,7 +72,7 @@ void tt_do_job(void) {
 }
 
 static bool busy(const tt_storage *s, bool write) {
-    return tt_pending_of(s) == &tt_under_way || (write && __atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE));
+    return tt_lazy_of(s) == &tt_under_way || (write && __atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE));
 }
 
 void tt_wait_for_jobs(const tt_storage *s, bool write) {
@@ -140,8 +140,8 @@ static bool mark(const tt_job *job) {
         if (s->size_class < 0 || s->device || s->shared) return false;
     }
     for (int k = 0; k < job->num_out; k++) {
-        tt_pending *p = NULL;
-        if (!__atomic_compare_exchange_n(&job->storages[k]->pending, &p, &tt_under_way, false, __ATOMIC_ACQ_REL,
+        tt_lazy *p = NULL;
+        if (!__atomic_compare_exchange_n(&job->storages[k]->lazy, &p, &tt_under_way, false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_ACQUIRE) && p != &tt_under_way) {
             while (k--) unmark(job->storages[k]);
             return false;

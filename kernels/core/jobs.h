@@ -7,14 +7,14 @@
  * meanwhile (threads.c). Which calls submit jobs depends on shapes, dtypes, modes and the number of threads alone, never
  * on how far other jobs have come. With one thread, in fuse(step=True), and while a listener is subscribed, there are
  * none.
- * - The storages that a job writes are pending (storage->pending is tt_under_way): every reader, in any thread, waits.
+ * - The storages that a job writes are lazy (storage->lazy is tt_under_way): every reader, in any thread, waits.
  * - storage->jobs counts the jobs that read or write it, and every writer waits for them: tt_ready_to_write, record.
- *   So no recording writes what a job reads.
+ *   So no trace writes what a job reads.
  * - A job holds no references, so that reference counts do not depend on its progress (the engine adopts a gradient
- *   without other owner; a recording asks which storages can still be seen). A storage whose last reference goes
+ *   without other owner; a trace asks which storages can still be seen). A storage whose last reference goes
  *   meanwhile is left to its jobs, the last of which frees it.
  * - Jobs run one after the other, in the order of submission: one may read what an earlier one writes.
- * - A job can only succeed, takes no lock of a recording, and runs no Python: so it never waits. A thread that waits for
+ * - A job can only succeed, takes no lock of a trace, and runs no Python: so it never waits. A thread that waits for
  *   jobs runs them itself if the worker does not come.
  * - Jobs are for the CPU's own memory alone: not a device's, nor shared memory (storage->shared). */
 #pragma once
@@ -28,14 +28,14 @@ typedef struct tt_job {
     struct tt_job *next;
 } tt_job;
 
-extern tt_pending tt_under_way;
+extern tt_lazy tt_under_way;
 extern int64_t tt_jobs_submitted; /* so far, in this process */
 bool tt_job_submit(tt_job *job); /* false: not with these storages, do it yourself */
 void tt_finish_jobs(void);        /* all that there are */
 void tt_wait_for_jobs(const tt_storage *s, bool write);
 /* Until no job writes it, and for who is to write, until none reads it. */
 static inline void tt_await(const tt_storage *s, bool write) {
-    if (tt_pending_of(s) == &tt_under_way || (write && __atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE)))
+    if (tt_lazy_of(s) == &tt_under_way || (write && __atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE)))
         tt_wait_for_jobs(s, write);
 }
 

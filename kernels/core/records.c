@@ -88,8 +88,8 @@ static void keep(const int64_t *words, int n) {
 }
 
 static int operand(int64_t *words, const tt_array *a, int64_t out) {
-    int64_t pending = a->storage->pending ? TT_PROFILE_PENDING : 0;
-    words[0] = a->dtype | (int64_t)a->ndim << 8 | (int64_t)a->storage->device << 16 | (out | pending) << 32;
+    int64_t lazy = a->storage->lazy ? TT_PROFILE_LAZY : 0;
+    words[0] = a->dtype | (int64_t)a->ndim << 8 | (int64_t)a->storage->device << 16 | (out | lazy) << 32;
     for (int d = 0; d < a->ndim; d++) words[1 + d] = a->shape[d];
     return 1 + a->ndim;
 }

@@ -18,7 +18,7 @@
 #include "api/records.h"
 #include <time.h>
 
-enum { TT_PROFILE_OUT = 1, TT_PROFILE_PENDING = 2, TT_PROFILE_GIVEN_BACK = 4 };
+enum { TT_PROFILE_OUT = 1, TT_PROFILE_LAZY = 2, TT_PROFILE_GIVEN_BACK = 4 };
 
 extern int tt_profiling; /* 1: records are kept; 2: those of memory too */
 

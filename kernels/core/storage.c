@@ -198,7 +198,7 @@ static tt_storage *host_storage(int64_t nbytes) {
     s->device = 0;
     s->shared = 0;
     s->jobs = 0;
-    s->pending = NULL;
+    s->lazy = NULL;
     int64_t now = __atomic_add_fetch(&stats.allocated, bytes, __ATOMIC_RELAXED);
     if (now > __atomic_load_n(&stats.peak, __ATOMIC_RELAXED)) peaked(s, now); /* or watched */
     return s;
@@ -217,7 +217,7 @@ void tt_storage_unref(tt_storage *s) {
     /* The usual case, one descriptor on its storage, needs no atomic subtraction: no other thread can take a reference. */
     if (__atomic_load_n(&s->refs, __ATOMIC_ACQUIRE) != 1 && __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    if (tt_pending_of(s) && !tt_deferred->forget(s)) return;
+    if (tt_lazy_of(s) && !tt_deferred->forget(s)) return;
     if (__atomic_load_n(&s->jobs, __ATOMIC_ACQUIRE) && tt_left_to_jobs(s)) return;
     tt_storage_end(s);
 }
@@ -289,7 +289,7 @@ void tt_free(tt_array *a) {
 
 bool tt_free_may_wait(const tt_array *a) {
     const tt_storage *s = a->storage;
-    return tt_pending_of(s) || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0;
+    return tt_lazy_of(s) || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0;
 }
 
 void *tt_scratch(int64_t nbytes) {

@@ -13,7 +13,7 @@ extern const char *const tt_dtype_names[TT_NUM_CODES];
 extern int tt_default_dtype;
 
 #include "core/errors.h"
-#include "core/pending.h"
+#include "core/lazy.h"
 #include "core/storage.h"
 #include "core/array.h"
 #include "core/threads.h"

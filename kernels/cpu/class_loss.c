@@ -48,7 +48,7 @@ static void describe(loss_job *j, const tt_class_work *w, const tt_plain *x, int
 static double sum_of(double *v, int64_t n) {
     const tt_reducer *r = tt_get_reducer(TT_RED_sum, TT_F64);
     int64_t blocks = 0;
-    for (int64_t i = 0; i < n; i += TT_BLOCK) r->fold(&v[blocks++], v + i, n - i < TT_BLOCK ? n - i : TT_BLOCK, NULL);
+    for (int64_t i = 0; i < n; i += TT_BLOCK) r->reduce_block(&v[blocks++], v + i, n - i < TT_BLOCK ? n - i : TT_BLOCK, NULL);
     tt_join_blocks(r, (char *)v, blocks, sizeof *v, 1);
     return n ? v[0] : 0;
 }

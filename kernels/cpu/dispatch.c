@@ -7,10 +7,10 @@
     extern const tt_op_loops tt_op_table_##isa[];                     \
     extern const tt_loop tt_pair_table_##isa[];                       \
     extern const tt_cast_loops tt_cast_table_##isa[];                 \
-    extern tt_chain_fn tt_chain_run_##isa;                            \
+    extern tt_superinstruction_fn tt_superinstruction_run_##isa;                            \
     extern void *const tt_step_table_##isa[];
 #define TABLES(isa) \
-    {#isa, tt_op_table_##isa, tt_pair_table_##isa, tt_cast_table_##isa, tt_chain_run_##isa, tt_step_table_##isa}
+    {#isa, tt_op_table_##isa, tt_pair_table_##isa, tt_cast_table_##isa, tt_superinstruction_run_##isa, tt_step_table_##isa}
 
 DECLARE(baseline)
 #ifdef TT_X86

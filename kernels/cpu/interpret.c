@@ -51,11 +51,11 @@ static void reduce_block(const worker *w, const tt_kernel_reduction *f, int64_t 
     const char *param = f->param >= 0 ? w->p[f->param] + q * acc : NULL, *x = w->p[f->slot];
     char *out = w->p[f->out] + q * acc;
     int64_t row = w->k->row;
-    if (row > TT_BLOCK) r->fold(w->arena + (int64_t)f->partials * 64 + done / TT_BLOCK * acc, x, n, param);
+    if (row > TT_BLOCK) r->reduce_block(w->arena + (int64_t)f->partials * 64 + done / TT_BLOCK * acc, x, n, param);
     else if (row <= TT_SHORT && n >= 8 * row) reduce_short(w, r, n / row, x, size, out, acc, param);
     else
         for (; n > 0; n -= row) {
-            r->fold(out, x, row, param);
+            r->reduce_block(out, x, row, param);
             out += acc;
             x += row * size;
             if (param) param += acc;
@@ -77,7 +77,7 @@ static void add_to_total(const worker *w, int i, int64_t at, int64_t n) {
         m = whole - in_block < n ? whole - in_block : n;
         if (m < whole) memcpy(waiting + in_block * size, x, (size_t)(m * size));
         if (in_block + m == whole)
-            r->fold(w->j->parts[i] + at / TT_BLOCK * tt_itemsizes[f->acc], m < whole ? waiting : x, whole, NULL);
+            r->reduce_block(w->j->parts[i] + at / TT_BLOCK * tt_itemsizes[f->acc], m < whole ? waiting : x, whole, NULL);
     }
 }
 
@@ -95,15 +95,15 @@ static void ask_for(const worker *w, int64_t at, int64_t n) {
     }
 }
 
-static void rows_range(void *context, int64_t begin, int64_t end) {
+static void outer_range(void *context, int64_t begin, int64_t end) {
     const job *j = context;
     const tt_kernel *k = j->k;
     char *slots[MOST_SLOTS];
     worker w;
     int64_t together = k->together, blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK;
-    int64_t last = end * k->unit < k->rows ? end * k->unit : k->rows;
+    int64_t last = end * k->unit_rows < k->rows ? end * k->unit_rows : k->rows;
     tt_worker_start(&w, j, slots);
-    for (int64_t first = begin * k->unit; first < last; first += together) {
+    for (int64_t first = begin * k->unit_rows; first < last; first += together) {
         int64_t rows = last - first < together ? last - first : together;
         int64_t at = first * k->row, whole = rows * k->row;
         const tt_part *loads = &k->parts[2 * k->num_stages];
@@ -147,7 +147,7 @@ static void split_range(void *context, int64_t begin, int64_t end) {
             const tt_kernel_reduction *f = &k->reductions[i];
             int acc = tt_itemsizes[f->acc];
             const char *param = f->param >= 0 ? j->data[f->param] + which * acc : NULL;
-            tt_get_reducer(f->reducer, f->dtype)->fold(j->parts[i] + u * acc, w.p[f->slot], n, param);
+            tt_get_reducer(f->reducer, f->dtype)->reduce_block(j->parts[i] + u * acc, w.p[f->slot], n, param);
         }
     }
     tt_worker_stop(&w);
@@ -264,9 +264,9 @@ void tt_job_divide(job *j, int64_t work) {
     if (k->pattern == TT_PATTERN_POINTWISE) {
         j->grain = (j->grain + k->block - 1) / k->block * k->block; /* so that blocks begin where `repeated` has it */
     } else if (k->pattern == TT_PATTERN_ROW_REDUCTION) {
-        j->units = (k->rows + k->unit - 1) / k->unit;
-        j->grain /= k->unit * k->row;
-        j->range = rows_range;
+        j->units = (k->rows + k->unit_rows - 1) / k->unit_rows;
+        j->grain /= k->unit_rows * k->row;
+        j->range = outer_range;
     } else if (k->pattern == TT_PATTERN_SPLIT_REDUCTION) {
         j->units = k->rows * blocks;
         j->grain /= k->row < TT_BLOCK ? k->row : TT_BLOCK;

@@ -1,6 +1,6 @@
 /* Fused mode's interpreter, inner part: the work on one block. A kernel whose stages were compiled takes the compiled
  * functions in the place of their instructions; all else is the same. */
-#include "cpu/chain.h"
+#include "cpu/superinstructions.h"
 #include "cpu/random.h"
 #include "cpu/interpret.h"
 #include <string.h>
@@ -71,7 +71,7 @@ static void begin_work(worker *w) {
 
 static const tt_part *part_of(const tt_kernel *k, int stage, int level) { return &k->parts[2 * stage + 1 - level]; }
 
-/* Of a row's value that only chains read, there are as many elements as are worked on at a time after a chain. */
+/* Elements of a row's value that only superinstructions read: as many as are worked on at a time after one. */
 static bool is_single(const tt_kernel *k, int slot) { return k->slots[slot].kind == TT_SLOT_ROW && k->slots[slot].index; }
 
 /* One instruction, on the elements of the block from number `from` to `end`. */
@@ -94,9 +94,9 @@ static void pair(const worker *w, const tt_instr *x, int64_t from, int64_t end) 
 }
 
 static bool is_one_loop(const tt_kernel *k, const tt_part *part) {
-    const tt_chain *chain = &k->chains[part->first_chain];
-    if (part->first_chain == part->end_chain) return part->end_instr - part->first_instr < 2;
-    return chain->first_instr == part->first_instr && chain->end_instr == part->end_instr;
+    const tt_superinstruction *super = &k->superinstructions[part->first_super];
+    if (part->first_super == part->end_super) return part->end_instr - part->first_instr < 2;
+    return super->first_instr == part->first_instr && super->end_instr == part->end_instr;
 }
 
 /* Those of a stage, on n elements. Several loops over memory go slice by slice: the processor asks for what follows in
@@ -107,19 +107,19 @@ static void instructions(const worker *w, int stage, int level, int64_t n) {
     int64_t slice = is_one_loop(k, part) ? n : SLICE;
     for (int64_t from = 0, end; from < n; from = end) {
         end = n - from < 2 * slice ? n : from + slice;
-        for (int i = part->first_instr, c = part->first_chain; i < part->end_instr;) {
+        for (int i = part->first_instr, c = part->first_super; i < part->end_instr;) {
             const tt_instr *x = &k->instrs[i];
-            const tt_chain *chain = &k->chains[c];
+            const tt_superinstruction *super = &k->superinstructions[c];
             if (x->pair) pair(w, x, from, end);
-            else if (c == part->end_chain || chain->first_instr != i) instruction(w, x, from, end);
+            else if (c == part->end_super || super->first_instr != i) instruction(w, x, from, end);
             else {
-                const tt_step *steps = k->steps + tt_isa_index * k->num_steps + chain->first_step;
-                int64_t done = tt_isa->chain(steps, w->p, from, end, chain->twice);
+                const tt_step *steps = k->steps + tt_isa_index * k->num_steps + super->first_step;
+                int64_t done = tt_isa->superinstruction(steps, w->p, from, end, super->twice);
                 for (int64_t stop; done < end; done = stop) {
                     stop = end - done < TT_MOST_LEFT ? end : done + TT_MOST_LEFT;
-                    for (int left = i; left < chain->end_instr; left++) instruction(w, &k->instrs[left], done, stop);
+                    for (int left = i; left < super->end_instr; left++) instruction(w, &k->instrs[left], done, stop);
                 }
-                i = chain->end_instr - 1;
+                i = super->end_instr - 1;
                 c++;
             }
             i += x->pair ? 2 : 1;

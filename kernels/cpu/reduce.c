@@ -41,7 +41,7 @@ bool tt_cpu_reduce(tt_array *out, const tt_array *a, int64_t mask, int reducer, 
     const tt_reducer *r = tt_get_reducer(reducer, read);
     bool all = mask == ((int64_t)1 << a->ndim) - 1;
     if (all && a->flags & TT_FLAG_CONTIGUOUS && a->numel <= TT_BLOCK && a->dtype == read && acc == out->dtype) {
-        r->fold(out->data, a->data, a->numel, NULL);
+        r->reduce_block(out->data, a->data, a->numel, NULL);
         finish(then, out->data, acc, 1, a->numel);
         return true;
     }

@@ -3,10 +3,10 @@
 #pragma once
 #include "backend/reduction.h"
 
-/* Where the elements of one result lie together (fold), and where those of neighbouring results do (the others, which
+/* Where the elements of one result lie together (reduce_block), and where those of neighbouring results do (the others, which
  * run over n results at once). `param`: what the reducer needs to know of each result, or NULL. */
 typedef struct {
-    void (*fold)(void *acc, const void *x, int64_t n, const void *param); /* 1 <= n <= TT_BLOCK elements to one */
+    void (*reduce_block)(void *acc, const void *x, int64_t n, const void *param); /* 1 <= n <= TT_BLOCK elements to one */
     void (*first)(void *acc, const void *x, int64_t n, const void *param);
     void (*next)(void *acc, const void *x, int64_t n, const void *param);
     void (*join)(void *acc, const void *other, int64_t n);
@@ -15,7 +15,7 @@ typedef struct {
 } tt_reducer;
 
 typedef struct {
-    tt_reducer of[TT_NUM_REDUCERS][TT_NUM_DTYPES]; /* by the dtype read; fold is NULL where there is none */
+    tt_reducer of[TT_NUM_REDUCERS][TT_NUM_DTYPES]; /* by the dtype read; reduce_block is NULL where there is none */
     /* the first i with x[i] equal to *value, or both NaN; n if there is none */
     int64_t (*find[TT_NUM_DTYPES])(const void *x, int64_t n, const void *value);
     /* where x[i] equals value[i], or both are NaN: index[i] = row */

@@ -13,7 +13,7 @@ const tt_reduce_table *tt_get_reduce_table(void) { return tt_reducers[tt_isa_ind
 
 const tt_reducer *tt_get_reducer(int reducer, int dtype) {
     const tt_reducer *r = &tt_reducers[tt_isa_index]->of[reducer][dtype];
-    return r->fold ? r : NULL;
+    return r->reduce_block ? r : NULL;
 }
 
 void tt_dims_gather(void *to, const char *base, const tt_dims *d, int64_t i, int64_t n, int size) {
@@ -41,7 +41,7 @@ typedef struct {
     bool merged;   /* rows follow each other in memory: 32 at a time are one stretch */
 } pass;
 
-static void fold_range(void *context, int64_t begin, int64_t end) {
+static void inner_range(void *context, int64_t begin, int64_t end) {
     const pass *ps = context;
     const tt_reduction *g = ps->g;
     char raw[TT_BLOCK * 8] __attribute__((aligned(64))), read[TT_BLOCK * 8] __attribute__((aligned(64)));
@@ -59,7 +59,7 @@ static void fold_range(void *context, int64_t begin, int64_t end) {
             tt_isa->casts[g->a->dtype][g->read](read, p, n);
             p = read;
         }
-        ps->r->fold(ps->parts + u * g->acc_size, p, n, ps->params ? ps->params + which * g->acc_size : NULL);
+        ps->r->reduce_block(ps->parts + u * g->acc_size, p, n, ps->params ? ps->params + which * g->acc_size : NULL);
         if (++block == g->blocks) {
             block = 0;
             which++;
@@ -106,7 +106,7 @@ static void rows_unit(const pass *ps, int64_t u) {
     memcpy(ps->parts + ((outer * g->blocks + block) * g->inner + left) * g->acc_size, tile, (size_t)pitch);
 }
 
-static void rows_range(void *context, int64_t begin, int64_t end) {
+static void outer_range(void *context, int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; u++) rows_unit(context, u);
 }
 
@@ -134,7 +134,7 @@ bool tt_reduction_run(const tt_reduction *g, const tt_reducer *r, const void *pa
     if (g->blocks > 1 && !(ps.parts = tt_scratch(g->kept * g->blocks * g->acc_size))) return false;
     int64_t length = g->reduced < TT_BLOCK ? g->reduced : TT_BLOCK, grain = GRAIN / (length * g->width);
     if (grain < 1) grain = 1;
-    tt_parallel(outer * g->blocks * g->tiles, grain, g->rows ? rows_range : fold_range, &ps);
+    tt_parallel(outer * g->blocks * g->tiles, grain, g->rows ? outer_range : inner_range, &ps);
     if (g->blocks > 1) {
         if (partials) memcpy(partials, ps.parts, (size_t)(g->kept * g->blocks * g->acc_size));
         grain = GRAIN / (g->blocks * g->inner);

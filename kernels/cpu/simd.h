@@ -13,8 +13,8 @@
 struct tt_step;
 typedef tt_loop tt_op_loops[TT_NUM_DTYPES];       /* by the dtype computed in; NULL where there is none */
 typedef tt_cast_loop tt_cast_loops[TT_NUM_DTYPES]; /* [from][to] */
-/* Where it ended, see chain.h; twice: elements may be done again. */
-typedef int64_t tt_chain_fn(const struct tt_step *s, char **p, int64_t from, int64_t end, bool twice);
+/* Where it ended, see superinstructions.h; twice: elements may be done again. */
+typedef int64_t tt_superinstruction_fn(const struct tt_step *s, char **p, int64_t from, int64_t end, bool twice);
 
 #define TT_ISAS 3 /* at most */
 
@@ -23,7 +23,7 @@ struct tt_isa {
     const tt_op_loops *ops;
     const tt_loop *pairs;
     const tt_cast_loops *casts;
-    tt_chain_fn *chain;
+    tt_superinstruction_fn *superinstruction;
     void *const *steps;
 };
 

@@ -28,7 +28,7 @@ static int take_buffer(arena *m, const tt_kernel *k, const tt_slot *s, bool reus
     return at;
 }
 
-bool tt_assign_buffers(tt_kernel *k) {
+bool tt_allocate_buffers(tt_kernel *k) {
     arena m = {0};
     int *last_use = malloc(sizeof(int) * ((size_t)k->num_slots + 1));
     if (!last_use) return false;

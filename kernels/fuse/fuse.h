@@ -3,17 +3,17 @@
  * Note [Fused mode]
  * Below the tape. In fused mode an operator that knows how to (elementwise, copies and casts, fills, reductions)
  * allocates its result as ever and notes down what is to be done (record.c); the tape, shapes, dtypes, versions
- * and errors are those of eager mode. The notes of a thread form one recording. Whoever needs elements calls tt_ready,
- * tt_writable or tt_flush, which run the recording of whatever storage they find pending:
+ * and errors are those of eager mode. The notes of a thread form one trace. Whoever needs elements calls tt_ready,
+ * tt_writable or tt_flush, which run the trace of whatever storage they find lazy:
  *
- *   recording (words)  --plan.c-->  program: kernels of instructions  --launch.c, interpret.c-->  memory
+ *   trace (encoding)  --plan.c-->  program: kernels of instructions  --launch.c, interpret.c-->  memory
  *
- * A recording is a list of 64-bit words that holds no addresses and no numbers of the user's: storages and Python
+ * A trace is a list of 64-bit words that holds no addresses and no numbers of the user's: storages and Python
  * numbers are numbered in order of appearance. So the words, with a bit for each storage that says whether anyone can
  * still see it, are the key under which the program is found again; planning happens once.
  *
- * A storage that a recording mentions points to its tt_pending. One that was there before is held (a reference);
- * one that the recording made is not: when the last array on it goes, it is freed as ever, and its pending entry only
+ * A storage that a trace mentions points to its tt_lazy. One that was there before is held (a reference);
+ * one that the trace made is not: when the last array on it goes, it is freed as ever, and its lazy entry only
  * remembers that its value is dead. Such values live in registers or, if another kernel needs them, in temporary memory.
  *
  * Same bits as eager mode: the same loops (or, compiled, the same scalar functions) over the same values; a half type
@@ -25,13 +25,13 @@
 #include "backend/reduction.h"
 #include <pthread.h>
 
-#define TT_FUSE_NODES 1024     /* a recording that gets this long is run */
+#define TT_FUSE_NODES 1024     /* a trace that gets this long is run */
 #define TT_FUSE_STORAGES 4096
 #define TT_FUSE_CONSTANTS 2048
 
 /* In Python: tinytorch/fuse/listeners.py. */
 void tt_fuse_notify(tt_run_record *w);                /* a program was run */
-void tt_fuse_where(int node, int64_t recording);  /* this thread has just recorded its node of that number */
+void tt_fuse_where(int node, int64_t trace);  /* this thread has just recorded its node of that number */
 
 enum { TT_NODE_OP, TT_NODE_COPY, TT_NODE_REDUCE, TT_NODE_RANDOM };
 
@@ -42,21 +42,21 @@ typedef struct tt_trace {
     int device;             /* of all its nodes, as tt_storage's */
     int depth, step;        /* in the mode; in the mode for steps */
     bool joined;            /* once for tt_fuse_everywhere */
-    int32_t since_enter;    /* nodes since the mode was entered last, runs of the recording or not */
+    int32_t since_enter;    /* nodes since the mode was entered last, runs of the trace or not */
     int32_t num_nodes, num_storages, num_numbers;
     int64_t looks;          /* tt_looks as the mode was entered last */
-    int64_t num_words, room;
-    int64_t *words;
+    int64_t encoded, room;
+    int64_t *encoding;
     int ndim;               /* of the last node, so that its shape need not be repeated */
     int64_t shape[TT_MAX_NDIM];
-    tt_pending storages[TT_FUSE_STORAGES];
+    tt_lazy storages[TT_FUSE_STORAGES];
     tt_number numbers[TT_FUSE_CONSTANTS];
     int recipe;             /* 1: the nodes that follow are one operator's; 2: and the first of them is there */
-    int64_t recording;      /* its number in this process */
+    int64_t trace;      /* its number in this process */
     struct tt_trace *next;  /* of all there are */
 } tt_trace;
 
-/* Note [Words of a recording]
+/* Note [The encoding of a trace]
  * For each node:
  *   kind | op << 8 | dtype << 16 | operands << 24 | flags << 32      op: operator, reducer, kind of random numbers;
  *                                                                    dtype: computed in, read
@@ -73,7 +73,7 @@ enum { TT_MODE_PLAIN, /* contiguous from the storage's origin on, of the node's 
 #define TT_WORD_RECIPE (1 << 25)
 
 /* record.c */
-/* Launching runs Python, and Python may run anything: is this thread in the midst of running this very recording? Then its
+/* Launching runs Python, and Python may run anything: is this thread in the midst of running this very trace? Then its
  * lock is held here already. */
 bool tt_fuse_running(const tt_trace *t);
 void tt_trace_wait(tt_trace *t);

@@ -15,7 +15,7 @@ static void count_run(tt_kernel *k) {
 bool tt_program_run(tt_program *p, tt_trace *t) {
     char *base[TT_FUSE_STORAGES];
     for (int s = 0; s < p->num_storages; s++) {
-        const tt_pending *x = &t->storages[s];
+        const tt_lazy *x = &t->storages[s];
         base[s] = x->storage ? x->storage->data + x->origin : NULL;
     }
     return tt_program_run_on(p, base, t->numbers);

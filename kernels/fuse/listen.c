@@ -6,7 +6,7 @@
 
 static __thread tt_run_record *first; /* runs of which listeners have not been notified yet */
 
-/* The bytes of the storages that the recording found there. False: no room for them. */
+/* The bytes of the storages that the trace found there. False: no room for them. */
 static bool copy_data(tt_run_record *w, const tt_trace *t) {
     size_t n = (size_t)t->num_storages + 1;
     __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
@@ -16,7 +16,7 @@ static bool copy_data(tt_run_record *w, const tt_trace *t) {
     if (!w->before || !w->origins) return false;
     w->sizes = w->origins + n;
     for (int s = 0; s < t->num_storages; s++) {
-        const tt_pending *p = &t->storages[s];
+        const tt_lazy *p = &t->storages[s];
         w->origins[s] = p->origin;
         w->sizes[s] = p->nbytes;
         if (!p->held || !p->nbytes) continue;
@@ -32,7 +32,7 @@ tt_run_record *tt_run_record_new(tt_program *p, const tt_trace *t, int reason, i
     if (!(observe & TT_OBSERVE_RUNS) && !(observe & TT_OBSERVE_HOT && (left == 1 || left == 2))) return NULL;
     tt_run_record *w = malloc(sizeof *w);
     if (!w) return NULL;
-    *w = (tt_run_record){.program = p, .reason = reason, .known = known, .recording = t->recording};
+    *w = (tt_run_record){.program = p, .reason = reason, .known = known, .trace = t->trace};
     size_t bytes = sizeof *w->numbers * (size_t)t->num_numbers;
     if (!(w->numbers = malloc(bytes + 1)) || (observe & TT_OBSERVE_DATA && !copy_data(w, t))) {
         tt_run_record_free(w);

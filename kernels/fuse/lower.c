@@ -1,5 +1,5 @@
 /* Fused mode's planner, second part: the instructions of a kernel and the slots where its values stand. */
-#include "cpu/chain.h"
+#include "cpu/superinstructions.h"
 #include "fuse/plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -314,12 +314,12 @@ static void choose_rows(tt_kernel *k) {
 static void choose_unit(tt_kernel *k) {
     bool totals = false;
     for (int i = 0; i < k->num_reductions; i++) totals |= k->reductions[i].out < 0;
-    k->unit = k->together;
+    k->unit_rows = k->together;
     if (k->pattern != TT_PATTERN_ROW_REDUCTION || !totals) return;
     while (k->together & (k->together - 1)) k->together &= k->together - 1;
     if (k->block > k->together * k->row) k->block = k->together * k->row;
     int64_t whole = tt_whole_blocks(k->row);
-    k->unit = whole > k->together ? whole : k->together;
+    k->unit_rows = whole > k->together ? whole : k->together;
 }
 
 /* Stores, in the order of instructions. */
@@ -366,7 +366,7 @@ static void count_traffic(tt_kernel *k, const tt_group *d) {
     }
 }
 
-bool tt_emit_kernel(tt_kernel *k, const tt_group *d, int number, tt_node *nodes, int num_nodes) {
+bool tt_lower_kernel(tt_kernel *k, const tt_group *d, int number, tt_node *nodes, int num_nodes) {
     emitter e = {.k = k, .d = d, .nodes = nodes};
     geometry(k, d);
     for (int i = 0; i < num_nodes && !e.failed; i++) {
@@ -398,10 +398,10 @@ bool tt_emit_kernel(tt_kernel *k, const tt_group *d, int number, tt_node *nodes,
     k->weight = (int16_t)(weight < 30000 ? weight : 30000);
     tt_choose_recomputed(k);
     if (!(k->compiled = calloc((size_t)k->num_stages, sizeof *k->compiled)) || !tt_list_parts(k)) return false;
-    if (!tt_assign_buffers(k)) return false;
+    if (!tt_allocate_buffers(k)) return false;
     while (k->pattern == TT_PATTERN_POINTWISE && k->arena > 40960 && k->block > 256) {
         k->block /= 2;
-        if (!tt_assign_buffers(k)) return false;
+        if (!tt_allocate_buffers(k)) return false;
     }
-    return tt_make_chains(k); /* looks at buffers */
+    return tt_make_superinstructions(k); /* looks at buffers */
 }

@@ -31,7 +31,7 @@ typedef struct {
 
 bool tt_worth_recording(const tt_array *a) {
     if (!TT_RECORDING || !a->numel) return false;
-    const tt_pending *p = tt_pending_of(a->storage);
+    const tt_lazy *p = tt_lazy_of(a->storage);
     return p && p->written;
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "core/tt.h"
 
-bool tt_worth_recording(const tt_array *a); /* are there elements, and is it this recording that has yet to compute them? */
+bool tt_worth_recording(const tt_array *a); /* are there elements, and is it this trace that has yet to compute them? */
 tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log);
 tt_array *tt_record_var(tt_array *a, int64_t mask, double correction, bool root);
 tt_array *tt_record_logsumexp(tt_array *a, int64_t mask);

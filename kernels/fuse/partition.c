@@ -279,7 +279,7 @@ static void put_in_line(planner *p, int num_nodes, int *rank) {
     free(old);
 }
 
-int tt_place_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t) {
+int tt_partition_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t) {
     int num_nodes = t->num_nodes, num_storages = t->num_storages, words = num_nodes / 64 + 1;
     planner p = {.nodes = nodes, .device = t->device, .groups = groups, .words = words,
                  .states = malloc(sizeof(state) * ((size_t)num_storages + 1)),

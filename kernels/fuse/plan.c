@@ -1,4 +1,4 @@
-/* Fused mode's planner: from a recording to kernels. And the table of programs. See Note [Planning] in partition.c. */
+/* Fused mode's planner: from a trace to kernels. And the table of programs. See Note [Planning] in partition.c. */
 #include "core/fork.h"
 #include "fuse/plan.h"
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static const int64_t *read_operand(const int64_t *w, tt_node *node, tt_operand *
 static tt_node *read_nodes(const tt_trace *t) {
     tt_node *nodes = calloc((size_t)t->num_nodes, sizeof *nodes);
     if (!nodes) return NULL;
-    const int64_t *w = t->words, *shape = NULL;
+    const int64_t *w = t->encoding, *shape = NULL;
     int ndim = 0;
     for (int i = 0; i < t->num_nodes; i++) {
         tt_node *node = &nodes[i];
@@ -132,12 +132,12 @@ static void free_plan(tt_plan *plan) {
         free(p->kernels[k].accesses);
         free(p->kernels[k].stores);
         free(p->kernels[k].reductions);
-        free(p->kernels[k].chains);
+        free(p->kernels[k].superinstructions);
         free(p->kernels[k].steps);
         free(p->kernels[k].compiled);
     }
     free(p->kernels);
-    free(p->words);
+    free(p->encoding);
     free(plan->temporaries);
     free(plan);
 }
@@ -246,7 +246,7 @@ static tt_plan *make_plan(const tt_trace *t) {
     int *fill = malloc(sizeof(int) * ((size_t)t->num_storages + 1)), num_groups = 0;
     bool ok = plan && nodes && groups && fill;
     if (ok) forward_numbers(t, nodes, fill);
-    ok = ok && find_dead(t, nodes) && (num_groups = tt_place_nodes(groups, nodes, t)) >= 0;
+    ok = ok && find_dead(t, nodes) && (num_groups = tt_partition_nodes(groups, nodes, t)) >= 0;
     if (ok) {
         for (int i = 0; i < t->num_nodes; i++)
             nodes[i].stored |= !nodes[i].covered && t->storages[nodes[i].o[0].id].storage;
@@ -260,7 +260,7 @@ static tt_plan *make_plan(const tt_trace *t) {
         ok = program->kernels;
         for (int k = 0; ok && k < num_groups; k++) {
             program->num_kernels = k + 1;
-            ok = tt_emit_kernel(&program->kernels[k], &groups[k], k, nodes, t->num_nodes);
+            ok = tt_lower_kernel(&program->kernels[k], &groups[k], k, nodes, t->num_nodes);
             program->kernels[k].program = program->number;
             program->kernels[k].device = program->device;
             program->reads += program->kernels[k].reads;
@@ -316,16 +316,16 @@ void tt_program_done(tt_program *p) { __atomic_fetch_sub(&((tt_plan *)p)->users,
 
 /* The key: the words, of each storage its size and whether anyone can see it, and the device. */
 tt_program *tt_program_of(tt_trace *t, int *hit) {
-    int64_t n = t->num_words + t->num_storages + 1;
-    if (!tt_trace_room(t, t->num_storages + 1)) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
-    int64_t *key = t->words;
+    int64_t n = t->encoded + t->num_storages + 1;
+    if (!tt_trace_room(t, t->num_storages + 1)) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a trace");
+    int64_t *key = t->encoding;
     for (int s = 0; s < t->num_storages; s++)
-        key[t->num_words + s] = t->storages[s].nbytes << 1 | (t->storages[s].storage != NULL);
+        key[t->encoded + s] = t->storages[s].nbytes << 1 | (t->storages[s].storage != NULL);
     key[n - 1] = t->device;
     uint64_t hash = hash_of(key, n);
     pthread_mutex_lock(&lock);
     tt_plan *plan = table[hash % BUCKETS];
-    while (plan && (plan->hash != hash || plan->program.num_words != n || memcmp(plan->program.words, key, (size_t)n * 8) != 0))
+    while (plan && (plan->hash != hash || plan->program.encoded != n || memcmp(plan->program.encoding, key, (size_t)n * 8) != 0))
         plan = plan->next;
     if (plan) plan->users++;
     pthread_mutex_unlock(&lock);
@@ -334,12 +334,12 @@ tt_program *tt_program_of(tt_trace *t, int *hit) {
     if (!(plan = make_plan(t))) return NULL;
     plan->hash = hash;
     plan->users = 1;
-    plan->program.num_words = n;
-    if (!(plan->program.words = malloc((size_t)n * 8))) {
+    plan->program.encoded = n;
+    if (!(plan->program.encoding = malloc((size_t)n * 8))) {
         free_plan(plan);
         return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a program's plan");
     }
-    memcpy(plan->program.words, key, (size_t)n * 8);
+    memcpy(plan->program.encoding, key, (size_t)n * 8);
     pthread_mutex_lock(&lock);
     if (num_plans >= MOST_PROGRAMS) evict();
     plan->next = table[hash % BUCKETS];

@@ -51,14 +51,14 @@ typedef struct tt_plan {
 } tt_plan;
 
 /* partition.c: gives each node a kernel; how many there are, in the order in which they run. -1: out of memory. */
-int tt_place_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t);
+int tt_partition_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t);
 
 /* lower.c: the kernel of a group's nodes. False: out of memory. */
-bool tt_emit_kernel(tt_kernel *k, const tt_group *d, int number, tt_node *nodes, int num_nodes);
+bool tt_lower_kernel(tt_kernel *k, const tt_group *d, int number, tt_node *nodes, int num_nodes);
 
 /* allocate.c: assigns buffers to slots; chooses the slots that compiled functions recompute; lists the parts of each stage.
  * False: out of memory. */
-bool tt_assign_buffers(tt_kernel *k);
+bool tt_allocate_buffers(tt_kernel *k);
 void tt_choose_recomputed(tt_kernel *k);
 bool tt_list_parts(tt_kernel *k);
 

@@ -38,16 +38,16 @@ void tt_trace_wait(tt_trace *t) {
 /* Forgets what was recorded; the storages are as they are. The lock is held. */
 static void clear(tt_trace *t) {
     for (int k = 0; k < t->num_storages; k++) {
-        tt_pending *p = &t->storages[k];
+        tt_lazy *p = &t->storages[k];
         if (!p->storage) continue;
-        __atomic_store_n(&p->storage->pending, NULL, __ATOMIC_RELEASE);
+        __atomic_store_n(&p->storage->lazy, NULL, __ATOMIC_RELEASE);
         if (p->held) tt_storage_unref(p->storage);
     }
     t->num_nodes = t->num_storages = t->num_numbers = 0;
-    t->num_words = 0;
+    t->encoded = 0;
     t->ndim = -1;
-    static int64_t recordings;
-    t->recording = __atomic_add_fetch(&recordings, 1, __ATOMIC_RELAXED);
+    static int64_t traces;
+    t->trace = __atomic_add_fetch(&traces, 1, __ATOMIC_RELAXED);
 }
 
 bool tt_fuse_running(const tt_trace *t) { return __atomic_load_n(&t->runner, __ATOMIC_RELAXED) == &tt_recorder; }
@@ -62,7 +62,7 @@ static bool run_program(tt_program *p, tt_trace *t) {
         tt_storage *s = t->storages[k].storage;
         if (!s || !t->storages[k].dying) continue;
         t->storages[k].storage = NULL;
-        s->pending = NULL;
+        s->lazy = NULL;
         tt_storage_end(s);
     }
     return ok;
@@ -102,11 +102,11 @@ static bool run_locked(tt_trace *t, int reason) {
     return ok;
 }
 
-/* Runs the recording that a storage is pending in. It may be another thread's, which may run or clear it meanwhile;
+/* Runs the trace that a storage is lazy in. It may be another thread's, which may run or clear it meanwhile;
  * a trace is never freed, so that its lock can always be taken. */
 static bool flush_storage(tt_storage *s, bool write, int reason) {
     for (;;) {
-        tt_pending *p = tt_pending_of(s);
+        tt_lazy *p = tt_lazy_of(s);
         if (!p || p == &tt_under_way) {
             tt_await(s, write);
             if (!p) return true;
@@ -120,7 +120,7 @@ static bool flush_storage(tt_storage *s, bool write, int reason) {
         }
         tt_trace_lock(t);
         bool ok = true;
-        p = tt_pending_of(s); /* once: what is under way may be done at any moment */
+        p = tt_lazy_of(s); /* once: what is under way may be done at any moment */
         if (p && p->trace == t && (write || p->written))
             ok = run(t, t == tt_recorder ? reason : TT_FLUSH_THREAD);
         else if (p && p->trace == t) { /* only read: its elements are there */
@@ -152,7 +152,7 @@ int tt_sync(tt_array *a, int share) {
 
 static bool forget(tt_storage *s) {
     for (;;) {
-        tt_pending *p = tt_pending_of(s);
+        tt_lazy *p = tt_lazy_of(s);
         if (!p || p == &tt_under_way) return true;
         tt_trace *t = p->trace;
         if (tt_fuse_running(t)) {
@@ -160,9 +160,9 @@ static bool forget(tt_storage *s) {
             return false;
         }
         tt_trace_lock(t);
-        if (s->pending == p && p->storage == s) {
+        if (s->lazy == p && p->storage == s) {
             p->storage = NULL;
-            s->pending = NULL;
+            s->lazy = NULL;
         }
         tt_trace_unlock(t);
     }
@@ -216,7 +216,7 @@ static tt_trace *trace_of_thread(void) {
         traces = mine;
     }
     pthread_mutex_unlock(&trace_lock);
-    if (!mine) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a recording");
+    if (!mine) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a trace");
     run_at_exit(mine);
     return mine;
 }
@@ -267,24 +267,24 @@ int tt_fuse_pending(void) { return mine ? mine->num_nodes : 0; }
 /* Recording. The lock is held from here on. */
 
 bool tt_trace_room(tt_trace *t, int64_t words) {
-    if (t->num_words + words <= t->room) return true;
+    if (t->encoded + words <= t->room) return true;
     int64_t room = 2 * t->room + 1024;
-    int64_t *more = realloc(t->words, (size_t)room * 8);
+    int64_t *more = realloc(t->encoding, (size_t)room * 8);
     if (!more) return false;
-    t->words = more;
+    t->encoding = more;
     t->room = room;
     return true;
 }
 
-/* The storage's number in this recording; -1: it is pending in another one, if only since a moment ago. */
+/* The storage's number in this trace; -1: it is lazy in another one, if only since a moment ago. */
 static int number_of(tt_trace *t, const tt_array *a, bool whole) {
     tt_storage *s = a->storage;
-    tt_pending *p = tt_pending_of(s), *none = NULL;
+    tt_lazy *p = tt_lazy_of(s), *none = NULL;
     if (p) return p->trace == t ? p->id : -1;
     int id = t->num_storages;
     p = &t->storages[id];
-    *p = (tt_pending){.trace = t, .storage = s, .nbytes = s->nbytes, .origin = a->data - s->data, .id = id, .held = !whole};
-    if (!__atomic_compare_exchange_n(&s->pending, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return -1;
+    *p = (tt_lazy){.trace = t, .storage = s, .nbytes = s->nbytes, .origin = a->data - s->data, .id = id, .held = !whole};
+    if (!__atomic_compare_exchange_n(&s->lazy, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return -1;
     if (!whole) tt_storage_ref(s);
     return t->num_storages++;
 }
@@ -324,7 +324,7 @@ static inline int64_t *put_node(tt_trace *t, int64_t head, int64_t operands, int
                                 const int64_t *shape) {
     bool again = t->ndim == ndim;
     for (int d = 0; again && d < ndim; d++) again = t->shape[d] == shape[d];
-    int64_t *w = t->words + t->num_words;
+    int64_t *w = t->encoding + t->encoded;
     int64_t flags = (again ? 0 : TT_WORD_SHAPE) | modes << 1 | dtypes << 9 | (t->recipe == 2 ? TT_WORD_RECIPE : 0);
     if (t->recipe) t->recipe = 2;
     *w++ = head | flags << 32;
@@ -337,7 +337,7 @@ static inline int64_t *put_node(tt_trace *t, int64_t head, int64_t operands, int
 }
 
 static inline void end_node(tt_trace *t, const int64_t *w) {
-    t->num_words = w - t->words;
+    t->encoded = w - t->encoding;
     t->num_nodes++;
     t->since_enter++;
 }
@@ -386,7 +386,7 @@ static bool take(tt_array **a, tt_array **copy) {
     *copy = NULL;
     if (is_number(*a)) return true;
     tt_storage *s = (*a)->storage;
-    tt_pending *p = tt_pending_of(s);
+    tt_lazy *p = tt_lazy_of(s);
     if (p && p->trace != tt_recorder && !flush_storage(s, true, TT_FLUSH_THREAD)) return false;
     if (!s->shared) return true;
     *copy = *a = tt_clone_now(*a);
@@ -399,7 +399,7 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
     if (out->storage->shared || tt_fuse_running(t)) return false;
     int device = out->storage->device;
-    tt_pending *p = tt_pending_of(out->storage);
+    tt_lazy *p = tt_lazy_of(out->storage);
     if (p && p->trace != t && !flush_storage(out->storage, true, TT_FLUSH_THREAD)) {
         tt_flush_failed = false;
         return false;
@@ -419,10 +419,10 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
         if (ok) t->device = device; /* otherwise what is pending stays what it is */
         ok = ok && append(t, kind, op, dtype, out, n, in, ndim, shape, mask);
         int node = t->num_nodes - 1;
-        int64_t recording = t->recording;
+        int64_t trace = t->trace;
         tt_trace_unlock(t);
         tt_notify();
-        if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES) tt_fuse_where(node, recording);
+        if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES) tt_fuse_where(node, trace);
         if (ok && t->step) run_locked(t, TT_FLUSH_STEP); /* if that fails it stays pending, and the reader gets the error */
     }
     tt_flush_failed = false; /* the caller flushes the operands, and reports a failure */
@@ -438,7 +438,7 @@ bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in) 
 /* Notes down an operator of at most two operands that are whole and of the result's shape, or numbers; false where there is
  * more to it. The lock is held. */
 static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int n, tt_array *const *in) {
-    if (is_full(t) || t->num_words + 3 + out->ndim > t->room || (t->num_nodes && t->device) || out->storage->jobs)
+    if (is_full(t) || t->encoded + 3 + out->ndim > t->room || (t->num_nodes && t->device) || out->storage->jobs)
         return false;
     int64_t operands = 0, modes = 0, dtypes = out->dtype;
     for (int k = 1; k <= n + 1; k++) {
@@ -448,7 +448,7 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
             if ((id = number_of_constant(t, a)) < 0) return false;
             modes |= TT_MODE_NUMBER << (2 * which);
         } else {
-            const tt_pending *p = tt_pending_of(a->storage);
+            const tt_lazy *p = tt_lazy_of(a->storage);
             if (a->storage->shared || (p && (p->trace != t || p->origin != a->data - a->storage->data))) return false;
             if ((id = p ? p->id : number_of(t, a, !which)) < 0) return false;
             if (!which) t->storages[id].written = true;

@@ -32,11 +32,11 @@ void tt_replay_free(tt_replay *r) {
     free(r);
 }
 
-/* Where an array's storage is in the recording; -1: it is not there, or others may change it. */
+/* Where an array's storage is in the trace; -1: it is not there, or others may change it. */
 static int locate(place *p, const tt_trace *t, const tt_array *a) {
-    const tt_pending *pending = tt_pending_of(a->storage);
-    *p = (place){.storage = pending && pending->trace == t ? pending->id : -1, .offset = a->data - a->storage->data};
-    if (p->storage >= 0) p->offset -= pending->origin;
+    const tt_lazy *lazy = tt_lazy_of(a->storage);
+    *p = (place){.storage = lazy && lazy->trace == t ? lazy->id : -1, .offset = a->data - a->storage->data};
+    if (p->storage >= 0) p->offset -= lazy->origin;
     memcpy(&p->like, a, sizeof p->like);
     p->version = a->storage->version;
     return a->storage->shared ? -1 : p->storage;
@@ -70,7 +70,7 @@ static bool capture(tt_replay *r, tt_trace *t, tt_array **in, tt_array **out) {
     ok = ok && (r->held = calloc((size_t)t->num_storages + 1, sizeof *r->held));
     ok = ok && (r->origins = calloc((size_t)t->num_storages + 1, sizeof *r->origins));
     for (int s = 0; ok && s < t->num_storages; s++) {
-        const tt_pending *p = &t->storages[s];
+        const tt_lazy *p = &t->storages[s];
         if (!p->storage || role[s] == 2) continue;
         ok = !p->written && p->held; /* else the function changes what others see */
         if (!ok || role[s]) continue;
@@ -149,7 +149,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
         if (!r->any && r->in[k].storage >= 0 && in[k]->storage != r->in[k].like.storage) return 0;
         for (int j = 0; j < k; j++) /* one storage may not stand for two */
             if (in[j]->storage == in[k]->storage) return 0;
-        if (tt_pending_of(in[k]->storage) && !tt_flush(in[k], false)) {
+        if (tt_lazy_of(in[k]->storage) && !tt_flush(in[k], false)) {
             tt_flush_failed = false;
             return -1;
         }
@@ -158,7 +158,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     for (int s = 0; s < r->num_storages; s++)
         if (r->held[s]) {
             tt_array a = {.storage = r->held[s]};
-            if (tt_pending_of(a.storage) && !tt_flush(&a, false)) {
+            if (tt_lazy_of(a.storage) && !tt_flush(&a, false)) {
                 tt_flush_failed = false;
                 return -1;
             }

@@ -6,12 +6,12 @@
 int tt_copy(tt_array *out, tt_array *a) {
     TT_ON_DEVICE(-1, "copy_", 1, &out);
     if (out->storage->device != a->storage->device) {
-        if (tt_ready_to_write(out) && (!tt_pending_of(a->storage) || tt_flush(a, false))) return tt_copy_now(out, a);
+        if (tt_ready_to_write(out) && (!tt_lazy_of(a->storage) || tt_flush(a, false))) return tt_copy_now(out, a);
         tt_decline();
         return -1;
     }
     if (TT_RECORDING && tt_copy_fits(out, a) && tt_may_write("copy_", out) && tt_record_copy(out, a)) return 0;
-    if (!tt_ready_to_write(out) || (tt_pending_of(a->storage) && !tt_flush(a, false))) {
+    if (!tt_ready_to_write(out) || (tt_lazy_of(a->storage) && !tt_flush(a, false))) {
         tt_decline();
         return -1;
     }
@@ -20,7 +20,7 @@ int tt_copy(tt_array *out, tt_array *a) {
 
 static tt_array *recorded(tt_array *out, tt_array *a) {
     if (!out || !a->numel || (TT_RECORDING && tt_record_copy(out, a))) return out;
-    bool ready = !tt_pending_of(a->storage) || tt_flush(a, false);
+    bool ready = !tt_lazy_of(a->storage) || tt_flush(a, false);
     if (ready && tt_copy_unchecked(out, a) == 0) return out;
     tt_free(out);
     return ready ? NULL : tt_decline();

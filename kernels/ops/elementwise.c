@@ -204,7 +204,7 @@ static inline bool plain(const tt_array *a) {
 }
 /* ... of so few elements that the loop runs on this thread, and already computed. */
 static inline bool small(const tt_array *a) {
-    return a->numel <= SMALL && !tt_pending_of(a->storage) && !tt_is_half(a->dtype);
+    return a->numel <= SMALL && !tt_lazy_of(a->storage) && !tt_is_half(a->dtype);
 }
 
 static inline tt_array *like(const tt_array *a, int dtype) {
@@ -252,7 +252,7 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
     if (!plain(a) || !alike(a, b) || !loop || tt_is_integral(a->dtype) ||
-        !(record ? a->numel > 0 : small(a) && !tt_pending_of(b->storage)))
+        !(record ? a->numel > 0 : small(a) && !tt_lazy_of(b->storage)))
         return apply(op, 2, (tt_array *[]){a, b});
     tt_array *out = like(a, tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : a->dtype);
     if (!out) return NULL;
@@ -290,7 +290,7 @@ static bool update(int op, tt_array *out, tt_array *b) {
         !(record ? out->numel > 0 : small(out) && tt_ready_to_write(out)))
         return false;
     if (b && !number && (!alike(out, b) || (b->storage == out->storage && b->data != out->data) ||
-                         (!record && tt_pending_of(b->storage))))
+                         (!record && tt_lazy_of(b->storage))))
         return false;
     if (!tt_may_write(tt_ops[op].name, out)) return false; /* said once more by the general path */
     if (record) return tt_record_alike(op, out->dtype, out, 1 + (b != NULL), (tt_array *[]){out, b});

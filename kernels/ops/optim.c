@@ -41,7 +41,7 @@ static bool check(const request *r, int k) {
                     tt_device_text(other, sizeof other, param->storage->device));
             return false;
         }
-        bool under_way = j == 1 && r->asynchronous && tt_pending_of(a->storage) == &tt_under_way;
+        bool under_way = j == 1 && r->asynchronous && tt_lazy_of(a->storage) == &tt_under_way;
         if (!under_way && !tt_ready_to_write(a)) {
             tt_decline();
             return false;

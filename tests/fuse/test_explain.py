@@ -299,7 +299,7 @@ def test_training_is_explained_by_its_lines():
         loss.backward()  # all of backward
 
     told = fuse.explain(step)
-    nodes = [(node.name, place) for p in told.programs for node, place in zip(p.recording.nodes, p.places)]
+    nodes = [(node.name, place) for p in told.programs for node, place in zip(p.trace.nodes, p.places)]
     assert ("gelu_backward", listeners.Place(__file__, line_of("all of backward"))) in nodes
 
 
@@ -312,7 +312,7 @@ def test_listing():
         return y.sum(1)  # third
 
     (program,) = fuse.explain(run).programs
-    lines = program.recording.listing(lambda k: f"line {program.places[k].line}")
+    lines = program.trace.listing(lambda k: f"line {program.places[k].line}")
     assert [re.sub("  +", "  ", line).strip() for line in lines] == [
         f"0  s1[0: 3x4 by (1, 3)]: float32 (3, 4) = mul(s0[0: 3x4 by (1, 3)], 2)  line {line_of('first')}",
         f"1  s1[0: 4 by (3,)] = add(s1[0: 4 by (3,)], 0.5)  line {line_of('second')}",

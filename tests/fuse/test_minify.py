@@ -18,7 +18,7 @@ import tinytorch
 from fuse.helpers import chain, python, ramp, same
 from tinytorch import fuse
 from tinytorch.fuse import script, shrink, listeners
-from tinytorch.fuse.case import Case, from_recording
+from tinytorch.fuse.case import Case, from_trace
 
 FAULT = """
     import json, tinytorch as torch
@@ -199,7 +199,7 @@ def recorded(fn, *args):
             results = fn(*args)
     finally:
         end()
-    return results, [from_recording(*run) for run in runs]
+    return results, [from_trace(*run) for run in runs]
 
 
 def programs():

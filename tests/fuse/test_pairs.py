@@ -6,7 +6,7 @@ import pytest
 
 import tinytorch
 from fuse.snapshot import bits
-from fuse.test_chains import EDGES, ISAS, agree, backward, instruction_set
+from fuse.test_superinstructions import EDGES, ISAS, agree, backward, instruction_set
 from tinytorch import fuse
 from tinytorch.nn import functional as F
 from tinytorch.scalar import ELEMENTWISE

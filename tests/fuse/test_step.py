@@ -13,7 +13,7 @@ from tinytorch.backends.cpu import lib
 
 def computed(t):
     """Are the elements there?"""
-    return not t._h.storage.pending
+    return not t._h.storage.lazy
 
 
 def counted(fn):

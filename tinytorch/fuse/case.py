@@ -1,4 +1,4 @@
-"""A recording as a small program of its own: inputs, operators, results, and its text as a script.
+"""A trace as a small program of its own: inputs, operators, results, and its text as a script.
 
 Values are numbered: first the inputs, then what each step makes. A step that writes into a value that is there already
 makes none. Operands show values as views.
@@ -16,7 +16,7 @@ from ..backends.cpu import lib
 from ..dtypes import ALL
 from ..scalar import ELEMENTWISE, REDUCERS
 from ..tensor import FUNCTIONS
-from .recording import COPY, OP, RANDOM, REDUCE, Node, Operand, Recording, row_major
+from .trace import COPY, OP, RANDOM, REDUCE, Node, Operand, Trace, row_major
 
 _FUNCTIONAL = {"silu": "nn.functional.silu({})", "gelu": "nn.functional.gelu({})",
                "gelu_tanh": 'nn.functional.gelu({}, approximate="tanh")', "logsigmoid": "nn.functional.logsigmoid({})",
@@ -253,9 +253,9 @@ def number_text(value: float | int) -> str:
     return repr(value) if not isinstance(value, float) or math.isfinite(value) else f'float("{value}")'
 
 
-def from_recording(recorded: Recording, before: dict[int, bytes], origins: list[int],
+def from_trace(recorded: Trace, before: dict[int, bytes], origins: list[int],
                    places: Callable[[int], str]) -> Case:
-    """The case of a recording; ``before`` holds the bytes of the storages that were there, ``places`` the user's
+    """The case of a trace; ``before`` holds the bytes of the storages that were there, ``places`` the user's
     line by node."""
     values: dict[int, Value] = {}
     inputs: dict[int, np.ndarray] = {}
@@ -305,7 +305,7 @@ def _is_norm(step: Step, node: Node) -> bool:
         and node.inputs[0].id == step.out.value
 
 
-def _draw_numbers(recorded: Recording, node: Node) -> tuple[Constant, ...]:
+def _draw_numbers(recorded: Trace, node: Node) -> tuple[Constant, ...]:
     first = node.inputs[0].id
     return tuple(map(Constant, recorded.numbers[first:first + 6]))
 

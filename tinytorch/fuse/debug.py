@@ -4,7 +4,7 @@
 2  and a line for each run of a kernel: its operators, shape, dtype, pattern, tier, whether its program was known (hit)
    or planned (miss), bytes of memory read and written, time, bytes and operators on elements per second; and why each
    program ended
-3  and the recording of each program, when it is run for the first time
+3  and the trace of each program, when it is run for the first time
 4  and the generated source of each kernel, when it is wanted compiled
 """
 
@@ -68,7 +68,7 @@ def ran(run: Run) -> None:
         lines.append(f"{p.place}: {p.reason}")
     if level >= 3 and p.number not in _debug.listed:
         _debug.listed.add(p.number)
-        lines.append("\n".join([f"program {p.number}:", *p.recording.listing(run.lines or Lines(0, []))]))
+        lines.append("\n".join([f"program {p.number}:", *p.trace.listing(run.lines or Lines(0, []))]))
     if level >= 2:
         lines += [kernel_line(p, k) for k in p.kernels]
         size = f"{count_text(p.operators, 'operator')}, {count_text(len(p.kernels), 'kernel')}"

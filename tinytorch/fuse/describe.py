@@ -9,9 +9,9 @@ from ..backends.cpu import lib
 from ..dtypes import ALL
 from ..scalar import ELEMENTWISE, REDUCERS
 from ..dot import Picture
-from . import recording
+from . import trace
 from .dot import program_picture
-from .recording import Recording
+from .trace import Trace
 from .listeners import Place, Run, call_of, operator_of, place_of
 from .work import kernel_work
 
@@ -50,7 +50,7 @@ class Program(NamedTuple):
 
     number: int
     known: bool            # it had been planned before
-    reason: str            # why the recording ended, for people
+    reason: str            # why the trace ended, for people
     cause: str             # the same as a word: "leave", "value", "operator", ...
     operator: str          # the operator that could not be fused, or wrote, or shared; "" for other causes
     place: Place | None    # the user's line that ended it
@@ -60,13 +60,13 @@ class Program(NamedTuple):
     eager_reads: int       # the same of its operators one by one
     eager_writes: int
     temporaries: int       # bytes of values that only its kernels hand each other
-    recording: Recording
+    trace: Trace
     places: tuple[Place | None, ...]  # where each operator was recorded
 
     @property
     def operators(self) -> int:
         """How many were recorded."""
-        return len(self.recording.nodes)
+        return len(self.trace.nodes)
 
     def to_dot(self) -> Picture:
         """Its graph as DOT text that can draw itself: ``.svg()``, ``.text()``."""
@@ -76,7 +76,7 @@ class Program(NamedTuple):
 def program_of(run: Run) -> Program:
     """All that there is to know of a run."""
     p = run.program
-    recorded = recording.read(p, run.record.numbers)
+    recorded = trace.read(p, run.record.numbers)
     cause, operator, text = why(run)
     kernels = tuple(kernel_of(p.kernels[k], recorded) for k in range(p.num_kernels))
     return Program(p.number, bool(run.record.known), text, cause, operator, place_of(run.frame), kernels, p.reads,
@@ -110,7 +110,7 @@ def why(run: Run) -> tuple[str, str, str]:
     return "asked", "", f"asked to run by {called}"
 
 
-def kernel_of(k, recorded: Recording) -> Kernel:
+def kernel_of(k, recorded: Trace) -> Kernel:
     """Of a ``tt_kernel *``."""
     done = _steps(k)
     done += [(_random_node(recorded, s), -1, "random") for s in k.slots[0:k.num_slots]
@@ -148,10 +148,10 @@ def _steps(k) -> list[tuple[int, int, str]]:
     return steps + [(f.node, at, REDUCERS[f.reducer].name) for at, f in reductions]
 
 
-def _random_node(recorded: Recording, slot) -> int:
+def _random_node(recorded: Trace, slot) -> int:
     """The node whose random numbers stand in a slot."""
     return next(n for n, node in enumerate(recorded.nodes)
-                if node.kind == recording.RANDOM and node.inputs[0].id == slot.index)
+                if node.kind == trace.RANDOM and node.inputs[0].id == slot.index)
 
 
 def _instruction(i) -> str:

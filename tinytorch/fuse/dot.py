@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ..dot import Edge, Node, Picture
 from ..dtypes import ALL
-from .recording import Operand, Recording
+from .trace import Operand, Trace
 
 
 def program_picture(program) -> Picture:
     """Of a ``Program`` of describe.py. Values flow along the arrows; a label gives the dtype and the shape of what
     another kernel or the caller gets to see: the rest never leaves the registers and the cache."""
-    recorded: Recording = program.recording
+    recorded: Trace = program.trace
     kernel_of = {n: k for k, kernel in enumerate(program.kernels) for n in kernel.nodes}
     nodes, edges = [], []
     writer: dict[int, int] = {}  # storage -> the box that last wrote it, or stands for it from outside
@@ -42,10 +42,10 @@ def program_picture(program) -> Picture:
 def _operators(program, kernel_of: dict[int, int]) -> list[Node]:
     """A box for each recorded operator; one that no kernel runs was found to be the same as another, or unseen."""
     boxes = []
-    for n, node in enumerate(program.recording.nodes):
+    for n, node in enumerate(program.trace.nodes):
         call = node.name
-        if numbers := [repr(program.recording.numbers[o.id]) for o in node.inputs
-                       if o.number and o.id < len(program.recording.numbers)]:
+        if numbers := [repr(program.trace.numbers[o.id]) for o in node.inputs
+                       if o.number and o.id < len(program.trace.numbers)]:
             call += f" {', '.join(numbers)}"
         if node.dims:
             call += f" over {', '.join(map(str, node.dims))}"

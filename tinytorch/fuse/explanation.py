@@ -19,7 +19,7 @@ class Explanation:
 
     ``result``       what the function returned
     ``programs``     every run of a program, in order: see ``Program`` in describe.py; ``programs[k].kernels``,
-                     ``.reason``, ``.place``, ``.recording``
+                     ``.reason``, ``.place``, ``.trace``
     ``recorded``     operators recorded
     ``bytes_read``, ``bytes_written``, ``eager_bytes_read``, ``eager_bytes_written``   of memory; what eager mode would
     ``peak_memory``  the most bytes of tensors and temporaries during the call, beyond those there before

@@ -23,7 +23,7 @@ from ..autograd import formulas
 RUNS, LINES, HOT, DATA = (lib.TT_OBSERVE_RUNS, lib.TT_OBSERVE_LINES, lib.TT_OBSERVE_HOT, lib.TT_OBSERVE_DATA)
 
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent) + os.sep
-_MOST = 64  # recordings whose lines are kept until they are run, and programs until they are compiled
+_MOST = 64  # traces whose lines are kept until they are run, and programs until they are compiled
 
 
 class Place(NamedTuple):
@@ -78,7 +78,7 @@ def call_of(frame: FrameType | None) -> str:
 
 
 class Lines(NamedTuple):
-    """Where the nodes of a recording were recorded."""
+    """Where the nodes of a trace were recorded."""
 
     thread: int
     noted: list[tuple[str, int] | None]  # file and line of each node
@@ -123,7 +123,7 @@ class _Listeners:
     def __init__(self):
         self.lock = threading.RLock()  # reentrant: a finalizer may run a program, and so notify, at any time
         self.callbacks: tuple[tuple[int, Callback], ...] = ()
-        self.recordings: dict[int, Lines] = {}
+        self.traces: dict[int, Lines] = {}
         self.notifying: set[int] = set()  # threads inside a callback: programs that it runs itself are not reported
         self.hot = HotLines()
 
@@ -220,7 +220,7 @@ def _report(error: Exception) -> None:
 @ffi.def_extern(onerror=raise_after_call)
 def tt_fuse_notify(record):
     program, frame = record.program, sys._getframe(1)
-    lines = _listeners.recordings.pop(record.recording, None)
+    lines = _listeners.traces.pop(record.trace, None)
     with _listeners.lock:
         if _listeners.hot.ran(program, lines):
             _listeners.update()
@@ -237,12 +237,12 @@ def tt_fuse_notify(record):
 
 
 @ffi.def_extern(onerror=raise_after_call)
-def tt_fuse_where(node, recording):
-    lines = _listeners.recordings.get(recording)
+def tt_fuse_where(node, trace):
+    lines = _listeners.traces.get(trace)
     if lines is None:
         lines = Lines(threading.get_ident(), [])
         with _listeners.lock:
-            _keep(_listeners.recordings, recording, lines)
+            _keep(_listeners.traces, trace, lines)
     noted, frame = lines.noted, sys._getframe(1)
     while len(noted) < node:  # recorded before the subscription
         noted.append(None)

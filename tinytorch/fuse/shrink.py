@@ -1,6 +1,6 @@
 """``tinytorch.fuse.minify``: the smallest program that still fails.
 
-The call is run eagerly and in both tiers of fused mode. Where they disagree, the recordings of the fused call are run
+The call is run eagerly and in both tiers of fused mode. Where they disagree, the traces of the fused call are run
 one by one as cases of their own; one that fails is made smaller, and whatever still fails is kept: fewer results, fewer
 operators (those before become inputs with eager mode's values), plain operands, shorter dimensions, simpler numbers. A
 case is tried as the very text that the script has in the end.
@@ -22,10 +22,10 @@ from ..config import config
 from ..dtypes import ALL
 from ..generator import default_generator
 from ..tensor import Tensor
-from .case import Case, View, from_recording
+from .case import Case, View, from_trace
 from .describe import count_text
 from .mode import fuse, wait
-from .recording import read, row_major
+from .trace import read, row_major
 from .script import LITERALS, array_of, bits_of, function_of, inputs_of, random_array, script_of
 from .listeners import DATA, LINES, Lines, Run, subscribe
 
@@ -66,12 +66,12 @@ def minify(fn, *args, check: Check | None = None, tries: int = 400, isolate: boo
     a device.
     """
     trial = _Trial(check or _differ, tries, isolate)
-    tier, recordings = _find(fn, args, kwargs, trial)
-    for case in recordings:
+    tier, traces = _find(fn, args, kwargs, trial)
+    for case in traces:
         if trial.fails(case, tier):
             case = _Reduction(case, tier, trial).run()
             return Minified(script_of(case, _TIERS[tier], trial.complaint), tier, len(case.steps), trial.count)
-    raise RuntimeError(f"minify: {_name(fn)} fails {tier}, but none of the {count_text(len(recordings), 'program')} "
+    raise RuntimeError(f"minify: {_name(fn)} fails {tier}, but none of the {count_text(len(traces), 'program')} "
                        "that it runs as fails by itself")
 
 
@@ -83,7 +83,7 @@ def _name(fn) -> str:
 
 
 def _find(fn, args, kwargs, trial: _Trial) -> tuple[str, list[Case]]:
-    """The first tier in which the call fails, and its recordings there."""
+    """The first tier in which the call fails, and its traces there."""
     state = default_generator.get_state()
 
     def call(target):
@@ -119,15 +119,15 @@ def _find(fn, args, kwargs, trial: _Trial) -> tuple[str, list[Case]]:
     for tier in _TIERS:
         runs: list[tuple] = []
         failed, trial.complaint = trial.guarded(lambda tier=tier, runs=runs: attempt(tier, runs))
-        if failed and trial.isolate:  # what a child noted went with it: the recordings are the same, whatever runs them
-            runs = _recordings(lambda: call(fused), trial)
+        if failed and trial.isolate:  # what a child noted went with it: the traces are the same, whatever runs them
+            runs = _traces(lambda: call(fused), trial)
         if failed:
-            return tier, [from_recording(*r) for r in runs]
+            return tier, [from_trace(*r) for r in runs]
     default_generator.set_state(state)
     raise RuntimeError(f"minify: {_name(fn)} does not fail, neither interpreted nor compiled")
 
 
-def _recordings(call, trial: _Trial) -> list[tuple]:
+def _traces(call, trial: _Trial) -> list[tuple]:
     """The data of the programs of a call, run by the interpreter."""
     runs: list[tuple] = []
     with config(fuse_hot=_TIERS["interpreted"]):

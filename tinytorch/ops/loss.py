@@ -35,7 +35,7 @@ def legacy(reduction: str, size_average, reduce) -> str:
     return found
 
 
-def reduced(losses: Tensor, reduction: str) -> Tensor:
+def reduce_losses(losses: Tensor, reduction: str) -> Tensor:
     """The losses of all elements, their mean or their sum."""
     code = reduction_code(reduction)
     return losses if code == 0 else losses.mean() if code == 1 else losses.sum()
@@ -71,7 +71,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 
 def _weighted(losses, weight, reduction):
     if weight is None:
-        return reduced(losses, reduction)
+        return reduce_losses(losses, reduction)
     code = reduction_code(reduction)
     losses = losses * weight
     return losses if code == 0 else losses.sum() / weight.expand(losses.shape).sum() if code == 1 else losses.sum()
@@ -123,7 +123,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta, got {beta}")
     d = input - target
-    return reduced(d.abs() if beta == 0 else _smooth_l1(d, beta), reduction)
+    return reduce_losses(d.abs() if beta == 0 else _smooth_l1(d, beta), reduction)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
@@ -171,7 +171,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     if input._h.numel and not bool(((input >= 0) & (input <= 1)).all()):
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
     losses = (target - 1) * (-input).log1p().clamp(min=-100) - target * input.log().clamp(min=-100)
-    return reduced(losses if weight is None else losses * weight, reduction)
+    return reduce_losses(losses if weight is None else losses * weight, reduction)
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
@@ -199,7 +199,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
         losses = (1 - target) * input - log_p
     else:
         losses = (1 - target) * input - ((pos_weight - 1) * target + 1) * log_p
-    return reduced(losses if weight is None else losses * weight, reduction)
+    return reduce_losses(losses if weight is None else losses * weight, reduction)
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
@@ -227,7 +227,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
                       "'batchmean' divides only by the batch size, and aligns with the KL div math definition.",
                       stacklevel=2)
-    return reduced(losses, reduction)
+    return reduce_losses(losses, reduction)
 
 
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
@@ -239,7 +239,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         losses = losses + stirling.masked_fill(target <= 1, 0)
-    return reduced(losses, reduction)
+    return reduce_losses(losses, reduction)
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
@@ -259,7 +259,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         raise ValueError("var has negative entry/entries")
     kept = where(var.detach() < eps, var.detach() * 0 + eps, var)
     losses = 0.5 * (kept.log() + (input - target).square() / kept)
-    return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
+    return reduce_losses(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
 
 # Margins.
@@ -271,7 +271,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     reduction = legacy(reduction, size_average, reduce)
     positive = input.masked_fill(target == -1, 0)
     negative = (margin - input).clamp(min=0).masked_fill(target == 1, 0)
-    return reduced(positive + negative, reduction)
+    return reduce_losses(positive + negative, reduction)
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
@@ -281,12 +281,12 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
         raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: "
                            f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, target: "
                            f"{tuple(target.shape)} ")
-    return reduced((-target * (input1 - input2) + margin).clamp(min=0), reduction)
+    return reduce_losses((-target * (input1 - input2) + margin).clamp(min=0), reduction)
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target input)). Follows ``torch.nn.functional.soft_margin_loss``."""
-    return reduced(-_logsigmoid(target * input), legacy(reduction, size_average, reduce))
+    return reduce_losses(-_logsigmoid(target * input), legacy(reduction, size_average, reduce))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
@@ -301,7 +301,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     cos = dot / (n1 * n2).sqrt()
     positive = (1 - cos).masked_fill(target != 1, 0)
     negative = (cos - margin).clamp(min=0).masked_fill(target != -1, 0)
-    return reduced(positive + negative, reduction)
+    return reduce_losses(positive + negative, reduction)
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -309,7 +309,7 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     ``torch.nn.functional.multilabel_soft_margin_loss``."""
     reduction = legacy(reduction, size_average, reduce)
     losses = -(target * _logsigmoid(input) + (1 - target) * _logsigmoid(-input))
-    return reduced((losses if weight is None else losses * weight).mean(-1), reduction)
+    return reduce_losses((losses if weight is None else losses * weight).mean(-1), reduction)
 
 
 def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -326,7 +326,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if weight is not None:
         terms = terms * weight.gather(0, index.reshape(-1)).reshape(-1, 1)
     losses = terms.scatter(1, index, 0.0).sum(1) / rows.shape[1]
-    return reduced(losses if input._h.ndim == 2 else losses.reshape(()), reduction)
+    return reduce_losses(losses if input._h.ndim == 2 else losses.reshape(()), reduction)
 
 
 @function
@@ -371,4 +371,4 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))
-    return reduced((near - far + margin).clamp(min=0), reduction)
+    return reduce_losses((near - far + margin).clamp(min=0), reduction)

@@ -15,7 +15,7 @@ from .join import cat
 from .pointwise import maximum, minimum
 
 
-def reduced(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
+def parse_dims(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
     """``dim`` (None, a number or a sequence of them), or ``axis``, its name in NumPy, as the C side's ``how`` and
     ``dims``."""
     if axis is not None:
@@ -94,7 +94,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keep
         IndexError: ``dim`` is out of range
         RuntimeError: a dimension is named twice
     """
-    how, dims = reduced("sum", input, dim, axis)
+    how, dims = parse_dims("sum", input, dim, axis)
     return write_out("sum", _sum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
@@ -110,7 +110,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
         IndexError: ``dim`` is out of range
         RuntimeError: integers without a floating ``dtype``
     """
-    how, dims = reduced("mean", input, dim, axis)
+    how, dims = parse_dims("mean", input, dim, axis)
     return write_out("mean", _mean(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
@@ -123,7 +123,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, k
     Raises:
         IndexError: ``dim`` is out of range
     """
-    how, dims = reduced("nansum", input, dim, axis)
+    how, dims = parse_dims("nansum", input, dim, axis)
     return write_out("nansum", _nansum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
@@ -139,7 +139,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
     if not input.dtype.is_differentiable:
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
                            f"{input.dtype.name}")
-    how, dims = reduced("nanmean", input, dim, axis)
+    how, dims = parse_dims("nanmean", input, dim, axis)
     dtype_code = -1 if dtype is None else dtype.code
     return write_out("nanmean", _nanmean(input, how, dims, keepdim or keepdims, dtype_code), out)
 
@@ -205,7 +205,7 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
     """
     if dim is not None and not hasattr(dim, "__index__"):
         raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
-    how, dims = reduced("prod", input, dim, axis)
+    how, dims = parse_dims("prod", input, dim, axis)
     return write_out("prod", _prod(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
 
 
@@ -236,7 +236,7 @@ def amax(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range, or has no elements
     """
-    how, dims = reduced("amax", input, dim, axis)
+    how, dims = parse_dims("amax", input, dim, axis)
     return write_out("amax", _amax(input, how, dims, keepdim or keepdims, -1), out)
 
 
@@ -250,7 +250,7 @@ def amin(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range, or has no elements
     """
-    how, dims = reduced("amin", input, dim, axis)
+    how, dims = parse_dims("amin", input, dim, axis)
     return write_out("amin", _amin(input, how, dims, keepdim or keepdims, -1), out)
 
 
@@ -349,7 +349,7 @@ def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range, or there are no elements
     """
-    how, dims = reduced("argmax", input, dim, axis)
+    how, dims = parse_dims("argmax", input, dim, axis)
     return _index_of_extreme(input, 1, how, dims, keepdim or keepdims)
 
 
@@ -363,7 +363,7 @@ def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range, or there are no elements
     """
-    how, dims = reduced("argmin", input, dim, axis)
+    how, dims = parse_dims("argmin", input, dim, axis)
     return _index_of_extreme(input, 0, how, dims, keepdim or keepdims)
 
 
@@ -384,7 +384,7 @@ def any(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    how, dims = (2, 0) if dim == () and axis is None else reduced("any", input, dim, axis)
+    how, dims = (2, 0) if dim == () and axis is None else parse_dims("any", input, dim, axis)
     return write_out("any", _any(input, how, dims, keepdim or keepdims, -1), out)
 
 
@@ -398,7 +398,7 @@ def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    how, dims = (2, 0) if dim == () and axis is None else reduced("all", input, dim, axis)
+    how, dims = (2, 0) if dim == () and axis is None else parse_dims("all", input, dim, axis)
     return write_out("all", _all(input, how, dims, keepdim or keepdims, -1), out)
 
 
@@ -411,4 +411,4 @@ def count_nonzero(input, dim=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    return _count_nonzero(input, *reduced("count_nonzero", input, dim), False, -1)
+    return _count_nonzero(input, *parse_dims("count_nonzero", input, dim), False, -1)

@@ -8,7 +8,7 @@ from ..backends.cpu import lib
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor, wrap
 from .declare import both, primitive, write_out
-from .reduce import _mean, _sum, count, expand_reduced, in_dtype, reduced, reduction
+from .reduce import _mean, _sum, count, expand_reduced, in_dtype, parse_dims, reduction
 
 # Variance. d var / dx = 2 (x - mean) / (N - correction).
 
@@ -58,7 +58,7 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
         RuntimeError: integers
     """
     dim, correction, keepdim = _freedom("var", dim, unbiased, correction, keepdim)
-    return write_out("var", _var(input, *reduced("var", input, dim), keepdim, correction), out)
+    return write_out("var", _var(input, *parse_dims("var", input, dim), keepdim, correction), out)
 
 
 @both
@@ -74,7 +74,7 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
         RuntimeError: integers
     """
     dim, correction, keepdim = _freedom("std", dim, unbiased, correction, keepdim)
-    return write_out("std", _std(input, *reduced("std", input, dim), keepdim, correction), out)
+    return write_out("std", _std(input, *parse_dims("std", input, dim), keepdim, correction), out)
 
 
 @both
@@ -90,7 +90,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
         RuntimeError: integers
     """
     dim, correction, keepdim = _freedom("var_mean", dim, unbiased, correction, keepdim)
-    how, dims = reduced("var_mean", input, dim)
+    how, dims = parse_dims("var_mean", input, dim)
     return _var(input, how, dims, keepdim, correction), _mean(input, how, dims, keepdim, -1)
 
 
@@ -98,7 +98,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """``(std, mean)``. Follows ``torch.std_mean``."""
     dim, correction, keepdim = _freedom("std_mean", dim, unbiased, correction, keepdim)
-    how, dims = reduced("std_mean", input, dim)
+    how, dims = parse_dims("std_mean", input, dim)
     return _std(input, how, dims, keepdim, correction), _mean(input, how, dims, keepdim, -1)
 
 
@@ -144,7 +144,7 @@ def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
     if not input.dtype.is_differentiable:
         raise RuntimeError(f"{op}: Expected a floating point or complex tensor as input. Got {input.dtype.name}")
     p = float(p)
-    how, dims = reduced(op, input, dim)
+    how, dims = parse_dims(op, input, dim)
     if math.isinf(p) and not input._h.numel:
         shape = input.shape
         gone = shape if how == 0 else [shape[d] for d in (dim if how == 2 else (dim,))]
@@ -209,4 +209,4 @@ def logsumexp(input, dim, keepdim=False, *, out=None):
         IndexError: ``dim`` is out of range
     """
     x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
-    return write_out("logsumexp", _logsumexp(x, *reduced("logsumexp", input, dim), keepdim), out)
+    return write_out("logsumexp", _logsumexp(x, *parse_dims("logsumexp", input, dim), keepdim), out)

@@ -59,7 +59,7 @@ def _kernels(explanation: Explanation) -> Counter:
     times: Counter[str] = Counter()
     for program in explanation.programs:
         for kernel in program.kernels:
-            sizes = {n: math.prod(program.recording.nodes[n].shape) or 1 for n in kernel.nodes}
+            sizes = {n: math.prod(program.trace.nodes[n].shape) or 1 for n in kernel.nodes}
             for n, size in sizes.items():
                 place = program.places[n] if n < len(program.places) else None
                 times[str(place or "")] += kernel.nanoseconds * size / sum(sizes.values())

@@ -65,7 +65,7 @@ def _events(ran: _Ran) -> list[Event]:
     noted = Event("profiler", "gap", *ran.noted, ran.thread)
     if not ran.kernels:
         return [noted]
-    operators = [node.name for node in p.recording.nodes]
+    operators = [node.name for node in p.trace.nodes]
     compiled = sum(c for _, _, c in ran.kernels)
     tier = "compiled" if compiled == len(ran.kernels) else "mixed" if compiled else "interpreted"
     stack = (f"{ran.place.file}:{ran.place.line} {ran.cause}",) if ran.place else ()

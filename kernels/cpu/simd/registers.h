@@ -1,4 +1,4 @@
-/* The registers that hold B in chains where there are 32: Note [Chains] in chain.h. Calls may clobber them, of which gcc
+/* The registers that hold B in superinstructions where there are 32: Note [Superinstructions] in superinstructions.h. Calls may clobber them, of which gcc
  * warns whatever one does, but in a system's header; steps call nothing. */
 #pragma once
 #pragma GCC system_header

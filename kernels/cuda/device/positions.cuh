@@ -13,7 +13,7 @@ typedef uint32_t tt_place;
 #endif
 
 /* Where element i of a walk over dimensions lies; the last dimension needs no division. */
-static TT_DEVICE int64_t tt_walk(tt_place i, int n, const int64_t *size, const tt_divider *by, const int64_t *step) {
+static TT_DEVICE int64_t tt_offset_of(tt_place i, int n, const int64_t *size, const tt_divider *by, const int64_t *step) {
     int64_t at = 0;
     for (int d = 0; d < n - 1; d++) {
         const tt_place outer = TT_SPLIT(i, (tt_place)size[d], by[d]);
@@ -53,12 +53,12 @@ static TT_DEVICE int64_t tt_entry(const tt_positions &p, int k, int64_t at) {
 }
 
 static TT_DEVICE int64_t tt_offset(const tt_positions &p, tt_place i) {
-    int64_t offset = p.own ? tt_walk(i, p.ndim, p.size, p.by, p.table_step) : 0;
-    for (int k = 0; k < p.n; k++) offset += tt_entry(p, k, tt_walk(i, p.ndim, p.size, p.by, p.index_step[k]));
+    int64_t offset = p.own ? tt_offset_of(i, p.ndim, p.size, p.by, p.table_step) : 0;
+    for (int k = 0; k < p.n; k++) offset += tt_entry(p, k, tt_offset_of(i, p.ndim, p.size, p.by, p.index_step[k]));
     return offset;
 }
 
-static TT_DEVICE int64_t tt_before(const tt_around &a, tt_place p) { return tt_walk(p, a.pre, a.size, a.by, a.step); }
+static TT_DEVICE int64_t tt_before(const tt_around &a, tt_place p) { return tt_offset_of(p, a.pre, a.size, a.by, a.step); }
 static TT_DEVICE int64_t tt_after(const tt_around &a, tt_place q) {
-    return tt_walk(q, a.post, a.size + a.pre, a.by + a.pre, a.step + a.pre);
+    return tt_offset_of(q, a.post, a.size + a.pre, a.by + a.pre, a.step + a.pre);
 }

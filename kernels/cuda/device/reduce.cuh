@@ -1,8 +1,8 @@
 /* Reductions: Note [The tree of a reduction] in backend/reduction.h, the variants in reduce_args.h.
  *
- * A block of TT_BLOCK elements is the work of a warp, a lane of the tree is a lane of it (FOLD). Where results lie next
+ * A block of TT_BLOCK elements is the work of a warp, a lane of the tree is a lane of it (INNER). Where results lie next
  * to each other in memory, and not the elements of one, the tree's lanes are shared out among threads whose neighbours
- * work on neighbouring results (ROWS). What the blocks gave is joined within the thread block as far as it has them,
+ * work on neighbouring results (OUTER). What the blocks gave is joined within the thread block as far as it has them,
  * and beyond that by the last thread block (Note [The last thread block] in last_block.c) or a second kernel (JOIN). */
 #pragma once
 #include "cuda/device/last_block.cuh"
@@ -10,7 +10,7 @@
 
 #define TT_ARGS tt_reduce_args
 #define TT_FORM (TT_VARIANT & 3)
-#define TT_WALK (TT_VARIANT >> 2 & 3)
+#define TT_RUN_LAYOUT (TT_VARIANT >> 2 & 3)
 #define TT_WARPS (TT_CUDA_THREADS / 32)
 #define TT_LAST (TT_VARIANT & TT_RED_LAST)
 
@@ -35,8 +35,8 @@ static TT_DEVICE int64_t place(const tt_reduce_dims &d, int64_t i) {
 }
 
 static TT_DEVICE stored_type element(const TT_ARGS &p, const char *base, int64_t i) {
-    if (TT_WALK == TT_RED_FLAT) return ((const stored_type *)base)[i];
-    if (TT_WALK == TT_RED_STEP) return *(const stored_type *)(base + i * p.run.step[0]);
+    if (TT_RUN_LAYOUT == TT_RED_FLAT) return ((const stored_type *)base)[i];
+    if (TT_RUN_LAYOUT == TT_RED_STEP) return *(const stored_type *)(base + i * p.run.step[0]);
     return *(const stored_type *)(base + place(p.run, i));
 }
 
@@ -67,7 +67,7 @@ template <int columns, int threads> static TT_DEVICE void put_columns(const TT_A
     if (slot == 0 && column < p.inner) put(p, outer * p.inner + column, a);
 }
 
-#if TT_FORM == TT_RED_FOLD
+#if TT_FORM == TT_RED_INNER
 #define TT_LOG_LANES (TT_VARIANT >> TT_RED_OWN & 7)
 #define TT_LOG_EACH (TT_VARIANT >> (TT_RED_OWN + 3) & 7)
 #define TT_P (1 << TT_LOG_LANES)                  /* lanes of a result */
@@ -188,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
 }
 #endif
 
-#elif TT_FORM == TT_RED_ROWS
+#elif TT_FORM == TT_RED_OUTER
 #define TT_LOG_COLUMNS (TT_VARIANT >> TT_RED_OWN & 15)
 #define TT_COLUMNS (1 << TT_LOG_COLUMNS)          /* threads of a row */
 #define TT_V (1 << (TT_VARIANT >> (TT_RED_OWN + 4) & 3)) /* columns of a thread, which it reads at once */
@@ -216,9 +216,9 @@ static TT_DEVICE void add_rows(near (&a)[TT_OWN][TT_V], const TT_ARGS &p, const 
 #pragma unroll
             for (int k = 0; k < TT_OWN; k++) {
                 const int i = (b + e) * TT_LANES + k * TT_SLOTS + slot;
-                const char *from = TT_WALK == TT_RED_STEP ? next : base;
-                if (TT_WALK == TT_RED_STEP) next += step;
-                else if (whole || i < n) from += TT_WALK == TT_RED_FLAT ? (row + i) * (int)sizeof(stored_type)
+                const char *from = TT_RUN_LAYOUT == TT_RED_STEP ? next : base;
+                if (TT_RUN_LAYOUT == TT_RED_STEP) next += step;
+                else if (whole || i < n) from += TT_RUN_LAYOUT == TT_RED_FLAT ? (row + i) * (int)sizeof(stored_type)
                                                                         : place(p.run, row + i);
                 if (whole || i < n) x[e][k] = *(const elements *)from;
             }

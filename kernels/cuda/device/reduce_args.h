@@ -4,18 +4,18 @@
 
 /* The variant of family reduce. Bits 0-1: the form; 2-3: how the elements of one result lie; 4: indices of the extremes
  * come with the values; 5-7: what is left to do with an accumulator; from 8 on what the form needs. */
-#define TT_RED_FOLD 0
-#define TT_RED_ROWS 1
+#define TT_RED_INNER 0
+#define TT_RED_OUTER 1
 #define TT_RED_JOIN 2
 enum { TT_RED_FLAT, TT_RED_STEP, TT_RED_DIMS, TT_RED_FAR }; /* one after another; evenly; by dimensions; far apart */
 #define TT_RED_INDEXED 16
 #define TT_RED_THEN 5
 #define TT_RED_OWN 8
-/* FOLD: 3 bits: log of the lanes that a result of one block has; 3 bits: log of a lane's elements; 3 bits: log of the
- * blocks that a warp has at a time. ROWS: 4 bits: log of the threads that share a row; 2 bits: log of
+/* INNER: 3 bits: log of the lanes that a result of one block has; 3 bits: log of a lane's elements; 3 bits: log of the
+ * blocks that a warp has at a time. OUTER: 4 bits: log of the threads that share a row; 2 bits: log of
  * the columns of each. JOIN: 4 bits: log of the columns of a thread block; 1 bit: it has TT_RED_MANY threads */
 #define TT_RED_MANY 1024
-/* FOLD and ROWS: of the thread blocks that share results the last joins their parts, no more than TT_RED_PARTS for each
+/* INNER and OUTER: of the thread blocks that share results the last joins their parts, no more than TT_RED_PARTS for each
  * of its threads */
 #define TT_RED_LAST (1 << 17)
 #define TT_RED_PARTS 8
@@ -42,8 +42,8 @@ typedef struct {
     int64_t count;                 /* of the parts that make one result */
     int64_t inner, inner_step, tiles;
     double by;                     /* what to divide by */
-    /* logs; FOLD, several blocks: of the warps that share a result, of a warp's blocks (or of those that it has at a
-     * time; `blocks` then counts these); JOIN, and ROWS with TT_RED_LAST: of a thread's parts */
+    /* logs; INNER, several blocks: of the warps that share a result, of a warp's blocks (or of those that it has at a
+     * time; `blocks` then counts these); JOIN, and OUTER with TT_RED_LAST: of a thread's parts */
     int32_t log_warps, log_per;
     tt_reduce_dims outer, run;
 } tt_reduce_args;

@@ -64,7 +64,7 @@ static TT_DEVICE accumulator warp_blocks(const TT_ARGS &p, const char *base, int
     const int lane = threadIdx.x & 31, block = lane / TT_SHARE;
     const int offset = TT_ANY_ORDER ? lane * TT_WIDE : block * TT_BLOCK + lane % TT_SHARE * TT_WIDE;
     const int64_t first = begin * (TT_BLOCK * TT_WIDE), left = p.reduced - first;
-    const char *start = base + (TT_WALK == TT_RED_FLAT ? first * (int)sizeof(stored_type) : place(p.run, first));
+    const char *start = base + (TT_RUN_LAYOUT == TT_RED_FLAT ? first * (int)sizeof(stored_type) : place(p.run, first));
     const stored_type *from = (const stored_type *)start + offset;
     near a[TT_SUMS];
 #pragma unroll

@@ -149,7 +149,7 @@ bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double b
     int run_kind = g->run.n > 1 ? (p.run.narrow ? TT_RED_DIMS : TT_RED_FAR) : TT_RED_STEP;
     if (g->run.n == 0 || (g->run.n == 1 && g->run.step[0] == g->stored)) run_kind = TT_RED_FLAT;
     int own = g->rows ? split_rows(g, &p, &x) : split_fold(g, &p, &x);
-    int variant = (g->rows ? TT_RED_ROWS : TT_RED_FOLD) | run_kind << 2 | then << TT_RED_THEN;
+    int variant = (g->rows ? TT_RED_OUTER : TT_RED_INNER) | run_kind << 2 | then << TT_RED_THEN;
     if (index) variant |= TT_RED_INDEXED;
     int columns = g->rows ? (own & 15) + (own >> 4) : 0;
     if (may_be_last(g, &p, columns) && !tt_cuda_counters(&p.counters)) return false;

@@ -4,7 +4,7 @@ Note [Seen to be pure]
 A call is replayed (pure.py) where nothing but its program could be seen of it, and where that program would be the
 same. Two sides make sure of it, of which each does what the other cannot:
 
-What a recorded call did is known from the recording (tt_replay_new): all of it is one program that ran at the end, no
+What a recorded call did is known from the trace (tt_replay_new): all of it is one program that ran at the end, no
 element was looked at (tt_looks), no random number drawn, no storage used but those of arguments, results and
 temporaries, no argument changed. So no value had a part in what the call did; and an operator that is not recorded, or
 that reads values, needs no list here.

@@ -1,13 +1,13 @@
-/* The steps of chains: Note [Chains] in chain.h. */
+/* The steps of superinstructions: Note [Superinstructions] in superinstructions.h. */
 #include "cpu/simd.h"
-#include "cpu/chain.h"
+#include "cpu/superinstructions.h"
 
-/* An x86 processor without AVX2 is rare, and this file takes longest to compile: there a chain leaves every element over.
+/* An x86 processor without AVX2 is rare, and this file takes longest to compile: there a superinstruction leaves every element over.
  * Eleven cheap operators on a million floats take 1.5 ms instead of 0.45 in the interpreter; compiled, as ever. */
 #if defined TT_X86 && !defined __AVX2__
 void *const TT_LOCAL(tt_step_table)[TT_NUM_STEPS];
 
-int64_t TT_LOCAL(tt_chain_run)(const tt_step *s, char **p, int64_t from, int64_t end, bool twice) {
+int64_t TT_LOCAL(tt_superinstruction_run)(const tt_step *s, char **p, int64_t from, int64_t end, bool twice) {
     (void)s, (void)p, (void)end, (void)twice;
     return from;
 }
@@ -323,9 +323,9 @@ void *const TT_LOCAL(tt_step_table)[TT_NUM_STEPS] = {
     TT_CHAIN_3(ENTRIES_3) ENTRIES_3(where) TT_CHAIN_CHOICE(ENTRIES_CHOICE)
 };
 
-_Static_assert(CHUNK <= TT_MOST_LEFT, "a row's value is there for as many elements as a chain leaves over");
+_Static_assert(CHUNK <= TT_MOST_LEFT, "a row's value is there for as many elements as a superinstruction leaves over");
 
-int64_t TT_LOCAL(tt_chain_run)(const tt_step *s, char **p, int64_t from, int64_t end, bool twice) {
+int64_t TT_LOCAL(tt_superinstruction_run)(const tt_step *s, char **p, int64_t from, int64_t end, bool twice) {
     vec x = {0};
     if (end - from < CHUNK) return from;
     ((step_fn *)s->run)(s, p, from, end, x, x, x, x, x, x, x, x);

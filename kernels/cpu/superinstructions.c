@@ -1,5 +1,5 @@
-/* Fused mode's planner, fourth part: chains of cheap operators for the interpreter. Note [Chains] in chain.h. */
-#include "cpu/chain.h"
+/* Fused mode's planner, fourth part: superinstructions for the interpreter: Note [Superinstructions]. */
+#include "cpu/superinstructions.h"
 #include "cpu/simd.h"
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static int choice_of(int op) {
     return 0;
 }
 
-/* What an instruction is to a chain. */
+/* What an instruction is to a superinstruction. */
 static int kind_of(const tt_instr *x) {
     int code;
     if (x->level == 0) return NONE;
@@ -35,7 +35,7 @@ static int kind_of(const tt_instr *x) {
 typedef struct {
     tt_kernel *k;
     tt_step *steps;    /* `run` is a code, for now */
-    bool *wanted;      /* of each slot: something after the chain looks at it in memory */
+    bool *wanted;      /* of each slot: something after the superinstruction looks at it in memory */
     bool *there;       /* of each slot: its value is in memory */
     bool *whole;       /* of each slot: a block of it is read from memory */
     int a, b;          /* the slots whose values are in A and in B; -1 */
@@ -65,7 +65,7 @@ static bool is_number(const maker *m, int slot) {
 
 static bool reads(const tt_instr *x, int slot) { return x->in[0] == slot || x->in[1] == slot || x->in[2] == slot; }
 
-/* Does it read a row's value that a chain takes as a number? That is worth a chain of its own. */
+/* Does it read a row's value that a superinstruction takes as a number? That is worth a superinstruction of its own. */
 static bool reads_row(const maker *m, const tt_instr *x) {
     bool row = false;
     for (int j = 0; j < 2 && x->in[1] >= 0 && x->in[2] < 0; j++) row |= m->k->slots[x->in[j]].kind == TT_SLOT_ROW && is_number(m, x->in[j]);
@@ -191,7 +191,7 @@ static bool share(const tt_kernel *k, int slot, int operand) {
     return false;
 }
 
-/* True if no store of the chain aliases one of its loads: then elements may be computed twice. */
+/* True if no store of the superinstruction aliases one of its loads: then elements may be computed twice. */
 static bool may_run_twice(const maker *m, int first, int end) {
     const tt_instr *instrs = m->k->instrs;
     for (int i = first; i < end; i++)
@@ -204,10 +204,10 @@ static bool may_run_twice(const maker *m, int first, int end) {
     return true;
 }
 
-static void make_chain(maker *m, int first, int end) {
+static void make_superinstruction(maker *m, int first, int end) {
     tt_kernel *k = m->k;
-    tt_chain *made = &k->chains[k->num_chains++];
-    *made = (tt_chain){.first_instr = (int16_t)first, .end_instr = (int16_t)end, .first_step = k->num_steps};
+    tt_superinstruction *made = &k->superinstructions[k->num_superinstructions++];
+    *made = (tt_superinstruction){.first_instr = (int16_t)first, .end_instr = (int16_t)end, .first_step = k->num_steps};
     m->a = m->b = -1;
     m->open = NULL;
     for (int s = 0; s < k->num_slots; s++) m->there[s] = true;
@@ -339,17 +339,17 @@ static bool link_steps(tt_kernel *k, const tt_step *steps) {
     return true;
 }
 
-bool tt_make_chains(tt_kernel *k) {
+bool tt_make_superinstructions(tt_kernel *k) {
     find_late_stores(k);
     size_t slots = (size_t)k->num_slots, instrs = (size_t)k->num_instrs;
     maker m = {.k = k, .wanted = calloc(3 * slots + 1, 1), .steps = malloc(sizeof *m.steps * (6 * instrs + 1))};
     m.there = m.wanted + slots;
     m.whole = m.there + slots;
-    k->chains = malloc(sizeof *k->chains * (instrs + 1));
-    bool ok = m.wanted && m.steps && k->chains;
+    k->superinstructions = malloc(sizeof *k->superinstructions * (instrs + 1));
+    bool ok = m.wanted && m.steps && k->superinstructions;
     for (int p = 0; ok && p < 2 * k->num_stages; p++) {
         tt_part *part = &k->parts[p];
-        part->first_chain = k->num_chains;
+        part->first_super = k->num_superinstructions;
         for (int i = part->first_instr, end; i < part->end_instr; i = end + 1) {
             for (end = i; end < part->end_instr && kind_of(&k->instrs[end]) != NONE;) end++;
             if (end - i < 2 && (end == i || !reads_row(&m, &k->instrs[i]))) {
@@ -357,10 +357,10 @@ bool tt_make_chains(tt_kernel *k) {
                 continue;
             }
             find_wanted(k, end, m.wanted);
-            make_chain(&m, i, end);
+            make_superinstruction(&m, i, end);
             find_whole(&m, end, end + 1 < part->end_instr ? end + 1 : part->end_instr);
         }
-        part->end_chain = k->num_chains;
+        part->end_super = k->num_superinstructions;
     }
     for (int s = 0; ok && s < k->num_slots; s++)
         if (k->slots[s].kind == TT_SLOT_ROW && is_number(&m, s)) k->slots[s].index = !m.whole[s];

@@ -1,4 +1,4 @@
-/* Arrays whose elements are yet to be computed: pending.h. */
+/* Arrays whose elements are yet to be computed: lazy.h. */
 #include "core/tt.h"
 
 const tt_deferred_hooks *tt_deferred;

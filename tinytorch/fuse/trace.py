@@ -1,4 +1,4 @@
-"""A recording as Python objects: Note [Words of a recording] in kernels/fuse/fuse.h."""
+"""A trace as Python objects: Note [The encoding of a trace] in kernels/fuse/fuse.h."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Node(NamedTuple):
 
 
 class Storage(NamedTuple):
-    """Memory that a recording mentions."""
+    """Memory that a trace mentions."""
 
     nbytes: int
-    seen: bool  # someone could see it when the recording was run
-    made: bool  # the recording wrote all of it before anything looked
+    seen: bool  # someone could see it when the trace was run
+    made: bool  # the trace wrote all of it before anything looked
 
 
-class Recording(NamedTuple):
+class Trace(NamedTuple):
     """The nodes of a program, in order, and its storages."""
 
     nodes: tuple[Node, ...]
@@ -118,9 +118,9 @@ def number_value(number) -> float | int:
     return raw[0].item()
 
 
-def read(program, numbers=None) -> Recording:
-    """The recording of a ``tt_program *``; with ``numbers``, a ``tt_number *``, the values of its Python numbers."""
-    words = ffi.unpack(program.words, program.num_words)
+def read(program, numbers=None) -> Trace:
+    """The trace of a ``tt_program *``; with ``numbers``, a ``tt_number *``, the values of its Python numbers."""
+    words = ffi.unpack(program.encoding, program.encoded)
     at, shape = 0, ()
     nodes = []
     for _ in range(program.num_nodes):
@@ -150,7 +150,7 @@ def read(program, numbers=None) -> Recording:
         nodes.append(Node(kind, head >> 8 & 255, head >> 16 & 255, shape, mask, operands[0], tuple(operands[1:])))
     sizes = words[at:at + program.num_storages]
     values = tuple(number_value(numbers[k]) for k in range(program.num_constants)) if numbers else ()
-    return Recording(tuple(nodes), _storages(nodes, sizes), values)
+    return Trace(tuple(nodes), _storages(nodes, sizes), values)
 
 
 def _storages(nodes: list[Node], sizes: list[int]) -> tuple[Storage, ...]:

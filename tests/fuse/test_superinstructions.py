@@ -1,4 +1,4 @@
-"""Chains (kernels/cpu/chain.h): cheap operators that the interpreter runs together have the bits of eager mode, in
+"""Superinstructions (kernels/cpu/superinstructions.h): cheap operators that the interpreter runs together have the bits of eager mode, in
 every combination and on every instruction set; and the interpreter does run them together."""
 
 import contextlib
@@ -69,12 +69,12 @@ def arity(name):
 
 
 def chained(run):
-    """How many instructions of the programs that run() flushes are in chains, and how many there are."""
+    """How many instructions of the programs that run() flushes are in superinstructions, and how many there are."""
     counts = [0, 0]
 
     def look(run):
         for kernel in run.program.kernels[0:run.program.num_kernels]:
-            counts[0] += sum(c.end_instr - c.first_instr for c in kernel.chains[0:kernel.num_chains])
+            counts[0] += sum(c.end_instr - c.first_instr for c in kernel.superinstructions[0:kernel.num_superinstructions])
             counts[1] += kernel.num_instrs
 
     end = fuse.listeners.subscribe(fuse.listeners.RUNS, look)
@@ -107,7 +107,7 @@ def agree(run, message):
 
 
 def test_every_operator_of_a_chain_is_here():
-    header = pathlib.Path(compiler.headers()).parent / "cpu" / "chain.h"
+    header = pathlib.Path(compiler.headers()).parent / "cpu" / "superinstructions.h"
     if not header.exists():
         pytest.skip("the C sources are not here")
     lists = dict(re.findall(r"#define TT_CHAIN_(\w+)\(X\)((?:.*\\\n)*.*)", header.read_text()))
@@ -171,7 +171,7 @@ def test_forms(isa):
 
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("seed", range(25))
-def test_random_chains(seed, isa):
+def test_random_superinstructions(seed, isa):
     """Values wanted at once, later, or by the user; more of them than there are registers."""
     rng = np.random.default_rng(seed)
     leaves = operands(int(rng.choice([200, 256, 1029, 9000])), seed)
@@ -288,7 +288,7 @@ def test_of_any_length(n, isa):
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_a_chain_writes_over_what_it_reads(isa):
-    """Rows of odd lengths, updated in place by chains between reductions."""
+    """Rows of odd lengths, updated in place by superinstructions between reductions."""
     def run():
         x = tinytorch.arange(70.0 * 333).reshape(70, 333).remainder(11.0)
         x.sub_(x.mean(1, keepdim=True)).mul_(0.5)
@@ -353,18 +353,18 @@ def test_a_kernel_of_numbers_repeated_in_blocks():
 
 def test_the_chain_is_part_of_the_kernel():
     """Steps end where they should: as many as the interpreter counts, with functions for each instruction set that has
-    chains (on x86 the baseline has none)."""
+    superinstructions (on x86 the baseline has none)."""
     x, y, _ = operands()
     isas = ISAS if X86 else ISAS[:1]
     seen = []
 
     def look(run):
         kernel = run.program.kernels[0]
-        chain = kernel.chains[0]
-        steps = kernel.steps[chain.first_step:kernel.num_steps]
+        first = kernel.superinstructions[0]
+        steps = kernel.steps[first.first_step:kernel.num_steps]
         runs = [[kernel.steps[number * kernel.num_steps + step].run != ffi.NULL
-                 for step in range(chain.first_step, kernel.num_steps)] for number in range(len(isas))]
-        seen.append((kernel.num_chains, len(steps), steps[len(steps) - 1].slot, [all(run) for run in runs]))
+                 for step in range(first.first_step, kernel.num_steps)] for number in range(len(isas))]
+        seen.append((kernel.num_superinstructions, len(steps), steps[len(steps) - 1].slot, [all(run) for run in runs]))
 
     end = fuse.listeners.subscribe(fuse.listeners.RUNS, look)
     try:
