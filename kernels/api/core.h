@@ -32,27 +32,28 @@ typedef struct tt_array {
     tt_storage *storage;
     char *data;            /* first element */
     int64_t numel;
-    int64_t stamp;         /* of an operator's result: bits 0-2: the inputs it broadcast or cast; bit 3: one is an inference
+    int64_t stamp; /* of an operator's result: bits 0-2: the inputs it broadcast or cast; bit 3: one is an inference
                               tensor; from bit 4 on the versions of the first two inputs, 30 bits each */
-    int64_t seen_version;  /* of a tracked view: the storage's version when its history was last made */
+    int64_t seen_version; /* of a tracked view: the storage's version when its history was last made */
     int32_t ndim;
     int16_t dtype;
     uint16_t flags;
     int64_t shape[16];
-    int64_t strides[16];   /* in elements */
+    int64_t strides[16]; /* in elements */
 } tt_array;
 
 /* of tt_array */
 enum {
     TT_FLAG_CONTIGUOUS = 1, /* row-major, no gaps */
-    TT_FLAG_WEAK = 2,       /* a Python scalar: takes no part in promotion within its category */
-    TT_FLAG_VIEW = 4,       /* a tracked view: stale when seen_version != storage->version */
-    TT_FLAG_DEVICE = 16,    /* its memory is not the CPU's: Note [Devices] */
+    TT_FLAG_WEAK = 2, /* a Python scalar: takes no part in promotion within its category */
+    TT_FLAG_VIEW = 4, /* a tracked view: stale when seen_version != storage->version */
+    TT_FLAG_DEVICE = 16, /* its memory is not the CPU's: Note [Devices] */
     TT_FLAG_READONLY = 32,
     TT_FLAG_INFERENCE = 64, /* made in inference mode */
     TT_CREATION_SHIFT = 8,
-    TT_FLAG_CREATION = 7 << TT_CREATION_SHIFT, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
-    TT_FLAG_MANY = 2 << 8,     /* that of one of several views: MULTI_OUTPUT there */
+    TT_FLAG_CREATION =
+        7 << TT_CREATION_SHIFT, /* how a tracked view was made: three bits of Python's (autograd/views.py) */
+    TT_FLAG_MANY = 2 << 8, /* that of one of several views: MULTI_OUTPUT there */
     TT_SLOW = TT_FLAG_DEVICE, /* flags that the CPU's kernels cannot work with */
 };
 
@@ -64,9 +65,18 @@ typedef struct tt_dtype_info {
 const tt_dtype_info *tt_dtype_facts(int dtype); /* NULL: there is no such code */
 
 /* errors: what tt_error_kind gives */
-enum { TT_DECLINED, TT_VALUE_ERROR, TT_RUNTIME_ERROR, TT_TYPE_ERROR, TT_INDEX_ERROR, TT_OUT_OF_MEMORY,
-       TT_ZERO_DIVISION, TT_PYTHON_ERROR /* an exception of a callback, kept by Python */, TT_NOT_IMPLEMENTED,
-       TT_LINALG_ERROR /* a matrix has no such decomposition */ };
+enum {
+    TT_DECLINED,
+    TT_VALUE_ERROR,
+    TT_RUNTIME_ERROR,
+    TT_TYPE_ERROR,
+    TT_INDEX_ERROR,
+    TT_OUT_OF_MEMORY,
+    TT_ZERO_DIVISION,
+    TT_PYTHON_ERROR /* an exception of a callback, kept by Python */,
+    TT_NOT_IMPLEMENTED,
+    TT_LINALG_ERROR /* a matrix has no such decomposition */
+};
 int tt_error_kind(void);
 const char *tt_error_text(void);
 
@@ -91,8 +101,8 @@ tt_array *tt_empty_like(tt_array *a, int dtype);
 tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
 tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t istart, int64_t istep);
 tt_array *tt_scalar(int kind, double f, int64_t i);
-tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
-                         void *owner, void (*release)(void *));
+tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes, void *owner,
+                         void (*release)(void *));
 void tt_release_python(void *object); /* what `hold` has held (python/tensor.c), as a release */
 tt_array *tt_alias(tt_array *a);
 tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64_t offset);
@@ -105,7 +115,8 @@ int tt_copy(tt_array *out, tt_array *a);
 int tt_fill(tt_array *out, int kind, double f, int64_t i);
 int64_t tt_offset(tt_array *a);
 int tt_is_contiguous(tt_array *a);
-int64_t tt_shape_key(tt_array *a); /* ndim << 60 and the sizes, 60 / ndim bits each, first lowest; -1: they do not fit */
+int64_t tt_shape_key(
+    tt_array *a); /* ndim << 60 and the sizes, 60 / ndim bits each, first lowest; -1: they do not fit */
 int tt_same_shape(tt_array *a, tt_array *b);
 int tt_bump(tt_array *a, int writer);
 int tt_set_default_dtype(int dtype);

@@ -27,11 +27,11 @@ tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_
  * fields. Matrices are row-major; one that is transposed lies as its transpose. */
 typedef struct tt_gemm {
     int64_t m, n, k;
-    int64_t lda, ldb;               /* from row to row as stored, in elements; of the result it is n */
-    int64_t count, step_a, step_b;  /* of a stack: how many, and from one to the next (0: the same); of the result m n */
-    int32_t dtype, trans;           /* trans: 1 for a, 2 for b */
-    int32_t bias;                   /* n numbers are added to each row */
-    int32_t align;                  /* binary logarithms of the alignment of a, b, c, bias in bytes, 4 bits each */
+    int64_t lda, ldb; /* from row to row as stored, in elements; of the result it is n */
+    int64_t count, step_a, step_b; /* of a stack: how many, and from one to the next (0: the same); of the result m n */
+    int32_t dtype, trans; /* trans: 1 for a, 2 for b */
+    int32_t bias; /* n numbers are added to each row */
+    int32_t align; /* binary logarithms of the alignment of a, b, c, bias in bytes, 4 bits each */
 } tt_gemm;
 
 /* What tt_cuda_copy's `wait` says of the CPU's memory: it may change when the call returns (it is pageable, and the driver
@@ -41,34 +41,34 @@ enum { TT_TAKEN = 0, TT_WAIT, TT_LEFT };
 /* What tt_cuda_copy moves. */
 enum { TT_COPY_TO_DEVICE = 1, TT_COPY_TO_HOST };
 
-
 /* Memory: Note [Memory of devices] in kernels/cuda/host/pool.h. Devices count from 0 here, TT_HOST_MEMORY is page-locked memory
  * of the CPU's. Streams are numbered by Python for each device; 0 is the default one. */
 enum { TT_CUDA_DEVICES = 64, TT_CUDA_STREAMS = 64, TT_HOST_MEMORY = -1 };
 void tt_cuda_set_stream(int device, int stream); /* this thread's current one */
 int tt_cuda_stream(int device);
 void tt_cuda_keep_launches(int on); /* those kept are forgotten */
-extern int tt_cuda_approximate;     /* the setting */
-extern int tt_cuda_caching;         /* the setting */
+extern int tt_cuda_approximate; /* the setting */
+extern int tt_cuda_caching; /* the setting */
 /* log of the columns that a thread block takes, of `inner` of elements of that size */
 int tt_cuda_columns(int64_t inner, int size, int64_t others);
-int tt_record_stream(tt_array *a, int stream);   /* another stream uses `a`, a tensor of the same device */
-tt_array *tt_to_pinned(tt_array *a);             /* a copy in page-locked memory of the CPU's */
+int tt_record_stream(tt_array *a, int stream); /* another stream uses `a`, a tensor of the same device */
+tt_array *tt_to_pinned(tt_array *a); /* a copy in page-locked memory of the CPU's */
 int tt_is_pinned(tt_array *a);
-int tt_cuda_empty_cache(int device);             /* -1 and an error when memory could not be given back */
+int tt_cuda_empty_cache(int device); /* -1 and an error when memory could not be given back */
 int tt_cuda_memory_limit(int device, int64_t bytes); /* of what is reserved; 0: none */
 /* Nine figures (TT_ALLOCATION ... in pool.h), each for all segments, small ones and large ones: the present value, the
  * peak, all that was added and all that was taken away; then retries after an empty cache, and failures. */
 enum { TT_CUDA_STATS = 9 * 3 * 4 + 2 };
 int tt_cuda_memory_stats(int device, int64_t *out);
-int tt_cuda_reset_stats(int device, int peaks);  /* the peaks, or the sums */
+int tt_cuda_reset_stats(int device, int peaks); /* the peaks, or the sums */
 /* Rows of 8: segment, its bytes, small, stream, private pool; block, its bytes, state. The number of rows there are. */
 int64_t tt_cuda_snapshot(int device, int64_t *out, int64_t rows);
 /* What this thread allocates comes from the private pool, 0: from the usual one; the pool before. */
 int tt_cuda_use_pool(int pool);
 int tt_cuda_retire_pool(int pool); /* its free segments may be given back from now on */
-void tt_cuda_stop(void);           /* the interpreter ends: Python is not called any more */
-int tt_cuda_non_blocking(int on);  /* this thread's copies from and to page-locked memory do not wait; as it was before */
+void tt_cuda_stop(void); /* the interpreter ends: Python is not called any more */
+int tt_cuda_non_blocking(
+    int on); /* this thread's copies from and to page-locked memory do not wait; as it was before */
 
 /* What tt_cuda_event does. */
 enum { TT_EVENT_RECORD = 1, TT_EVENT_QUERY, TT_EVENT_WAIT };

@@ -30,12 +30,12 @@ void tt_dlpack_delete(void *managed, int versioned);
 /* The destructor of a capsule, which lets go of what nobody took. It runs wherever a capsule ends, be it that an exception
  * is on its way, with which no Python code may start: so it is C, and calls the interpreter by these addresses. */
 typedef struct tt_capsules {
-    int (*is_valid)(void *capsule, const char *name);      /* PyCapsule_IsValid */
-    void *(*pointer)(void *capsule, const char *name);     /* PyCapsule_GetPointer */
+    int (*is_valid)(void *capsule, const char *name); /* PyCapsule_IsValid */
+    void *(*pointer)(void *capsule, const char *name); /* PyCapsule_GetPointer */
     void (*fetch)(void **type, void **value, void **where); /* PyErr_Fetch */
-    void (*restore)(void *type, void *value, void *where);  /* PyErr_Restore */
-    void *(*leave)(void);                                   /* PyEval_SaveThread */
-    void (*enter)(void *);                                  /* PyEval_RestoreThread */
+    void (*restore)(void *type, void *value, void *where); /* PyErr_Restore */
+    void *(*leave)(void); /* PyEval_SaveThread */
+    void (*enter)(void *); /* PyEval_RestoreThread */
 } tt_capsules;
 void tt_dlpack_use(const tt_capsules *interpreter);
 void tt_dlpack_end(void *capsule);

@@ -4,8 +4,14 @@
 #include "api/core.h"
 
 /* of scalar/reducers.h; NULL: there is none of that number */
-typedef struct tt_reducer_info { const char *name; int flops; } tt_reducer_info;
-typedef struct tt_reduction_info { const char *name; int reducer; } tt_reduction_info;
+typedef struct tt_reducer_info {
+    const char *name;
+    int flops;
+} tt_reducer_info;
+typedef struct tt_reduction_info {
+    const char *name;
+    int reducer;
+} tt_reduction_info;
 const tt_reducer_info *tt_reducer_facts(int reducer);
 const tt_reduction_info *tt_reduction_facts(int op);
 

@@ -15,27 +15,27 @@
  * p: k pivots, int32.
  * Options: cholesky, eigh: 1 for the upper triangle; lu_solve: 1 for A^T; qr: 1 for a square Q; svd: 1 for square U and
  * V; solve_triangular: the sum of 1 for an upper triangle, 2 for X A = B, 4 for a diagonal of ones. */
-#define TT_DECOMPOSITIONS(X)                                                                        \
-    X(cholesky, true, 0, 0, ("nn"),                                                                 \
-      "The factorization could not be completed because the input is not positive-definite (the leading minor of " \
-      "order %d is not positive-definite).")                                                        \
-    X(lu_factor, false, 0, 0, ("mn", "p"), "The solver failed because the input matrix is singular.") \
-    X(lu_solve, true, TT_READ_ONLY, 0, ("rc"), "")                                                  \
-    X(solve_triangular, true, TT_EITHER_ORDER, 0, ("rc"), "")                                          \
-    X(inv, true, TT_OWN_MEMORY, 0, ("nn"),                                                          \
-      "The diagonal element %d is zero, the inversion could not be completed because the input matrix is singular.") \
-    X(eigh, true, 1, 0, ("n", "nn"), TT_EIGENVALUES_FAILURE)                                        \
-    X(eigvalsh, true, TT_OWN_MEMORY, 0, ("n"), TT_EIGENVALUES_FAILURE)                              \
-    X(qr, false, TT_OWN_MEMORY, 0, ("mM", "Mn"), "")                                                \
-    X(qr_r, false, TT_OWN_MEMORY, 0, ("kn"), "")                                                    \
-    X(svd, false, TT_OWN_MEMORY, 0, ("mM", "k", "Nn"), TT_SINGULAR_VALUES_FAILURE)                  \
+#define TT_DECOMPOSITIONS(X)                                                                                           \
+    X(cholesky, true, 0, 0, ("nn"),                                                                                    \
+      "The factorization could not be completed because the input is not positive-definite (the leading minor of "     \
+      "order %d is not positive-definite).")                                                                           \
+    X(lu_factor, false, 0, 0, ("mn", "p"), "The solver failed because the input matrix is singular.")                  \
+    X(lu_solve, true, TT_READ_ONLY, 0, ("rc"), "")                                                                     \
+    X(solve_triangular, true, TT_EITHER_ORDER, 0, ("rc"), "")                                                          \
+    X(inv, true, TT_OWN_MEMORY, 0, ("nn"),                                                                             \
+      "The diagonal element %d is zero, the inversion could not be completed because the input matrix is singular.")   \
+    X(eigh, true, 1, 0, ("n", "nn"), TT_EIGENVALUES_FAILURE)                                                           \
+    X(eigvalsh, true, TT_OWN_MEMORY, 0, ("n"), TT_EIGENVALUES_FAILURE)                                                 \
+    X(qr, false, TT_OWN_MEMORY, 0, ("mM", "Mn"), "")                                                                   \
+    X(qr_r, false, TT_OWN_MEMORY, 0, ("kn"), "")                                                                       \
+    X(svd, false, TT_OWN_MEMORY, 0, ("mM", "k", "Nn"), TT_SINGULAR_VALUES_FAILURE)                                     \
     X(svdvals, false, TT_OWN_MEMORY, 0, ("k"), TT_SINGULAR_VALUES_FAILURE)
 
-#define TT_EIGENVALUES_FAILURE \
-    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated " \
+#define TT_EIGENVALUES_FAILURE                                                                                         \
+    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "           \
     "eigenvalues (error code: %d)."
-#define TT_SINGULAR_VALUES_FAILURE \
-    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular " \
+#define TT_SINGULAR_VALUES_FAILURE                                                                                     \
+    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular "  \
     "values (error code: %d)."
 
 /* One matrix of each stack, column-major without gaps. */

@@ -29,8 +29,7 @@ void tt_iter_coalesce(tt_iter *it) {
     for (int m = 0; m < n; m++) {
         int d = order[m], last = it->ndim - 1;
         bool joins = last >= 0;
-        for (int k = 0; joins && k < it->nops; k++)
-            joins = it->strides[k][last] == old.strides[k][d] * old.shape[d];
+        for (int k = 0; joins && k < it->nops; k++) joins = it->strides[k][last] == old.strides[k][d] * old.shape[d];
         if (!joins) last = it->ndim++;
         it->shape[last] = joins ? it->shape[last] * old.shape[d] : old.shape[d];
         for (int k = 0; k < it->nops; k++) it->strides[k][last] = old.strides[k][d];

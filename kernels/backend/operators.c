@@ -7,11 +7,10 @@ enum { FLT = TT_FLT, REAL = TT_REAL, NUM = TT_NUM, ALL = TT_ALL, INT = TT_INT, I
 enum { SAME = TT_SAME, BOOL = TT_BOOL_RESULT, PERIODIC = TT_PERIODIC, SELECT = TT_SELECT };
 const struct tt_op tt_ops[TT_NUM_OPS] = {
 #define INFO(name, arity, domain, rule, flops, cost) {#name, arity, domain, rule},
-    TT_OPS(INFO)
-};
+    TT_OPS(INFO)};
 #define PAIR(op, derivative) [TT_OP_##op] = TT_PAIR_##op, [TT_OP_##derivative] = TT_PAIR_##op,
 static const int8_t pairs[TT_NUM_OPS] = {TT_PAIRS(PAIR)};
-#define FACTS(name, arity, domain, rule, flops, cost)                                                           \
+#define FACTS(name, arity, domain, rule, flops, cost)                                                                  \
     {#name, arity, rule == BOOL, rule == PERIODIC, flops, cost, 0, #domain},
 static tt_op_info facts[TT_NUM_OPS] = {TT_OPS(FACTS)};
 __attribute__((constructor)) static void set_pairs(void) {

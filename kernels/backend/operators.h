@@ -11,7 +11,10 @@ enum { TT_NO_PAIR, TT_PAIRS(TT_PAIR_ENUM) TT_NUM_PAIRS };
 /* Domains and rules: scalar/ops.h. */
 enum { TT_FLT, TT_REAL, TT_NUM, TT_ALL, TT_INT, TT_INTS };
 enum { TT_SAME, TT_BOOL_RESULT, TT_PERIODIC, TT_SELECT };
-extern const struct tt_op { const char *name; int8_t arity, domain, rule; } tt_ops[TT_NUM_OPS];
+extern const struct tt_op {
+    const char *name;
+    int8_t arity, domain, rule;
+} tt_ops[TT_NUM_OPS];
 #define TT_COSTLY 8 /* of an operator's cost: fewer elements are worth a thread */
 
 int tt_op_weight(int op);                             /* the cost of an element, in additions */

@@ -10,7 +10,9 @@ typedef struct {
 } tt_update;
 
 /* What rate and root follow from, step by step: tt_rate_of and tt_root_of in kernels/scalar/optim.h. */
-typedef struct { double lr, beta1, beta2, lr_decay; } tt_schedule;
+typedef struct {
+    double lr, beta1, beta2, lr_decay;
+} tt_schedule;
 
 /* One parameter, ready for the loop. */
 typedef struct {
@@ -20,7 +22,7 @@ typedef struct {
     tt_array *copies[TT_UPDATE_OPERANDS]; /* of operands that do not lie in memory as the parameter does */
     double step;
     tt_update update;
-    tt_array *count;          /* the step count, where it is on the parameter's device: rate and root then follow from it */
+    tt_array *count; /* the step count, where it is on the parameter's device: rate and root then follow from it */
     int dtype, device;
     int operands; /* which there are, as bits; data may be NULL where there are no elements */
 } tt_update_item;

@@ -3,7 +3,9 @@
 #include "core/tt.h"
 
 /* An operand, contiguous and of one dtype: itself, or a copy that tt_plain_done frees. NULL stays NULL. */
-typedef struct { tt_array *array, *copy; } tt_plain;
+typedef struct {
+    tt_array *array, *copy;
+} tt_plain;
 bool tt_plain_copy(tt_plain *p, tt_array *a, int dtype);
 static inline bool tt_plain_take(tt_plain *p, tt_array *a, int dtype) {
     *p = (tt_plain){a, NULL};
@@ -16,7 +18,9 @@ static inline void tt_plain_done(tt_plain *p, int n) {
 static inline const char *tt_plain_data(const tt_plain *p) { return p->array ? p->array->data : NULL; }
 
 /* A contiguous result: itself, or an array of another dtype, which is copied to it in the end. */
-typedef struct { tt_array *array, *out; } tt_wide;
+typedef struct {
+    tt_array *array, *out;
+} tt_wide;
 static inline bool tt_wide_start(tt_wide *w, tt_array *out, int dtype) {
     *w = (tt_wide){out->dtype == dtype ? out : tt_empty(dtype, out->ndim, out->shape), out};
     return w->array != NULL;

@@ -21,11 +21,11 @@ typedef struct {
     int dtype;                              /* computed in */
     double alpha, beta;
     bool may_fold;                          /* rows of a stack may be taken as those of one matrix */
-    bool asynchronous;                            /* may be handed over as a job: Note [Asynchronous jobs] in core/jobs.h */
+    bool asynchronous; /* may be handed over as a job: Note [Asynchronous jobs] in core/jobs.h */
 } tt_product;
 
 /* Makes the operand one that BLAS takes, of the dtype computed in, by a copy where it must; `whole`: by a copy of every
  * matrix of the stack, the repeated ones too. False: out of memory. */
 bool tt_product_prepare(tt_product *p, tt_matrices *x, const tt_array *from, bool always_plain, bool whole);
 void tt_product_fold_batch(tt_product *p); /* a stack times one matrix as one product, where its rows allow it */
-void tt_product_done(tt_product *p);       /* frees the copies */
+void tt_product_done(tt_product *p); /* frees the copies */

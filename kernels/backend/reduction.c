@@ -84,8 +84,8 @@ void tt_reduction_plan(tt_reduction *g, const tt_array *a, int64_t mask, int rea
     if (g->outer.n > 0) {
         int last = g->outer.n - 1;
         int64_t across = g->outer.step[last], along = g->run.n ? g->run.step[g->run.n - 1] : 0;
-        g->rows = (across > 0 && (along == 0 || across < along)) ||
-                  (g->reduced <= SHORT && g->outer.size[last] >= SHORT);
+        g->rows =
+            (across > 0 && (along == 0 || across < along)) || (g->reduced <= SHORT && g->outer.size[last] >= SHORT);
         if (g->rows) {
             g->inner = g->outer.size[last];
             g->inner_step = across;

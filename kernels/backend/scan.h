@@ -12,9 +12,9 @@
 
 typedef struct {
     int op;                 /* TT_SCAN_SUM ... of scalar/codes.h */
-    int compute;            /* the dtype that elements have on the way; kernels of halves may convert them themselves */
+    int compute; /* the dtype that elements have on the way; kernels of halves may convert them themselves */
     int64_t dim;
     bool reverse;
-    tt_array *a, *b;        /* b: of TT_SCAN_RECUR, else NULL */
-    tt_array *out, *index;  /* of a's shape; index: of extremes, where they are, else NULL */
+    tt_array *a, *b; /* b: of TT_SCAN_RECUR, else NULL */
+    tt_array *out, *index; /* of a's shape; index: of extremes, where they are, else NULL */
 } tt_scan_work;

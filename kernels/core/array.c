@@ -5,7 +5,7 @@
 
 #define ITEMSIZE(code, suffix, type, ...) sizeof(type),
 #define NAME(code, suffix, type, name, ...) #name,
-#define FACTS(code, suffix, type, name, kind, is_signed, compute, dlpack) \
+#define FACTS(code, suffix, type, name, kind, is_signed, compute, dlpack)                                              \
     {#name, #suffix, #type, sizeof(type), TT_KIND_##kind, is_signed, TT_##compute, dlpack},
 const int tt_itemsizes[TT_NUM_CODES] = {TT_ALL_DTYPES(ITEMSIZE)};
 const char *const tt_dtype_names[TT_NUM_CODES] = {TT_ALL_DTYPES(NAME)};
@@ -164,8 +164,8 @@ tt_array *tt_like(tt_array *a, int dtype) {
     return tt_empty_strided(dtype, a->ndim, a->shape, strides);
 }
 
-tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
-                         void *owner, void (*release)(void *)) {
+tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes, void *owner,
+                         void (*release)(void *)) {
     return tt_from_device(0, dtype, ndim, shape, strides, data, nbytes, owner, release);
 }
 
@@ -180,8 +180,15 @@ tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_
         tt_array_recycle(a);
         return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a storage's header");
     }
-    *s = (tt_storage){.data = data, .nbytes = nbytes, .refs = 1, .writer = -1, .size_class = -1, .shared = 1,
-                      .device = (int16_t)device, .owner = owner, .release = release};
+    *s = (tt_storage){.data = data,
+                      .nbytes = nbytes,
+                      .refs = 1,
+                      .writer = -1,
+                      .size_class = -1,
+                      .shared = 1,
+                      .device = (int16_t)device,
+                      .owner = owner,
+                      .release = release};
     a->storage = s;
     a->data = data;
     a->dtype = (int16_t)dtype;
@@ -200,7 +207,7 @@ tt_array *tt_alias(tt_array *a) {
     memcpy(b, a, offsetof(tt_array, shape));
     memcpy(b->shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
     memcpy(b->strides, a->strides, sizeof(int64_t) * (size_t)a->ndim);
-    b->flags &= (uint16_t)~(TT_FLAG_VIEW | TT_FLAG_CREATION | TT_FLAG_WEAK);
+    b->flags &= (uint16_t) ~(TT_FLAG_VIEW | TT_FLAG_CREATION | TT_FLAG_WEAK);
     b->stamp = 0;
     tt_storage_ref(b->storage);
     return b;
@@ -212,12 +219,13 @@ tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64
     int64_t n = tt_numel(ndim, shape);
     if (n < 0 || !check_strides(ndim, strides)) return NULL;
     int64_t reach = extent(ndim, shape, strides), size = tt_itemsizes[a->dtype];
-    if (offset < 0 || reach < 0 || (n && (offset > a->storage->nbytes / size ||
-                                          reach > a->storage->nbytes / size - offset)))
-        return tt_fail(TT_RUNTIME_ERROR, "setStorage: sizes %s, strides %s, storage offset %lld and itemsize %lld "
-                       "are out of bounds for storage of size %lld", tt_shape_text(st, ndim, shape),
-                       tt_shape_text(dt, ndim, strides), (long long)offset, (long long)size,
-                       (long long)a->storage->nbytes);
+    if (offset < 0 || reach < 0 ||
+        (n && (offset > a->storage->nbytes / size || reach > a->storage->nbytes / size - offset)))
+        return tt_fail(TT_RUNTIME_ERROR,
+                       "setStorage: sizes %s, strides %s, storage offset %lld and itemsize %lld "
+                       "are out of bounds for storage of size %lld",
+                       tt_shape_text(st, ndim, shape), tt_shape_text(dt, ndim, strides), (long long)offset,
+                       (long long)size, (long long)a->storage->nbytes);
     tt_array *b = tt_array_new();
     if (!b) return NULL;
     b->storage = a->storage;
@@ -232,9 +240,7 @@ tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64
     return b;
 }
 
-int64_t tt_offset(tt_array *a) {
-    return a->storage->data ? (a->data - a->storage->data) / tt_itemsizes[a->dtype] : 0;
-}
+int64_t tt_offset(tt_array *a) { return a->storage->data ? (a->data - a->storage->data) / tt_itemsizes[a->dtype] : 0; }
 
 /* The view of `a` with another shape of as many elements; declines when the strides do not allow one. */
 tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape) {
@@ -283,14 +289,17 @@ tt_array *tt_view_dtype(tt_array *a, int dtype) {
             return tt_fail(TT_RUNTIME_ERROR, "view: self.dim() cannot be 0 to view %s as %s (different element sizes)",
                            tt_dtype_names[a->dtype], tt_dtype_names[dtype]);
         if (a->shape[last] > 1 && a->strides[last] != 1)
-            return tt_fail(TT_RUNTIME_ERROR, "view: self.stride(-1) must be 1 to view %s as %s (different element sizes), "
-                           "but got %lld", tt_dtype_names[a->dtype], tt_dtype_names[dtype],
-                           (long long)a->strides[last]);
+            return tt_fail(TT_RUNTIME_ERROR,
+                           "view: self.stride(-1) must be 1 to view %s as %s (different element sizes), "
+                           "but got %lld",
+                           tt_dtype_names[a->dtype], tt_dtype_names[dtype], (long long)a->strides[last]);
         bool fits = a->shape[last] * from % to == 0 && (a->data - a->storage->data) % to == 0;
         for (int d = 0; d < last; d++) fits &= a->strides[d] * from % to == 0;
         if (!fits)
-            return tt_fail(TT_RUNTIME_ERROR, "view: the size, strides and offset in bytes must be divisible by %lld to view "
-                           "%s as %s", (long long)to, tt_dtype_names[a->dtype], tt_dtype_names[dtype]);
+            return tt_fail(TT_RUNTIME_ERROR,
+                           "view: the size, strides and offset in bytes must be divisible by %lld to view "
+                           "%s as %s",
+                           (long long)to, tt_dtype_names[a->dtype], tt_dtype_names[dtype]);
     }
     tt_array *b = tt_alias(a);
     if (!b) return NULL;
@@ -345,14 +354,18 @@ bool tt_may_write(const char *op, const tt_array *out) {
         return false;
     }
     if (out->flags & ~tt_thread_flags & TT_FLAG_INFERENCE) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: Inplace update to inference tensor outside InferenceMode is not allowed. Make a "
-                "clone() of it first.", op);
+        tt_fail(TT_RUNTIME_ERROR,
+                "%s: Inplace update to inference tensor outside InferenceMode is not allowed. Make a "
+                "clone() of it first.",
+                op);
         return false;
     }
     for (int d = 0; !(out->flags & TT_FLAG_CONTIGUOUS) && out->numel && d < out->ndim; d++)
         if (out->shape[d] > 1 && out->strides[d] == 0) {
-            tt_fail(TT_RUNTIME_ERROR, "%s: unsupported operation: more than one element of the written-to tensor refers "
-                    "to a single memory location. Please clone() the tensor before performing the operation.", op);
+            tt_fail(TT_RUNTIME_ERROR,
+                    "%s: unsupported operation: more than one element of the written-to tensor refers "
+                    "to a single memory location. Please clone() the tensor before performing the operation.",
+                    op);
             return false;
         }
     return true;

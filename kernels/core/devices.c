@@ -26,8 +26,10 @@ bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in) {
         int own = in[k]->storage->device;
         if (device >= 0 && own != device) {
             char a[24], b[24];
-            tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, "
-                    "%s and %s!", op, tt_device_text(a, sizeof a, device), tt_device_text(b, sizeof b, own));
+            tt_fail(TT_RUNTIME_ERROR,
+                    "%s: Expected all tensors to be on the same device, but found at least two devices, "
+                    "%s and %s!",
+                    op, tt_device_text(a, sizeof a, device), tt_device_text(b, sizeof b, own));
             return false;
         }
         device = own;
@@ -45,7 +47,8 @@ bool tt_ready_here(const tt_array *a) {
 bool tt_same_device(const char *op, const tt_array *a) {
     char own[24], other[24];
     if (a->storage->device == tt_device) return true;
-    tt_fail(TT_RUNTIME_ERROR, "%s: Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
-            op, tt_device_text(own, sizeof own, tt_device), tt_device_text(other, sizeof other, a->storage->device));
+    tt_fail(TT_RUNTIME_ERROR,
+            "%s: Expected all tensors to be on the same device, but found at least two devices, %s and %s!", op,
+            tt_device_text(own, sizeof own, tt_device), tt_device_text(other, sizeof other, a->storage->device));
     return false;
 }

@@ -33,7 +33,7 @@ static inline void tt_leave_device(int *before) { tt_device = *before; }
 /* False and an error where the operands are on several devices; `numbers`: arrays without dimensions on the CPU do not
  * count. NULL operands are skipped. */
 bool tt_enter_device(const char *op, bool numbers, int n, tt_array *const *in);
-#define TT_ON_DEVICE_IF(fails, op, numbers, n, in)                                         \
-    __attribute__((cleanup(tt_leave_device), unused)) int tt_device_before = tt_device;    \
+#define TT_ON_DEVICE_IF(fails, op, numbers, n, in)                                                                     \
+    __attribute__((cleanup(tt_leave_device), unused)) int tt_device_before = tt_device;                                \
     if (tt_elsewhere(n, in) && !tt_enter_device(op, numbers, n, in)) return fails
 #define TT_ON_DEVICE(fails, op, n, in) TT_ON_DEVICE_IF(fails, op, false, n, in)

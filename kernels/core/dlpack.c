@@ -37,9 +37,15 @@ void *tt_to_dlpack(tt_array *a, int versioned, int copied) {
         return NULL;
     }
     a = e->array;
-    tt_dl_tensor t = {.data = a->data, .device_type = device ? DL_CUDA : DL_CPU, .device_id = device ? device - 1 : 0,
-                      .ndim = a->ndim, .type_code = codes[a->dtype], .type_bits = (uint8_t)(8 * tt_itemsizes[a->dtype]),
-                      .type_lanes = 1, .shape = a->shape, .strides = a->strides};
+    tt_dl_tensor t = {.data = a->data,
+                      .device_type = device ? DL_CUDA : DL_CPU,
+                      .device_id = device ? device - 1 : 0,
+                      .ndim = a->ndim,
+                      .type_code = codes[a->dtype],
+                      .type_bits = (uint8_t)(8 * tt_itemsizes[a->dtype]),
+                      .type_lanes = 1,
+                      .shape = a->shape,
+                      .strides = a->strides};
     for (int d = 0; d < a->ndim; d++) /* some readers want the stride of a single element to be 1 */
         if (a->shape[d] <= 1) a->strides[d] = 1;
     if (versioned) {

@@ -10,7 +10,7 @@
  * keeps the worker from running. */
 #define SPIN 2000
 #define LONG_SPIN 20000
-#define MOST_JOBS 32     /* that are not done: submitting more waits */
+#define MOST_JOBS 32 /* that are not done: submitting more waits */
 #define ORPHAN INT16_MIN /* in storage->jobs: the last reference is gone */
 
 tt_lazy tt_under_way; /* of no trace */
@@ -142,7 +142,8 @@ static bool mark(const tt_job *job) {
     for (int k = 0; k < job->num_out; k++) {
         tt_lazy *p = NULL;
         if (!__atomic_compare_exchange_n(&job->storages[k]->lazy, &p, &tt_under_way, false, __ATOMIC_ACQ_REL,
-                                         __ATOMIC_ACQUIRE) && p != &tt_under_way) {
+                                         __ATOMIC_ACQUIRE) &&
+            p != &tt_under_way) {
             while (k--) unmark(job->storages[k]);
             return false;
         }

@@ -25,9 +25,7 @@ extern const tt_deferred_hooks *tt_deferred;
 
 extern __thread bool tt_flush_failed; /* tt_decline then keeps the error that tt_flush left */
 static inline bool tt_flush(const tt_array *a, bool write) { return tt_deferred->flush(a, write); }
-static inline struct tt_lazy *tt_lazy_of(const tt_storage *s) {
-    return __atomic_load_n(&s->lazy, __ATOMIC_ACQUIRE);
-}
+static inline struct tt_lazy *tt_lazy_of(const tt_storage *s) { return __atomic_load_n(&s->lazy, __ATOMIC_ACQUIRE); }
 /* What this thread did apart from recording: how often it looked at elements or drew random numbers. A call that may be
  * replayed without being promised to be pure did so never: Note [Seen to be pure] in tinytorch/fuse/purity/__init__.py. */
 extern __thread int64_t tt_looks;

@@ -121,7 +121,6 @@ void tt_profile_memory(const void *address, int64_t bytes, int64_t in_use) {
     keep((int64_t[]){TT_PROFILE_MEMORY, tt_now(), (int64_t)(intptr_t)address, bytes, in_use}, 5);
 }
 
-
 void tt_profile_start(int memory, int64_t most_bytes) {
     int64_t n, thread;
     tt_profile_stop();

@@ -36,8 +36,13 @@ static void describe(loss_job *j, const tt_class_work *w, const tt_plain *x, int
     j->loops = tt_nn_loops_of(dtype);
     j->size = tt_itemsizes[dtype];
     j->x = tt_plain_data(x);
-    j->classes = (tt_classes){(const int64_t *)w->target->data, w->weight ? w->weight->data : NULL, (double)w->classes,
-                              w->smoothing, w->ignore, w->classes, w->logits};
+    j->classes = (tt_classes){(const int64_t *)w->target->data,
+                              w->weight ? w->weight->data : NULL,
+                              (double)w->classes,
+                              w->smoothing,
+                              w->ignore,
+                              w->classes,
+                              w->logits};
     if (w->stats) {
         j->top = w->stats->data;
         j->log_sum = j->top + w->rows * j->size;
@@ -48,7 +53,8 @@ static void describe(loss_job *j, const tt_class_work *w, const tt_plain *x, int
 static double sum_of(double *v, int64_t n) {
     const tt_reducer *r = tt_get_reducer(TT_RED_sum, TT_F64);
     int64_t blocks = 0;
-    for (int64_t i = 0; i < n; i += TT_BLOCK) r->reduce_block(&v[blocks++], v + i, n - i < TT_BLOCK ? n - i : TT_BLOCK, NULL);
+    for (int64_t i = 0; i < n; i += TT_BLOCK)
+        r->reduce_block(&v[blocks++], v + i, n - i < TT_BLOCK ? n - i : TT_BLOCK, NULL);
     tt_join_blocks(r, (char *)v, blocks, sizeof *v, 1);
     return n ? v[0] : 0;
 }

@@ -13,7 +13,9 @@ typedef struct {
 
 /* The places i at which a tap lies on an element of input, at + i stride in [0, length): from the first to before the
  * end. */
-static int64_t first_place(const tt_conv_work *w, int64_t at) { return at >= 0 ? 0 : (-at + w->stride - 1) / w->stride; }
+static int64_t first_place(const tt_conv_work *w, int64_t at) {
+    return at >= 0 ? 0 : (-at + w->stride - 1) / w->stride;
+}
 static int64_t end_place(const tt_conv_work *w, int64_t at) {
     int64_t n = at >= w->length ? 0 : (w->length - 1 - at) / w->stride + 1;
     return n < w->places ? n : w->places;

@@ -35,7 +35,8 @@ tt_array *tt_cpu_repeat_positions(const int64_t *times, int64_t n) {
     int64_t total = 0;
     for (int64_t i = 0; i < n; i++) {
         if (times[i] < 0)
-            return tt_fail(TT_RUNTIME_ERROR, "repeat_interleave: repeats can not be negative, got %lld at position %lld",
+            return tt_fail(TT_RUNTIME_ERROR,
+                           "repeat_interleave: repeats can not be negative, got %lld at position %lld",
                            (long long)times[i], (long long)i);
         if (__builtin_add_overflow(total, times[i], &total))
             return tt_fail(TT_RUNTIME_ERROR, "repeat_interleave: the sum of repeats overflows");
@@ -48,16 +49,16 @@ tt_array *tt_cpu_repeat_positions(const int64_t *times, int64_t n) {
 }
 
 /* The first place whose entry is not below x (right: above x). `order` sorts the entries, or is NULL. */
-#define BOUND(T, name)                                                                                    \
-    static int64_t name(const T *sorted, const int64_t *order, int64_t n, T x, bool right) {              \
-        int64_t low = 0, high = n;                                                                        \
-        while (low < high) {                                                                              \
-            int64_t mid = low + (high - low) / 2;                                                         \
-            T entry = sorted[order ? order[mid] : mid];                                                   \
-            if (right ? !(entry > x) : !(entry >= x)) low = mid + 1;                                      \
-            else high = mid;                                                                              \
-        }                                                                                                 \
-        return low;                                                                                       \
+#define BOUND(T, name)                                                                                                 \
+    static int64_t name(const T *sorted, const int64_t *order, int64_t n, T x, bool right) {                           \
+        int64_t low = 0, high = n;                                                                                     \
+        while (low < high) {                                                                                           \
+            int64_t mid = low + (high - low) / 2;                                                                      \
+            T entry = sorted[order ? order[mid] : mid];                                                                \
+            if (right ? !(entry > x) : !(entry >= x)) low = mid + 1;                                                   \
+            else high = mid;                                                                                           \
+        }                                                                                                              \
+        return low;                                                                                                    \
     }
 BOUND(double, bound_f)
 BOUND(int64_t, bound_i)
@@ -78,8 +79,7 @@ static void search_range(void *context, int64_t begin, int64_t end) {
         const int64_t *order = s->order ? s->order + row : NULL;
         if (s->floating)
             place = bound_f((const double *)s->sorted + row, order, s->n, ((const double *)s->values)[i], s->right);
-        else
-            place = bound_i((const int64_t *)s->sorted + row, order, s->n, ((const int64_t *)s->values)[i], s->right);
+        else place = bound_i((const int64_t *)s->sorted + row, order, s->n, ((const int64_t *)s->values)[i], s->right);
         if (s->dtype == TT_I32) ((int32_t *)s->out)[i] = (int32_t)place;
         else ((int64_t *)s->out)[i] = place;
     }
@@ -94,8 +94,15 @@ bool tt_cpu_search(const void *sorted, const void *values, const int64_t *order,
                     (long long)order[i], (long long)n);
             return false;
         }
-    search s = {.sorted = sorted, .values = values, .order = order, .n = n, .per_row = per_row, .right = right,
-                .floating = dtype == TT_F64, .out = out->data, .dtype = out->dtype};
+    search s = {.sorted = sorted,
+                .values = values,
+                .order = order,
+                .n = n,
+                .per_row = per_row,
+                .right = right,
+                .floating = dtype == TT_F64,
+                .out = out->data,
+                .dtype = out->dtype};
     tt_parallel(out->numel, 1 << 12, search_range, &s);
     return true;
 }
@@ -114,7 +121,8 @@ bool tt_cpu_isin(tt_array *among, const void *values, bool invert, tt_array *out
     bool floating = among->dtype == TT_F64;
     if (among->numel) qsort(among->data, (size_t)among->numel, 8, floating ? compare_f : compare_i);
     int64_t many = among->numel; /* less the NaNs, which would mislead the search */
-    while (floating && many && ((const double *)among->data)[many - 1] != ((const double *)among->data)[many - 1]) many--;
+    while (floating && many && ((const double *)among->data)[many - 1] != ((const double *)among->data)[many - 1])
+        many--;
     for (int64_t i = 0; i < out->numel; i++) {
         bool found;
         if (floating) {
@@ -131,18 +139,22 @@ bool tt_cpu_isin(tt_array *among, const void *values, bool invert, tt_array *out
     return true;
 }
 
-#define EXTREMES(T)                                                                                       \
-    const T *v = x;                                                                                       \
-    T lo = v[0], hi = v[0];                                                                               \
-    for (int64_t i = 0; i < n; i++) {                                                                     \
-        lo = v[i] < lo || v[i] != v[i] ? v[i] : lo;                                                       \
-        hi = v[i] > hi || v[i] != v[i] ? v[i] : hi;                                                       \
-    }                                                                                                     \
-    *(T *)least = lo;                                                                                     \
+#define EXTREMES(T)                                                                                                    \
+    const T *v = x;                                                                                                    \
+    T lo = v[0], hi = v[0];                                                                                            \
+    for (int64_t i = 0; i < n; i++) {                                                                                  \
+        lo = v[i] < lo || v[i] != v[i] ? v[i] : lo;                                                                    \
+        hi = v[i] > hi || v[i] != v[i] ? v[i] : hi;                                                                    \
+    }                                                                                                                  \
+    *(T *)least = lo;                                                                                                  \
     *(T *)largest = hi;
 
 bool tt_cpu_extremes(const void *x, int dtype, int64_t n, void *least, void *largest) {
-    if (dtype == TT_F64) { EXTREMES(double) } else { EXTREMES(int64_t) }
+    if (dtype == TT_F64) {
+        EXTREMES(double)
+    } else {
+        EXTREMES(int64_t)
+    }
     return true;
 }
 

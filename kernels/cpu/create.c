@@ -55,8 +55,11 @@ static void triangle(tt_array *out, const tt_range *r) {
 }
 
 bool tt_cpu_range(tt_array *out, const tt_range *r) {
-    range job = {r, out, r->kind == TT_RANGE_STEPPED ? stepped : r->kind == TT_RANGE_BETWEEN ? between
-                         : r->kind == TT_RANGE_POWER ? power : NULL};
+    range job = {r, out,
+                 r->kind == TT_RANGE_STEPPED   ? stepped
+                 : r->kind == TT_RANGE_BETWEEN ? between
+                 : r->kind == TT_RANGE_POWER   ? power
+                                               : NULL};
     if (r->kind >= TT_RANGE_TRIL) triangle(out, r);
     else if (out->numel) tt_parallel(out->numel, 1 << 14, fill_range, &job);
     return true;

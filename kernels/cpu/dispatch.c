@@ -3,14 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DECLARE(isa)                                                  \
-    extern const tt_op_loops tt_op_table_##isa[];                     \
-    extern const tt_loop tt_pair_table_##isa[];                       \
-    extern const tt_cast_loops tt_cast_table_##isa[];                 \
-    extern tt_superinstruction_fn tt_superinstruction_run_##isa;                            \
+#define DECLARE(isa)                                                                                                   \
+    extern const tt_op_loops tt_op_table_##isa[];                                                                      \
+    extern const tt_loop tt_pair_table_##isa[];                                                                        \
+    extern const tt_cast_loops tt_cast_table_##isa[];                                                                  \
+    extern tt_superinstruction_fn tt_superinstruction_run_##isa;                                                       \
     extern void *const tt_step_table_##isa[];
+/* clang-format off */
 #define TABLES(isa) \
     {#isa, tt_op_table_##isa, tt_pair_table_##isa, tt_cast_table_##isa, tt_superinstruction_run_##isa, tt_step_table_##isa}
+/* clang-format on */
 
 DECLARE(baseline)
 #ifdef TT_X86

@@ -7,17 +7,17 @@
 static bool out_of_range(int rule, int64_t i, int64_t size, int dim) {
     long long given = (long long)i, n = (long long)size;
     if (rule == TT_INDEX_SELF)
-        tt_fail(TT_INDEX_ERROR, "index out of range in self: index %lld, but dimension %d has size %lld", given, dim, n);
+        tt_fail(TT_INDEX_ERROR, "index out of range in self: index %lld, but dimension %d has size %lld", given, dim,
+                n);
     else if (rule == TT_INDEX_FLAT)
         tt_fail(TT_INDEX_ERROR, "out of range: tried to access index %lld on a tensor of %lld elements.", given, n);
-    else
-        tt_fail(TT_INDEX_ERROR, "index %lld is out of bounds for dimension %d with size %lld", given, dim, n);
+    else tt_fail(TT_INDEX_ERROR, "index %lld is out of bounds for dimension %d with size %lld", given, dim, n);
     return false;
 }
 
 /* Adds the byte offsets of one index tensor, whose values stand in `values`. */
-static bool add_offsets(int64_t *offsets, const int64_t *values, int64_t m, const tt_indexed *v, int k, int64_t itemsize,
-                        int rule) {
+static bool add_offsets(int64_t *offsets, const int64_t *values, int64_t m, const tt_indexed *v, int k,
+                        int64_t itemsize, int rule) {
     const int64_t *shape = v->shape + v->dim[k], *strides = v->strides + v->dim[k];
     int span = v->span[k], merged = 0;
     int64_t size = 1, sizes[TT_MAX_NDIM], steps[TT_MAX_NDIM];

@@ -7,68 +7,77 @@
 #define GRAIN 32768 /* elements a thread should have before another is worth waking */
 
 /* Copies do not care what the bits mean: one pair for each size of element. */
-#define COPIES(T)                                                                                              \
-    typedef T __attribute__((may_alias)) bits_##T;                                                             \
-    static void get_run_##T(char *table, int64_t table_step, char *rows, int64_t row_step, int64_t n) {        \
-        if (table_step == sizeof(T)) memcpy(rows, table, (size_t)n * sizeof(T));                               \
-        else                                                                                                   \
-            for (int64_t i = 0; i < n; i++)                                                                    \
-                *(bits_##T *)(rows + i * row_step) = *(const bits_##T *)(table + i * table_step);              \
-    }                                                                                                          \
-    static void put_run_##T(char *table, int64_t table_step, char *rows, int64_t row_step, int64_t n) {        \
-        if (table_step == sizeof(T) && row_step) memcpy(table, rows, (size_t)n * sizeof(T));                   \
-        else                                                                                                   \
-            for (int64_t i = 0; i < n; i++)                                                                    \
-                *(bits_##T *)(table + i * table_step) = *(const bits_##T *)(rows + i * row_step);              \
-    }                                                                                                          \
-    static void get_hop_##T(char *table, const int64_t *offsets, char *rows, int64_t row_step, int64_t n) {    \
-        (void)row_step;                                                                                        \
-        for (int64_t i = 0; i < n; i++) ((bits_##T *)rows)[i] = *(const bits_##T *)(table + offsets[i]);       \
-    }                                                                                                          \
-    static void put_hop_##T(char *table, const int64_t *offsets, char *rows, int64_t row_step, int64_t n) {    \
-        for (int64_t i = 0; i < n; i++)                                                                        \
-            *(bits_##T *)(table + offsets[i]) = *(const bits_##T *)(rows + i * row_step);                      \
+#define COPIES(T)                                                                                                      \
+    typedef T __attribute__((may_alias)) bits_##T;                                                                     \
+    static void get_run_##T(char *table, int64_t table_step, char *rows, int64_t row_step, int64_t n) {                \
+        if (table_step == sizeof(T)) memcpy(rows, table, (size_t)n * sizeof(T));                                       \
+        else                                                                                                           \
+            for (int64_t i = 0; i < n; i++)                                                                            \
+                *(bits_##T *)(rows + i * row_step) = *(const bits_##T *)(table + i * table_step);                      \
+    }                                                                                                                  \
+    static void put_run_##T(char *table, int64_t table_step, char *rows, int64_t row_step, int64_t n) {                \
+        if (table_step == sizeof(T) && row_step) memcpy(table, rows, (size_t)n * sizeof(T));                           \
+        else                                                                                                           \
+            for (int64_t i = 0; i < n; i++)                                                                            \
+                *(bits_##T *)(table + i * table_step) = *(const bits_##T *)(rows + i * row_step);                      \
+    }                                                                                                                  \
+    static void get_hop_##T(char *table, const int64_t *offsets, char *rows, int64_t row_step, int64_t n) {            \
+        (void)row_step;                                                                                                \
+        for (int64_t i = 0; i < n; i++) ((bits_##T *)rows)[i] = *(const bits_##T *)(table + offsets[i]);               \
+    }                                                                                                                  \
+    static void put_hop_##T(char *table, const int64_t *offsets, char *rows, int64_t row_step, int64_t n) {            \
+        for (int64_t i = 0; i < n; i++) *(bits_##T *)(table + offsets[i]) = *(const bits_##T *)(rows + i * row_step);  \
     }
-COPIES(uint8_t) COPIES(uint16_t) COPIES(uint32_t) COPIES(uint64_t)
+COPIES(uint8_t)
+COPIES(uint16_t)
+COPIES(uint32_t) COPIES(uint64_t)
+/* clang-format off */
 #define COPY_PAIRS(way)                                                                                        \
     {[1] = {way##_run_uint8_t, way##_hop_uint8_t}, [2] = {way##_run_uint16_t, way##_hop_uint16_t},             \
      [4] = {way##_run_uint32_t, way##_hop_uint32_t}, [8] = {way##_run_uint64_t, way##_hop_uint64_t}}
-static const tt_mover copies[2][9] = {COPY_PAIRS(put), COPY_PAIRS(get)};
+/* clang-format on */
+    static const tt_mover copies[2][9] = {COPY_PAIRS(put), COPY_PAIRS(get)};
 
 /* Updates: the scalar function of old and new value. Half types are computed in float32 and rounded each time. */
 #define PLAIN(op, T, a, b) tt_##op##_##T(a, b)
 #define HALF(op, T, a, b) tt_f32_to_##T(tt_##op##_f32(tt_##T##_to_f32(a), tt_##T##_to_f32(b)))
-#define UPDATE(op, T, C, COMPUTE)                                                                              \
-    static void op##_run_##T(char *table, int64_t table_step, char *rows, int64_t row_step, int64_t n) {       \
-        if (table_step == sizeof(C) && row_step == sizeof(C)) {                                                \
-            C *to = (C *)table;                                                                                \
-            const C *from = (const C *)rows;                                                                   \
-            for (int64_t i = 0; i < n; i++) to[i] = COMPUTE(op, T, to[i], from[i]);                            \
-            return;                                                                                            \
-        }                                                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                                      \
-            C *to = (C *)(table + i * table_step);                                                             \
-            *to = COMPUTE(op, T, *to, *(const C *)(rows + i * row_step));                                      \
-        }                                                                                                      \
-    }                                                                                                          \
-    static void op##_hop_##T(char *table, const int64_t *offsets, char *rows, int64_t row_step, int64_t n) {   \
-        for (int64_t i = 0; i < n; i++) {                                                                      \
-            C *to = (C *)(table + offsets[i]);                                                                 \
-            *to = COMPUTE(op, T, *to, *(const C *)(rows + i * row_step));                                      \
-        }                                                                                                      \
+#define UPDATE(op, T, C, COMPUTE)                                                                                      \
+    static void op##_run_##T(char *table, int64_t table_step, char *rows, int64_t row_step, int64_t n) {               \
+        if (table_step == sizeof(C) && row_step == sizeof(C)) {                                                        \
+            C *to = (C *)table;                                                                                        \
+            const C *from = (const C *)rows;                                                                           \
+            for (int64_t i = 0; i < n; i++) to[i] = COMPUTE(op, T, to[i], from[i]);                                    \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            C *to = (C *)(table + i * table_step);                                                                     \
+            *to = COMPUTE(op, T, *to, *(const C *)(rows + i * row_step));                                              \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void op##_hop_##T(char *table, const int64_t *offsets, char *rows, int64_t row_step, int64_t n) {           \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            C *to = (C *)(table + offsets[i]);                                                                         \
+            *to = COMPUTE(op, T, *to, *(const C *)(rows + i * row_step));                                              \
+        }                                                                                                              \
     }
+/* clang-format off */
 #define UPDATES(op)                                                                                            \
     UPDATE(op, b8, uint8_t, PLAIN) UPDATE(op, u8, uint8_t, PLAIN) UPDATE(op, i8, int8_t, PLAIN)                \
     UPDATE(op, i16, int16_t, PLAIN) UPDATE(op, i32, int32_t, PLAIN) UPDATE(op, i64, int64_t, PLAIN)            \
     UPDATE(op, f16, uint16_t, HALF) UPDATE(op, bf16, uint16_t, HALF)                                           \
     UPDATE(op, f32, float, PLAIN) UPDATE(op, f64, double, PLAIN)
-UPDATES(add) UPDATES(mul) UPDATES(maximum) UPDATES(minimum)
+/* clang-format on */
+UPDATES(add)
+UPDATES(mul)
+UPDATES(maximum) UPDATES(minimum)
 #define PAIR(op, T) [TT_CODE_##T] = {op##_run_##T, op##_hop_##T}
-#define PAIRS(op)                                                                                              \
-    {PAIR(op, b8), PAIR(op, u8), PAIR(op, i8), PAIR(op, i16), PAIR(op, i32), PAIR(op, i64), PAIR(op, f16),     \
-     PAIR(op, bf16), PAIR(op, f32), PAIR(op, f64)}
-static const tt_mover updates[TT_NUM_MOVES][TT_NUM_DTYPES] = {
-    [TT_MOVE_ADD] = PAIRS(add), [TT_MOVE_MUL] = PAIRS(mul), [TT_MOVE_MAX] = PAIRS(maximum), [TT_MOVE_MIN] = PAIRS(minimum)};
+#define PAIRS(op)                                                                                                      \
+    {PAIR(op, b8),  PAIR(op, u8),  PAIR(op, i8),   PAIR(op, i16), PAIR(op, i32),                                       \
+     PAIR(op, i64), PAIR(op, f16), PAIR(op, bf16), PAIR(op, f32), PAIR(op, f64)}
+    static const tt_mover updates[TT_NUM_MOVES][TT_NUM_DTYPES] = {[TT_MOVE_ADD] = PAIRS(add),
+                                                                  [TT_MOVE_MUL] = PAIRS(mul),
+                                                                  [TT_MOVE_MAX] = PAIRS(maximum),
+                                                                  [TT_MOVE_MIN] = PAIRS(minimum)};
 
 /* The trailing positions [q0, q1) of one row. */
 static void move_row(const tt_moves *j, char *table, char *row, int64_t q0, int64_t q1) {

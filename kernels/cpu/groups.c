@@ -97,8 +97,7 @@ tt_array *tt_cpu_groups(const tt_array *x, int64_t n, int64_t width, bool consec
     int64_t *order = (int64_t *)(room + keys), *spare = order + n;
     keys_of((uint64_t *)room, x);
     for (int64_t i = 0; i < n; i++) order[i] = i;
-    if (!consecutive && width == 1)
-        order_elements(&t, order, (tt_keyed *)(spare + n), (tt_keyed *)(spare + n) + n);
+    if (!consecutive && width == 1) order_elements(&t, order, (tt_keyed *)(spare + n), (tt_keyed *)(spare + n) + n);
     else if (!consecutive) order = order_rows(&t, order, spare);
     tt_array *first = groups(&t, order, inverse, counts);
     tt_scratch_free(room);

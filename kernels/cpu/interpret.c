@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define WIDE 2048    /* columns that are worked on side by side, at most */
-#define RUN 8        /* rows of them that are worked on one after the other, as memory has them; a divisor of TT_LANES */
+#define RUN 8 /* rows of them that are worked on one after the other, as memory has them; a divisor of TT_LANES */
 #define MOST_SLOTS (10 * TT_FUSE_KERNEL_NODES)
 
 typedef tt_kernel_job job;
@@ -28,8 +28,8 @@ static void flat_range(void *context, int64_t begin, int64_t end) {
 
 /* Rows of few elements: their first elements side by side, then their second ones, and so on, so
  * that all rows go through the tree together. */
-static void reduce_short(const worker *w, const tt_reducer *r, int64_t rows, const char *x, int size, char *out, int acc,
-                       const char *param) {
+static void reduce_short(const worker *w, const tt_reducer *r, int64_t rows, const char *x, int size, char *out,
+                         int acc, const char *param) {
     int64_t row = w->k->row, live = row, pitch = rows * acc;
     char *lanes = w->arena + w->k->arena, *column = lanes + row * pitch;
     for (int64_t l = 0; l < row; l++) {
@@ -77,7 +77,8 @@ static void add_to_total(const worker *w, int i, int64_t at, int64_t n) {
         m = whole - in_block < n ? whole - in_block : n;
         if (m < whole) memcpy(waiting + in_block * size, x, (size_t)(m * size));
         if (in_block + m == whole)
-            r->reduce_block(w->j->parts[i] + at / TT_BLOCK * tt_itemsizes[f->acc], m < whole ? waiting : x, whole, NULL);
+            r->reduce_block(w->j->parts[i] + at / TT_BLOCK * tt_itemsizes[f->acc], m < whole ? waiting : x, whole,
+                            NULL);
     }
 }
 
@@ -107,7 +108,8 @@ static void outer_range(void *context, int64_t begin, int64_t end) {
         int64_t rows = last - first < together ? last - first : together;
         int64_t at = first * k->row, whole = rows * k->row;
         const tt_part *loads = &k->parts[2 * k->num_stages];
-        for (int i = loads->first_use; i < loads->end_use; i++) slots[k->uses[i]] = tt_worker_load(&w, k->uses[i], first, rows);
+        for (int i = loads->first_use; i < loads->end_use; i++)
+            slots[k->uses[i]] = tt_worker_load(&w, k->uses[i], first, rows);
         for (int stage = 0; stage < k->num_stages; stage++) {
             for (int64_t done = 0; done < whole; done += k->block) {
                 int64_t n = whole - done < k->block ? whole - done : k->block, q = done / k->row;
@@ -170,7 +172,8 @@ static void share_columns(job *j, int64_t blocks) {
 
 /* Adds a row of `wide` elements, the n-th of its block, to its lane in each reduction's accumulators; the first of them is
  * number `from` of its tile. */
-static void add_row(const worker *w, int64_t n, int64_t column, int64_t from, int64_t wide, int64_t in_slot, char *acc) {
+static void add_row(const worker *w, int64_t n, int64_t column, int64_t from, int64_t wide, int64_t in_slot,
+                    char *acc) {
     for (int i = 0; i < w->k->num_reductions; i++) {
         const tt_kernel_reduction *f = &w->k->reductions[i];
         const tt_reducer *red = tt_get_reducer(f->reducer, f->dtype);
@@ -240,7 +243,9 @@ static void columns_range(void *context, int64_t begin, int64_t end) {
 static int64_t num_parts(const job *j, const tt_kernel_reduction *f) {
     const tt_kernel *k = j->k;
     if (is_total(k, f)) return (k->numel + TT_BLOCK - 1) / TT_BLOCK;
-    return k->pattern == TT_PATTERN_ROW_REDUCTION ? 0 : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * lanes_left(j) * k->inner;
+    return k->pattern == TT_PATTERN_ROW_REDUCTION
+               ? 0
+               : k->rows * ((k->row + TT_BLOCK - 1) / TT_BLOCK) * lanes_left(j) * k->inner;
 }
 
 int64_t tt_job_parts(const job *j, int reduction) {
@@ -287,7 +292,8 @@ void tt_job_deliver(const job *j) {
         const tt_kernel_reduction *f = &k->reductions[i];
         const tt_reducer *r = tt_get_reducer(f->reducer, f->dtype);
         bool total = is_total(k, f);
-        int64_t parts = num_parts(j, f), rows = total ? 1 : k->rows, n = total ? 1 : k->inner, lanes = total ? 1 : lanes_left(j);
+        int64_t parts = num_parts(j, f), rows = total ? 1 : k->rows, n = total ? 1 : k->inner,
+                lanes = total ? 1 : lanes_left(j);
         int64_t blocks = parts / (rows * n * lanes), bytes = n * tt_itemsizes[f->acc];
         for (int64_t u = 0; u < rows && parts; u++) {
             char *p = j->parts[i] + u * blocks * lanes * bytes;
@@ -320,7 +326,8 @@ bool tt_job_extern(const job *j) {
     const char *params = f->param >= 0 ? j->data[f->param] : NULL;
     bool ok = tt_reduction_run(&g, tt_get_reducer(f->reducer, f->dtype), params, results, NULL);
     if (results == j->data[f->access]) return ok;
-    tt_array made = {.data = results, .dtype = f->acc, .numel = g.kept}, out = {.data = j->data[f->access], .dtype = f->acc, .numel = g.kept};
+    tt_array made = {.data = results, .dtype = f->acc, .numel = g.kept},
+             out = {.data = j->data[f->access], .dtype = f->acc, .numel = g.kept};
     for (int d = 0; d < k->ndim; d++) {
         if (k->row >> d & 1) continue;
         made.shape[made.ndim] = out.shape[made.ndim] = k->shape[d];

@@ -5,8 +5,8 @@
 #include "cpu/reduce.h"
 #include "cpu/simd.h"
 
-#define TT_ROW 512   /* as in iterate.c: rows this long are not mixed in a block, so that most operands lie in place */
-#define TT_SHORT 16  /* rows up to this are reduced side by side */
+#define TT_ROW 512 /* as in iterate.c: rows this long are not mixed in a block, so that most operands lie in place */
+#define TT_SHORT 16 /* rows up to this are reduced side by side */
 
 /* Memory for the threads at work, one arena for each. */
 typedef struct {
@@ -18,18 +18,18 @@ typedef struct {
 
 typedef struct {
     const tt_kernel *k;
-    char **data;              /* of each access */
+    char **data; /* of each access */
     const tt_number *numbers;
-    tt_arenas *arenas;        /* shared by the kernels that run side by side */
-    char **parts;             /* SPLIT_REDUCTION, OUTER_REDUCTION, totals: of each reduction, the blocks' results */
-    int64_t tile;             /* OUTER_REDUCTION: how many of them are worked on side by side */
-    int64_t shares;           /* OUTER_REDUCTION: into how many the lanes of a block are divided, for as many threads */
-    bool direct;              /* every operand lies in place: no need for blocks */
-    bool *repeated;           /* of each slot: an operand broadcast so that every block holds the same elements of it */
-    bool compiled;            /* asked once: the compiler may bring its functions at any time */
-    tt_range_fn range;        /* what does units of it, with this structure as context */
-    int64_t units, grain;     /* how many there are, and how many of them are worth a thread */
-    int64_t first;            /* of a group: pieces of the kernels before this one */
+    tt_arenas *arenas; /* shared by the kernels that run side by side */
+    char **parts; /* SPLIT_REDUCTION, OUTER_REDUCTION, totals: of each reduction, the blocks' results */
+    int64_t tile; /* OUTER_REDUCTION: how many of them are worked on side by side */
+    int64_t shares; /* OUTER_REDUCTION: into how many the lanes of a block are divided, for as many threads */
+    bool direct; /* every operand lies in place: no need for blocks */
+    bool *repeated; /* of each slot: an operand broadcast so that every block holds the same elements of it */
+    bool compiled; /* asked once: the compiler may bring its functions at any time */
+    tt_range_fn range; /* what does units of it, with this structure as context */
+    int64_t units, grain; /* how many there are, and how many of them are worth a thread */
+    int64_t first; /* of a group: pieces of the kernels before this one */
 } tt_kernel_job;
 
 /* interpret.c: how a kernel is divided (range, units, grain, tile and shares of a job whose `compiled` and `direct` are
@@ -45,7 +45,7 @@ bool tt_job_extern(const tt_kernel_job *j); /* an EXTERN kernel. False: out of m
 typedef struct {
     const tt_kernel_job *j;
     const tt_kernel *k;
-    char *arena, **p;         /* p: of each slot, where it stands */
+    char *arena, **p; /* p: of each slot, where it stands */
     int which;
 } tt_kernel_worker;
 

@@ -14,8 +14,11 @@ typedef tt_kernel_worker worker;
 static tt_strided_iter iterator_of(const job *j, int access) {
     const tt_access *a = &j->k->accesses[access];
     bool rows = a->level == 0 && j->k->pattern == TT_PATTERN_ROW_REDUCTION;
-    return (tt_strided_iter){.ndim = rows ? j->k->kept : j->k->ndim, .size = tt_itemsizes[a->dtype], .shape = j->k->shape,
-                  .strides = a->strides, .data = j->data[access]};
+    return (tt_strided_iter){.ndim = rows ? j->k->kept : j->k->ndim,
+                             .size = tt_itemsizes[a->dtype],
+                             .shape = j->k->shape,
+                             .strides = a->strides,
+                             .data = j->data[access]};
 }
 
 /* Where n elements from `at` on lie together; NULL if they do not. */
@@ -72,7 +75,9 @@ static void begin_work(worker *w) {
 static const tt_part *part_of(const tt_kernel *k, int stage, int level) { return &k->parts[2 * stage + 1 - level]; }
 
 /* Elements of a row's value that only superinstructions read: as many as are worked on at a time after one. */
-static bool is_single(const tt_kernel *k, int slot) { return k->slots[slot].kind == TT_SLOT_ROW && k->slots[slot].index; }
+static bool is_single(const tt_kernel *k, int slot) {
+    return k->slots[slot].kind == TT_SLOT_ROW && k->slots[slot].index;
+}
 
 /* One instruction, on the elements of the block from number `from` to `end`. */
 static void instruction(const worker *w, const tt_instr *x, int64_t from, int64_t end) {
@@ -129,24 +134,28 @@ static void instructions(const worker *w, int stage, int level, int64_t n) {
 
 static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t at, int64_t n) {
     const tt_number *c = w->j->numbers + x->index;
-    tt_draw draw = {.seed = (uint64_t)c[0].bits, .draw = (uint64_t)c[1].bits, .kind = x->from & 7, .digits = x->from >> 3,
-                    .low = c[4].bits, .range = (uint64_t)c[5].bits};
+    tt_draw draw = {.seed = (uint64_t)c[0].bits,
+                    .draw = (uint64_t)c[1].bits,
+                    .kind = x->from & 7,
+                    .digits = x->from >> 3,
+                    .low = c[4].bits,
+                    .range = (uint64_t)c[5].bits};
     memcpy(&draw.a, &c[2].bits, 8);
     memcpy(&draw.b, &c[3].bits, 8);
     return tt_random_block(&draw, x->dtype, buffer, at, n);
 }
 
 /* memcpy knows wider stores than this file is compiled for. */
-#define SPREAD(T)                                                                                   \
-    for (int64_t at = 0; at < n; at += row, value += sizeof(T)) {                                   \
-        T v, *p = (T *)to + at;                                                                     \
-        memcpy(&v, value, sizeof v);                                                                \
-        int64_t done = row < 64 ? row : 64;                                                         \
-        for (int64_t i = 0; i < done; i++) p[i] = v;                                                \
-        for (int64_t m; done < row; done += m) {                                                    \
-            m = row - done < done ? row - done : done;                                              \
-            memcpy(p + done, p, (size_t)m * sizeof(T));                                             \
-        }                                                                                           \
+#define SPREAD(T)                                                                                                      \
+    for (int64_t at = 0; at < n; at += row, value += sizeof(T)) {                                                      \
+        T v, *p = (T *)to + at;                                                                                        \
+        memcpy(&v, value, sizeof v);                                                                                   \
+        int64_t done = row < 64 ? row : 64;                                                                            \
+        for (int64_t i = 0; i < done; i++) p[i] = v;                                                                   \
+        for (int64_t m; done < row; done += m) {                                                                       \
+            m = row - done < done ? row - done : done;                                                                 \
+            memcpy(p + done, p, (size_t)m * sizeof(T));                                                                \
+        }                                                                                                              \
     }
 
 /* For each of n elements its row's value. Rows worked on one at a time have one value for the whole block and for those
@@ -163,7 +172,7 @@ static char *spread(const worker *w, int slot, int64_t n, int64_t in_group) {
         case 2: SPREAD(uint16_t) break;
         case 4: SPREAD(uint32_t) break;
         default: SPREAD(uint64_t) break;
-    }
+        }
     return to;
 }
 
@@ -181,7 +190,8 @@ static void begin_block(worker *w, int stage, int level, int64_t at, int64_t n, 
         else if (x->kind == TT_SLOT_ROW) w->p[s] = spread(w, s, n, in_group);
         else w->p[s] = buffer_of(w, s) + (level == 1 && x->last > x->stage ? in_group * tt_itemsizes[x->dtype] : 0);
     }
-    for (int i = part->first_store; i < part->end_store; i++) { /* a value made in this stage may be made where it belongs */
+    for (int i = part->first_store; i < part->end_store;
+         i++) { /* a value made in this stage may be made where it belongs */
         const tt_store *x = &k->stores[i];
         const tt_slot *s = &k->slots[x->slot];
         if (s->kind != TT_SLOT_TEMP || s->stage != stage || s->last > stage || (x->late && !w->j->compiled)) continue;

@@ -44,8 +44,8 @@ static int64_t room_of(const tt_kernel *k) {
     return (k->num_accesses + k->num_reductions) * (int64_t)sizeof(char *) + (k->num_slots + 7) / 8 * 8;
 }
 
-static void make_job(tt_kernel_job *j, const tt_kernel *k, char *const *base, const tt_number *numbers,
-                     bool compiled, tt_arenas *arenas, char *room) {
+static void make_job(tt_kernel_job *j, const tt_kernel *k, char *const *base, const tt_number *numbers, bool compiled,
+                     tt_arenas *arenas, char *room) {
     *j = (tt_kernel_job){.k = k, .numbers = numbers, .arenas = arenas, .direct = true, .data = (char **)room};
     j->compiled = __atomic_load_n(&k->state, __ATOMIC_ACQUIRE) == 2 && compiled;
     j->parts = j->data + k->num_accesses;

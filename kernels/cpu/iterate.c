@@ -8,18 +8,17 @@
 
 #define ROW 512 /* rows this long are visited one by one, so that a row of a broadcast operand is used where it lies */
 
-#define MOVE(T)                                                             \
-    if (step == 0 && to_step == size) { /* one element for all */           \
-        T value;                                                            \
-        memcpy(&value, q, sizeof value);                                    \
-        for (int64_t i = 0; i < n; i++) memcpy(p + i * (int64_t)sizeof value, &value, sizeof value); \
-        return;                                                             \
-    }                                                                       \
-    _Pragma("GCC unroll 8")                                                 \
-    for (int64_t i = 0; i < n; i++) {                                       \
-        T value;                                                            \
-        memcpy(&value, q + i * step, sizeof value);                         \
-        memcpy(p + i * to_step, &value, sizeof value);                      \
+#define MOVE(T)                                                                                                        \
+    if (step == 0 && to_step == size) { /* one element for all */                                                      \
+        T value;                                                                                                       \
+        memcpy(&value, q, sizeof value);                                                                               \
+        for (int64_t i = 0; i < n; i++) memcpy(p + i * (int64_t)sizeof value, &value, sizeof value);                   \
+        return;                                                                                                        \
+    }                                                                                                                  \
+    _Pragma("GCC unroll 8") for (int64_t i = 0; i < n; i++) {                                                          \
+        T value;                                                                                                       \
+        memcpy(&value, q + i * step, sizeof value);                                                                    \
+        memcpy(p + i * to_step, &value, sizeof value);                                                                 \
     }
 
 void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t n, int size) {
@@ -131,8 +130,7 @@ static void run_range(void *context, int64_t begin, int64_t end) {
             char *to = pl->flat[0] ? it->data[0] + at * tt_itemsizes[it->dtype[0]] : raw;
             tt_isa->casts[it->compute[0]][it->dtype[0]](to, result, n);
             if (!pl->flat[0]) move_block(it, 0, at, n, raw, false);
-        } else if (result == buffers[0] || (!pl->loop && result == p[1]))
-            move_block(it, 0, at, n, result, false);
+        } else if (result == buffers[0] || (!pl->loop && result == p[1])) move_block(it, 0, at, n, result, false);
         at += n;
     }
 }
@@ -150,16 +148,16 @@ static void cast_range(void *context, int64_t begin, int64_t end) {
 
 typedef struct {
     const tt_iter *it;
-    int dense;           /* the dimension along which operand 1 is; operand 0 is along the last */
-    int64_t rows, cols;  /* tiles along these two */
+    int dense; /* the dimension along which operand 1 is; operand 0 is along the last */
+    int64_t rows, cols; /* tiles along these two */
 } transposition;
 
 /* The lines are too far apart for the processor to foresee them. */
-#define TRANSPOSE(T)                                                        \
-    for (int64_t c = 0; c < cols; c++) {                                    \
-        const char *line = from + c * from_step;                            \
-        for (int64_t b = 0; c + 8 < cols && b < rows * size; b += 64) __builtin_prefetch(line + 8 * from_step + b); \
-        for (int64_t r = 0; r < rows; r++) ((T *)buffer)[r * TILE + c] = ((const T *)line)[r]; \
+#define TRANSPOSE(T)                                                                                                   \
+    for (int64_t c = 0; c < cols; c++) {                                                                               \
+        const char *line = from + c * from_step;                                                                       \
+        for (int64_t b = 0; c + 8 < cols && b < rows * size; b += 64) __builtin_prefetch(line + 8 * from_step + b);    \
+        for (int64_t r = 0; r < rows; r++) ((T *)buffer)[r * TILE + c] = ((const T *)line)[r];                         \
     }
 
 static void transpose_tiles(void *context, int64_t begin, int64_t end) {

@@ -69,7 +69,10 @@ static void run_matrices(void *context, int64_t begin, int64_t end) {
 
 /* How much memory LAPACK wants for one matrix: it tells when lwork is -1. */
 static bool ask_for_work(job *j) {
-    union { float f32; double f64; } answer = {.f64 = 0};
+    union {
+        float f32;
+        double f64;
+    } answer = {.f64 = 0};
     tt_matrix *c = &j->s->first, ask = *c;
     int first = 0;
     ask.lwork = ask.liwork = -1;

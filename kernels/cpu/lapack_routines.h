@@ -4,8 +4,7 @@
 /* The upper triangle of a matrix with `ld` rows in memory, zeros below it. */
 static void OF(copy_upper)(T *to, int rows, int cols, const T *a, int ld) {
     for (int j = 0; j < cols; j++)
-        for (int i = 0; i < rows; i++)
-            to[i + (int64_t)j * rows] = i <= j ? a[i + (int64_t)j * ld] : 0;
+        for (int i = 0; i < rows; i++) to[i + (int64_t)j * rows] = i <= j ? a[i + (int64_t)j * ld] : 0;
 }
 
 static void OF(clear_triangle)(T *a, int n, bool lower) {
@@ -66,16 +65,17 @@ static int OF(inv)(const tt_matrix *c) {
 static int OF(solve_triangular)(const tt_matrix *c) {
     int side = c->option & 2 ? RIGHT : LEFT, part = !(c->option & 1) == c->row_major ? UPPER : LOWER;
     if (asks(c)) return 0;
-    LAPACK(trsm)(COL_MAJOR, side, part, c->row_major ? TRANS : NO_TRANS, c->option & 4 ? UNIT : NON_UNIT,
-                 c->b_rows, c->b_cols, 1, c->a, at_least_1(c->n), c->b, at_least_1(c->b_rows));
+    LAPACK(trsm)
+    (COL_MAJOR, side, part, c->row_major ? TRANS : NO_TRANS, c->option & 4 ? UNIT : NON_UNIT, c->b_rows, c->b_cols, 1,
+     c->a, at_least_1(c->n), c->b, at_least_1(c->b_rows));
     return 0;
 }
 
 static int OF(eigenvalues)(const tt_matrix *c, char job) {
     char part = c->option ? 'U' : 'L';
     if (!asks(c) && !OF(is_finite)(c->a, c->n, c->n, part)) return NOT_FINITE;
-    return LAPACK(syevd)(COL_MAJOR, job, part, c->n, c->a, at_least_1(c->n), c->out[0], c->work, c->lwork,
-                         c->iwork, c->liwork);
+    return LAPACK(syevd)(COL_MAJOR, job, part, c->n, c->a, at_least_1(c->n), c->out[0], c->work, c->lwork, c->iwork,
+                         c->liwork);
 }
 
 static int OF(eigh)(const tt_matrix *c) { return OF(eigenvalues)(c, 'V'); }
@@ -112,12 +112,12 @@ static int OF(svd)(const tt_matrix *c) {
     }
     int v_rows = c->option ? c->n : c->k;
     if (!asks(c) && !OF(is_finite)(c->a, c->m, c->n, 'A')) return NOT_FINITE;
-    return LAPACK(gesdd)(COL_MAJOR, c->option ? 'A' : 'S', c->m, c->n, c->a, at_least_1(c->m), c->out[1],
-                         u, at_least_1(c->m), v, at_least_1(v_rows), c->work, c->lwork, c->iwork);
+    return LAPACK(gesdd)(COL_MAJOR, c->option ? 'A' : 'S', c->m, c->n, c->a, at_least_1(c->m), c->out[1], u,
+                         at_least_1(c->m), v, at_least_1(v_rows), c->work, c->lwork, c->iwork);
 }
 
 static int OF(svdvals)(const tt_matrix *c) {
     if (!asks(c) && !OF(is_finite)(c->a, c->m, c->n, 'A')) return NOT_FINITE;
-    return LAPACK(gesdd)(COL_MAJOR, 'N', c->m, c->n, c->a, at_least_1(c->m), c->out[0], NULL, 1, NULL, 1,
-                         c->work, c->lwork, c->iwork);
+    return LAPACK(gesdd)(COL_MAJOR, 'N', c->m, c->n, c->a, at_least_1(c->m), c->out[0], NULL, 1, NULL, 1, c->work,
+                         c->lwork, c->iwork);
 }

@@ -38,7 +38,9 @@ typedef struct {
     void (*class_loss_backward)(void *out, const void *x, int64_t i, const tt_classes *c, double g, const void *top,
                                 const void *log_sum);
 } tt_nn_loops;
-typedef struct { tt_nn_loops f32, f64; } tt_nn_table;
+typedef struct {
+    tt_nn_loops f32, f64;
+} tt_nn_table;
 
 const tt_nn_loops *tt_nn_loops_of(int dtype);
-int64_t tt_nn_grain(int64_t n);                         /* of rows of n elements */
+int64_t tt_nn_grain(int64_t n); /* of rows of n elements */

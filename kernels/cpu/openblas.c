@@ -27,7 +27,7 @@ int tt_blas_is_open(void) { return __atomic_load_n(&opened, __ATOMIC_ACQUIRE); }
 static bool open_library(void) {
     if (!library[0]) {
         tt_fail(TT_RUNTIME_ERROR, "no BLAS library was found for products and decompositions of matrices: install it "
-                "with 'pip install scipy-openblas32'");
+                                  "with 'pip install scipy-openblas32'");
         return false;
     }
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -36,7 +36,10 @@ static bool open_library(void) {
         return false;
     }
 #define SYMBOL(name, symbol, ...) {&tt_blas.name, "scipy_" #symbol},
-    const struct { void *where; const char *name; } symbols[] = {TT_BLAS_SYMBOLS(SYMBOL)};
+    const struct {
+        void *where;
+        const char *name;
+    } symbols[] = {TT_BLAS_SYMBOLS(SYMBOL)};
 #undef SYMBOL
     for (size_t k = 0; k < sizeof symbols / sizeof *symbols; k++) {
         void *symbol = dlsym(handle, symbols[k].name);

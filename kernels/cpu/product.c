@@ -23,45 +23,47 @@ typedef struct {
 } job;
 
 /* C = A B + beta C modulo 2^bits, for a beta of 0 or 1: one row of A after the other. */
-#define INTEGER_PRODUCT(T, U)                                                                    \
-    static void product_##T(const job *p, const char *pa, const char *pb, char *pc, int64_t rows, int64_t cols) { \
-        const U *a = (const U *)pa, *b = (const U *)pb;                                          \
-        U *c = (U *)pc;                                                                          \
-        for (int64_t i = 0; i < rows; i++) {                                                     \
-            if (p->p.beta == 0) memset(c + i * p->p.n, 0, (size_t)cols * sizeof(U));                 \
-            for (int64_t l = 0; l < p->p.k; l++) {                                                 \
-                U f = a[i * p->p.a.ld + l];                                                        \
-                const U *row = b + l * p->p.b.ld;                                                  \
-                U *to = c + i * p->p.n;                                                            \
-                for (int64_t j = 0; j < cols; j++) to[j] = (U)(to[j] + 1u * f * row[j]);         \
-            }                                                                                    \
-        }                                                                                        \
+#define INTEGER_PRODUCT(T, U)                                                                                          \
+    static void product_##T(const job *p, const char *pa, const char *pb, char *pc, int64_t rows, int64_t cols) {      \
+        const U *a = (const U *)pa, *b = (const U *)pb;                                                                \
+        U *c = (U *)pc;                                                                                                \
+        for (int64_t i = 0; i < rows; i++) {                                                                           \
+            if (p->p.beta == 0) memset(c + i * p->p.n, 0, (size_t)cols * sizeof(U));                                   \
+            for (int64_t l = 0; l < p->p.k; l++) {                                                                     \
+                U f = a[i * p->p.a.ld + l];                                                                            \
+                const U *row = b + l * p->p.b.ld;                                                                      \
+                U *to = c + i * p->p.n;                                                                                \
+                for (int64_t j = 0; j < cols; j++) to[j] = (U)(to[j] + 1u * f * row[j]);                               \
+            }                                                                                                          \
+        }                                                                                                              \
     }
-INTEGER_PRODUCT(8, uint8_t) INTEGER_PRODUCT(16, uint16_t) INTEGER_PRODUCT(32, uint32_t) INTEGER_PRODUCT(64, uint64_t)
+INTEGER_PRODUCT(8, uint8_t)
+INTEGER_PRODUCT(16, uint16_t)
+INTEGER_PRODUCT(32, uint32_t) INTEGER_PRODUCT(64, uint64_t)
 
 /* One tile by one call; gemv and dot where the product is a vector or a number. */
-#define FLOAT_PRODUCT(s, T)                                                                       \
-    static void product_##s(const job *p, const char *pa, const char *pb, char *pc, int rows, int cols) { \
-        const T *a = (const T *)pa, *b = (const T *)pb;                                           \
-        T *c = (T *)pc, alpha = (T)p->p.alpha, beta = (T)p->p.beta;                                   \
-        int k = (int)p->p.k, lda = (int)p->p.a.ld, ldb = (int)p->p.b.ld;                                \
-        int step_a = p->p.a.trans ? lda : 1, step_b = p->p.b.trans ? 1 : ldb;                         \
-        if (p->p.m == 1 && p->p.n == 1) {                                                             \
-            T dot = alpha * tt_blas.s##dot(k, a, step_a, b, step_b);                                 \
-            *c = beta == 0 ? dot : dot + beta * *c;                                               \
-        } else if (p->p.n == 1) {                                                                   \
-            if (p->p.a.trans) tt_blas.s##gemv(ROW_MAJOR, TRANS, k, rows, alpha, a, lda, b, step_b, beta, c, 1);  \
-            else tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, rows, k, alpha, a, lda, b, step_b, beta, c, 1);          \
-        } else if (p->p.m == 1) {                                                                   \
-            if (p->p.b.trans) tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, cols, k, alpha, b, ldb, a, step_a, beta, c, 1); \
-            else tt_blas.s##gemv(ROW_MAJOR, TRANS, k, cols, alpha, b, ldb, a, step_a, beta, c, 1);   \
-        } else                                                                                    \
-            tt_blas.s##gemm(ROW_MAJOR, p->p.a.trans ? TRANS : NO_TRANS, p->p.b.trans ? TRANS : NO_TRANS, rows, cols, k, \
-                         alpha, a, lda, b, ldb, beta, c, (int)p->p.n);                              \
+#define FLOAT_PRODUCT(s, T)                                                                                            \
+    static void product_##s(const job *p, const char *pa, const char *pb, char *pc, int rows, int cols) {              \
+        const T *a = (const T *)pa, *b = (const T *)pb;                                                                \
+        T *c = (T *)pc, alpha = (T)p->p.alpha, beta = (T)p->p.beta;                                                    \
+        int k = (int)p->p.k, lda = (int)p->p.a.ld, ldb = (int)p->p.b.ld;                                               \
+        int step_a = p->p.a.trans ? lda : 1, step_b = p->p.b.trans ? 1 : ldb;                                          \
+        if (p->p.m == 1 && p->p.n == 1) {                                                                              \
+            T dot = alpha * tt_blas.s##dot(k, a, step_a, b, step_b);                                                   \
+            *c = beta == 0 ? dot : dot + beta * *c;                                                                    \
+        } else if (p->p.n == 1) {                                                                                      \
+            if (p->p.a.trans) tt_blas.s##gemv(ROW_MAJOR, TRANS, k, rows, alpha, a, lda, b, step_b, beta, c, 1);        \
+            else tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, rows, k, alpha, a, lda, b, step_b, beta, c, 1);                  \
+        } else if (p->p.m == 1) {                                                                                      \
+            if (p->p.b.trans) tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, cols, k, alpha, b, ldb, a, step_a, beta, c, 1);     \
+            else tt_blas.s##gemv(ROW_MAJOR, TRANS, k, cols, alpha, b, ldb, a, step_a, beta, c, 1);                     \
+        } else                                                                                                         \
+            tt_blas.s##gemm(ROW_MAJOR, p->p.a.trans ? TRANS : NO_TRANS, p->p.b.trans ? TRANS : NO_TRANS, rows, cols,   \
+                            k, alpha, a, lda, b, ldb, beta, c, (int)p->p.n);                                           \
     }
-FLOAT_PRODUCT(s, float) FLOAT_PRODUCT(d, double)
+    FLOAT_PRODUCT(s, float) FLOAT_PRODUCT(d, double)
 
-static void run_tiles(void *context, int64_t begin, int64_t end) {
+        static void run_tiles(void *context, int64_t begin, int64_t end) {
     const job *p = context;
     int size = tt_itemsizes[p->p.dtype];
     for (int64_t item = begin; item < end; item++) {
@@ -120,9 +122,12 @@ static void run(job *p) {
     tt_parallel(p->p.stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
 }
 
-#define SCALE(name, T) \
-    static void scale_##name(T *c, int64_t n, T beta) { for (int64_t i = 0; i < n; i++) c[i] = beta * c[i]; }
-SCALE(f32, float) SCALE(f64, double)
+#define SCALE(name, T)                                                                                                 \
+    static void scale_##name(T *c, int64_t n, T beta) {                                                                \
+        for (int64_t i = 0; i < n; i++) c[i] = beta * c[i];                                                            \
+    }
+SCALE(f32, float)
+SCALE(f64, double)
 
 /* A product as an asynchronous job: Note [Asynchronous jobs]. */
 typedef struct {
@@ -139,8 +144,9 @@ static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_arr
     if (!worth) return false;
     later *l = tt_scratch(sizeof *l);
     if (!l) return false;
-    *l = (later){{.run = run_later, .num_out = 1, .num = 3, .storages = l->storages}, *p, {out->storage,
-                 (p->p.a.copy ? p->p.a.copy : a)->storage, (p->p.b.copy ? p->p.b.copy : b)->storage}};
+    *l = (later){{.run = run_later, .num_out = 1, .num = 3, .storages = l->storages},
+                 *p,
+                 {out->storage, (p->p.a.copy ? p->p.a.copy : a)->storage, (p->p.b.copy ? p->p.b.copy : b)->storage}};
     if (tt_job_submit(&l->job)) return true;
     tt_scratch_free(l);
     return false;

@@ -99,7 +99,11 @@ static void drop_range(void *context, int64_t begin, int64_t end) {
 }
 
 bool tt_cpu_dropout(const tt_draw *draw, const tt_array *a, tt_array *out, tt_array *kept) {
-    dropping d = {.draw = *draw, .from = a->data, .to = out->data, .kept = kept->data, .dtype = a->dtype,
+    dropping d = {.draw = *draw,
+                  .from = a->data,
+                  .to = out->data,
+                  .kept = kept->data,
+                  .dtype = a->dtype,
                   .compute = tt_compute_dtype(a->dtype)};
     tt_parallel(a->numel, 1 << 13, drop_range, &d);
     return true;
@@ -183,8 +187,12 @@ bool tt_cpu_multinomial(const tt_draw *draw, const tt_array *weights, tt_array *
     int64_t categories = weights->shape[weights->ndim - 1], held = -1;
     double *scratch = tt_scratch(rows * categories * 8), buffer[GROUP];
     int64_t *heap = tt_scratch(categories * 8);
-    distribution m = {.draw = *draw, .p = (const double *)weights->data, .scratch = scratch, .out = (int64_t *)out->data,
-                      .categories = categories, .samples = out->shape[out->ndim - 1]};
+    distribution m = {.draw = *draw,
+                      .p = (const double *)weights->data,
+                      .scratch = scratch,
+                      .out = (int64_t *)out->data,
+                      .categories = categories,
+                      .samples = out->shape[out->ndim - 1]};
     bool room = scratch && heap;
     for (int64_t r = 0; room && r < rows; r++)
         if (replacement) with_replacement(&m, r, buffer, &held);

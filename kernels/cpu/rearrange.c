@@ -30,7 +30,7 @@ typedef struct {
     char *start, *out;
 } flip;
 
-#define REVERSED(T)                                                       \
+#define REVERSED(T)                                                                                                    \
     for (int64_t i = 0; i < n; i++) ((T *)to)[i] = ((const T *)from)[n - 1 - i];
 
 /* Rows that are dense on both sides and change their order: `from` is a row's least address. */

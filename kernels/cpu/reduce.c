@@ -70,8 +70,8 @@ static void find_range(void *context, int64_t begin, int64_t end) {
     char raw[TT_BLOCK * 8] __attribute__((aligned(64))), read[TT_BLOCK * 8] __attribute__((aligned(64)));
     for (int64_t k = begin; k < end; k++) {
         const char *value = s->values + k * g->acc_size, *p = raw;
-        int64_t block = g->blocks == 1 ? 0 : s->table->find[g->read](s->partials + k * g->blocks * g->acc_size,
-                                                                    g->blocks, value);
+        int64_t block =
+            g->blocks == 1 ? 0 : s->table->find[g->read](s->partials + k * g->blocks * g->acc_size, g->blocks, value);
         int64_t at = block * TT_BLOCK, n = g->reduced - at < TT_BLOCK ? g->reduced - at : TT_BLOCK;
         tt_dims_gather(raw, g->a->data + tt_dims_offset(&g->outer, k), &g->run, at, n, g->stored);
         if (g->read != g->a->dtype) {

@@ -6,7 +6,8 @@
 /* Where the elements of one result lie together (reduce_block), and where those of neighbouring results do (the others, which
  * run over n results at once). `param`: what the reducer needs to know of each result, or NULL. */
 typedef struct {
-    void (*reduce_block)(void *acc, const void *x, int64_t n, const void *param); /* 1 <= n <= TT_BLOCK elements to one */
+    void (*reduce_block)(void *acc, const void *x, int64_t n,
+                         const void *param); /* 1 <= n <= TT_BLOCK elements to one */
     void (*first)(void *acc, const void *x, int64_t n, const void *param);
     void (*next)(void *acc, const void *x, int64_t n, const void *param);
     void (*join)(void *acc, const void *other, int64_t n);

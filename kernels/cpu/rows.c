@@ -45,8 +45,15 @@ bool tt_cpu_softmax(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t 
     tt_wide wide = {0};
     bool ok = tt_plain_take(&p[0], x, dtype) && tt_plain_take(&p[1], y, dtype) && tt_wide_start(&wide, out, dtype);
     if (ok) {
-        softmax_job j = {tt_nn_loops_of(dtype), wide.array->data, tt_plain_data(&p[0]), tt_plain_data(&p[1]), n, inner,
-                         (inner + TT_NN_COLUMNS - 1) / TT_NN_COLUMNS, tt_itemsizes[dtype], log};
+        softmax_job j = {tt_nn_loops_of(dtype),
+                         wide.array->data,
+                         tt_plain_data(&p[0]),
+                         tt_plain_data(&p[1]),
+                         n,
+                         inner,
+                         (inner + TT_NN_COLUMNS - 1) / TT_NN_COLUMNS,
+                         tt_itemsizes[dtype],
+                         log};
         tt_parallel(out->numel / (n * inner) * j.chunks,
                     tt_nn_grain(n * (inner < TT_NN_COLUMNS ? inner : TT_NN_COLUMNS)), softmax_range, &j);
     }
@@ -83,8 +90,17 @@ bool tt_cpu_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_a
     bool ok = tt_plain_take(&p[0], x, dtype) && tt_plain_take(&p[1], g, dtype) && tt_plain_take(&p[2], weight, dtype) &&
               tt_plain_take(&p[3], bias, dtype) && tt_wide_start(&wide, out, dtype);
     if (ok) {
-        norm_job j = {tt_nn_loops_of(dtype), wide.array->data, mean ? mean->data : NULL, rstd->data,
-                      tt_plain_data(&p[1]), tt_plain_data(&p[0]), tt_plain_data(&p[2]), tt_plain_data(&p[3]), n, tt_itemsizes[dtype], eps};
+        norm_job j = {tt_nn_loops_of(dtype),
+                      wide.array->data,
+                      mean ? mean->data : NULL,
+                      rstd->data,
+                      tt_plain_data(&p[1]),
+                      tt_plain_data(&p[0]),
+                      tt_plain_data(&p[2]),
+                      tt_plain_data(&p[3]),
+                      n,
+                      tt_itemsizes[dtype],
+                      eps};
         tt_parallel(rstd->numel, tt_nn_grain(n), norm_range, &j);
     }
     tt_plain_done(p, 4);
@@ -108,9 +124,11 @@ static void column_range(void *context, int64_t begin, int64_t end) {
     char tile[TT_LANES * TILE * 8] __attribute__((aligned(64)));
     for (int64_t u = begin; u < end; u++) {
         int64_t left = u % j->tiles * TILE, block = u / j->tiles, first = block * TT_BLOCK;
-        int64_t rows = j->rows - first < TT_BLOCK ? j->rows - first : TT_BLOCK, w = j->n - left < TILE ? j->n - left : TILE;
+        int64_t rows = j->rows - first < TT_BLOCK ? j->rows - first : TT_BLOCK,
+                w = j->n - left < TILE ? j->n - left : TILE;
         int64_t at = (first * j->n + left) * j->size, of_row = first * j->size;
-        j->loops->norm_weight(tile, j->g + at, j->x + at, j->mean ? j->mean + of_row : NULL, j->rstd + of_row, rows, j->n, w);
+        j->loops->norm_weight(tile, j->g + at, j->x + at, j->mean ? j->mean + of_row : NULL, j->rstd + of_row, rows,
+                              j->n, w);
         memcpy(j->parts + (block * j->n + left) * j->size, tile, (size_t)(w * j->size));
     }
 }
@@ -124,8 +142,16 @@ bool tt_cpu_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean,
     bool ok = tt_plain_take(&p[0], g, dtype) && tt_plain_take(&p[1], x, dtype) && tt_wide_start(&wide, out, dtype) &&
               (blocks == 1 || (parts = tt_scratch(blocks * n * size)));
     if (ok) {
-        column_job j = {tt_nn_loops_of(dtype), parts ? parts : wide.array->data, tt_plain_data(&p[0]), tt_plain_data(&p[1]),
-                        mean ? mean->data : NULL, rstd->data, rows, n, (n + TILE - 1) / TILE, size};
+        column_job j = {tt_nn_loops_of(dtype),
+                        parts ? parts : wide.array->data,
+                        tt_plain_data(&p[0]),
+                        tt_plain_data(&p[1]),
+                        mean ? mean->data : NULL,
+                        rstd->data,
+                        rows,
+                        n,
+                        (n + TILE - 1) / TILE,
+                        size};
         int64_t cost = (rows < TT_BLOCK ? rows : TT_BLOCK) * (n < TILE ? n : TILE);
         tt_parallel(blocks * j.tiles, tt_nn_grain(cost), column_range, &j);
         if (parts) {

@@ -19,68 +19,69 @@ typedef struct {
     bool reverse;
 } iterator;
 
-typedef void (*strip_fn)(const iterator *w, int64_t at, int64_t width); /* elements at, at + inner, ... and neighbours */
+typedef void (*strip_fn)(const iterator *w, int64_t at,
+                         int64_t width); /* elements at, at + inner, ... and neighbours */
 
 #define JOIN_SUM(x, y) ((x) + (y))
 #define JOIN_PROD(x, y) ((x) * (y))
 #define JOIN_SUM_I64(x, y) ((int64_t)((uint64_t)(x) + (uint64_t)(y)))
 #define JOIN_PROD_I64(x, y) ((int64_t)((uint64_t)(x) * (uint64_t)(y)))
 
-#define SCAN(name, T, A, JOIN)                                                                  \
-    static void name(const iterator *w, int64_t at, int64_t width) {                                \
-        const T *x = (const T *)w->a + at;                                                      \
-        T *out = (T *)w->out + at;                                                              \
-        A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP];                              \
-        int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0; \
-        for (int64_t j0 = 0; j0 < w->n; j0 += CHUNK) {                                          \
-            int64_t n = w->n - j0 < CHUNK ? w->n - j0 : CHUNK, in_block = j0 % TT_BLOCK;        \
-            for (int64_t k = 0; k < width; k++) {                                               \
-                if (j0 == TT_BLOCK) blocks[k] = chunks[k];                                      \
-                else if (j0 && !in_block) blocks[k] = JOIN(blocks[k], chunks[k]);               \
-                if (j0) before[k] = j0 < TT_BLOCK ? chunks[k] : in_block ? JOIN(blocks[k], chunks[k]) : blocks[k]; \
-            }                                                                                   \
-            if (width == 1) { /* in registers */                                                \
-                A one = x[i], earlier = before[0];                                              \
-                int64_t here = i;                                                               \
-                out[here] = (T)(j0 ? JOIN(earlier, one) : one);                                 \
-                for (int64_t j = 1; j < n; j++) {                                               \
-                    one = JOIN(one, x[here += step]);                                           \
-                    out[here] = (T)(j0 ? JOIN(earlier, one) : one);                             \
-                }                                                                               \
-                acc[0] = one;                                                                   \
-            } else {                                                                            \
-                for (int64_t k = 0; k < width; k++) {                                           \
-                    acc[k] = x[i + k];                                                          \
-                    out[i + k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]);                    \
-                }                                                                               \
-                for (int64_t j = 1; j < n; j += 2) { /* two at a time: the sums move less */    \
-                    int64_t more = j + 1 < n ? step : 0;                                        \
-                    const T *from = x + i + j * step, *from2 = from + more;                     \
-                    T *to = out + i + j * step, *to2 = to + more;                               \
-                    if (j0 && more) {                                                           \
-                        TT_INDEPENDENT                                                          \
-                        for (int64_t k = 0; k < width; k++) {                                   \
-                            A one = JOIN(acc[k], from[k]), two = JOIN(one, from2[k]), earlier = before[k]; \
-                            to[k] = (T)JOIN(earlier, one);                                      \
-                            to2[k] = (T)JOIN(earlier, two);                                     \
-                            acc[k] = two;                                                       \
-                        }                                                                       \
-                    } else {                                                                    \
-                        TT_INDEPENDENT                                                          \
-                        for (int64_t k = 0; k < width; k++) {                                   \
-                            acc[k] = JOIN(acc[k], from[k]);                                     \
-                            to[k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]);                 \
-                            if (more) {                                                         \
-                                acc[k] = JOIN(acc[k], from2[k]);                                \
-                                to2[k] = (T)acc[k];                                             \
-                            }                                                                   \
-                        }                                                                       \
-                    }                                                                           \
-                }                                                                               \
-            }                                                                                   \
-            for (int64_t k = 0; k < width; k++) chunks[k] = in_block ? JOIN(chunks[k], acc[k]) : acc[k]; \
-            i += n * step;                                                                      \
-        }                                                                                       \
+#define SCAN(name, T, A, JOIN)                                                                                         \
+    static void name(const iterator *w, int64_t at, int64_t width) {                                                   \
+        const T *x = (const T *)w->a + at;                                                                             \
+        T *out = (T *)w->out + at;                                                                                     \
+        A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP];                                                     \
+        int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;                  \
+        for (int64_t j0 = 0; j0 < w->n; j0 += CHUNK) {                                                                 \
+            int64_t n = w->n - j0 < CHUNK ? w->n - j0 : CHUNK, in_block = j0 % TT_BLOCK;                               \
+            for (int64_t k = 0; k < width; k++) {                                                                      \
+                if (j0 == TT_BLOCK) blocks[k] = chunks[k];                                                             \
+                else if (j0 && !in_block) blocks[k] = JOIN(blocks[k], chunks[k]);                                      \
+                if (j0) before[k] = j0 < TT_BLOCK ? chunks[k] : in_block ? JOIN(blocks[k], chunks[k]) : blocks[k];     \
+            }                                                                                                          \
+            if (width == 1) { /* in registers */                                                                       \
+                A one = x[i], earlier = before[0];                                                                     \
+                int64_t here = i;                                                                                      \
+                out[here] = (T)(j0 ? JOIN(earlier, one) : one);                                                        \
+                for (int64_t j = 1; j < n; j++) {                                                                      \
+                    one = JOIN(one, x[here += step]);                                                                  \
+                    out[here] = (T)(j0 ? JOIN(earlier, one) : one);                                                    \
+                }                                                                                                      \
+                acc[0] = one;                                                                                          \
+            } else {                                                                                                   \
+                for (int64_t k = 0; k < width; k++) {                                                                  \
+                    acc[k] = x[i + k];                                                                                 \
+                    out[i + k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]);                                           \
+                }                                                                                                      \
+                for (int64_t j = 1; j < n; j += 2) { /* two at a time: the sums move less */                           \
+                    int64_t more = j + 1 < n ? step : 0;                                                               \
+                    const T *from = x + i + j * step, *from2 = from + more;                                            \
+                    T *to = out + i + j * step, *to2 = to + more;                                                      \
+                    if (j0 && more) {                                                                                  \
+                        TT_INDEPENDENT                                                                                 \
+                        for (int64_t k = 0; k < width; k++) {                                                          \
+                            A one = JOIN(acc[k], from[k]), two = JOIN(one, from2[k]), earlier = before[k];             \
+                            to[k] = (T)JOIN(earlier, one);                                                             \
+                            to2[k] = (T)JOIN(earlier, two);                                                            \
+                            acc[k] = two;                                                                              \
+                        }                                                                                              \
+                    } else {                                                                                           \
+                        TT_INDEPENDENT                                                                                 \
+                        for (int64_t k = 0; k < width; k++) {                                                          \
+                            acc[k] = JOIN(acc[k], from[k]);                                                            \
+                            to[k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]);                                        \
+                            if (more) {                                                                                \
+                                acc[k] = JOIN(acc[k], from2[k]);                                                       \
+                                to2[k] = (T)acc[k];                                                                    \
+                            }                                                                                          \
+                        }                                                                                              \
+                    }                                                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (int64_t k = 0; k < width; k++) chunks[k] = in_block ? JOIN(chunks[k], acc[k]) : acc[k];               \
+            i += n * step;                                                                                             \
+        }                                                                                                              \
     }
 SCAN(sum_f32, float, double, JOIN_SUM)
 SCAN(sum_f64, double, double, JOIN_SUM)
@@ -90,69 +91,72 @@ SCAN(prod_f64, double, double, JOIN_PROD)
 SCAN(prod_i64, int64_t, int64_t, JOIN_PROD_I64)
 
 /* One element after another: a join costs too much to do it twice for each. */
-#define LOGSUMEXP(X)                                                                            \
-    static void logsumexp_##X(const iterator *w, int64_t at, int64_t width) {                       \
-        const TT_C_##X *x = (const TT_C_##X *)w->a + at;                                        \
-        TT_C_##X *out = (TT_C_##X *)w->out + at;                                                \
-        double acc[STRIP];                                                                      \
-        int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0; \
-        for (int64_t k = 0; k < width; k++) out[i + k] = x[i + k], acc[k] = x[i + k];           \
-        for (int64_t j = 1; j < w->n; j++) {                                                    \
-            i += step;                                                                          \
-            for (int64_t k = 0; k < width; k++) {                                               \
-                acc[k] = tt_log_add_f64(acc[k], x[i + k]);                                      \
-                out[i + k] = (TT_C_##X)acc[k];                                                  \
-            }                                                                                   \
-        }                                                                                       \
+#define LOGSUMEXP(X)                                                                                                   \
+    static void logsumexp_##X(const iterator *w, int64_t at, int64_t width) {                                          \
+        const TT_C_##X *x = (const TT_C_##X *)w->a + at;                                                               \
+        TT_C_##X *out = (TT_C_##X *)w->out + at;                                                                       \
+        double acc[STRIP];                                                                                             \
+        int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;                  \
+        for (int64_t k = 0; k < width; k++) out[i + k] = x[i + k], acc[k] = x[i + k];                                  \
+        for (int64_t j = 1; j < w->n; j++) {                                                                           \
+            i += step;                                                                                                 \
+            for (int64_t k = 0; k < width; k++) {                                                                      \
+                acc[k] = tt_log_add_f64(acc[k], x[i + k]);                                                             \
+                out[i + k] = (TT_C_##X)acc[k];                                                                         \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 LOGSUMEXP(f32)
 LOGSUMEXP(f64)
 
-#define RECUR(name, T)                                                                          \
-    static void name(const iterator *w, int64_t at, int64_t width) {                                \
-        const T *a = (const T *)w->a + at, *b = (const T *)w->b + at;                           \
-        T *out = (T *)w->out + at;                                                              \
-        int64_t step = w->reverse ? -w->inner : w->inner;                                       \
-        int64_t i = w->reverse ? (w->n - 1) * w->inner : 0;                                     \
-        for (int64_t k = 0; k < width; k++) out[i + k] = b[i + k];                              \
-        for (int64_t j = 1; j < w->n; j++) {                                                    \
-            i += step;                                                                          \
-            for (int64_t k = 0; k < width; k++) out[i + k] = b[i + k] + a[i + k] * out[i - step + k]; \
-        }                                                                                       \
+#define RECUR(name, T)                                                                                                 \
+    static void name(const iterator *w, int64_t at, int64_t width) {                                                   \
+        const T *a = (const T *)w->a + at, *b = (const T *)w->b + at;                                                  \
+        T *out = (T *)w->out + at;                                                                                     \
+        int64_t step = w->reverse ? -w->inner : w->inner;                                                              \
+        int64_t i = w->reverse ? (w->n - 1) * w->inner : 0;                                                            \
+        for (int64_t k = 0; k < width; k++) out[i + k] = b[i + k];                                                     \
+        for (int64_t j = 1; j < w->n; j++) {                                                                           \
+            i += step;                                                                                                 \
+            for (int64_t k = 0; k < width; k++) out[i + k] = b[i + k] + a[i + k] * out[i - step + k];                  \
+        }                                                                                                              \
     }
 RECUR(recur_f32, float)
 RECUR(recur_f64, double)
 
-#define EXTREME(name, T, BEATS)                                                                 \
-    static void name(const iterator *w, int64_t at, int64_t width) {                                \
-        const T *x = (const T *)w->a + at;                                                      \
-        T *out = (T *)w->out + at;                                                              \
-        int64_t *index = w->index + at;                                                         \
-        for (int64_t k = 0; k < width; k++) out[k] = x[k], index[k] = 0;                        \
-        if (width == 1) { /* in registers */                                                    \
-            T best = x[0];                                                                      \
-            int64_t where = 0;                                                                  \
-            for (int64_t j = 1, i = w->inner; j < w->n; j++, i += w->inner) {                   \
-                bool wins = BEATS(x[i], best);                                                  \
-                best = wins ? x[i] : best;                                                      \
-                where = wins ? j : where;                                                       \
-                out[i] = best;                                                                  \
-                index[i] = where;                                                               \
-            }                                                                                   \
-            return;                                                                             \
-        }                                                                                       \
-        for (int64_t j = 1, i = w->inner; j < w->n; j++, i += w->inner)                         \
-            for (int64_t k = i; k < i + width; k++) {                                           \
-                T best = out[k - w->inner];                                                     \
-                bool wins = BEATS(x[k], best);                                                  \
-                out[k] = wins ? x[k] : best;                                                    \
-                index[k] = wins ? j : index[k - w->inner];                                      \
-            }                                                                                   \
+#define EXTREME(name, T, BEATS)                                                                                        \
+    static void name(const iterator *w, int64_t at, int64_t width) {                                                   \
+        const T *x = (const T *)w->a + at;                                                                             \
+        T *out = (T *)w->out + at;                                                                                     \
+        int64_t *index = w->index + at;                                                                                \
+        for (int64_t k = 0; k < width; k++) out[k] = x[k], index[k] = 0;                                               \
+        if (width == 1) { /* in registers */                                                                           \
+            T best = x[0];                                                                                             \
+            int64_t where = 0;                                                                                         \
+            for (int64_t j = 1, i = w->inner; j < w->n; j++, i += w->inner) {                                          \
+                bool wins = BEATS(x[i], best);                                                                         \
+                best = wins ? x[i] : best;                                                                             \
+                where = wins ? j : where;                                                                              \
+                out[i] = best;                                                                                         \
+                index[i] = where;                                                                                      \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t j = 1, i = w->inner; j < w->n; j++, i += w->inner)                                                \
+            for (int64_t k = i; k < i + width; k++) {                                                                  \
+                T best = out[k - w->inner];                                                                            \
+                bool wins = BEATS(x[k], best);                                                                         \
+                out[k] = wins ? x[k] : best;                                                                           \
+                index[k] = wins ? j : index[k - w->inner];                                                             \
+            }                                                                                                          \
     }
 #define EXTREMES(X) EXTREME(cummax_##X, TT_C_##X, TT_AT_LEAST) EXTREME(cummin_##X, TT_C_##X, TT_AT_MOST)
-EXTREMES(b8) EXTREMES(u8) EXTREMES(i8) EXTREMES(i16) EXTREMES(i32) EXTREMES(i64) EXTREMES(f32) EXTREMES(f64)
+EXTREMES(b8)
+EXTREMES(u8)
+EXTREMES(i8) EXTREMES(i16) EXTREMES(i32) EXTREMES(i64) EXTREMES(f32) EXTREMES(f64)
 #define OF(X) [TT_CODE_##X] = {cummin_##X, cummax_##X}
-static const strip_fn extremes[TT_NUM_DTYPES][2] = {OF(b8), OF(u8), OF(i8), OF(i16), OF(i32), OF(i64), OF(f32), OF(f64)};
+    static const strip_fn extremes[TT_NUM_DTYPES][2] = {OF(b8),  OF(u8),  OF(i8),  OF(i16),
+                                                        OF(i32), OF(i64), OF(f32), OF(f64)};
 static const strip_fn scans[3][TT_NUM_DTYPES] = {
     [SUM] = {[TT_I64] = sum_i64, [TT_F32] = sum_f32, [TT_F64] = sum_f64},
     [PROD] = {[TT_I64] = prod_i64, [TT_F32] = prod_f32, [TT_F64] = prod_f64},
@@ -174,7 +178,8 @@ static void run_strips(void *context, int64_t begin, int64_t end) {
 static strip_fn loop_of(int op, int dtype) {
     switch (op) {
     case TT_SCAN_RECUR: return dtype == TT_F32 ? recur_f32 : recur_f64;
-    case TT_SCAN_MIN: case TT_SCAN_MAX: return extremes[dtype][op == TT_SCAN_MAX];
+    case TT_SCAN_MIN:
+    case TT_SCAN_MAX: return extremes[dtype][op == TT_SCAN_MAX];
     default: return scans[op][dtype];
     }
 }
@@ -183,11 +188,17 @@ bool tt_cpu_scan(const tt_scan_work *s) {
     int dtype = s->compute;
     tt_plain p[2] = {{0}};
     tt_wide wide = {0};
-    bool ok = tt_plain_take(&p[0], s->a, dtype) && tt_plain_take(&p[1], s->b, dtype) &&
-              tt_wide_start(&wide, s->out, dtype);
+    bool ok =
+        tt_plain_take(&p[0], s->a, dtype) && tt_plain_take(&p[1], s->b, dtype) && tt_wide_start(&wide, s->out, dtype);
     if (ok) {
-        job j = {.w = {.outer = 1, .n = 1, .inner = 1, .a = tt_plain_data(&p[0]), .b = tt_plain_data(&p[1]),
-                       .out = wide.array->data, .index = s->index ? (int64_t *)s->index->data : NULL, .reverse = s->reverse},
+        job j = {.w = {.outer = 1,
+                       .n = 1,
+                       .inner = 1,
+                       .a = tt_plain_data(&p[0]),
+                       .b = tt_plain_data(&p[1]),
+                       .out = wide.array->data,
+                       .index = s->index ? (int64_t *)s->index->data : NULL,
+                       .reverse = s->reverse},
                  .fn = loop_of(s->op, dtype)};
         iterator *w = &j.w;
         for (int d = 0; d < s->out->ndim; d++)

@@ -36,11 +36,11 @@ extern int tt_isa_index;
 /* A family of kernels with loops of its own in simd/ gathers them in one struct per instruction set, named
  * TT_LOCAL(name); this makes `name[tt_isa_index]` the chosen one. */
 #ifdef TT_X86
-#define TT_ISA_TABLES(type, name)                                             \
-    extern const type name##_baseline, name##_avx2, name##_avx512;            \
+#define TT_ISA_TABLES(type, name)                                                                                      \
+    extern const type name##_baseline, name##_avx2, name##_avx512;                                                     \
     static const type *const name[] = {&name##_baseline, &name##_avx2, &name##_avx512};
 #else
-#define TT_ISA_TABLES(type, name)                                             \
-    extern const type name##_baseline;                                        \
+#define TT_ISA_TABLES(type, name)                                                                                      \
+    extern const type name##_baseline;                                                                                 \
     static const type *const name[] = {&name##_baseline};
 #endif

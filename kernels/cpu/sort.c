@@ -20,45 +20,45 @@ typedef struct {
 #define INDEX_KEYED(e) ((int64_t)(e).index)
 
 /* One row: its keys in x; the positions chosen, in order, to `chosen`. */
-#define CHOOSE(S, E, IS_NAN, SAME, INDEX)                                                       \
-    static void choose_##S(const job *j, E *x, E *spare, int64_t *chosen) {                     \
-        int64_t n = j->s.n, k = j->s.k, nans = 0;                                                   \
-        E *s = x;                                                                               \
-        switch (j->s.what) {                                                                      \
-        case TT_SORT: s = tt_sort_##S(x, spare, n, j->bits); break;                                \
-        case TT_TOPK: s = tt_select_##S(x, spare, n, k, j->bits); break;                           \
-        case TT_MODE: {                                                                            \
-            int64_t best = 0, last = 0;                                                         \
-            s = tt_sort_##S(x, spare, n, j->bits);                                              \
-            for (int64_t i = 0, start = 0; i < n; i++)                                          \
-                if (i + 1 == n || !SAME(s[i], s[i + 1])) {                                      \
-                    if (i + 1 - start > best) best = i + 1 - start, last = i;                   \
-                    start = i + 1;                                                              \
-                }                                                                               \
-            *chosen = INDEX(s[last]);                                                           \
-            return;                                                                             \
-        }                                                                                       \
-        default:                                                                                \
-            if (j->s.what != TT_KTH) {                                                               \
-                if (tt_is_floating(j->s.a->dtype))                                                      \
-                    for (int64_t i = 0; i < n; i++) nans += IS_NAN(x[i]);                       \
-                if (nans && j->s.what == TT_MEDIAN) k = n - nans;                                    \
-                else k = nans == n ? 0 : (n - nans - 1) / 2;                                    \
-            }                                                                                   \
-            tt_nth_##S(x, n, k);                                                                \
-            *chosen = INDEX(x[k]);                                                              \
-            return;                                                                             \
-        }                                                                                       \
-        for (int64_t i = 0; i < j->s.out_n; i++) chosen[i] = INDEX(s[i]);                         \
+#define CHOOSE(S, E, IS_NAN, SAME, INDEX)                                                                              \
+    static void choose_##S(const job *j, E *x, E *spare, int64_t *chosen) {                                            \
+        int64_t n = j->s.n, k = j->s.k, nans = 0;                                                                      \
+        E *s = x;                                                                                                      \
+        switch (j->s.what) {                                                                                           \
+        case TT_SORT: s = tt_sort_##S(x, spare, n, j->bits); break;                                                    \
+        case TT_TOPK: s = tt_select_##S(x, spare, n, k, j->bits); break;                                               \
+        case TT_MODE: {                                                                                                \
+            int64_t best = 0, last = 0;                                                                                \
+            s = tt_sort_##S(x, spare, n, j->bits);                                                                     \
+            for (int64_t i = 0, start = 0; i < n; i++)                                                                 \
+                if (i + 1 == n || !SAME(s[i], s[i + 1])) {                                                             \
+                    if (i + 1 - start > best) best = i + 1 - start, last = i;                                          \
+                    start = i + 1;                                                                                     \
+                }                                                                                                      \
+            *chosen = INDEX(s[last]);                                                                                  \
+            return;                                                                                                    \
+        }                                                                                                              \
+        default:                                                                                                       \
+            if (j->s.what != TT_KTH) {                                                                                 \
+                if (tt_is_floating(j->s.a->dtype))                                                                     \
+                    for (int64_t i = 0; i < n; i++) nans += IS_NAN(x[i]);                                              \
+                if (nans && j->s.what == TT_MEDIAN) k = n - nans;                                                      \
+                else k = nans == n ? 0 : (n - nans - 1) / 2;                                                           \
+            }                                                                                                          \
+            tt_nth_##S(x, n, k);                                                                                       \
+            *chosen = INDEX(x[k]);                                                                                     \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < j->s.out_n; i++) chosen[i] = INDEX(s[i]);                                              \
     }
 CHOOSE(packed, tt_packed, IS_NAN_PACKED, SAME_PACKED, INDEX_PACKED)
 CHOOSE(keyed, tt_keyed, IS_NAN_KEYED, SAME_KEYED, INDEX_KEYED)
 
-#define PUT(T)                                                                                  \
-    for (int64_t i = 0; i < j->s.out_n; i++) {                                                    \
-        T value;                                                                                \
-        memcpy(&value, row + chosen[i] * (int64_t)sizeof value, sizeof value);                  \
-        memcpy(out + i * j->s.out_step * (int64_t)sizeof value, &value, sizeof value);            \
+#define PUT(T)                                                                                                         \
+    for (int64_t i = 0; i < j->s.out_n; i++) {                                                                         \
+        T value;                                                                                                       \
+        memcpy(&value, row + chosen[i] * (int64_t)sizeof value, sizeof value);                                         \
+        memcpy(out + i * j->s.out_step * (int64_t)sizeof value, &value, sizeof value);                                 \
     }
 
 static void run_rows(void *context, int64_t begin, int64_t end) {
@@ -86,7 +86,8 @@ static void run_rows(void *context, int64_t begin, int64_t end) {
         } else {
             tt_make_keyed((tt_keyed *)room, row, j->s.a->dtype, j->s.n, j->s.descending);
             job row_job = *j;
-            if (j->s.what == TT_SORT && j->s.a->dtype == TT_I64) row_job.bits = tt_compact_keys((tt_keyed *)room, j->s.n);
+            if (j->s.what == TT_SORT && j->s.a->dtype == TT_I64)
+                row_job.bits = tt_compact_keys((tt_keyed *)room, j->s.n);
             choose_keyed(&row_job, (tt_keyed *)room, (tt_keyed *)(room + keys), chosen);
         }
         char *out = j->s.values->data + at * size;

@@ -7,7 +7,8 @@ enum { NONE, OPERATOR, TO_FLOAT, COPY };
 enum { NEVER = 32767, FAR = 8 };
 
 /* Of an operator that has steps, how many operands it takes, and the first step's code; else 0. */
-#define IS(op, arity) case TT_OP_##op: *code = TT_STEP_##op; return arity;
+#define IS(op, arity)                                                                                                  \
+    case TT_OP_##op: *code = TT_STEP_##op; return arity;
 #define IS_1(op) IS(op, 1)
 #define IS_2(op) IS(op, 2)
 #define IS_3(op) IS(op, 3)
@@ -18,7 +19,8 @@ static int steps_of(int op, int *code) {
 
 /* The first step's code of a comparison and the choice by it; 0: there is none. */
 static int choice_of(int op) {
-#define IS_CHOICE(op) case TT_OP_##op: return TT_STEP_choose_##op;
+#define IS_CHOICE(op)                                                                                                  \
+    case TT_OP_##op: return TT_STEP_choose_##op;
     switch (op) { TT_CHAIN_CHOICE(IS_CHOICE) }
     return 0;
 }
@@ -68,7 +70,8 @@ static bool reads(const tt_instr *x, int slot) { return x->in[0] == slot || x->i
 /* Does it read a row's value that a superinstruction takes as a number? That is worth a superinstruction of its own. */
 static bool reads_row(const maker *m, const tt_instr *x) {
     bool row = false;
-    for (int j = 0; j < 2 && x->in[1] >= 0 && x->in[2] < 0; j++) row |= m->k->slots[x->in[j]].kind == TT_SLOT_ROW && is_number(m, x->in[j]);
+    for (int j = 0; j < 2 && x->in[1] >= 0 && x->in[2] < 0; j++)
+        row |= m->k->slots[x->in[j]].kind == TT_SLOT_ROW && is_number(m, x->in[j]);
     return row;
 }
 
@@ -105,8 +108,10 @@ static void operate(maker *m, const tt_instr *x) {
     int code = 0, n = steps_of(x->op, &code), places[3] = {0, 0, 0};
     if (n == 3) fetch(m, x, n);
     for (int j = 0; j < n; j++)
-        places[j] = x->in[j] == m->a ? TT_IN_A : x->in[j] == m->b ? TT_IN_B
-                    : n > 1 && is_number(m, x->in[j]) ? TT_IN_C : TT_IN_M;
+        places[j] = x->in[j] == m->a                  ? TT_IN_A
+                    : x->in[j] == m->b                ? TT_IN_B
+                    : n > 1 && is_number(m, x->in[j]) ? TT_IN_C
+                                                      : TT_IN_M;
     bool numbers = n == 3 && places[0] == TT_IN_A && places[1] == TT_IN_C && places[2] == TT_IN_C;
     int form = 0;
     for (int j = 0; j < n; j++) { /* a slot of numbers has room for a block of them: it may be read as memory too */
@@ -258,7 +263,8 @@ static void find_late_stores(tt_kernel *k) {
             const tt_instr *y = &k->instrs[i];
             for (int j = 0; made && j < 3; j++) {
                 const tt_slot *in = y->in[j] >= 0 ? &k->slots[y->in[j]] : NULL;
-                x->late |= in && in->kind == TT_SLOT_LOAD && k->accesses[in->index].storage == k->accesses[x->access].storage;
+                x->late |=
+                    in && in->kind == TT_SLOT_LOAD && k->accesses[in->index].storage == k->accesses[x->access].storage;
             }
             made |= y->out == x->slot;
         }
@@ -286,7 +292,8 @@ static int pair_of(const tt_instr *x, const tt_instr *y) {
     if (x->kind != TT_INSTR_OP || y->kind != TT_INSTR_OP || x->dtype != TT_F32 || y->dtype != TT_F32) return TT_NO_PAIR;
     if (x->level != 1 || y->level != 1 || x->stage != y->stage) return TT_NO_PAIR;
     if (x->in[0] != y->in[1] || x->out == y->in[0]) return TT_NO_PAIR;
-#define IS_PAIR(op_, derivative) if (x->op == TT_OP_##op_ && y->op == TT_OP_##derivative) return TT_PAIR_##op_;
+#define IS_PAIR(op_, derivative)                                                                                       \
+    if (x->op == TT_OP_##op_ && y->op == TT_OP_##derivative) return TT_PAIR_##op_;
     TT_PAIRS(IS_PAIR)
     return TT_NO_PAIR;
 }

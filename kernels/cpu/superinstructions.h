@@ -21,9 +21,9 @@
 
 /* The operators that have steps, all on float32, by number of operands. */
 #define TT_CHAIN_1(X) X(neg) X(abs) X(sign) X(square) X(relu) X(positive) X(reciprocal) X(sqrt) X(rsqrt)
-#define TT_CHAIN_2(X)                                                                            \
-    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(fmax) X(fmin)                            \
-    X(relu_backward) X(sigmoid_backward) X(tanh_backward)
+#define TT_CHAIN_2(X)                                                                                                  \
+    X(add)                                                                                                             \
+    X(sub) X(mul) X(div) X(maximum) X(minimum) X(fmax) X(fmin) X(relu_backward) X(sigmoid_backward) X(tanh_backward)
 #define TT_CHAIN_2_BOOL(X) X(eq) X(ne) X(lt) X(le) X(gt) X(ge)
 #define TT_CHAIN_CHOICE(X) X(gt) X(ge) X(lt) X(le) /* with a number, for the `where` that follows: one step, `choose` */
 #define TT_CHAIN_3(X) X(clamp) X(lerp) X(addcmul) X(addcdiv) /* and where, whose first operand is a bool */
@@ -38,15 +38,48 @@ enum { TT_IN_A, TT_IN_B, TT_IN_M, TT_IN_C, TT_NUM_PLACES };
 #define TT_PLACES_3(x, y, z) ((TT_NUM_PLACES * (TT_NUM_PLACES * TT_IN_##x + TT_IN_##y) + TT_IN_##z) * TT_ENDINGS)
 #define TT_FORM_3(x, y, z) TT_FORM_##x##y##z = TT_PLACES_3(x, y, z)
 enum {
-    TT_FORM_1(A), TT_FORM_1(B), TT_FORM_1(M),
-    TT_FORM_2(A, A), TT_FORM_2(A, B), TT_FORM_2(A, M), TT_FORM_2(A, C), TT_FORM_2(B, A), TT_FORM_2(B, B), TT_FORM_2(B, M),
-    TT_FORM_2(B, C), TT_FORM_2(M, A), TT_FORM_2(M, B), TT_FORM_2(M, M), TT_FORM_2(M, C), TT_FORM_2(C, A), TT_FORM_2(C, B),
-    TT_FORM_2(C, M), TT_FORM_2(C, C),
-    TT_FORM_3(A, A, A), TT_FORM_3(A, A, B), TT_FORM_3(A, A, M), TT_FORM_3(A, B, A), TT_FORM_3(A, B, B), TT_FORM_3(A, B, M),
-    TT_FORM_3(A, M, A), TT_FORM_3(A, M, B), TT_FORM_3(A, M, M), TT_FORM_3(A, C, C), TT_FORM_3(B, A, A), TT_FORM_3(B, A, B),
-    TT_FORM_3(B, A, M), TT_FORM_3(B, B, A), TT_FORM_3(B, M, A), TT_FORM_3(M, A, A), TT_FORM_3(M, A, B), TT_FORM_3(M, A, M),
-    TT_FORM_3(M, B, A), TT_FORM_3(M, M, A),
-    TT_FORMS_1 = 4 * TT_ENDINGS, TT_FORMS_2 = 16 * TT_ENDINGS, TT_FORMS_3 = 64 * TT_ENDINGS,
+    TT_FORM_1(A),
+    TT_FORM_1(B),
+    TT_FORM_1(M),
+    TT_FORM_2(A, A),
+    TT_FORM_2(A, B),
+    TT_FORM_2(A, M),
+    TT_FORM_2(A, C),
+    TT_FORM_2(B, A),
+    TT_FORM_2(B, B),
+    TT_FORM_2(B, M),
+    TT_FORM_2(B, C),
+    TT_FORM_2(M, A),
+    TT_FORM_2(M, B),
+    TT_FORM_2(M, M),
+    TT_FORM_2(M, C),
+    TT_FORM_2(C, A),
+    TT_FORM_2(C, B),
+    TT_FORM_2(C, M),
+    TT_FORM_2(C, C),
+    TT_FORM_3(A, A, A),
+    TT_FORM_3(A, A, B),
+    TT_FORM_3(A, A, M),
+    TT_FORM_3(A, B, A),
+    TT_FORM_3(A, B, B),
+    TT_FORM_3(A, B, M),
+    TT_FORM_3(A, M, A),
+    TT_FORM_3(A, M, B),
+    TT_FORM_3(A, M, M),
+    TT_FORM_3(A, C, C),
+    TT_FORM_3(B, A, A),
+    TT_FORM_3(B, A, B),
+    TT_FORM_3(B, A, M),
+    TT_FORM_3(B, B, A),
+    TT_FORM_3(B, M, A),
+    TT_FORM_3(M, A, A),
+    TT_FORM_3(M, A, B),
+    TT_FORM_3(M, A, M),
+    TT_FORM_3(M, B, A),
+    TT_FORM_3(M, M, A),
+    TT_FORMS_1 = 4 * TT_ENDINGS,
+    TT_FORMS_2 = 16 * TT_ENDINGS,
+    TT_FORMS_3 = 64 * TT_ENDINGS,
     TT_FORMS_CHOICE = 32 * TT_ENDINGS, /* what is compared is in A or B */
 };
 
@@ -54,14 +87,21 @@ enum {
 #define TT_CODES_2(op) TT_STEP_##op, TT_STEP_END_##op = TT_STEP_##op + TT_FORMS_2 - 1,
 #define TT_CODES_3(op) TT_STEP_##op, TT_STEP_END_##op = TT_STEP_##op + TT_FORMS_3 - 1,
 #define TT_CODES_CHOICE(op) TT_STEP_choose_##op, TT_STEP_END_choose_##op = TT_STEP_choose_##op + TT_FORMS_CHOICE - 1,
-enum { TT_STEP_END,                                                                        /* s->slot: the steps before it */
-       TT_STEP_LOAD, TT_STEP_LOAD_BOOL, TT_STEP_LOAD_NUMBER,                               /* to A */
-       TT_STEP_STORE, TT_STEP_STORE_BOOL, TT_STEP_STORE_KEPT, TT_STEP_STORE_KEPT_BOOL,     /* from A, from B */
-       TT_STEP_KEEP, TT_STEP_RECALL,                                                       /* A to B, B to A */
-       TT_STEP_BOOL_TO_FLOAT,                                                              /* in A */
-       TT_CHAIN_1(TT_CODES_1) TT_CHAIN_2(TT_CODES_2) TT_CHAIN_2_BOOL(TT_CODES_2) TT_CHAIN_3(TT_CODES_3) TT_CODES_3(where)
-       TT_CHAIN_CHOICE(TT_CODES_CHOICE)
-       TT_NUM_STEPS };
+enum {
+    TT_STEP_END, /* s->slot: the steps before it */
+    TT_STEP_LOAD,
+    TT_STEP_LOAD_BOOL,
+    TT_STEP_LOAD_NUMBER, /* to A */
+    TT_STEP_STORE,
+    TT_STEP_STORE_BOOL,
+    TT_STEP_STORE_KEPT,
+    TT_STEP_STORE_KEPT_BOOL, /* from A, from B */
+    TT_STEP_KEEP,
+    TT_STEP_RECALL, /* A to B, B to A */
+    TT_STEP_BOOL_TO_FLOAT, /* in A */
+    TT_CHAIN_1(TT_CODES_1) TT_CHAIN_2(TT_CODES_2) TT_CHAIN_2_BOOL(TT_CODES_2) TT_CHAIN_3(TT_CODES_3) TT_CODES_3(where)
+        TT_CHAIN_CHOICE(TT_CODES_CHOICE) TT_NUM_STEPS
+};
 
 /* superinstructions.c, for the planner: instructions that one loop does in pairs brought together; bools made late; superinstructions. */
 void tt_pair_up(tt_kernel *k);

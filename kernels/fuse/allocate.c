@@ -8,14 +8,15 @@
 
 /* Buffers: by size of the element, so that one that is free can be taken over. */
 typedef struct {
-    int64_t next;         /* in units of 64 bytes */
+    int64_t next; /* in units of 64 bytes */
     int free[4][256], num_free[4];
 } arena;
 
 static int units(const tt_kernel *k, const tt_slot *s) {
     int64_t n = k->block;
     if (s->level == 0) n = k->together;
-    else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->pattern == TT_PATTERN_ROW_REDUCTION) n = k->together * k->row;
+    else if (s->kind == TT_SLOT_TEMP && s->last > s->stage && k->pattern == TT_PATTERN_ROW_REDUCTION)
+        n = k->together * k->row;
     if (s->kind == TT_SLOT_RANDOM) n += 128; /* whole groups of them */
     return (int)((n * tt_itemsizes[s->dtype] + 63) / 64);
 }
@@ -44,7 +45,8 @@ bool tt_allocate_buffers(tt_kernel *k) {
         if (k->pattern == TT_PATTERN_ROW_REDUCTION) {
             int64_t blocks = (k->row + TT_BLOCK - 1) / TT_BLOCK, parts = blocks * tt_itemsizes[k->reductions[f].acc];
             k->reductions[f].partials = (int32_t)m.next;
-            m.next += k->reductions[f].out < 0 ? TT_BLOCK * tt_itemsizes[k->reductions[f].dtype] / 64 : (parts + 63) / 64;
+            m.next +=
+                k->reductions[f].out < 0 ? TT_BLOCK * tt_itemsizes[k->reductions[f].dtype] / 64 : (parts + 63) / 64;
         }
     for (int i = 0; i < k->num_instrs; i++)
         for (int j = 0; j < 3; j++)
@@ -61,7 +63,8 @@ bool tt_allocate_buffers(tt_kernel *k) {
             if (s < 0 || (j > 0 && s == x->in[0]) || (j > 1 && s == x->in[1])) continue;
             const tt_slot *y = &k->slots[s];
             int c = __builtin_ctz((unsigned)tt_itemsizes[y->dtype]);
-            if (y->kind == TT_SLOT_TEMP && y->level == 1 && y->last == y->stage && last_use[s] == i && m.num_free[c] < 256)
+            if (y->kind == TT_SLOT_TEMP && y->level == 1 && y->last == y->stage && last_use[s] == i &&
+                m.num_free[c] < 256)
                 m.free[c][m.num_free[c]++] = y->buffer;
         }
         tt_slot *out = &k->slots[x->out];
@@ -108,8 +111,9 @@ void tt_choose_recomputed(tt_kernel *k) {
 /* Values that stay in their buffer are not listed. */
 static void list_use(tt_kernel *k, tt_part *part, int slot, int level) {
     const tt_slot *x = &k->slots[slot];
-    bool moves = x->kind == TT_SLOT_TEMP ? x->last > x->stage
-                                         : x->kind == TT_SLOT_LOAD || x->kind == TT_SLOT_ROW || x->kind == TT_SLOT_RANDOM;
+    bool moves = x->kind == TT_SLOT_TEMP
+                     ? x->last > x->stage
+                     : x->kind == TT_SLOT_LOAD || x->kind == TT_SLOT_ROW || x->kind == TT_SLOT_RANDOM;
     moves = moves && level;
     for (int i = 0; i < k->num_stores && x->kind == TT_SLOT_TEMP; i++) moves |= k->stores[i].slot == slot;
     if (!moves) return;

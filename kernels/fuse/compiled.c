@@ -13,13 +13,16 @@ static int first, count;
 static bool woken; /* see tt_kernel_wake */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* a fork halfway through dlopen would leave the loader in disorder */
+static pthread_mutex_t loading =
+    PTHREAD_MUTEX_INITIALIZER; /* a fork halfway through dlopen would leave the loader in disorder */
 
 static void want(tt_kernel *k) {
     int64_t none = 0;
     bool work = false; /* a kernel that only copies or reduces memory has nothing to compile */
     for (int i = 0; i < k->num_instrs; i++) work |= k->instrs[i].level == 1;
-    if (!__atomic_compare_exchange_n(&k->state, &none, work ? 1 : -1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) || !work) return;
+    if (!__atomic_compare_exchange_n(&k->state, &none, work ? 1 : -1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) ||
+        !work)
+        return;
     pthread_mutex_lock(&lock);
     if (count < QUEUE) {
         queue[(first + count++) % QUEUE] = k;
@@ -64,7 +67,8 @@ void tt_kernel_wake(void) {
 }
 
 static void at_fork(int phase) {
-    if (phase == TT_FORK_CHILD) pthread_cond_init(&more, NULL); /* who waited here did not come along, but it would wait for him */
+    if (phase == TT_FORK_CHILD)
+        pthread_cond_init(&more, NULL); /* who waited here did not come along, but it would wait for him */
     tt_fork_lock(&lock, phase);
     tt_fork_lock(&loading, phase);
 }

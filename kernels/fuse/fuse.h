@@ -67,8 +67,11 @@ typedef struct tt_trace {
  *     origin, ndim, sizes, strides in elements
  * flags: bit 0 TT_WORD_SHAPE; from bit 1 two bits of mode for out and each operand; from bit 9 four bits of dtype for
  * each; bit 25 TT_WORD_RECIPE: part of the same operator as the node before it (nn_record.c). */
-enum { TT_MODE_PLAIN, /* contiguous from the storage's origin on, of the node's shape */
-       TT_MODE_FULL, TT_MODE_NUMBER };
+enum {
+    TT_MODE_PLAIN, /* contiguous from the storage's origin on, of the node's shape */
+    TT_MODE_FULL,
+    TT_MODE_NUMBER
+};
 #define TT_WORD_SHAPE 1
 #define TT_WORD_RECIPE (1 << 25)
 
@@ -104,7 +107,6 @@ bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t
 /* plan.c */
 tt_program *tt_program_of(tt_trace *t, int *hit); /* found or made; NULL and an error: out of memory */
 void tt_program_done(tt_program *p);
-
 
 /* launch.c */
 bool tt_program_run(tt_program *p, tt_trace *t);

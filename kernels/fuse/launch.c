@@ -29,7 +29,8 @@ bool tt_program_run_on(tt_program *p, char **base, const tt_number *numbers) {
     if (plan->temporary_bytes && !temporaries) return false;
     for (int i = 0; i < plan->num_temporaries; i++)
         base[plan->temporaries[i].storage] = temporaries->data + plan->temporaries[i].offset;
-    bool ok = true, compiled = tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0, timed = tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS;
+    bool ok = true, compiled = tt_fuse_setting(TT_FUSE_HOT_RUNS) >= 0,
+         timed = tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_RUNS;
     for (int k = 0, n; ok && k < p->num_kernels; k += n) {
         for (n = 1; !timed && k + n < p->num_kernels && p->kernels[k + n].beside;) n++;
         int64_t start = timed ? tt_now() : 0;

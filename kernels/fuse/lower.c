@@ -17,17 +17,17 @@ typedef struct {
 } emitter;
 
 /* Makes room for one more in an array; its number. */
-#define MORE(e, field, count, room)                                                                 \
-    do {                                                                                            \
-        if ((e)->k->count == (e)->room) {                                                           \
-            (e)->room = 2 * (e)->room + 16;                                                         \
-            void *more_ = realloc((e)->k->field, sizeof *(e)->k->field * (size_t)(e)->room);        \
-            if (!more_) {                                                                           \
-                (e)->failed = true;                                                                 \
-                return 0;                                                                           \
-            }                                                                                       \
-            (e)->k->field = more_;                                                                  \
-        }                                                                                           \
+#define MORE(e, field, count, room)                                                                                    \
+    do {                                                                                                               \
+        if ((e)->k->count == (e)->room) {                                                                              \
+            (e)->room = 2 * (e)->room + 16;                                                                            \
+            void *more_ = realloc((e)->k->field, sizeof *(e)->k->field * (size_t)(e)->room);                           \
+            if (!more_) {                                                                                              \
+                (e)->failed = true;                                                                                    \
+                return 0;                                                                                              \
+            }                                                                                                          \
+            (e)->k->field = more_;                                                                                     \
+        }                                                                                                              \
     } while (0)
 
 static int add_slot(emitter *e, tt_slot s) {
@@ -41,7 +41,8 @@ static int add_slot(emitter *e, tt_slot s) {
 static int add_access(emitter *e, const tt_operand *o, int level) {
     tt_kernel *k = e->k;
     int nd = level ? e->d->nd : e->d->kept;
-    tt_access a = {.storage = o->id, .dtype = (int16_t)o->dtype, .level = (int16_t)level, .offset = o->offset, .one = 1};
+    tt_access a = {
+        .storage = o->id, .dtype = (int16_t)o->dtype, .level = (int16_t)level, .offset = o->offset, .one = 1};
     for (int d = 0; d < nd; d++) {
         a.strides[d] = o->steps[d];
         a.one &= o->steps[d] == 0;
@@ -49,7 +50,8 @@ static int add_access(emitter *e, const tt_operand *o, int level) {
     for (int i = 0; i < k->num_accesses; i++) {
         const tt_access *b = &k->accesses[i];
         if (b->storage == a.storage && b->dtype == a.dtype && b->level == level && b->offset == a.offset &&
-            memcmp(b->strides, a.strides, sizeof a.strides) == 0) return i;
+            memcmp(b->strides, a.strides, sizeof a.strides) == 0)
+            return i;
     }
     MORE(e, accesses, num_accesses, room_accesses);
     k->accesses[k->num_accesses] = a;
@@ -70,23 +72,32 @@ static int ready(const emitter *e, int slot, int level) {
     return s->stage + (s->level == 0 && level == 1);
 }
 
-static int instruction(emitter *e, int kind, int op, int dtype, int to, int level, int n, const int *in, int result, int node) {
+static int instruction(emitter *e, int kind, int op, int dtype, int to, int level, int n, const int *in, int result,
+                       int node) {
     tt_kernel *k = e->k;
     int stage = 0;
     for (int j = 0; j < n; j++) {
         int s = ready(e, in[j], level);
         if (s > stage) stage = s;
     }
-    tt_instr x = {.kind = (int16_t)kind, .op = (int16_t)op, .dtype = (int16_t)dtype, .to = (int16_t)to, .stage = (int16_t)stage,
-                  .level = (int16_t)level, .in = {-1, -1, -1}, .node = node};
+    tt_instr x = {.kind = (int16_t)kind,
+                  .op = (int16_t)op,
+                  .dtype = (int16_t)dtype,
+                  .to = (int16_t)to,
+                  .stage = (int16_t)stage,
+                  .level = (int16_t)level,
+                  .in = {-1, -1, -1},
+                  .node = node};
     for (int j = 0; j < n; j++) x.in[j] = (int16_t)in[j];
     for (int i = 0; i < k->num_instrs; i++) { /* done already? */
         const tt_instr *y = &k->instrs[i];
         if (y->kind == x.kind && y->op == x.op && y->dtype == x.dtype && y->to == x.to && y->level == x.level &&
-            memcmp(y->in, x.in, sizeof x.in) == 0 && kind != TT_INSTR_MOVE) return y->out;
+            memcmp(y->in, x.in, sizeof x.in) == 0 && kind != TT_INSTR_MOVE)
+            return y->out;
     }
     for (int j = 0; j < n; j++) use(e, in[j], stage);
-    x.out = (int16_t)add_slot(e, (tt_slot){.kind = TT_SLOT_TEMP, .dtype = (int16_t)result, .level = (int16_t)level, .stage = (int16_t)stage});
+    x.out = (int16_t)add_slot(
+        e, (tt_slot){.kind = TT_SLOT_TEMP, .dtype = (int16_t)result, .level = (int16_t)level, .stage = (int16_t)stage});
     MORE(e, instrs, num_instrs, room_instrs);
     k->instrs[k->num_instrs++] = x;
     return x.out;
@@ -110,7 +121,9 @@ static int find_slot(const emitter *e, int kind, int level, int index, int dtype
 static int spread(emitter *e, int from) {
     const tt_slot *s = &e->k->slots[from];
     int found = find_slot(e, TT_SLOT_ROW, 1, 0, s->dtype, from);
-    return found >= 0 ? found : add_slot(e, (tt_slot){.kind = TT_SLOT_ROW, .dtype = s->dtype, .level = 1, .from = (int16_t)from});
+    return found >= 0
+               ? found
+               : add_slot(e, (tt_slot){.kind = TT_SLOT_ROW, .dtype = s->dtype, .level = 1, .from = (int16_t)from});
 }
 
 /* Is there one element in memory for each row? */
@@ -127,7 +140,11 @@ static bool one_for_row(const emitter *e, const tt_operand *o) {
 static int operand(emitter *e, const tt_operand *o, int level, int want, int node) {
     if (o->mode == TT_MODE_NUMBER) {
         int found = find_slot(e, TT_SLOT_CONST, level, o->id, want, 0);
-        return found >= 0 ? found : add_slot(e, (tt_slot){.kind = TT_SLOT_CONST, .dtype = (int16_t)want, .level = (int16_t)level, .index = o->id});
+        return found >= 0 ? found
+                          : add_slot(e, (tt_slot){.kind = TT_SLOT_CONST,
+                                                  .dtype = (int16_t)want,
+                                                  .level = (int16_t)level,
+                                                  .index = o->id});
     }
     if (o->inside >= 0) {
         int slot = cast(e, e->nodes[o->writer].slot, want, node);
@@ -139,7 +156,9 @@ static int operand(emitter *e, const tt_operand *o, int level, int want, int nod
     if (e->failed) return 0;
     int kind = e->k->accesses[access].one ? TT_SLOT_ONE : TT_SLOT_LOAD;
     int slot = find_slot(e, kind, level, access, o->dtype, 0);
-    if (slot < 0) slot = add_slot(e, (tt_slot){.kind = (int16_t)kind, .dtype = (int16_t)o->dtype, .level = (int16_t)level, .index = access});
+    if (slot < 0)
+        slot = add_slot(
+            e, (tt_slot){.kind = (int16_t)kind, .dtype = (int16_t)o->dtype, .level = (int16_t)level, .index = access});
     return e->failed ? 0 : cast(e, slot, want, node);
 }
 
@@ -155,7 +174,8 @@ static int last_look(const emitter *e, const tt_operand *o) {
     int stage = 0;
     for (int i = 0; i < e->k->num_slots; i++) {
         const tt_slot *s = &e->k->slots[i];
-        if ((s->kind == TT_SLOT_LOAD || s->kind == TT_SLOT_ONE) && e->k->accesses[s->index].storage == o->id && s->last > stage)
+        if ((s->kind == TT_SLOT_LOAD || s->kind == TT_SLOT_ONE) && e->k->accesses[s->index].storage == o->id &&
+            s->last > stage)
             stage = s->last;
     }
     return stage;
@@ -176,8 +196,13 @@ static int store(emitter *e, int slot, const tt_operand *o, int level) {
 static int reduce(emitter *e, tt_node *node, int number) {
     tt_kernel *k = e->k;
     bool rows = k->pattern == TT_PATTERN_ROW_REDUCTION && node->mask == e->d->mask; /* or it is a total */
-    tt_kernel_reduction f = {.reducer = (int16_t)node->op, .dtype = (int16_t)node->dtype, .acc = (int16_t)node->o[0].dtype,
-                             .param = -1, .out = -1, .access = -1, .node = number};
+    tt_kernel_reduction f = {.reducer = (int16_t)node->op,
+                             .dtype = (int16_t)node->dtype,
+                             .acc = (int16_t)node->o[0].dtype,
+                             .param = -1,
+                             .out = -1,
+                             .access = -1,
+                             .node = number};
     if (k->pattern == TT_PATTERN_EXTERN) {
         f.slot = (int16_t)add_access(e, &node->o[1], 1);
     } else {
@@ -197,7 +222,10 @@ static int reduce(emitter *e, tt_node *node, int number) {
     }
     if (node->n == 2 && !rows) f.param = (int16_t)add_access(e, &node->o[2], 0);
     if (rows)
-        f.out = (int16_t)(node->slot = add_slot(e, (tt_slot){.kind = TT_SLOT_RESULT, .dtype = node->o[0].dtype, .level = 0, .stage = f.stage}));
+        f.out =
+            (int16_t)(node->slot = add_slot(
+                          e,
+                          (tt_slot){.kind = TT_SLOT_RESULT, .dtype = node->o[0].dtype, .level = 0, .stage = f.stage}));
     else f.access = add_access(e, &node->o[0], 0);
     MORE(e, reductions, num_reductions, room_reductions);
     k->reductions[k->num_reductions++] = f;
@@ -208,31 +236,36 @@ static int reduce(emitter *e, tt_node *node, int number) {
 static void compute(emitter *e, tt_node *node, int number) {
     int in[3], level = node->level, dtype = node->dtype;
     if (node->kind == TT_NODE_RANDOM) {
-        int slot = add_slot(e, (tt_slot){.kind = TT_SLOT_RANDOM, .dtype = (int16_t)dtype, .level = (int16_t)level,
-                                         .from = (int16_t)node->op, .index = node->o[1].id});
+        int slot = add_slot(e, (tt_slot){.kind = TT_SLOT_RANDOM,
+                                         .dtype = (int16_t)dtype,
+                                         .level = (int16_t)level,
+                                         .from = (int16_t)node->op,
+                                         .index = node->o[1].id});
         if (!e->failed) node->slot = cast(e, slot, node->o[0].dtype, number);
     } else if (node->kind == TT_NODE_COPY) {
         int slot = operand(e, &node->o[1], level, node->o[0].dtype, number);
         /* Memory may be written over before the copy is used. */
-        slot = own(e, own(e, own(e, slot, level, number, TT_SLOT_LOAD), level, number, TT_SLOT_ONE), level, number, TT_SLOT_ROW);
+        slot = own(e, own(e, own(e, slot, level, number, TT_SLOT_LOAD), level, number, TT_SLOT_ONE), level, number,
+                   TT_SLOT_ROW);
         if (!e->failed) node->slot = slot;
     } else {
         for (int j = 0; j < node->n && !e->failed; j++)
             in[j] = operand(e, &node->o[j + 1], level, tt_compute_of(node->op, j + 1, dtype), number);
         if (e->failed) return;
         int result = tt_compute_of(node->op, 0, dtype);
-        node->slot = instruction(e, TT_INSTR_OP, node->op, tt_compute_dtype(dtype), 0, level, node->n, in, result, number);
+        node->slot =
+            instruction(e, TT_INSTR_OP, node->op, tt_compute_dtype(dtype), 0, level, node->n, in, result, number);
         if (!e->failed) node->slot = cast(e, node->slot, node->o[0].dtype, number);
     }
     if (!e->failed && node->stored) store(e, node->slot, &node->o[0], level);
 }
 
-
 /* Merges dimensions that are one stride for every access. A POINTWISE kernel takes the order of its first store; the order
  * of the others is fixed, and the rows' dimensions stay as they are for the accesses of level 0. */
 static void coalesce(tt_kernel *k, const tt_group *d) {
     int order[TT_MAX_NDIM], merged[TT_MAX_NDIM], kept = k->pattern == TT_PATTERN_ROW_REDUCTION ? d->kept : 0;
-    const tt_access *lead = k->pattern == TT_PATTERN_POINTWISE && k->num_stores ? &k->accesses[k->stores[0].access] : NULL;
+    const tt_access *lead =
+        k->pattern == TT_PATTERN_POINTWISE && k->num_stores ? &k->accesses[k->stores[0].access] : NULL;
     for (int i = 0; i < k->num_slots; i++) /* random numbers go by the row-major index */
         if (k->slots[i].kind == TT_SLOT_RANDOM) lead = NULL;
     for (int i = 0; i < d->nd; i++) {
@@ -304,7 +337,8 @@ static void choose_rows(tt_kernel *k) {
         if (x->level == 0 || x->one) continue;
         while (d < k->ndim && x->strides[d] == 0) d++;
         for (int i = d; i < k->ndim; i++) period *= k->shape[i];
-        if (d > 0 && period % k->row == 0 && period / k->row <= together) best = together / (period / k->row) * (period / k->row);
+        if (d > 0 && period % k->row == 0 && period / k->row <= together)
+            best = together / (period / k->row) * (period / k->row);
     }
     k->block = best * k->row;
     k->together = best;
@@ -327,7 +361,8 @@ static void sort_stores(tt_kernel *k) {
     for (int i = 1; i < k->num_stores; i++)
         for (int j = i; j > 0; j--) {
             tt_store *x = &k->stores[j - 1], *y = &k->stores[j], swap = *x;
-            if (x->stage < y->stage || (x->stage == y->stage && k->slots[x->slot].level >= k->slots[y->slot].level)) break;
+            if (x->stage < y->stage || (x->stage == y->stage && k->slots[x->slot].level >= k->slots[y->slot].level))
+                break;
             *x = *y;
             *y = swap;
         }
@@ -354,7 +389,8 @@ static void count_traffic(tt_kernel *k, const tt_group *d) {
     for (int i = 0; i < d->nd; i++)
         if (!(d->mask >> i & 1)) results *= d->space[i];
     for (int i = 0; i < k->num_slots; i++)
-        if (k->slots[i].kind == TT_SLOT_LOAD || k->slots[i].kind == TT_SLOT_ONE) k->reads += bytes_of(k, k->slots[i].index, d->kept);
+        if (k->slots[i].kind == TT_SLOT_LOAD || k->slots[i].kind == TT_SLOT_ONE)
+            k->reads += bytes_of(k, k->slots[i].index, d->kept);
     for (int i = 0; i < k->num_stores; i++) k->writes += bytes_of(k, k->stores[i].access, d->kept);
     for (int i = 0; i < k->num_reductions; i++) {
         const tt_kernel_reduction *f = &k->reductions[i];

@@ -106,7 +106,8 @@ tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log) {
         apply(&r, TT_OP_mul, out, y, apply(&r, TT_OP_sub, NULL, a, sum));
     } else {
         a = rows_of(&r, a);
-        tt_array *d = apply(&r, TT_OP_sub, NULL, a, reduction(&r, TT_RED_max, a, NULL)), *e = apply(&r, TT_OP_exp, NULL, d, NULL);
+        tt_array *d = apply(&r, TT_OP_sub, NULL, a, reduction(&r, TT_RED_max, a, NULL)),
+                 *e = apply(&r, TT_OP_exp, NULL, d, NULL);
         tt_array *sum = reduction(&r, TT_RED_sum, e, NULL);
         if (log) apply(&r, TT_OP_sub, out, d, apply(&r, TT_OP_log, NULL, sum, NULL));
         else apply(&r, TT_OP_mul, out, e, apply(&r, TT_OP_reciprocal, NULL, sum, NULL));

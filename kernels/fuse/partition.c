@@ -46,7 +46,8 @@ static bool same_space(int nd, const int64_t *space, int other_nd, const int64_t
 }
 
 static bool same_place(const tt_operand *a, const tt_operand *b, int nd) {
-    return a->offset == b->offset && a->dtype == b->dtype && memcmp(a->steps, b->steps, sizeof(int64_t) * (size_t)nd) == 0;
+    return a->offset == b->offset && a->dtype == b->dtype &&
+           memcmp(a->steps, b->steps, sizeof(int64_t) * (size_t)nd) == 0;
 }
 
 /* The level at which the value of `w` can be handed to an operand of a node at `level` of its kernel; -1: it cannot. */
@@ -148,7 +149,8 @@ static bool takes(planner *p, int k, tt_node *node, int level, int *ties) {
     int nd = level == 1 ? d->nd : d->kept;
     if (s->writer >= 0) {
         const tt_node *w = &p->nodes[s->writer];
-        if (w->kernel == k ? w->level != level || !same_place(&w->o[0], out, nd) : !after(p, k, w->kernel)) return false;
+        if (w->kernel == k ? w->level != level || !same_place(&w->o[0], out, nd) : !after(p, k, w->kernel))
+            return false;
     }
     for (int r = s->reader; r >= 0; r = p->nodes[r / 4].o[r % 4].next) {
         const tt_node *reader = &p->nodes[r / 4];
@@ -178,7 +180,8 @@ static int suits(planner *p, int k, tt_node *node, int pattern, int kept, int *t
     if (d->num_nodes >= TT_FUSE_KERNEL_NODES || d->num_operands + 4 > MAX_OPERANDS) return -1;
     if (same_space(d->nd, d->space, node->nd, node->space)) {
         if (pattern != TT_PATTERN_POINTWISE && d->pattern != TT_PATTERN_POINTWISE && !goes_along(p, d, node, pattern) &&
-            (d->pattern != pattern || d->kept != kept || d->mask != node->mask)) return -1;
+            (d->pattern != pattern || d->kept != kept || d->mask != node->mask))
+            return -1;
     } else if (pattern == TT_PATTERN_POINTWISE && d->pattern == TT_PATTERN_ROW_REDUCTION &&
                same_space(d->kept, d->space, node->nd, node->space))
         level = 0;
@@ -217,7 +220,8 @@ static void place(planner *p, int i) {
     if (found >= 0) level = suits(p, found, node, pattern, kept, &ties);
     else {
         tt_group *d = &p->groups[found = p->num_groups++];
-        *d = (tt_group){.nd = node->nd, .numel = node->numel, .pattern = TT_PATTERN_POINTWISE, .family = lead(node)->id};
+        *d =
+            (tt_group){.nd = node->nd, .numel = node->numel, .pattern = TT_PATTERN_POINTWISE, .family = lead(node)->id};
         memcpy(d->space, node->space, sizeof d->space);
         takes(p, found, node, level, &ties); /* all through memory */
     }
@@ -240,7 +244,8 @@ static void place(planner *p, int i) {
         d->num_operands++;
         if (s->writer >= 0) /* through memory: all that was written and not written over has to be there */
             for (int m = 0; m < i; m++)
-                if (!p->nodes[m].dead && p->nodes[m].o[0].id == o->id && !p->nodes[m].covered) p->nodes[m].stored = true;
+                if (!p->nodes[m].dead && p->nodes[m].o[0].id == o->id && !p->nodes[m].covered)
+                    p->nodes[m].stored = true;
         o->next = s->reader;
         s->reader = 4 * i + j;
     }
@@ -281,7 +286,10 @@ static void put_in_line(planner *p, int num_nodes, int *rank) {
 
 int tt_partition_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t) {
     int num_nodes = t->num_nodes, num_storages = t->num_storages, words = num_nodes / 64 + 1;
-    planner p = {.nodes = nodes, .device = t->device, .groups = groups, .words = words,
+    planner p = {.nodes = nodes,
+                 .device = t->device,
+                 .groups = groups,
+                 .words = words,
                  .states = malloc(sizeof(state) * ((size_t)num_storages + 1)),
                  .before = calloc((size_t)num_nodes * (size_t)words + 1, sizeof(uint64_t)),
                  .more = malloc(sizeof(uint64_t) * (size_t)words)};

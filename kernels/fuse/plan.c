@@ -144,7 +144,8 @@ static void free_plan(tt_plan *plan) {
 
 /* Finds the kernels that may run side by side with those before them: neither reads nor writes what the other writes. */
 static bool find_neighbours(tt_program *p) {
-    int *seen = calloc(2 * (size_t)p->num_storages + 1, sizeof *seen), wave = 0; /* waves that read a storage, that wrote it */
+    int *seen = calloc(2 * (size_t)p->num_storages + 1, sizeof *seen),
+        wave = 0; /* waves that read a storage, that wrote it */
     if (!seen) return false;
     for (int i = 0; i < p->num_kernels; i++) {
         tt_kernel *k = &p->kernels[i];
@@ -182,7 +183,8 @@ static bool plan_temporaries(tt_plan *plan, const tt_trace *t) {
             if (t->storages[s].storage) continue;
             if (number[s] < 0) {
                 number[s] = n++;
-                plan->temporaries[number[s]] = (tt_temporary){.storage = s, .first = wave, .nbytes = t->storages[s].nbytes};
+                plan->temporaries[number[s]] =
+                    (tt_temporary){.storage = s, .first = wave, .nbytes = t->storages[s].nbytes};
             }
             plan->temporaries[number[s]].last = wave;
         }
@@ -226,7 +228,8 @@ static bool count_eager(tt_program *p, const tt_node *nodes, int num_nodes) {
                 if (k && several && known[o->id] == operator) continue;
                 int64_t bytes = tt_itemsizes[o->dtype];
                 for (int d = 0; d < node->nd; d++)
-                    if (node->kind == TT_NODE_REDUCE && k == 0 ? !(node->mask >> d & 1) : o->steps[d] != 0) bytes *= node->space[d];
+                    if (node->kind == TT_NODE_REDUCE && k == 0 ? !(node->mask >> d & 1) : o->steps[d] != 0)
+                        bytes *= node->space[d];
                 *(k ? &p->eager_reads : &p->eager_writes) += bytes;
                 known[o->id] = operator;
             }
@@ -317,7 +320,8 @@ void tt_program_done(tt_program *p) { __atomic_fetch_sub(&((tt_plan *)p)->users,
 /* The key: the words, of each storage its size and whether anyone can see it, and the device. */
 tt_program *tt_program_of(tt_trace *t, int *hit) {
     int64_t n = t->encoded + t->num_storages + 1;
-    if (!tt_trace_room(t, t->num_storages + 1)) return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a trace");
+    if (!tt_trace_room(t, t->num_storages + 1))
+        return tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room for a trace");
     int64_t *key = t->encoding;
     for (int s = 0; s < t->num_storages; s++)
         key[t->encoded + s] = t->storages[s].nbytes << 1 | (t->storages[s].storage != NULL);
@@ -325,7 +329,8 @@ tt_program *tt_program_of(tt_trace *t, int *hit) {
     uint64_t hash = hash_of(key, n);
     pthread_mutex_lock(&lock);
     tt_plan *plan = table[hash % BUCKETS];
-    while (plan && (plan->hash != hash || plan->program.encoded != n || memcmp(plan->program.encoding, key, (size_t)n * 8) != 0))
+    while (plan && (plan->hash != hash || plan->program.encoded != n ||
+                    memcmp(plan->program.encoding, key, (size_t)n * 8) != 0))
         plan = plan->next;
     if (plan) plan->users++;
     pthread_mutex_unlock(&lock);

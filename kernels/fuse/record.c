@@ -15,7 +15,9 @@ static __thread tt_trace *mine; /* kept for the thread's next time */
 static int64_t settings[TT_FUSE_SETTINGS] = {[TT_FUSE_HOT_RUNS] = 3};
 static int64_t stats[TT_FUSE_STATS];
 
-int64_t tt_fuse_set(int setting, int64_t value) { return __atomic_exchange_n(&settings[setting], value, __ATOMIC_RELAXED); }
+int64_t tt_fuse_set(int setting, int64_t value) {
+    return __atomic_exchange_n(&settings[setting], value, __ATOMIC_RELAXED);
+}
 int64_t tt_fuse_setting(int setting) { return __atomic_load_n(&settings[setting], __ATOMIC_RELAXED); }
 void tt_fuse_count(int what, int64_t by) { __atomic_fetch_add(&stats[what], by, __ATOMIC_RELAXED); }
 void tt_fuse_stats(int64_t *out) {
@@ -121,10 +123,9 @@ static bool flush_storage(tt_storage *s, bool write, int reason) {
         tt_trace_lock(t);
         bool ok = true;
         p = tt_lazy_of(s); /* once: what is under way may be done at any moment */
-        if (p && p->trace == t && (write || p->written))
-            ok = run(t, t == tt_recorder ? reason : TT_FLUSH_THREAD);
-        else if (p && p->trace == t) { /* only read: its elements are there */
-            tt_trace_unlock(t);
+        if (p && p->trace == t && (write || p->written)) ok = run(t, t == tt_recorder ? reason : TT_FLUSH_THREAD);
+        else if (p && p->trace == t) {
+            tt_trace_unlock(t); /* only read: its elements are there */
             return true;
         }
         tt_trace_unlock(t);
@@ -283,7 +284,8 @@ static int number_of(tt_trace *t, const tt_array *a, bool whole) {
     if (p) return p->trace == t ? p->id : -1;
     int id = t->num_storages;
     p = &t->storages[id];
-    *p = (tt_lazy){.trace = t, .storage = s, .nbytes = s->nbytes, .origin = a->data - s->data, .id = id, .held = !whole};
+    *p =
+        (tt_lazy){.trace = t, .storage = s, .nbytes = s->nbytes, .origin = a->data - s->data, .id = id, .held = !whole};
     if (!__atomic_compare_exchange_n(&s->lazy, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return -1;
     if (!whole) tt_storage_ref(s);
     return t->num_storages++;
@@ -364,7 +366,8 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
             /* A storage that is overwritten whole need not be held: its old elements are dead. */
             bool whole = !which && a->storage->nbytes == a->numel * tt_itemsizes[a->dtype];
             if ((ids[which] = number_of(t, a, whole)) < 0) return false;
-            if (a->flags & TT_FLAG_CONTIGUOUS && a->data - a->storage->data == t->storages[ids[which]].origin && same_shape(a, ndim, shape))
+            if (a->flags & TT_FLAG_CONTIGUOUS && a->data - a->storage->data == t->storages[ids[which]].origin &&
+                same_shape(a, ndim, shape))
                 mode = TT_MODE_PLAIN;
         }
         modes |= mode << (2 * which);
@@ -423,7 +426,8 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
         tt_trace_unlock(t);
         tt_notify();
         if (ok && tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES) tt_fuse_where(node, trace);
-        if (ok && t->step) run_locked(t, TT_FLUSH_STEP); /* if that fails it stays pending, and the reader gets the error */
+        if (ok && t->step)
+            run_locked(t, TT_FLUSH_STEP); /* if that fails it stays pending, and the reader gets the error */
     }
     tt_flush_failed = false; /* the caller flushes the operands, and reports a failure */
     for (int k = 0; k < n; k++)
@@ -456,7 +460,8 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
         operands |= (int64_t)id << (16 * which);
         dtypes |= which ? (int64_t)a->dtype << (4 * which) : 0;
     }
-    end_node(t, put_node(t, TT_NODE_OP | op << 8 | dtype << 16 | n << 24, operands, modes, dtypes, out->ndim, out->shape));
+    end_node(t,
+             put_node(t, TT_NODE_OP | op << 8 | dtype << 16 | n << 24, operands, modes, dtypes, out->ndim, out->shape));
     t->device = 0;
     return true;
 }
@@ -473,7 +478,8 @@ bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *i
 }
 
 bool tt_record_copy(tt_array *out, tt_array *a) {
-    if (!out->numel || (!is_number(a) && tt_same_layout(out, a))) return true; /* the end of x[1:] += y: nothing to do */
+    if (!out->numel || (!is_number(a) && tt_same_layout(out, a)))
+        return true; /* the end of x[1:] += y: nothing to do */
     if (!is_number(a) && a->storage == out->storage && tt_overlaps(a, out)) return false;
     for (int d = 0; d < out->ndim; d++) /* elements written more than once, in an order of their own */
         if (out->shape[d] > 1 && out->strides[d] == 0) return false;
@@ -482,8 +488,9 @@ bool tt_record_copy(tt_array *out, tt_array *a) {
 
 /* The draw's numbers are not part of the program, only their kind is. */
 bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype) {
-    tt_number numbers[TT_DRAW_NUMBERS] = {{(int64_t)draw->seed, TT_I64}, {(int64_t)draw->draw, TT_I64}, {0, TT_F64},
-                                          {0, TT_F64}, {draw->low, TT_I64}, {(int64_t)draw->range, TT_I64}};
+    tt_number numbers[TT_DRAW_NUMBERS] = {
+        {(int64_t)draw->seed, TT_I64}, {(int64_t)draw->draw, TT_I64}, {0, TT_F64}, {0, TT_F64},
+        {draw->low, TT_I64},           {(int64_t)draw->range, TT_I64}};
     memcpy(&numbers[2].bits, &draw->a, 8);
     memcpy(&numbers[3].bits, &draw->b, 8);
     tt_array all = {.data = (char *)numbers, .dtype = (int16_t)dtype, .flags = TT_FLAG_WEAK}, *in = &all;

@@ -9,7 +9,11 @@
 
 #define MOST 16 /* arguments, and results */
 
-typedef struct { int storage; tt_array like; int64_t offset, version; } place;
+typedef struct {
+    int storage;
+    tt_array like;
+    int64_t offset, version;
+} place;
 
 struct tt_replay {
     tt_program *program;
@@ -145,7 +149,9 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     if (!tt_replay_may(r->promised)) return 0;
     tt_device = r->program->device;
     for (int k = 0; k < num_in; k++) {
-        if (in[k]->storage->device != tt_device || !fits(in[k], &r->in[k].like) || in[k]->storage->shared || !tt_current(in[k])) return 0;
+        if (in[k]->storage->device != tt_device || !fits(in[k], &r->in[k].like) || in[k]->storage->shared ||
+            !tt_current(in[k]))
+            return 0;
         if (!r->any && r->in[k].storage >= 0 && in[k]->storage != r->in[k].like.storage) return 0;
         for (int j = 0; j < k; j++) /* one storage may not stand for two */
             if (in[j]->storage == in[k]->storage) return 0;

@@ -34,8 +34,8 @@ static tt_array *convolve(const char *op, tt_conv_work w) {
     if (w.input) w.length = w.input->shape[2];
     if (w.weight) w.taps = w.weight->shape[2];
     if (w.result) w.places = w.result->shape[2];
-    int64_t shapes[3][3] = {{w.batch, w.groups * w.in, w.length}, {w.groups * w.out, w.in, w.taps},
-                            {w.batch, w.groups * w.out, w.places}};
+    int64_t shapes[3][3] = {
+        {w.batch, w.groups * w.in, w.length}, {w.groups * w.out, w.in, w.taps}, {w.batch, w.groups * w.out, w.places}};
     if (!fits(op, "input", w.input, dtype, shapes[0]) || !fits(op, "weight", w.weight, dtype, shapes[1]) ||
         !fits(op, "the result's gradient", w.result, dtype, shapes[2]))
         return NULL;
@@ -47,20 +47,35 @@ static tt_array *convolve(const char *op, tt_conv_work w) {
     return NULL;
 }
 
-tt_array *tt_conv1d(tt_array *input, tt_array *weight, int64_t places, int64_t stride, int64_t padding, int64_t dilation,
-                    int64_t groups) {
-    return convolve("conv1d", (tt_conv_work){.input = input, .weight = weight, .places = places, .stride = stride,
-                                             .padding = padding, .dilation = dilation, .groups = groups});
+tt_array *tt_conv1d(tt_array *input, tt_array *weight, int64_t places, int64_t stride, int64_t padding,
+                    int64_t dilation, int64_t groups) {
+    return convolve("conv1d", (tt_conv_work){.input = input,
+                                             .weight = weight,
+                                             .places = places,
+                                             .stride = stride,
+                                             .padding = padding,
+                                             .dilation = dilation,
+                                             .groups = groups});
 }
 
-tt_array *tt_conv1d_input(tt_array *g, tt_array *weight, int64_t length, int64_t stride, int64_t padding, int64_t dilation,
-                          int64_t groups) {
-    return convolve("conv1d_input", (tt_conv_work){.result = g, .weight = weight, .length = length, .stride = stride,
-                                                   .padding = padding, .dilation = dilation, .groups = groups});
+tt_array *tt_conv1d_input(tt_array *g, tt_array *weight, int64_t length, int64_t stride, int64_t padding,
+                          int64_t dilation, int64_t groups) {
+    return convolve("conv1d_input", (tt_conv_work){.result = g,
+                                                   .weight = weight,
+                                                   .length = length,
+                                                   .stride = stride,
+                                                   .padding = padding,
+                                                   .dilation = dilation,
+                                                   .groups = groups});
 }
 
-tt_array *tt_conv1d_weight(tt_array *g, tt_array *input, int64_t taps, int64_t stride, int64_t padding, int64_t dilation,
-                           int64_t groups) {
-    return convolve("conv1d_weight", (tt_conv_work){.result = g, .input = input, .taps = taps, .stride = stride,
-                                                    .padding = padding, .dilation = dilation, .groups = groups});
+tt_array *tt_conv1d_weight(tt_array *g, tt_array *input, int64_t taps, int64_t stride, int64_t padding,
+                           int64_t dilation, int64_t groups) {
+    return convolve("conv1d_weight", (tt_conv_work){.result = g,
+                                                    .input = input,
+                                                    .taps = taps,
+                                                    .stride = stride,
+                                                    .padding = padding,
+                                                    .dilation = dilation,
+                                                    .groups = groups});
 }

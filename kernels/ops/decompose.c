@@ -20,10 +20,8 @@ typedef struct {
 
 static const decomposition table[] = {
 #define LIST(...) {__VA_ARGS__}
-#define ROW(name, square, a_at, b_at, results, failure) \
-    {#name, square, a_at, b_at, LIST results, failure},
-    TT_DECOMPOSITIONS(ROW)
-};
+#define ROW(name, square, a_at, b_at, results, failure) {#name, square, a_at, b_at, LIST results, failure},
+    TT_DECOMPOSITIONS(ROW)};
 
 int tt_decomposition(const char *name) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -43,10 +41,9 @@ static bool check_operand(const char *name, const tt_array *x, bool square) {
     char device[16];
     const int64_t *sizes = x->shape + x->ndim - 2;
     if (!tt_backend_of(x->storage->device)->decompose)
-        tt_fail(TT_NOT_IMPLEMENTED, "not implemented for tensors on %s", tt_device_text(device, sizeof device,
-                x->storage->device));
-    else if (x->ndim < 2)
-        tt_fail(TT_RUNTIME_ERROR, "The input tensor %s must have at least 2 dimensions.", name);
+        tt_fail(TT_NOT_IMPLEMENTED, "not implemented for tensors on %s",
+                tt_device_text(device, sizeof device, x->storage->device));
+    else if (x->ndim < 2) tt_fail(TT_RUNTIME_ERROR, "The input tensor %s must have at least 2 dimensions.", name);
     else if (square && sizes[0] != sizes[1])
         tt_fail(TT_RUNTIME_ERROR, "%s must be batches of square matrices, but they are %lld by %lld matrices", name,
                 (long long)sizes[0], (long long)sizes[1]);
@@ -64,8 +61,10 @@ static bool check_pair(const tt_matrix *c, const tt_array *a, const tt_array *b,
     bool left = !(c->option & 2), fit = !pivots || (pivots->dtype == TT_I32 && pivots->ndim == a->ndim - 1);
     for (int d = 0; pivots && fit && d < pivots->ndim; d++) fit = pivots->shape[d] == a->shape[d];
     if (b->dtype != a->dtype)
-        tt_fail(TT_RUNTIME_ERROR, "Expected A and B to have the same dtype, but found A of type %s and B of type %s "
-                "instead", tt_dtype_names[a->dtype], tt_dtype_names[b->dtype]);
+        tt_fail(TT_RUNTIME_ERROR,
+                "Expected A and B to have the same dtype, but found A of type %s and B of type %s "
+                "instead",
+                tt_dtype_names[a->dtype], tt_dtype_names[b->dtype]);
     else if ((left ? c->b_rows : c->b_cols) != c->n)
         tt_fail(TT_RUNTIME_ERROR, "Incompatible shapes of A and B for the equation %s (%dx%d and %dx%d)",
                 left ? "AX = B" : "XA = B", c->m, c->n, c->b_rows, c->b_cols);
@@ -84,8 +83,10 @@ static bool broadcast_batch(call *j, const tt_array *a, const tt_array *b) {
         int ia = d - (s->nbatch - na), ib = d - (s->nbatch - nb);
         int64_t x = ia < 0 ? 1 : a->shape[ia], y = ib < 0 ? 1 : b->shape[ib];
         if (x != y && x != 1 && y != 1) {
-            tt_fail(TT_RUNTIME_ERROR, "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
-                    "non-singleton dimension %d", (long long)x, (long long)y, d);
+            tt_fail(TT_RUNTIME_ERROR,
+                    "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                    "non-singleton dimension %d",
+                    (long long)x, (long long)y, d);
             return false;
         }
         s->batch[d] = x == 1 ? y : x;

@@ -16,7 +16,8 @@ int tt_promote(int a, int b) {
     if (other > kind) return tt_promote(b, a);
     if (kind > other) return tt_is_complex(a) && b == TT_F64 ? TT_C128 : a;
     if (tt_itemsizes[a] != tt_itemsizes[b]) return tt_itemsizes[a] > tt_itemsizes[b] ? a : b;
-    return tt_is_integral(a) ? TT_I16 : TT_F32; /* uint8 and int8, float16 and bfloat16: none holds the other's values */
+    return tt_is_integral(a) ? TT_I16
+                             : TT_F32; /* uint8 and int8, float16 and bfloat16: none holds the other's values */
 }
 
 static int result_type(int n, tt_array *const *args) {
@@ -59,12 +60,12 @@ static int common_dtype(int op, int n, tt_array *const *in) {
     for (int k = 0; op == TT_OP_sub && k < 2; k++)
         if (in[k]->dtype == TT_BOOL && (!(in[k]->flags & TT_FLAG_WEAK) || in[1 - k]->dtype == TT_BOOL)) {
             tt_fail(TT_RUNTIME_ERROR, "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
-                    "are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+                                      "are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
             return -1;
         }
     if (!tt_isa->ops[op][tt_compute_dtype(dtype)]) {
-        tt_fail(op == TT_OP_bitwise_not ? TT_TYPE_ERROR : TT_RUNTIME_ERROR, "%s: not implemented for '%s'", tt_ops[op].name,
-                tt_dtype_names[dtype]);
+        tt_fail(op == TT_OP_bitwise_not ? TT_TYPE_ERROR : TT_RUNTIME_ERROR, "%s: not implemented for '%s'",
+                tt_ops[op].name, tt_dtype_names[dtype]);
         return -1;
     }
     if (skip && in[0]->dtype != TT_BOOL) {
@@ -91,9 +92,11 @@ static bool broadcast(const char *op, int n, tt_array *const *in, int *ndim, int
         for (int d = 1; d <= nd; d++) {
             int64_t x = d <= *ndim ? shape[*ndim - d] : 1, y = d <= b->ndim ? b->shape[b->ndim - d] : 1;
             if (x != y && x != 1 && y != 1) {
-                tt_fail(TT_RUNTIME_ERROR, "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at "
-                        "non-singleton dimension %d: shapes %s and %s do not broadcast", op, (long long)x,
-                        (long long)y, nd - d, tt_shape_text(left, *ndim, shape), tt_shape_text(right, b->ndim, b->shape));
+                tt_fail(TT_RUNTIME_ERROR,
+                        "%s: The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                        "non-singleton dimension %d: shapes %s and %s do not broadcast",
+                        op, (long long)x, (long long)y, nd - d, tt_shape_text(left, *ndim, shape),
+                        tt_shape_text(right, b->ndim, b->shape));
                 return false;
             }
             joined[nd - d] = x == 1 ? y : x;
@@ -149,7 +152,8 @@ static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
 /* Must the elements of the second operand be looked at before anything is done? */
 static bool looks(int op, int n, tt_array *const *in) {
     if (n != 2 || in[1]->flags & TT_FLAG_WEAK || tt_is_floating(in[1]->dtype)) return false;
-    return op == TT_OP_pow || op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder || op == TT_OP_fmod;
+    return op == TT_OP_pow || op == TT_OP_floor_divide || op == TT_OP_trunc_divide || op == TT_OP_remainder ||
+           op == TT_OP_fmod;
 }
 
 /* Can the operator be recorded? Else its operands are flushed here: -1 where that failed. */
@@ -200,7 +204,7 @@ static tt_array *apply(int op, int n, tt_array **in) {
 /* The commonest case: contiguous, all of one dtype and shape ... */
 static inline bool plain(const tt_array *a) {
     return (a->flags & (TT_FLAG_CONTIGUOUS | TT_FLAG_VIEW | TT_FLAG_WEAK | TT_FLAG_INFERENCE | TT_SLOW)) ==
-               TT_FLAG_CONTIGUOUS;
+           TT_FLAG_CONTIGUOUS;
 }
 /* ... of so few elements that the loop runs on this thread, and already computed. */
 static inline bool small(const tt_array *a) {
@@ -268,11 +272,17 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
 /* The loop over `a` and a Python number. */
 static void run_with_number(tt_loop loop, tt_array *out, const tt_array *a, const tt_array *number, bool reflected) {
     enum { ROOM = 256 };
-    union { float f32[ROOM]; double f64[ROOM]; char bytes[1]; } same;
+    union {
+        float f32[ROOM];
+        double f64[ROOM];
+        char bytes[1];
+    } same;
     const int64_t size = tt_itemsizes[a->dtype], n = a->numel, filled = n < ROOM ? n : ROOM;
     tt_isa->casts[number->dtype][a->dtype](same.bytes, number->data, 1);
-    if (a->dtype == TT_F32) for (int64_t k = 1; k < filled; k++) same.f32[k] = same.f32[0];
-    else for (int64_t k = 1; k < filled; k++) same.f64[k] = same.f64[0];
+    if (a->dtype == TT_F32)
+        for (int64_t k = 1; k < filled; k++) same.f32[k] = same.f32[0];
+    else
+        for (int64_t k = 1; k < filled; k++) same.f64[k] = same.f64[0];
     for (int64_t at = 0; at < n; at += ROOM) {
         char *x = a->data + at * size, *to = out->data + at * tt_itemsizes[out->dtype];
         loop(reflected ? (char *[]){to, same.bytes, x} : (char *[]){to, x, same.bytes}, n - at < ROOM ? n - at : ROOM);
@@ -286,11 +296,11 @@ static inline bool takes_numbers(const tt_array *a) { return a->dtype == TT_F32 
 static bool update(int op, tt_array *out, tt_array *b) {
     tt_loop loop = tt_isa->ops[op][out->dtype];
     bool record = TT_RECORDING, number = b && b->flags & TT_FLAG_WEAK;
-    if (!plain(out) || !loop || tt_ops[op].rule == TT_BOOL_RESULT || tt_ops[op].arity != 1 + (b != NULL) || !takes_numbers(out) ||
-        !(record ? out->numel > 0 : small(out) && tt_ready_to_write(out)))
+    if (!plain(out) || !loop || tt_ops[op].rule == TT_BOOL_RESULT || tt_ops[op].arity != 1 + (b != NULL) ||
+        !takes_numbers(out) || !(record ? out->numel > 0 : small(out) && tt_ready_to_write(out)))
         return false;
-    if (b && !number && (!alike(out, b) || (b->storage == out->storage && b->data != out->data) ||
-                         (!record && tt_lazy_of(b->storage))))
+    if (b && !number &&
+        (!alike(out, b) || (b->storage == out->storage && b->data != out->data) || (!record && tt_lazy_of(b->storage))))
         return false;
     if (!tt_may_write(tt_ops[op].name, out)) return false; /* said once more by the general path */
     if (record) return tt_record_alike(op, out->dtype, out, 1 + (b != NULL), (tt_array *[]){out, b});
@@ -312,8 +322,11 @@ static tt_array *weak(tt_array *a, tt_storage *s, void *element, int kind, const
 
 /* The operator of one operand that is `a` to the power of this number, or -1. */
 static int power(const tt_array *a, const tt_array *number) {
-    static const struct { double exponent; int op; } known[] = {
-        {2, TT_OP_square}, {0.5, TT_OP_sqrt}, {3, TT_OP_cube}, {-1, TT_OP_reciprocal}, {-0.5, TT_OP_rsqrt}, {1, TT_OP_positive}};
+    static const struct {
+        double exponent;
+        int op;
+    } known[] = {{2, TT_OP_square},      {0.5, TT_OP_sqrt},   {3, TT_OP_cube},
+                 {-1, TT_OP_reciprocal}, {-0.5, TT_OP_rsqrt}, {1, TT_OP_positive}};
     double exponent;
     if (tt_is_integral(a->dtype)) return -1; /* a number may change the dtype of integers */
     tt_isa->casts[number->dtype][TT_F64](&exponent, number->data, 1);

@@ -12,7 +12,8 @@
 static bool handles(int n, tt_array *const *in, bool at_once) {
     if (n < 1 || (TT_RECORDING && !at_once)) return false;
     for (int k = 0; k < n; k++)
-        if (!tt_is_floating(in[k]->dtype) || in[k]->dtype != in[0]->dtype || !in[k]->numel || !tt_ready(in[k])) return false;
+        if (!tt_is_floating(in[k]->dtype) || in[k]->dtype != in[0]->dtype || !in[k]->numel || !tt_ready(in[k]))
+            return false;
     return true;
 }
 
@@ -55,7 +56,8 @@ tt_array *tt_norms(int op, int n, tt_array **in) {
 }
 
 int tt_scale(int n, tt_array **arrays, tt_array *by, int writer) {
-    bool same = n > 0 && by->numel == 1 && tt_is_floating(by->dtype) && by->storage->device == arrays[0]->storage->device;
+    bool same =
+        n > 0 && by->numel == 1 && tt_is_floating(by->dtype) && by->storage->device == arrays[0]->storage->device;
     for (int k = 0; same && k < n; k++)
         same = arrays[k]->storage->device == by->storage->device && !(arrays[k]->flags & TT_FLAG_VIEW);
     if (!same) {

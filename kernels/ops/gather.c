@@ -39,8 +39,10 @@ static int64_t broadcast(plan *pl, int n, tt_array *const *indices) {
                     used += strlen(text);
                 }
                 all[used] = 0;
-                tt_fail(TT_INDEX_ERROR, "shape mismatch: indexing tensors could not be broadcast together with shapes "
-                        "%s", all);
+                tt_fail(TT_INDEX_ERROR,
+                        "shape mismatch: indexing tensors could not be broadcast together with shapes "
+                        "%s",
+                        all);
                 return -1;
             }
             shape[d] = indices[k]->shape[own];
@@ -61,9 +63,10 @@ static bool ready_index(tt_array *index, int rule) {
     if (rule != TT_INDEX_SUBSCRIPT) return tt_same_device("the index", index);
     if (index->storage->device) {
         char there[24];
-        tt_fail(TT_RUNTIME_ERROR, "indices should be either on cpu or on the same device as the indexed tensor, got an index "
-                "on %s for a tensor on %s", tt_device_text(there, sizeof there, index->storage->device),
-                tt_device ? "another device" : "cpu");
+        tt_fail(TT_RUNTIME_ERROR,
+                "indices should be either on cpu or on the same device as the indexed tensor, got an index "
+                "on %s for a tensor on %s",
+                tt_device_text(there, sizeof there, index->storage->device), tt_device ? "another device" : "cpu");
         return false;
     }
     return tt_ready_here(index) || tt_decline();
@@ -96,14 +99,15 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
     for (int d = first; d < v->ndim; d++) {
         if (taken[d]) continue;
         if (pl->ndim == TT_MAX_NDIM)
-            return tt_fail(TT_RUNTIME_ERROR, "an array has at most %d dimensions, and this index makes more", TT_MAX_NDIM);
+            return tt_fail(TT_RUNTIME_ERROR, "an array has at most %d dimensions, and this index makes more",
+                           TT_MAX_NDIM);
         pl->shape[pl->ndim++] = v->shape[d];
         j->npost *= v->shape[d];
         tt_merge_dim(&j->post, j->post_shape, j->post_strides, v->shape[d], v->strides[d] * size);
     }
     if (tt_numel(pl->ndim, pl->shape) < 0) return false;
-    pl->where = (tt_index_where){.rule = rule, .n = v->n, .ndim = count, .shape = pl->shape + from, .indices = indices,
-                                 .view = v};
+    pl->where = (tt_index_where){
+        .rule = rule, .n = v->n, .ndim = count, .shape = pl->shape + from, .indices = indices, .view = v};
     return true;
 }
 
@@ -135,8 +139,8 @@ tt_array *tt_index_get(tt_array *a, int n, int64_t *code, tt_array **indices, in
 
 char *tt_dense_rows(tt_array *values, const tt_array *a, int dtype, int ndim, int64_t *shape, tt_array **copy,
                     int64_t *step) {
-    bool one = values->numel == 1, same = values->ndim == ndim &&
-               memcmp(values->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
+    bool one = values->numel == 1,
+         same = values->ndim == ndim && memcmp(values->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
     *copy = NULL;
     *step = one ? 0 : tt_itemsizes[dtype];
     if (!values->numel) return (char *)copy; /* never looked at, but not NULL */
@@ -158,8 +162,10 @@ static bool broadcasts(const tt_array *values, int ndim, const int64_t *shape) {
         fits = values->shape[d] == 1 || (d + lead >= 0 && values->shape[d] == shape[d + lead]);
     for (int d = 0; fits && d < -lead; d++) fits = values->shape[d] == 1;
     if (!fits)
-        tt_fail(TT_RUNTIME_ERROR, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of "
-                "shape %s", tt_shape_text(have, values->ndim, values->shape), tt_shape_text(want, ndim, shape));
+        tt_fail(TT_RUNTIME_ERROR,
+                "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of "
+                "shape %s",
+                tt_shape_text(have, values->ndim, values->shape), tt_shape_text(want, ndim, shape));
     return fits;
 }
 
@@ -227,16 +233,19 @@ static bool index_fits(const char *op, const tt_array *index, const tt_array *a,
     char have[TT_SHAPE_TEXT], want[TT_SHAPE_TEXT];
     int na = a->ndim ? a->ndim : 1, ni = index->ndim ? index->ndim : 1;
     if (na != ni) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: Index tensor must have the same number of dimensions as %s tensor: index has "
-                "shape %s, %s %s", op, name, tt_shape_text(have, index->ndim, index->shape), name,
-                tt_shape_text(want, a->ndim, a->shape));
+        tt_fail(TT_RUNTIME_ERROR,
+                "%s: Index tensor must have the same number of dimensions as %s tensor: index has "
+                "shape %s, %s %s",
+                op, name, tt_shape_text(have, index->ndim, index->shape), name, tt_shape_text(want, a->ndim, a->shape));
         return false;
     }
     for (int d = 0; d < index->ndim; d++)
         if (d != dim && index->shape[d] > (a->ndim ? a->shape[d] : 1)) {
-            tt_fail(TT_RUNTIME_ERROR, "%s: Size does not match at dimension %d: expected index %s to be no larger than "
-                    "%s %s%s", op, d, tt_shape_text(have, index->ndim, index->shape), name,
-                    tt_shape_text(want, a->ndim, a->shape), dim < 0 ? "" : " apart from the dimension indexed");
+            tt_fail(TT_RUNTIME_ERROR,
+                    "%s: Size does not match at dimension %d: expected index %s to be no larger than "
+                    "%s %s%s",
+                    op, d, tt_shape_text(have, index->ndim, index->shape), name, tt_shape_text(want, a->ndim, a->shape),
+                    dim < 0 ? "" : " apart from the dimension indexed");
             return false;
         }
     return true;
@@ -245,11 +254,19 @@ static bool index_fits(const char *op, const tt_array *index, const tt_array *a,
 /* The plan of a gather or scatter: one index tensor along `dim`, and the steps of the other dimensions. */
 static void own_plan(plan *pl, const tt_array *a, int dim, tt_array **index) {
     pl->moves = (tt_moves){.table = a->data, .m = (*index)->numel, .npre = 1, .npost = 1};
-    pl->view = (tt_indexed){.n = 1, .span = {1}, .source = {dim}, .shape = {a->ndim ? a->shape[dim] : 1},
+    pl->view = (tt_indexed){.n = 1,
+                            .span = {1},
+                            .source = {dim},
+                            .shape = {a->ndim ? a->shape[dim] : 1},
                             .strides = {a->ndim ? a->strides[dim] : 0}};
     for (int d = 0; d < (*index)->ndim; d++) pl->shape[d] = d == dim || d >= a->ndim ? 0 : a->strides[d];
-    pl->where = (tt_index_where){.rule = TT_INDEX_STRICT, .n = 1, .ndim = (*index)->ndim, .shape = (*index)->shape,
-                                 .steps = pl->shape, .indices = index, .view = &pl->view};
+    pl->where = (tt_index_where){.rule = TT_INDEX_STRICT,
+                                 .n = 1,
+                                 .ndim = (*index)->ndim,
+                                 .shape = (*index)->shape,
+                                 .steps = pl->shape,
+                                 .indices = index,
+                                 .view = &pl->view};
 }
 
 tt_array *tt_gather(tt_array *a, int dim, tt_array *index) {

@@ -70,8 +70,7 @@ bool tt_resolve_index(tt_indexed *v, const tt_array *a, int n, const int64_t *co
         } else if (kind == TT_REST) {
             count = rest ? 0 : a->ndim - named;
             rest = true;
-        } else if (kind == TT_KEEP)
-            count = part[1];
+        } else if (kind == TT_KEEP) count = part[1];
         else {
             count = part[1];
             v->dim[v->n] = v->ndim;
@@ -92,7 +91,7 @@ tt_array *tt_index_int(tt_array *a, int64_t i) {
     tt_indexed v;
     if (a->ndim == 0)
         return tt_fail(TT_INDEX_ERROR, "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor "
-                       "to a Python number");
+                                       "to a Python number");
     v.start = 0;
     if (!at(&v, a, 0, i)) return NULL;
     v.ndim = a->ndim - 1;
@@ -119,9 +118,10 @@ static tt_array *with_part(tt_array *whole, tt_array *src, int n, const int64_t 
     if (!whole) return NULL;
     if (tt_resolve_index(&v, whole, n, code) && (part = show(whole, &v))) {
         if (!tt_same_shape(part, src))
-            tt_fail(TT_RUNTIME_ERROR, "expected src to have a size equal to the slice of self. src size = %s, "
-                    "slice size = %s", tt_shape_text(have, src->ndim, src->shape),
-                    tt_shape_text(want, part->ndim, part->shape));
+            tt_fail(TT_RUNTIME_ERROR,
+                    "expected src to have a size equal to the slice of self. src size = %s, "
+                    "slice size = %s",
+                    tt_shape_text(have, src->ndim, src->shape), tt_shape_text(want, part->ndim, part->shape));
         else if (tt_copy(part, src) == 0) {
             tt_free(part);
             return whole;

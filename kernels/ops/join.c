@@ -22,10 +22,14 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
         if (!fits) {
             tt_shape_text(want, in[0]->ndim, in[0]->shape);
             tt_shape_text(have, a->ndim, a->shape);
-            return stack ? tt_fail(TT_RUNTIME_ERROR, "stack expects each tensor to be equal size, but got %s at entry 0 "
-                                   "and %s at entry %d", want, have, k)
-                         : tt_fail(TT_RUNTIME_ERROR, "cat: Sizes of tensors must match except in dimension %d. Expected "
-                                   "%s but got %s for tensor number %d in the list.", dim, want, have, k);
+            return stack ? tt_fail(TT_RUNTIME_ERROR,
+                                   "stack expects each tensor to be equal size, but got %s at entry 0 "
+                                   "and %s at entry %d",
+                                   want, have, k)
+                         : tt_fail(TT_RUNTIME_ERROR,
+                                   "cat: Sizes of tensors must match except in dimension %d. Expected "
+                                   "%s but got %s for tensor number %d in the list.",
+                                   dim, want, have, k);
         }
         shape[dim] += stack ? 1 : a->shape[dim];
     }

@@ -9,16 +9,19 @@
 static bool mismatch(const tt_product *p, const tt_array *a, const tt_array *b) {
     char left[TT_SHAPE_TEXT], right[TT_SHAPE_TEXT];
     if (a->ndim == 1 && b->ndim == 1)
-        tt_fail(TT_RUNTIME_ERROR, "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same "
-                "number of elements, but got %lld and %lld elements respectively", (long long)a->shape[0],
-                (long long)b->shape[0], (long long)a->shape[0], (long long)b->shape[0]);
+        tt_fail(TT_RUNTIME_ERROR,
+                "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same "
+                "number of elements, but got %lld and %lld elements respectively",
+                (long long)a->shape[0], (long long)b->shape[0], (long long)a->shape[0], (long long)b->shape[0]);
     else if (b->ndim == 1 && a->ndim == 2)
         tt_fail(TT_RUNTIME_ERROR, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
                 (long long)a->shape[0], (long long)a->shape[0], (long long)a->shape[1], (long long)b->shape[0]);
     else
-        tt_fail(TT_RUNTIME_ERROR, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld), of tensors "
-                "%s and %s", (long long)p->a.rows, (long long)p->a.cols, (long long)p->b.rows,
-                (long long)p->b.cols, tt_shape_text(left, a->ndim, a->shape), tt_shape_text(right, b->ndim, b->shape));
+        tt_fail(TT_RUNTIME_ERROR,
+                "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld), of tensors "
+                "%s and %s",
+                (long long)p->a.rows, (long long)p->a.cols, (long long)p->b.rows, (long long)p->b.cols,
+                tt_shape_text(left, a->ndim, a->shape), tt_shape_text(right, b->ndim, b->shape));
     return false;
 }
 
@@ -55,8 +58,10 @@ static bool broadcast_batch(tt_product *p, const tt_array *a, const tt_array *b)
         int ia = d - (p->nbatch - na), ib = d - (p->nbatch - nb);
         int64_t x = ia < 0 ? 1 : a->shape[ia], y = ib < 0 ? 1 : b->shape[ib];
         if (x != y && x != 1 && y != 1) {
-            tt_fail(TT_RUNTIME_ERROR, "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
-                    "non-singleton dimension %d", (long long)x, (long long)y, d);
+            tt_fail(TT_RUNTIME_ERROR,
+                    "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                    "non-singleton dimension %d",
+                    (long long)x, (long long)y, d);
             return false;
         }
         p->batch[d] = x == 1 ? y : x;
@@ -88,8 +93,8 @@ static int64_t versions(const tt_array *a, const tt_array *b) {
 
 /* All products: alpha a @ b + beta bias, into a fresh array. `asynchronous`: it may be a job, because its result is rarely
  * read at once. */
-static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *bias, double beta,
-                          double alpha, bool asynchronous) {
+static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *bias, double beta, double alpha,
+                          bool asynchronous) {
     tt_product p = {.alpha = alpha, .beta = bias ? beta : 0, .may_fold = !ta};
     int64_t shape[TT_MAX_NDIM];
     tt_array *out;
@@ -133,8 +138,7 @@ tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, doubl
     TT_ON_DEVICE(NULL, "addmm", 3, ((tt_array *[]){a, b, input}));
     if (tt_is_integral(a->dtype) && (beta != 1 || alpha != 1)) return tt_decline();
     if (a->ndim != 2 || b->ndim != 2)
-        return tt_fail(TT_RUNTIME_ERROR, "mat1 and mat2 must be matrices, got %dD and %dD tensors", a->ndim,
-                       b->ndim);
+        return tt_fail(TT_RUNTIME_ERROR, "mat1 and mat2 must be matrices, got %dD and %dD tensors", a->ndim, b->ndim);
     if (a->shape[1] == b->shape[0]) { /* else multiply tells what is wrong */
         bool ok = input->ndim <= 2;
         for (int d = 1; ok && d <= input->ndim; d++) {
@@ -142,9 +146,11 @@ tt_array *tt_addmm(tt_array *input, tt_array *a, tt_array *b, double beta, doubl
             ok = s == 1 || s == want;
         }
         if (!ok)
-            return tt_fail(TT_RUNTIME_ERROR, "input of shape %s does not broadcast to (%lld, %lld): The expanded "
-                           "size of the tensor must match the existing size", tt_shape_text(have, input->ndim,
-                           input->shape), (long long)a->shape[0], (long long)b->shape[1]);
+            return tt_fail(TT_RUNTIME_ERROR,
+                           "input of shape %s does not broadcast to (%lld, %lld): The expanded "
+                           "size of the tensor must match the existing size",
+                           tt_shape_text(have, input->ndim, input->shape), (long long)a->shape[0],
+                           (long long)b->shape[1]);
     }
     return multiply(a, false, b, false, input, beta, alpha, false);
 }
@@ -156,9 +162,10 @@ tt_array *tt_linear(tt_array *x, tt_array *w, tt_array *bias) {
         return tt_fail(TT_RUNTIME_ERROR, "weight must be a matrix, got shape %s",
                        tt_shape_text(have, w->ndim, w->shape));
     if (bias && (bias->ndim != 1 || bias->shape[0] != w->shape[0]) && bias->ndim != 0)
-        return tt_fail(TT_RUNTIME_ERROR, "bias of shape %s does not match weight's %lld rows: The expanded size "
-                       "of the tensor must match the existing size", tt_shape_text(have, bias->ndim, bias->shape),
-                       (long long)w->shape[0]);
+        return tt_fail(TT_RUNTIME_ERROR,
+                       "bias of shape %s does not match weight's %lld rows: The expanded size "
+                       "of the tensor must match the existing size",
+                       tt_shape_text(have, bias->ndim, bias->shape), (long long)w->shape[0]);
     return multiply(x, false, w, true, bias, 1, 1, false);
 }
 

@@ -6,8 +6,8 @@
 
 /* May one kernel make both products? */
 static bool joint(const tt_array *g, const tt_array *a) {
-    return tt_current(a) && a->flags & TT_FLAG_CONTIGUOUS && a->dtype == g->dtype &&
-           !a->storage->lazy && a->ndim == g->ndim && memcmp(a->shape, g->shape, sizeof(int64_t) * (size_t)g->ndim) == 0;
+    return tt_current(a) && a->flags & TT_FLAG_CONTIGUOUS && a->dtype == g->dtype && !a->storage->lazy &&
+           a->ndim == g->ndim && memcmp(a->shape, g->shape, sizeof(int64_t) * (size_t)g->ndim) == 0;
 }
 
 __thread tt_array *tt_second_array;

@@ -98,8 +98,10 @@ static bool matches(const char *op, const char *name, const tt_array *w, const t
     char have[TT_SHAPE_TEXT], want[TT_SHAPE_TEXT];
     if (!w) return true;
     if (w->ndim != dims || memcmp(w->shape, x->shape + x->ndim - dims, sizeof(int64_t) * (size_t)dims) != 0) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: Expected %s to be of same shape as normalized_shape, but got %s of shape %s and "
-                "normalized_shape = %s", op, name, name, tt_shape_text(have, w->ndim, w->shape),
+        tt_fail(TT_RUNTIME_ERROR,
+                "%s: Expected %s to be of same shape as normalized_shape, but got %s of shape %s and "
+                "normalized_shape = %s",
+                op, name, name, tt_shape_text(have, w->ndim, w->shape),
                 tt_shape_text(want, dims, x->shape + x->ndim - dims));
         return false;
     }
@@ -158,7 +160,8 @@ tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mea
         return tt_decline();
     tt_array *out = tt_empty(g->dtype, dims, g->shape + g->ndim - dims);
     if (!out || !out->numel) return out;
-    bool ok = rows ? TT_WORK("norm_weight", norm_weight, out, g, x, mean, rstd, n) : tt_fill_now(out, TT_KIND_FLOAT, 0, 0) == 0;
+    bool ok = rows ? TT_WORK("norm_weight", norm_weight, out, g, x, mean, rstd, n)
+                   : tt_fill_now(out, TT_KIND_FLOAT, 0, 0) == 0;
     if (ok) return out;
     tt_free(out);
     return NULL;

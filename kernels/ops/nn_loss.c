@@ -19,8 +19,10 @@ static bool check_classes(const char *op, tt_array *target, tt_array *weight, in
         return false;
     }
     if (weight && (weight->ndim != 1 || weight->shape[0] != classes)) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: weight tensor should be defined either for all %lld classes or no classes but "
-                "got weight tensor of shape: %s", op, (long long)classes, tt_shape_text(have, weight->ndim, weight->shape));
+        tt_fail(TT_RUNTIME_ERROR,
+                "%s: weight tensor should be defined either for all %lld classes or no classes but "
+                "got weight tensor of shape: %s",
+                op, (long long)classes, tt_shape_text(have, weight->ndim, weight->shape));
         return false;
     }
     if (!tt_here()->on_host) return true; /* a device's elements are not waited for */
@@ -57,8 +59,16 @@ tt_array *tt_class_loss(tt_array *x, tt_array *target, tt_array *weight, int log
     tt_array *out = NULL;
     bool ok = (*stats = tt_empty(dtype, 1, (int64_t[]){2 * rows + 1})) && tt_plain_take(&p[0], target, TT_I64) &&
               tt_plain_take(&p[1], weight, dtype) && (out = tt_empty(x->dtype, reduction == 0, &rows));
-    tt_class_work w = {.x = x, .target = p[0].array, .weight = p[1].array, .stats = *stats, .rows = rows, .classes = classes,
-                       .ignore = ignore, .smoothing = smoothing, .logits = logits, .reduction = reduction};
+    tt_class_work w = {.x = x,
+                       .target = p[0].array,
+                       .weight = p[1].array,
+                       .stats = *stats,
+                       .rows = rows,
+                       .classes = classes,
+                       .ignore = ignore,
+                       .smoothing = smoothing,
+                       .logits = logits,
+                       .reduction = reduction};
     ok = ok && TT_WORK(op, class_loss, out, &w);
     tt_plain_done(p, 2);
     if (ok) return out;
@@ -81,8 +91,16 @@ tt_array *tt_class_loss_backward(tt_array *g, tt_array *x, tt_array *target, tt_
     tt_array *out = NULL, *all = whole ? weights_sum(weight) : NULL;
     bool ok = (all || !whole) && tt_plain_take(&p[0], target, TT_I64) && tt_plain_take(&p[1], weight, stats->dtype) &&
               (out = tt_empty(x->dtype, 2, x->shape));
-    tt_class_work w = {.x = x, .target = p[0].array, .weight = p[1].array, .stats = stats, .rows = rows, .classes = classes,
-                       .ignore = ignore, .smoothing = smoothing, .logits = logits, .reduction = reduction};
+    tt_class_work w = {.x = x,
+                       .target = p[0].array,
+                       .weight = p[1].array,
+                       .stats = stats,
+                       .rows = rows,
+                       .classes = classes,
+                       .ignore = ignore,
+                       .smoothing = smoothing,
+                       .logits = logits,
+                       .reduction = reduction};
     ok = ok && (!out->numel || TT_WORK(op, class_loss_backward, out, &w, g, all));
     if (all) tt_free(all);
     tt_plain_done(p, 2);
@@ -99,8 +117,13 @@ tt_array *tt_class_targets(tt_array *target, tt_array *weight, int64_t classes, 
     tt_plain p[2] = {{0}};
     tt_array *out = tt_empty(dtype, 2, (int64_t[]){target->numel, classes});
     bool ok = out && tt_plain_take(&p[0], target, TT_I64) && tt_plain_take(&p[1], weight, tt_compute_dtype(dtype));
-    tt_class_work w = {.target = p[0].array, .weight = p[1].array, .rows = target->numel, .classes = classes,
-                       .ignore = ignore, .smoothing = smoothing, .logits = 1};
+    tt_class_work w = {.target = p[0].array,
+                       .weight = p[1].array,
+                       .rows = target->numel,
+                       .classes = classes,
+                       .ignore = ignore,
+                       .smoothing = smoothing,
+                       .logits = 1};
     ok = ok && (!out->numel || TT_WORK("cross_entropy", class_targets, out, &w));
     tt_plain_done(p, 2);
     if (ok) return out;

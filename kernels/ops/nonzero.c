@@ -54,7 +54,8 @@ tt_array *tt_searchsorted(tt_array *sorted, tt_array *values, tt_array *order, i
     if (!(in_sorted = dense(sorted, in, &copies[0])) || !(in_values = dense(values, in, &copies[1]))) goto done;
     if (order && !(in_order = dense(order, TT_I64, &copies[2]))) goto done;
     out = tt_empty(dtype, values->ndim, values->shape);
-    if (out && !TT_WORK("searchsorted", search, in_sorted, in_values, in_order, sorted->shape[last], per_row, right, in, out)) {
+    if (out && !TT_WORK("searchsorted", search, in_sorted, in_values, in_order, sorted->shape[last], per_row, right, in,
+                        out)) {
         tt_free(out);
         out = NULL;
     }
@@ -103,8 +104,10 @@ tt_array *tt_one_hot(tt_array *a, int64_t num_classes) {
     }
     if (num_classes < 0) num_classes = top < INT64_MAX ? top + 1 : top;
     else if (top >= num_classes) {
-        tt_fail(TT_RUNTIME_ERROR, "one_hot: Class values must be smaller than num_classes. Got %lld, num_classes is "
-                "%lld", (long long)top, (long long)num_classes);
+        tt_fail(TT_RUNTIME_ERROR,
+                "one_hot: Class values must be smaller than num_classes. Got %lld, num_classes is "
+                "%lld",
+                (long long)top, (long long)num_classes);
         goto done;
     }
     memcpy(shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);

@@ -19,12 +19,12 @@ typedef struct request {
     const char *name;
     int n, writer;
     tt_array **operands[OPERANDS]; /* parameters, gradients, states; NULL where the rule has none */
-    tt_array **steps;              /* NULL: not counted */
+    tt_array **steps; /* NULL: not counted */
     int rule;
     tt_update common;
     tt_schedule schedule;
     const char *fresh;
-    bool asynchronous;                   /* may be a job; then gradients may be under way */
+    bool asynchronous; /* may be a job; then gradients may be under way */
 } request;
 
 static bool check(const request *r, int k) {
@@ -36,8 +36,8 @@ static bool check(const request *r, int k) {
         const tt_array *a = r->operands[j][k];
         if (a->storage->device != param->storage->device) {
             char own[24], other[24];
-            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d is on %s, but its parameter is on %s",
-                    r->name, roles[j], k, tt_device_text(own, sizeof own, a->storage->device),
+            tt_fail(TT_RUNTIME_ERROR, "%s: %s %d is on %s, but its parameter is on %s", r->name, roles[j], k,
+                    tt_device_text(own, sizeof own, a->storage->device),
                     tt_device_text(other, sizeof other, param->storage->device));
             return false;
         }
@@ -66,7 +66,8 @@ static bool check(const request *r, int k) {
     if (!r->steps) return true;
     const tt_array *step = r->steps[k];
     if (step->storage->device && step->storage->device != param->storage->device) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: the step count of parameter %d is on another device than the parameter", r->name, k);
+        tt_fail(TT_RUNTIME_ERROR, "%s: the step count of parameter %d is on another device than the parameter", r->name,
+                k);
         return false;
     }
     if (!tt_ready_to_write(step)) {
@@ -230,10 +231,14 @@ done:
 
 int tt_sgd(int n, tt_array **params, tt_array **grads, tt_array **momenta, const char *fresh, double lr,
            double momentum, double dampening, double weight_decay, int nesterov, int maximize, int writer) {
-    request r = {.name = "SGD", .n = n, .writer = writer, .operands = {params, grads, momenta}, .fresh = momenta ? fresh : NULL,
+    request r = {.name = "SGD",
+                 .n = n,
+                 .writer = writer,
+                 .operands = {params, grads, momenta},
+                 .fresh = momenta ? fresh : NULL,
                  .rule = TT_RULE_sgd};
-    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .rate = -lr, .a = momentum,
-                           .b = 1 - dampening};
+    r.common =
+        (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .rate = -lr, .a = momentum, .b = 1 - dampening};
     r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM | (nesterov ? TT_NESTEROV : 0) : 0);
     return run(&r);
 }
@@ -241,32 +246,49 @@ int tt_sgd(int n, tt_array **params, tt_array **grads, tt_array **momenta, const
 int tt_adam(int n, tt_array **params, tt_array **grads, tt_array **exp_avgs, tt_array **exp_avg_sqs,
             tt_array **max_exp_avg_sqs, tt_array **steps, double lr, double beta1, double beta2, double eps,
             double weight_decay, int decoupled, int maximize, int writer) {
-    request r = {.name = "Adam", .n = n, .writer = writer,
-                 .operands = {params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs}, .steps = steps,
-                 .rule = TT_RULE_adam, .schedule = {.lr = lr, .beta1 = beta1, .beta2 = beta2}};
-    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = decoupled ? 1 - lr * weight_decay : weight_decay,
-                           .a = 1 - beta1, .b = beta2, .c = 1 - beta2, .eps = eps};
-    r.common.flags = (weight_decay == 0 ? 0 : decoupled ? TT_DECOUPLED : TT_DECAY) |
-                     (max_exp_avg_sqs ? TT_AMSGRAD : 0);
+    request r = {.name = "Adam",
+                 .n = n,
+                 .writer = writer,
+                 .operands = {params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs},
+                 .steps = steps,
+                 .rule = TT_RULE_adam,
+                 .schedule = {.lr = lr, .beta1 = beta1, .beta2 = beta2}};
+    r.common = (tt_update){.sign = maximize ? -1 : 1,
+                           .decay = decoupled ? 1 - lr * weight_decay : weight_decay,
+                           .a = 1 - beta1,
+                           .b = beta2,
+                           .c = 1 - beta2,
+                           .eps = eps};
+    r.common.flags = (weight_decay == 0 ? 0 : decoupled ? TT_DECOUPLED : TT_DECAY) | (max_exp_avg_sqs ? TT_AMSGRAD : 0);
     return run(&r);
 }
 
 int tt_rmsprop(int n, tt_array **params, tt_array **grads, tt_array **square_avgs, tt_array **grad_avgs,
                tt_array **momenta, tt_array **steps, double lr, double alpha, double eps, double weight_decay,
                double momentum, int maximize, int writer) {
-    request r = {.name = "RMSprop", .n = n, .writer = writer, .operands = {params, grads, square_avgs, grad_avgs, momenta},
-                 .steps = steps, .rule = TT_RULE_rmsprop, .schedule = {.lr = lr}};
-    r.common = (tt_update){.sign = maximize ? -1 : 1, .decay = weight_decay, .a = momentum, .b = alpha,
-                           .c = 1 - alpha, .eps = eps};
+    request r = {.name = "RMSprop",
+                 .n = n,
+                 .writer = writer,
+                 .operands = {params, grads, square_avgs, grad_avgs, momenta},
+                 .steps = steps,
+                 .rule = TT_RULE_rmsprop,
+                 .schedule = {.lr = lr}};
+    r.common = (tt_update){
+        .sign = maximize ? -1 : 1, .decay = weight_decay, .a = momentum, .b = alpha, .c = 1 - alpha, .eps = eps};
     r.common.flags = (weight_decay != 0 ? TT_DECAY : 0) | (momenta ? TT_MOMENTUM : 0) | (grad_avgs ? TT_CENTERED : 0);
     return run(&r);
 }
 
 int tt_adagrad(int n, tt_array **params, tt_array **grads, tt_array **sums, tt_array **steps, double lr,
                double lr_decay, double eps, double weight_decay, int maximize, int writer) {
-    request r = {.name = "Adagrad", .n = n, .writer = writer, .operands = {params, grads, sums}, .steps = steps,
-                 .rule = TT_RULE_adagrad, .schedule = {.lr = lr, .lr_decay = lr_decay}};
-    r.common = (tt_update){.flags = weight_decay != 0 ? TT_DECAY : 0, .sign = maximize ? -1 : 1, .decay = weight_decay,
-                           .eps = eps};
+    request r = {.name = "Adagrad",
+                 .n = n,
+                 .writer = writer,
+                 .operands = {params, grads, sums},
+                 .steps = steps,
+                 .rule = TT_RULE_adagrad,
+                 .schedule = {.lr = lr, .lr_decay = lr_decay}};
+    r.common = (tt_update){
+        .flags = weight_decay != 0 ? TT_DECAY : 0, .sign = maximize ? -1 : 1, .decay = weight_decay, .eps = eps};
     return run(&r);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 int tt_random_kind(const char *name) {
-#define MATCH(kind)                                  \
+#define MATCH(kind)                                                                                                    \
     if (!strcmp(name, #kind)) return TT_RANDOM_##kind;
     TT_RANDOM_KINDS(MATCH)
     return -1;
@@ -20,7 +20,8 @@ uint64_t tt_take_draws(tt_generator *g, uint64_t n) {
 }
 
 static tt_draw next_draw(tt_generator *g) {
-    return (tt_draw){.seed = g->seed, .draw = tt_take_draws(g, 1), .place = g->place, .kind = TT_RANDOM_uniform, .b = 1};
+    return (tt_draw){
+        .seed = g->seed, .draw = tt_take_draws(g, 1), .place = g->place, .kind = TT_RANDOM_uniform, .b = 1};
 }
 
 /* Fills `out`, whatever its strides: the numbers go by the row-major index. */
@@ -69,8 +70,8 @@ int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g) {
     const double *chance = (const double *)p->data;
     for (int64_t k = 0; k < (tt_here()->on_host ? p->numel : 0); k++)
         if (!(chance[k] >= 0 && chance[k] <= 1)) {
-            tt_fail(TT_RUNTIME_ERROR, "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got a probability of %g",
-                    chance[k]);
+            tt_fail(TT_RUNTIME_ERROR,
+                    "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got a probability of %g", chance[k]);
             return -1;
         }
     return run(out, &draw, TT_F64, chance, g);
@@ -138,23 +139,30 @@ tt_array *tt_multinomial(tt_array *probabilities, int64_t samples, int replaceme
         return tt_fail(TT_RUNTIME_ERROR, "multinomial: prob_dist must be 1 or 2 dim, got %d dimensions", ndim);
     int64_t categories = probabilities->shape[ndim - 1], rows = ndim == 2 ? probabilities->shape[0] : 1;
     if (samples <= 0)
-        return tt_fail(TT_RUNTIME_ERROR, "multinomial: cannot sample n_sample <= 0 samples, got %lld", (long long)samples);
+        return tt_fail(TT_RUNTIME_ERROR, "multinomial: cannot sample n_sample <= 0 samples, got %lld",
+                       (long long)samples);
     if (!replacement && samples > categories)
-        return tt_fail(TT_RUNTIME_ERROR, "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without "
-                       "replacement: %lld of %lld", (long long)samples, (long long)categories);
+        return tt_fail(TT_RUNTIME_ERROR,
+                       "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without "
+                       "replacement: %lld of %lld",
+                       (long long)samples, (long long)categories);
     const double *p = (const double *)probabilities->data;
     for (int64_t r = 0; r < (tt_here()->on_host ? rows : 0); r++) {
         double sum = 0;
         for (int64_t c = 0; c < categories; c++) {
             double x = p[r * categories + c];
             if (!(x >= 0) || isinf(x))
-                return tt_fail(TT_RUNTIME_ERROR, "multinomial: probability tensor contains either `inf`, `nan` or element "
-                               "< 0: %g at category %lld", x, (long long)c);
+                return tt_fail(TT_RUNTIME_ERROR,
+                               "multinomial: probability tensor contains either `inf`, `nan` or element "
+                               "< 0: %g at category %lld",
+                               x, (long long)c);
             sum += x;
         }
         if (!(sum > 0))
-            return tt_fail(TT_RUNTIME_ERROR, "multinomial: invalid multinomial distribution (sum of probabilities <= 0) "
-                           "in row %lld", (long long)r);
+            return tt_fail(TT_RUNTIME_ERROR,
+                           "multinomial: invalid multinomial distribution (sum of probabilities <= 0) "
+                           "in row %lld",
+                           (long long)r);
     }
     int64_t shape[2] = {rows, samples};
     tt_array *out = ndim == 2 ? tt_empty(TT_I64, 2, shape) : tt_empty(TT_I64, 1, shape + 1);

@@ -13,7 +13,10 @@ enum { LIKE_SUM, SAME, TRUTH, NUMBER, FLOATING }; /* rules of the result's dtype
 enum { ALONE, DIVIDE, ROOT, DIVIDE_VALID };       /* what is left to do with an accumulator */
 
 #define INFO(name, reducer, rule, then, identity) {name, TT_RED_##reducer, rule, then, identity},
-typedef struct { const char *name; int8_t reducer, rule, then, identity; } reduction;
+typedef struct {
+    const char *name;
+    int8_t reducer, rule, then, identity;
+} reduction;
 static const reduction ops[] = {TT_REDUCTIONS(INFO)};
 #define FACTS(name, reducer, rule, then, identity) {name, TT_RED_##reducer},
 static const tt_reduction_info facts[] = {TT_REDUCTIONS(FACTS)};
@@ -40,8 +43,8 @@ static bool dims_mask(const char *op, const tt_array *a, int how, int64_t dims, 
     *mask = how == 0 ? all : dims & all;
     if (how != 1) return true;
     if (dims < -n || dims >= n) {
-        tt_fail(TT_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", op,
-                (long long)-n, (long long)n - 1, (long long)dims);
+        tt_fail(TT_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)",
+                op, (long long)-n, (long long)n - 1, (long long)dims);
         return false;
     }
     *mask = ((int64_t)1 << (dims < 0 ? dims + n : dims)) & all;
@@ -56,13 +59,14 @@ static int result_shape(const tt_array *a, int64_t mask, int keepdim, int64_t *s
     return n;
 }
 
-
 /* Are there elements to choose the extreme one from? */
 static bool has_elements(const char *op, const tt_array *a, int how, int64_t mask) {
     if (a->numel) return true;
     if (how == 0) {
-        tt_fail(op[0] == 'a' && op[1] == 'r' ? TT_INDEX_ERROR : TT_RUNTIME_ERROR, "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
-                "reduction dim with the 'dim' argument.", op);
+        tt_fail(op[0] == 'a' && op[1] == 'r' ? TT_INDEX_ERROR : TT_RUNTIME_ERROR,
+                "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                "reduction dim with the 'dim' argument.",
+                op);
         return false;
     }
     for (int d = 0; d < a->ndim; d++)
@@ -79,19 +83,24 @@ static void *none_for(const char *op, int dtype) {
 
 static void *want_floating(const char *op, int dtype) {
     if (strcmp(op, "mean") == 0)
-        return tt_fail(TT_RUNTIME_ERROR, "mean(): could not infer output dtype. Input dtype must be either a floating "
-                       "point or complex dtype. Got: %s", tt_dtype_names[dtype]);
-    return tt_fail(TT_RUNTIME_ERROR, "%s(): input dtype should be either floating point or complex. Got %s instead.", op,
-                   tt_dtype_names[dtype]);
+        return tt_fail(TT_RUNTIME_ERROR,
+                       "mean(): could not infer output dtype. Input dtype must be either a floating "
+                       "point or complex dtype. Got: %s",
+                       tt_dtype_names[dtype]);
+    return tt_fail(TT_RUNTIME_ERROR, "%s(): input dtype should be either floating point or complex. Got %s instead.",
+                   op, tt_dtype_names[dtype]);
 }
 
 /* Which reducer, what it reads, and its accumulator's dtype. */
-typedef struct { int reducer, read, acc; } tt_reducer_use;
+typedef struct {
+    int reducer, read, acc;
+} tt_reducer_use;
 
 /* Fused mode: the reduction, and what is left to do with its results, as nodes of their own. False: not recorded. */
 static bool record(int then, const tt_reducer_use *use, tt_array *out, tt_array *a, int64_t mask, int64_t reduced) {
     tt_array *raw = then == ALONE && use->acc == out->dtype ? NULL : tt_empty(use->acc, out->ndim, out->shape);
-    if (!raw) return then == ALONE && use->acc == out->dtype && tt_record_reduce(use->reducer, use->read, out, a, mask, NULL);
+    if (!raw)
+        return then == ALONE && use->acc == out->dtype && tt_record_reduce(use->reducer, use->read, out, a, mask, NULL);
     bool ok = tt_record_reduce(use->reducer, use->read, raw, a, mask, NULL);
     tt_array *to = use->acc == out->dtype ? out : raw;
     if (then == DIVIDE) {
@@ -133,7 +142,8 @@ static tt_array *reduce(const reduction *op, tt_array *a, int how, int64_t dims,
         tt_fill_now(out, TT_KIND_FLOAT, value, 0);
         return out;
     }
-    if (TT_RECORDING && record(op->then, &(tt_reducer_use){reducer, read, acc}, out, a, mask, a->numel / out->numel)) return out;
+    if (TT_RECORDING && record(op->then, &(tt_reducer_use){reducer, read, acc}, out, a, mask, a->numel / out->numel))
+        return out;
     if (!tt_ready(a)) {
         tt_free(out);
         return tt_decline();
@@ -146,8 +156,10 @@ static tt_array *reduce(const reduction *op, tt_array *a, int how, int64_t dims,
 /* The sum of what is not NaN by how many these are. Half types are divided in float32. */
 static tt_array *mean_of_valid(const char *name, tt_array *a, int how, int64_t dims, int keepdim, int dtype) {
     int wide = tt_compute_dtype(dtype);
-    tt_array *sum = reduce(&(reduction){name, TT_RED_nansum, FLOATING, ALONE, 0}, a, how, dims, keepdim, wide), *out = NULL;
-    tt_array *n = sum ? reduce(&(reduction){name, TT_RED_valid, FLOATING, ALONE, 0}, a, how, dims, keepdim, wide) : NULL;
+    tt_array *sum = reduce(&(reduction){name, TT_RED_nansum, FLOATING, ALONE, 0}, a, how, dims, keepdim, wide),
+             *out = NULL;
+    tt_array *n =
+        sum ? reduce(&(reduction){name, TT_RED_valid, FLOATING, ALONE, 0}, a, how, dims, keepdim, wide) : NULL;
     tt_array *mean = n ? tt_binary(TT_OP_div, sum, n) : NULL;
     if (mean) out = wide == dtype ? tt_alias(mean) : tt_cast(mean, dtype);
     if (sum) tt_free(sum);
@@ -262,6 +274,7 @@ tt_array *tt_expand_reduced(tt_array *a, int ndim, int64_t *shape, int how, int6
             n++;
         }
     }
-    if (n != a->ndim) return tt_fail(TT_RUNTIME_ERROR, "expand_reduced: expected a gradient with %d dimensions, got %d", n, a->ndim);
+    if (n != a->ndim)
+        return tt_fail(TT_RUNTIME_ERROR, "expand_reduced: expected a gradient with %d dimensions, got %d", n, a->ndim);
     return tt_view(a, ndim, shape, strides, tt_offset(a));
 }

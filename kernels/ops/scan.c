@@ -21,8 +21,10 @@ tt_array *tt_scan(int op, tt_array *a, int64_t dim, int reverse, int dtype) {
     if (op == TT_SCAN_LOGSUMEXP && compute == TT_I64)
         return tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", names[op], tt_dtype_names[result]);
     tt_array *out = tt_empty(result, a->ndim, a->shape);
-    return out ? scanned(names[op], &(tt_scan_work){.op = op, .compute = compute, .dim = dim, .reverse = reverse, .a = a,
-                                                    .out = out}) : NULL;
+    return out ? scanned(
+                     names[op],
+                     &(tt_scan_work){.op = op, .compute = compute, .dim = dim, .reverse = reverse, .a = a, .out = out})
+               : NULL;
 }
 
 tt_array *tt_scan_extreme(int largest, tt_array *a, int64_t dim, tt_array **indices) {
@@ -33,8 +35,12 @@ tt_array *tt_scan_extreme(int largest, tt_array *a, int64_t dim, tt_array **indi
     tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
     *indices = out ? tt_empty(TT_I64, a->ndim, a->shape) : NULL;
     if (*indices)
-        out = scanned(name, &(tt_scan_work){.op = largest ? TT_SCAN_MAX : TT_SCAN_MIN, .compute = tt_compute_dtype(a->dtype),
-                                            .dim = dim, .a = a, .out = out, .index = *indices});
+        out = scanned(name, &(tt_scan_work){.op = largest ? TT_SCAN_MAX : TT_SCAN_MIN,
+                                            .compute = tt_compute_dtype(a->dtype),
+                                            .dim = dim,
+                                            .a = a,
+                                            .out = out,
+                                            .index = *indices});
     else if (out) {
         tt_free(out);
         out = NULL;
@@ -50,6 +56,12 @@ tt_array *tt_recur(tt_array *a, tt_array *b, int64_t dim, int reverse) {
     if (!tt_same_shape(a, b) || a->dtype != b->dtype || tt_is_integral(a->dtype))
         return tt_fail(TT_RUNTIME_ERROR, "recur: expected two tensors of one shape and one floating dtype");
     tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
-    return out ? scanned("recur", &(tt_scan_work){.op = TT_SCAN_RECUR, .compute = tt_compute_dtype(a->dtype), .dim = dim,
-                                                  .reverse = reverse, .a = a, .b = b, .out = out}) : NULL;
+    return out ? scanned("recur", &(tt_scan_work){.op = TT_SCAN_RECUR,
+                                                  .compute = tt_compute_dtype(a->dtype),
+                                                  .dim = dim,
+                                                  .reverse = reverse,
+                                                  .a = a,
+                                                  .b = b,
+                                                  .out = out})
+               : NULL;
 }

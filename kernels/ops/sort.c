@@ -27,8 +27,7 @@ static tt_array *run(tt_sorting *j, const char *op, tt_array *a, int64_t out_n, 
         if (d == j->dim) {
             j->out_step = step;
             step *= out_n;
-        }
-        else step *= a->shape[d];
+        } else step *= a->shape[d];
     }
     for (int d = 0; d < a->ndim; d++) {
         if (d == j->dim) continue;
@@ -63,8 +62,9 @@ tt_array *tt_topk(tt_array *a, int64_t k, int64_t dim, int largest, tt_array **i
     if (a->dtype == TT_BOOL) return tt_fail(TT_RUNTIME_ERROR, "topk: not implemented for 'bool'");
     int64_t n = a->ndim ? a->shape[dim] : 1;
     if (k < 0 || k > n)
-        return tt_fail(TT_RUNTIME_ERROR, "topk: selected index k out of range: k is %lld, dimension %lld has %lld elements",
-                       (long long)k, (long long)dim, (long long)n);
+        return tt_fail(TT_RUNTIME_ERROR,
+                       "topk: selected index k out of range: k is %lld, dimension %lld has %lld elements", (long long)k,
+                       (long long)dim, (long long)n);
     tt_sorting j = {.what = TT_TOPK, .descending = largest, .dim = dim, .k = k};
     if (a->ndim == 0) j.k = k = 1; /* a number is its own largest, even of none: as in PyTorch */
     return run(&j, "topk", a, k, true, indices);
@@ -81,8 +81,10 @@ tt_array *tt_pick(int what, tt_array *a, int64_t k, int64_t dim, int keepdim, tt
     if (n == 0)
         return tt_fail(TT_INDEX_ERROR, "%s(): Expected reduction dim %lld to have non-zero size.", op, (long long)dim);
     if (what == TT_KTH && (k < 1 || k > n))
-        return tt_fail(TT_RUNTIME_ERROR, "kthvalue(): selected number k out of range for dimension %lld: k is %lld, of "
-                       "%lld elements", (long long)dim, (long long)k, (long long)n);
+        return tt_fail(TT_RUNTIME_ERROR,
+                       "kthvalue(): selected number k out of range for dimension %lld: k is %lld, of "
+                       "%lld elements",
+                       (long long)dim, (long long)k, (long long)n);
     tt_sorting j = {.what = what, .dim = dim, .k = k - 1};
     return run(&j, op, a, 1, keepdim, indices);
 }

@@ -28,8 +28,15 @@ static bool distinct(int ndim, const int64_t *shape, const int64_t *strides) {
 static bool copy_storage(tt_array *out, tt_array *a) {
     int64_t n = out->storage->nbytes / tt_itemsizes[a->dtype];
     if (!n) return true;
-    tt_array to = {.storage = out->storage, .data = out->data, .numel = n, .ndim = 1, .dtype = a->dtype, .shape = {n},
-                   .strides = {1}, .flags = TT_FLAG_CONTIGUOUS | (out->flags & TT_FLAG_DEVICE)}, from = to;
+    tt_array to = {.storage = out->storage,
+                   .data = out->data,
+                   .numel = n,
+                   .ndim = 1,
+                   .dtype = a->dtype,
+                   .shape = {n},
+                   .strides = {1},
+                   .flags = TT_FLAG_CONTIGUOUS | (out->flags & TT_FLAG_DEVICE)},
+             from = to;
     from.storage = a->storage;
     from.data = a->data;
     return tt_copy_now(&to, &from) == 0;
@@ -43,9 +50,10 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
     TT_ON_DEVICE(NULL, "as_strided_scatter", 2, ((tt_array *[]){a, src}));
     if (!tt_current(a) || !tt_current(src)) return tt_decline();
     if (src->ndim != ndim || memcmp(src->shape, shape, sizeof(int64_t) * (size_t)ndim) != 0)
-        return tt_fail(TT_RUNTIME_ERROR, "as_strided_scatter: expected src to have a size equal to the slice of self. "
-                       "src size = %s, slice size = %s", tt_shape_text(have, src->ndim, src->shape),
-                       tt_shape_text(want, ndim, shape));
+        return tt_fail(TT_RUNTIME_ERROR,
+                       "as_strided_scatter: expected src to have a size equal to the slice of self. "
+                       "src size = %s, slice size = %s",
+                       tt_shape_text(have, src->ndim, src->shape), tt_shape_text(want, ndim, shape));
     tt_array *out = tt_empty_strided(a->dtype, a->ndim, a->shape, a->strides), *part = NULL, *copy = NULL;
     if (!out) return NULL;
     bool plain = distinct(ndim, shape, strides);

@@ -42,8 +42,10 @@ tt_array *tt_bincount(tt_array *a, tt_array *weights, int64_t min_length) {
     TT_ON_DEVICE(NULL, "bincount", 2, ((tt_array *[]){a, weights}));
     if (!tt_ready(a) || (weights && !tt_ready(weights))) return tt_decline();
     if (a->ndim != 1 || tt_is_floating(a->dtype))
-        return tt_fail(TT_RUNTIME_ERROR, "bincount: only supports 1-d non-negative integral inputs, got %d dimensions of "
-                       "%s", a->ndim, tt_dtype_names[a->dtype]);
+        return tt_fail(TT_RUNTIME_ERROR,
+                       "bincount: only supports 1-d non-negative integral inputs, got %d dimensions of "
+                       "%s",
+                       a->ndim, tt_dtype_names[a->dtype]);
     if (min_length < 0) return tt_fail(TT_RUNTIME_ERROR, "bincount: minlength should be >= 0");
     if (weights && !tt_same_shape(a, weights))
         return tt_fail(TT_RUNTIME_ERROR, "bincount: weights should be 1-d and have the same length as input");
@@ -54,7 +56,8 @@ tt_array *tt_bincount(tt_array *a, tt_array *weights, int64_t min_length) {
     int64_t n = min_length, least = 0, largest = -1;
     if (x->numel && !TT_WORK("bincount", extremes, v, TT_I64, x->numel, &least, &largest)) goto done;
     if (least < 0) {
-        tt_fail(TT_RUNTIME_ERROR, "bincount: only supports 1-d non-negative integral inputs, got %lld", (long long)least);
+        tt_fail(TT_RUNTIME_ERROR, "bincount: only supports 1-d non-negative integral inputs, got %lld",
+                (long long)least);
         goto done;
     }
     if (largest >= n) n = largest < INT64_MAX ? largest + 1 : largest;

@@ -15,8 +15,7 @@ static PyObject *inside, *inference, *prepare, *failure; /* names */
 static PyObject *main_thread;                            /* threading.main_thread */
 
 typedef struct {
-    PyObject_HEAD
-    PyObject *before; /* a list: the modes that were replaced by entering, None for the default */
+    PyObject_HEAD PyObject *before; /* a list: the modes that were replaced by entering, None for the default */
 } mode_context;
 
 static int is_inference(PyObject *mode) {
@@ -114,8 +113,11 @@ static PyMethodDef mode_methods[] = {
     {"__exit__", exit_mode, METH_VARARGS, "Gives this thread the mode that it had when this context was entered."},
     {NULL, NULL, 0, NULL},
 };
-static PyType_Slot mode_slots[] = {{Py_tp_dealloc, dealloc_mode}, {Py_tp_traverse, traverse_mode},
-                                   {Py_tp_clear, clear_mode}, {Py_tp_methods, mode_methods}, {0, NULL}};
+static PyType_Slot mode_slots[] = {{Py_tp_dealloc, dealloc_mode},
+                                   {Py_tp_traverse, traverse_mode},
+                                   {Py_tp_clear, clear_mode},
+                                   {Py_tp_methods, mode_methods},
+                                   {0, NULL}};
 static PyType_Spec mode_spec = {
     .name = "tinytorch.backends._native.ModeContextBase",
     .basicsize = sizeof(mode_context),
@@ -126,8 +128,7 @@ static PyType_Spec mode_spec = {
 /* Fused mode. */
 
 typedef struct {
-    PyObject_HEAD
-    char step;
+    PyObject_HEAD char step;
 } fuse_context;
 
 static PyObject *fail(PyObject *self) {
@@ -145,25 +146,22 @@ static PyObject *enter_fuse(PyObject *self, PyObject *unused) {
     if (tt_fuse_enter() < 0) return fail(self);
     if (((fuse_context *)self)->step) {
         int status;
-        Py_BEGIN_ALLOW_THREADS
-        status = tt_fuse_step(1);
+        Py_BEGIN_ALLOW_THREADS status = tt_fuse_step(1);
         if (status < 0) {
             tt_fuse_step(-1);
             tt_fuse_leave();
         }
-        Py_END_ALLOW_THREADS
-        if (status < 0) return fail(self);
+        Py_END_ALLOW_THREADS if (status < 0) return fail(self);
     }
     return Py_NewRef(self);
 }
 
 static PyObject *exit_fuse(PyObject *self, PyObject *exception) {
     int status;
-    Py_BEGIN_ALLOW_THREADS
-    if (((fuse_context *)self)->step) tt_fuse_step(-1);
+    Py_BEGIN_ALLOW_THREADS if (((fuse_context *)self)->step) tt_fuse_step(-1);
     status = tt_fuse_leave();
-    Py_END_ALLOW_THREADS
-    if (status < 0 && PyTuple_Size(exception) > 0 && PyTuple_GetItem(exception, 0) == Py_None) return fail(self);
+    Py_END_ALLOW_THREADS if (status < 0 && PyTuple_Size(exception) > 0 &&
+                             PyTuple_GetItem(exception, 0) == Py_None) return fail(self);
     Py_RETURN_NONE;
 }
 
@@ -176,8 +174,8 @@ static PyMethodDef fuse_methods[] = {
     {"__exit__", exit_fuse, METH_VARARGS, "Runs what was recorded. Without an exception, raises its error."},
     {NULL, NULL, 0, NULL},
 };
-static PyType_Slot fuse_slots[] = {{Py_tp_dealloc, free_object}, {Py_tp_members, fuse_members},
-                                   {Py_tp_methods, fuse_methods}, {0, NULL}};
+static PyType_Slot fuse_slots[] = {
+    {Py_tp_dealloc, free_object}, {Py_tp_members, fuse_members}, {Py_tp_methods, fuse_methods}, {0, NULL}};
 static PyType_Spec fuse_spec = {
     .name = "tinytorch.backends._native.FusedBase",
     .basicsize = sizeof(fuse_context),
@@ -263,7 +261,6 @@ bool tt_add_contexts(PyObject *module) {
     prepare = PyUnicode_InternFromString("prepare");
     failure = PyUnicode_InternFromString("failure");
     return main_thread && modes && inside && inference && prepare && failure &&
-           PyModule_AddObjectRef(module, "modes", modes) == 0 &&
-           PyModule_AddFunctions(module, functions) == 0 && add_type(module, "ModeContextBase", &mode_spec) &&
-           add_type(module, "FusedBase", &fuse_spec);
+           PyModule_AddObjectRef(module, "modes", modes) == 0 && PyModule_AddFunctions(module, functions) == 0 &&
+           add_type(module, "ModeContextBase", &mode_spec) && add_type(module, "FusedBase", &fuse_spec);
 }

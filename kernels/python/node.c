@@ -3,8 +3,7 @@
 #include "python.h"
 
 typedef struct {
-    PyObject_HEAD
-    PyObject *edges, *saved, *key, *versions, *extra;
+    PyObject_HEAD PyObject *edges, *saved, *key, *versions, *extra;
 } node;
 
 static int64_t ticks; /* guarded by the interpreter's lock */

@@ -13,8 +13,8 @@ tt_array *tt_pointer_of(PyObject *cdata, PyObject *ctype);
 
 /* A Tensor as C sees it. */
 typedef struct {
-    PyObject_HEAD
-    PyObject *handle; /* a cdata tt_array *, owned with what it points to; NULL where creation has failed */
+    PyObject_HEAD PyObject
+        *handle; /* a cdata tt_array *, owned with what it points to; NULL where creation has failed */
     PyObject *node;
 } tt_tensor;
 tt_tensor *tt_tensor_of(PyObject *object);  /* itself; NULL and a TypeError for any other object */

@@ -14,8 +14,7 @@ static PyTypeObject *base;
 
 static void free_array(tt_array *a) {
     if (tt_free_may_wait(a)) { /* for a thread that may want Python's lock: a callback's */
-        Py_BEGIN_ALLOW_THREADS
-        tt_free(a);
+        Py_BEGIN_ALLOW_THREADS tt_free(a);
         Py_END_ALLOW_THREADS
     } else tt_free(a);
 }

@@ -41,19 +41,35 @@ TT_FN double tt_fma_f64(double a, double b, double c) { return __fma_rn(a, b, c)
 TT_FN float tt_sqrt_f32(float x) { return __fsqrt_rn(x); }
 TT_FN double tt_sqrt_f64(double x) { return __dsqrt_rn(x); }
 TT_FN float tt_inverse_f32(float d) {
-  float r;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
-  return __fmaf_rn(r, __fmaf_rn(-d, r, 1.0f), r);
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
+    return __fmaf_rn(r, __fmaf_rn(-d, r, 1.0f), r);
 }
 TT_FN float tt_ratio_f32(float n, float d) {
-  float r = tt_inverse_f32(d), q = __fmul_rn(n, r);
-  return __fmaf_rn(r, __fmaf_rn(-d, q, n), q);
+    float r = tt_inverse_f32(d), q = __fmul_rn(n, r);
+    return __fmaf_rn(r, __fmaf_rn(-d, q, n), q);
 }
 #else
-TT_FN tt_u32 tt_bits_f32(float x) { tt_u32 u; memcpy(&u, &x, sizeof u); return u; }
-TT_FN float tt_float_bits(tt_u32 u) { float x; memcpy(&x, &u, sizeof x); return x; }
-TT_FN tt_u64 tt_bits_f64(double x) { tt_u64 u; memcpy(&u, &x, sizeof u); return u; }
-TT_FN double tt_double_bits(tt_u64 u) { double x; memcpy(&x, &u, sizeof x); return x; }
+TT_FN tt_u32 tt_bits_f32(float x) {
+    tt_u32 u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+TT_FN float tt_float_bits(tt_u32 u) {
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+TT_FN tt_u64 tt_bits_f64(double x) {
+    tt_u64 u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+TT_FN double tt_double_bits(tt_u64 u) {
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
 TT_FN float tt_fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 TT_FN double tt_fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }
 TT_FN float tt_sqrt_f32(float x) { return __builtin_sqrtf(x); }
@@ -75,11 +91,10 @@ TT_FN float tt_abs_f32(float x) { return tt_float_bits(tt_bits_f32(x) & 0x7fffff
 TT_FN double tt_abs_f64(double x) { return tt_double_bits(tt_bits_f64(x) & 0x7fffffffffffffffull); }
 
 TT_FN float tt_copysign_f32(float x, float s) {
-  return tt_float_bits((tt_bits_f32(x) & 0x7fffffffu) | (tt_bits_f32(s) & 0x80000000u));
+    return tt_float_bits((tt_bits_f32(x) & 0x7fffffffu) | (tt_bits_f32(s) & 0x80000000u));
 }
 TT_FN double tt_copysign_f64(double x, double s) {
-  return tt_double_bits((tt_bits_f64(x) & 0x7fffffffffffffffull) |
-                        (tt_bits_f64(s) & 0x8000000000000000ull));
+    return tt_double_bits((tt_bits_f64(x) & 0x7fffffffffffffffull) | (tt_bits_f64(s) & 0x8000000000000000ull));
 }
 
 #endif

@@ -37,17 +37,19 @@ TT_FN int64_t tt_long_of_f64(double x) { return tt_abs_f64(x) < 0x1p63 ? (int64_
 #define TT_F16_OF(T, x) tt_f32_to_f16((float)(x))
 #define TT_BF16_OF(T, x) tt_f32_to_bf16((float)(x))
 
-#define TT_CAST(F, T, CONVERT) \
+#define TT_CAST(F, T, CONVERT)                                                                                         \
     TT_FN TT_C_##T tt_cast_##F##_##T(TT_C_##F x) { return CONVERT(T, TT_VALUE_##F(x)); }
+/* clang-format off */
 #define TT_CASTS(F, TO_INT, TO_LONG)                                                                          \
     TT_CAST(F, b8, TT_BOOL_OF) TT_CAST(F, u8, TO_INT) TT_CAST(F, i8, TO_INT) TT_CAST(F, i16, TO_INT)          \
     TT_CAST(F, i32, TO_INT) TT_CAST(F, i64, TO_LONG) TT_CAST(F, f16, TT_F16_OF) TT_CAST(F, bf16, TT_BF16_OF)  \
     TT_CAST(F, f32, TT_FLOAT_OF) TT_CAST(F, f64, TT_FLOAT_OF)
+/* clang-format on */
 #define TT_CASTS_OF_INT(F) TT_CASTS(F, TT_INT_OF_INT, TT_INT_OF_INT)
 #define TT_CASTS_OF_FLOAT(F) TT_CASTS(F, TT_INT_OF_FLOAT, TT_LONG_OF_FLOAT)
 
 TT_CASTS(b8, TT_INT_OF_BOOL, TT_INT_OF_BOOL)
-TT_CASTS_OF_INT(u8) TT_CASTS_OF_INT(i8) TT_CASTS_OF_INT(i16) TT_CASTS_OF_INT(i32)
-TT_CASTS_OF_INT(i64)
-TT_CASTS_OF_FLOAT(f16) TT_CASTS_OF_FLOAT(bf16) TT_CASTS_OF_FLOAT(f32)
-TT_CASTS(f64, TT_INT_OF_DOUBLE, TT_LONG_OF_DOUBLE)
+TT_CASTS_OF_INT(u8)
+TT_CASTS_OF_INT(i8)
+TT_CASTS_OF_INT(i16) TT_CASTS_OF_INT(i32) TT_CASTS_OF_INT(i64) TT_CASTS_OF_FLOAT(f16) TT_CASTS_OF_FLOAT(bf16)
+    TT_CASTS_OF_FLOAT(f32) TT_CASTS(f64, TT_INT_OF_DOUBLE, TT_LONG_OF_DOUBLE)

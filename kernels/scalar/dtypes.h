@@ -13,23 +13,27 @@
 #pragma once
 #include "bits.h"
 
-typedef struct { float re, im; } tt_complex64;
-typedef struct { double re, im; } tt_complex128;
+typedef struct {
+    float re, im;
+} tt_complex64;
+typedef struct {
+    double re, im;
+} tt_complex128;
 
-#define TT_DTYPES(X)                                        \
-    X(BOOL, b8, uint8_t, bool, BOOL, 0, BOOL, 6)            \
-    X(U8, u8, uint8_t, uint8, INT, 0, U8, 1)                \
-    X(I8, i8, int8_t, int8, INT, 1, I8, 0)                  \
-    X(I16, i16, int16_t, int16, INT, 1, I16, 0)             \
-    X(I32, i32, int32_t, int32, INT, 1, I32, 0)             \
-    X(I64, i64, int64_t, int64, INT, 1, I64, 0)             \
-    X(F16, f16, uint16_t, float16, FLOAT, 1, F32, 2)        \
-    X(BF16, bf16, uint16_t, bfloat16, FLOAT, 1, F32, 4)     \
-    X(F32, f32, float, float32, FLOAT, 1, F32, 2)           \
+#define TT_DTYPES(X)                                                                                                   \
+    X(BOOL, b8, uint8_t, bool, BOOL, 0, BOOL, 6)                                                                       \
+    X(U8, u8, uint8_t, uint8, INT, 0, U8, 1)                                                                           \
+    X(I8, i8, int8_t, int8, INT, 1, I8, 0)                                                                             \
+    X(I16, i16, int16_t, int16, INT, 1, I16, 0)                                                                        \
+    X(I32, i32, int32_t, int32, INT, 1, I32, 0)                                                                        \
+    X(I64, i64, int64_t, int64, INT, 1, I64, 0)                                                                        \
+    X(F16, f16, uint16_t, float16, FLOAT, 1, F32, 2)                                                                   \
+    X(BF16, bf16, uint16_t, bfloat16, FLOAT, 1, F32, 4)                                                                \
+    X(F32, f32, float, float32, FLOAT, 1, F32, 2)                                                                      \
     X(F64, f64, double, float64, FLOAT, 1, F64, 2)
 /* Codes with properties but without kernels: no array has them yet. */
-#define TT_RESERVED_DTYPES(X)                               \
-    X(C64, c64, tt_complex64, complex64, COMPLEX, 1, C64, 5) \
+#define TT_RESERVED_DTYPES(X)                                                                                          \
+    X(C64, c64, tt_complex64, complex64, COMPLEX, 1, C64, 5)                                                           \
     X(C128, c128, tt_complex128, complex128, COMPLEX, 1, C128, 5)
 #define TT_ALL_DTYPES(X) TT_DTYPES(X) TT_RESERVED_DTYPES(X)
 
@@ -50,7 +54,8 @@ TT_ALL_DTYPES(TT_C_TYPE)
 
 /* The properties, as constants: a bit or four for each code. */
 #define TT_KIND_BITS(code, suffix, type, name, kind, ...) | (uint64_t)TT_KIND_##kind << 4 * TT_##code
-#define TT_COMPUTE_BITS(code, suffix, type, name, kind, is_signed, compute, ...) | (uint64_t)TT_##compute << 4 * TT_##code
+#define TT_COMPUTE_BITS(code, suffix, type, name, kind, is_signed, compute, ...)                                       \
+    | (uint64_t)TT_##compute << 4 * TT_##code
 #define TT_INTEGRAL_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind <= TT_KIND_INT) << TT_##code
 #define TT_FLOATING_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind == TT_KIND_FLOAT) << TT_##code
 #define TT_COMPLEX_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind == TT_KIND_COMPLEX) << TT_##code

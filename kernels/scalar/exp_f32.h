@@ -21,78 +21,78 @@
 
 /* (exp(r) - 1 - r) / r^2 for |r| <= ln2/2, to 2^-28 of exp(r). */
 TT_FN float tt_exp_tail_f32(float r) {
-  float q = 1.38189038e-3f;
-  q = tt_fma_f32(q, r, 8.36907979e-3f);
-  q = tt_fma_f32(q, r, 4.16682474e-2f);
-  q = tt_fma_f32(q, r, 1.66665167e-1f);
-  return tt_fma_f32(q, r, 4.9999994e-1f);
+    float q = 1.38189038e-3f;
+    q = tt_fma_f32(q, r, 8.36907979e-3f);
+    q = tt_fma_f32(q, r, 4.16682474e-2f);
+    q = tt_fma_f32(q, r, 1.66665167e-1f);
+    return tt_fma_f32(q, r, 4.9999994e-1f);
 }
 
 /* *shift is n in exponent position (to be added to bits), the value exp(r) - 1. */
 TT_FN float tt_exp_split_f32(float x, tt_u32 *shift) {
-  float t = tt_fma_f32(x, TT_LOG2E_F32, TT_ROUND_F32);
-  float n = t - TT_ROUND_F32;
-  float r = tt_fma_f32(n, -TT_LN2_HIGH_F32, x);
-  r = tt_fma_f32(n, -TT_LN2_LOW_F32, r);
-  *shift = tt_bits_f32(t) << 23;
-  return tt_fma_f32(r * r, tt_exp_tail_f32(r), r);
+    float t = tt_fma_f32(x, TT_LOG2E_F32, TT_ROUND_F32);
+    float n = t - TT_ROUND_F32;
+    float r = tt_fma_f32(n, -TT_LN2_HIGH_F32, x);
+    r = tt_fma_f32(n, -TT_LN2_LOW_F32, r);
+    *shift = tt_bits_f32(t) << 23;
+    return tt_fma_f32(r * r, tt_exp_tail_f32(r), r);
 }
 
 /* y 2^n for y near 1, given n in exponent position and the sign of n.  The exponent is first
    moved 32 towards zero, out of reach of overflow and underflow; the last product then rounds
    once, to a denormal or to infinity where it must. */
 TT_FN float tt_scale_f32(float y, tt_u32 shift, int negative) {
-  float s = tt_float_bits(shift + (negative ? (127u + 32u) << 23 : (127u - 32u) << 23));
-  return y * s * (negative ? 0x1p-32f : 0x1p32f);
+    float s = tt_float_bits(shift + (negative ? (127u + 32u) << 23 : (127u - 32u) << 23));
+    return y * s * (negative ? 0x1p-32f : 0x1p32f);
 }
 
 /* exp(r) for |r| <= ln2/2. */
 TT_FN float tt_exp_near_f32(float r) {
-  float q = tt_fma_f32(tt_exp_tail_f32(r), r, 1.0f);
-  return tt_fma_f32(q, r, 1.0f);
+    float q = tt_fma_f32(tt_exp_tail_f32(r), r, 1.0f);
+    return tt_fma_f32(q, r, 1.0f);
 }
 
 TT_FN float tt_exp_f32(float x) {
-  float t, r;
-  x = x < -104.0f ? -104.0f : x;
-  x = x > 89.0f ? 89.0f : x;
-  t = tt_fma_f32(x, TT_LOG2E_F32, TT_ROUND_F32);
-  r = tt_fma_f32(t - TT_ROUND_F32, -TT_LN2_HIGH_F32, x);
-  r = tt_fma_f32(t - TT_ROUND_F32, -TT_LN2_LOW_F32, r);
-  return tt_scale_f32(tt_exp_near_f32(r), tt_bits_f32(t) << 23, x < 0.0f);
+    float t, r;
+    x = x < -104.0f ? -104.0f : x;
+    x = x > 89.0f ? 89.0f : x;
+    t = tt_fma_f32(x, TT_LOG2E_F32, TT_ROUND_F32);
+    r = tt_fma_f32(t - TT_ROUND_F32, -TT_LN2_HIGH_F32, x);
+    r = tt_fma_f32(t - TT_ROUND_F32, -TT_LN2_LOW_F32, r);
+    return tt_scale_f32(tt_exp_near_f32(r), tt_bits_f32(t) << 23, x < 0.0f);
 }
 
 /* The fraction r = x - n is exact here; 2^r = 1 + r q(r), |r| <= 1/2. */
 TT_FN float tt_exp2_f32(float x) {
-  float t, r, q;
-  x = x < -151.0f ? -151.0f : x;
-  x = x > 128.0f ? 128.0f : x;
-  t = x + TT_ROUND_F32;
-  r = x - (t - TT_ROUND_F32);
-  q = 1.33318303e-4f;
-  q = tt_fma_f32(q, r, 1.33879262e-3f);
-  q = tt_fma_f32(q, r, 9.62544605e-3f);
-  q = tt_fma_f32(q, r, 5.55036627e-2f);
-  q = tt_fma_f32(q, r, 2.40225941e-1f);
-  q = tt_fma_f32(q, r, 6.93147182e-1f);
-  return tt_scale_f32(tt_fma_f32(q, r, 1.0f), tt_bits_f32(t) << 23, x < 0.0f);
+    float t, r, q;
+    x = x < -151.0f ? -151.0f : x;
+    x = x > 128.0f ? 128.0f : x;
+    t = x + TT_ROUND_F32;
+    r = x - (t - TT_ROUND_F32);
+    q = 1.33318303e-4f;
+    q = tt_fma_f32(q, r, 1.33879262e-3f);
+    q = tt_fma_f32(q, r, 9.62544605e-3f);
+    q = tt_fma_f32(q, r, 5.55036627e-2f);
+    q = tt_fma_f32(q, r, 2.40225941e-1f);
+    q = tt_fma_f32(q, r, 6.93147182e-1f);
+    return tt_scale_f32(tt_fma_f32(q, r, 1.0f), tt_bits_f32(t) << 23, x < 0.0f);
 }
 
 /* expm1(x) / 2 = 2^(n-1) (exp(r) - 1) + (2^(n-1) - 1/2): halved, so that n = 128 fits. */
 TT_FN float tt_half_expm1_f32(float x) {
-  tt_u32 shift;
-  float p = tt_exp_split_f32(x, &shift);
-  float s = tt_float_bits(shift + (126u << 23));
-  return tt_fma_f32(s, p, s - 0.5f);
+    tt_u32 shift;
+    float p = tt_exp_split_f32(x, &shift);
+    float s = tt_float_bits(shift + (126u << 23));
+    return tt_fma_f32(s, p, s - 0.5f);
 }
 
 /* Below 2^-25 the function is x to rounding; this also keeps -0 and denormals, which the
    halves above would round. */
 TT_FN float tt_expm1_f32(float x) {
-  float c = x < -20.0f ? -20.0f : x;
-  c = c > 89.0f ? 89.0f : c;
-  c = 2.0f * tt_half_expm1_f32(c);
-  return tt_abs_f32(x) < 0x1p-25f ? x : c;
+    float c = x < -20.0f ? -20.0f : x;
+    c = c > 89.0f ? 89.0f : c;
+    c = 2.0f * tt_half_expm1_f32(c);
+    return tt_abs_f32(x) < 0x1p-25f ? x : c;
 }
 
 /* Near zero an odd minimax polynomial, further out 1 - 2/(exp(2a) + 1), where the subtraction
@@ -101,25 +101,25 @@ TT_FN float tt_expm1_f32(float x) {
    exp(2a) = 2^n exp(2r) with r = a - n ln2/2; its polynomial has the coefficients of the other
    times powers of two. */
 TT_FN float tt_tanh_f32(float x) {
-  float a = tt_abs_f32(x), z = x * x, c, t, r, e, p, q;
-  c = a > 10.0f ? 10.0f : a;
-  t = tt_fma_f32(c, 2.0f * TT_LOG2E_F32, TT_ROUND_F32);
-  r = tt_fma_f32(t - TT_ROUND_F32, -0.5f * TT_LN2_HIGH_F32, c);
-  e = 8.84409632e-2f;
-  e = tt_fma_f32(e, r, 2.67810553e-1f);
-  e = tt_fma_f32(e, r, 6.66691958e-1f);
-  e = tt_fma_f32(e, r, 1.33332134f);
-  e = tt_fma_f32(e, r, 1.99999976f);
-  e = tt_fma_f32(e, r, 2.0f);
-  e = tt_fma_f32(e, r, 1.0f);
-  p = 1.0f - tt_inverse_f32(tt_fma_f32(e, tt_float_bits((tt_bits_f32(t) << 23) + (126u << 23)), 0.5f));
-  q = -5.19154128e-3f;
-  q = tt_fma_f32(q, z, 2.01488137e-2f);
-  q = tt_fma_f32(q, z, -5.35797477e-2f);
-  q = tt_fma_f32(q, z, 1.33294106e-1f);
-  q = tt_fma_f32(q, z, -3.33332032e-1f);
-  q = tt_fma_f32(q * z, a, a);
-  return tt_float_bits(tt_bits_f32(a < 0.6931f ? q : p) | (tt_bits_f32(x) & 0x80000000u));
+    float a = tt_abs_f32(x), z = x * x, c, t, r, e, p, q;
+    c = a > 10.0f ? 10.0f : a;
+    t = tt_fma_f32(c, 2.0f * TT_LOG2E_F32, TT_ROUND_F32);
+    r = tt_fma_f32(t - TT_ROUND_F32, -0.5f * TT_LN2_HIGH_F32, c);
+    e = 8.84409632e-2f;
+    e = tt_fma_f32(e, r, 2.67810553e-1f);
+    e = tt_fma_f32(e, r, 6.66691958e-1f);
+    e = tt_fma_f32(e, r, 1.33332134f);
+    e = tt_fma_f32(e, r, 1.99999976f);
+    e = tt_fma_f32(e, r, 2.0f);
+    e = tt_fma_f32(e, r, 1.0f);
+    p = 1.0f - tt_inverse_f32(tt_fma_f32(e, tt_float_bits((tt_bits_f32(t) << 23) + (126u << 23)), 0.5f));
+    q = -5.19154128e-3f;
+    q = tt_fma_f32(q, z, 2.01488137e-2f);
+    q = tt_fma_f32(q, z, -5.35797477e-2f);
+    q = tt_fma_f32(q, z, 1.33294106e-1f);
+    q = tt_fma_f32(q, z, -3.33332032e-1f);
+    q = tt_fma_f32(q * z, a, a);
+    return tt_float_bits(tt_bits_f32(a < 0.6931f ? q : p) | (tt_bits_f32(x) & 0x80000000u));
 }
 
 /* v times the sigmoid of +-a, a <= 0, the sign chosen by negative, from exp(a) = s (1 + p).
@@ -129,22 +129,22 @@ TT_FN float tt_tanh_f32(float x) {
    quotient come in damped by e.  s is carried 2^32 times too large, for a denormal result to be
    rounded only once, and is 0 where even -a e vanishes. */
 TT_FN float tt_times_sigmoid_f32(float v, int negative, float p, tt_u32 shift, int vanishes) {
-  float s = vanishes ? 0.0f : tt_float_bits(shift + ((127u + 32u) << 23));
-  float t = s * 0x1p-32f, w = v * s;
-  float e = tt_fma_f32(t, p, t), d = tt_fma_f32(t, p, 1.0f + t);
-  float b = negative ? tt_fma_f32(w, p, w) : v;
-  float q = tt_ratio_f32(e < 0.4f ? e : b, d);
-  q = e < 0.4f ? tt_fma_f32(-b, q, b) : q;
-  q = tt_copysign_f32(q * (negative ? 0x1p-32f : 1.0f), v);
-  return v < TT_INF_F32 ? q : v;
+    float s = vanishes ? 0.0f : tt_float_bits(shift + ((127u + 32u) << 23));
+    float t = s * 0x1p-32f, w = v * s;
+    float e = tt_fma_f32(t, p, t), d = tt_fma_f32(t, p, 1.0f + t);
+    float b = negative ? tt_fma_f32(w, p, w) : v;
+    float q = tt_ratio_f32(e < 0.4f ? e : b, d);
+    q = e < 0.4f ? tt_fma_f32(-b, q, b) : q;
+    q = tt_copysign_f32(q * (negative ? 0x1p-32f : 1.0f), v);
+    return v < TT_INF_F32 ? q : v;
 }
 
 /* Below a = -109 even -a exp(a) rounds to zero. */
 TT_FN float tt_sigmoid_of_f32(float x, float v) {
-  tt_u32 shift;
-  float a = -tt_abs_f32(x), p;
-  p = tt_exp_split_f32(a < -109.0f ? -109.0f : a, &shift);
-  return tt_times_sigmoid_f32(v, x < 0.0f, p, shift, a < -109.0f);
+    tt_u32 shift;
+    float a = -tt_abs_f32(x), p;
+    p = tt_exp_split_f32(a < -109.0f ? -109.0f : a, &shift);
+    return tt_times_sigmoid_f32(v, x < 0.0f, p, shift, a < -109.0f);
 }
 
 TT_FN float tt_sigmoid_f32(float x) { return tt_sigmoid_of_f32(x, 1.0f); }
@@ -156,14 +156,14 @@ TT_FN float tt_silu_f32(float x) { return tt_sigmoid_of_f32(x, x); }
    x/2 (1 + tanh(z/2)) without its cancellation on the left.  z is reduced in double because
    exp(z) turns its absolute error into a relative one; |x| = 10.87 is where z = -109. */
 TT_FN float tt_gelu_tanh_f32(float x) {
-  float a = tt_abs_f32(x), t, r;
-  double d, z;
-  d = (double)(a > 10.87f ? 10.87f : a);
-  z = -d * (1.5957691216057308 + 0.071354816272600252 * (d * d));
-  t = tt_fma_f32((float)z, TT_LOG2E_F32, TT_ROUND_F32);
-  r = (float)(z - (double)(t - TT_ROUND_F32) * 0.69314718055994531);
-  r = tt_fma_f32(r * r, tt_exp_tail_f32(r), r);
-  return tt_times_sigmoid_f32(x, x < 0.0f, r, tt_bits_f32(t) << 23, a > 10.87f);
+    float a = tt_abs_f32(x), t, r;
+    double d, z;
+    d = (double)(a > 10.87f ? 10.87f : a);
+    z = -d * (1.5957691216057308 + 0.071354816272600252 * (d * d));
+    t = tt_fma_f32((float)z, TT_LOG2E_F32, TT_ROUND_F32);
+    r = (float)(z - (double)(t - TT_ROUND_F32) * 0.69314718055994531);
+    r = tt_fma_f32(r * r, tt_exp_tail_f32(r), r);
+    return tt_times_sigmoid_f32(x, x < 0.0f, r, tt_bits_f32(t) << 23, a > 10.87f);
 }
 
 #endif

@@ -13,80 +13,80 @@
 
 /* 2^23 k and f. */
 TT_FN float tt_log_split_f32(tt_u32 bits, float *k) {
-  tt_u32 exponent = (bits - TT_SQRT_HALF_BITS) & 0xff800000u;
-  *k = (float)(tt_i32)exponent;
-  return tt_float_bits(bits - exponent) - 1.0f;
+    tt_u32 exponent = (bits - TT_SQRT_HALF_BITS) & 0xff800000u;
+    *k = (float)(tt_i32)exponent;
+    return tt_float_bits(bits - exponent) - 1.0f;
 }
 
 /* Bits of a positive number, a denormal being given the exponent, zero or below, which it would
    have if it were normal. */
 TT_FN tt_u32 tt_log_bits_f32(float x) {
-  return x < 0x1p-126f ? tt_bits_f32(x * 0x1p23f) - (23u << 23) : tt_bits_f32(x);
+    return x < 0x1p-126f ? tt_bits_f32(x * 0x1p23f) - (23u << 23) : tt_bits_f32(x);
 }
 
 /* (log(1+f) - f) / f^2, to 2^-27.3 of log(1+f).  Of the polynomials that good this is one whose
    rounding errors in tt_log_f32 come out small. */
 TT_FN float tt_log_tail_f32(float f) {
-  float q = -7.63469264e-2f;
-  q = tt_fma_f32(q, f, 1.27646029e-1f);
-  q = tt_fma_f32(q, f, -1.31612644e-1f);
-  q = tt_fma_f32(q, f, 1.42013371e-1f);
-  q = tt_fma_f32(q, f, -1.66231826e-1f);
-  q = tt_fma_f32(q, f, 2.00012669e-1f);
-  q = tt_fma_f32(q, f, -2.50008464e-1f);
-  q = tt_fma_f32(q, f, 3.33333343e-1f);
-  return tt_fma_f32(q, f, -0.5f);
+    float q = -7.63469264e-2f;
+    q = tt_fma_f32(q, f, 1.27646029e-1f);
+    q = tt_fma_f32(q, f, -1.31612644e-1f);
+    q = tt_fma_f32(q, f, 1.42013371e-1f);
+    q = tt_fma_f32(q, f, -1.66231826e-1f);
+    q = tt_fma_f32(q, f, 2.00012669e-1f);
+    q = tt_fma_f32(q, f, -2.50008464e-1f);
+    q = tt_fma_f32(q, f, 3.33333343e-1f);
+    return tt_fma_f32(q, f, -0.5f);
 }
 
 /* What the logarithm of x is where the formula does not hold: -inf at 0, nan below, and x
    itself if infinite or nan. */
 TT_FN float tt_log_special_f32(float x, float y) {
-  y = x == 0.0f ? -TT_INF_F32 : y;
-  y = x < 0.0f ? TT_NAN_F32 : y;
-  return x < TT_INF_F32 ? y : x;
+    y = x == 0.0f ? -TT_INF_F32 : y;
+    y = x < 0.0f ? TT_NAN_F32 : y;
+    return x < TT_INF_F32 ? y : x;
 }
 
 /* One constant for ln2 does: its error, 2^-29, is below the roundings of the sum. */
 TT_FN float tt_log_of_parts_f32(float k, float f) {
-  return tt_fma_f32(k, TT_LN2_HIGH_F32 * 0x1p-23f, tt_fma_f32(f * f, tt_log_tail_f32(f), f));
+    return tt_fma_f32(k, TT_LN2_HIGH_F32 * 0x1p-23f, tt_fma_f32(f * f, tt_log_tail_f32(f), f));
 }
 
 TT_FN float tt_log_f32(float x) {
-  float k, f = tt_log_split_f32(tt_log_bits_f32(x), &k);
-  return tt_log_special_f32(x, tt_log_of_parts_f32(k, f));
+    float k, f = tt_log_split_f32(tt_log_bits_f32(x), &k);
+    return tt_log_special_f32(x, tt_log_of_parts_f32(k, f));
 }
 
 /* Other bases: k log_b(2) + log(1+f) log_b(e), the second constant in two floats because for
    k = 0 the whole result is that product. */
 TT_FN float tt_log2_f32(float x) {
-  const float high = 1.44269502f, low = 1.92596303e-8f;
-  float k, f = tt_log_split_f32(tt_log_bits_f32(x), &k);
-  float y = tt_fma_f32(f, low, high * (f * f * tt_log_tail_f32(f)));
-  return tt_log_special_f32(x, tt_fma_f32(k, 0x1p-23f, tt_fma_f32(f, high, y)));
+    const float high = 1.44269502f, low = 1.92596303e-8f;
+    float k, f = tt_log_split_f32(tt_log_bits_f32(x), &k);
+    float y = tt_fma_f32(f, low, high * (f * f * tt_log_tail_f32(f)));
+    return tt_log_special_f32(x, tt_fma_f32(k, 0x1p-23f, tt_fma_f32(f, high, y)));
 }
 
 TT_FN float tt_log10_f32(float x) {
-  const float high = 0.434294492f, low = -1.01030549e-8f;
-  const float high2 = 0.30103001f * 0x1p-23f, low2 = -1.43209888e-8f * 0x1p-23f;
-  float k, f = tt_log_split_f32(tt_log_bits_f32(x), &k);
-  float y = tt_fma_f32(f, low, high * (f * f * tt_log_tail_f32(f)));
-  y = tt_fma_f32(f, high, tt_fma_f32(k, low2, y));
-  return tt_log_special_f32(x, tt_fma_f32(k, high2, y));
+    const float high = 0.434294492f, low = -1.01030549e-8f;
+    const float high2 = 0.30103001f * 0x1p-23f, low2 = -1.43209888e-8f * 0x1p-23f;
+    float k, f = tt_log_split_f32(tt_log_bits_f32(x), &k);
+    float y = tt_fma_f32(f, low, high * (f * f * tt_log_tail_f32(f)));
+    y = tt_fma_f32(f, high, tt_fma_f32(k, low2, y));
+    return tt_log_special_f32(x, tt_fma_f32(k, high2, y));
 }
 
 /* log(u) for u = 1 + x rounded, with the rounding error c = x - (u - 1), scaled like u by 2^-k,
    put back into f.  For k = 0 that makes f = x exactly.  From 2^24 on c does not matter, and
    its scale might overflow. */
 TT_FN float tt_log1p_f32(float x) {
-  float u = 1.0f + x, c = x - (u - 1.0f), k, g, y;
-  tt_u32 bits = tt_bits_f32(u);
-  float f = tt_log_split_f32(bits, &k);
-  g = f + c * tt_float_bits((127u << 23) - ((bits - TT_SQRT_HALF_BITS) & 0xff800000u));
-  y = tt_log_of_parts_f32(k, x < 0x1p24f ? g : f);
-  y = x == 0.0f ? x : y;
-  y = x == -1.0f ? -TT_INF_F32 : y;
-  y = x < -1.0f ? TT_NAN_F32 : y;
-  return x < TT_INF_F32 ? y : x;
+    float u = 1.0f + x, c = x - (u - 1.0f), k, g, y;
+    tt_u32 bits = tt_bits_f32(u);
+    float f = tt_log_split_f32(bits, &k);
+    g = f + c * tt_float_bits((127u << 23) - ((bits - TT_SQRT_HALF_BITS) & 0xff800000u));
+    y = tt_log_of_parts_f32(k, x < 0x1p24f ? g : f);
+    y = x == 0.0f ? x : y;
+    y = x == -1.0f ? -TT_INF_F32 : y;
+    y = x < -1.0f ? TT_NAN_F32 : y;
+    return x < TT_INF_F32 ? y : x;
 }
 
 #endif

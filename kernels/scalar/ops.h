@@ -15,6 +15,7 @@
  * follow from here. */
 #pragma once
 
+/* clang-format off */
 #define TT_OPS(X)                                                                                               \
     /* unary */                                                                                                 \
     X(exp, 1, FLT, SAME, 18, 30) X(exp2, 1, FLT, SAME, 16, 27) X(expm1, 1, FLT, SAME, 22, 27)                   \
@@ -57,6 +58,7 @@
     X(addcmul, 3, NUM, SAME, 3, 2) X(addcdiv, 3, REAL, SAME, 3, 2) X(masked_scale, 3, REAL, SELECT, 1, 2)       \
     /* kernels of derivatives: (gradient, difference, bound) */                                                 \
     X(smooth_l1_backward, 3, REAL, SAME, 4, 2) X(huber_backward, 3, REAL, SAME, 3, 2)
+/* clang-format on */
 
 /* Operators that begin like the kernel of their derivative, for the same x: X(name, derivative). The interpreter of fused
  * mode has loops that do both (float32); in generated code a compiler finds it. */

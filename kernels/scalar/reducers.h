@@ -20,6 +20,7 @@
  *   TT_NONE_<reducer>(X) */
 #pragma once
 
+/* clang-format off */
 #define TT_REDUCERS(X)                                                                        \
     X(sum, SUMS, 1) X(prod, SUMS, 1) X(max, EVERY, 1) X(min, EVERY, 1)                        \
     X(count, TRUTH, 1)      /* of bools that hold */                                          \
@@ -40,11 +41,12 @@
     X("norm_0", nonzero, FLOATING, ALONE, 0) X("norm_1", abssum, FLOATING, ALONE, 0)               \
     X("norm_2", sqsum, FLOATING, ROOT, 0)                                                          \
     X("norm_inf", maxabs, FLOATING, ALONE, -1) X("norm_-inf", minabs, FLOATING, ALONE, -1)
+/* clang-format on */
 
 /* M(name, x, a) for each dtype that a reducer reads; a: its accumulators' */
 #define TT_READS_FLT(M, name) M(name, f32, f32) M(name, f64, f64)
 #define TT_READS_SUMS(M, name) TT_READS_FLT(M, name) M(name, i64, i64)
-#define TT_READS_EVERY(M, name)                                                                    \
+#define TT_READS_EVERY(M, name)                                                                                        \
     TT_READS_SUMS(M, name) M(name, b8, b8) M(name, u8, u8) M(name, i8, i8) M(name, i16, i16) M(name, i32, i32)
 #define TT_READS_TRUTH(M, name) M(name, b8, i64)
 

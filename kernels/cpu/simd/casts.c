@@ -2,31 +2,33 @@
 #include "cpu/simd.h"
 #include "scalar/cast.h"
 
-#define CAST(F, T)                                                                         \
-    static void F##_to_##T(void *to, const void *from, int64_t n) {                        \
-        TT_C_##T *out = to;                                                                \
-        const TT_C_##F *in = from;                                                         \
-        TT_INDEPENDENT                                                                     \
-        for (int64_t i = 0; i < n; i++) out[i] = tt_cast_##F##_##T(in[i]);                 \
+#define CAST(F, T)                                                                                                     \
+    static void F##_to_##T(void *to, const void *from, int64_t n) {                                                    \
+        TT_C_##T *out = to;                                                                                            \
+        const TT_C_##F *in = from;                                                                                     \
+        TT_INDEPENDENT                                                                                                 \
+        for (int64_t i = 0; i < n; i++) out[i] = tt_cast_##F##_##T(in[i]);                                             \
     }
-#define FROM(F)                                                                            \
-    CAST(F, b8) CAST(F, u8) CAST(F, i8) CAST(F, i16) CAST(F, i32) CAST(F, i64)             \
-    CAST(F, f16) CAST(F, bf16) CAST(F, f32) CAST(F, f64)
+#define FROM(F)                                                                                                        \
+    CAST(F, b8)                                                                                                        \
+    CAST(F, u8) CAST(F, i8) CAST(F, i16) CAST(F, i32) CAST(F, i64) CAST(F, f16) CAST(F, bf16) CAST(F, f32) CAST(F, f64)
 
 #define FROM_DTYPE(code, suffix, ...) FROM(suffix)
 TT_DTYPES(FROM_DTYPE)
 
 /* The same dtype is a plain copy: a NaN's payload stays as it is. */
-#define COPY(size)                                                                         \
-    static void copy_##size(void *to, const void *from, int64_t n) { __builtin_memcpy(to, from, (size_t)n * size); }
-COPY(1) COPY(2) COPY(4) COPY(8)
+#define COPY(size)                                                                                                     \
+    static void copy_##size(void *to, const void *from, int64_t n) { __builtin_memcpy(to, from, (size_t)n *size); }
+COPY(1)
+COPY(2)
+COPY(4) COPY(8)
 
 #define TO(F, T) [TT_CODE_##T] = F##_to_##T
-#define ROW(F)                                                                             \
-    [TT_CODE_##F] = {TO(F, b8), TO(F, u8), TO(F, i8), TO(F, i16), TO(F, i32), TO(F, i64), TO(F, f16), \
-                     TO(F, bf16), TO(F, f32), TO(F, f64)},
+#define ROW(F)                                                                                                         \
+    [TT_CODE_##F] = {TO(F, b8),  TO(F, u8),  TO(F, i8),   TO(F, i16), TO(F, i32),                                      \
+                     TO(F, i64), TO(F, f16), TO(F, bf16), TO(F, f32), TO(F, f64)},
 #define ROW_DTYPE(code, suffix, ...) ROW(suffix)
-static const tt_cast_loop copies[] = {[1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8}; /* by size */
+    static const tt_cast_loop copies[] = {[1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8}; /* by size */
 tt_cast_loops TT_LOCAL(tt_cast_table)[TT_NUM_DTYPES] = {TT_DTYPES(ROW_DTYPE)};
 
 __attribute__((constructor)) static void same_dtype(void) {

@@ -2,38 +2,38 @@
 #include "cpu/simd.h"
 #include "scalar/arith.h"
 
-#define LOOP_1(op, T, R)                                                    \
-    static void op##_##T(char **p, int64_t n) {                             \
-        R *out = (R *)p[0];                                                 \
-        const TT_C_##T *a = (const TT_C_##T *)p[1];                         \
-        TT_INDEPENDENT                                                      \
-        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i]);       \
+#define LOOP_1(op, T, R)                                                                                               \
+    static void op##_##T(char **p, int64_t n) {                                                                        \
+        R *out = (R *)p[0];                                                                                            \
+        const TT_C_##T *a = (const TT_C_##T *)p[1];                                                                    \
+        TT_INDEPENDENT                                                                                                 \
+        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i]);                                                  \
     }
-#define LOOP_2(op, T, R)                                                    \
-    static void op##_##T(char **p, int64_t n) {                             \
-        R *out = (R *)p[0];                                                 \
-        const TT_C_##T *a = (const TT_C_##T *)p[1], *b = (const TT_C_##T *)p[2]; \
-        TT_INDEPENDENT                                                      \
-        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i], b[i]); \
+#define LOOP_2(op, T, R)                                                                                               \
+    static void op##_##T(char **p, int64_t n) {                                                                        \
+        R *out = (R *)p[0];                                                                                            \
+        const TT_C_##T *a = (const TT_C_##T *)p[1], *b = (const TT_C_##T *)p[2];                                       \
+        TT_INDEPENDENT                                                                                                 \
+        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i], b[i]);                                            \
     }
-#define LOOP_3(op, T, A)                                                    \
-    static void op##_##T(char **p, int64_t n) {                             \
-        TT_C_##T *out = (TT_C_##T *)p[0];                                   \
-        const A *a = (const A *)p[1];                                       \
-        const TT_C_##T *b = (const TT_C_##T *)p[2], *c = (const TT_C_##T *)p[3]; \
-        TT_INDEPENDENT                                                      \
-        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i], b[i], c[i]); \
+#define LOOP_3(op, T, A)                                                                                               \
+    static void op##_##T(char **p, int64_t n) {                                                                        \
+        TT_C_##T *out = (TT_C_##T *)p[0];                                                                              \
+        const A *a = (const A *)p[1];                                                                                  \
+        const TT_C_##T *b = (const TT_C_##T *)p[2], *c = (const TT_C_##T *)p[3];                                       \
+        TT_INDEPENDENT                                                                                                 \
+        for (int64_t i = 0; i < n; i++) out[i] = tt_##op##_##T(a[i], b[i], c[i]);                                      \
     }
 
 #define LOOP_1_PERIODIC(op, T) LOOP_PERIODIC_##T(op)
 #define LOOP_PERIODIC_f64(op) LOOP_1(op, f64, double)
-#define LOOP_PERIODIC_f32(op)                                               \
-    TT_PERIODIC_BLOCK(op)                                                   \
-    static void op##_f32(char **p, int64_t n) {                             \
-        float *out = (float *)p[0];                                         \
-        const float *a = (const float *)p[1];                               \
-        for (int64_t at = 0; at < n; at += TT_BLOCK)                        \
-            op##_block(out + at, a + at, at + TT_BLOCK < n ? TT_BLOCK : n - at); \
+#define LOOP_PERIODIC_f32(op)                                                                                          \
+    TT_PERIODIC_BLOCK(op)                                                                                              \
+    static void op##_f32(char **p, int64_t n) {                                                                        \
+        float *out = (float *)p[0];                                                                                    \
+        const float *a = (const float *)p[1];                                                                          \
+        for (int64_t at = 0; at < n; at += TT_BLOCK)                                                                   \
+            op##_block(out + at, a + at, at + TT_BLOCK < n ? TT_BLOCK : n - at);                                       \
     }
 #define LOOP_1_SAME(op, T) LOOP_1(op, T, TT_C_##T)
 #define LOOP_1_BOOL(op, T) LOOP_1(op, T, uint8_t)
@@ -45,16 +45,16 @@
 TT_OPS(LOOPS)
 
 /* p: the two results, x, the gradient. */
-#define PAIR(op, derivative)                                                \
-    static void op##_pair(char **p, int64_t n) {                            \
-        float *out = (float *)p[0], *other = (float *)p[1];                 \
-        const float *x = (const float *)p[2], *g = (const float *)p[3];     \
-        TT_INDEPENDENT                                                      \
-        for (int64_t i = 0; i < n; i++) {                                   \
-            const float a = x[i], b = g[i];                                 \
-            out[i] = tt_##op##_f32(a);                                      \
-            other[i] = tt_##derivative##_f32(b, a);                         \
-        }                                                                   \
+#define PAIR(op, derivative)                                                                                           \
+    static void op##_pair(char **p, int64_t n) {                                                                       \
+        float *out = (float *)p[0], *other = (float *)p[1];                                                            \
+        const float *x = (const float *)p[2], *g = (const float *)p[3];                                                \
+        TT_INDEPENDENT                                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const float a = x[i], b = g[i];                                                                            \
+            out[i] = tt_##op##_f32(a);                                                                                 \
+            other[i] = tt_##derivative##_f32(b, a);                                                                    \
+        }                                                                                                              \
     }
 TT_PAIRS(PAIR)
 

@@ -25,17 +25,18 @@ static inline void longs_of_group(const tt_draw *d, int64_t group, uint64_t *res
     for (int k = 0; k < G; k++) w[k] = (uint64_t)high[k] << 32 | low[k];
 }
 
-#define NORMAL(D)                                                                                        \
-    TT_INDEPENDENT                                                                                       \
+#define NORMAL(D)                                                                                                      \
+    TT_INDEPENDENT                                                                                                     \
     for (int k = 0; k < HALF; k++) tt_random_normal_##D(w[k], w[HALF + k], &r, p + k, p + HALF + k);
 
-#define EACH(kind, D)                                                       \
-    case TT_RANDOM_##kind:                                                  \
-        TT_INDEPENDENT                                                      \
-        for (int k = 0; k < G; k++) p[k] = tt_random_##kind##_##D(w[k], &r); \
+#define EACH(kind, D)                                                                                                  \
+    case TT_RANDOM_##kind:                                                                                             \
+        TT_INDEPENDENT                                                                                                 \
+        for (int k = 0; k < G; k++) p[k] = tt_random_##kind##_##D(w[k], &r);                                           \
         break;
 
 /* The first half of a group gives the radii, the second the angles of 32 points, whose coordinates fill both halves. */
+/* clang-format off */
 #define FLOATS(D, WORD, WORDS)                                                                       \
     static void draw_##D(const tt_draw *d, TT_C_##D *out, int64_t first, int64_t groups) {           \
         const tt_random_##D r = {                                                                    \
@@ -57,6 +58,7 @@ static inline void longs_of_group(const tt_draw *d, int64_t group, uint64_t *res
             }                                                                                        \
         }                                                                                            \
     }
+/* clang-format on */
 FLOATS(f32, uint32_t, words_of_group)
 FLOATS(f64, uint64_t, longs_of_group)
 

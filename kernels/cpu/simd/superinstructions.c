@@ -34,9 +34,10 @@ typedef uint8_t bools __attribute__((vector_size(LANES), aligned(1), may_alias))
  * the compiler leaves alone in this file: chunks of twice the size, so half as many jumps. */
 #if defined __AVX512F__ && !defined __clang__
 #include "cpu/simd/registers.h"
-#define EACH(X, ...)                                                                \
-    X(0, __VA_ARGS__) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__)         \
-    X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__)
+#define EACH(X, ...)                                                                                                   \
+    X(0, __VA_ARGS__)                                                                                                  \
+    X(1, __VA_ARGS__)                                                                                                  \
+    X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__)
 #define REGISTERS vec a0, vec a1, vec a2, vec a3, vec a4, vec a5, vec a6, vec a7
 #define IN_PLACE a0, a1, a2, a3, a4, a5, a6, a7
 #define CHUNK (8 * LANES)
@@ -68,7 +69,7 @@ static inline vec chosen(vec m, vec a, vec b) {
 }
 #else
 typedef mask cond;
-#define COMPARE(a, op, b, code) ((a) op (b))
+#define COMPARE(a, op, b, code) ((a)op(b))
 #if defined __AVX__
 static inline vec either(cond m, vec a, vec b) { return (vec)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)m); }
 #else
@@ -81,12 +82,12 @@ static inline vec chosen(vec m, vec a, vec b) { return either((cond)m, a, b); }
 /* Bools in memory, as a mask; a mask, as bools in memory. Of __builtin_convertvector gcc 12 makes element by element. */
 #if defined __AVX512F__
 static inline vec mask_of(const bools *x) {
-    return (vec)-(mask)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i_u *)x));
+    return (vec) - (mask)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i_u *)x));
 }
 static inline void put_bools(bools *x, vec m) { *x = __builtin_convertvector((mask)m & 1, bools); }
 #elif defined __AVX__
 static inline vec mask_of(const bools *x) {
-    return (vec)-(mask)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u *)x));
+    return (vec) - (mask)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u *)x));
 }
 static inline void put_bools(bools *x, vec m) {
     __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)m), _mm256_extracti128_si256((__m256i)m, 1));
@@ -97,7 +98,7 @@ static inline vec mask_of(const bools *x) {
     int four;
     __builtin_memcpy(&four, x, 4);
     __m128i words = _mm_unpacklo_epi8(_mm_cvtsi32_si128(four), _mm_setzero_si128());
-    return (vec)-(mask)_mm_unpacklo_epi16(words, _mm_setzero_si128());
+    return (vec) - (mask)_mm_unpacklo_epi16(words, _mm_setzero_si128());
 }
 static inline void put_bools(bools *x, vec m) {
     __m128i words = _mm_packs_epi32((__m128i)m, (__m128i)m);
@@ -105,7 +106,7 @@ static inline void put_bools(bools *x, vec m) {
     __builtin_memcpy(x, &four, 4);
 }
 #else
-static inline vec mask_of(const bools *x) { return (vec)-__builtin_convertvector(*x, mask); }
+static inline vec mask_of(const bools *x) { return (vec) - __builtin_convertvector(*x, mask); }
 static inline void put_bools(bools *x, vec m) { *x = __builtin_convertvector((mask)m & 1, bools); }
 #endif
 
@@ -179,11 +180,11 @@ STEP(end) {
     if (at + CHUNK <= n) GO_TO(s - s->slot);
 }
 
-#define SIMPLE(name, prepare, work)                       \
-    STEP(name) {                                          \
-        prepare;                                          \
-        EACH(work, _)                                     \
-        NEXT;                                             \
+#define SIMPLE(name, prepare, work)                                                                                    \
+    STEP(name) {                                                                                                       \
+        prepare;                                                                                                       \
+        EACH(work, _)                                                                                                  \
+        NEXT;                                                                                                          \
     }
 #define LOAD(i, _) a##i = m[i];
 #define LOAD_BOOL(i, _) a##i = mask_of(m + i);
@@ -207,24 +208,13 @@ SIMPLE(recall, , RECALL)
 SIMPLE(bool_to_float, vec c = zero + 1.0f, ONE_OR_ZERO)
 
 /* An operator's step in each of its endings: the result stays in A; also in B; also goes to memory. */
-#define ENDINGS(name, prepare, work, op, x, y, z, STORED, PLACE)                     \
-    STEP(name##_only) {                                                              \
-        prepare                                                                      \
-        EACH(work, op, x, y, z)                                                      \
-        NEXT;                                                                        \
-    }                                                                                \
-    STEP(name##_kept) {                                                              \
-        prepare                                                                      \
-        EACH(work, op, x, y, z)                                                      \
-        EACH(KEEP, _)                                                                \
-        NEXT;                                                                        \
-    }                                                                                \
-    STEP(name##_stored) {                                                            \
-        prepare                                                                      \
-        EACH(work, op, x, y, z)                                                      \
-        PLACE(s->to);                                                                \
-        EACH(STORED, _)                                                              \
-        NEXT;                                                                        \
+#define ENDINGS(name, prepare, work, op, x, y, z, STORED, PLACE)                                                       \
+    STEP(name##_only) { prepare EACH(work, op, x, y, z) NEXT; }                                                        \
+    STEP(name##_kept) { prepare EACH(work, op, x, y, z) EACH(KEEP, _) NEXT; }                                          \
+    STEP(name##_stored) {                                                                                              \
+        prepare EACH(work, op, x, y, z) PLACE(s->to);                                                                  \
+        EACH(STORED, _)                                                                                                \
+        NEXT;                                                                                                          \
     }
 #define TO_FLOATS(slot) loose *m = FLOATS(slot)
 #define TO_BOOLS(slot) bools *m = BOOLS(slot)
@@ -254,22 +244,26 @@ SIMPLE(bool_to_float, vec c = zero + 1.0f, ONE_OR_ZERO)
 #define STEP_1(op, X) FLOAT_ENDINGS(op##_##X, PREPARE_##X(x, s->slot), WORK_1, op, X, _, _)
 #define STEPS_1(op) STEP_1(op, A) STEP_1(op, B) STEP_1(op, M)
 #define STEP_2(op, X, Y, TO) TO(op##_##X##Y, PREPARE_##X(x, s->slot) PREPARE_##Y(y, s->more), WORK_2, op, X, Y, _)
+/* clang-format off */
 #define FORMS_2(op, TO)                                                                              \
     STEP_2(op, A, A, TO) STEP_2(op, A, B, TO) STEP_2(op, A, M, TO) STEP_2(op, A, C, TO)              \
     STEP_2(op, B, A, TO) STEP_2(op, B, B, TO) STEP_2(op, B, M, TO) STEP_2(op, B, C, TO)              \
     STEP_2(op, M, A, TO) STEP_2(op, M, B, TO) STEP_2(op, M, M, TO) STEP_2(op, M, C, TO)              \
     STEP_2(op, C, A, TO) STEP_2(op, C, B, TO) STEP_2(op, C, M, TO) STEP_2(op, C, C, TO)
+/* clang-format on */
 #define STEPS_2(op) FORMS_2(op, FLOAT_ENDINGS)
 #define STEPS_2_BOOL(op) FORMS_2(op, BOOL_ENDINGS)
-#define STEP_3(op, X, Y, Z, I)                                                                                \
-    FLOAT_ENDINGS(op##_##X##Y##Z, PREPARE_##I##X(x, s->slot) PREPARE_##Y(y, s->more) PREPARE_##Z(z, s->third), \
-                  WORK_3, op, I##X, Y, Z)
+#define STEP_3(op, X, Y, Z, I)                                                                                         \
+    FLOAT_ENDINGS(op##_##X##Y##Z, PREPARE_##I##X(x, s->slot) PREPARE_##Y(y, s->more) PREPARE_##Z(z, s->third), WORK_3, \
+                  op, I##X, Y, Z)
+/* clang-format off */
 #define FORMS_3(op, I)                                                                               \
     STEP_3(op, A, A, A, I) STEP_3(op, A, A, B, I) STEP_3(op, A, A, M, I) STEP_3(op, A, B, A, I)      \
     STEP_3(op, A, B, B, I) STEP_3(op, A, B, M, I) STEP_3(op, A, M, A, I) STEP_3(op, A, M, B, I)      \
     STEP_3(op, A, M, M, I) STEP_3(op, A, C, C, I) STEP_3(op, B, A, A, I) STEP_3(op, B, A, B, I)      \
     STEP_3(op, B, A, M, I) STEP_3(op, B, B, A, I) STEP_3(op, B, M, A, I) STEP_3(op, M, A, A, I)      \
     STEP_3(op, M, A, B, I) STEP_3(op, M, A, M, I) STEP_3(op, M, B, A, I) STEP_3(op, M, M, A, I)
+/* clang-format on */
 #define STEPS_3(op) FORMS_3(op, )
 
 TT_CHAIN_1(STEPS_1)
@@ -284,16 +278,17 @@ FORMS_3(where, IF_)
 #define COMPARED_lt LT
 #define COMPARED_le LE
 #define CHOOSE(i, op, X, Y, Z) a##i = either(COMPARED_##op(GET_##X(x, i), c), GET_##Y(y, i), GET_##Z(z, i));
-#define STEP_CHOICE(op, X, Y, Z)                                                                              \
-    FLOAT_ENDINGS(choose_##op##_##X##Y##Z,                                                                    \
-                  const vec c = number(p, s->slot); PREPARE_##Y(y, s->more) PREPARE_##Z(z, s->third), CHOOSE, op, X, Y, Z)
-#define FORMS_CHOICE_2(op, X, Y) \
+#define STEP_CHOICE(op, X, Y, Z)                                                                                       \
+    FLOAT_ENDINGS(choose_##op##_##X##Y##Z, const vec c = number(p, s->slot);                                           \
+                  PREPARE_##Y(y, s->more) PREPARE_##Z(z, s->third), CHOOSE, op, X, Y, Z)
+#define FORMS_CHOICE_2(op, X, Y)                                                                                       \
     STEP_CHOICE(op, X, Y, A) STEP_CHOICE(op, X, Y, B) STEP_CHOICE(op, X, Y, M) STEP_CHOICE(op, X, Y, C)
-#define FORMS_CHOICE_1(op, X) \
+#define FORMS_CHOICE_1(op, X)                                                                                          \
     FORMS_CHOICE_2(op, X, A) FORMS_CHOICE_2(op, X, B) FORMS_CHOICE_2(op, X, M) FORMS_CHOICE_2(op, X, C)
 #define STEPS_CHOICE(op) FORMS_CHOICE_1(op, A) FORMS_CHOICE_1(op, B)
 TT_CHAIN_CHOICE(STEPS_CHOICE)
 
+/* clang-format off */
 #define ENTRY(op, form)                                                      \
     [TT_STEP_##op + TT_FORM_##form] = op##_##form##_only,                    \
     [TT_STEP_##op + TT_FORM_##form + TT_KEPT] = op##_##form##_kept,          \
@@ -302,26 +297,38 @@ TT_CHAIN_CHOICE(STEPS_CHOICE)
     [TT_STEP_choose_##op + TT_PLACES_3(x, y, z)] = choose_##op##_##x##y##z##_only,             \
     [TT_STEP_choose_##op + TT_PLACES_3(x, y, z) + TT_KEPT] = choose_##op##_##x##y##z##_kept,   \
     [TT_STEP_choose_##op + TT_PLACES_3(x, y, z) + TT_STORED] = choose_##op##_##x##y##z##_stored,
-#define ENTRIES_CHOICE_2(op, x, y)                                                             \
+/* clang-format on */
+#define ENTRIES_CHOICE_2(op, x, y)                                                                                     \
     ENTRY_CHOICE(op, x, y, A) ENTRY_CHOICE(op, x, y, B) ENTRY_CHOICE(op, x, y, M) ENTRY_CHOICE(op, x, y, C)
-#define ENTRIES_CHOICE_1(op, x)                                                                \
+#define ENTRIES_CHOICE_1(op, x)                                                                                        \
     ENTRIES_CHOICE_2(op, x, A) ENTRIES_CHOICE_2(op, x, B) ENTRIES_CHOICE_2(op, x, M) ENTRIES_CHOICE_2(op, x, C)
 #define ENTRIES_CHOICE(op) ENTRIES_CHOICE_1(op, A) ENTRIES_CHOICE_1(op, B)
 #define ENTRIES_1(op) ENTRY(op, A) ENTRY(op, B) ENTRY(op, M)
-#define ENTRIES_2(op)                                                                                \
-    ENTRY(op, AA) ENTRY(op, AB) ENTRY(op, AM) ENTRY(op, AC) ENTRY(op, BA) ENTRY(op, BB) ENTRY(op, BM) ENTRY(op, BC) \
-    ENTRY(op, MA) ENTRY(op, MB) ENTRY(op, MM) ENTRY(op, MC) ENTRY(op, CA) ENTRY(op, CB) ENTRY(op, CM) ENTRY(op, CC)
+#define ENTRIES_2(op)                                                                                                  \
+    ENTRY(op, AA)                                                                                                      \
+    ENTRY(op, AB)                                                                                                      \
+    ENTRY(op, AM) ENTRY(op, AC) ENTRY(op, BA) ENTRY(op, BB) ENTRY(op, BM) ENTRY(op, BC) ENTRY(op, MA) ENTRY(op, MB)    \
+        ENTRY(op, MM) ENTRY(op, MC) ENTRY(op, CA) ENTRY(op, CB) ENTRY(op, CM) ENTRY(op, CC)
+/* clang-format off */
 #define ENTRIES_3(op)                                                                                               \
     ENTRY(op, AAA) ENTRY(op, AAB) ENTRY(op, AAM) ENTRY(op, ABA) ENTRY(op, ABB) ENTRY(op, ABM) ENTRY(op, AMA)        \
     ENTRY(op, AMB) ENTRY(op, AMM) ENTRY(op, ACC) ENTRY(op, BAA) ENTRY(op, BAB) ENTRY(op, BAM) ENTRY(op, BBA)        \
     ENTRY(op, BMA) ENTRY(op, MAA) ENTRY(op, MAB) ENTRY(op, MAM) ENTRY(op, MBA) ENTRY(op, MMA)
-void *const TT_LOCAL(tt_step_table)[TT_NUM_STEPS] = {
-    [TT_STEP_END] = end, [TT_STEP_LOAD] = load, [TT_STEP_LOAD_BOOL] = load_bool, [TT_STEP_LOAD_NUMBER] = load_number,
-    [TT_STEP_STORE] = store, [TT_STEP_STORE_BOOL] = store_bool, [TT_STEP_STORE_KEPT] = store_kept,
-    [TT_STEP_STORE_KEPT_BOOL] = store_kept_bool, [TT_STEP_KEEP] = keep, [TT_STEP_RECALL] = recall,
-    [TT_STEP_BOOL_TO_FLOAT] = bool_to_float, TT_CHAIN_1(ENTRIES_1) TT_CHAIN_2(ENTRIES_2) TT_CHAIN_2_BOOL(ENTRIES_2)
-    TT_CHAIN_3(ENTRIES_3) ENTRIES_3(where) TT_CHAIN_CHOICE(ENTRIES_CHOICE)
-};
+/* clang-format on */
+void *const TT_LOCAL(tt_step_table)[TT_NUM_STEPS] = {[TT_STEP_END] = end,
+                                                     [TT_STEP_LOAD] = load,
+                                                     [TT_STEP_LOAD_BOOL] = load_bool,
+                                                     [TT_STEP_LOAD_NUMBER] = load_number,
+                                                     [TT_STEP_STORE] = store,
+                                                     [TT_STEP_STORE_BOOL] = store_bool,
+                                                     [TT_STEP_STORE_KEPT] = store_kept,
+                                                     [TT_STEP_STORE_KEPT_BOOL] = store_kept_bool,
+                                                     [TT_STEP_KEEP] = keep,
+                                                     [TT_STEP_RECALL] = recall,
+                                                     [TT_STEP_BOOL_TO_FLOAT] = bool_to_float,
+                                                     TT_CHAIN_1(ENTRIES_1) TT_CHAIN_2(ENTRIES_2)
+                                                         TT_CHAIN_2_BOOL(ENTRIES_2) TT_CHAIN_3(ENTRIES_3)
+                                                             ENTRIES_3(where) TT_CHAIN_CHOICE(ENTRIES_CHOICE)};
 
 _Static_assert(CHUNK <= TT_MOST_LEFT, "a row's value is there for as many elements as a superinstruction leaves over");
 

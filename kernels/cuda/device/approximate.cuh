@@ -14,8 +14,10 @@
 #pragma once
 
 #if TT_CUDA
+/* clang-format off */
 #define TT_UNIT(name, instruction) \
     TT_FN float tt_unit_##name(float x) { float y; asm(instruction " %0, %1;" : "=f"(y) : "f"(x)); return y; }
+/* clang-format on */
 TT_UNIT(exp2, "ex2.approx.ftz.f32")
 TT_UNIT(log2, "lg2.approx.ftz.f32")
 TT_UNIT(inverse, "rcp.approx.ftz.f32")

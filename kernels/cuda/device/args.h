@@ -12,7 +12,9 @@
 
 /* Division by a number of up to 31 bits that is known before: x / size = (x * magic >> 32) + x >> shift, for x < 2^31
  * (Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994). */
-typedef struct { uint32_t size, magic, shift; } tt_divider;
+typedef struct {
+    uint32_t size, magic, shift;
+} tt_divider;
 
 /* elementwise, all operands one after the other. An input that is one element for all may be given by its value: its
  * bits, in the dtype computed in. */
@@ -52,7 +54,7 @@ typedef struct {
     char *out;
     const char *in;
     int64_t across, along;
-    int64_t in_step, out_step;   /* of `in` across, of `out` along */
+    int64_t in_step, out_step; /* of `in` across, of `out` along */
     uint32_t tiles_across, tiles_along;
     int32_t ndim, unused;
     uint32_t size[TT_CUDA_DIMS];

@@ -69,9 +69,8 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     number top = 0, log_sum = 0;
 #if TT_OP & TT_CLASS_LOGITS
     top = top_of(p, r, held);
-    log_sum = TT_OF(log, (reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
-        return TT_OF(exp_down, v.x[e] - top);
-    })));
+    log_sum = TT_OF(log, (reduced<1, number>(p, r, held, plus(),
+                                             [&](values &v, int e, int) { return TT_OF(exp_down, v.x[e] - top); })));
 #endif
     number sum = 0;
     if (TT_SMOOTHED)
@@ -94,8 +93,7 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     if (p.losses) {
         p.losses[r.at] = loss;
         p.losses[p.rows + r.at] = weight;
-    } else
-        ((stored_type *)p.out)[r.at] = (stored_type)TT_CONVERT(TT_D1, TT_D0, (number)loss);
+    } else ((stored_type *)p.out)[r.at] = (stored_type)TT_CONVERT(TT_D1, TT_D0, (number)loss);
 #endif
 }
 

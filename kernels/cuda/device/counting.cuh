@@ -9,7 +9,8 @@ enum { TT_EXTREMES, TT_HISTOGRAM, TT_FLOATS, TT_ONE_HOT };
 #define TT_LOCAL_BINS 2048 /* of a block; larger histograms are counted in global memory alone */
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
-    const int64_t first = (int64_t)blockIdx.x * TT_CUDA_THREADS + threadIdx.x, step = (int64_t)gridDim.x * TT_CUDA_THREADS;
+    const int64_t first = (int64_t)blockIdx.x * TT_CUDA_THREADS + threadIdx.x,
+                  step = (int64_t)gridDim.x * TT_CUDA_THREADS;
 #if TT_OP == 0
     __shared__ uint64_t least, most;
     if (threadIdx.x == 0) least = ~(uint64_t)0, most = 0;

@@ -33,7 +33,10 @@ typedef TT_TYPE(TT_K2) value2;
 typedef TT_TYPE(TT_K3) value3;
 
 template <typename T> static TT_DEVICE T tt_bits_as(int64_t bits) {
-    union { int64_t bits; T value; } u;
+    union {
+        int64_t bits;
+        T value;
+    } u;
     u.bits = bits;
     return u.value;
 }
@@ -62,7 +65,7 @@ static TT_DEVICE tt_pack<out_type, TT_V> computed(tt_fault *fault, const tt_pack
 #define TT_ARGS tt_flat_args
 
 /* What is the same for all elements is read once. */
-#define TT_SINGLE(k, T, D, K) \
+#define TT_SINGLE(k, T, D, K)                                                                                          \
     (TT_GIVEN(k) == TT_VALUE ? tt_bits_as<T>(p.value[k - 1]) : TT_CONVERT(D, K, *(const TT_TYPE(D) *)p.in[k - 1]))
 
 extern "C" __global__ void __launch_bounds__(TT_FLAT_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
@@ -89,7 +92,8 @@ extern "C" __global__ void __launch_bounds__(TT_FLAT_THREADS) tt_kernel(const __
 #pragma unroll
         for (int u = 0; u < TT_UNROLL; u++) {
             const int64_t i = first + u * (TT_FLAT_THREADS * TT_V);
-            *(tt_pack<out_type, TT_V> *)(p.out + i * sizeof(out_type)) = computed(p.fault, a[u], b[u], c[u], s1, s2, s3);
+            *(tt_pack<out_type, TT_V> *)(p.out + i * sizeof(out_type)) =
+                computed(p.fault, a[u], b[u], c[u], s1, s2, s3);
         }
         return;
     }
@@ -108,8 +112,10 @@ extern "C" __global__ void __launch_bounds__(TT_FLAT_THREADS) tt_kernel(const __
 #define TT_ARGS tt_strided_args
 
 /* What is the same for all elements of a thread. */
+/* clang-format off */
 #define TT_SINGLE(k, T, D, K) \
     (TT_GIVEN(k) == TT_VALUE ? tt_bits_as<T>(p.value[k - 1]) : (T)TT_CONVERT(D, K, *(const TT_TYPE(D) *)(p.in[k - 1] + at[k])))
+/* clang-format on */
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {
 #if TT_VARIANT & 16

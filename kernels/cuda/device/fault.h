@@ -10,8 +10,13 @@
 
 /* The rules of indices first, in the order of enum tt_index_rule in kernels/backend/indexing.h. */
 enum {
-    TT_FAULT_NONE, TT_FAULT_SUBSCRIPT, TT_FAULT_SELF, TT_FAULT_STRICT, TT_FAULT_FLAT,
-    TT_FAULT_NEGATIVE_CLASS, TT_FAULT_CLASS, /* of one_hot */
+    TT_FAULT_NONE,
+    TT_FAULT_SUBSCRIPT,
+    TT_FAULT_SELF,
+    TT_FAULT_STRICT,
+    TT_FAULT_FLAT,
+    TT_FAULT_NEGATIVE_CLASS,
+    TT_FAULT_CLASS, /* of one_hot */
     TT_FAULT_SORTER,                         /* of searchsorted */
     TT_FAULT_DIVISION,                       /* of integers, by zero; value: the operator */
     TT_FAULT_TARGET,                         /* of a classification; dim: is it of logits? */

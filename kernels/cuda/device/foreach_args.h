@@ -14,8 +14,8 @@ typedef struct {
     uint32_t first[TT_MANY]; /* block of each tensor: of TT_BLOCK elements, or TT_MANY_CHUNK */
     int64_t numel[TT_MANY];
     char *data[TT_MANY];
-    char *parts;             /* what each block gave */
-    char *out;               /* the norms */
+    char *parts; /* what each block gave */
+    char *out; /* the norms */
     const char *by;
     uint32_t blocks, unused2;
 } tt_many_args;

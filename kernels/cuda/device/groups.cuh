@@ -24,7 +24,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
         bool differs = i == 0;
         const sort_key *own = keys + at * p.width;
         const sort_key *other = i ? keys + (p.order ? (int64_t)p.order[i - 1] : i - 1) * p.width : own;
-        for (int64_t c = 0; !differs && c < p.width; c++) differs = own[c] != other[c] || (p.has_nan && own[c] == p.nan);
+        for (int64_t c = 0; !differs && c < p.width; c++)
+            differs = own[c] != other[c] || (p.has_nan && own[c] == p.nan);
         p.heads[i] = differs;
     }
     if (TT_OP == TT_NUMBER) {

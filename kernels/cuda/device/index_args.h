@@ -9,14 +9,14 @@
  * its value in each of n index tensors names. Dimensions innermost first; all steps in bytes. */
 typedef struct {
     const char *data;
-    int64_t total;                /* valid values are below it */
-    int32_t dtype, dim;           /* dim: for the message */
-    int32_t first, parts;         /* of part_size: the table's dimensions that it counts through, innermost first */
+    int64_t total; /* valid values are below it */
+    int32_t dtype, dim; /* dim: for the message */
+    int32_t first, parts; /* of part_size: the table's dimensions that it counts through, innermost first */
 } tt_index_tensor;
 typedef struct {
     tt_fault *fault;
     int64_t m;
-    int32_t n, ndim, rule, own;   /* rule: of TT_FAULT_...; own: does table_step count? */
+    int32_t n, ndim, rule, own; /* rule: of TT_FAULT_...; own: does table_step count? */
     int64_t size[TT_CUDA_DIMS];
     tt_divider by[TT_CUDA_DIMS];
     int64_t table_step[TT_CUDA_DIMS];
@@ -36,10 +36,10 @@ typedef struct {
 
 /* Slots in which positions that mean one element meet: a number for each element, or (with keys) a hash table. */
 typedef struct {
-    uint64_t *keys;  /* slots of them; all ones: free */
-    int32_t *last;   /* the last position that came */
-    uint64_t mask;   /* slots - 1 */
-    int64_t grain;   /* all offsets are multiples of it */
+    uint64_t *keys; /* slots of them; all ones: free */
+    int32_t *last; /* the last position that came */
+    uint64_t mask; /* slots - 1 */
+    int64_t grain; /* all offsets are multiples of it */
 } tt_claims;
 
 typedef struct {
@@ -71,5 +71,5 @@ typedef struct {
     uint32_t *counts, *totals; /* [256][blocks], [256] */
     int64_t n, blocks;
     int32_t shift, unused;
-    tt_divider row;        /* where the digits are those of order / row */
+    tt_divider row; /* where the digits are those of order / row */
 } tt_radix_args;

@@ -24,7 +24,7 @@ typedef uint64_t sort_key;
 #else
 typedef uint32_t sort_key;
 #endif
-#define TT_KEY_ONES ((sort_key)(stored)~(stored)0)
+#define TT_KEY_ONES ((sort_key)(stored) ~(stored)0)
 #define TT_SIGN ((sort_key)1 << (TT_KEY_BITS - 1))
 #if TT_IS(TT_D0, f16)
 #define TT_INFINITY 0x7c00u
@@ -89,9 +89,9 @@ static TT_DEVICE int64_t tt_rank(const tt_sort_args &p, int64_t nans) {
 template <typename K> static TT_DEVICE uint64_t tt_run(const K &keys, int64_t n, int64_t i) {
     const sort_key key = keys(i);
     if (i + 1 < n && keys(i + 1) == key) return 0;
-    return (uint64_t)(i + 1 - tt_bound(keys, i, key)) << 32 | (uint32_t)~(uint32_t)i;
+    return (uint64_t)(i + 1 - tt_bound(keys, i, key)) << 32 | (uint32_t) ~(uint32_t)i;
 }
-static TT_DEVICE int64_t tt_run_end(uint64_t run) { return (int64_t)(uint32_t)~(uint32_t)run; }
+static TT_DEVICE int64_t tt_run_end(uint64_t run) { return (int64_t)(uint32_t) ~(uint32_t)run; }
 
 /* Exchanges in shared memory (Batcher's bitonic sort) of `size` elements, a power of two; all threads of the block. */
 #if TT_KEY_BITS == 64

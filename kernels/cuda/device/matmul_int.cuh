@@ -7,7 +7,7 @@
 
 typedef TT_TYPE(TT_D0) element;
 
-extern "C" __global__ void __launch_bounds__(TILE * TILE) tt_kernel(const __grid_constant__ TT_ARGS p) {
+extern "C" __global__ void __launch_bounds__(TILE *TILE) tt_kernel(const __grid_constant__ TT_ARGS p) {
     __shared__ element left[TILE][TILE], right[TILE][TILE + 1];
     const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
     const int64_t row = blockIdx.x / p.tiles_n * TILE + y, col = blockIdx.x % p.tiles_n * TILE + x;

@@ -9,7 +9,8 @@ typedef TT_TYPE(TT_D1) value_type;
 #define TT_V (TT_VARIANT & TT_MUL_BACKWARD_VECTORS ? 16 / (int)sizeof(stored_type) : 1)
 
 static TT_DEVICE stored_type product(stored_type x, stored_type y) {
-    return (stored_type)TT_CONVERT(TT_D1, TT_D0, (value_type)TT_CONVERT(TT_D0, TT_D1, x) * (value_type)TT_CONVERT(TT_D0, TT_D1, y));
+    return (stored_type)TT_CONVERT(TT_D1, TT_D0,
+                                   (value_type)TT_CONVERT(TT_D0, TT_D1, x) * (value_type)TT_CONVERT(TT_D0, TT_D1, y));
 }
 
 extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __grid_constant__ TT_ARGS p) {

@@ -42,9 +42,9 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     number md = 0;
     if (!TT_HAS(TT_NORM_RMS))
         md = reduced<0, number>(p, r, held, plus(), [](values &v, int e, int) { return v.d[e]; }) / (number)r.n;
-    const number mh = reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
-        return v.d[e] * ((v.x[e] - mean) * rstd);
-    }) / (number)r.n;
+    const number mh = reduced<1, number>(p, r, held, plus(),
+                                         [&](values &v, int e, int) { return v.d[e] * ((v.x[e] - mean) * rstd); }) /
+                      (number)r.n;
     over_elements(p, r, held, [&](values &v, int e, int i) {
         const number dx = (v.d[e] - md - (v.x[e] - mean) * rstd * mh) * rstd;
         out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, dx);

@@ -84,8 +84,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     const int flags = TT_FLAGS | p.fresh;
     const int tensor = tt_tensor_of(p.first, p.n, blockIdx.x);
     const double rate = p.rates ? p.rates[2 * tensor] : p.rate, root = p.rates ? p.rates[2 * tensor + 1] : p.root;
-    const rates u = {(number)p.sign, (number)p.decay, (number)rate, (number)p.a, (number)p.b, (number)p.c, (number)root,
-                     (number)p.eps};
+    const rates u = {(number)p.sign, (number)p.decay, (number)rate, (number)p.a,
+                     (number)p.b,    (number)p.c,     (number)root, (number)p.eps};
     char *const *data = p.data + tensor * OPERANDS;
     const int64_t begin = (int64_t)(blockIdx.x - p.first[tensor]) * TT_OPTIM_CHUNK;
     const int64_t end = begin + TT_OPTIM_CHUNK < p.numel[tensor] ? begin + TT_OPTIM_CHUNK : p.numel[tensor];

@@ -11,8 +11,8 @@ typedef struct {
     int32_t n, fresh;                 /* fresh: TT_FRESH or 0 */
     uint32_t first[TT_OPTIM_TENSORS]; /* block of each tensor */
     int64_t numel[TT_OPTIM_TENSORS];
-    const double *rates;              /* of each tensor: rate and root, where they are counted on the device; else NULL */
-    char *data[TT_OPTIM_POINTERS];    /* of the first tensor: parameter, gradient, the states there are; of the next ... */
+    const double *rates; /* of each tensor: rate and root, where they are counted on the device; else NULL */
+    char *data[TT_OPTIM_POINTERS]; /* of the first tensor: parameter, gradient, the states there are; of the next ... */
 } tt_optim_args;
 
 /* optim_count: the step counts of the same tensors are counted up, and rates computed. */

@@ -13,7 +13,8 @@ typedef uint32_t tt_place;
 #endif
 
 /* Where element i of a walk over dimensions lies; the last dimension needs no division. */
-static TT_DEVICE int64_t tt_offset_of(tt_place i, int n, const int64_t *size, const tt_divider *by, const int64_t *step) {
+static TT_DEVICE int64_t tt_offset_of(tt_place i, int n, const int64_t *size, const tt_divider *by,
+                                      const int64_t *step) {
     int64_t at = 0;
     for (int d = 0; d < n - 1; d++) {
         const tt_place outer = TT_SPLIT(i, (tt_place)size[d], by[d]);
@@ -58,7 +59,9 @@ static TT_DEVICE int64_t tt_offset(const tt_positions &p, tt_place i) {
     return offset;
 }
 
-static TT_DEVICE int64_t tt_before(const tt_around &a, tt_place p) { return tt_offset_of(p, a.pre, a.size, a.by, a.step); }
+static TT_DEVICE int64_t tt_before(const tt_around &a, tt_place p) {
+    return tt_offset_of(p, a.pre, a.size, a.by, a.step);
+}
 static TT_DEVICE int64_t tt_after(const tt_around &a, tt_place q) {
     return tt_offset_of(q, a.post, a.size + a.pre, a.by + a.pre, a.step + a.pre);
 }

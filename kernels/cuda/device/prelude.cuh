@@ -77,7 +77,9 @@ static TT_DEVICE float tt_quick_cos_f32(float x) {
 }
 
 /* V elements in one access of memory. */
-template <typename S, int V> struct alignas(sizeof(S) * V) tt_pack { S at[V]; };
+template <typename S, int V> struct alignas(sizeof(S) * V) tt_pack {
+    S at[V];
+};
 
 /* x / d.size for x < 2^31: see tt_divider in args.h. */
 static TT_DEVICE uint32_t tt_quotient(uint32_t x, const tt_divider &d) {

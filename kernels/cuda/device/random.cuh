@@ -25,8 +25,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #if TT_IS(TT_D1, i64)
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        const uint64_t below = TT_OP == TT_RANDOM_SHORT_INTEGERS ? tt_random_short_below(w[k], p.range)
-                                                                 : tt_random_below(w[k], p.range);
+        const uint64_t below =
+            TT_OP == TT_RANDOM_SHORT_INTEGERS ? tt_random_short_below(w[k], p.range) : tt_random_below(w[k], p.range);
         made[k] = TT_STORED((int64_t)((uint64_t)p.low + below));
     }
 #else
@@ -38,8 +38,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #endif
 #else
     typedef TT_TYPE(TT_D1) number;
-    const TT_NUMBERS r = {(number)p.a, (number)p.b, (number)p.b - (number)p.a, (number)p.rate, p.unit, p.dropped,
-                          p.threshold};
+    const TT_NUMBERS r = {(number)p.a, (number)p.b, (number)p.b - (number)p.a, (number)p.rate, p.unit,
+                          p.dropped,   p.threshold};
     number x[4];
 #if TT_OP == 1 || TT_OP == 2
     TT_PAIR(w[0], w[2], &r, &x[0], &x[2]);

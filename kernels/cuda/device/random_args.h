@@ -44,7 +44,6 @@ typedef struct {
     int64_t rows, cols, offset;    /* of a triangle; numel is that of one of its two rows of indices */
 } tt_range_args;
 
-
 typedef struct {
     tt_stream from;
     const double *weights;

@@ -40,7 +40,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     int64_t low = 0, high = p.rows - 1; /* the last row that begins at element k or before */
     while (low < high) {
         const int64_t middle = (low + high + 1) / 2;
-        const int64_t start = upper ? middle * p.cols - before_row(middle, from, p.cols) : before_row(middle, from, p.cols);
+        const int64_t start =
+            upper ? middle * p.cols - before_row(middle, from, p.cols) : before_row(middle, from, p.cols);
         if (start <= k) low = middle;
         else high = middle - 1;
     }

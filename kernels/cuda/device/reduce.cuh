@@ -70,9 +70,9 @@ template <int columns, int threads> static TT_DEVICE void put_columns(const TT_A
 #if TT_FORM == TT_RED_INNER
 #define TT_LOG_LANES (TT_VARIANT >> TT_RED_OWN & 7)
 #define TT_LOG_EACH (TT_VARIANT >> (TT_RED_OWN + 3) & 7)
-#define TT_P (1 << TT_LOG_LANES)                  /* lanes of a result */
-#define TT_E (1 << TT_LOG_EACH)                   /* elements of a lane */
-#define TT_U (TT_E < 8 ? 8 / TT_E : 1)            /* results that a warp has in flight, by its 32 / TT_P at a time */
+#define TT_P (1 << TT_LOG_LANES) /* lanes of a result */
+#define TT_E (1 << TT_LOG_EACH) /* elements of a lane */
+#define TT_U (TT_E < 8 ? 8 / TT_E : 1) /* results that a warp has in flight, by its 32 / TT_P at a time */
 #define TT_MOST (sizeof(stored_type) > 4 ? 16 : 32) /* loads in flight: 16 floats left the memory idle at times */
 #define TT_BATCH (TT_E < TT_MOST ? TT_E : TT_MOST)
 #define TT_LOG_WIDE (TT_VARIANT >> (TT_RED_OWN + 6) & 7)
@@ -190,12 +190,12 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
 
 #elif TT_FORM == TT_RED_OUTER
 #define TT_LOG_COLUMNS (TT_VARIANT >> TT_RED_OWN & 15)
-#define TT_COLUMNS (1 << TT_LOG_COLUMNS)          /* threads of a row */
+#define TT_COLUMNS (1 << TT_LOG_COLUMNS) /* threads of a row */
 #define TT_V (1 << (TT_VARIANT >> (TT_RED_OWN + 4) & 3)) /* columns of a thread, which it reads at once */
 /* of a block */
 #define TT_SLOTS (TT_CUDA_THREADS / TT_COLUMNS < TT_LANES ? TT_CUDA_THREADS / TT_COLUMNS : TT_LANES)
 #define TT_AT_ONCE (TT_CUDA_THREADS / TT_COLUMNS / TT_SLOTS) /* blocks */
-#define TT_OWN (TT_LANES / TT_SLOTS)                         /* lanes of a thread */
+#define TT_OWN (TT_LANES / TT_SLOTS) /* lanes of a thread */
 #define TT_BATCH (16 / TT_OWN)
 /* at least so many thread blocks on a processor, that it has enough loads in flight */
 #define TT_RESIDENT (TT_INDEXED || sizeof(acc_type) > 4 ? 2 : TT_V == 4 ? 3 : 5)
@@ -218,8 +218,8 @@ static TT_DEVICE void add_rows(near (&a)[TT_OWN][TT_V], const TT_ARGS &p, const 
                 const int i = (b + e) * TT_LANES + k * TT_SLOTS + slot;
                 const char *from = TT_RUN_LAYOUT == TT_RED_STEP ? next : base;
                 if (TT_RUN_LAYOUT == TT_RED_STEP) next += step;
-                else if (whole || i < n) from += TT_RUN_LAYOUT == TT_RED_FLAT ? (row + i) * (int)sizeof(stored_type)
-                                                                        : place(p.run, row + i);
+                else if (whole || i < n)
+                    from += TT_RUN_LAYOUT == TT_RED_FLAT ? (row + i) * (int)sizeof(stored_type) : place(p.run, row + i);
                 if (whole || i < n) x[e][k] = *(const elements *)from;
             }
 #pragma unroll

@@ -22,26 +22,26 @@ enum { TT_RED_FLAT, TT_RED_STEP, TT_RED_DIMS, TT_RED_FAR }; /* one after another
 
 typedef struct {
     int32_t n;
-    int32_t narrow;                    /* there are fewer than 2^31 elements: sizes are in `by` */
+    int32_t narrow; /* there are fewer than 2^31 elements: sizes are in `by` */
     union {
-        int64_t size[TT_CUDA_DIMS];    /* innermost first */
+        int64_t size[TT_CUDA_DIMS]; /* innermost first */
         tt_divider by[TT_CUDA_DIMS];
     };
-    int64_t step[TT_CUDA_DIMS];        /* in bytes */
+    int64_t step[TT_CUDA_DIMS]; /* in bytes */
 } tt_reduce_dims;
 
 typedef struct {
     const char *in;
-    char *out;                     /* results, in the order of the plan */
-    int64_t *index;                /* ... and of extremes, where they are */
-    char *parts;                   /* not NULL: accumulators of blocks instead of results, [outer][count][inner] */
+    char *out; /* results, in the order of the plan */
+    int64_t *index; /* ... and of extremes, where they are */
+    char *parts; /* not NULL: accumulators of blocks instead of results, [outer][count][inner] */
     int64_t *part_index;
-    uint32_t *counters;            /* with TT_RED_LAST: 0, one for the thread blocks of each result or tile */
-    const char *param;             /* of each result */
+    uint32_t *counters; /* with TT_RED_LAST: 0, one for the thread blocks of each result or tile */
+    const char *param; /* of each result */
     int64_t kept, reduced, blocks;
-    int64_t count;                 /* of the parts that make one result */
+    int64_t count; /* of the parts that make one result */
     int64_t inner, inner_step, tiles;
-    double by;                     /* what to divide by */
+    double by; /* what to divide by */
     /* logs; INNER, several blocks: of the warps that share a result, of a warp's blocks (or of those that it has at a
      * time; `blocks` then counts these); JOIN, and OUTER with TT_RED_LAST: of a thread's parts */
     int32_t log_warps, log_per;

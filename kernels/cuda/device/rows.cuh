@@ -65,7 +65,8 @@ static TT_DEVICE void fetch_row(const stored_type *from, const row &r, stored_ty
     for (int e = 0; e < TT_E; e++) to[e] = TT_CONVERT(TT_D0, TT_D1, raw[e]);
 }
 
-#define TT_CHANGEABLE (TT_CACHED && sizeof(stored_type) == sizeof(number)) /* may numbers take the place of the row's? */
+#define TT_CHANGEABLE                                                                                                  \
+    (TT_CACHED && sizeof(stored_type) == sizeof(number)) /* may numbers take the place of the row's? */
 
 #if TT_CACHED
 /* The row p.x in shared memory, as it is stored and as far from a multiple of 16 bytes. */
@@ -194,8 +195,7 @@ template <typename F> static TT_DEVICE void over_own_blocks(const row &r, F f) {
             row within = r;
             within.whole = true;
             f(within, first);
-        } else
-            f(r, first);
+        } else f(r, first);
     }
 }
 

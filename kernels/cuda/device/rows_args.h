@@ -26,7 +26,6 @@ typedef struct {
     const char *x, *y;   /* y: of derivatives the result, and x its gradient */
 } tt_softmax_args;
 
-
 typedef struct {
     int64_t rows;
     int32_t n, unused;
@@ -65,7 +64,7 @@ typedef struct {
  * from bit TT_NORM_COLUMNS on the log of the threads that share a row. */
 typedef struct {
     int64_t rows, n, blocks, tiles;
-    char *out, *parts;       /* parts: of each block of rows, where there are several */
+    char *out, *parts; /* parts: of each block of rows, where there are several */
     const char *g, *x, *mean, *rstd;
 } tt_norm_weight_args;
 
@@ -74,23 +73,23 @@ typedef struct {
 
 typedef struct {
     int64_t rows;
-    int32_t n, each_row;     /* has g a gradient for each row? */
-    char *out;               /* a gradient, targets, or the losses of rows where they are wanted */
+    int32_t n, each_row; /* has g a gradient for each row? */
+    char *out; /* a gradient, targets, or the losses of rows where they are wanted */
     const char *x, *weight;
     const int64_t *target;
-    char *top, *log_sum;     /* of each row */
-    double *losses;          /* ... its loss, and from `rows` on its weight */
-    const char *g;           /* a gradient for each row, or of the loss */
-    const char *divisor;     /* of the mean, or NULL */
+    char *top, *log_sum; /* of each row */
+    double *losses; /* ... its loss, and from `rows` on its weight */
+    const char *g; /* a gradient for each row, or of the loss */
+    const char *divisor; /* of the mean, or NULL */
     const double *weight_sum;
     int64_t ignore;
     double smoothing;
     tt_fault *fault;
-    char *parts;             /* VAST: eight bytes for each block of elements */
+    char *parts; /* VAST: eight bytes for each block of elements */
 } tt_class_args;
 
 typedef struct {
-    const double *sums;      /* of losses and of weights */
+    const double *sums; /* of losses and of weights */
     char *out, *divisor;
-    int64_t mean;            /* else their sum */
+    int64_t mean; /* else their sum */
 } tt_class_total_args;

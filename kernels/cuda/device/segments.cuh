@@ -64,7 +64,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #pragma unroll
             for (int u = 0; u < TT_AHEAD; u++)
 #pragma unroll
-                for (int v = 0; v < TT_V; v++) sum[v] = TT_UPDATE(sum[v], (value)TT_CONVERT(TT_D1, TT_K, next[u].at[v]));
+                for (int v = 0; v < TT_V; v++)
+                    sum[v] = TT_UPDATE(sum[v], (value)TT_CONVERT(TT_D1, TT_K, next[u].at[v]));
         }
         for (; j < p.m && keys[j] == key; j++) {
             const tt_pack<given, TT_V> next = *(const tt_pack<given, TT_V> *)(rows + (int64_t)p.order[j] * pitch);

@@ -23,7 +23,8 @@ extern "C" __global__ void __launch_bounds__(1024) tt_kernel(const __grid_consta
         int64_t nans = 0;
         if (TT_FLOATING && TT_OP != TT_KTH) {
             uint32_t own = 0;
-            for (uint32_t i = threadIdx.x; i < n; i += 1024) own += tt_key_of(*(const stored *)(row + i * p.step)) == TT_KEY_ONES;
+            for (uint32_t i = threadIdx.x; i < n; i += 1024)
+                own += tt_key_of(*(const stored *)(row + i * p.step)) == TT_KEY_ONES;
             uint32_t all;
             tt_block_scan<uint32_t, TT_WARPS>(own, &all);
             nans = all;
@@ -40,7 +41,8 @@ extern "C" __global__ void __launch_bounds__(1024) tt_kernel(const __grid_consta
         }
         __syncthreads();
         uint32_t all;
-        const uint32_t own = threadIdx.x < 256 ? counts[threadIdx.x] : 0, before = tt_block_scan<uint32_t, TT_WARPS>(own, &all);
+        const uint32_t own = threadIdx.x < 256 ? counts[threadIdx.x] : 0,
+                       before = tt_block_scan<uint32_t, TT_WARPS>(own, &all);
         if (before < want && want <= before + own) {
             found_digit = threadIdx.x;
             found_before = before;

@@ -31,9 +31,8 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     stored_type *out = (stored_type *)p.out + r.at * r.n;
 #if TT_BACKWARD
     bring(p, r);
-    const number sum = reduced<0, number>(p, r, held, plus(), [](values &v, int e, int) {
-        return TT_LOG ? v.x[e] : v.x[e] * v.y[e];
-    });
+    const number sum =
+        reduced<0, number>(p, r, held, plus(), [](values &v, int e, int) { return TT_LOG ? v.x[e] : v.x[e] * v.y[e]; });
     over_elements(p, r, held, [&](values &v, int e, int i) {
         const number g = TT_LOG ? v.x[e] - TT_OF(exp_down, v.y[e]) * sum : v.y[e] * (v.x[e] - sum);
         out[i] = (stored_type)TT_CONVERT(TT_D1, TT_D0, g);
@@ -47,9 +46,10 @@ static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
     });
     const number last = TT_LOG ? TT_OF(log, sum) : TT_OF(inverse, sum);
     const auto result = [&](number x) { /* which is a power already where one can stay */
-        const bool there = TT_FORM != TT_ROW_LONG || TT_CHANGEABLE;
-        const number y = TT_LOG ? x - top - last : (there ? x : TT_OF(exp_down, x - top)) * last;
-        return (stored_type)TT_CONVERT(TT_D1, TT_D0, y);
+                                        const bool there = TT_FORM != TT_ROW_LONG || TT_CHANGEABLE;
+                                        const number y =
+                                            TT_LOG ? x - top - last : (there ? x : TT_OF(exp_down, x - top)) * last;
+                                        return (stored_type)TT_CONVERT(TT_D1, TT_D0, y);
     };
 #if TT_CACHED
     write_row(p, r, out, [&](stored_type x) { return result(TT_CONVERT(TT_D0, TT_D1, x)); });

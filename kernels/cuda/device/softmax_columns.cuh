@@ -62,9 +62,13 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     const auto plus = [](number a, number b) { return a + b; };
 #if TT_BACKWARD
     const stored_type *y = (const stored_type *)p.y + at;
-    const number sum = over_slots(shared, sum_of(begin, end, [&](int64_t i) {
-        return TT_LOG ? load(x + i * p.inner) : load(x + i * p.inner) * load(y + i * p.inner);
-    }), plus);
+    const number sum =
+        over_slots(shared,
+                   sum_of(begin, end,
+                          [&](int64_t i) {
+                              return TT_LOG ? load(x + i * p.inner) : load(x + i * p.inner) * load(y + i * p.inner);
+                          }),
+                   plus);
 #pragma unroll 8
     for (int64_t i = begin; i < end; i++) {
         const number g = load(x + i * p.inner), v = load(y + i * p.inner);
@@ -77,9 +81,8 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #pragma unroll 8
     for (int64_t i = begin; i < end; i++) top = larger(top, load(x + i * p.inner));
     top = over_slots(shared, top, larger);
-    number last = over_slots(shared, sum_of(begin, end, [&](int64_t i) {
-        return TT_OF(exp_down, load(x + i * p.inner) - top);
-    }), plus);
+    number last = over_slots(
+        shared, sum_of(begin, end, [&](int64_t i) { return TT_OF(exp_down, load(x + i * p.inner) - top); }), plus);
     last = TT_LOG ? TT_OF(log, last) : 1 / last;
 #pragma unroll 8
     for (int64_t i = begin; i < end; i++) {

@@ -2,16 +2,16 @@
 #pragma once
 #include "cuda/device/args.h"
 
-
 typedef struct {
     const char *in;
     char *values;
     int64_t *indices;
-    void *keys;             /* of the rows from `first` on, one after the other; sorted, where `order` says of which */
+    void *keys; /* of the rows from `first` on, one after the other; sorted, where `order` says of which */
     const uint32_t *order;
     int64_t first, rows, n; /* n: elements of a row */
     int64_t k, out_n;
     int64_t step, out_step; /* between elements: bytes; elements */
-    int32_t dims, padded;   /* padded: a power of two from n (or k) on */
-    int64_t size[TT_CUDA_DIMS], row_step[TT_CUDA_DIMS], out_row_step[TT_CUDA_DIMS]; /* innermost first; bytes, elements */
+    int32_t dims, padded; /* padded: a power of two from n (or k) on */
+    int64_t size[TT_CUDA_DIMS], row_step[TT_CUDA_DIMS],
+        out_row_step[TT_CUDA_DIMS]; /* innermost first; bytes, elements */
 } tt_sort_args;

@@ -41,8 +41,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     const int64_t row = number / p.out_n, i = number - row * p.out_n;
     const tt_global_keys keys{(const sort_key *)p.keys + row * p.n};
     int64_t rank = i;
-    if (TT_OP < TT_SORT)
-        rank = tt_rank(p, TT_FLOATING && TT_OP != TT_KTH ? p.n - tt_bound(keys, p.n, TT_KEY_ONES) : 0);
+    if (TT_OP < TT_SORT) rank = tt_rank(p, TT_FLOATING && TT_OP != TT_KTH ? p.n - tt_bound(keys, p.n, TT_KEY_ONES) : 0);
     tt_row(p, p.first + row, &in, &out);
     tt_deliver(p, in, out, i, p.order[row * p.n + rank] - row * p.n);
 #endif

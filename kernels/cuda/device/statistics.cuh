@@ -14,17 +14,14 @@ struct values {
     number x[TT_E];
 };
 
-static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first) {
-    fetch_x(p, r, v.x, first);
-}
+static TT_DEVICE void fetch(const TT_ARGS &p, const row &r, values &v, int first) { fetch_x(p, r, v.x, first); }
 
 static TT_DEVICE void work(const TT_ARGS &p, const row &r, values &held) {
 #if TT_OP == 2
     number top = top_of(p, r, held);
     top = top - top == 0 ? top : 0; /* as the CPU: where it is infinite */
-    const number sum = reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) {
-        return TT_OF(exp, v.x[e] - top);
-    });
+    const number sum =
+        reduced<1, number>(p, r, held, plus(), [&](values &v, int e, int) { return TT_OF(exp, v.x[e] - top); });
     const number result = TT_OF(log, sum) + top;
 #else
     bring(p, r);

@@ -28,12 +28,14 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
     for (int k = warp; k < TT_SIDE; k += TT_WARPS)
 #pragma unroll
         for (int l = lane; l < TT_SIDE; l += 32)
-            if (a + k < p.across && b + l < p.along) tile[k][l] = *(const in_type *)(in + k * p.in_step + l * (int)sizeof(in_type));
+            if (a + k < p.across && b + l < p.along)
+                tile[k][l] = *(const in_type *)(in + k * p.in_step + l * (int)sizeof(in_type));
     __syncthreads();
 #pragma unroll
     for (int k = warp; k < TT_SIDE; k += TT_WARPS)
 #pragma unroll
         for (int l = lane; l < TT_SIDE; l += 32)
             if (a + l < p.across && b + k < p.along)
-                *(out_type *)(out + k * p.out_step + l * (int)sizeof(out_type)) = (out_type)TT_CONVERT(TT_D1, TT_D0, tile[l][k]);
+                *(out_type *)(out + k * p.out_step + l * (int)sizeof(out_type)) =
+                    (out_type)TT_CONVERT(TT_D1, TT_D0, tile[l][k]);
 }

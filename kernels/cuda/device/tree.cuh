@@ -18,9 +18,7 @@ typedef TT_TYPE(TT_D3) result_type;
 
 #include "cuda/device/accumulator.cuh" /* with TT_RED_INDEXED of the first place of its value */
 
-static TT_DEVICE accumulator nothing() {
-    return accumulated((acc_type)TT_JOIN2(TT_NONE_, TT_NAME)(TT_D1), INT64_MAX);
-}
+static TT_DEVICE accumulator nothing() { return accumulated((acc_type)TT_JOIN2(TT_NONE_, TT_NAME)(TT_D1), INT64_MAX); }
 
 /* Of accumulators, and of those that count places within a warp's elements. */
 template <typename A> static TT_DEVICE A join(const A &a, const A &b) {

@@ -4,10 +4,10 @@
 #pragma once
 
 #define TT_WIDE (1 << TT_LOG_WIDE)
-#define TT_SHARE (TT_LANES / TT_WIDE)                       /* threads of a block */
+#define TT_SHARE (TT_LANES / TT_WIDE) /* threads of a block */
 #define TT_ANY_ORDER ((TT_INTEGRAL_DTYPES >> TT_CODE(TT_D2) & 1) && !TT_INDEXED)
 #define TT_SUMS (TT_ANY_ORDER && TT_WIDE > 4 ? 4 : TT_WIDE) /* of a thread */
-#define TT_PITCH (TT_ANY_ORDER ? 32 * TT_WIDE : TT_LANES)   /* from a thread's elements to its next */
+#define TT_PITCH (TT_ANY_ORDER ? 32 * TT_WIDE : TT_LANES) /* from a thread's elements to its next */
 #define TT_AHEAD (128 / (TT_WIDE * sizeof(stored_type)) < 32 ? 128 / (TT_WIDE * (int)sizeof(stored_type)) : 32)
 /* at least so many thread blocks on a processor */
 #define TT_RESIDENT (TT_INDEXED || sizeof(acc_type) > 4 || sizeof(stored_type) == 1 ? 3 : 4)
@@ -26,7 +26,7 @@ template <> struct kept_as<true> {
     }
 };
 typedef kept_as<(sizeof(stored_type) < 4)> kept;
-typedef tt_pack<kept::unit, TT_WIDE * (int)sizeof(stored_type) / (int)sizeof(kept::unit)> elements;
+typedef tt_pack<kept::unit, TT_WIDE *(int)sizeof(stored_type) / (int)sizeof(kept::unit)> elements;
 
 static TT_DEVICE void add(near (&a)[TT_SUMS], const elements &x, acc_type param, int row) {
 #pragma unroll

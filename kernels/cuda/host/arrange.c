@@ -28,7 +28,8 @@ static bool join_some(tt_array *out, int n, tt_array *const *in, int64_t rows, i
     if (!y) return true;
     if (rows * largest >= (int64_t)1 << 31) variant |= WIDE;
     return TT_LAUNCH(tt_key(TT_FAMILY_join, 0, variant | log, 0, 0, 0, 0, 0),
-                     (rows * largest + TT_CUDA_THREADS * UNROLL - 1) / (TT_CUDA_THREADS * UNROLL), y, TT_CUDA_THREADS, 0, p);
+                     (rows * largest + TT_CUDA_THREADS * UNROLL - 1) / (TT_CUDA_THREADS * UNROLL), y, TT_CUDA_THREADS,
+                     0, p);
 }
 
 static bool joins(const tt_array *out, int n, tt_array *const *in) {
@@ -100,7 +101,8 @@ bool tt_cuda_rearrange(tt_array *out, const tt_array *a, const bool *flipped, co
 
 bool tt_cuda_zero_triangle(tt_array *a, int64_t diagonal, bool below) {
     int item = tt_itemsizes[a->dtype];
-    tt_triangle_args p = {.data = a->data, .numel = a->numel, .edge = diagonal + !below, .below = below, .ndim = a->ndim};
+    tt_triangle_args p = {
+        .data = a->data, .numel = a->numel, .edge = diagonal + !below, .below = below, .ndim = a->ndim};
     for (int d = 0; d < a->ndim; d++) {
         p.size[d] = a->shape[a->ndim - 1 - d];
         p.step[d] = a->strides[a->ndim - 1 - d] * item;

@@ -138,9 +138,12 @@ static tt_array *number(tt_group_args *p, tt_array **inverse, tt_array **counts)
 tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse,
                          tt_array **counts) {
     int item = tt_itemsizes[x->dtype], dtype = item == 8 ? TT_I64 : TT_I32;
-    tt_group_args p = {.n = n, .width = width, .has_nan = tt_is_floating(x->dtype), .nan = item == 8   ? ~(uint64_t)0
-                                                                                     : item == 4 ? 0xffffffffu
-                                                                                                 : 0xffffu};
+    tt_group_args p = {.n = n,
+                       .width = width,
+                       .has_nan = tt_is_floating(x->dtype),
+                       .nan = item == 8   ? ~(uint64_t)0
+                              : item == 4 ? 0xffffffffu
+                                          : 0xffffu};
     tt_array *first = NULL, *table = NULL, *heads = NULL;
     tt_radix_sort s = {.n = 0};
     if (!n) {
@@ -170,10 +173,18 @@ tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool conse
     return first;
 }
 
-bool tt_cuda_search(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row, bool right,
-                    int dtype, tt_array *out) {
-    tt_search_args p = {.fault = tt_cuda_fault(), .sorted = sorted, .values = values, .order = order, .out = out->data, .n = n,
-                        .numel = out->numel, .per_row = per_row, .right = right, .narrow = out->dtype == TT_I32};
+bool tt_cuda_search(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row,
+                    bool right, int dtype, tt_array *out) {
+    tt_search_args p = {.fault = tt_cuda_fault(),
+                        .sorted = sorted,
+                        .values = values,
+                        .order = order,
+                        .out = out->data,
+                        .n = n,
+                        .numel = out->numel,
+                        .per_row = per_row,
+                        .right = right,
+                        .narrow = out->dtype == TT_I32};
     return !p.numel || TT_LAUNCH(tt_key(TT_FAMILY_search, SEARCH, 0, dtype, 0, 0, 0, 0), blocks_of(p.numel), 1,
                                  TT_CUDA_THREADS, 0, p);
 }
@@ -183,8 +194,12 @@ bool tt_cuda_isin(tt_array *among, const void *values, bool invert, tt_array *ou
     bool done = tt_radix_sort_begin(&s, among->numel, true) && make_keys(among, among->numel, s.keys->data) &&
                 tt_radix_sort_keys(&s, 64);
     if (done) {
-        tt_search_args p = {.sorted = s.keys->data, .values = values, .out = out->data, .n = among->numel,
-                            .numel = out->numel, .narrow = invert};
+        tt_search_args p = {.sorted = s.keys->data,
+                            .values = values,
+                            .out = out->data,
+                            .n = among->numel,
+                            .numel = out->numel,
+                            .narrow = invert};
         done = !p.numel || TT_LAUNCH(tt_key(TT_FAMILY_search, ISIN, 0, among->dtype, 0, 0, 0, 0), blocks_of(p.numel), 1,
                                      TT_CUDA_THREADS, 0, p);
     }
@@ -220,8 +235,8 @@ bool tt_cuda_extremes(const void *x, int dtype, int64_t n, void *least, void *la
 bool tt_cuda_histogram(const void *x, int dtype, int64_t n, double lo, double hi, tt_array *out) {
     tt_array *counts = out->dtype == TT_I64 ? tt_alias(out) : tt_full_now(TT_I64, 1, out->shape, TT_KIND_INT, 0, 0);
     if (!counts) return false;
-    tt_count_args p = {.in = x, .n = n, .bins = out->numel, .counts = (int64_t *)counts->data, .out = out->data, .lo = lo,
-                       .hi = hi};
+    tt_count_args p = {
+        .in = x, .n = n, .bins = out->numel, .counts = (int64_t *)counts->data, .out = out->data, .lo = lo, .hi = hi};
     bool done = count(&p, HISTOGRAM, dtype, n);
     if (done && out->dtype == TT_F32) done = count(&p, FLOATS, dtype, p.bins);
     else if (done && out->dtype == TT_F64) done = tt_copy_now(out, counts) == 0;
@@ -230,14 +245,19 @@ bool tt_cuda_histogram(const void *x, int dtype, int64_t n, double lo, double hi
 }
 
 bool tt_cuda_one_hot(const int64_t *classes, int64_t n, tt_array *out) {
-    tt_count_args p = {.fault = tt_cuda_fault(), .in = classes, .n = n, .bins = n ? out->numel / n : 0, .out = out->data};
+    tt_count_args p = {
+        .fault = tt_cuda_fault(), .in = classes, .n = n, .bins = n ? out->numel / n : 0, .out = out->data};
     return count(&p, ONE_HOT, TT_I64, out->numel);
 }
 
 bool tt_cuda_add_at(tt_array *out, tt_array *x, tt_array *weights) {
     tt_indexed view = {.n = 1, .span = {1}, .shape = {out->numel}, .strides = {1}};
     tt_index_where where = {.n = 1, .ndim = 1, .shape = x->shape, .indices = &x, .view = &view};
-    tt_moves moves = {.table = out->data, .rows = weights->data, .m = x->numel, .npre = 1, .npost = 1,
+    tt_moves moves = {.table = out->data,
+                      .rows = weights->data,
+                      .m = x->numel,
+                      .npre = 1,
+                      .npost = 1,
                       .row_step = tt_itemsizes[out->dtype]};
     return tt_cuda_move_indexed(&moves, &where, out->dtype, out->dtype, TT_MOVE_ADD);
 }

@@ -30,8 +30,8 @@ tt_array *tt_cuda_nonzero(const uint8_t *set, const tt_array *a, bool flat);
 tt_array *tt_cuda_repeat_positions(const int64_t *times, int64_t n);
 tt_array *tt_cuda_groups(const tt_array *x, int64_t n, int64_t width, bool consecutive, tt_array **inverse,
                          tt_array **counts);
-bool tt_cuda_search(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row, bool right,
-                    int dtype, tt_array *out);
+bool tt_cuda_search(const void *sorted, const void *values, const int64_t *order, int64_t n, int64_t per_row,
+                    bool right, int dtype, tt_array *out);
 bool tt_cuda_isin(tt_array *among, const void *values, bool invert, tt_array *out);
 bool tt_cuda_extremes(const void *x, int dtype, int64_t n, void *least, void *largest);
 bool tt_cuda_histogram(const void *x, int dtype, int64_t n, double lo, double hi, tt_array *out);
@@ -61,7 +61,7 @@ int tt_cuda_vectors(int weight, int operands, int largest);
 bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
                        char *out, int64_t *index);
 /* ... and the tree over `count` accumulators of blocks, for each of `inner` neighbours */
-bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner,
-                        int dtype, char *out);
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner, int dtype,
+                        char *out);
 /* rows.c: of contiguous rows of n elements; what: TT_STATISTIC_... */
 bool tt_cuda_statistics(int what, tt_array *out, const tt_array *x, int64_t n, double by);

@@ -142,10 +142,12 @@ bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *cons
 }
 
 bool tt_cuda_mul_backward(const tt_array *g, const tt_array *a, const tt_array *b, tt_array *of_a, tt_array *of_b) {
-    tt_mul_backward_args p = {.numel = g->numel, .g = g->data, .a = a->data, .b = b->data, .of_a = of_a->data, .of_b = of_b->data};
+    tt_mul_backward_args p = {
+        .numel = g->numel, .g = g->data, .a = a->data, .b = b->data, .of_a = of_a->data, .of_b = of_b->data};
     bool vectors = (((intptr_t)p.g | (intptr_t)p.a | (intptr_t)p.b | (intptr_t)p.of_a | (intptr_t)p.of_b) & 15) == 0;
     int64_t tile = (int64_t)TT_CUDA_THREADS * (vectors ? 16 / tt_itemsizes[g->dtype] : 1);
-    return TT_LAUNCH(tt_key(TT_FAMILY_mul_backward, 0, vectors ? TT_MUL_BACKWARD_VECTORS : 0, g->dtype, tt_compute_dtype(g->dtype), 0, 0, 0),
+    return TT_LAUNCH(tt_key(TT_FAMILY_mul_backward, 0, vectors ? TT_MUL_BACKWARD_VECTORS : 0, g->dtype,
+                            tt_compute_dtype(g->dtype), 0, 0, 0),
                      (g->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, p);
 }
 
@@ -156,14 +158,19 @@ static bool is_transposing(const tt_iter *it, int *along) {
     int inner = it->ndim - 1, to = tt_itemsizes[it->dtype[0]], from = tt_itemsizes[it->dtype[1]];
     if (it->strides[0][inner] != to || it->strides[1][inner] == from || it->shape[inner] < LEAST_SIDE) return false;
     for (*along = 0; *along < inner; ++*along)
-        if (it->strides[1][*along] == from && it->shape[*along] >= LEAST_SIDE) return it->numel < (int64_t)1 << 38; /* a grid has fewer than 2^31 thread blocks */
+        if (it->strides[1][*along] == from && it->shape[*along] >= LEAST_SIDE)
+            return it->numel < (int64_t)1 << 38; /* a grid has fewer than 2^31 thread blocks */
     return false;
 }
 
 static bool transpose(const tt_iter *it, int along) {
     int inner = it->ndim - 1, to = it->dtype[0], from = it->dtype[1], log = 5;
-    tt_transpose_args p = {.out = it->data[0], .in = it->data[1], .across = it->shape[inner], .along = it->shape[along],
-                           .in_step = it->strides[1][inner], .out_step = it->strides[0][along]};
+    tt_transpose_args p = {.out = it->data[0],
+                           .in = it->data[1],
+                           .across = it->shape[inner],
+                           .along = it->shape[along],
+                           .in_step = it->strides[1][inner],
+                           .out_step = it->strides[0][along]};
     if (tt_itemsizes[to] + tt_itemsizes[from] <= 4 && p.across >= 64 && p.along >= 64) log = 6;
     int64_t side = (int64_t)1 << log, blocks;
     p.tiles_across = (uint32_t)((p.across + side - 1) >> log);
@@ -208,7 +215,8 @@ static bool upload(tt_array *out, const tt_array *a) {
 
 static bool download(tt_array *out, const tt_array *a) {
     tt_device = a->storage->device;
-    tt_array *whole = a->flags & TT_FLAG_CONTIGUOUS ? tt_alias((tt_array *)a) : tt_empty(a->dtype, a->ndim, (int64_t *)a->shape);
+    tt_array *whole =
+        a->flags & TT_FLAG_CONTIGUOUS ? tt_alias((tt_array *)a) : tt_empty(a->dtype, a->ndim, (int64_t *)a->shape);
     if (!whole) return false;
     bool done = a->flags & TT_FLAG_CONTIGUOUS || move(whole, (tt_array *)a);
     bool direct = out->flags & TT_FLAG_CONTIGUOUS && out->dtype == a->dtype && out->numel == a->numel;

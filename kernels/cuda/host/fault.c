@@ -5,7 +5,9 @@
 #include <string.h>
 
 #define DEVICES 64
-static struct { tt_fault *here, *there; } records[DEVICES];
+static struct {
+    tt_fault *here, *there;
+} records[DEVICES];
 
 int64_t tt_fault_bytes(void) { return sizeof(tt_fault); }
 
@@ -27,30 +29,32 @@ static void raise(const tt_fault *f) {
     long long value = (long long)f->value, size = (long long)f->size;
     switch (f->kind) {
     case TT_FAULT_SELF:
-        tt_fail(TT_INDEX_ERROR, "index out of range in self: index %lld, but dimension %d has size %lld %s", value, f->dim,
-                size, where);
+        tt_fail(TT_INDEX_ERROR, "index out of range in self: index %lld, but dimension %d has size %lld %s", value,
+                f->dim, size, where);
         return;
     case TT_FAULT_FLAT:
-        tt_fail(TT_INDEX_ERROR, "out of range: tried to access index %lld on a tensor of %lld elements. %s", value, size,
-                where);
+        tt_fail(TT_INDEX_ERROR, "out of range: tried to access index %lld on a tensor of %lld elements. %s", value,
+                size, where);
         return;
     case TT_FAULT_NEGATIVE_CLASS:
         tt_fail(TT_RUNTIME_ERROR, "one_hot: Class values must be non-negative, got %lld. %s", value, where);
         return;
     case TT_FAULT_CLASS:
-        tt_fail(TT_RUNTIME_ERROR, "one_hot: Class values must be smaller than num_classes. Got %lld, num_classes is %lld %s",
-                value, size, where);
+        tt_fail(TT_RUNTIME_ERROR,
+                "one_hot: Class values must be smaller than num_classes. Got %lld, num_classes is %lld %s", value, size,
+                where);
         return;
     case TT_FAULT_SORTER:
-        tt_fail(TT_RUNTIME_ERROR, "searchsorted: sorter index %lld is out of range for a dimension of size %lld %s", value,
-                size, where);
+        tt_fail(TT_RUNTIME_ERROR, "searchsorted: sorter index %lld is out of range for a dimension of size %lld %s",
+                value, size, where);
         return;
     case TT_FAULT_DIVISION:
-        tt_fail(TT_ZERO_DIVISION, "%s: ZeroDivisionError: integer division by zero %s", tt_op_facts((int)value)->name, where);
+        tt_fail(TT_ZERO_DIVISION, "%s: ZeroDivisionError: integer division by zero %s", tt_op_facts((int)value)->name,
+                where);
         return;
     case TT_FAULT_TARGET:
-        tt_fail(TT_INDEX_ERROR, "%s: Target %lld is out of bounds for %lld classes. %s", f->dim ? "cross_entropy" : "nll_loss",
-                value, size, where);
+        tt_fail(TT_INDEX_ERROR, "%s: Target %lld is out of bounds for %lld classes. %s",
+                f->dim ? "cross_entropy" : "nll_loss", value, size, where);
         return;
     default:
         tt_fail(TT_INDEX_ERROR, "index %lld is out of bounds for dimension %d with size %lld %s", value, f->dim, size,

@@ -43,8 +43,8 @@ bool tt_cuda_scale(int n, tt_array *const *arrays, const tt_array *by) {
         tt_many_args p = {.by = by->data};
         bool aligned = true;
         count = gather(&p, n, arrays, at, TT_MANY_CHUNK, &aligned);
-        ok = TT_LAUNCH(tt_key(TT_FAMILY_scale, 0, aligned ? TT_SCALE_VECTORS : 0, dtype, compute, by->dtype, 0, 0), p.blocks,
-                       1, TT_CUDA_THREADS, 0, p);
+        ok = TT_LAUNCH(tt_key(TT_FAMILY_scale, 0, aligned ? TT_SCALE_VECTORS : 0, dtype, compute, by->dtype, 0, 0),
+                       p.blocks, 1, TT_CUDA_THREADS, 0, p);
     }
     return ok;
 }

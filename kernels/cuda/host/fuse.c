@@ -26,7 +26,11 @@ static int rows_of(const tt_kernel *k) { return k->pattern == TT_PATTERN_ROW_RED
 
 static void lay_out(bridge *b, tt_array *a, int dtype, int level, char *data) {
     const tt_kernel *k = b->k;
-    *a = (tt_array){.storage = &b->here, .data = data, .dtype = (int16_t)dtype, .ndim = k->ndim, .numel = 1,
+    *a = (tt_array){.storage = &b->here,
+                    .data = data,
+                    .dtype = (int16_t)dtype,
+                    .ndim = k->ndim,
+                    .numel = 1,
                     .flags = TT_FLAG_DEVICE};
     for (int d = 0; d < k->ndim; d++) {
         a->shape[d] = level == 1 || d < rows_of(k) ? k->shape[d] : 1;
@@ -37,8 +41,7 @@ static void lay_out(bridge *b, tt_array *a, int dtype, int level, char *data) {
 
 static void describe_access(bridge *b, tt_array *a, const tt_access *x) {
     lay_out(b, a, x->dtype, x->level, b->base[x->storage] + x->offset);
-    for (int d = 0; d < a->ndim; d++)
-        a->strides[d] = a->shape[d] == 1 ? 0 : x->strides[d] / tt_itemsizes[x->dtype];
+    for (int d = 0; d < a->ndim; d++) a->strides[d] = a->shape[d] == 1 ? 0 : x->strides[d] / tt_itemsizes[x->dtype];
     tt_update_flags(a);
 }
 
@@ -63,14 +66,21 @@ static tt_array *find(bridge *b, int s) {
     } else if (x->kind == TT_SLOT_CONST) {
         const tt_number *c = &b->numbers[x->index];
         tt_convert(&b->bits[s], x->dtype, &c->bits, c->dtype);
-        *a = (tt_array){.storage = &b->host, .data = (char *)&b->bits[s], .dtype = x->dtype, .numel = 1,
+        *a = (tt_array){.storage = &b->host,
+                        .data = (char *)&b->bits[s],
+                        .dtype = x->dtype,
+                        .numel = 1,
                         .flags = TT_FLAG_CONTIGUOUS};
     } else if (x->kind == TT_SLOT_ROW) {
         *a = *find(b, x->from); /* of size 1 along its row: it broadcasts */
     } else if (x->kind == TT_SLOT_RANDOM) {
         const tt_number *c = b->numbers + x->index;
-        tt_draw draw = {.seed = (uint64_t)c[0].bits, .draw = (uint64_t)c[1].bits, .kind = x->from & 7,
-                        .digits = x->from >> 3, .low = c[4].bits, .range = (uint64_t)c[5].bits};
+        tt_draw draw = {.seed = (uint64_t)c[0].bits,
+                        .draw = (uint64_t)c[1].bits,
+                        .kind = x->from & 7,
+                        .digits = x->from >> 3,
+                        .low = c[4].bits,
+                        .range = (uint64_t)c[5].bits};
         memcpy(&draw.a, &c[2].bits, 8);
         memcpy(&draw.b, &c[3].bits, 8);
         if (!make(b, s) || !tt_cuda_random(&draw, a, x->dtype, NULL)) return NULL;
@@ -93,7 +103,8 @@ static bool instruction(bridge *b, const tt_instr *i) {
         if (!(in[n] = find(b, i->in[n]))) return false;
     if (!make(b, i->out)) return false;
     tt_array *out = &b->value[i->out];
-    bool ok = i->kind == TT_INSTR_OP ? tt_cuda_elementwise(i->op, i->dtype, out, n, in) : tt_cuda_copy_array(out, in[0]);
+    bool ok =
+        i->kind == TT_INSTR_OP ? tt_cuda_elementwise(i->op, i->dtype, out, n, in) : tt_cuda_copy_array(out, in[0]);
     for (int k = 0; k < n; k++) done_with(b, i->in[k]);
     return ok;
 }
@@ -125,7 +136,11 @@ static bool reduce(bridge *b, const tt_kernel_reduction *f) {
             if (!tt_cuda_copy_array(&wide, a)) return false;
         }
         int64_t shape[3] = {k->rows, k->row, k->inner};
-        plain = (tt_array){.storage = &b->here, .data = data, .dtype = f->dtype, .ndim = 3, .numel = k->numel,
+        plain = (tt_array){.storage = &b->here,
+                           .data = data,
+                           .dtype = f->dtype,
+                           .ndim = 3,
+                           .numel = k->numel,
                            .flags = TT_FLAG_DEVICE};
         memcpy(plain.shape, shape, sizeof shape);
         tt_set_contiguous(&plain);
@@ -190,7 +205,8 @@ static bool run_bridge(bridge *b) {
         for (int i = 0; ok && i < k->num_instrs; i++)
             if (k->instrs[i].stage == stage && k->instrs[i].level == 1) ok = instruction(b, &k->instrs[i]);
         for (int i = 0; ok && i < k->num_reductions; i++)
-            if (k->pattern != TT_PATTERN_ROW_REDUCTION || k->reductions[i].stage == stage) ok = reduce(b, &k->reductions[i]);
+            if (k->pattern != TT_PATTERN_ROW_REDUCTION || k->reductions[i].stage == stage)
+                ok = reduce(b, &k->reductions[i]);
         for (int i = 0; ok && i < k->num_instrs; i++)
             if (k->instrs[i].stage == stage && k->instrs[i].level == 0) ok = instruction(b, &k->instrs[i]);
     }
@@ -207,7 +223,11 @@ static bool run_bridge(bridge *b) {
 
 static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numbers) {
     size_t n = (size_t)k->num_slots + 1;
-    bridge b = {.k = k, .base = base, .numbers = numbers, .here = {.device = (int16_t)tt_device, .refs = 1}, .host = {.refs = 1}};
+    bridge b = {.k = k,
+                .base = base,
+                .numbers = numbers,
+                .here = {.device = (int16_t)tt_device, .refs = 1},
+                .host = {.refs = 1}};
     b.value = malloc(n * sizeof *b.value);
     b.made = calloc(n, sizeof *b.made);
     b.uses = calloc(n, sizeof *b.uses);
@@ -231,7 +251,8 @@ static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numb
 static int largest_of(const tt_kernel *k) {
     int largest = 1;
     for (int a = 0; a < k->num_accesses; a++)
-        if (!k->accesses[a].one && tt_itemsizes[k->accesses[a].dtype] > largest) largest = tt_itemsizes[k->accesses[a].dtype];
+        if (!k->accesses[a].one && tt_itemsizes[k->accesses[a].dtype] > largest)
+            largest = tt_itemsizes[k->accesses[a].dtype];
     return largest;
 }
 
@@ -251,7 +272,8 @@ static int pack(char *to, const tt_kernel *k, char *const *base, const tt_number
     int reductions = k->num_reductions ? k->num_reductions : 1;
     for (int s = 0; s < k->num_slots; s++) constants += k->slots[s].kind == TT_SLOT_CONST;
     int64_t head[5] = {k->numel, k->rows, k->row, k->inner, k->detail && k->numel >= TT_BLOCK};
-    int64_t bytes = 40 + 8 * (n + reductions + (constants ? constants : 1) + nd) + (12 * nd + 7) / 8 * 8 + 8 * (int64_t)n * nd;
+    int64_t bytes =
+        40 + 8 * (n + reductions + (constants ? constants : 1) + nd) + (12 * nd + 7) / 8 * 8 + 8 * (int64_t)n * nd;
     if (bytes > MOST_BYTES) return 0;
     char *at = to + 40;
     memset(to, 0, (size_t)bytes);

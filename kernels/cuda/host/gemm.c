@@ -21,7 +21,10 @@ static bool is_row(const tt_array *bias, int64_t n) {
 
 static int call(tt_gemm *g, const char *a, const char *b, const char *c, tt_array *out, const char *bias, double alpha,
                 double beta) {
-    union { float f; double d; } factor[2] = {{.d = alpha}, {.d = beta}};
+    union {
+        float f;
+        double d;
+    } factor[2] = {{.d = alpha}, {.d = beta}};
     if (g->dtype != TT_F64) {
         factor[0].f = (float)alpha;
         factor[1].f = (float)beta;
@@ -32,16 +35,23 @@ static int call(tt_gemm *g, const char *a, const char *b, const char *c, tt_arra
                (bias ? alignment(bias) : 0) << 12;
     int device = tt_device - 1;
     TT_LEAVE_TO_PYTHON;
-    int status = tt_cuda_gemm(device, tt_cuda_stream(device), g, (void *)a, (void *)b, (void *)c, out->data, (void *)bias,
-                              &factor[0], &factor[1]);
+    int status = tt_cuda_gemm(device, tt_cuda_stream(device), g, (void *)a, (void *)b, (void *)c, out->data,
+                              (void *)bias, &factor[0], &factor[1]);
     if (status < 0) tt_fail(TT_PYTHON_ERROR, "the matrices could not be multiplied");
     return status;
 }
 
 static bool integers(const tt_gemm *g, const char *a, const char *b, tt_array *out, bool add) {
     int64_t rows = (g->m + TT_MATMUL_TILE - 1) / TT_MATMUL_TILE, size = tt_itemsizes[g->dtype];
-    tt_matmul_args p = {.m = g->m, .n = g->n, .k = g->k, .lda = g->lda, .ldb = g->ldb, .step_a = g->step_a,
-                        .step_b = g->step_b, .tiles_n = (g->n + TT_MATMUL_TILE - 1) / TT_MATMUL_TILE, .add = add};
+    tt_matmul_args p = {.m = g->m,
+                        .n = g->n,
+                        .k = g->k,
+                        .lda = g->lda,
+                        .ldb = g->ldb,
+                        .step_a = g->step_a,
+                        .step_b = g->step_b,
+                        .tiles_n = (g->n + TT_MATMUL_TILE - 1) / TT_MATMUL_TILE,
+                        .add = add};
     for (int64_t at = 0; at < g->count; at += MAX_Y) {
         p.a = a + at * g->step_a * size;
         p.b = b + at * g->step_b * size;
@@ -53,7 +63,8 @@ static bool integers(const tt_gemm *g, const char *a, const char *b, tt_array *o
     return true;
 }
 
-static bool multiply(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha, double beta) {
+static bool multiply(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha,
+                     double beta) {
     bool is_float = tt_is_floating(g->dtype);
     if (bias && is_float && g->count == 1) {
         if (beta == 1 && is_row(bias, g->n)) {
@@ -103,9 +114,15 @@ bool tt_cuda_product(tt_product *p, tt_array *out, const tt_array *a, const tt_a
     if (p->k == 0) return only_bias(p, out, bias);
     if (p->nbatch && p->may_fold) tt_product_fold_batch(p);
     if (!prepare_stack(p, &p->a, a) || !prepare_stack(p, &p->b, b)) return false;
-    tt_gemm g = {.m = p->m, .n = p->n, .k = p->k, .lda = p->a.ld, .ldb = p->b.ld, .count = p->stack,
-                 .step_a = single_step(p, &p->a), .step_b = single_step(p, &p->b), .dtype = p->dtype,
+    tt_gemm g = {.m = p->m,
+                 .n = p->n,
+                 .k = p->k,
+                 .lda = p->a.ld,
+                 .ldb = p->b.ld,
+                 .count = p->stack,
+                 .step_a = single_step(p, &p->a),
+                 .step_b = single_step(p, &p->b),
+                 .dtype = p->dtype,
                  .trans = p->a.trans | p->b.trans << 1};
     return multiply(&g, p->a.data, p->b.data, out, p->beta != 0 ? bias : NULL, p->alpha, p->beta);
 }
-

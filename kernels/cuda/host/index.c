@@ -29,7 +29,9 @@ static int64_t gcd(int64_t a, int64_t b) {
 static int bits_of(int64_t x) { return x > 1 ? 64 - __builtin_clzll((uint64_t)(x - 1)) : 0; }
 
 /* What all of the table's offsets are multiples of, and how many multiples there may be. */
-typedef struct { int64_t grain, slots; } span;
+typedef struct {
+    int64_t grain, slots;
+} span;
 
 static void reach(span *s, int64_t *last, int64_t size, int64_t step) {
     if (size < 2 || step == 0) return;
@@ -162,8 +164,8 @@ static void set_around(tt_around *a, const tt_moves *j, int log) {
 static bool launch(tt_index_args *p, int op, int variant, int64_t total) {
     p->total = total;
     if (total >= (int64_t)1 << 31) variant |= WIDE;
-    return TT_LAUNCH(tt_key(TT_FAMILY_index, op, variant, 0, 0, 0, 0, 0), (total + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1,
-                     TT_CUDA_THREADS, 0, *p);
+    return TT_LAUNCH(tt_key(TT_FAMILY_index, op, variant, 0, 0, 0, 0, 0),
+                     (total + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, *p);
 }
 
 /* Claims by number where there are few elements for each position, by hashing otherwise. */
@@ -207,16 +209,21 @@ static bool update(tt_index_args *p, tt_moves *j, const span *s, int dtype, int 
     if (done) p->sort_keys = sort.keys->data;
     done = done && launch(p, KEYS, bits > 32 ? WIDE_KEYS : 0, j->m) && tt_radix_sort_keys(&sort, bits);
     if (done) {
-        tt_segment_args q = {.table = j->table, .rows = j->rows, .m = j->m, .row_step = j->row_step, .grain = s->grain,
-                             .keys = sort.keys->data, .order = (uint32_t *)sort.order->data};
+        tt_segment_args q = {.table = j->table,
+                             .rows = j->rows,
+                             .m = j->m,
+                             .row_step = j->row_step,
+                             .grain = s->grain,
+                             .keys = sort.keys->data,
+                             .order = (uint32_t *)sort.order->data};
         set_around(&q.around, j, 0);
         int64_t across = j->npost >> log, work = j->npre * across, y;
         if (j->npre * j->npost >= (int64_t)1 << 31) variant |= WIDE;
         while (q.lanes_log < 6 && 2 << q.lanes_log <= across) q.lanes_log++;
         y = (work + (1 << q.lanes_log) - 1) >> q.lanes_log;
         done = TT_LAUNCH(tt_key(TT_FAMILY_segments, how, log | variant, dtype, rows_dtype, 0, 0, 0),
-                         ((j->m << q.lanes_log) + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, y < MAX_BLOCKS_Y ? y : MAX_BLOCKS_Y,
-                         TT_CUDA_THREADS, 0, q);
+                         ((j->m << q.lanes_log) + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS,
+                         y < MAX_BLOCKS_Y ? y : MAX_BLOCKS_Y, TT_CUDA_THREADS, 0, q);
     }
     tt_radix_sort_end(&sort);
     return done;

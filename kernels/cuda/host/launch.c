@@ -20,10 +20,12 @@ void tt_key_parts(int64_t key, int32_t *out) {
     out[7] = (int32_t)(key >> 36);
 }
 
-static const struct { const char *name; int kind; } families[TT_NUM_FAMILIES] = {
+static const struct {
+    const char *name;
+    int kind;
+} families[TT_NUM_FAMILIES] = {
 #define INFO(name, kind) {#name, kind},
-    TT_FAMILIES(INFO)
-};
+    TT_FAMILIES(INFO)};
 const char *tt_family_name(int family) {
     return family >= 0 && family < TT_NUM_FAMILIES ? families[family].name : NULL;
 }
@@ -104,7 +106,8 @@ bool tt_launch(int64_t key, int64_t x, int64_t y, int threads, int64_t shared, c
     int now = __atomic_load_n(&present, __ATOMIC_RELAXED);
     TT_LEAVE_TO_PYTHON;
     if (now % 2 && nbytes <= KEPT_BYTES && (launches || take_table()) && !launches->in_use) {
-        uint64_t hash = (uint64_t)key ^ (uint64_t)x << 20 ^ (uint64_t)y << 44 ^ (uint64_t)stream << 56 ^ (uint64_t)threads;
+        uint64_t hash =
+            (uint64_t)key ^ (uint64_t)x << 20 ^ (uint64_t)y << 44 ^ (uint64_t)stream << 56 ^ (uint64_t)threads;
         int at = (int)(hash * 0x9e3779b97f4a7c15u >> 56);
         kept_launch *k = launches->places[at];
         if (k && k->generation == now && k->key == key && k->x == x && k->y == y && k->threads == threads &&

@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* Python's part, defined in tinytorch/backends/cuda. */
-extern int64_t tt_cuda_segment(int, int64_t); /* the address, 0: there is no memory, -1: an exception, which Python keeps */
+extern int64_t tt_cuda_segment(int,
+                               int64_t); /* the address, 0: there is no memory, -1: an exception, which Python keeps */
 extern int tt_cuda_segment_free(int, int64_t);
 extern int64_t tt_cuda_event(int, int, int, int64_t); /* RECORD: the event or -1; QUERY, WAIT: has it come? */
 extern int tt_cuda_memory_info(int, int64_t *);
@@ -23,9 +24,9 @@ typedef struct awaited {
 } awaited;
 
 static awaited *waiting, **waiting_end = &waiting; /* in the order of recording */
-static int num_awaited;                            /* these, and those that a thread looks at just now */
-static int captures;                               /* threads that allocate from a private pool */
-static bool *retired;                              /* by private pool */
+static int num_awaited; /* these, and those that a thread looks at just now */
+static int captures; /* threads that allocate from a private pool */
+static bool *retired; /* by private pool */
 static int num_pools;
 static bool stopped;
 int tt_cuda_caching = 1;
@@ -160,7 +161,8 @@ int tt_cuda_empty_cache(int device) {
         int64_t address = 0;
         pthread_mutex_lock(&tt_pool_lock);
         tt_device_pool *pool = tt_pool_of(device);
-        tt_segment *s = pool && !captures ? pool->segments : NULL; /* freeing waits for the device: not while capturing */
+        tt_segment *s =
+            pool && !captures ? pool->segments : NULL; /* freeing waits for the device: not while capturing */
         while (s && !unused(s)) s = s->next;
         if (s) {
             address = (int64_t)(intptr_t)s->first->data;
@@ -232,17 +234,21 @@ static void *out_of_memory(int device, int64_t asked) {
     if (pool->limit) snprintf(limit, sizeof limit, " (it is limited to %s)", amount(t[0], sizeof *t, pool->limit));
     pthread_mutex_unlock(&tt_pool_lock);
     if (device == TT_HOST)
-        return tt_fail(TT_OUT_OF_MEMORY, "out of page-locked memory: tried to allocate %s; %s are allocated, %s reserved",
-                       amount(t[1], sizeof *t, asked), amount(t[2], sizeof *t, allocated), amount(t[3], sizeof *t, reserved));
+        return tt_fail(
+            TT_OUT_OF_MEMORY, "out of page-locked memory: tried to allocate %s; %s are allocated, %s reserved",
+            amount(t[1], sizeof *t, asked), amount(t[2], sizeof *t, allocated), amount(t[3], sizeof *t, reserved));
     char free_there[96] = "";
     if (told)
         snprintf(free_there, sizeof free_there, " Of the GPU's %s, %s are free.", amount(t[1], sizeof *t, memory[1]),
                  amount(t[2], sizeof *t, memory[0]));
-    return tt_fail(TT_OUT_OF_MEMORY, "CUDA out of memory. Tried to allocate %s (%lld bytes) on cuda:%d.%s This process has "
-                   "reserved %s%s: %s are allocated in %lld blocks, %s are reserved but unallocated, of which the largest "
-                   "free block has %s.", amount(t[1], sizeof *t, asked), (long long)asked, device, free_there,
-                   amount(t[2], sizeof *t, reserved), limit, amount(t[3], sizeof *t, allocated), (long long)blocks,
-                   amount(t[4], sizeof *t, split), amount(t[5], sizeof *t, largest));
+    return tt_fail(
+        TT_OUT_OF_MEMORY,
+        "CUDA out of memory. Tried to allocate %s (%lld bytes) on cuda:%d.%s This process has "
+        "reserved %s%s: %s are allocated in %lld blocks, %s are reserved but unallocated, of which the largest "
+        "free block has %s.",
+        amount(t[1], sizeof *t, asked), (long long)asked, device, free_there, amount(t[2], sizeof *t, reserved), limit,
+        amount(t[3], sizeof *t, allocated), (long long)blocks, amount(t[4], sizeof *t, split),
+        amount(t[5], sizeof *t, largest));
 }
 
 static void *refused(outcome got) {
@@ -304,8 +310,14 @@ static tt_storage *storage_on(int device, int64_t nbytes) {
         free(s);
         return NULL;
     }
-    *s = (tt_storage){.data = b ? b->data : NULL, .nbytes = nbytes, .refs = 1, .writer = -1, .size_class = -1,
-                      .device = (int16_t)(device + 1), .owner = b, .release = b ? release : NULL};
+    *s = (tt_storage){.data = b ? b->data : NULL,
+                      .nbytes = nbytes,
+                      .refs = 1,
+                      .writer = -1,
+                      .size_class = -1,
+                      .device = (int16_t)(device + 1),
+                      .owner = b,
+                      .release = b ? release : NULL};
     return s;
 }
 
@@ -455,7 +467,7 @@ int64_t tt_cuda_snapshot(int device, int64_t *out, int64_t rows) {
         for (tt_block *b = s->first; b; b = b->after, n++) {
             if (n >= rows) continue;
             int64_t row[] = {(int64_t)(intptr_t)s->first->data, s->bytes, s->small, s->arena->stream, s->arena->private,
-                             (int64_t)(intptr_t)b->data, b->bytes, b->state};
+                             (int64_t)(intptr_t)b->data,        b->bytes, b->state};
             memcpy(out + 8 * n, row, sizeof row);
         }
     pthread_mutex_unlock(&tt_pool_lock);

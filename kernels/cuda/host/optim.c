@@ -34,10 +34,17 @@ bool tt_cuda_update(int rule, const tt_schedule *schedule, int n, const tt_updat
         const tt_update_item *lead = &items[at];
         if (done[at] || !lead->device || !(lead->numel || lead->count)) continue;
         const tt_update *u = &lead->update;
-        tt_optim_args p = {.sign = u->sign, .decay = u->decay, .rate = u->rate, .a = u->a, .b = u->b, .c = u->c,
-                           .root = u->root, .eps = u->eps, .fresh = u->flags & TT_FRESH};
-        tt_optim_count_args counted = {.lr = schedule->lr, .beta1 = schedule->beta1, .beta2 = schedule->beta2,
-                                       .lr_decay = schedule->lr_decay};
+        tt_optim_args p = {.sign = u->sign,
+                           .decay = u->decay,
+                           .rate = u->rate,
+                           .a = u->a,
+                           .b = u->b,
+                           .c = u->c,
+                           .root = u->root,
+                           .eps = u->eps,
+                           .fresh = u->flags & TT_FRESH};
+        tt_optim_count_args counted = {
+            .lr = schedule->lr, .beta1 = schedule->beta1, .beta2 = schedule->beta2, .lr_decay = schedule->lr_decay};
         int variant = VECTORS, pointers = 0, operands = 0;
         int64_t blocks = 0;
         for (int j = 0; j < TT_UPDATE_OPERANDS; j++) operands += lead->operands >> j & 1;
@@ -62,11 +69,12 @@ bool tt_cuda_update(int rule, const tt_schedule *schedule, int n, const tt_updat
             if (!good) break;
             p.rates = counted.rates = (double *)rates->data;
             counted.n = p.n;
-            good = TT_LAUNCH(tt_key(TT_FAMILY_optim_count, rule, 0, lead->count->dtype, 0, 0, 0, 0), 1, 1, TT_OPTIM_TENSORS,
-                             0, counted);
+            good = TT_LAUNCH(tt_key(TT_FAMILY_optim_count, rule, 0, lead->count->dtype, 0, 0, 0, 0), 1, 1,
+                             TT_OPTIM_TENSORS, 0, counted);
         }
-        good = good && (!blocks || TT_LAUNCH(tt_key(TT_FAMILY_optim, rule, variant | (u->flags & ~TT_FRESH), lead->dtype,
-                                tt_compute_dtype(lead->dtype), 0, 0, 0), blocks, 1, TT_CUDA_THREADS, 0, p));
+        good = good && (!blocks || TT_LAUNCH(tt_key(TT_FAMILY_optim, rule, variant | (u->flags & ~TT_FRESH),
+                                                    lead->dtype, tt_compute_dtype(lead->dtype), 0, 0, 0),
+                                             blocks, 1, TT_CUDA_THREADS, 0, p));
         if (rates) tt_free(rates);
     }
     tt_scratch_free(done);

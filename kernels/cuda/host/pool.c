@@ -91,7 +91,8 @@ static tt_block *best(const tt_free_blocks *f, int64_t bytes) {
     for (tt_block *b = f->bins[bin]; b; b = b->next)
         if (b->bytes >= bytes) return b;
     uint64_t above = ++bin < TT_NUM_BINS ? f->filled[bin / 64] >> bin % 64 << bin % 64 : 0;
-    for (int word = bin / 64; word < (TT_NUM_BINS + 63) / 64; above = ++word < (TT_NUM_BINS + 63) / 64 ? f->filled[word] : 0)
+    for (int word = bin / 64; word < (TT_NUM_BINS + 63) / 64;
+         above = ++word < (TT_NUM_BINS + 63) / 64 ? f->filled[word] : 0)
         if (above) return f->bins[64 * word + __builtin_ctzll(above)];
     return NULL;
 }
@@ -145,7 +146,8 @@ tt_block *tt_block_take(tt_arena *arena, int64_t bytes, int64_t asked) {
     withdraw(b);
     count_split(b, -1);
     if (rest) {
-        *rest = (tt_block){.data = b->data + bytes, .bytes = left, .segment = b->segment, .before = b, .after = b->after};
+        *rest =
+            (tt_block){.data = b->data + bytes, .bytes = left, .segment = b->segment, .before = b, .after = b->after};
         if (b->after) b->after->before = rest;
         b->after = rest;
         b->bytes = bytes;
@@ -202,8 +204,13 @@ tt_block *tt_segment_add(tt_arena *arena, bool small, bool single, char *data, i
         return NULL;
     }
     tt_device_pool *pool = tt_pool_of(arena->device);
-    *s = (tt_segment){.device = arena->device, .small = small, .list = single ? 2 : !small,
-                      .bytes = bytes, .arena = arena, .first = b, .next = pool->segments};
+    *s = (tt_segment){.device = arena->device,
+                      .small = small,
+                      .list = single ? 2 : !small,
+                      .bytes = bytes,
+                      .arena = arena,
+                      .first = b,
+                      .next = pool->segments};
     if (s->next) s->next->previous = s;
     pool->segments = s;
     *b = (tt_block){.data = data, .bytes = bytes, .segment = s};

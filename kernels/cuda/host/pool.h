@@ -65,9 +65,21 @@ struct tt_block {
 };
 
 /* What is counted, for small segments, large ones and both: the statistics of torch.cuda.memory_stats. */
-enum { TT_ALLOCATION, TT_SEGMENT, TT_ACTIVE, TT_INACTIVE_SPLIT, TT_ALLOCATED_BYTES, TT_RESERVED_BYTES, TT_ACTIVE_BYTES,
-       TT_INACTIVE_SPLIT_BYTES, TT_REQUESTED_BYTES, TT_NUM_COUNTS };
-typedef struct { int64_t current, peak, up, down; } tt_count;
+enum {
+    TT_ALLOCATION,
+    TT_SEGMENT,
+    TT_ACTIVE,
+    TT_INACTIVE_SPLIT,
+    TT_ALLOCATED_BYTES,
+    TT_RESERVED_BYTES,
+    TT_ACTIVE_BYTES,
+    TT_INACTIVE_SPLIT_BYTES,
+    TT_REQUESTED_BYTES,
+    TT_NUM_COUNTS
+};
+typedef struct {
+    int64_t current, peak, up, down;
+} tt_count;
 typedef struct {
     tt_count counts[TT_NUM_COUNTS][3]; /* all, small, large */
     int64_t retries, ooms;

@@ -9,7 +9,8 @@ enum { COUNT, SUM, PLACE, SMALL };
 bool tt_radix_sort_begin(tt_radix_sort *s, int64_t n, bool wide) {
     *s = (tt_radix_sort){.n = n, .wide = wide};
     if (n > INT32_MAX) {
-        tt_fail(TT_RUNTIME_ERROR, "at most 2^31 - 1 elements can be sorted together on a CUDA device, got %lld", (long long)n);
+        tt_fail(TT_RUNTIME_ERROR, "at most 2^31 - 1 elements can be sorted together on a CUDA device, got %lld",
+                (long long)n);
         return false;
     }
     int dtype = wide ? TT_I64 : TT_I32;
@@ -34,8 +35,12 @@ static void swap(tt_radix_sort *s) {
 
 static bool pass(tt_radix_sort *s, int shift, int64_t row) {
     int64_t tile = TT_CUDA_THREADS * (s->wide ? 8 : 16); /* TT_TILE in radix.cuh */
-    tt_radix_args p = {.keys = s->keys->data, .order = (uint32_t *)s->order->data, .keys_out = s->spare_keys->data,
-                       .order_out = (uint32_t *)s->spare_order->data, .n = s->n, .blocks = (s->n + tile - 1) / tile,
+    tt_radix_args p = {.keys = s->keys->data,
+                       .order = (uint32_t *)s->order->data,
+                       .keys_out = s->spare_keys->data,
+                       .order_out = (uint32_t *)s->spare_order->data,
+                       .n = s->n,
+                       .blocks = (s->n + tile - 1) / tile,
                        .shift = shift};
     int variant = (s->wide ? WIDE : 0) | (s->ordered ? 0 : IMPLICIT) | (row ? BY_ROW : 0);
     if (row) p.row = tt_divider_of(row);
@@ -53,8 +58,10 @@ static bool pass(tt_radix_sort *s, int shift, int64_t row) {
 bool tt_radix_sort_keys(tt_radix_sort *s, int bits) {
     if (!s->n) return true;
     if (!s->wide && !s->ordered && s->n <= 4096) {
-        tt_radix_args p = {.keys = s->keys->data, .keys_out = s->spare_keys->data,
-                           .order_out = (uint32_t *)s->spare_order->data, .n = s->n};
+        tt_radix_args p = {.keys = s->keys->data,
+                           .keys_out = s->spare_keys->data,
+                           .order_out = (uint32_t *)s->spare_order->data,
+                           .n = s->n};
         int threads = 32;
         while (threads < 1024 && threads * 2 < s->n) threads *= 2;
         if (!TT_LAUNCH(tt_key(TT_FAMILY_radix, SMALL, 0, 0, 0, 0, 0, 0), 1, 1, threads, 0, p)) return false;

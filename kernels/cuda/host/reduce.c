@@ -39,8 +39,14 @@ static void prefer_fold(tt_reduction *g) {
 }
 
 static bool join_parts(int64_t key, int variant, const tt_reduce_args *p, tt_array *parts, tt_array *part_index) {
-    tt_reduce_args j = {.out = p->out, .index = p->index, .parts = parts->data, .param = p->param, .kept = p->kept,
-                        .count = p->count, .inner = p->inner, .by = p->by};
+    tt_reduce_args j = {.out = p->out,
+                        .index = p->index,
+                        .parts = parts->data,
+                        .param = p->param,
+                        .kept = p->kept,
+                        .count = p->count,
+                        .inner = p->inner,
+                        .by = p->by};
     j.part_index = part_index ? (int64_t *)part_index->data : NULL;
     int columns = p->inner >= 32 ? 5 : log_of(p->inner);
     while (columns > 0 && (p->count > (int64_t)(TT_CUDA_THREADS >> columns) << 7)) columns--;
@@ -57,8 +63,8 @@ static bool join_parts(int64_t key, int variant, const tt_reduce_args *p, tt_arr
     return TT_LAUNCH(key | (int64_t)variant << 36, p->kept / p->inner * j.tiles, 1, threads, 0, j);
 }
 
-bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner,
-                        int dtype, char *out) {
+bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, int64_t outer, int64_t inner, int dtype,
+                        char *out) {
     tt_reduce_args p = {.out = out, .kept = outer * inner, .inner = inner, .count = count, .reduced = count * TT_BLOCK};
     return join_parts(tt_key(TT_FAMILY_reduce, reducer, 0, acc, acc, acc, dtype, 0), 0, &p, parts, NULL);
 }
@@ -77,8 +83,9 @@ static int log_wide(const tt_reduction *g) {
     tt_dims others = g->run;
     others.n = inner;
     int64_t together = g->run.size[inner]; /* a single result may end anywhere */
-    while (k && (((g->kept > 1 || inner > 0) && together % ((int64_t)TT_BLOCK << k)) || g->kept * g->blocks >> k < FULL ||
-                 !aligned(g, &g->outer, (int64_t)g->stored << k) || !aligned(g, &others, (int64_t)g->stored << k)))
+    while (k &&
+           (((g->kept > 1 || inner > 0) && together % ((int64_t)TT_BLOCK << k)) || g->kept * g->blocks >> k < FULL ||
+            !aligned(g, &g->outer, (int64_t)g->stored << k) || !aligned(g, &others, (int64_t)g->stored << k)))
         k--;
     return g->stored << k < 4 ? 0 : k; /* the kernel knows no narrower loads */
 }
@@ -140,9 +147,18 @@ static int split_rows(const tt_reduction *g, tt_reduce_args *p, int64_t *x) {
 bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
                        char *out, int64_t *index) {
     prefer_fold(g);
-    tt_reduce_args p = {.in = g->a->data, .out = out, .index = index, .param = param ? param->data : NULL,
-                        .kept = g->kept, .reduced = g->reduced, .blocks = g->blocks, .count = 1, .inner = g->inner,
-                        .inner_step = g->inner_step, .tiles = 1, .by = by};
+    tt_reduce_args p = {.in = g->a->data,
+                        .out = out,
+                        .index = index,
+                        .param = param ? param->data : NULL,
+                        .kept = g->kept,
+                        .reduced = g->reduced,
+                        .blocks = g->blocks,
+                        .count = 1,
+                        .inner = g->inner,
+                        .inner_step = g->inner_step,
+                        .tiles = 1,
+                        .by = by};
     set_dims(&p.outer, &g->outer, g->kept);
     set_dims(&p.run, &g->run, g->reduced);
     int64_t x, key = tt_key(TT_FAMILY_reduce, reducer, 0, g->a->dtype, g->read, acc, dtype, 0);

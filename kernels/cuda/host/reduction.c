@@ -13,8 +13,8 @@ static bool moved(const tt_reduction *g, tt_array *out, tt_array *results, int64
     return tt_copy_now(out, &from) == 0;
 }
 
-static bool reduce(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param,
-                   tt_array *out, int64_t mask) {
+static bool reduce(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, tt_array *out,
+                   int64_t mask) {
     tt_array *results = place_for(g, out);
     bool ok = results && tt_cuda_reduction(g, reducer, acc, then, by, param, out->dtype, results->data, NULL) &&
               moved(g, out, results, mask);
@@ -46,7 +46,8 @@ bool tt_cuda_reduce_index(tt_array *out, tt_array *best, const tt_array *a, int6
 /* Are the results those of rows that kernels over rows take, and long enough to be a warp's each? */
 static bool are_rows(const tt_reduction *g) {
     const tt_array *a = g->a;
-    bool along = g->run.n == 1 && g->run.step[0] == g->stored, kept = g->outer.n <= 1 && (a->flags & TT_FLAG_CONTIGUOUS);
+    bool along = g->run.n == 1 && g->run.step[0] == g->stored,
+         kept = g->outer.n <= 1 && (a->flags & TT_FLAG_CONTIGUOUS);
     return g->in_order && along && kept && g->reduced > 1 && tt_cuda_rows_fit(g->kept, g->reduced);
 }
 
@@ -66,8 +67,8 @@ bool tt_cuda_reduce_var(tt_array *out, const tt_array *a, int64_t mask, double c
     tt_reduction_plan(&g, a, mask, read, tt_itemsizes[read], false);
     double n = (double)g.reduced, freedom = n - correction > 0 ? n - correction : 0;
     if (are_rows(&g)) return tt_cuda_statistics(root ? TT_STATISTIC_STD : TT_STATISTIC_VAR, out, a, g.reduced, freedom);
-    return reduce_twice(&g, TT_RED_sum, TT_RED_DIVIDE, n, TT_RED_devsq, root ? TT_RED_DIVIDE_ROOT : TT_RED_DIVIDE, freedom,
-                        out, mask);
+    return reduce_twice(&g, TT_RED_sum, TT_RED_DIVIDE, n, TT_RED_devsq, root ? TT_RED_DIVIDE_ROOT : TT_RED_DIVIDE,
+                        freedom, out, mask);
 }
 
 bool tt_cuda_reduce_logsumexp(tt_array *out, const tt_array *a, int64_t mask) {

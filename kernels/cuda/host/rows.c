@@ -18,7 +18,10 @@ int64_t tt_cuda_shared_room(void) { return shared_limits[tt_device - 1]; }
 
 /* Who has a row of n elements, when a warp's registers hold `inputs` of them; the grid. `again`: is it read several times?
  * Then it waits in shared memory, where it is long and there is room. */
-typedef struct { int variant, threads; int64_t blocks, shared; } split;
+typedef struct {
+    int variant, threads;
+    int64_t blocks, shared;
+} split;
 
 static split split_rows(int64_t rows, int64_t n, int inputs, int dtype, int compute, bool again) {
     split s = {.threads = TT_CUDA_THREADS};
@@ -27,7 +30,8 @@ static split split_rows(int64_t rows, int64_t n, int inputs, int dtype, int comp
         while (((int64_t)32 << each) < n) each++;
         while (lanes > 0 && (1 << (lanes - 1)) >= n) lanes--;
         /* threads that have little of a row take several, where that leaves enough thread blocks */
-        int64_t per = TT_CUDA_THREADS >> lanes, more = each < 3 && rows > (per << (3 - each)) * TT_CUDA_ENOUGH ? 3 - each : 0;
+        int64_t per = TT_CUDA_THREADS >> lanes,
+                more = each < 3 && rows > (per << (3 - each)) * TT_CUDA_ENOUGH ? 3 - each : 0;
         s.blocks = (rows + (per << more) - 1) / (per << more);
         s.variant = TT_ROW_WARP | each << TT_ROW_EACH | lanes << TT_ROW_LANES | (int)more << TT_ROW_ROWS;
         if (1 << (lanes + each) == n) s.variant |= TT_ROW_WHOLE;
@@ -64,8 +68,8 @@ bool tt_cuda_rows_fit(int64_t rows, int64_t n) { return n <= TT_ROW_MOST && (row
 static bool softmax_rows(tt_array *out, const tt_array *x, const tt_array *y, int64_t n, bool log) {
     int compute = tt_compute_dtype(x->dtype);
     split s = split_rows(x->numel / n, n, y ? 2 : 1, x->dtype, compute, true);
-    tt_softmax_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
-                         .y = y ? y->data : NULL};
+    tt_softmax_args p = {
+        .rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data, .y = y ? y->data : NULL};
     int64_t key = tt_key(TT_FAMILY_softmax, log + (y ? 2 : 0), s.variant, x->dtype, compute, 0, 0, 0);
     return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
 }
@@ -75,8 +79,9 @@ static bool softmax_columns(tt_array *out, const tt_array *x, const tt_array *y,
     int64_t outer = x->numel / n / inner, chunks = (n + TT_COLUMN_CHUNK - 1) / TT_COLUMN_CHUNK;
     int columns = 8;
     /* fewer columns to a thread block: more threads to a column */
-    while (columns > 0 && (((int64_t)1 << (columns - 1) >= inner) ||
-                           (columns > 3 && chunks > TT_CUDA_THREADS >> columns && outer * (inner >> columns) < TT_CUDA_ENOUGH)))
+    while (columns > 0 &&
+           (((int64_t)1 << (columns - 1) >= inner) ||
+            (columns > 3 && chunks > TT_CUDA_THREADS >> columns && outer * (inner >> columns) < TT_CUDA_ENOUGH)))
         columns--;
     while (chunks > (int64_t)(TT_CUDA_THREADS >> columns) << p.log_per) p.log_per++;
     p.tiles = (inner + (1 << columns) - 1) >> columns;
@@ -98,9 +103,16 @@ bool tt_cuda_softmax(tt_array *out, tt_array *x, tt_array *y, int64_t n, int64_t
 static bool norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_array *weight, const tt_array *bias,
                  const tt_array *mean, const tt_array *rstd, int64_t n, double eps) {
     split s = split_rows(x->numel / n, n, g ? 2 : 1, x->dtype, rstd->dtype, true);
-    tt_norm_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
-                      .g = g ? g->data : NULL, .weight = weight ? weight->data : NULL, .bias = bias ? bias->data : NULL,
-                      .mean = mean ? mean->data : NULL, .rstd = rstd->data, .eps = eps};
+    tt_norm_args p = {.rows = x->numel / n,
+                      .n = (int32_t)n,
+                      .out = out->data,
+                      .x = x->data,
+                      .g = g ? g->data : NULL,
+                      .weight = weight ? weight->data : NULL,
+                      .bias = bias ? bias->data : NULL,
+                      .mean = mean ? mean->data : NULL,
+                      .rstd = rstd->data,
+                      .eps = eps};
     int has = (mean ? 0 : TT_NORM_RMS) | (weight ? TT_NORM_WEIGHT : 0) | (bias ? TT_NORM_BIAS : 0);
     tt_array *parts;
     if (!make_room(&s, p.rows, n, &parts)) return false;
@@ -114,8 +126,8 @@ static bool norm(tt_array *out, const tt_array *x, const tt_array *g, const tt_a
 bool tt_cuda_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_array *bias, tt_array *mean,
                   tt_array *rstd, int64_t n, double eps) {
     tt_plain p[4] = {{0}};
-    bool ok = tt_plain_take(&p[0], x, x->dtype) && tt_plain_take(&p[1], g, x->dtype) && tt_plain_take(&p[2], weight, x->dtype) &&
-              tt_plain_take(&p[3], bias, x->dtype) &&
+    bool ok = tt_plain_take(&p[0], x, x->dtype) && tt_plain_take(&p[1], g, x->dtype) &&
+              tt_plain_take(&p[2], weight, x->dtype) && tt_plain_take(&p[3], bias, x->dtype) &&
               (!n || norm(out, p[0].array, p[1].array, p[2].array, p[3].array, mean, rstd, n, eps));
     tt_plain_done(p, 4);
     return ok;
@@ -124,18 +136,23 @@ bool tt_cuda_norm(tt_array *out, tt_array *x, tt_array *g, tt_array *weight, tt_
 bool tt_cuda_statistics(int what, tt_array *out, const tt_array *x, int64_t n, double by) {
     int compute = tt_compute_dtype(x->dtype);
     split s = split_rows(x->numel / n, n, 1, x->dtype, compute, true);
-    tt_statistics_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data,
-                            .by = by};
+    tt_statistics_args p = {.rows = x->numel / n, .n = (int32_t)n, .out = out->data, .x = x->data, .by = by};
     int64_t key = tt_key(TT_FAMILY_statistics, what, s.variant, x->dtype, compute, 0, 0, 0);
     return TT_LAUNCH(key, s.blocks, 1, s.threads, s.shared, p);
 }
 
 static bool norm_weight(tt_array *out, const tt_array *g, const tt_array *x, const tt_array *mean, const tt_array *rstd,
                         int64_t n) {
-    tt_norm_weight_args p = {.rows = g->numel / n, .n = n, .out = out->data, .g = g->data, .x = x->data,
-                             .mean = mean ? mean->data : NULL, .rstd = rstd->data};
+    tt_norm_weight_args p = {.rows = g->numel / n,
+                             .n = n,
+                             .out = out->data,
+                             .g = g->data,
+                             .x = x->data,
+                             .mean = mean ? mean->data : NULL,
+                             .rstd = rstd->data};
     p.blocks = (p.rows + TT_BLOCK - 1) / TT_BLOCK;
-    int size = tt_itemsizes[x->dtype], two = size == 2 && n % 2 == 0 && n >= 64 && ((intptr_t)p.g | (intptr_t)p.x) % 4 == 0;
+    int size = tt_itemsizes[x->dtype],
+        two = size == 2 && n % 2 == 0 && n >= 64 && ((intptr_t)p.g | (intptr_t)p.x) % 4 == 0;
     int columns = tt_cuda_columns(n >> two, size << two, p.blocks);
     int64_t threads = TT_CUDA_THREADS >> columns, at_once = threads > 32 ? threads / 32 : 1;
     tt_array *parts = p.blocks > 1 ? tt_cuda_temporary(rstd->dtype, p.blocks * n) : NULL;
@@ -153,8 +170,8 @@ static bool norm_weight(tt_array *out, const tt_array *g, const tt_array *x, con
 bool tt_cuda_norm_weight(tt_array *out, tt_array *g, tt_array *x, tt_array *mean, tt_array *rstd, int64_t n) {
     tt_plain p[2] = {{0}};
     tt_wide wide = {0};
-    bool ok = tt_plain_take(&p[0], g, x->dtype) && tt_plain_take(&p[1], x, x->dtype) && tt_wide_start(&wide, out, x->dtype) &&
-              norm_weight(wide.array, p[0].array, p[1].array, mean, rstd, n);
+    bool ok = tt_plain_take(&p[0], g, x->dtype) && tt_plain_take(&p[1], x, x->dtype) &&
+              tt_wide_start(&wide, out, x->dtype) && norm_weight(wide.array, p[0].array, p[1].array, mean, rstd, n);
     tt_plain_done(p, 2);
     return tt_wide_end(&wide, ok);
 }
@@ -179,9 +196,13 @@ static bool class_total(const tt_array *sums, tt_array *out, char *divisor, int 
 
 static tt_class_args class_args(const tt_class_work *w, const tt_array *x) {
     int64_t rows = w->rows;
-    tt_class_args args = {.rows = rows, .n = (int32_t)w->classes, .x = x ? x->data : NULL,
-                          .target = (const int64_t *)w->target->data, .weight = w->weight ? w->weight->data : NULL,
-                          .ignore = w->ignore, .smoothing = w->smoothing};
+    tt_class_args args = {.rows = rows,
+                          .n = (int32_t)w->classes,
+                          .x = x ? x->data : NULL,
+                          .target = (const int64_t *)w->target->data,
+                          .weight = w->weight ? w->weight->data : NULL,
+                          .ignore = w->ignore,
+                          .smoothing = w->smoothing};
     if (w->stats) {
         args.top = w->stats->data;
         args.log_sum = w->stats->data + rows * tt_itemsizes[w->stats->dtype];

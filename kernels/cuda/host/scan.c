@@ -5,8 +5,8 @@
 #include "cuda/host/cuda.h"
 
 #define SHORT 32 /* scans of fewer neighbouring elements are left to a thread each */
-#define MANY 528  /* so many are a thread block each */
-#define FEW 1024  /* of no more, what their blocks gave is a thread block's */
+#define MANY 528 /* so many are a thread block each */
+#define FEW 1024 /* of no more, what their blocks gave is a thread block's */
 
 static bool launch(int64_t key, int step, int64_t units, tt_scan_args *p) {
     int64_t blocks = (units + TT_SCAN_THREADS - 1) / TT_SCAN_THREADS;
@@ -19,7 +19,8 @@ static bool scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
     p->per = blocks ? TT_BLOCK : p->n;
     p->blocks = (p->n + p->per - 1) / p->per;
     int own = (warp ? TT_SCAN_WARP : 0) | (reverse ? TT_SCAN_REVERSE : 0);
-    int64_t key = tt_key(TT_FAMILY_scan, op, 0, dtype, acc, tt_compute_dtype(dtype), 0, 0), threads = units * p->blocks * (warp ? 32 : 1);
+    int64_t key = tt_key(TT_FAMILY_scan, op, 0, dtype, acc, tt_compute_dtype(dtype), 0, 0),
+            threads = units * p->blocks * (warp ? 32 : 1);
     if (p->blocks == 1) return launch(key, TT_SCAN_RESULTS | own, threads, p);
     if (warp && p->outer >= MANY && op < TT_SCAN_MIN)
         return launch(key, TT_SCAN_WHOLE | own, p->outer * TT_SCAN_THREADS, p);
@@ -47,10 +48,16 @@ bool tt_cuda_scan(const tt_scan_work *w) {
     int number = tt_compute_dtype(dtype);
     tt_plain p[2] = {{0}};
     tt_wide wide = {0};
-    bool ok = tt_plain_take(&p[0], w->a, dtype) && tt_plain_take(&p[1], w->b, dtype) && tt_wide_start(&wide, w->out, dtype);
+    bool ok =
+        tt_plain_take(&p[0], w->a, dtype) && tt_plain_take(&p[1], w->b, dtype) && tt_wide_start(&wide, w->out, dtype);
     if (ok) {
-        tt_scan_args args = {.outer = 1, .n = 1, .inner = 1, .a = tt_plain_data(&p[0]), .b = tt_plain_data(&p[1]),
-                             .out = wide.array->data, .index = w->index ? (int64_t *)w->index->data : NULL};
+        tt_scan_args args = {.outer = 1,
+                             .n = 1,
+                             .inner = 1,
+                             .a = tt_plain_data(&p[0]),
+                             .b = tt_plain_data(&p[1]),
+                             .out = wide.array->data,
+                             .index = w->index ? (int64_t *)w->index->data : NULL};
         for (int d = 0; d < w->out->ndim; d++)
             *(d < w->dim ? &args.outer : d == w->dim ? &args.n : &args.inner) *= w->out->shape[d];
         ok = scan(op, dtype, op < TT_SCAN_RECUR && number == TT_F32 ? TT_F64 : number, w->reverse, &args);

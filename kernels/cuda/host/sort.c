@@ -63,8 +63,15 @@ static bool sort_along(int what, int dtype, bool descending, tt_sort_args *p) {
 
 bool tt_cuda_sort(const char *op, tt_sorting *j) {
     (void)op;
-    tt_sort_args p = {.in = j->a->data, .values = j->values->data, .indices = j->indices, .rows = j->num_rows, .n = j->n, .k = j->k,
-                      .out_n = j->out_n, .step = j->step, .out_step = j->out_step};
+    tt_sort_args p = {.in = j->a->data,
+                      .values = j->values->data,
+                      .indices = j->indices,
+                      .rows = j->num_rows,
+                      .n = j->n,
+                      .k = j->k,
+                      .out_n = j->out_n,
+                      .step = j->step,
+                      .out_step = j->out_step};
     for (int d = j->rows.n - 1; d >= 0; d--) {
         int64_t size = j->rows.size[d], in = j->rows.step[d], out = j->out_rows.step[d], last = p.dims - 1;
         if (size == 1) continue;

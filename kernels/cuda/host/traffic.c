@@ -56,8 +56,8 @@ void tt_traffic_add(const void *address, int64_t size, int64_t total, int device
     clock_gettime(CLOCK_MONOTONIC, &now); /* with the lock held, so that records are in order */
     tt_traffic *r = place();
     if (r)
-        *r = (tt_traffic){(int64_t)now.tv_sec * 1000000000 + now.tv_nsec, (int64_t)(intptr_t)address, size, total,
-                          me, device};
+        *r = (tt_traffic){
+            (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, (int64_t)(intptr_t)address, size, total, me, device};
     else dropped++;
     pthread_mutex_unlock(&lock);
 }
