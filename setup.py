@@ -34,16 +34,21 @@ class BuildKernels(build_ext):
     def build_extensions(self):
         compiler = os.environ.get("CC", "cc").split()[0]
         if not shutil.which(compiler) and not shutil.which("gcc"):
-            sys.exit(f"tinytorch needs a C compiler to build its kernels: '{compiler}' was not found; "
-                     "install gcc or clang (Debian: apt install gcc), or set CC.")
+            sys.exit(
+                f"tinytorch needs a C compiler to build its kernels: '{compiler}' was not found; "
+                "install gcc or clang (Debian: apt install gcc), or set CC."
+            )
         super().build_extensions()
 
     def build_extension(self, ext):
         version = subprocess.run([*self.compiler.compiler_so, "--version"], capture_output=True, text=True, check=False)
         simd = [] if "clang" in version.stdout.lower() else BUILD["GCC"]
         flags = [*ext.extra_compile_args, "-g" if os.environ.get("TINYTORCH_DEBUG_SYMBOLS") else "-g0"]
-        jobs = [(source, flags + simd + BUILD["ISAS"][isa], [("TT_ISA", isa)])
-                for source in BUILD["SIMD_SOURCES"] for isa in BUILD["ISAS"]]
+        jobs = [
+            (source, flags + simd + BUILD["ISAS"][isa], [("TT_ISA", isa)])
+            for source in BUILD["SIMD_SOURCES"]
+            for isa in BUILD["ISAS"]
+        ]
         jobs += [(source, flags, []) for source in sorted(ext.sources, key=os.path.getsize, reverse=True)]
         with concurrent.futures.ThreadPoolExecutor(self.parallel or len(os.sched_getaffinity(0))) as pool:
             ext.extra_objects = list(pool.map(lambda job: self.compile_one(ext, version.stdout, *job), jobs))
@@ -57,8 +62,14 @@ class BuildKernels(build_ext):
         folder = os.path.join(self.build_temp, hashlib.sha256(command.encode()).hexdigest()[:16])
         [target] = self.compiler.object_filenames([source], output_dir=folder)
         if self.force or not up_to_date(target):
-            self.compiler.compile([source], output_dir=folder, macros=[*macros, *ext.define_macros],
-                                  include_dirs=ext.include_dirs, extra_postargs=[*flags, "-MMD"], debug=self.debug)
+            self.compiler.compile(
+                [source],
+                output_dir=folder,
+                macros=[*macros, *ext.define_macros],
+                include_dirs=ext.include_dirs,
+                extra_postargs=[*flags, "-MMD"],
+                debug=self.debug,
+            )
         return target
 
 
@@ -91,5 +102,8 @@ class BuildPython(build_py):
 
 # One wheel for every CPython since 3.10; one without the GIL has no stable ABI.
 stable = {} if sysconfig.get_config_var("Py_GIL_DISABLED") else {"py_limited_api": "cp310"}
-setup(cffi_modules=["kernels/build.py:ffibuilder"], options={"bdist_wheel": stable},
-      cmdclass={"build_ext": BuildKernels, "build_py": BuildPython})
+setup(
+    cffi_modules=["kernels/build.py:ffibuilder"],
+    options={"bdist_wheel": stable},
+    cmdclass={"build_ext": BuildKernels, "build_py": BuildPython},
+)

@@ -97,30 +97,42 @@ _RESULTS = {
 RESULTS = {name: kind for kind, names in _RESULTS.items() for name in names.split()}
 
 # Functions of several forms: each one's parameters, and its result. ``{t}`` is the tensor, a method's ``self``.
-_MADE = ("dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, "
-         "requires_grad: _bool = False, pin_memory: _bool = False")
-_NEW = ("dtype: _dtype | None = None, device: Device = None, requires_grad: _bool = False, "
-        "layout: _layout | None = None, pin_memory: _bool = False")
+_MADE = (
+    "dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, "
+    "requires_grad: _bool = False, pin_memory: _bool = False"
+)
+_NEW = (
+    "dtype: _dtype | None = None, device: Device = None, requires_grad: _bool = False, "
+    "layout: _layout | None = None, pin_memory: _bool = False"
+)
 _KEPT = "keepdim: _bool = False, *, out: tuple[Tensor, Tensor] | None = None"
 
 
 def _sizes(lead: str, options: str) -> list[tuple[str, str]]:
     """``f(2, 3)`` and ``f((2, 3))``."""
-    return [(f"{lead}*size: _int, {options}", "Tensor"), (f"{lead}size: Sequence[_int], /, *, {options}", "Tensor"),
-            (f"{lead}*, size: Sequence[_int], {options}", "Tensor")]
+    return [
+        (f"{lead}*size: _int, {options}", "Tensor"),
+        (f"{lead}size: Sequence[_int], /, *, {options}", "Tensor"),
+        (f"{lead}*, size: Sequence[_int], {options}", "Tensor"),
+    ]
 
 
 def _extreme(name: str) -> list[tuple[str, str]]:
-    return [("{t}, *, out: Tensor | None = None", "Tensor"),
-            (f"{{t}}, dim: _int, {_KEPT}", f"return_types.{name}"),
-            ("{t}, *, axis: _int, keepdims: _bool = False", f"return_types.{name}"),
-            ("{t}, other: Tensor, /, *, out: Tensor | None = None", "Tensor"),
-            ("{t}, *, other: Tensor, out: Tensor | None = None", "Tensor")]
+    return [
+        ("{t}, *, out: Tensor | None = None", "Tensor"),
+        (f"{{t}}, dim: _int, {_KEPT}", f"return_types.{name}"),
+        ("{t}, *, axis: _int, keepdims: _bool = False", f"return_types.{name}"),
+        ("{t}, other: Tensor, /, *, out: Tensor | None = None", "Tensor"),
+        ("{t}, *, other: Tensor, out: Tensor | None = None", "Tensor"),
+    ]
 
 
 def _middle(name: str) -> list[tuple[str, str]]:
-    return [("{t}", "Tensor"), (f"{{t}}, dim: _int, {_KEPT}", f"return_types.{name}"),
-            ("{t}, *, axis: _int, keepdims: _bool = False", f"return_types.{name}")]
+    return [
+        ("{t}", "Tensor"),
+        (f"{{t}}, dim: _int, {_KEPT}", f"return_types.{name}"),
+        ("{t}, *, axis: _int, keepdims: _bool = False", f"return_types.{name}"),
+    ]
 
 
 OVERLOADS: dict[str, list[tuple[str, str]]] = {
@@ -129,39 +141,85 @@ OVERLOADS: dict[str, list[tuple[str, str]]] = {
     "empty": _sizes("", f"{_MADE}, memory_format: _memory_format | None = None, out: Tensor | None = None"),
     "rand": _sizes("", f"generator: Generator | None = None, out: Tensor | None = None, {_MADE}, names: Any = None"),
     "randn": _sizes("", f"generator: Generator | None = None, out: Tensor | None = None, {_MADE}, names: Any = None"),
-    "randint": [(f"{lead}size: Sequence[_int], *, generator: Generator | None = None, out: Tensor | None = None, "
-                 f"{_MADE}", "Tensor") for lead in ("high: _int, ", "low: _int, high: _int, ")],
-    "new_zeros": _sizes("{t}, ", _NEW), "new_ones": _sizes("{t}, ", _NEW), "new_empty": _sizes("{t}, ", _NEW),
-    "where": [("condition: Tensor", "tuple[Tensor, ...]"),
-              ("condition: Tensor, input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None",
-               "Tensor")],
+    "randint": [
+        (
+            f"{lead}size: Sequence[_int], *, generator: Generator | None = None, out: Tensor | None = None, {_MADE}",
+            "Tensor",
+        )
+        for lead in ("high: _int, ", "low: _int, high: _int, ")
+    ],
+    "new_zeros": _sizes("{t}, ", _NEW),
+    "new_ones": _sizes("{t}, ", _NEW),
+    "new_empty": _sizes("{t}, ", _NEW),
+    "where": [
+        ("condition: Tensor", "tuple[Tensor, ...]"),
+        ("condition: Tensor, input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None", "Tensor"),
+    ],
     "Tensor.where": [("{t}, condition: Tensor, other: Tensor | Number", "Tensor")],
-    "max": _extreme("max"), "min": _extreme("min"),
-    "median": _middle("median"), "nanmedian": _middle("nanmedian"),
-    "nonzero": [("{t}, *, out: Tensor | None = None, as_tuple: Literal[False] = False", "Tensor"),
-                ("{t}, *, as_tuple: Literal[True]", "tuple[Tensor, ...]")],
-    "einsum": [("equation: str, *operands: Tensor | Sequence[Tensor]", "Tensor"),
-               ("equation: Tensor, *operands: Any", "Tensor")],
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+    "median": _middle("median"),
+    "nanmedian": _middle("nanmedian"),
+    "nonzero": [
+        ("{t}, *, out: Tensor | None = None, as_tuple: Literal[False] = False", "Tensor"),
+        ("{t}, *, as_tuple: Literal[True]", "tuple[Tensor, ...]"),
+    ],
+    "einsum": [
+        ("equation: str, *operands: Tensor | Sequence[Tensor]", "Tensor"),
+        ("equation: Tensor, *operands: Any", "Tensor"),
+    ],
     "size": [("{t}", "Size"), ("{t}, dim: _int", "_int")],
     "stride": [("{t}", "tuple[_int, ...]"), ("{t}, dim: _int", "_int")],
     "type": [("{t}", "str"), ("{t}, dtype: _dtype | str, non_blocking: _bool = False", "Tensor")],
-    "to": [("{t}, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, /, *, "
-            "memory_format: _memory_format | None = ...", "Tensor"),
-           ("{t}, other: Tensor, non_blocking: _bool = False, copy: _bool = False, /, *, "
-            "memory_format: _memory_format | None = ...", "Tensor"),
-           ("{t}, device: Device, dtype: _dtype | None = None, non_blocking: _bool = False, copy: _bool = False, "
-            "/, *, memory_format: _memory_format | None = ...", "Tensor"),
-           ("{t}, device: Device = None, /, *, dtype: _dtype | None = None, non_blocking: _bool = False, "
-            "copy: _bool = False, memory_format: _memory_format | None = ...", "Tensor"),
-           ("{t}, *, dtype: _dtype | None = None, device: Device = None, non_blocking: _bool = False, "
-            "copy: _bool = False, memory_format: _memory_format | None = ...", "Tensor")],
+    "to": [
+        (
+            "{t}, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, /, *, "
+            "memory_format: _memory_format | None = ...",
+            "Tensor",
+        ),
+        (
+            "{t}, other: Tensor, non_blocking: _bool = False, copy: _bool = False, /, *, "
+            "memory_format: _memory_format | None = ...",
+            "Tensor",
+        ),
+        (
+            "{t}, device: Device, dtype: _dtype | None = None, non_blocking: _bool = False, copy: _bool = False, "
+            "/, *, memory_format: _memory_format | None = ...",
+            "Tensor",
+        ),
+        (
+            "{t}, device: Device = None, /, *, dtype: _dtype | None = None, non_blocking: _bool = False, "
+            "copy: _bool = False, memory_format: _memory_format | None = ...",
+            "Tensor",
+        ),
+        (
+            "{t}, *, dtype: _dtype | None = None, device: Device = None, non_blocking: _bool = False, "
+            "copy: _bool = False, memory_format: _memory_format | None = ...",
+            "Tensor",
+        ),
+    ],
 }
 
 # Members of Tensor that are no methods; those that can be assigned are marked.
 PROPERTIES = {
-    "shape": "Size", "ndim": "_int", "dtype": "_dtype", "device": "_device", "itemsize": "_int", "nbytes": "_int",
-    "is_cuda": "_bool", "is_cpu": "_bool", "_version": "_int", "is_leaf": "_bool", "grad_fn": "Any",
-    "output_nr": "_int", "retains_grad": "_bool", "_base": "Tensor | None", "T": "Tensor", "mT": "Tensor",
-    "H": "Tensor", "mH": "Tensor", "__cuda_array_interface__": "dict[str, Any]",
+    "shape": "Size",
+    "ndim": "_int",
+    "dtype": "_dtype",
+    "device": "_device",
+    "itemsize": "_int",
+    "nbytes": "_int",
+    "is_cuda": "_bool",
+    "is_cpu": "_bool",
+    "_version": "_int",
+    "is_leaf": "_bool",
+    "grad_fn": "Any",
+    "output_nr": "_int",
+    "retains_grad": "_bool",
+    "_base": "Tensor | None",
+    "T": "Tensor",
+    "mT": "Tensor",
+    "H": "Tensor",
+    "mH": "Tensor",
+    "__cuda_array_interface__": "dict[str, Any]",
 }
 ASSIGNABLE = {"requires_grad": "_bool", "grad": "Tensor | None", "data": "Tensor"}

@@ -34,10 +34,16 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.M)
 NAME = re.compile(r"\btt_\w+")
 # At the margin, not static or a declaration: a function's head up to its brace, or a variable.
-FUNCTION = re.compile(r"^(?!static|typedef|extern|#|struct \w+ \{|enum)[A-Za-z_][\w \*]*?"
-                      r"\b(tt_\w+)\([^;{}]*\)\s*\{", re.M)
-VARIABLE = re.compile(r"^(?!static|typedef|extern|#|return)(?:[A-Za-z_][\w \*]*?[ \*]|[\w ]+\(\*)(tt_\w+)\)?"
-                      r"(?:\[[^\]]*\])*(?:\([^)]*\))?(?: = [^;]*?)?;", re.M)
+FUNCTION = re.compile(
+    r"^(?!static|typedef|extern|#|struct \w+ \{|enum)[A-Za-z_][\w \*]*?"
+    r"\b(tt_\w+)\([^;{}]*\)\s*\{",
+    re.M,
+)
+VARIABLE = re.compile(
+    r"^(?!static|typedef|extern|#|return)(?:[A-Za-z_][\w \*]*?[ \*]|[\w ]+\(\*)(tt_\w+)\)?"
+    r"(?:\[[^\]]*\])*(?:\([^)]*\))?(?: = [^;]*?)?;",
+    re.M,
+)
 
 
 def folder_of(path: pathlib.Path) -> str:

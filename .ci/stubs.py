@@ -23,8 +23,13 @@ from tinytorch.ops.declare import NAMESPACES
 ROOT = pathlib.Path(tinytorch.__file__).parent
 HEADER = '"""{what} Written by .ci/stubs.py: do not edit."""\n\n'
 IMPORTS = {
-    "collections.abc": "Callable Iterator Sequence", "typing": "Any Literal overload", "": "numpy",
-    "{up}": "return_types", "{up}dtypes": "Size", "{up}generator": "Generator", "{up}tensor": "Tensor",
+    "collections.abc": "Callable Iterator Sequence",
+    "typing": "Any Literal overload",
+    "": "numpy",
+    "{up}": "return_types",
+    "{up}dtypes": "Size",
+    "{up}generator": "Generator",
+    "{up}tensor": "Tensor",
     "{up}types": "Device Number _bool _complex _device _dtype _float _int _layout _memory_format",
 }
 WIDTH = 120
@@ -147,8 +152,11 @@ def imports(text: str, up: str, own=()) -> str:
     for module, names in IMPORTS.items():
         found = [name for name in names.split() if name not in own and re.search(rf"\b{name}\b", text)]
         if found:
-            needed.append(f"from {module.format(up=up)} import {', '.join(found)}\n" if module else
-                          f"\nimport {', '.join(found)}\n\n")
+            needed.append(
+                f"from {module.format(up=up)} import {', '.join(found)}\n"
+                if module
+                else f"\nimport {', '.join(found)}\n\n"
+            )
     return "".join(needed)
 
 
@@ -161,25 +169,35 @@ def package() -> str:
     """tinytorch/__init__.pyi: what is imported there as it is, and the functions."""
     own = [name for name in tinytorch.__all__ if name not in NAMESPACES[""]]
     source = (ROOT / "__init__.py").read_text()
-    source = re.sub(r"#.*", "", source[source.index("from . import"):source.index("globals()")])
+    source = re.sub(r"#.*", "", source[source.index("from . import") : source.index("globals()")])
     public = ""
     for module, names in re.findall(r"^from (\.[\w.]*) import (\([^)]*\)|[^\n]*)", source, re.M):
         public += again(module, [name for name in re.findall(r"\w+", names) if name in own and name != "fuse"])
     public += again(".", ["profiler"]) + "from .fuse import _Callable\n"
     public += "\nfuse: _Callable\nfloat = float32\nint = int32\n__version__: str\n\n"
     text = functions("", sorted(NAMESPACES[""]))
-    return (HEADER.format(what="PyTorch's names.") + imports(text, ".", own) + public +
-            all_of(sorted(tinytorch.__all__)) + "\n" + text)
+    return (
+        HEADER.format(what="PyTorch's names.")
+        + imports(text, ".", own)
+        + public
+        + all_of(sorted(tinytorch.__all__))
+        + "\n"
+        + text
+    )
 
 
 def tensor() -> str:
     """tinytorch/tensor.pyi: the class Tensor."""
-    body = ["def __new__(cls, *args: Any, device: Device = None, dtype: _dtype | None = None, **kwargs: Any) -> "
-            "Tensor: ...", "__array_priority__: _int"]
+    body = [
+        "def __new__(cls, *args: Any, device: Device = None, dtype: _dtype | None = None, **kwargs: Any) -> "
+        "Tensor: ...",
+        "__array_priority__: _int",
+    ]
     body += [f"@property\ndef {name}(self) -> {kind}: ..." for name, kind in PROPERTIES.items()]
     for name, kind in ASSIGNABLE.items():
-        body.append(f"@property\ndef {name}(self) -> {kind}: ...\n"
-                    f"@{name}.setter\ndef {name}(self, value: {kind}) -> None: ...")
+        body.append(
+            f"@property\ndef {name}(self) -> {kind}: ...\n@{name}.setter\ndef {name}(self, value: {kind}) -> None: ..."
+        )
         if name == "grad":
             body[-1] += "\n@grad.deleter\ndef grad(self) -> None: ..."
     for name, member in sorted(vars(tinytorch.Tensor).items()):
@@ -201,8 +219,15 @@ def namespace(name: str) -> tuple[pathlib.Path, str]:
     for other in module.__all__:
         if other not in NAMESPACES[name]:
             public += again(up + getattr(module, other).__module__.removeprefix("tinytorch."), [other])
-    return path, (HEADER.format(what=f"Functions of tinytorch.{name}.") + imports(text, up) + public + "\n" +
-                  all_of(sorted(module.__all__)) + "\n" + text)
+    return path, (
+        HEADER.format(what=f"Functions of tinytorch.{name}.")
+        + imports(text, up)
+        + public
+        + "\n"
+        + all_of(sorted(module.__all__))
+        + "\n"
+        + text
+    )
 
 
 def results() -> str:

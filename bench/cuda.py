@@ -154,8 +154,13 @@ def _function(side, size):
     return functools.partial(side.function(functools.partial(chain, side.torch)), x)
 
 
-AT_MEMORY_SPEED = {"sides": (*ALL, "copy"), "ours": ("fused",), "target": 0.95, "against": "copy",
-                   "also": ((("fused",), "compile", 1.0),)}
+AT_MEMORY_SPEED = {
+    "sides": (*ALL, "copy"),
+    "ours": ("fused",),
+    "target": 0.95,
+    "against": "copy",
+    "also": ((("fused",), "compile", 1.0),),
+}
 APPROXIMATE = {"settings": {"approximate": 1}, **AT_MEMORY_SPEED}
 
 
@@ -173,14 +178,26 @@ def chain_gradient(side):
     return functools.partial(side.vjp(functools.partial(chain, side.torch)), upstream, x)
 
 
-@SUITE.row("that chain on 64 floats", sides=ALL, ours=("fused",), target=10e-6, absolute=True,
-           also=((("fused",), "compile", 1.0),))
+@SUITE.row(
+    "that chain on 64 floats",
+    sides=ALL,
+    ours=("fused",),
+    target=10e-6,
+    absolute=True,
+    also=((("fused",), "compile", 1.0),),
+)
 def small_chain(side):
     return _function(side, 64)
 
 
-@SUITE.row("the same, promised to be pure", sides=ALL, ours=("fused",), target=10e-6, absolute=True,
-           also=((("fused",), "compile", 1.0),))
+@SUITE.row(
+    "the same, promised to be pure",
+    sides=ALL,
+    ours=("fused",),
+    target=10e-6,
+    absolute=True,
+    also=((("fused",), "compile", 1.0),),
+)
 def pure_chain(side):
     return functools.partial(side.pure(functools.partial(chain, side.torch)), side.tensor(_normal(64)))
 
@@ -338,14 +355,26 @@ def _classify(side, widths, samples, dtype="float32"):
 _BESIDES = (("fused", "graph"), "compile", 1.0)
 
 
-@SUITE.row("MLP 64-64-64-10, batch 32, Adam step", sides=ALL, ours=("eager", "fused", "graph"), target=1 / 3,
-           repeatable=False, also=(_BESIDES,))
+@SUITE.row(
+    "MLP 64-64-64-10, batch 32, Adam step",
+    sides=ALL,
+    ours=("eager", "fused", "graph"),
+    target=1 / 3,
+    repeatable=False,
+    also=(_BESIDES,),
+)
 def small_mlp(side):
     return _classify(side, (64, 64, 64, 10), 32)
 
 
-@SUITE.row("MLP 1024-4096-4096-10, batch 4096, all bfloat16, Adam step", sides=ALL, target=1.0, tolerance=2e-2,
-           repeatable=False, also=(_BESIDES,))
+@SUITE.row(
+    "MLP 1024-4096-4096-10, batch 4096, all bfloat16, Adam step",
+    sides=ALL,
+    target=1.0,
+    tolerance=2e-2,
+    repeatable=False,
+    also=(_BESIDES,),
+)
 def large_mlp(side):
     return _classify(side, WIDTHS, SAMPLES, "bfloat16")
 
@@ -353,8 +382,16 @@ def large_mlp(side):
 def _gpt(name, dtype, tolerance):
     """Add a row: a training step of a GPT."""
 
-    @SUITE.row(f"GPT 6 x 512, 16 x 256 tokens, {name}, Adam step", sides=ALL, target=1.0, tolerance=tolerance,
-               repeatable=False, also=(_BESIDES,), rounds=15, batch=0.05)
+    @SUITE.row(
+        f"GPT 6 x 512, 16 x 256 tokens, {name}, Adam step",
+        sides=ALL,
+        target=1.0,
+        tolerance=tolerance,
+        repeatable=False,
+        also=(_BESIDES,),
+        rounds=15,
+        batch=0.05,
+    )
     def make(side):
         tokens = np.random.default_rng(1).integers(0, GPT["vocabulary"], (SEQUENCES, GPT["length"] + 1))
         model = make_gpt(side.torch, **GPT)

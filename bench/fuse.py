@@ -105,8 +105,12 @@ _elementwise("11 cheap ops, 1e7", cheap, 10**7, target=0.95)
 _elementwise("the 13 ops on 64 floats", chain, 64, target=1.0, against="jax")
 
 
-@SUITE.row("the same, promised to be pure", target=1.0, against="jax",
-           expected=lambda np: chain(np, _normal(np, 64).astype(np.float64)))
+@SUITE.row(
+    "the same, promised to be pure",
+    target=1.0,
+    against="jax",
+    expected=lambda np: chain(np, _normal(np, 64).astype(np.float64)),
+)
 def pure(library):
     x = library.array(_normal(library.np, 64))
     return functools.partial(library.pure(functools.partial(chain, library.xp)), x)

@@ -323,7 +323,8 @@ class Mlx(Library):
     def vjp(self, function, upto):
         def run(upstream, *arrays):
             (result,), gradients = self.mx.vjp(
-                lambda *leaves: function(*leaves, *arrays[upto:]), arrays[:upto], (upstream,))
+                lambda *leaves: function(*leaves, *arrays[upto:]), arrays[:upto], (upstream,)
+            )
             return result, *gradients
 
         return run

@@ -17,8 +17,16 @@ def table(run):
     """The text of a run as `bench.report.whole` gives it: its circumstances, its rows, and the errors."""
     rows = run["rows"]
     sides = [side for side in run["sides"] if any(row[side] is not None or side in row["errors"] for row in rows)]
-    lines = [f"# {run['suite']}", "", f"`{run['command']}`, {run['date']}", "", described(run), "",
-             _line(["", *sides, "target", "met"]), _line(["---", *["---:"] * len(sides), "---", "---"])]
+    lines = [
+        f"# {run['suite']}",
+        "",
+        f"`{run['command']}`, {run['date']}",
+        "",
+        described(run),
+        "",
+        _line(["", *sides, "target", "met"]),
+        _line(["---", *["---:"] * len(sides), "---", "---"]),
+    ]
     errors = []
     for row in rows:
         cells = [_cell(row, side) for side in sides]

@@ -61,6 +61,7 @@ def small_products(torch, w_requires_grad):
 
 def chain_of_products(x, w, gradient):
     """A step of 50 multiplications of ``x`` by ``w``, forward and backward from ``gradient``: it returns x.grad."""
+
     def step():
         x.grad = w.grad = None
         y = x

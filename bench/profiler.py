@@ -69,7 +69,7 @@ def _coverage(profile, call, rounds):
                 call()
                 spans.append((begin, perf_counter_ns()))
         events = [e for e in p.events() if e.device == "cpu" and not e.name.endswith("(pool)")]
-        for begin, end in spans[STEPS // 4:]:
+        for begin, end in spans[STEPS // 4 :]:
             clock.append((end - begin) * 1e-9)
             sums.append(sum(e.self_time for e in events if begin <= e.start < end) * 1e-9)
     shares = [s / c for s, c in zip(sums, clock)]

@@ -36,8 +36,9 @@ def relative(path):
 
 # The ones that take longest come first, to be compiled first.
 LONGEST = ["superinstructions", "loops", "reduce"]
-SIMD_SOURCES = [relative(s) for s in sorted((HERE / "cpu" / "simd").glob("*.c"),
-                                            key=lambda s: (s.stem not in LONGEST, s.stem))]
+SIMD_SOURCES = [
+    relative(s) for s in sorted((HERE / "cpu" / "simd").glob("*.c"), key=lambda s: (s.stem not in LONGEST, s.stem))
+]
 
 
 def headers():
@@ -57,9 +58,13 @@ def enumerators(header, *macros):
 
 def declarations():
     """The headers without their preprocessor lines, and the enumerators of X-macros: what cffi parses."""
-    return "\n".join([enumerators("dtypes.h", ("TT_DTYPES", "TT_"), ("TT_RESERVED_DTYPES", "TT_")),
-                      enumerators("dtypes.h", ("TT_KINDS", "TT_KIND_")),
-                      *(re.sub(r"^#.*$", "", h.read_text(), flags=re.M) for h in headers())])
+    return "\n".join(
+        [
+            enumerators("dtypes.h", ("TT_DTYPES", "TT_"), ("TT_RESERVED_DTYPES", "TT_")),
+            enumerators("dtypes.h", ("TT_KINDS", "TT_KIND_")),
+            *(re.sub(r"^#.*$", "", h.read_text(), flags=re.M) for h in headers()),
+        ]
+    )
 
 
 ffibuilder = FFI()

@@ -46,8 +46,10 @@ def emulate_without_gpu() -> bool:
 
 def pytest_report_header(config):
     device = config.getoption("--device")
-    return [f"device: {device}" + (", emulated" if config.stash.get(EMULATED, False) else ""),
-            "fused mode: " + ("off" if os.environ.get("TINYTORCH_FUSE", "0") in ("", "0") else "on")]
+    return [
+        f"device: {device}" + (", emulated" if config.stash.get(EMULATED, False) else ""),
+        "fused mode: " + ("off" if os.environ.get("TINYTORCH_FUSE", "0") in ("", "0") else "on"),
+    ]
 
 
 def pytest_collection_modifyitems(config, items):

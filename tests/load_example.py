@@ -7,8 +7,15 @@ from unittest import mock
 
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples"
 #: What the programs draw and measure with. Tests use none of it, and need not have it.
-NOT_NEEDED = ("matplotlib", "matplotlib.figure", "sklearn", "sklearn.datasets", "sklearn.metrics",
-              "sklearn.model_selection", "tqdm")
+NOT_NEEDED = (
+    "matplotlib",
+    "matplotlib.figure",
+    "sklearn",
+    "sklearn.datasets",
+    "sklearn.metrics",
+    "sklearn.model_selection",
+    "tqdm",
+)
 
 
 def load_example(name, library="tinytorch"):

@@ -67,9 +67,7 @@ def test_creation(torch, name):
 def test_empty():
     x = tinytorch.empty(2, 3, dtype=tinytorch.int16)
     assert (tuple(x.shape), dtype_name(x)) == ((2, 3), "int16")
-    assert tinytorch.empty_like(x.t()).stride() == x.t().stride(), (
-        "empty_like keeps the layout of a dense tensor"
-    )
+    assert tinytorch.empty_like(x.t()).stride() == x.t().stride(), "empty_like keeps the layout of a dense tensor"
     assert (
         not tinytorch.empty(2, requires_grad=False).requires_grad
         and tinytorch.ones(2, requires_grad=True).requires_grad
@@ -103,11 +101,7 @@ def test_dtype_facts(torch, name):
     assert (ours.is_floating_point, ours.itemsize) == (theirs.is_floating_point, theirs.itemsize)
     assert repr(ours).rpartition(".")[2] == name
     assert pickle.loads(pickle.dumps(ours)) is ours
-    info = (
-        (lambda m: m.finfo(getattr(m, name)))
-        if ours.is_floating_point
-        else (lambda m: m.iinfo(getattr(m, name)))
-    )
+    info = (lambda m: m.finfo(getattr(m, name))) if ours.is_floating_point else (lambda m: m.iinfo(getattr(m, name)))
     if name != "bool":
         assert (info(tinytorch).max, info(tinytorch).min) == (info(torch).max, info(torch).min)
     if ours.is_floating_point:
@@ -259,8 +253,15 @@ def test_integer_arithmetic_wraps(torch):
             assert_same(a, e, name)
 
 
-@pytest.mark.parametrize("args", [(tinytorch.float16, "cuda"), ("cpu", tinytorch.float16, "cpu"),
-                                  (tinytorch.ones(1), 1), (tinytorch.float16, False, True, True)])
+@pytest.mark.parametrize(
+    "args",
+    [
+        (tinytorch.float16, "cuda"),
+        ("cpu", tinytorch.float16, "cpu"),
+        (tinytorch.ones(1), 1),
+        (tinytorch.float16, False, True, True),
+    ],
+)
 def test_to_takes_nothing_for_a_bool(args):
     with pytest.raises(TypeError, match="bools non_blocking and copy, got"):
         tinytorch.ones(2).to(*args)
@@ -274,18 +275,22 @@ def test_devices_are_given_in_several_ways():
     assert str(device("cuda", 2)) == "cuda:2" and repr(device("cpu")) == "device(type='cpu')"
 
 
-@pytest.mark.parametrize("given, kind, text", [
-    ((None,), TypeError, "argument 'type' must be str, int or device, not NoneType"),
-    ((True,), TypeError, "argument 'type' must be str, int or device, not bool"),
-    ((1.5,), TypeError, "argument 'type' must be str, int or device, not float"),
-    (("cuda", "1"), TypeError, "argument 'index' must be int, not str"),
-    (("cuda", -1), RuntimeError, "index must not be negative, but got -1"),
-    (("cuda:1", 1), RuntimeError, "must not include an index"),
-    (("cuda:-1",), RuntimeError, "Invalid device string: 'cuda:-1'"),
-    (("cuda:01",), RuntimeError, "Invalid device string: 'cuda:01'"),
-    (("cuda:",), RuntimeError, "Invalid device string: 'cuda:'"),
-    (("gpu",), RuntimeError, "Expected one of cpu, cuda .*: 'gpu'"),
-    (("",), RuntimeError, "Expected one of cpu, cuda .*: ''")])
+@pytest.mark.parametrize(
+    "given, kind, text",
+    [
+        ((None,), TypeError, "argument 'type' must be str, int or device, not NoneType"),
+        ((True,), TypeError, "argument 'type' must be str, int or device, not bool"),
+        ((1.5,), TypeError, "argument 'type' must be str, int or device, not float"),
+        (("cuda", "1"), TypeError, "argument 'index' must be int, not str"),
+        (("cuda", -1), RuntimeError, "index must not be negative, but got -1"),
+        (("cuda:1", 1), RuntimeError, "must not include an index"),
+        (("cuda:-1",), RuntimeError, "Invalid device string: 'cuda:-1'"),
+        (("cuda:01",), RuntimeError, "Invalid device string: 'cuda:01'"),
+        (("cuda:",), RuntimeError, "Invalid device string: 'cuda:'"),
+        (("gpu",), RuntimeError, "Expected one of cpu, cuda .*: 'gpu'"),
+        (("",), RuntimeError, "Expected one of cpu, cuda .*: ''"),
+    ],
+)
 def test_what_is_no_device(given, kind, text):
     with pytest.raises(kind, match=text):
         tinytorch.device(*given)

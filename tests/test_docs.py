@@ -82,8 +82,9 @@ def test_sections(name):
 @pytest.mark.parametrize("name", COMMON)
 def test_examples(name):
     fn = function(name)
-    test = doctest.DocTestParser().get_doctest(inspect.getdoc(fn), {"tinytorch": tinytorch, "numpy": numpy}, name,
-                                               None, None)
+    test = doctest.DocTestParser().get_doctest(
+        inspect.getdoc(fn), {"tinytorch": tinytorch, "numpy": numpy}, name, None, None
+    )
     assert test.examples
     report = []
     doctest.DocTestRunner().run(test, out=report.append)
@@ -121,8 +122,10 @@ def test_errors_of_elementwise_operators(name):
 def test_errors(name, error, call):
     assert re.search(rf"^    {error}: \S", sections(function(name))[1]["Raises"], re.M)
     with pytest.raises(Exception) as raised:
-        eval(call, {"M": tinytorch, "T": tinytorch.tensor, "Z": tinytorch.zeros, "F": tinytorch.nn.functional,
-                    "numpy": numpy})
+        eval(
+            call,
+            {"M": tinytorch, "T": tinytorch.tensor, "Z": tinytorch.zeros, "F": tinytorch.nn.functional, "numpy": numpy},
+        )
     assert type(raised.value).__name__ == error
 
 

@@ -13,8 +13,13 @@ from tinytorch import dtypes
 from tinytorch.backends.cpu import ffi, lib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-KINDS = {"b": lib.TT_KIND_BOOL, "u": lib.TT_KIND_INT, "i": lib.TT_KIND_INT, "f": lib.TT_KIND_FLOAT,
-         "c": lib.TT_KIND_COMPLEX}
+KINDS = {
+    "b": lib.TT_KIND_BOOL,
+    "u": lib.TT_KIND_INT,
+    "i": lib.TT_KIND_INT,
+    "f": lib.TT_KIND_FLOAT,
+    "c": lib.TT_KIND_COMPLEX,
+}
 COMPLEX = {"complex64": lib.TT_C64, "complex128": lib.TT_C128}
 
 
@@ -64,16 +69,32 @@ def by_order(text: str) -> list[str]:
     """Comparisons in C of a dtype with a number, or of dtypes by order."""
     plain = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     order = r"(?:<=?|>=?)(?![<>=])"
-    return re.findall(rf"[^\n]*(?:{DTYPE} *{order} *[\w(]|{DTYPE} *[!=]= *\d|[^<]<=? *{CODE}|[^->]>=? *{CODE}|"
-                      rf"{CODE} *{order} *\w|TT_(?:KEY_)?CODE(?:\(\w+\))? *[<>=!]=? *\d)[^\n]*", plain)
+    return re.findall(
+        rf"[^\n]*(?:{DTYPE} *{order} *[\w(]|{DTYPE} *[!=]= *\d|[^<]<=? *{CODE}|[^->]>=? *{CODE}|"
+        rf"{CODE} *{order} *\w|TT_(?:KEY_)?CODE(?:\(\w+\))? *[<>=!]=? *\d)[^\n]*",
+        plain,
+    )
 
 
 def test_the_search_in_c_finds_what_it_should():
-    for line in ("if (a->dtype < TT_F16)", "x = dtype >= TT_F32 ? 1 : 2;", "return a.dtype == 6;", "TT_U8 <= code;",
-                 "if (dtype > 5)", "#if TT_CODE(TT_D0) == 5", "#elif TT_KEY_CODE > 1"):
+    for line in (
+        "if (a->dtype < TT_F16)",
+        "x = dtype >= TT_F32 ? 1 : 2;",
+        "return a.dtype == 6;",
+        "TT_U8 <= code;",
+        "if (dtype > 5)",
+        "#if TT_CODE(TT_D0) == 5",
+        "#elif TT_KEY_CODE > 1",
+    ):
         assert by_order(line), line
-    for line in ("a->dtype == TT_F16", "bits >> 4 * dtype & 15", "1 << TT_F16", "p->dtype != b->dtype",
-                 "/* dtype < TT_F16 */", "[TT_CODE_f32] = x"):
+    for line in (
+        "a->dtype == TT_F16",
+        "bits >> 4 * dtype & 15",
+        "1 << TT_F16",
+        "p->dtype != b->dtype",
+        "/* dtype < TT_F16 */",
+        "[TT_CODE_f32] = x",
+    ):
         assert not by_order(line), line
 
 
@@ -85,8 +106,12 @@ ALLOWED = re.compile(r"\bdtype (?:<|>=) 0\b|< TT_NUM_(?:DTYPES|CODES)\b|for \(in
 def test_no_c_file_compares_dtypes_by_order(folder):
     files = [f for f in (ROOT / "kernels" / folder).rglob("*") if f.suffix in (".c", ".h", ".cuh")]
     assert files
-    found = [f"{f.name}: {line.strip()}" for f in files for line in by_order(f.read_text())
-             if by_order(ALLOWED.sub("", line))]
+    found = [
+        f"{f.name}: {line.strip()}"
+        for f in files
+        for line in by_order(f.read_text())
+        if by_order(ALLOWED.sub("", line))
+    ]
     assert not found
 
 

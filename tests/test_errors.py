@@ -111,9 +111,7 @@ SHAPES = [
     ),
     Case(lambda m, x, y: m.nn.functional.cross_entropy(x, y), (A, i(4)), "2|size", "4", id="cross_entropy"),
     Case(lambda m, x, y: m.nn.functional.nll_loss(x, y), (A, i(4)), "2|size", "4", id="nll_loss"),
-    Case(
-        lambda m, x, y: m.nn.functional.binary_cross_entropy_with_logits(x, y), (A, B), "size|shape", id="bce"
-    ),
+    Case(lambda m, x, y: m.nn.functional.binary_cross_entropy_with_logits(x, y), (A, B), "size|shape", id="bce"),
 ]
 
 DIMS = [
@@ -184,9 +182,7 @@ DIMS = [
         id="scatter_add_ out of range",
     ),
     Case(lambda m, x, y: x.index_add_(0, y, x * 1), (A, i(3)), "index_add", id="index_add_ lengths"),
-    Case(
-        lambda m, x, y: x.masked_fill_(y > 0, 1.0), (A, B), "masked_fill|size|shape", "4", id="masked_fill_"
-    ),
+    Case(lambda m, x, y: x.masked_fill_(y > 0, 1.0), (A, B), "masked_fill|size|shape", "4", id="masked_fill_"),
     Case(lambda m, x, y: x.masked_fill(y, 1.0), (A, i(2, 3)), "masked_fill|mask", id="masked_fill by int"),
     Case(lambda m, x, y: x.masked_select(y), (A, i(2, 3)), "masked_select", id="masked_select by int"),
     Case(lambda m, x, y: m.nn.functional.embedding(y, x), (A, i(5)), id="embedding out of range"),
@@ -234,9 +230,7 @@ DTYPES = [
         "scatter",
         id="scatter_ dtypes",
     ),
-    Case(
-        lambda m, x: m.nn.functional.cross_entropy(x, m.zeros(2)), (A,), id="cross_entropy with float classes"
-    ),
+    Case(lambda m, x: m.nn.functional.cross_entropy(x, m.zeros(2)), (A,), id="cross_entropy with float classes"),
     Case(lambda m, x: x + "a", (A,), "str", id="+ str"),
     Case(lambda m, x: m.add(x, None), (A,), "add", "None", id="add None"),
     Case(lambda m, x: m.exp("a"), (A,), "exp", "str", id="exp of str"),
@@ -253,9 +247,7 @@ CREATION = [
     Case(lambda m: m.tensor([None]), (), "None", id="list of None"),
     Case(lambda m: m.zeros(-1), (), "-1|negative", id="negative size"),
     Case(lambda m: m.zeros(2, 1.5), (), "float", id="float size"),
-    Case(
-        lambda m: m.empty(2**40, 2**40), (), "overflow|[Ss]torage|too large|invalid", id="size that overflows"
-    ),
+    Case(lambda m: m.empty(2**40, 2**40), (), "overflow|[Ss]torage|too large|invalid", id="size that overflows"),
     Case(lambda m: m.arange(0, 5, -1), (), "step|bound", id="arange the wrong way"),
     Case(lambda m: m.arange(0, 5, 0), (), "step|zero", id="arange step 0"),
     Case(lambda m: m.linspace(0, 1, -1), (), "step", id="linspace"),

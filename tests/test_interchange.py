@@ -192,12 +192,7 @@ def test_save_and_load():
 def test_copy():
     x = tinytorch.arange(3.0).requires_grad_()
     deep = copy.deepcopy(x)
-    assert (
-        deep.requires_grad
-        and deep.is_leaf
-        and deep.data_ptr() != x.data_ptr()
-        and deep.tolist() == x.tolist()
-    )
+    assert deep.requires_grad and deep.is_leaf and deep.data_ptr() != x.data_ptr() and deep.tolist() == x.tolist()
     assert copy.copy(x).data_ptr() == x.data_ptr()
     with pytest.raises(RuntimeError, match="leaf|leaves|created explicitly"):
         copy.deepcopy(x * 2)

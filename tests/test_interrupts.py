@@ -80,14 +80,25 @@ for _ in range(count):
         or lib.tt_fuse_depth() > 0
 print(json.dumps({"fired": fired, "seen": seen, "left": left, "unraisable": unraisable}))
 """
-LOOPS = ("backward", "create_graph", "fused", "fused_backward", "decorated", "no_grad", "enable_grad",
-         "inference_mode", "no_grad_decorator", "set_grad_decorator")
+LOOPS = (
+    "backward",
+    "create_graph",
+    "fused",
+    "fused_backward",
+    "decorated",
+    "no_grad",
+    "enable_grad",
+    "inference_mode",
+    "no_grad_decorator",
+    "set_grad_decorator",
+)
 
 
 def interrupted(loop: str, count: int) -> dict:
     environment = {**os.environ, "TINYTORCH_FUSE": "0"}  # everywhere in fused mode, the depth is never 0
-    done = subprocess.run([sys.executable, "-c", PROGRAM, loop, str(count)], capture_output=True, text=True,
-                          timeout=300, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, loop, str(count)], capture_output=True, text=True, timeout=300, env=environment
+    )
     assert done.returncode == 0 and not done.stderr, done.stderr
     return json.loads(done.stdout)
 

@@ -51,9 +51,7 @@ def operands(dtype, count):
     for k in range(count):
         if np.issubdtype(dtype, np.floating):
             with np.errstate(over="ignore"):
-                values = np.concatenate(
-                    [rng.permutation(SPECIAL), rng.standard_normal(3000) * 10.0 ** (k + 1)]
-                )
+                values = np.concatenate([rng.permutation(SPECIAL), rng.standard_normal(3000) * 10.0 ** (k + 1)])
         elif dtype is np.bool_:
             values = rng.integers(0, 2, 3016)
         else:
@@ -176,9 +174,20 @@ def test_rounding_to_half_matches_numpy():
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.int32, np.float32, np.float64], ids=str)
-@pytest.mark.parametrize("shape,order", [((64, 64), (1, 0)), ((8, 8), (1, 0)), ((7, 200), (1, 0)), ((131, 65), (1, 0)),
-                                         ((3, 70, 9), (0, 2, 1)), ((5, 64, 3, 130), (2, 3, 0, 1)),
-                                         ((2, 67, 5, 4, 66), (4, 2, 0, 3, 1)), ((300, 400), (1, 0))], ids=str)
+@pytest.mark.parametrize(
+    "shape,order",
+    [
+        ((64, 64), (1, 0)),
+        ((8, 8), (1, 0)),
+        ((7, 200), (1, 0)),
+        ((131, 65), (1, 0)),
+        ((3, 70, 9), (0, 2, 1)),
+        ((5, 64, 3, 130), (2, 3, 0, 1)),
+        ((2, 67, 5, 4, 66), (4, 2, 0, 3, 1)),
+        ((300, 400), (1, 0)),
+    ],
+    ids=str,
+)
 def test_transposed_copies(dtype, shape, order):
     """Tile by tile where the operands are dense along different dimensions, from and to any layout."""
     a = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
@@ -221,10 +230,19 @@ def test_what_belongs_to_a_thread_is_little():
 
 
 @pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16, tt.float32, tt.float64])
-@pytest.mark.parametrize("exponent, same", [
-    (2, lambda x: x * x), (2.0, lambda x: x * x), (0.5, lambda x: x.sqrt()), (-1, lambda x: x.reciprocal()),
-    (-0.5, lambda x: x.rsqrt()), (1, lambda x: x), (True, lambda x: x),
-    (3, lambda x: (x.float() * x.float() * x.float()).to(x.dtype) if x.dtype is not tt.float64 else x * x * x)])
+@pytest.mark.parametrize(
+    "exponent, same",
+    [
+        (2, lambda x: x * x),
+        (2.0, lambda x: x * x),
+        (0.5, lambda x: x.sqrt()),
+        (-1, lambda x: x.reciprocal()),
+        (-0.5, lambda x: x.rsqrt()),
+        (1, lambda x: x),
+        (True, lambda x: x),
+        (3, lambda x: (x.float() * x.float() * x.float()).to(x.dtype) if x.dtype is not tt.float64 else x * x * x),
+    ],
+)
 def test_powers_that_other_operators_compute(dtype, exponent, same):
     """Of all values, everywhere the same: as a method, in place, into a tensor, in fused mode; with pow's gradient."""
     x = tt.tensor([-0.0, 0.0, float("inf"), -float("inf"), float("nan"), 2.0, -3.0, 1.7, 1e-3, 1e3] * 9, dtype=dtype)
@@ -233,13 +251,13 @@ def test_powers_that_other_operators_compute(dtype, exponent, same):
     written.pow_(exponent)
     tt.pow(x, exponent, out=into)
     with tt.fuse():
-        fused = x ** exponent
-    for found in (x ** exponent, x[::2] ** exponent, written, into, fused):
+        fused = x**exponent
+    for found in (x**exponent, x[::2] ** exponent, written, into, fused):
         want = expected if found.shape == x.shape else same(x[::2])
         assert found.dtype is dtype and tt.equal(found.nan_to_num(7.0), want.nan_to_num(7.0))
         assert tt.equal(found.signbit() & (found == 0), want.signbit() & (want == 0))
     y = x[5:6].float().requires_grad_()
-    result = y ** exponent
+    result = y**exponent
     assert result.grad_fn.name() == "PowBackward0"
     (g,) = tt.autograd.grad(result, y, create_graph=True)
     assert abs(g.item() - exponent * 2.0 ** (exponent - 1)) < 1e-6
@@ -249,6 +267,6 @@ def test_powers_that_other_operators_compute(dtype, exponent, same):
 
 def test_integers_have_their_own_powers():
     x = tt.tensor([-3, 0, 5])
-    assert (x ** 2).tolist() == [9, 0, 25] and (x ** 2.0).dtype is tt.float32
+    assert (x**2).tolist() == [9, 0, 25] and (x**2.0).dtype is tt.float32
     with pytest.raises(RuntimeError, match="negative integer powers"):
-        x ** -1
+        x**-1

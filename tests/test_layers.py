@@ -29,15 +29,23 @@ def test_nothing_points_upwards(layers):
     assert layers.check_c(False) + layers.check_python() == []
 
 
-@pytest.mark.parametrize("text, name", [
-    ("int tt_grow(int n) { return tt_add(n, 1); }", "tt_add"),        # a function
-    ("int tt_grow(int n) { return tt_table[n]; }", "tt_table"),       # a variable
-    ('#include "ops/add.h"\nint tt_grow(int n) { return n; }', "ops/add.h"),
-])
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ("int tt_grow(int n) { return tt_add(n, 1); }", "tt_add"),  # a function
+        ("int tt_grow(int n) { return tt_table[n]; }", "tt_table"),  # a variable
+        ('#include "ops/add.h"\nint tt_grow(int n) { return n; }', "ops/add.h"),
+    ],
+)
 def test_an_arrow_upwards_is_found(layers, monkeypatch, tmp_path, text, name):
-    write(tmp_path, {"kernels/core/grow.c": text, "kernels/ops/add.h": "int tt_add(int a, int b);",
-                     "kernels/ops/add.c": "const int tt_table[2] = {1, 2};\nint tt_add(int a, int b) {\n"
-                                          "    return a + b;\n}\n"})
+    write(
+        tmp_path,
+        {
+            "kernels/core/grow.c": text,
+            "kernels/ops/add.h": "int tt_add(int a, int b);",
+            "kernels/ops/add.c": "const int tt_table[2] = {1, 2};\nint tt_add(int a, int b) {\n    return a + b;\n}\n",
+        },
+    )
     monkeypatch.setattr(layers, "ROOT", tmp_path)
     assert layers.check_c(False) == [f"kernels/core may not use kernels/ops: {name}"]
     monkeypatch.setattr(layers, "ALLOWED", {("core", "ops"): 1})
@@ -45,15 +53,26 @@ def test_an_arrow_upwards_is_found(layers, monkeypatch, tmp_path, text, name):
 
 
 def test_siblings_do_not_know_each_other(layers, monkeypatch, tmp_path):
-    write(tmp_path, {"kernels/cpu/a.c": "int tt_a(void) { return 1; }", "kernels/cuda/host/b.c":
-                     "/* tt_a in a comment is nothing */\nint tt_b(void) { return tt_a(); }"})
+    write(
+        tmp_path,
+        {
+            "kernels/cpu/a.c": "int tt_a(void) { return 1; }",
+            "kernels/cuda/host/b.c": "/* tt_a in a comment is nothing */\nint tt_b(void) { return tt_a(); }",
+        },
+    )
     monkeypatch.setattr(layers, "ROOT", tmp_path)
     assert layers.check_c(False) == ["kernels/cuda/host may not use kernels/cpu: tt_a"]
 
 
 def test_a_circle_of_modules_is_found(layers, monkeypatch, tmp_path):
-    write(tmp_path, {"tinytorch/__init__.py": "from . import a", "tinytorch/a.py": "from .b import x",
-                     "tinytorch/b.py": "from . import c", "tinytorch/c.py": "import tinytorch.a"})
+    write(
+        tmp_path,
+        {
+            "tinytorch/__init__.py": "from . import a",
+            "tinytorch/a.py": "from .b import x",
+            "tinytorch/b.py": "from . import c",
+            "tinytorch/c.py": "import tinytorch.a",
+        },
+    )
     monkeypatch.setattr(layers, "ROOT", tmp_path)
-    assert layers.check_python() == [
-        "modules import one another in a circle: tinytorch.a tinytorch.b tinytorch.c"]
+    assert layers.check_python() == ["modules import one another in a circle: tinytorch.a tinytorch.b tinytorch.c"]

@@ -209,8 +209,9 @@ def test_a_descriptor_lives_while_it_is_in_use():
     assert blocks() == before
 
 
-@pytest.mark.parametrize("change", [lambda x: setattr(x, "data", tinytorch.ones(10000)),
-                                    lambda x: x.resize_(20000).resize_(10000)])
+@pytest.mark.parametrize(
+    "change", [lambda x: setattr(x, "data", tinytorch.ones(10000)), lambda x: x.resize_(20000).resize_(10000)]
+)
 def test_memory_replaced_while_others_compute(change):
     x, stop, errors = tinytorch.ones(10000), threading.Event(), []
 
@@ -264,8 +265,8 @@ def test_constructors_of_c():
         alias()
     x = tinytorch.ones(3)
     assert alias(x._h).data_ptr() == x.data_ptr() and alias(x._h)._node is None
-    declined = owned_result(Tensor, lib.tt_view)(x._h, 1, [10 ** 6], [1], 0)
-    assert declined is None or declined.shape == (10 ** 6,)
+    declined = owned_result(Tensor, lib.tt_view)(x._h, 1, [10**6], [1], 0)
+    assert declined is None or declined.shape == (10**6,)
     del x, declined
     assert blocks() == before
 

@@ -164,11 +164,7 @@ def test_modes_and_moves():
     assert net.scale.grad is None
     weight = net.first.weight
     net.double()
-    assert (
-        net.first.weight is weight
-        and weight.dtype == tinytorch.float64
-        and net.steps.dtype == tinytorch.float64
-    )
+    assert net.first.weight is weight and weight.dtype == tinytorch.float64 and net.steps.dtype == tinytorch.float64
     twin = copy.deepcopy(net)
     assert twin.tied is twin.first and twin.first.weight is not net.first.weight
     seen = []
@@ -179,9 +175,7 @@ def test_modes_and_moves():
 def test_forward_hooks():
     layer, seen = nn.Linear(2, 2), []
     before = layer.register_forward_pre_hook(lambda module, args: (args[0] * 0,))
-    after = layer.register_forward_hook(
-        lambda module, args, result: seen.append(args[0].tolist()) or result + 1
-    )
+    after = layer.register_forward_hook(lambda module, args, result: seen.append(args[0].tolist()) or result + 1)
     x = tinytorch.ones(1, 2)
     assert layer(x).tolist() == (layer.bias + 1).view(1, 2).tolist() and seen == [[[0.0, 0.0]]]
     before.remove()
@@ -320,9 +314,7 @@ def test_own_dataset():
     (batch,) = tinytorch.utils.data.DataLoader(Squares(), batch_size=5)
     assert batch["x"].shape == (5, 1) and batch["y"].tolist() == [0, 1, 4, 9, 16]
     assert batch["name"] == ["0", "1", "2", "3", "4"] and batch["pair"][0].tolist() == [0, 1, 2, 3, 4]
-    sums = tinytorch.utils.data.DataLoader(
-        Squares(), batch_size=5, collate_fn=lambda items: sum(i["y"] for i in items)
-    )
+    sums = tinytorch.utils.data.DataLoader(Squares(), batch_size=5, collate_fn=lambda items: sum(i["y"] for i in items))
     assert list(sums) == [30]
 
 

@@ -6,10 +6,41 @@ import pytest
 import tinytorch
 
 X = [[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]]
-REDUCTIONS = ["sum", "mean", "nansum", "nanmean", "prod", "amax", "amin", "argmax", "argmin", "any", "all", "max",
-              "min", "median", "nanmedian", "mode", "var", "std", "logsumexp"]
-OTHERS = ["softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "sort", "argsort", "diff",
-          "count_nonzero", "unbind"]
+REDUCTIONS = [
+    "sum",
+    "mean",
+    "nansum",
+    "nanmean",
+    "prod",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "any",
+    "all",
+    "max",
+    "min",
+    "median",
+    "nanmedian",
+    "mode",
+    "var",
+    "std",
+    "logsumexp",
+]
+OTHERS = [
+    "softmax",
+    "log_softmax",
+    "cumsum",
+    "cumprod",
+    "cummax",
+    "cummin",
+    "logcumsumexp",
+    "sort",
+    "argsort",
+    "diff",
+    "count_nonzero",
+    "unbind",
+]
 
 
 def lists(result):
@@ -40,9 +71,18 @@ def test_joins_and_splits():
     assert [p.shape for p in x.split(2, axis=1)] == [(2, 2), (2, 1)] and len(x.chunk(3, axis=1)) == 3
 
 
-@pytest.mark.parametrize("call", [lambda x: x.sum(1, axis=1), lambda x: x.max(1, axis=0), lambda x: x.sort(0, axis=0),
-                                  lambda x: x.amax(0, axis=0), lambda x: x.softmax(0, axis=0), lambda x: x.softmax(),
-                                  lambda x: x.cumsum()])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.sum(1, axis=1),
+        lambda x: x.max(1, axis=0),
+        lambda x: x.sort(0, axis=0),
+        lambda x: x.amax(0, axis=0),
+        lambda x: x.softmax(0, axis=0),
+        lambda x: x.softmax(),
+        lambda x: x.cumsum(),
+    ],
+)
 def test_neither_or_both(call):
     with pytest.raises(TypeError, match="axis|missing 1 required positional argument: 'dim'"):
         call(tinytorch.tensor(X))

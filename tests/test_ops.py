@@ -26,9 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*(degrees of freedom|was resize
 every_op = pytest.mark.parametrize("op", OPS, ids=str)
 DIFFERENTIABLE = [op for op in OPS if op.grad]
 each_dtype = [pytest.param(op, dtype, id=f"{op}-{dtype}") for op in OPS for dtype in op.dtypes]
-unsupported = [
-    pytest.param(op, dtype, id=f"{op}-{dtype}") for op in OPS for dtype in DTYPES if dtype not in op.dtypes
-]
+unsupported = [pytest.param(op, dtype, id=f"{op}-{dtype}") for op in OPS for dtype in DTYPES if dtype not in op.dtypes]
 
 
 @pytest.fixture(autouse=True)
@@ -62,18 +60,14 @@ def expect(op, torch, sample, arrays, dtype):
     """torch's result. A half type's values are those of float32, rounded to the half type."""
     result = run(op, torch, sample, make(torch, sample, arrays, dtype)[1])
     if dtype in HALVES:
-        exact = run(
-            op, torch, sample, make(torch, sample, rounded(torch, sample, arrays, dtype), "float32")[1]
-        )
+        exact = run(op, torch, sample, make(torch, sample, rounded(torch, sample, arrays, dtype), "float32")[1])
         return [e.to(r.dtype) if is_tensor(r) else e for r, e in zip(outputs(result), outputs(exact))], result
     return outputs(result), result
 
 
 def rounded(torch, sample, arrays, dtype):
     """The arrays after a trip through the half type: what the op is really given."""
-    return [
-        to_numpy(spec.base(torch, a, dtype, "cpu")).astype(a.dtype) for spec, a in zip(sample.specs, arrays)
-    ]
+    return [to_numpy(spec.base(torch, a, dtype, "cpu")).astype(a.dtype) for spec, a in zip(sample.specs, arrays)]
 
 
 @pytest.mark.parametrize("op, dtype", each_dtype)
@@ -118,9 +112,7 @@ def test_method(device, op):
         (x, *args), kwargs = sample.fill(tensors)
         if is_tensor(x):
             as_method = getattr(x, op.name)(*args, **kwargs)
-            assert_same(
-                as_method, run(op, tinytorch, sample, tensors), describe(op, sample, dtype), rtol=0, atol=0
-            )
+            assert_same(as_method, run(op, tinytorch, sample, tensors), describe(op, sample, dtype), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.view], ids=str)

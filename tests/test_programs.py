@@ -35,9 +35,7 @@ def indexed(draw, mixed=True):
     """
     shape = draw(st.lists(st.integers(0, 4), max_size=4).map(tuple))
     together = draw(st.sampled_from([(), (1,), (3,), (2, 3)]))
-    kinds = (
-        ["slice", "none", "int"] if not mixed and draw(st.booleans()) else ["slice", "none", "array", "mask"]
-    )
+    kinds = ["slice", "none", "int"] if not mixed and draw(st.booleans()) else ["slice", "none", "array", "mask"]
     kinds += ["int"] * mixed
     parts, dim = [], 0
     for kind in draw(st.lists(st.sampled_from(kinds), max_size=6)):
@@ -203,9 +201,7 @@ WRITES = {
 }
 KINDS = (VIEWS, FRESH, WRITES)
 step = st.integers(0, 2).flatmap(
-    lambda kind: st.tuples(
-        st.just(kind), st.sampled_from(sorted(KINDS[kind])), st.integers(0, 9), st.integers(0, 9)
-    )
+    lambda kind: st.tuples(st.just(kind), st.sampled_from(sorted(KINDS[kind])), st.integers(0, 9), st.integers(0, 9))
 )
 programs = st.lists(step, min_size=1, max_size=12)
 
@@ -262,9 +258,7 @@ def test_gradients_agree_with_torch(torch, program):
         except RuntimeError:
             outcomes.append("a saved value was overwritten")
             continue
-        outcomes.append(
-            [x.detach().numpy() for x in live] + [None if g is None else g.numpy() for g in grads]
-        )
+        outcomes.append([x.detach().numpy() for x in live] + [None if g is None else g.numpy() for g in grads])
     if isinstance(outcomes[1], str):
         assert outcomes[0] == outcomes[1]
         return

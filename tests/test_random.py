@@ -121,9 +121,7 @@ def test_normal(dtype):
     check_moments(tinytorch.empty(N).normal_(-1, 0.5).numpy(), -1, 0.25)
     means = tinytorch.tensor([0.0, 100.0])
     assert (tinytorch.normal(means, tinytorch.ones(2)) - means).abs().max().item() < 10
-    assert tinytorch.normal(means, 1.0).shape == (2,) and tinytorch.normal(0.0, tinytorch.ones(3)).shape == (
-        3,
-    )
+    assert tinytorch.normal(means, 1.0).shape == (2,) and tinytorch.normal(0.0, tinytorch.ones(3)).shape == (3,)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -141,9 +139,7 @@ def test_randint(low, high):
     x = tinytorch.randint(low, high, (N,))
     assert dtype_name(x) == "int64" and x.min().item() >= low and x.max().item() < high
     width = high - low
-    check_moments(
-        x.numpy().astype(np.float64) / width, (low + (width - 1) / 2) / width, (width**2 - 1) / 12 / width**2
-    )
+    check_moments(x.numpy().astype(np.float64) / width, (low + (width - 1) / 2) / width, (width**2 - 1) / 12 / width**2)
     if width <= 10:
         counts = np.bincount(x.numpy() - low, minlength=width)
         assert np.abs(counts - N / width).max() < 6 * math.sqrt(N / width)
@@ -184,8 +180,16 @@ def test_multinomial():
     assert 0.5 < np.mean([pair[0] == 3 for pair in firsts]) < 0.7
 
 
-@pytest.mark.parametrize("name, shape", [("dropout", (3,)), ("alpha_dropout", (3,)), ("feature_alpha_dropout", (2, 3)),
-                                         ("dropout1d", (2, 3, 4)), ("dropout2d", (2, 3, 4, 1))])
+@pytest.mark.parametrize(
+    "name, shape",
+    [
+        ("dropout", (3,)),
+        ("alpha_dropout", (3,)),
+        ("feature_alpha_dropout", (2, 3)),
+        ("dropout1d", (2, 3, 4)),
+        ("dropout2d", (2, 3, 4, 1)),
+    ],
+)
 def test_dropout_of_nothing_is_its_input(torch, name, shape):
     for m in (tinytorch, torch):
         x, f = m.ones(shape, requires_grad=True), getattr(m.nn.functional, name)
@@ -220,9 +224,9 @@ def test_dropout_is_the_product_with_its_mask(part, dtype, p):
     for dropped in (tinytorch.nn.functional.dropout, lambda x, p: x * dropout_mask(x, p)):
         tinytorch.manual_seed(4)
         y = dropped(x, p)
-        plain, = tinytorch.autograd.grad(y, x, g, retain_graph=True)
-        again, = tinytorch.autograd.grad(y, x, g, create_graph=True)
-        second, = tinytorch.autograd.grad(again, g, tinytorch.full_like(x, 1.5))
+        (plain,) = tinytorch.autograd.grad(y, x, g, retain_graph=True)
+        (again,) = tinytorch.autograd.grad(y, x, g, create_graph=True)
+        (second,) = tinytorch.autograd.grad(again, g, tinytorch.full_like(x, 1.5))
         found.append([*map(bits, (y, plain, again, second)), y.stride(), tinytorch.rand(1).item()])
     assert found[0] == found[1]
 

@@ -34,8 +34,16 @@ def test_tensors(dtype, tmp_path):
 def test_structure_and_sharing():
     t = tt.arange(6, dtype=tt.float32)
     p = nn.Parameter(tt.ones(2))
-    obj = {"a": [t, t[2:4]], "b": (p, 3, "text", None, 2.5, True), "c": OrderedDict(x=t), "d": {1, 2}, "e": tt.float16,
-           "f": tt.Size([2, 3]), "g": tt.device("cpu"), "h": t.clone().requires_grad_()}
+    obj = {
+        "a": [t, t[2:4]],
+        "b": (p, 3, "text", None, 2.5, True),
+        "c": OrderedDict(x=t),
+        "d": {1, 2},
+        "e": tt.float16,
+        "f": tt.Size([2, 3]),
+        "g": tt.device("cpu"),
+        "h": t.clone().requires_grad_(),
+    }
     got = again(obj)
     assert got["c"]["x"] is got["a"][0] and got["b"][1:] == obj["b"][1:] and got["d"] == {1, 2}
     got["a"][0][2] = 50.0

@@ -102,9 +102,25 @@ def test_facts(torch):
         ]
 
 
-SHAPES = [(), (0,), (5,), (1 << 59,), (2, 3), (0, 7), ((1 << 30) - 1, 1), (1 << 30, 0), (3, (1 << 20) - 1, 1),
-          (1, 2, 1 << 20), (2, 1, 4, (1 << 15) - 1), (1 << 15, 1, 1, 2), (2, 3, 1, 4095, 1), (4096, 1, 1, 1, 1),
-          (1, 2, 1, 2, 1, 2), (1,) * 16, (2,) * 12]
+SHAPES = [
+    (),
+    (0,),
+    (5,),
+    (1 << 59,),
+    (2, 3),
+    (0, 7),
+    ((1 << 30) - 1, 1),
+    (1 << 30, 0),
+    (3, (1 << 20) - 1, 1),
+    (1, 2, 1 << 20),
+    (2, 1, 4, (1 << 15) - 1),
+    (1 << 15, 1, 1, 2),
+    (2, 3, 1, 4095, 1),
+    (4096, 1, 1, 1, 1),
+    (1, 2, 1, 2, 1, 2),
+    (1,) * 16,
+    (2,) * 12,
+]
 
 
 def test_shapes_of_all_sizes():
@@ -122,10 +138,16 @@ def test_shapes_of_all_sizes():
 def test_shapes_follow_changes_in_place():
     x = tinytorch.arange(24).view(2, 12)
     assert x.shape == (2, 12)
-    for change, shape in ((lambda: x.t_(), (12, 2)), (lambda: x.unsqueeze_(1), (12, 1, 2)),
-                          (lambda: x.transpose_(0, 2), (2, 1, 12)), (lambda: x.squeeze_(), (2, 12)),
-                          (lambda: x.resize_(3, 4), (3, 4)), (lambda: x.swapdims_(0, 1), (4, 3)),
-                          (lambda: setattr(x, "data", tinytorch.zeros(7)), (7,)), (lambda: x.resize_(0), (0,))):
+    for change, shape in (
+        (lambda: x.t_(), (12, 2)),
+        (lambda: x.unsqueeze_(1), (12, 1, 2)),
+        (lambda: x.transpose_(0, 2), (2, 1, 12)),
+        (lambda: x.squeeze_(), (2, 12)),
+        (lambda: x.resize_(3, 4), (3, 4)),
+        (lambda: x.swapdims_(0, 1), (4, 3)),
+        (lambda: setattr(x, "data", tinytorch.zeros(7)), (7,)),
+        (lambda: x.resize_(0), (0,)),
+    ):
         change()
         assert x.shape == shape and x.size() == shape and repr(x.shape) == f"tinytorch.Size({list(shape)})"
 

@@ -27,8 +27,9 @@ def mypy(tmp_path_factory, *files):
     return run("-m", "mypy", "--config-file", "pyproject.toml", "--cache-dir", str(cache), *map(str, files))
 
 
-needs_sources = pytest.mark.skipif(not (ROOT / ".ci" / "stubs.py").exists(), reason="the stubs are those of a source "
-                                   "tree")
+needs_sources = pytest.mark.skipif(
+    not (ROOT / ".ci" / "stubs.py").exists(), reason="the stubs are those of a source tree"
+)
 
 
 @needs_sources

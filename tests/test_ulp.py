@@ -21,8 +21,21 @@ def ulp(tmp_path_factory):
     if compiler is None:
         pytest.skip("no C compiler")
     program = tmp_path_factory.mktemp("ulp") / "ulp"
-    subprocess.run([compiler, *FLAGS, "-march=native", "-I", str(ROOT / "kernels"), str(ROOT / "tests/scalar/ulp.c"),
-                    "-o", str(program), "-lm", "-lpthread"], check=True)
+    subprocess.run(
+        [
+            compiler,
+            *FLAGS,
+            "-march=native",
+            "-I",
+            str(ROOT / "kernels"),
+            str(ROOT / "tests/scalar/ulp.c"),
+            "-o",
+            str(program),
+            "-lm",
+            "-lpthread",
+        ],
+        check=True,
+    )
     return program
 
 

@@ -9,17 +9,42 @@ from importlib import import_module as _import_module
 
 from . import autograd, cpu, cuda, fuse, interop, linalg, nn, ops, optim, pickling, random, return_types, special, utils
 from .autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
-from .autograd.modes import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
-                             set_grad_enabled)
+from .autograd.modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .backends.cuda.flags import get_float32_matmul_precision, set_float32_matmul_precision
 from .config import config
 from .devices import device, get_default_device, set_default_device
-from .dtypes import (Size, bfloat16, bool, double, dtype, finfo, float16, float32, float64,  # noqa: A004
-                     get_default_dtype, half, iinfo, int8, int16, int32, int64, long, set_default_dtype, short, uint8)
+from .dtypes import (
+    Size,
+    bfloat16,
+    bool,
+    double,
+    dtype,
+    finfo,
+    float16,
+    float32,
+    float64,  # noqa: A004
+    get_default_dtype,
+    half,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    set_default_dtype,
+    short,
+    uint8,
+)
 from .generator import Generator, default_generator
-from .layouts import (channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format,
-                      strided)
+from .layouts import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided
 from .ops.declare import name_methods as _name_methods
 from .printing import set_printoptions
 from .serialization import load, save

@@ -28,10 +28,10 @@ from typing import NamedTuple
 
 from .warn_once import warn_once
 
-LIMIT = 256 << 20     # bytes; beyond it the least recently used kernels go
+LIMIT = 256 << 20  # bytes; beyond it the least recently used kernels go
 LOCK_PATIENCE = 20.0  # seconds to wait for another process that compiles
-_LEFTOVER = 3600.0    # seconds after which a work folder has lost its owner
-_USED = 600.0         # seconds for which a kernel's time of last use is near enough
+_LEFTOVER = 3600.0  # seconds after which a work folder has lost its owner
+_USED = 600.0  # seconds for which a kernel's time of last use is near enough
 _MAGIC = b"tinytorch kernel"
 _TRAILER = len(_MAGIC) + 32
 _KERNEL = re.compile(r"[0-9a-f]{64}\.(so|c|cubin|cu)")
@@ -77,10 +77,10 @@ class Cache:
     def __init__(self, folder: str, limit: int = LIMIT):
         self.folder = folder
         self.limit = limit
-        self._state = ""       # "": not looked at yet; "open"; "read": nothing more is written; "closed"
-        self._private = ""     # a temporary folder of this process
+        self._state = ""  # "": not looked at yet; "open"; "read": nothing more is written; "closed"
+        self._private = ""  # a temporary folder of this process
         self._pid = os.getpid()
-        self._size = -1        # bytes in the folder, about; -1: not counted yet
+        self._size = -1  # bytes in the folder, about; -1: not counted yet
 
     def get(self, key: str, kind: Kind = CPU) -> str | None:
         """The path of a kernel that is there and whole."""
@@ -164,8 +164,10 @@ class Cache:
 
     def _give_up(self, state: str, reason: str) -> None:
         self._state = state
-        warn_once(f"{reason}; compiled kernels are kept for this process only. "
-                  "TINYTORCH_CACHE_DIR names another folder for them")
+        warn_once(
+            f"{reason}; compiled kernels are kept for this process only. "
+            "TINYTORCH_CACHE_DIR names another folder for them"
+        )
 
     def _write(self, folder: str, key: str, source: str, compile_file: Callable[[str, str], None], kind: Kind) -> str:
         path = os.path.join(folder, key + kind.library)

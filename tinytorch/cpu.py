@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from .backends.cpu import check, ffi, lib
 
-__all__ = ["empty_cache", "max_memory_allocated", "memory_allocated", "memory_reserved", "memory_stats",
-           "reset_peak_memory_stats"]
+__all__ = [
+    "empty_cache",
+    "max_memory_allocated",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_peak_memory_stats",
+]
 
-_STATS = ("allocated_bytes.all.current", "allocated_bytes.all.peak", "reserved_bytes.all.current",
-          "reserved_bytes.all.peak", "allocation.all.allocated", "allocation.all.freed", "num_ooms")
+_STATS = (
+    "allocated_bytes.all.current",
+    "allocated_bytes.all.peak",
+    "reserved_bytes.all.current",
+    "reserved_bytes.all.peak",
+    "allocation.all.allocated",
+    "allocation.all.freed",
+    "num_ooms",
+)
 
 
 def memory_stats() -> dict[str, int]:

@@ -24,8 +24,9 @@ class device:
             index = _index("device(): argument 'index' must be int", index)
         if ":" in type:
             if index is not None:
-                raise RuntimeError("type (string) must not include an index because index was passed explicitly: "
-                                   f"{type}")
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {type}"
+                )
             kind, number = type.split(":", 1)
             if not (number.isdecimal() and number.isascii()) or (number[0] == "0" and len(number) > 1):
                 raise RuntimeError(f"Invalid device string: '{type}'")

@@ -25,10 +25,22 @@ _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("
 _set_name = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_SetName", _api))
 
 
-lib.tt_dlpack_use(ffi.new("tt_capsules *", [
-    ffi.cast("void *", ctypes.cast(symbol, ctypes.c_void_p).value) for symbol in (
-        _api.PyCapsule_IsValid, _api.PyCapsule_GetPointer, _api.PyErr_Fetch, _api.PyErr_Restore,
-        _api.PyEval_SaveThread, _api.PyEval_RestoreThread)]))
+lib.tt_dlpack_use(
+    ffi.new(
+        "tt_capsules *",
+        [
+            ffi.cast("void *", ctypes.cast(symbol, ctypes.c_void_p).value)
+            for symbol in (
+                _api.PyCapsule_IsValid,
+                _api.PyCapsule_GetPointer,
+                _api.PyErr_Fetch,
+                _api.PyErr_Restore,
+                _api.PyEval_SaveThread,
+                _api.PyEval_RestoreThread,
+            )
+        ],
+    )
+)
 _destructor = int(ffi.cast("intptr_t", ffi.addressof(lib, "tt_dlpack_end")))
 
 
@@ -100,8 +112,10 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
             if t.is_cuda:
                 runtime.open_device(t.get_device())
             return t if device is None else t.to(device)
-    raise RuntimeError("from_dlpack: wanted an object with __dlpack__ or a capsule that was not consumed yet, got "
-                       f"{type(ext_tensor).__name__}")
+    raise RuntimeError(
+        "from_dlpack: wanted an object with __dlpack__ or a capsule that was not consumed yet, got "
+        f"{type(ext_tensor).__name__}"
+    )
 
 
 @function

@@ -57,11 +57,14 @@ class Picture(str):
         seconds."""
         program = shutil.which("dot")
         if program is None:
-            raise RuntimeError("svg: graphviz's program 'dot' was not found: install graphviz (Debian: apt install "
-                               "graphviz), or take text(), or the picture itself, which is DOT text")
+            raise RuntimeError(
+                "svg: graphviz's program 'dot' was not found: install graphviz (Debian: apt install "
+                "graphviz), or take text(), or the picture itself, which is DOT text"
+            )
         try:
-            done = subprocess.run([program, "-Tsvg"], input=self.encode(), capture_output=True, timeout=timeout,
-                                  check=True)
+            done = subprocess.run(
+                [program, "-Tsvg"], input=self.encode(), capture_output=True, timeout=timeout, check=True
+            )
         except subprocess.TimeoutExpired:
             raise RuntimeError(f"svg: 'dot' did not draw {len(self.nodes)} nodes in {timeout:g} s") from None
         except subprocess.CalledProcessError as failed:
@@ -110,17 +113,22 @@ def quoted(text: str) -> str:
 
 
 def _dot(title, nodes, edges, groups, direction) -> str:
-    lines = ["digraph {", f"  label={quoted(title)}; labelloc=t; rankdir={direction};",
-             '  fontname="sans-serif"; node [fontname="sans-serif", fontsize=11]; '
-             'edge [fontname="sans-serif", fontsize=9, color="#666666"];']
+    lines = [
+        "digraph {",
+        f"  label={quoted(title)}; labelloc=t; rankdir={direction};",
+        '  fontname="sans-serif"; node [fontname="sans-serif", fontsize=11]; '
+        'edge [fontname="sans-serif", fontsize=9, color="#666666"];',
+    ]
     members: dict[int | None, list[int]] = {}
     for number, node in enumerate(nodes):
         members.setdefault(node.group, []).append(number)
     for group, numbers in members.items():
         indent = "  "
         if group is not None:
-            lines.append(f"  subgraph cluster_{group} {{ label={quoted(groups[group])}; "
-                         'style="rounded,dashed"; color="#999999"; fontsize=10;')
+            lines.append(
+                f"  subgraph cluster_{group} {{ label={quoted(groups[group])}; "
+                'style="rounded,dashed"; color="#999999"; fontsize=10;'
+            )
             indent = "    "
         for number in numbers:
             node = nodes[number]

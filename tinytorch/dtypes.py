@@ -17,14 +17,30 @@ class dtype:
     for bfloat16, which NumPy lacks, and ``stored`` that of the same size in which NumPy holds the elements.
     ``scalar_type`` and ``cpp`` are PyTorch's names, in Python's messages and in traces."""
 
-    __slots__ = ("name", "code", "itemsize", "kind", "compute", "is_signed", "is_floating_point", "is_complex",
-                 "is_differentiable", "suffix", "c_type", "numpy", "stored", "scalar_type", "cpp")
+    __slots__ = (
+        "name",
+        "code",
+        "itemsize",
+        "kind",
+        "compute",
+        "is_signed",
+        "is_floating_point",
+        "is_complex",
+        "is_differentiable",
+        "suffix",
+        "c_type",
+        "numpy",
+        "stored",
+        "scalar_type",
+        "cpp",
+    )
 
     def __init__(self, code: int, scalar_type: str, cpp: str):
         self.scalar_type, self.cpp = scalar_type, cpp
         facts = lib.tt_dtype_facts(code)
-        self.name, self.suffix, self.c_type = (ffi.string(text).decode()
-                                               for text in (facts.name, facts.suffix, facts.c_type))
+        self.name, self.suffix, self.c_type = (
+            ffi.string(text).decode() for text in (facts.name, facts.suffix, facts.c_type)
+        )
         self.code, self.itemsize, self.kind, self.compute = code, facts.itemsize, facts.kind, facts.compute
         self.is_signed = facts.is_signed == 1
         self.is_floating_point, self.is_complex = self.kind == lib.TT_KIND_FLOAT, self.kind == lib.TT_KIND_COMPLEX
@@ -61,8 +77,11 @@ float64 = double = dtype(lib.TT_F64, "Double", "double")
 # By code. ALL are those that tensors have; the tuples of properties know the reserved codes too.
 ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
 set_dtypes(ALL)
-_EVERY = (*ALL, dtype(lib.TT_C64, "ComplexFloat", "c10::complex<float>"),
-          dtype(lib.TT_C128, "ComplexDouble", "c10::complex<double>"))
+_EVERY = (
+    *ALL,
+    dtype(lib.TT_C64, "ComplexFloat", "c10::complex<float>"),
+    dtype(lib.TT_C128, "ComplexDouble", "c10::complex<double>"),
+)
 DIFFERENTIABLE = tuple(d.is_differentiable for d in _EVERY)
 FLOATING = tuple(d.is_floating_point for d in _EVERY)
 INTEGRAL = tuple(not d.is_differentiable for d in _EVERY)  # bool too

@@ -28,8 +28,9 @@ class Generator:
         [-2**63, 2**64)."""
         seed = int(seed)
         if not -(1 << 63) <= seed <= _MASK:
-            raise ValueError(f"manual_seed: Overflow when unpacking long long: the seed {seed} is outside of "
-                             "[-2**63, 2**64)")
+            raise ValueError(
+                f"manual_seed: Overflow when unpacking long long: the seed {seed} is outside of [-2**63, 2**64)"
+            )
         self._check_not_recorded("manual_seed")
         self._g.draw = 0
         self._g.seed = seed & _MASK
@@ -57,8 +58,10 @@ class Generator:
         """Goes to a place that ``get_state`` told. TypeError for anything but a uint8 tensor of the CPU, RuntimeError
         for another number of bytes."""
         if not isinstance(state, Tensor) or state._h.dtype != lib.TT_U8:
-            raise TypeError("set_state: expected a tinytorch.ByteTensor (uint8), got "
-                            f"{state.dtype if isinstance(state, Tensor) else type(state).__name__}")
+            raise TypeError(
+                "set_state: expected a tinytorch.ByteTensor (uint8), got "
+                f"{state.dtype if isinstance(state, Tensor) else type(state).__name__}"
+            )
         if state.is_cuda:
             raise TypeError(f"set_state: expected a state on the CPU, got one on {state.device}; use state.cpu()")
         if state._h.numel != 16:
@@ -71,8 +74,10 @@ class Generator:
 
     def _check_not_recorded(self, op: str) -> None:
         if self.device.type == "cuda" and runtime.is_capturing(runtime.current_device()):
-            raise RuntimeError(f"{op}: a CUDA generator cannot go to another place during CUDA graph capture: what is "
-                               "recorded draws from where the generator is when it runs")
+            raise RuntimeError(
+                f"{op}: a CUDA generator cannot go to another place during CUDA graph capture: what is "
+                "recorded draws from where the generator is when it runs"
+            )
 
     def clone_state(self) -> Generator:
         """Another generator at the same place."""
@@ -91,7 +96,7 @@ def _at(seed: int, draw: int, device="cpu") -> Generator:
 
 default_generator = Generator()
 _defaults = [default_generator]  # by the C side's number of the device; those of CUDA devices are made when asked for
-_seed = _START                   # of those that are not made yet
+_seed = _START  # of those that are not made yet
 
 
 def default_of(number: int) -> Generator:

@@ -31,9 +31,12 @@ class _Memory:
         dtype = ALL[h.dtype]
         self.owner = wrap(lib.tt_alias(h))
         self.__array_interface__ = {
-            "version": 3, "typestr": dtype.typestr, "shape": tuple(ffi.unpack(h.shape, h.ndim)),
+            "version": 3,
+            "typestr": dtype.typestr,
+            "shape": tuple(ffi.unpack(h.shape, h.ndim)),
             "strides": tuple([s * dtype.itemsize for s in ffi.unpack(h.strides, h.ndim)]),
-            "data": (int(ffi.cast("intptr_t", h.data)), h.flags & _READONLY != 0)}
+            "data": (int(ffi.cast("intptr_t", h.data)), h.flags & _READONLY != 0),
+        }
 
 
 def here(t: Tensor) -> Tensor:
@@ -65,8 +68,10 @@ def numpy(self, *, force: bool = False) -> np.ndarray:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._h.flags & _ELSEWHERE:
         if not force:
-            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
-                            "tensor to host memory first.")
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
+                "tensor to host memory first."
+            )
         return share(here(self))
     return share(self)
 
@@ -138,12 +143,12 @@ def tolist(self):
         return item(self)
     if 0 in shape:
         values: list = []
-        for n in reversed(shape[:shape.index(0) + 1]):
+        for n in reversed(shape[: shape.index(0) + 1]):
             values = [values if n == 0 else list(values) for _ in range(n)] if n else []
         return values
     values = flat_values(self)
     for n in reversed(shape[1:]):
-        values = [values[k:k + n] for k in range(0, len(values), n)]
+        values = [values[k : k + n] for k in range(0, len(values), n)]
     return values
 
 
@@ -168,8 +173,7 @@ def __bool__(self) -> bool:
 
 def _scalar(self):
     if self._h.numel != 1:
-        raise ValueError("only one element tensors can be converted to Python scalars, got shape "
-                         f"{tuple(self.shape)}")
+        raise ValueError(f"only one element tensors can be converted to Python scalars, got shape {tuple(self.shape)}")
     return item(self)
 
 
@@ -234,8 +238,23 @@ def _members(self):
     return sorted(set(dir(type(self))) | set(self.__dict__))
 
 
-for _fn in (numpy, __array__, __array_wrap__, item, tolist, __repr__, __bool__, __int__, __float__, __complex__,
-            __index__, __len__, __iter__, __contains__, __format__):
+for _fn in (
+    numpy,
+    __array__,
+    __array_wrap__,
+    item,
+    tolist,
+    __repr__,
+    __bool__,
+    __int__,
+    __float__,
+    __complex__,
+    __index__,
+    __len__,
+    __iter__,
+    __contains__,
+    __format__,
+):
     if _fn in (numpy, __array__, item, tolist, __repr__):
         attach(_fn, _fn.__name__, record_of(_fn.__name__, kind="read", pure=False))
     else:

@@ -40,8 +40,9 @@ def strides_of(shape, form: memory_format, op: str) -> list[int]:
         order = list(range(n))
     elif form in _LAST:
         if n != _LAST[form]:
-            raise RuntimeError(f"{op}: required rank {_LAST[form]} tensor to use {form.name} format, got shape "
-                               f"{tuple(shape)}")
+            raise RuntimeError(
+                f"{op}: required rank {_LAST[form]} tensor to use {form.name} format, got shape {tuple(shape)}"
+            )
         order = [0, *range(2, n), 1]
     else:
         raise RuntimeError(f"{op}: unsupported memory format {form!r}")

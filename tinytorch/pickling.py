@@ -99,9 +99,11 @@ def __deepcopy__(self, memo):
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-                           "at the moment. If you were attempting to deepcopy a module, this may be because of a "
-                           "computed tensor among its attributes.")
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+            "at the moment. If you were attempting to deepcopy a module, this may be because of a "
+            "computed tensor among its attributes."
+        )
     t = rebuild(type(self), copy.deepcopy(storage_of(self), memo), *_place(self), None)
     memo[id(self)] = t
     if self.grad is not None:

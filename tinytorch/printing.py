@@ -95,7 +95,7 @@ def _vector(values: np.ndarray, indent: int, summary: bool, form: _Format) -> st
         items = [form(v) for v in values[:n].tolist()] + [" ..."] + [form(v) for v in values[-n:].tolist()]
     else:
         items = [form(v) for v in values.tolist()]
-    lines = [", ".join(items[k:k + per_line]) for k in range(0, len(items), per_line)]
+    lines = [", ".join(items[k : k + per_line]) for k in range(0, len(items), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
@@ -107,7 +107,7 @@ def _body(values: np.ndarray, indent: int, summary: bool, form: _Format) -> str:
     n = options.edgeitems
     if summary and len(values) > 2 * n:
         parts = [_body(v, indent + 1, summary, form) for v in values[:n]] + ["..."]
-        parts += [_body(v, indent + 1, summary, form) for v in values[len(values) - n:]]
+        parts += [_body(v, indent + 1, summary, form) for v in values[len(values) - n :]]
     else:
         parts = [_body(v, indent + 1, summary, form) for v in values]
     return "[" + ("," + "\n" * (values.ndim - 1) + " " * (indent + 1)).join(parts) + "]"

@@ -90,8 +90,9 @@ def _writable(out: pathlib.Path) -> None:
             if (out / name).exists() and not os.access(out / name, os.W_OK):
                 raise PermissionError(13, "Permission denied", str(out / name))
     except OSError as error:
-        raise OSError(f"nothing can be written to '{out}' ({error.strerror or error}): give another folder with "
-                      "--out DIR") from None
+        raise OSError(
+            f"nothing can be written to '{out}' ({error.strerror or error}): give another folder with --out DIR"
+        ) from None
 
 
 def _ignore_fuse() -> None:
@@ -171,9 +172,12 @@ def _compare(out: pathlib.Path, script: pathlib.Path, args: list[str]) -> int:
 def comparison(traces: dict[str, Trace], codes: list[int]) -> Comparison:
     """The figures of the modes' runs."""
     figures = [digest.summary(trace) for trace in traces.values()]
-    made = Comparison(list(traces), "Each mode ran the whole script in a process of its own. Fused programs are "
-                      "interpreted at first, and compiled when they have run often. Kernels and traffic are those of "
-                      "operators; an optimizer's step that is one call is not among them.")
+    made = Comparison(
+        list(traces),
+        "Each mode ran the whole script in a process of its own. Fused programs are "
+        "interpreted at first, and compiled when they have run often. Kernels and traffic are those of "
+        "operators; an optimizer's step that is one call is not among them.",
+    )
     made.add("whole run", [f["nanoseconds"] for f in figures], time_text, less=True)
     made.add("first operator to last", [f["events_ns"] for f in figures], time_text, less=True)
     made.add("in operators", [f["in_operators_ns"] for f in figures], time_text, less=True)
@@ -183,24 +187,32 @@ def comparison(traces: dict[str, Trace], codes: list[int]) -> Comparison:
     made.add("read and written", [f["bytes"] for f in figures], bytes_text, less=True)
     peaks = [max((m["peak"] for m in f["memory"].values()), default=None) for f in figures]
     made.add("peak memory", peaks, bytes_text, less=True)
-    made.add("exit code", codes[:len(figures)])
+    made.add("exit code", codes[: len(figures)])
     made.rows = [row for row in made.rows if any(v is not None for v in row[1])]
     return made
 
 
-def _write(out: pathlib.Path, traces: dict[str, Trace], script: pathlib.Path, args: list[str],
-           table: Comparison | None = None) -> None:
+def _write(
+    out: pathlib.Path, traces: dict[str, Trace], script: pathlib.Path, args: list[str], table: Comparison | None = None
+) -> None:
     """The three files."""
     command = " ".join([str(script), *args])
     _export(traces, out / "trace.json")
     limits = limits_of(traces)
-    figures = {"tinytorch": tinytorch.__version__, "python": sys.version.split()[0], "command": command,
-               "ceilings": limits, "modes": {mode: digest.summary(trace) for mode, trace in traces.items()}}
+    figures = {
+        "tinytorch": tinytorch.__version__,
+        "python": sys.version.split()[0],
+        "command": command,
+        "ceilings": limits,
+        "modes": {mode: digest.summary(trace) for mode, trace in traces.items()},
+    }
     (out / "summary.json").write_text(json.dumps(figures, indent=1, default=str), encoding="utf-8")
-    (out / "report.html").write_text(page(traces, title=script.name, subtitle=command, comparison=table,
-                                          limits=limits), encoding="utf-8")
-    events = ", ".join(f"{len(trace.events):,} events{f' ({mode})' if len(traces) > 1 else ''}"
-                       for mode, trace in traces.items())
+    (out / "report.html").write_text(
+        page(traces, title=script.name, subtitle=command, comparison=table, limits=limits), encoding="utf-8"
+    )
+    events = ", ".join(
+        f"{len(trace.events):,} events{f' ({mode})' if len(traces) > 1 else ''}" for mode, trace in traces.items()
+    )
     print(f"tinytorch.profile: {events}; see {out / 'report.html'}", file=sys.stderr)
 
 

@@ -27,8 +27,17 @@ def _field(position: int, name: str):
 def _result_type(name: str, *fields: str) -> type:
     """A named tuple class ``tinytorch.return_types.<name>``."""
     names = {field: _field(i, field) for i, field in enumerate(fields)}
-    return type(name, (_Result,), {"__slots__": (), "_fields": fields, "__module__": __name__,
-                                   "__doc__": f"The results of ``{name}``: {', '.join(fields)}.", **names})
+    return type(
+        name,
+        (_Result,),
+        {
+            "__slots__": (),
+            "_fields": fields,
+            "__module__": __name__,
+            "__doc__": f"The results of ``{name}``: {', '.join(fields)}.",
+            **names,
+        },
+    )
 
 
 max = _result_type("max", "values", "indices")  # noqa: A001

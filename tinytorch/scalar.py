@@ -19,17 +19,17 @@ class ScalarOp(NamedTuple):
     arity: int
     gives_bool: bool
     periodic: bool  # in float32 a block without large arguments has a cheaper function
-    flops: int      # floating-point operations for an element
-    cost: int       # vector instructions for an element in float32
-    pair: int       # operators of one pair begin alike; 0: of none
-    domain: str     # the dtypes that it is computed in
+    flops: int  # floating-point operations for an element
+    cost: int  # vector instructions for an element in float32
+    pair: int  # operators of one pair begin alike; 0: of none
+    domain: str  # the dtypes that it is computed in
 
 
 class Reducer(NamedTuple):
     """What makes one number of many."""
 
     name: str
-    flops: int                   # for an element
+    flops: int  # for an element
     reductions: tuple[str, ...]  # that use it: "sum" and "mean" use sum
 
 
@@ -42,12 +42,15 @@ def _text(name) -> str:
 
 
 # By code.
-ELEMENTWISE = tuple(ScalarOp(_text(f.name), f.arity, f.gives_bool == 1, f.periodic == 1, f.flops, f.cost, f.pair,
-                             _text(f.domain))
-                    for f in _rows(lib.tt_op_facts))
+ELEMENTWISE = tuple(
+    ScalarOp(_text(f.name), f.arity, f.gives_bool == 1, f.periodic == 1, f.flops, f.cost, f.pair, _text(f.domain))
+    for f in _rows(lib.tt_op_facts)
+)
 _uses = [(_text(f.name), f.reducer) for f in _rows(lib.tt_reduction_facts)]
-REDUCERS = tuple(Reducer(_text(f.name), f.flops, tuple(name for name, of in _uses if of == code))
-                 for code, f in enumerate(_rows(lib.tt_reducer_facts)))
+REDUCERS = tuple(
+    Reducer(_text(f.name), f.flops, tuple(name for name, of in _uses if of == code))
+    for code, f in enumerate(_rows(lib.tt_reducer_facts))
+)
 # By name.
 OPERATORS = {op.name: op for op in ELEMENTWISE}
 REDUCTIONS = {name: REDUCERS[of] for name, of in _uses}

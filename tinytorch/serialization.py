@@ -20,9 +20,30 @@ from .nn.state import StateDict
 from .pickling import bytes_on_cpu, content_of, storage_of, vector
 from .tensor import Tensor, wrap
 
-_ALLOWED = {(g.__module__, g.__qualname__): g for g in (
-    OrderedDict, Counter, defaultdict, set, frozenset, complex, bytearray, slice, dict, list, Size, device, dtype,
-    _by_name, StateDict, Parameter, Buffer, _rebuild, _rebuild_buffer)}
+_ALLOWED = {
+    (g.__module__, g.__qualname__): g
+    for g in (
+        OrderedDict,
+        Counter,
+        defaultdict,
+        set,
+        frozenset,
+        complex,
+        bytearray,
+        slice,
+        dict,
+        list,
+        Size,
+        device,
+        dtype,
+        _by_name,
+        StateDict,
+        Parameter,
+        Buffer,
+        _rebuild,
+        _rebuild_buffer,
+    )
+}
 
 
 class _Pickler(pickle.Pickler):
@@ -39,8 +60,15 @@ class _Pickler(pickle.Pickler):
         h = obj._h
         address = int(ffi.cast("intptr_t", h.storage))
         number, _ = self.storages.setdefault(address, (len(self.storages), obj))
-        return _tensor, (number, obj.dtype.name, tuple(obj.shape), obj.stride(), obj.storage_offset(),
-                         obj.requires_grad, str(obj.device))
+        return _tensor, (
+            number,
+            obj.dtype.name,
+            tuple(obj.shape),
+            obj.stride(),
+            obj.storage_offset(),
+            obj.requires_grad,
+            str(obj.device),
+        )
 
 
 class _Unpickler(pickle.Unpickler):
@@ -61,7 +89,8 @@ class _Unpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(
                 f"Weights only load failed: Unsupported global: GLOBAL {module}.{name} was not an allowed global by "
                 "default. Load with weights_only=False only if you trust the source of the file: it can then run any "
-                "code.")
+                "code."
+            )
         return found
 
     def tensor(self, number, name, shape, strides, offset, requires_grad, where="cpu"):
@@ -72,8 +101,15 @@ class _Unpickler(pickle.Unpickler):
         if base is None:
             base = self.bases[number] = self.put(read_storage(self.archive, number), where)
         whole, n = vector(base, _by_name(name)), len(shape)
-        made = wrap(lib.tt_view(whole._h, n, ffi.new("int64_t[]", list(shape) or [0]),
-                                ffi.new("int64_t[]", list(strides) or [0]), offset))
+        made = wrap(
+            lib.tt_view(
+                whole._h,
+                n,
+                ffi.new("int64_t[]", list(shape) or [0]),
+                ffi.new("int64_t[]", list(strides) or [0]),
+                offset,
+            )
+        )
         return made.requires_grad_() if requires_grad else made
 
 
@@ -94,9 +130,11 @@ def _restored(whole: Tensor, where: str) -> Tensor:
     """A storage on the device where it was. RuntimeError when it is not there."""
     chosen = device(where)
     if chosen.type == "cuda" and not (chosen.index or 0) < runtime.device_count():
-        there = (f"there are {runtime.device_count()} CUDA devices: use map_location to map storages to one of them"
-                 if runtime.device_count() else
-                 "no CUDA device is available: use map_location='cpu' to map all storages to the CPU")
+        there = (
+            f"there are {runtime.device_count()} CUDA devices: use map_location to map storages to one of them"
+            if runtime.device_count()
+            else "no CUDA device is available: use map_location='cpu' to map all storages to the CPU"
+        )
         raise RuntimeError(f"load: the file has a tensor of {where}, but {there}")
     return whole.to(chosen)
 
@@ -109,14 +147,18 @@ def _putting(map_location):
     if isinstance(map_location, dict):
         return lambda whole, where: _restored(whole, str(map_location.get(where, where)))
     if callable(map_location):
+
         def chosen(whole, where):
             found = map_location(whole, where)
             if found is None:
                 return _restored(whole, where)
             if not isinstance(found, Tensor) or found.shape != whole.shape or found.dtype is not whole.dtype:
-                raise TypeError("load: a map_location function must return what it is given, on the device it chooses, "
-                                f"or None, not {type(found).__name__}")
+                raise TypeError(
+                    "load: a map_location function must return what it is given, on the device it chooses, "
+                    f"or None, not {type(found).__name__}"
+                )
             return found
+
         return chosen
     target = device(map_location)
     return lambda whole, where: whole.to(target)

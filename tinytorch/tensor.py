@@ -76,8 +76,10 @@ class Tensor(TensorBase):
         n = self._h.ndim + extra
         low = max(n, 1)
         if not -low <= dim < low:
-            raise IndexError(f"{operator_above()}Dimension out of range (expected to be in range of "
-                             f"[{-low}, {low - 1}], but got {dim})")
+            raise IndexError(
+                f"{operator_above()}Dimension out of range (expected to be in range of "
+                f"[{-low}, {low - 1}], but got {dim})"
+            )
         return dim % low
 
     @property

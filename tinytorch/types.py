@@ -10,8 +10,19 @@ from .dtypes import dtype as _dtype
 from .layouts import layout as _layout
 from .layouts import memory_format as _memory_format
 
-__all__ = ["Device", "Number", "_bool", "_complex", "_device", "_dtype", "_float", "_int", "_layout", "_memory_format",
-           "_size"]
+__all__ = [
+    "Device",
+    "Number",
+    "_bool",
+    "_complex",
+    "_device",
+    "_dtype",
+    "_float",
+    "_int",
+    "_layout",
+    "_memory_format",
+    "_size",
+]
 
 _bool = builtins.bool
 _complex = builtins.complex

@@ -39,7 +39,8 @@ typedef struct {
     }
 INTEGER_PRODUCT(8, uint8_t)
 INTEGER_PRODUCT(16, uint16_t)
-INTEGER_PRODUCT(32, uint32_t) INTEGER_PRODUCT(64, uint64_t)
+INTEGER_PRODUCT(32, uint32_t)
+INTEGER_PRODUCT(64, uint64_t)
 
 /* One tile by one call; gemv and dot where the product is a vector or a number. */
 #define FLOAT_PRODUCT(s, T)                                                                                            \
@@ -61,9 +62,10 @@ INTEGER_PRODUCT(32, uint32_t) INTEGER_PRODUCT(64, uint64_t)
             tt_blas.s##gemm(ROW_MAJOR, p->p.a.trans ? TRANS : NO_TRANS, p->p.b.trans ? TRANS : NO_TRANS, rows, cols,   \
                             k, alpha, a, lda, b, ldb, beta, c, (int)p->p.n);                                           \
     }
-    FLOAT_PRODUCT(s, float) FLOAT_PRODUCT(d, double)
+FLOAT_PRODUCT(s, float)
+FLOAT_PRODUCT(d, double)
 
-        static void run_tiles(void *context, int64_t begin, int64_t end) {
+static void run_tiles(void *context, int64_t begin, int64_t end) {
     const job *p = context;
     int size = tt_itemsizes[p->p.dtype];
     for (int64_t item = begin; item < end; item++) {

@@ -153,10 +153,15 @@ RECUR(recur_f64, double)
 #define EXTREMES(X) EXTREME(cummax_##X, TT_C_##X, TT_AT_LEAST) EXTREME(cummin_##X, TT_C_##X, TT_AT_MOST)
 EXTREMES(b8)
 EXTREMES(u8)
-EXTREMES(i8) EXTREMES(i16) EXTREMES(i32) EXTREMES(i64) EXTREMES(f32) EXTREMES(f64)
+EXTREMES(i8)
+EXTREMES(i16)
+EXTREMES(i32)
+EXTREMES(i64)
+EXTREMES(f32)
+EXTREMES(f64)
 #define OF(X) [TT_CODE_##X] = {cummin_##X, cummax_##X}
-    static const strip_fn extremes[TT_NUM_DTYPES][2] = {OF(b8),  OF(u8),  OF(i8),  OF(i16),
-                                                        OF(i32), OF(i64), OF(f32), OF(f64)};
+static const strip_fn extremes[TT_NUM_DTYPES][2] = {OF(b8),  OF(u8),  OF(i8),  OF(i16),
+                                                    OF(i32), OF(i64), OF(f32), OF(f64)};
 static const strip_fn scans[3][TT_NUM_DTYPES] = {
     [SUM] = {[TT_I64] = sum_i64, [TT_F32] = sum_f32, [TT_F64] = sum_f64},
     [PROD] = {[TT_I64] = prod_i64, [TT_F32] = prod_f32, [TT_F64] = prod_f64},

@@ -260,9 +260,7 @@ def test_checkpoint(use_reentrant):
     wanted = x.grad.tolist(), w.grad.tolist()
     x.grad = w.grad = None
     calls.clear()
-    y = checkpoint(
-        block, checkpoint(block, x, w, use_reentrant=use_reentrant), w, use_reentrant=use_reentrant
-    )
+    y = checkpoint(block, checkpoint(block, x, w, use_reentrant=use_reentrant), w, use_reentrant=use_reentrant)
     assert len(calls) == 2
     y.sum().backward()
     assert len(calls) == 4, "backward ran each block once more"

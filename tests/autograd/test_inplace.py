@@ -313,9 +313,7 @@ def test_leaf_written_in_place(write):
     assert x.tolist() == [1.0, 2.0] and x._version == 0
 
 
-@pytest.mark.parametrize(
-    "view", [lambda x: x[0], lambda x: x[:1], lambda x: x.view(1, 2), lambda x: x.view(2, 1).t()]
-)
+@pytest.mark.parametrize("view", [lambda x: x[0], lambda x: x[:1], lambda x: x.view(1, 2), lambda x: x.view(2, 1).t()])
 def test_view_of_a_leaf_written_in_place(view):
     x = leaf(1.0, 2.0)
     v = view(x)

@@ -12,8 +12,12 @@ from tinytorch.ops.declare import OPS, primitive
 def exp_and_sin():
     """An operator of two outputs whose formula needs the first of them, and a result that has no gradient."""
 
-    @primitive(name="exp_and_sin", outputs=("e", "s"), extra=("sign",),
-               x=lambda g_e, g_s, x, e: _sum(None if g_e is None else g_e * e, None if g_s is None else g_s * x.cos()))
+    @primitive(
+        name="exp_and_sin",
+        outputs=("e", "s"),
+        extra=("sign",),
+        x=lambda g_e, g_s, x, e: _sum(None if g_e is None else g_e * e, None if g_s is None else g_s * x.cos()),
+    )
     def exp_and_sin(x):
         x = x.detach()
         return x.exp(), x.sin(), x.sign()

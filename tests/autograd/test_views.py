@@ -90,9 +90,7 @@ PROGRAMS = {
     "write through a diagonal": lambda m, x: _do(x * 1, lambda y: y.diagonal().mul_(x.diagonal())),
     "write through unfold": lambda m, x: _do(x * 1, lambda y: y.unfold(1, 2, 2)[..., 0].mul_(2)),
     "write through as_strided": lambda m, x: _do(x * 1, lambda y: y.as_strided((2, 2), (4, 2), 1).mul_(3)),
-    "write through squeeze and unsqueeze": lambda m, x: _do(
-        x * 1, lambda y: y.unsqueeze(0).squeeze(0)[2].neg_()
-    ),
+    "write through squeeze and unsqueeze": lambda m, x: _do(x * 1, lambda y: y.unsqueeze(0).squeeze(0)[2].neg_()),
     "write through narrow": lambda m, x: _do(x * 1, lambda y: y.narrow(1, 1, 2).tanh_()),
     "write through flatten": lambda m, x: _do(x * 1, lambda y: y.flatten()[5:].mul_(2)),
     "write through reshape": lambda m, x: _do(x * 1, lambda y: y.reshape(12)[:3].mul_(x.reshape(12)[3:6])),
@@ -100,9 +98,7 @@ PROGRAMS = {
     "zero_ a view": lambda m, x: _do(x * 1, lambda y: y[1].zero_()),
     "masked_fill_ a view": lambda m, x: _do(x * 1, lambda y: y[1:].masked_fill_(x.detach()[1:] > 0, 1.0)),
     "index_add_ into a view": lambda m, x: _do(x * 1, lambda y: y[:2].index_add_(0, m.tensor([0, 0]), x[1:])),
-    "a constant base made to require grad": lambda m, x: _do(
-        m.zeros(3, 4, dtype=m.float64), lambda y: y[1].add_(x[0])
-    ),
+    "a constant base made to require grad": lambda m, x: _do(m.zeros(3, 4, dtype=m.float64), lambda y: y[1].add_(x[0])),
     "view of a constant base, base written": lambda m, x: _constant_base(m, x),
     "unbind read only": lambda m, x: _unbind(m, x * 1),
     "detached view written": lambda m, x: _detached(x),
@@ -211,22 +207,33 @@ def test_views_from_an_op_with_several_outputs(split):
 
 
 PARTS = {
-    "chunk": lambda x: x.chunk(3, 1), "chunk of a size": lambda x: x.chunk(4, -1), "more chunks": lambda x: x.chunk(9),
-    "split": lambda x: x.split(2, 1), "split whole": lambda x: x.split(100, -2),
+    "chunk": lambda x: x.chunk(3, 1),
+    "chunk of a size": lambda x: x.chunk(4, -1),
+    "more chunks": lambda x: x.chunk(9),
+    "split": lambda x: x.split(2, 1),
+    "split whole": lambda x: x.split(100, -2),
     "sizes": lambda x: x.split([1, 0, 4], 1),
-    "unbind": lambda x: x.unbind(-1), "cut": lambda x: x.tensor_split((2, 3), 1),
-    "transposed": lambda x: x.t().chunk(2), "of a view": lambda x: x[1:].split(2, 1),
+    "unbind": lambda x: x.unbind(-1),
+    "cut": lambda x: x.tensor_split((2, 3), 1),
+    "transposed": lambda x: x.t().chunk(2),
+    "of a view": lambda x: x[1:].split(2, 1),
 }
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_parts(torch, name):
     """Their layout, what they are views of, gradients of all and of one, the second derivative."""
+
     def run(m):
         x = m.arange(20, dtype=m.float32).reshape(4, 5).clone()
         plain = PARTS[name](x)
-        seen = [[tuple(p.shape) for p in plain], [p.stride() for p in plain], [p.storage_offset() for p in plain],
-                [p.tolist() for p in plain], type(plain).__name__]
+        seen = [
+            [tuple(p.shape) for p in plain],
+            [p.stride() for p in plain],
+            [p.storage_offset() for p in plain],
+            [p.tolist() for p in plain],
+            type(plain).__name__,
+        ]
         for p in plain:
             assert p._base is x and p.grad_fn is None and not p.requires_grad
         leaf = x.clone().requires_grad_()
@@ -246,14 +253,31 @@ def test_parts(torch, name):
 def test_parts_of_nothing_and_of_integers(torch):
     def run(m):
         empty, whole = m.zeros(0, 3), m.arange(6)
-        return [[tuple(p.shape) for p in parts] for parts in (
-            empty.chunk(3), empty.split(2), empty.split([0, 0]), empty.unbind(1), empty.unbind(0), whole.chunk(4),
-            whole.split(4), whole.unbind())] + [p.tolist() for p in whole.chunk(4)]
+        return [
+            [tuple(p.shape) for p in parts]
+            for parts in (
+                empty.chunk(3),
+                empty.split(2),
+                empty.split([0, 0]),
+                empty.unbind(1),
+                empty.unbind(0),
+                whole.chunk(4),
+                whole.split(4),
+                whole.unbind(),
+            )
+        ] + [p.tolist() for p in whole.chunk(4)]
 
     assert run(tinytorch) == run(torch)
-    for wrong in (lambda x: x.chunk(0), lambda x: x.split(0), lambda x: x.split(-1), lambda x: x.split([1, 1]),
-                  lambda x: x.split([7, -1]), lambda x: x[0].chunk(2), lambda x: x[0].split(1),
-                  lambda x: x[0].unbind()):
+    for wrong in (
+        lambda x: x.chunk(0),
+        lambda x: x.split(0),
+        lambda x: x.split(-1),
+        lambda x: x.split([1, 1]),
+        lambda x: x.split([7, -1]),
+        lambda x: x[0].chunk(2),
+        lambda x: x[0].split(1),
+        lambda x: x[0].unbind(),
+    ):
         with pytest.raises(RuntimeError):
             wrong(tinytorch.arange(6))
     for outside in (lambda x: x.chunk(2, 1), lambda x: x.split(2, -2), lambda x: x.unbind(1)):
@@ -335,9 +359,7 @@ def test_write_through_a_chain_of_views(torch, depth):
         y = x * 1
         v = y
         for i in range(depth):
-            v = (v.t(), v[1:] if v.shape[0] > 1 else v, v.unsqueeze(0)[0], v.view_as(v), v.permute(1, 0))[
-                i % 5
-            ]
+            v = (v.t(), v[1:] if v.shape[0] > 1 else v, v.unsqueeze(0)[0], v.view_as(v), v.permute(1, 0))[i % 5]
         v.mul_(3)
         return y * v.sum()
 
@@ -359,17 +381,30 @@ def test_second_derivative_through_copy_slices(torch):
 # ---- Views that are one call: the hot path, and what it leaves to the general one.
 
 VIEWS = {
-    "view": lambda x: x.view(2, 12), "view, one inferred": lambda x: x.view((-1, 4)),
-    "view of a view": lambda x: x[1:].view(-1), "reshape that copies": lambda x: x.transpose(0, 2).reshape(6, 4),
+    "view": lambda x: x.view(2, 12),
+    "view, one inferred": lambda x: x.view((-1, 4)),
+    "view of a view": lambda x: x[1:].view(-1),
+    "reshape that copies": lambda x: x.transpose(0, 2).reshape(6, 4),
     "view_as": lambda x: x.view_as(x.reshape(6, 4)),
-    "expand": lambda x: x.unsqueeze(-4).expand(2, -1, 3, 4), "expand_as": lambda x: x[:1].expand_as(x),
-    "permute": lambda x: x.permute(-1, 0, 1), "permute by a tuple": lambda x: x.permute((2, 0, 1)),
-    "transpose": lambda x: x.transpose(-1, 0), "t": lambda x: x[1].t(), "T": lambda x: x[0].T, "mT": lambda x: x.mT,
-    "squeeze": lambda x: x[:, :1, :1].squeeze(), "squeeze some": lambda x: x[:, :1, :1].squeeze(-1),
-    "squeeze none": lambda x: x.squeeze(1), "unsqueeze": lambda x: x.unsqueeze(-2),
+    "expand": lambda x: x.unsqueeze(-4).expand(2, -1, 3, 4),
+    "expand_as": lambda x: x[:1].expand_as(x),
+    "permute": lambda x: x.permute(-1, 0, 1),
+    "permute by a tuple": lambda x: x.permute((2, 0, 1)),
+    "transpose": lambda x: x.transpose(-1, 0),
+    "t": lambda x: x[1].t(),
+    "T": lambda x: x[0].T,
+    "mT": lambda x: x.mT,
+    "squeeze": lambda x: x[:, :1, :1].squeeze(),
+    "squeeze some": lambda x: x[:, :1, :1].squeeze(-1),
+    "squeeze none": lambda x: x.squeeze(1),
+    "unsqueeze": lambda x: x.unsqueeze(-2),
     "select": lambda x: x.select(-1, -2),
-    "narrow": lambda x: x.narrow(-1, -3, 2), "slice": lambda x: x[-1:], "slice beyond": lambda x: x[-99:1 << 70],
-    "flatten": lambda x: x.flatten(), "split": lambda x: x.split(3, -1)[1], "unbind": lambda x: x.unbind(-1)[2],
+    "narrow": lambda x: x.narrow(-1, -3, 2),
+    "slice": lambda x: x[-1:],
+    "slice beyond": lambda x: x[-99 : 1 << 70],
+    "flatten": lambda x: x.flatten(),
+    "split": lambda x: x.split(3, -1)[1],
+    "unbind": lambda x: x.unbind(-1)[2],
 }
 
 
@@ -429,13 +464,33 @@ def test_an_input_that_a_function_returns_is_a_view_of_its_own(torch):
             program(m)
 
 
-@pytest.mark.parametrize("wrong", [
-    lambda x: x.view(5), lambda x: x.view(-1, -1), lambda x: x.view(-2, 3), lambda x: x.view(2.0, 12),
-    lambda x: x.transpose(0, 2).view(24), lambda x: x.reshape(7, -1), lambda x: x.expand(2, 3, 5),
-    lambda x: x.expand(3, 4), lambda x: x.expand(-1, 2, 3, 4), lambda x: x.permute(0, 1), lambda x: x.permute(0, 1, 1),
-    lambda x: x.permute(0, 1, 3), lambda x: x.transpose(0, 3), lambda x: x.t(), lambda x: x.squeeze(3),
-    lambda x: x.unsqueeze(-5), lambda x: x.select(0, 2), lambda x: x.select(-4, 0), lambda x: x.narrow(2, 3, 2),
-    lambda x: x.narrow(0, -3, 1), lambda x: x.view("a"), lambda x: x.view_as(x[0])])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x: x.view(5),
+        lambda x: x.view(-1, -1),
+        lambda x: x.view(-2, 3),
+        lambda x: x.view(2.0, 12),
+        lambda x: x.transpose(0, 2).view(24),
+        lambda x: x.reshape(7, -1),
+        lambda x: x.expand(2, 3, 5),
+        lambda x: x.expand(3, 4),
+        lambda x: x.expand(-1, 2, 3, 4),
+        lambda x: x.permute(0, 1),
+        lambda x: x.permute(0, 1, 1),
+        lambda x: x.permute(0, 1, 3),
+        lambda x: x.transpose(0, 3),
+        lambda x: x.t(),
+        lambda x: x.squeeze(3),
+        lambda x: x.unsqueeze(-5),
+        lambda x: x.select(0, 2),
+        lambda x: x.select(-4, 0),
+        lambda x: x.narrow(2, 3, 2),
+        lambda x: x.narrow(0, -3, 1),
+        lambda x: x.view("a"),
+        lambda x: x.view_as(x[0]),
+    ],
+)
 def test_what_the_hot_path_leaves_alone_is_refused_as_before(torch, wrong):
     with pytest.raises(Exception) as theirs:  # noqa: B017
         wrong(torch.zeros(2, 3, 4))

@@ -121,11 +121,7 @@ RANDOM = (
 RANDOM_WRITES = ("{x}.uniform_()", "{x}.normal_()", "{x}.bernoulli_(0.25)", "{x}.exponential_()")
 WRITES = (
     *(f"{{x}}.{name}_()" for name in sorted(_IN_PLACE)),
-    *(
-        f"{{x}}.{name}_({{y}})"
-        for name in _BINARY_NAMES
-        if hasattr(Tensor, f"{name}_")
-    ),
+    *(f"{{x}}.{name}_({{y}})" for name in _BINARY_NAMES if hasattr(Tensor, f"{name}_")),
     "{x} += {y}",
     "{x} -= {y}",
     "{x} *= {y}",

@@ -1,6 +1,6 @@
 """A process that uses fused mode's compiled tier, for tests that need one of their own: prints what came of it as JSON.
 
-    child.py [number of kernels] [bytes a file may have] [what to do afterwards: "fork", "exit"]
+child.py [number of kernels] [bytes a file may have] [what to do afterwards: "fork", "exit"]
 """
 
 import json
@@ -64,8 +64,18 @@ def main(kernels=1, limit=0, then=""):
             else:
                 os._exit(not (run(kernels + 1, seed=1) and worker.compiled + worker.hits > before))
     texts = [str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)]
-    print(json.dumps({"same": same, "warnings": texts, "hits": worker.hits, "compiled": worker.compiled,
-                      "refused": worker.refused}), flush=True)
+    print(
+        json.dumps(
+            {
+                "same": same,
+                "warnings": texts,
+                "hits": worker.hits,
+                "compiled": worker.compiled,
+                "refused": worker.refused,
+            }
+        ),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

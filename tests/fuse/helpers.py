@@ -72,7 +72,12 @@ def in_threads(n, work):
 
 def python(source, **environment):
     """What a script prints in a new process, where the mode is off unless it says otherwise. It must not fail."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": ROOT, "TINYTORCH_FUSE": "0", **environment})
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(source)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": ROOT, "TINYTORCH_FUSE": "0", **environment},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout

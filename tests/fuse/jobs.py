@@ -65,6 +65,10 @@ def steps(make, n, between=lambda p: None):
     return [*parameters, *states]
 
 
-OPTIMIZERS = [lambda p: optim.SGD(p, lr=0.1, momentum=0.9), lambda p: optim.Adam(p, lr=0.01, amsgrad=True),
-              lambda p: optim.AdamW(p, lr=0.01), lambda p: optim.RMSprop(p, lr=0.01),
-              lambda p: optim.Adagrad(p, lr=0.01)]
+OPTIMIZERS = [
+    lambda p: optim.SGD(p, lr=0.1, momentum=0.9),
+    lambda p: optim.Adam(p, lr=0.01, amsgrad=True),
+    lambda p: optim.AdamW(p, lr=0.01),
+    lambda p: optim.RMSprop(p, lr=0.01),
+    lambda p: optim.Adagrad(p, lr=0.01),
+]

@@ -26,8 +26,10 @@ _calls.cdef("".join(f"void fused_{k}(char **slot, int64_t n);" for k in range(25
 def operators():
     """(name, arity, dtype suffixes, rule) of every operator in ops.h."""
     text = Path(compiler.headers(), "ops.h").read_text()
-    return [(name, int(arity), DOMAINS[domain], rule)
-            for name, arity, domain, rule in re.findall(r"X\((\w+), (\d), (\w+), (\w+), \d+, \d+\)", text)]
+    return [
+        (name, int(arity), DOMAINS[domain], rule)
+        for name, arity, domain, rule in re.findall(r"X\((\w+), (\d), (\w+), (\w+), \d+, \d+\)", text)
+    ]
 
 
 class Kernel:
@@ -40,8 +42,18 @@ class Kernel:
     def slot(self, kind, dtype, stage=0, last=None, source=0):
         """A slot of a kind: "load", "one", "const", "row", "temp"; its number."""
         number = getattr(lib, f"TT_SLOT_{kind.upper()}")
-        self.slots.append({"kind": number, "dtype": SUFFIXES.index(dtype), "level": 1, "stage": stage,
-                           "last": stage if last is None else last, "from": source, "index": 0, "buffer": -1})
+        self.slots.append(
+            {
+                "kind": number,
+                "dtype": SUFFIXES.index(dtype),
+                "level": 1,
+                "stage": stage,
+                "last": stage if last is None else last,
+                "from": source,
+                "index": 0,
+                "buffer": -1,
+            }
+        )
         return len(self.slots) - 1
 
     def instr(self, kind, dtype, inputs, out_dtype, op="", to=0, stage=0, last=None):
@@ -50,9 +62,19 @@ class Kernel:
         for s in inputs:
             self.slots[s]["last"] = max(self.slots[s]["last"], stage)
         code = lib.tt_op_code(op.encode()) if op else 0
-        self.instrs.append({"kind": getattr(lib, f"TT_INSTR_{kind.upper()}"), "op": code, "to": to, "out": out,
-                            "dtype": SUFFIXES.index(dtype), "stage": stage, "level": 1,
-                            "in": [*inputs, -1, -1, -1][:3], "node": len(self.instrs)})
+        self.instrs.append(
+            {
+                "kind": getattr(lib, f"TT_INSTR_{kind.upper()}"),
+                "op": code,
+                "to": to,
+                "out": out,
+                "dtype": SUFFIXES.index(dtype),
+                "stage": stage,
+                "level": 1,
+                "in": [*inputs, -1, -1, -1][:3],
+                "node": len(self.instrs),
+            }
+        )
         return out
 
     def op(self, name, dtype, *inputs, stage=0, last=None):
@@ -72,14 +94,30 @@ class Kernel:
     def struct(self):
         """The ``tt_kernel *``; it keeps its parts alive."""
         stages = 1 + max((i["stage"] for i in self.instrs), default=0)
-        parts = [ffi.new("tt_slot[]", self.slots), ffi.new("tt_instr[]", self.instrs),
-                 ffi.new("tt_store[]", self.stores),
-                 ffi.new("tt_kernel_reduction[]", self.reductions), ffi.new("void *[]", stages)]
-        made = ffi.new("tt_kernel *", {
-            "num_stages": stages, "num_slots": len(self.slots), "num_instrs": len(self.instrs),
-            "num_stores": len(self.stores), "num_reductions": len(self.reductions), "block": self.block,
-            "row": self.row,
-            "slots": parts[0], "instrs": parts[1], "stores": parts[2], "reductions": parts[3], "compiled": parts[4]})
+        parts = [
+            ffi.new("tt_slot[]", self.slots),
+            ffi.new("tt_instr[]", self.instrs),
+            ffi.new("tt_store[]", self.stores),
+            ffi.new("tt_kernel_reduction[]", self.reductions),
+            ffi.new("void *[]", stages),
+        ]
+        made = ffi.new(
+            "tt_kernel *",
+            {
+                "num_stages": stages,
+                "num_slots": len(self.slots),
+                "num_instrs": len(self.instrs),
+                "num_stores": len(self.stores),
+                "num_reductions": len(self.reductions),
+                "block": self.block,
+                "row": self.row,
+                "slots": parts[0],
+                "instrs": parts[1],
+                "stores": parts[2],
+                "reductions": parts[3],
+                "compiled": parts[4],
+            },
+        )
         _alive[made] = parts
         return made
 
@@ -118,9 +156,37 @@ class Loaded:
         return made[:n]
 
 
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 1.1754944e-38, 3.4e38,
-           -3.4e38, 88.8, -103.0, 1e5, 100001.0, -2e7, 2.0**30, 2.0**31, -(2.0**31), 2.0**53, 1e300, -1e300, 5e-324,
-           254.7, -129.3]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1e-45,
+    -1e-40,
+    1.1754944e-38,
+    3.4e38,
+    -3.4e38,
+    88.8,
+    -103.0,
+    1e5,
+    100001.0,
+    -2e7,
+    2.0**30,
+    2.0**31,
+    -(2.0**31),
+    2.0**53,
+    1e300,
+    -1e300,
+    5e-324,
+    254.7,
+    -129.3,
+]
 
 
 def values(dtype, n, seed, divisor=False):

@@ -30,8 +30,32 @@ torch.manual_seed(0)"""
 
 # ---- Inputs.
 
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, inf, -inf, nan, 1e-45, -1e-40, 1e-300, -5e-324, 6e-8, 6e4, 3.4e38, -3.4e38, 1e300,
-           88.8, -103.0, 1e5, 2.0**30, 2.0**63, -2.0**31, 255.0)
+SPECIAL = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    inf,
+    -inf,
+    nan,
+    1e-45,
+    -1e-40,
+    1e-300,
+    -5e-324,
+    6e-8,
+    6e4,
+    3.4e38,
+    -3.4e38,
+    1e300,
+    88.8,
+    -103.0,
+    1e5,
+    2.0**30,
+    2.0**63,
+    -(2.0**31),
+    255.0,
+)
 
 
 @functools.lru_cache(maxsize=64)
@@ -96,7 +120,7 @@ class Program:
 
     def __init__(self, leaves, lines, stops):
         raising = [k for k, line in enumerate(lines) if line.raises]
-        self.leaves, self.lines, self.stops = leaves, lines[:raising[0] + 1] if stops and raising else lines, stops
+        self.leaves, self.lines, self.stops = leaves, lines[: raising[0] + 1] if stops and raising else lines, stops
 
     def __repr__(self):
         """As a script."""
@@ -110,6 +134,7 @@ class Program:
 
     def scope(self, call=0):
         """The names that the lines may use, leaves among them: with other values at every call."""
+
         def another(shape, dtype="float32", kind="mild", layout="contiguous", grad=False, seed=0):
             return leaf(shape, dtype, kind, layout, grad, seed + 100 * call)
 
@@ -159,8 +184,10 @@ class Program:
                 tinytorch.manual_seed(call)
                 scope = self.scope(call)
                 leaves = [scope[name] for name in names]
-                found.append({f"call {call}, result {k}": t for k, t in enumerate(called(*leaves))}
-                             | {f"call {call}, argument {name}": t for name, t in zip(names, leaves)})
+                found.append(
+                    {f"call {call}, result {k}": t for k, t in enumerate(called(*leaves))}
+                    | {f"call {call}, argument {name}": t for name, t in zip(names, leaves)}
+                )
         return found
 
 
@@ -232,8 +259,12 @@ class Author:
             return None
         self.count += 1
         value = self.scope[name]
-        if isinstance(value, tinytorch.Tensor) and value.is_floating_point() and value.numel() and (
-                value.numel() > 300_000 or not bool(value.detach().isfinite().double().mean() > 0.5)):
+        if (
+            isinstance(value, tinytorch.Tensor)
+            and value.is_floating_point()
+            and value.numel()
+            and (value.numel() > 300_000 or not bool(value.detach().isfinite().double().mean() > 0.5))
+        ):
             self.dull.add(name)
         return name
 
@@ -346,9 +377,9 @@ class Author:
 
     def leaf(self, family, kinds, grad):
         """A leaf whose shape broadcasts with every other's: the last sizes of ``family``, some of them 1."""
-        shape = family[self.draw(st.integers(0, len(family))) if self.chance(3) else 0:]
+        shape = family[self.draw(st.integers(0, len(family))) if self.chance(3) else 0 :]
         shape = tuple(1 if self.chance(6) else n for n in shape)
-        dtype = self.one_of(catalog.DTYPES if self.chance(2) else catalog.FLOATS[:1 if not self.chance(2) else 4])
+        dtype = self.one_of(catalog.DTYPES if self.chance(2) else catalog.FLOATS[: 1 if not self.chance(2) else 4])
         layout = self.one_of(["contiguous", "contiguous", "transposed", "strided", "offset", "expanded", "numpy"])
         grad = grad and dtype in catalog.FLOATS and not self.chance(4)
         seed = self.count
@@ -389,8 +420,19 @@ class Author:
 
 
 FORWARD = {
-    "elementwise": 12, "more": 1, "cast": 2, "fresh": 2, "random": 1, "view": 4, "write": 6, "reduce": 2, "rows": 3,
-    "barrier": 1, "read": 1, "drop": 2, "share": 1,
+    "elementwise": 12,
+    "more": 1,
+    "cast": 2,
+    "fresh": 2,
+    "random": 1,
+    "view": 4,
+    "write": 6,
+    "reduce": 2,
+    "rows": 3,
+    "barrier": 1,
+    "read": 1,
+    "drop": 2,
+    "share": 1,
 }
 DERIVATIVES = FORWARD | {"derive": 3, "accumulate": 1, "history": 1}
 SMALL = ((2, 3, 4), (3, 3), (5,), (2, 0, 3))

@@ -24,10 +24,17 @@ def bits(t):
 def facts(value):
     """What a user can see of a value: a dict of plain objects."""
     if isinstance(value, tinytorch.Tensor):
-        seen = {"dtype": value.dtype, "shape": tuple(value.shape), "stride": value.stride(),
-                "storage_offset": value.storage_offset(), "_version": value._version, "is_leaf": value.is_leaf,
-                "requires_grad": value.requires_grad, "grad_fn": value.grad_fn and value.grad_fn.name(),
-                "bits": bits(value)}
+        seen = {
+            "dtype": value.dtype,
+            "shape": tuple(value.shape),
+            "stride": value.stride(),
+            "storage_offset": value.storage_offset(),
+            "_version": value._version,
+            "is_leaf": value.is_leaf,
+            "requires_grad": value.requires_grad,
+            "grad_fn": value.grad_fn and value.grad_fn.name(),
+            "bits": bits(value),
+        }
         if value.is_leaf or value.retains_grad:
             seen["grad"] = value.grad if value.grad is None else facts(value.grad)
         return seen
@@ -71,5 +78,6 @@ def _where(wanted, got):
     width = np.dtype(f"u{dtype.itemsize}")
     at = np.flatnonzero(w.view(width) != g.view(width))
     first = tuple(int(i) for i in np.unravel_index(at[0], wanted["shape"]))
-    return (f"bits: {len(at)} of {w.size} elements differ, the first at {first}: {w[at[0]]!r} eagerly, {g[at[0]]!r} "
-            "fused")
+    return (
+        f"bits: {len(at)} of {w.size} elements differ, the first at {first}: {w[at[0]]!r} eagerly, {g[at[0]]!r} fused"
+    )

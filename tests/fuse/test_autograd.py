@@ -64,6 +64,7 @@ def test_backward_accumulates_and_is_read_later():
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_slopes_with_kernels_of_their_own(loss, create_graph):
     """Those of losses, and dropout's: what draws and multiplies at once in eager mode is recorded as two operators."""
+
     def run():
         tinytorch.manual_seed(2)
         x, y = ramp(40, 30).requires_grad_(), ramp(30, 40).t()
@@ -93,8 +94,15 @@ def test_retain_grad():
 def test_versions_count_as_ever():
     def run():
         x, versions = ramp(4, 4), []
-        for write in (lambda: x.add_(1), lambda: x[1].mul_(2), lambda: x.__setitem__((0, 0), 3.0), lambda: x.t().exp_(),
-                      lambda: x.copy_(ramp(4)), lambda: x.zero_(), lambda: tinytorch.add(x, 1, out=x)):
+        for write in (
+            lambda: x.add_(1),
+            lambda: x[1].mul_(2),
+            lambda: x.__setitem__((0, 0), 3.0),
+            lambda: x.t().exp_(),
+            lambda: x.copy_(ramp(4)),
+            lambda: x.zero_(),
+            lambda: tinytorch.add(x, 1, out=x),
+        ):
             write()
             versions.append(x._version)
         return versions
@@ -103,8 +111,15 @@ def test_versions_count_as_ever():
     assert eager == inside == [1, 2, 3, 4, 5, 6, 7]
 
 
-@pytest.mark.parametrize("write", [lambda a: a.add_(1), lambda a: a[0].zero_(), lambda a: a.detach().mul_(2),
-                                   lambda a: tinytorch.exp(tinytorch.ones(5), out=a.detach())])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda a: a.add_(1),
+        lambda a: a[0].zero_(),
+        lambda a: a.detach().mul_(2),
+        lambda a: tinytorch.exp(tinytorch.ones(5), out=a.detach()),
+    ],
+)
 def test_an_overwritten_saved_value_is_noticed(write):
     def run():
         x = ramp(5).requires_grad_()
@@ -354,6 +369,7 @@ def test_training_gives_the_same_weights(optimizer):
 
 def test_losses_kept_over_many_steps_unread():
     """Nothing forces a value in the loop."""
+
     def run():
         w, losses = ramp(30).requires_grad_(), []
         for _ in range(200):

@@ -42,6 +42,7 @@ def folder(tmp_path):
 
 # What is in the folder.
 
+
 def test_a_kernel_is_built_once_and_found_again(folder):
     path = Cache(str(folder)).build(KEY, "source", fake_compiler)
     assert Path(path).read_bytes().startswith(b"\x7fELFsource")
@@ -76,8 +77,10 @@ def test_the_folder_and_its_files_are_private(folder):
     assert Cache(str(folder)).get(KEY) == path
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "short", "zeros", "flipped", "longer", "other key", "symlink",
-                                    "writable", "folder", "no library"])
+@pytest.mark.parametrize(
+    "damage",
+    ["empty", "cut", "short", "zeros", "flipped", "longer", "other key", "symlink", "writable", "folder", "no library"],
+)
 def test_a_damaged_or_foreign_file_is_not_loaded_but_replaced(folder, damage, tmp_path):
     cache = Cache(str(folder))
     path = Path(cache.build(KEY, "source" * 100, fake_compiler))
@@ -97,8 +100,16 @@ def test_a_damaged_or_foreign_file_is_not_loaded_but_replaced(folder, damage, tm
     elif damage == "no library":
         path.write_bytes(b"something else" * 100)
     else:
-        path.write_bytes({"empty": b"", "cut": good[: len(good) // 2], "short": good[:-1], "zeros": bytes(len(good)),
-                          "flipped": good[:100] + bytes([good[100] ^ 1]) + good[101:], "longer": good + b"\0"}[damage])
+        path.write_bytes(
+            {
+                "empty": b"",
+                "cut": good[: len(good) // 2],
+                "short": good[:-1],
+                "zeros": bytes(len(good)),
+                "flipped": good[:100] + bytes([good[100] ^ 1]) + good[101:],
+                "longer": good + b"\0",
+            }[damage]
+        )
     assert cache.get(KEY) is None
     if damage == "folder":  # nothing that a cache makes; it does without
         with pytest.warns(RuntimeWarning, match="cannot write to"):
@@ -117,8 +128,12 @@ def test_a_file_of_another_user_is_not_loaded(folder, monkeypatch):
 
 def test_the_key_tells_apart_all_that_decides_the_code():
     gcc = Compiler(("cc",), "gcc 12")
-    keys = {key_of("a", "avx2", gcc), key_of("b", "avx2", gcc), key_of("a", "baseline", gcc),
-            key_of("a", "avx2", Compiler(("cc",), "gcc 13"))}
+    keys = {
+        key_of("a", "avx2", gcc),
+        key_of("b", "avx2", gcc),
+        key_of("a", "baseline", gcc),
+        key_of("a", "avx2", Compiler(("cc",), "gcc 13")),
+    }
     assert len(keys) == 4 and key_of("a", "avx2", gcc) in keys
 
 
@@ -164,6 +179,7 @@ def test_clear_removes_kernels_and_leftovers_and_nothing_else(folder):
 
 
 # Where the folder is, and when it is not used.
+
 
 def test_the_folder_is_where_the_environment_says(monkeypatch, tmp_path):
     monkeypatch.setenv("TINYTORCH_CACHE_DIR", str(tmp_path / "mine"))
@@ -279,8 +295,9 @@ def test_a_lock_that_is_not_given_back_is_not_waited_for_long(folder, monkeypatc
     cache = Cache(str(folder))
     cache.build("a1" * 32, "source", fake_compiler)
     hold = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", hold, folder / "lock-a"], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, folder / "lock-a"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
         holder.stdout.readline()
         start = time.monotonic()
         assert cache.build(KEY, "source", fake_compiler)
@@ -290,13 +307,25 @@ def test_a_lock_that_is_not_given_back_is_not_waited_for_long(folder, monkeypatc
 
 # Processes.
 
+
 def child(folder, *arguments, **environment):
     """A process of child.py; its standard output is a pipe."""
     root = str(Path(__file__).parents[2])
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]),
-                 "TINYTORCH_CACHE_DIR": str(folder), "TINYTORCH_FUSE_HOT": "1", **environment}
-    return subprocess.Popen([sys.executable, str(CHILD), *map(str, arguments)], env=variables, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, start_new_session=True)
+    variables = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]),
+        "TINYTORCH_CACHE_DIR": str(folder),
+        "TINYTORCH_FUSE_HOT": "1",
+        **environment,
+    }
+    return subprocess.Popen(
+        [sys.executable, str(CHILD), *map(str, arguments)],
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def outcome(process, warnings=0):

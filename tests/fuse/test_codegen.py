@@ -71,6 +71,7 @@ def test_every_cast_has_the_bits_of_eager_mode(isa, tmp_path):
 
 # Stages and loops.
 
+
 def evaluate(kernel, inputs, stage):
     """What the instructions of a stage make of arrays, by eager operators, one by one."""
     known = {s: tensor(a, SUFFIXES[kernel.slots[s]["dtype"]]) for s, a in inputs.items()}
@@ -170,7 +171,7 @@ def test_blocks_with_and_without_large_arguments(tmp_path, isa):
 def test_a_result_may_lie_where_an_operand_lies(tmp_path):
     kernel = Kernel()
     x, y = kernel.slot("load", "f32"), kernel.slot("load", "f32")
-    early = kernel.op("mul", "f32", x, y)                              # lies where x lies; made in the first loop
+    early = kernel.op("mul", "f32", x, y)  # lies where x lies; made in the first loop
     late = kernel.op("add", "f32", kernel.op("sin", "f32", early), x)  # reads x in the last, and lies where y lies
     late = kernel.op("sub", "f32", kernel.op("tanh", "f32", late), y)
     kernel.store(early)
@@ -185,8 +186,8 @@ def test_a_result_may_lie_where_an_operand_lies(tmp_path):
 def test_values_pass_from_stage_to_stage(tmp_path):
     kernel = Kernel(block=1000, row=100)
     x = kernel.slot("load", "f32")
-    half = kernel.op("exp", "f32", x, last=1)       # used by the next stage
-    summed = kernel.op("neg", "f32", half)          # reduced after this one
+    half = kernel.op("exp", "f32", x, last=1)  # used by the next stage
+    summed = kernel.op("neg", "f32", half)  # reduced after this one
     kernel.reductions.append({"slot": summed, "stage": 0})
     row = kernel.slot("row", "f32", stage=0, last=1)
     out = kernel.op("mul", "f32", half, row, stage=1)
@@ -260,8 +261,11 @@ def test_the_list_of_operators_names_the_users_lines():
     kernel.store(kernel.op("lt", "f32", y, y))
     text = codegen.source(kernel.struct(), {0: "model.py:3", 1: "model.py:4", 2: ""}.get)
     head = [" ".join(line.split()) for line in text[: text.index("*/")].splitlines()]
-    assert head[2:5] == ["* cast_1 = cast(load_0) f16 as f32 model.py:3", "* exp_2 = exp(cast_1) f32 model.py:4",
-                         "* lt_3 = lt(exp_2, exp_2) f32"]
+    assert head[2:5] == [
+        "* cast_1 = cast(load_0) f16 as f32 model.py:3",
+        "* exp_2 = exp(cast_1) f32 model.py:4",
+        "* lt_3 = lt(exp_2, exp_2) f32",
+    ]
     assert "const float exp_2 = tt_exp_f32(cast_1);" in text and "model.py" not in codegen.source(kernel.struct())
 
 
@@ -290,13 +294,16 @@ def test_a_kernel_that_makes_no_sense_is_refused(wrong):
 
 # What is known of operators, against ops.h.
 
+
 def test_the_table_of_operators_is_that_of_the_header():
     rows = operators()
-    assert [(op.name, op.arity, op.gives_bool, op.periodic) for op in ELEMENTWISE] == \
-        [(name, arity, rule == "BOOL", rule == "PERIODIC") for name, arity, _, rule in rows]
+    assert [(op.name, op.arity, op.gives_bool, op.periodic) for op in ELEMENTWISE] == [
+        (name, arity, rule == "BOOL", rule == "PERIODIC") for name, arity, _, rule in rows
+    ]
     assert all(op.cost >= CHEAP and op.flops >= 0 for op in ELEMENTWISE)
-    assert {op.name: lib.tt_op_code(op.name.encode()) for op in ELEMENTWISE} == \
-        {row[0]: code for code, row in enumerate(rows)}
+    assert {op.name: lib.tt_op_code(op.name.encode()) for op in ELEMENTWISE} == {
+        row[0]: code for code, row in enumerate(rows)
+    }
 
 
 def test_a_loop_has_one_costly_function_and_its_neighbours():

@@ -44,8 +44,10 @@ def test_level_2_has_a_line_for_each_kernel(capfd):
     lines = [line.removeprefix("tinytorch.fuse: ") for line in text.splitlines()]
     kernels = [line for line in lines if "GFLOP/s" in line]
     assert len(kernels) == 4
-    pattern = (r"mul_sin_add  \(1017,\) float32  pointwise  interpreted  {}  read 4\.1 kB, wrote 4\.1 kB  "
-               r"[\d.]+ us  [\d.]+ GB/s  [\d.]+ GFLOP/s")
+    pattern = (
+        r"mul_sin_add  \(1017,\) float32  pointwise  interpreted  {}  read 4\.1 kB, wrote 4\.1 kB  "
+        r"[\d.]+ us  [\d.]+ GB/s  [\d.]+ GFLOP/s"
+    )
     assert re.fullmatch(pattern.format("miss"), kernels[0]) and re.fullmatch(pattern.format("hit"), kernels[2])
     place = re.escape(str(listeners.Place(__file__, line_of("sorted for the debugger"))))
     assert re.fullmatch(rf"program \d+: 3 operators, 1 kernel; ended at {place}: sort is not fused", lines[2])

@@ -51,8 +51,13 @@ def test_the_table():
     x = ramp(37, 27)
     told = fuse.explain(softmax, x)  # the call of softmax
     place = listeners.Place(__file__, line_of("the call of softmax"))
-    wanted = TABLE.format(peak=str(told).split("at most ")[1].split(" more")[0], file=str(place).rpartition(":")[0],
-                          call=place.line, first=line_of("softmax, exp"), last=line_of("softmax, quotient"))
+    wanted = TABLE.format(
+        peak=str(told).split("at most ")[1].split(" more")[0],
+        file=str(place).rpartition(":")[0],
+        call=place.line,
+        first=line_of("softmax, exp"),
+        last=line_of("softmax, quotient"),
+    )
     assert re.sub(" +", " ", str(told)) == re.sub(" +", " ", wanted)
     assert same(told.result, softmax(x)) and repr(told) == str(told)
 
@@ -60,7 +65,7 @@ def test_the_table():
 def test_the_table_s_columns_are_aligned():
     lines = str(fuse.explain(lambda x: (x.exp() + 1, x.sum()), ramp(4000))).splitlines()
     head = next(line for line in lines if line.startswith("  pattern"))
-    rows = lines[lines.index(head) + 1:]
+    rows = lines[lines.index(head) + 1 :]
     assert rows and all(row.index("interpreted") == head.index("tier") for row in rows)
 
 
@@ -84,8 +89,13 @@ def test_attributes():
 def test_what_eager_mode_does_in_one_pass_is_counted_as_one():
     x = ramp(64, 500)
     n, rows = x.nbytes, 64 * 4
-    for operator, written in ((lambda y: y.softmax(1), n), (lambda y: y.log_softmax(1), n), (lambda y: y.var(1), rows),
-                              (lambda y: y.std(1), rows), (lambda y: y.logsumexp(1), rows)):
+    for operator, written in (
+        (lambda y: y.softmax(1), n),
+        (lambda y: y.log_softmax(1), n),
+        (lambda y: y.var(1), rows),
+        (lambda y: y.std(1), rows),
+        (lambda y: y.logsumexp(1), rows),
+    ):
         told = fuse.explain(lambda operator=operator: operator(x + 1) * 2)
         assert len(told.programs) == 1 and told.recorded > 4, "recorded as several"
         assert (told.eager_bytes_read, told.eager_bytes_written) == (2 * n + written, n + 2 * written)
@@ -130,8 +140,10 @@ def test_fills_and_random_numbers_are_operators_too():
 
 def ends(fn, *args):
     """(cause, operator, line of this file, reason) of each program."""
-    return [(p.cause, p.operator, p.place.line if p.place and p.place.file == __file__ else None, p.reason)
-            for p in fuse.explain(fn, *args).programs]
+    return [
+        (p.cause, p.operator, p.place.line if p.place and p.place.file == __file__ else None, p.reason)
+        for p in fuse.explain(fn, *args).programs
+    ]
 
 
 def test_a_value_is_read():
@@ -147,7 +159,8 @@ def test_a_value_is_read():
         ("value", "", line_of("read by bool"), "value read by bool()"),
         ("value", "", line_of("read by item"), "value read by item()"),
         ("value", "", line_of("read by str"), "value read by print"),
-        ("value", "", line_of("read by float"), "value read by float()")]
+        ("value", "", line_of("read by float"), "value read by float()"),
+    ]
 
 
 def test_an_operator_is_not_fused():
@@ -316,7 +329,8 @@ def test_listing():
     assert [re.sub("  +", "  ", line).strip() for line in lines] == [
         f"0  s1[0: 3x4 by (1, 3)]: float32 (3, 4) = mul(s0[0: 3x4 by (1, 3)], 2)  line {line_of('first')}",
         f"1  s1[0: 4 by (3,)] = add(s1[0: 4 by (3,)], 0.5)  line {line_of('second')}",
-        f"2  s2: float32 (3,) = sum(s1[0: 3x4 by (1, 3)], dim=(1,))  line {line_of('third')}"]
+        f"2  s2: float32 (3,) = sum(s1[0: 3x4 by (1, 3)], dim=(1,))  line {line_of('third')}",
+    ]
 
 
 # The hooks.
@@ -327,7 +341,7 @@ def test_nothing_is_reported_without_a_listener(monkeypatch):
     hot.failures = hot.MOST_FAILURES  # lines for generated code were given up
     with monkeypatch.context() as changed:
         changed.setattr(listeners._listeners, "hot", hot)
-        changed.setattr(listeners._listeners, "recordings", None)  # a hook that looked would fail
+        changed.setattr(listeners._listeners, "traces", None)  # a hook that looked would fail
         listeners._listeners.update()
         assert observed() == 0
         with fuse():
@@ -372,11 +386,16 @@ def test_a_listener_may_compute():
 @pytest.fixture
 def generated(tmp_path):
     """Runs a script in a process of its own; the generated sources it leaves."""
+
     def run(body, **environment):
         script = tmp_path / "script.py"
         script.write_text(textwrap.dedent(body))
-        python(f"import runpy; runpy.run_path({str(script)!r})", TINYTORCH_CACHE_DIR=str(tmp_path / "cache"),
-               TINYTORCH_FUSE="0", **environment)
+        python(
+            f"import runpy; runpy.run_path({str(script)!r})",
+            TINYTORCH_CACHE_DIR=str(tmp_path / "cache"),
+            TINYTORCH_FUSE="0",
+            **environment,
+        )
         return [file.read_text() for file in (tmp_path / "cache").glob("*.c")]
 
     return run
@@ -434,8 +453,15 @@ def test_stats_are_documented():
         y = chain(ramp(3, 7, 5))
     after = fuse.stats()
     assert {name: after[name] - before[name] for name in after} == {
-        "recorded": 6, "programs": 1, "hits": 0, "misses": 1, "interpreted": 1, "compiled": 0, "jobs": 0,
-        "replayed": 0}
+        "recorded": 6,
+        "programs": 1,
+        "hits": 0,
+        "misses": 1,
+        "interpreted": 1,
+        "compiled": 0,
+        "jobs": 0,
+        "replayed": 0,
+    }
     assert y.shape == (3, 7, 5) and all(f"``{name}``" in fuse.stats.__doc__ for name in after)
 
 
@@ -445,7 +471,10 @@ def test_the_readme_s_example(tmp_path):
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", readme, flags=re.M | re.S)
     (at,) = [k for k, (kind, text) in enumerate(blocks) if kind == "python" and "fuse.explain(best" in text]
     (tmp_path / "net.py").write_text(blocks[at][1])
-    printed = python(f"import os, runpy; os.chdir({str(tmp_path)!r}); runpy.run_path('net.py')",
-                     TINYTORCH_FUSE="0", TINYTORCH_DEBUG="0").replace(f"{tmp_path}/", "")
+    printed = python(
+        f"import os, runpy; os.chdir({str(tmp_path)!r}); runpy.run_path('net.py')",
+        TINYTORCH_FUSE="0",
+        TINYTORCH_DEBUG="0",
+    ).replace(f"{tmp_path}/", "")
     peak = re.compile("at most .* more memory")
     assert peak.sub("", printed) == peak.sub("", blocks[at + 1][1])

@@ -218,8 +218,12 @@ def test_a_gradient_that_a_job_reads_is_adopted_as_in_eager_mode():
 
 def test_gradients_are_handed_to_others():
     expected = gradients()[0].numpy()
-    for give in (lambda t: t.numpy(), np.from_dlpack, lambda t: np.frombuffer(bytes(t.numpy().data), np.float32),
-                 lambda t: np.array(t.tolist(), np.float32)):
+    for give in (
+        lambda t: t.numpy(),
+        np.from_dlpack,
+        lambda t: np.frombuffer(bytes(t.numpy().data), np.float32),
+        lambda t: np.array(t.tolist(), np.float32),
+    ):
         for _ in range(5):
             with tinytorch.fuse():
                 found = give(gradients()[0])
@@ -350,9 +354,9 @@ def test_many_views_of_one_storage():
 
     def work(n, steps=3):
         flat, gradient = ramp(n * 32).sin(), ramp(n * 32).cos()
-        parameters = [flat[k * 32:(k + 1) * 32].requires_grad_() for k in range(n)]
+        parameters = [flat[k * 32 : (k + 1) * 32].requires_grad_() for k in range(n)]
         for k, p in enumerate(parameters):
-            p.grad = gradient[k * 32:(k + 1) * 32]
+            p.grad = gradient[k * 32 : (k + 1) * 32]
         optimizer = optim.SGD(parameters, lr=0.1)
         for _ in range(steps):
             optimizer.step()

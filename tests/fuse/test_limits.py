@@ -100,14 +100,38 @@ def test_dimensions(ndim):
     both(run)
 
 
-@pytest.mark.parametrize("shape", [(3, 32767), (2, 32768), (2, 32769), (1, 100_003), (40_000, 2), (70, 1023), (9, 1024),
-                                   (9, 1025), (1, 1), (0, 5), (5, 0), (257, 129)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (3, 32767),
+        (2, 32768),
+        (2, 32769),
+        (1, 100_003),
+        (40_000, 2),
+        (70, 1023),
+        (9, 1024),
+        (9, 1025),
+        (1, 1),
+        (0, 5),
+        (5, 0),
+        (257, 129),
+    ],
+)
 def test_rows(shape):
     """Softmax, normalisation and sums over rows short and long, and down columns."""
+
     def run():
         x = ramp(*shape) * 3 + 0.1
-        found = [tinytorch.softmax(x * 2, -1) + 1, tinytorch.log_softmax(x, 0), (x * x).sum(0), (x * 2).sum(1) * 3,
-                 x - x.mean(1, keepdim=True), (x.exp() + 1).sum(), x.transpose(0, 1).sum(1), x.t().mean(0)]
+        found = [
+            tinytorch.softmax(x * 2, -1) + 1,
+            tinytorch.log_softmax(x, 0),
+            (x * x).sum(0),
+            (x * 2).sum(1) * 3,
+            x - x.mean(1, keepdim=True),
+            (x.exp() + 1).sum(),
+            x.transpose(0, 1).sum(1),
+            x.t().mean(0),
+        ]
         if x.numel():
             found += [(x + 1).amax(0), (x - 1).amin(1, keepdim=True) + x, x.argmax(1), x.std(), x.var(0)]
         return found
@@ -122,6 +146,7 @@ def test_sizes_around_a_block():
 
 def test_recordings_of_many_shapes():
     """Every program is another: the cache of programs must not grow without bound, nor mix them up."""
+
     def run():
         return [(ramp(n) * 2 + 1).tanh().sum(0, keepdim=True) + ramp(n) for n in range(1, 1500)]
 

@@ -41,9 +41,16 @@ FAULT = """
 @pytest.fixture
 def faulty(tmp_path):
     """What minify finds in a process with a fault."""
+
     def run(body):
-        return json.loads(python(textwrap.dedent(FAULT) + textwrap.dedent(body), TINYTORCH_CACHE_DIR=str(tmp_path),
-                                 TINYTORCH_FUSE="0", TINYTORCH_FUSE_HOT="3"))
+        return json.loads(
+            python(
+                textwrap.dedent(FAULT) + textwrap.dedent(body),
+                TINYTORCH_CACHE_DIR=str(tmp_path),
+                TINYTORCH_FUSE="0",
+                TINYTORCH_FUSE_HOT="3",
+            )
+        )
 
     return run
 
@@ -74,8 +81,9 @@ def test_one_operator_of_sixty(faulty, tmp_path):
     statement, result = body_of(found["script"])
     assert "= torch.tanh(x" in statement and result.startswith("return ")
     # With the fault the script shows it; without, it shows that nothing is wrong.
-    assert "fused tensor([[0.7626]]), eager tensor([[0.7616]])" in output_of(found["script"], tmp_path, FAULT +
-                                                                           "\n    put('tanh', '1e-3f + {}')\n")
+    assert "fused tensor([[0.7626]]), eager tensor([[0.7616]])" in output_of(
+        found["script"], tmp_path, FAULT + "\n    put('tanh', '1e-3f + {}')\n"
+    )
     assert output_of(found["script"], tmp_path / "clean") == "result 0: the same\n"
 
 
@@ -144,6 +152,7 @@ def test_a_fused_run_that_raises(faulty):
 
 def test_a_check_of_the_user_s():
     """The smallest program whose result has an element above 50."""
+
     def run(x):
         y = (x * 3 + 1).sum(1)
         return (y * y).clamp(0, 70), tinytorch.rand(3)
@@ -153,7 +162,7 @@ def test_a_check_of_the_user_s():
     assert found.tier == "interpreted" and found.operators == 1 and str(found) == found.script
     assert found.script.startswith('"""Fused mode (interpreted) against eager mode: the check fails."""')
     names = {}
-    exec(found.script.partition('if __name__')[0], names)
+    exec(found.script.partition("if __name__")[0], names)
     (result,) = names["run"](*names["inputs"]())
     assert (result > 50).any()
 
@@ -209,15 +218,44 @@ def programs():
     yield "views", lambda: [x.t() * 2 + column.t(), x[1:4, ::2].exp(), x[None].expand(3, 6, 5) + 1, x.view(-1)[3:9] * 2]
     yield "writes", lambda: [base.clone()[2:5].add_(1), (base * 1)[:, 3].mul_(2), base.clone().fill_(3)]
     yield "casts", lambda: [half * 2, half.sum(0), x.double().mean(), (x > 0).sum(), x.to(tinytorch.bfloat16) - 1]
-    yield "reductions", lambda: [x.amax(1, keepdim=True), x.prod(0), (x > 1).any(1), (x > -9).all(), x.norm(2, 1),
-                                 x.norm(1), x.norm(float("inf"), 0), tinytorch.count_nonzero(x, 0), x.nansum(),
-                                 x.log().nanmean(1)]
-    yield "operators", lambda: [tinytorch.where(x > 0, x, column), tinytorch.lerp(x, column, 0.5), x.clamp(-1, 1),
-                                tinytorch.addcmul(x, x, column), tinytorch.nn.functional.gelu(x),
-                                tinytorch.nn.functional.softplus(x), tinytorch.div(x, 2, rounding_mode="trunc")]
-    yield "random", lambda: [tinytorch.rand(7) * 2, tinytorch.empty(5).normal_(1, 2), tinytorch.randint(0, 9, (6,)),
-                             tinytorch.nn.functional.dropout(x, 0.3), tinytorch.empty(4).exponential_(2.0)]
-    yield "numbers", lambda: [x + float("inf"), x * float("nan"), 2 - x, tinytorch.full((3,), -0.0), x ** 2]
+    yield (
+        "reductions",
+        lambda: [
+            x.amax(1, keepdim=True),
+            x.prod(0),
+            (x > 1).any(1),
+            (x > -9).all(),
+            x.norm(2, 1),
+            x.norm(1),
+            x.norm(float("inf"), 0),
+            tinytorch.count_nonzero(x, 0),
+            x.nansum(),
+            x.log().nanmean(1),
+        ],
+    )
+    yield (
+        "operators",
+        lambda: [
+            tinytorch.where(x > 0, x, column),
+            tinytorch.lerp(x, column, 0.5),
+            x.clamp(-1, 1),
+            tinytorch.addcmul(x, x, column),
+            tinytorch.nn.functional.gelu(x),
+            tinytorch.nn.functional.softplus(x),
+            tinytorch.div(x, 2, rounding_mode="trunc"),
+        ],
+    )
+    yield (
+        "random",
+        lambda: [
+            tinytorch.rand(7) * 2,
+            tinytorch.empty(5).normal_(1, 2),
+            tinytorch.randint(0, 9, (6,)),
+            tinytorch.nn.functional.dropout(x, 0.3),
+            tinytorch.empty(4).exponential_(2.0),
+        ],
+    )
+    yield "numbers", lambda: [x + float("inf"), x * float("nan"), 2 - x, tinytorch.full((3,), -0.0), x**2]
     yield "bytes", lambda: [(x * 1).view(tinytorch.int32) + 1]
 
 
@@ -231,7 +269,7 @@ def test_a_case_is_its_recording(name, run):
     assert all(script.bits_of(r) in found for r in whole)
     for case in cases:  # and the script says the same
         names = {}
-        exec(script.script_of(case, -1, "").partition('if __name__')[0], names)
+        exec(script.script_of(case, -1, "").partition("if __name__")[0], names)
         for got, want in zip(names["run"](*names["inputs"]()), script.function_of(case)(*script.inputs_of(case))):
             assert same_bits(got, want)
 
@@ -261,8 +299,13 @@ def test_a_script_runs_from_a_file(tmp_path):
     found = fuse.minify(lambda x: (x * 3).exp(), ramp(50), check=lambda fused, eager: fused[0].max() > 5)
     (tmp_path / "small.py").write_text(found.script)
     root = tinytorch.__path__[0] + "/.."
-    done = subprocess.run([sys.executable, tmp_path / "small.py"], capture_output=True, text=True, timeout=120,
-                          env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
+    done = subprocess.run(
+        [sys.executable, tmp_path / "small.py"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+    )
     assert (done.returncode, done.stdout) == (0, "result 0: the same\n"), done.stderr
 
 

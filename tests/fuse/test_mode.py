@@ -183,9 +183,24 @@ def test_what_needs_no_value_runs_nothing():
     x = ramp(4, 3)
     with tinytorch.fuse():
         y = x * 2
-        seen = (len(y), y.shape, y.size(0), y.numel(), y.dtype, y.stride(), y.is_contiguous(), y._version, y.ndim,
-                y.requires_grad, y.storage_offset(), y.t().shape, y[1:].shape, y.view(-1).shape,
-                y.expand(2, 4, 3).shape, y.unbind(0)[0].shape)
+        seen = (
+            len(y),
+            y.shape,
+            y.size(0),
+            y.numel(),
+            y.dtype,
+            y.stride(),
+            y.is_contiguous(),
+            y._version,
+            y.ndim,
+            y.requires_grad,
+            y.storage_offset(),
+            y.t().shape,
+            y[1:].shape,
+            y.view(-1).shape,
+            y.expand(2, 4, 3).shape,
+            y.unbind(0)[0].shape,
+        )
         assert pending() == 1
     assert seen[:3] == (4, (4, 3), 4)
 
@@ -361,6 +376,7 @@ def train(model, steps=12, mode=None):
     x, y = ramp(8, 6), tinytorch.arange(8) % 3
     losses = []
     for _ in range(steps):
+
         def step():
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(x), y)
@@ -496,10 +512,13 @@ def test_data_loader_workers_in_the_mode():
 
 
 def test_the_process_may_end_with_operators_pending():
-    assert python("""
+    assert (
+        python("""
         import tinytorch as torch
         mode = torch.fuse()
         mode.__enter__()
         y = torch.ones(10) * 2
         print(y.shape)
-    """).strip() == "tinytorch.Size([10])"
+    """).strip()
+        == "tinytorch.Size([10])"
+    )

@@ -15,15 +15,20 @@ WAYS = [Way(1), Way(7), *(w for w in INTERPRETED if w.threads == 2 and w.isa != 
 
 def program(leaves, expressions):
     """A program that keeps the value of each expression; those that raise do so in it."""
-    return Program([Line(f"v{name} = leaf({arguments})") for name, arguments in leaves.items()],
-                   [Line(f"v{k} = {text}") for k, text in enumerate(expressions)], False)
+    return Program(
+        [Line(f"v{name} = leaf({arguments})") for name, arguments in leaves.items()],
+        [Line(f"v{k} = {text}") for k, text in enumerate(expressions)],
+        False,
+    )
 
 
 def inputs(dtype, shape=(3, 1025)):
     """x: any values, y: moderate ones in another layout, z: positive ones to be broadcast."""
-    return {"x": f"{shape}, {dtype!r}, 'wild', 'contiguous', False, 0",
-            "y": f"{shape}, {dtype!r}, 'mild', 'transposed', False, 1",
-            "z": f"{shape[-1:]}, {dtype!r}, 'positive', 'strided', False, 2"}
+    return {
+        "x": f"{shape}, {dtype!r}, 'wild', 'contiguous', False, 0",
+        "y": f"{shape}, {dtype!r}, 'mild', 'transposed', False, 1",
+        "z": f"{shape[-1:]}, {dtype!r}, 'positive', 'strided', False, 2",
+    }
 
 
 def spelled(templates, orders=("xyz", "yzx", "zxy"), **more):
@@ -37,10 +42,24 @@ def test_the_catalog_has_every_operator():
     assert named | catalog.HIDDEN == set(Elementwise.TABLE) and not named & catalog.HIDDEN
 
 
-TABLES = {name: getattr(catalog, name) for name in ("MORE_UNARY", "CASTS", "FRESH", "RANDOM",
-                                                    "RANDOM_WRITES", "WRITES", "PARTS",
-                                                    "VIEWS", "VIEWS_OF_DIMENSIONS", "REDUCTIONS", "ROWS", "BARRIERS",
-                                                    "READS")}
+TABLES = {
+    name: getattr(catalog, name)
+    for name in (
+        "MORE_UNARY",
+        "CASTS",
+        "FRESH",
+        "RANDOM",
+        "RANDOM_WRITES",
+        "WRITES",
+        "PARTS",
+        "VIEWS",
+        "VIEWS_OF_DIMENSIONS",
+        "REDUCTIONS",
+        "ROWS",
+        "BARRIERS",
+        "READS",
+    )
+}
 
 
 @pytest.mark.parametrize("table", ["elementwise", *TABLES])
@@ -79,25 +98,44 @@ def test_elementwise_between_others(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scalars(dtype):
     """Python's numbers of every kind on either side."""
-    texts = [template.format(x="vx", y=number) for spellings in catalog.BINARY.values() for template in spellings
-             for number in ("2", "-3", "0.5", "0", "True", "inf", "1e-3", "300", "vs", "vt")]
+    texts = [
+        template.format(x="vx", y=number)
+        for spellings in catalog.BINARY.values()
+        for template in spellings
+        for number in ("2", "-3", "0.5", "0", "True", "inf", "1e-3", "300", "vs", "vt")
+    ]
     leaves = inputs(dtype, (2, 5)) | {"s": "(), 'float64', 'positive'", "t": "(), 'int64', 'mild'"}
     check(program(leaves, texts), [Way(2)])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_casts(dtype):
-    texts = [f"{operand}.to(torch.{first}).to(torch.{second})" for operand in ("vx", "vy", "(vy * 2)")
-             for first in DTYPES for second in (first, "float32", "int64")]
+    texts = [
+        f"{operand}.to(torch.{first}).to(torch.{second})"
+        for operand in ("vx", "vy", "(vy * 2)")
+        for first in DTYPES
+        for second in (first, "float32", "int64")
+    ]
     check(program(inputs(dtype), texts), WAYS)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_mixed_dtypes(dtype):
     leaves = inputs(dtype, (4, 300)) | {d: f"(300,), {d!r}, 'mild'" for d in DTYPES}
-    texts = [template.format(x="vy", y=f"v{other}", z=f"v{other}") for other in DTYPES
-             for template in ("{x} + {y}", "{y} * {x}", "{x} / {y}", "torch.where({x} > {y}, {x}, {y})", "{x} < {y}",
-                              "torch.maximum({x}, {y})", "torch.lerp({x}, {y}, {z})", "torch.pow({y}, {x})")]
+    texts = [
+        template.format(x="vy", y=f"v{other}", z=f"v{other}")
+        for other in DTYPES
+        for template in (
+            "{x} + {y}",
+            "{y} * {x}",
+            "{x} / {y}",
+            "torch.where({x} > {y}, {x}, {y})",
+            "{x} < {y}",
+            "torch.maximum({x}, {y})",
+            "torch.lerp({x}, {y}, {z})",
+            "torch.pow({y}, {x})",
+        )
+    ]
     check(program(leaves, texts), [Way(2)])
 
 
@@ -121,8 +159,10 @@ def test_reductions(dtype, shape):
     texts = list(spelled(catalog.REDUCTIONS, ["xyy", "yxx"]))
     for d in range(-1, len(shape) - 1):
         texts += spelled(catalog.ROWS, ["xyy", "yxx"], d=d)
-    texts += [f"({t}) * 2 + 1" for t in spelled([t.replace("{x}", "({x} * 2 - {y})") for t in
-                                                (*catalog.REDUCTIONS, *catalog.ROWS)], ["yzz"])]
+    texts += [
+        f"({t}) * 2 + 1"
+        for t in spelled([t.replace("{x}", "({x} * 2 - {y})") for t in (*catalog.REDUCTIONS, *catalog.ROWS)], ["yzz"])
+    ]
     check(program(inputs(dtype, shape), texts), WAYS)
 
 
@@ -133,14 +173,20 @@ def test_derivatives(dtype):
     tables = (*ALL, *catalog.MORE_UNARY, *catalog.CASTS, *catalog.REDUCTIONS, *catalog.ROWS)
     rest = "[vx, vy, vz], allow_unused=True"
     for k, text in enumerate(spelled(tables, ["xyz"])):
-        lines += [f"v{k} = {text}",
-                  f"g{k} = torch.autograd.grad(v{k}.sum(), {rest}, retain_graph=True)",
-                  f"h{k} = torch.autograd.grad((v{k} * v{k}).sum(), {rest}, create_graph=True)",
-                  f"vh{k} = torch.autograd.grad(sum((h * h).sum() for h in h{k} if h is not None), {rest})",
-                  f"v{k}a, v{k}b, v{k}c = g{k}", f"v{k}d, v{k}e, v{k}f = h{k}", f"v{k}g, v{k}h, v{k}i = vh{k}"]
-    leaves = {"x": f"(3, 40), {dtype!r}, 'positive', 'contiguous', True, 0",
-              "y": f"(3, 1), {dtype!r}, 'mild', 'contiguous', True, 1",
-              "z": f"(40,), {dtype!r}, 'mild', 'strided', True, 2"}
+        lines += [
+            f"v{k} = {text}",
+            f"g{k} = torch.autograd.grad(v{k}.sum(), {rest}, retain_graph=True)",
+            f"h{k} = torch.autograd.grad((v{k} * v{k}).sum(), {rest}, create_graph=True)",
+            f"vh{k} = torch.autograd.grad(sum((h * h).sum() for h in h{k} if h is not None), {rest})",
+            f"v{k}a, v{k}b, v{k}c = g{k}",
+            f"v{k}d, v{k}e, v{k}f = h{k}",
+            f"v{k}g, v{k}h, v{k}i = vh{k}",
+        ]
+    leaves = {
+        "x": f"(3, 40), {dtype!r}, 'positive', 'contiguous', True, 0",
+        "y": f"(3, 1), {dtype!r}, 'mild', 'contiguous', True, 1",
+        "z": f"(40,), {dtype!r}, 'mild', 'strided', True, 2",
+    }
     script = program(leaves, [])
     script.lines = [Line(text) for text in lines]
     check(script, [Way(2)])
@@ -163,6 +209,8 @@ def test_compiled_elementwise(dtype):
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_compiled_reductions(dtype):
-    texts = [f"({t}) * 2 + 1" for t in spelled([t.replace("{x}", "({x} * 2 - {y})") for t in
-                                               (*catalog.REDUCTIONS, *catalog.ROWS)], ["yzz"])]
+    texts = [
+        f"({t}) * 2 + 1"
+        for t in spelled([t.replace("{x}", "({x} * 2 - {y})") for t in (*catalog.REDUCTIONS, *catalog.ROWS)], ["yzz"])
+    ]
     check(program(inputs(dtype), texts), compiled())

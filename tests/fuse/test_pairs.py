@@ -20,7 +20,7 @@ DTYPES = ("float32", "float64", "float16", "bfloat16")
 def normal(shape, dtype="float32", seed=0):
     """Random numbers, the first of them special."""
     a = 3 * np.random.default_rng(seed).standard_normal(shape)
-    a.ravel()[:len(EDGES)] = np.roll(EDGES, seed)[:a.size]
+    a.ravel()[: len(EDGES)] = np.roll(EDGES, seed)[: a.size]
     return tinytorch.tensor(a).to(getattr(tinytorch, dtype))
 
 
@@ -29,8 +29,8 @@ def pairs(run):
     found, total = [], [0]
 
     def look(run):
-        for kernel in run.program.kernels[0:run.program.num_kernels]:
-            instrs = kernel.instrs[0:kernel.num_instrs]
+        for kernel in run.program.kernels[0 : run.program.num_kernels]:
+            instrs = kernel.instrs[0 : kernel.num_instrs]
             names = [ELEMENTWISE[i.op].name for i in instrs]
             found.extend((names[at], names[at + 1]) for at, i in enumerate(instrs) if i.pair)
             total[0] += len(instrs)
@@ -100,7 +100,9 @@ def test_they_run_together():
     assert pairs(lambda: [F.gelu(x), g.exp(), slope(g, x)]) == (together, 3)
     assert pairs(lambda: [F.gelu(x), slope(g.exp(), x)]) == (together, 3)
     assert pairs(lambda: [F.gelu(x + g), slope(g, x + g), F.silu(x), backward(F.silu)(g, x)]) == (
-        [*together, ("silu", "silu_backward")], 5)
+        [*together, ("silu", "silu_backward")],
+        5,
+    )
     assert pairs(lambda: [(F.gelu(x) * 2.0 + g).abs(), slope(g.exp() - x, x)]) == (together, 7)
     assert pairs(lambda: [F.gelu(x.half()), slope(g.half(), x.half())])[0] == together
 
@@ -109,10 +111,10 @@ def test_they_do_not():
     x, g = normal(5000), normal(5000, seed=1)
     slope = backward(F.gelu)
     for run in (
-        lambda: [slope(F.gelu(x), x)],                                # one wants the other
+        lambda: [slope(F.gelu(x), x)],  # one wants the other
         lambda: [slope(F.gelu(x).exp(), x)],
-        lambda: [F.gelu(x), slope(g, g)],                             # of another x
-        lambda: [F.silu(x), slope(g, x)],                             # no pair
+        lambda: [F.gelu(x), slope(g, g)],  # of another x
+        lambda: [F.silu(x), slope(g, x)],  # no pair
         lambda: [F.gelu(x.double()), slope(g.double(), x.double())],  # no loop
     ):
         assert pairs(run)[0] == []
@@ -147,6 +149,7 @@ def test_one_pair_may_part_another():
 
 def test_in_place():
     """Neither result may be written where the other still looks."""
+
     def run(f):
         x, g = normal(3000), normal(3000, seed=1)
         y, slope = f(x), backward(f)(g, x)

@@ -73,8 +73,14 @@ def check(program, ways):
 
 def drawing(examples, **how):
     checks = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
-    return settings(max_examples=examples, deadline=None, database=None, report_multiple_bugs=False,
-                    suppress_health_check=checks, **{"derandomize": True, **how})
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        suppress_health_check=checks,
+        **{"derandomize": True, **how},
+    )
 
 
 @contextlib.contextmanager
@@ -202,6 +208,7 @@ def test_thousands(families, derivatives):
 @pytest.mark.slow
 def test_hundreds_in_threads():
     """Kernels are compiled meanwhile."""
+
     @drawing(500, derandomize=False)
     @given(programs(SMALL + BLOCKS, derivatives=True, without=("random",)))
     def run(program):
@@ -226,8 +233,10 @@ def test_hundreds_compiled(derivatives):
 
 SAME = ["v1 = v0 * 2", "v2 = v1[1:]", "v1.add_(1)", "v3 = torch.autograd.grad((v4 * v4).sum(), v4)[0]"]
 WRONG = {
-    "one bit": (["v1.detach().numpy()[0, 1] = np.nextafter(v1[0, 1].item(), np.float32(9))"],
-                "v1.bits: 1 of 6 elements differ, the first at (0, 1)"),
+    "one bit": (
+        ["v1.detach().numpy()[0, 1] = np.nextafter(v1[0, 1].item(), np.float32(9))"],
+        "v1.bits: 1 of 6 elements differ, the first at (0, 1)",
+    ),
     "a view not updated": (["v2 = v2 - 1"], "v2.bits"),
     "a version": (["v1.data.add_(0)"], "v1._version: 1 eagerly, 2 fused"),
     "a sign of zero": (["v5 = -v5"], "v5.bits: 1 of 1 elements differ, the first at ():"),
@@ -256,8 +265,11 @@ def test_a_wrong_result_is_seen(name):
 
 
 def test_a_program_prints_as_a_script():
-    program = Program([Line("v0 = leaf((2, 3), 'float32', 'mild')")],
-                      [Line("v1 = v0 * 2"), Line("v1 + torch.ones(7)", "RuntimeError: add: ...")], False)
+    program = Program(
+        [Line("v0 = leaf((2, 3), 'float32', 'mild')")],
+        [Line("v1 = v0 * 2"), Line("v1 + torch.ones(7)", "RuntimeError: add: ...")],
+        False,
+    )
     scope = {}
     exec(compile(repr(program), "<script>", "exec"), scope)
     assert scope["v1"].tolist() == (scope["v0"] * 2).tolist()

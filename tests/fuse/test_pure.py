@@ -59,16 +59,19 @@ def test_views_of_larger_tensors():
     assert pure.replays
 
 
-@pytest.mark.parametrize("fn", [
-    lambda x: (x @ torch.ones(8, 8)).relu() + 1,             # an operator that is not recorded
-    lambda x: x * torch.randn(8, 8),                         # random numbers
-    lambda x: x * 2 if x.sum().item() > 0 else x * 3,        # a value read
-    lambda x: x.mul_(2),                                     # an argument written
-    lambda x: x[1:].add_(x[:-1]) * 2,                        # the same, at once, since it overlaps what is read
-    lambda x: x,                                             # no result of its own
-    lambda x: (x * 2)[1:],                                   # a result that is part of a tensor
-    lambda x: x.cumsum(0) + 1,
-])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: (x @ torch.ones(8, 8)).relu() + 1,  # an operator that is not recorded
+        lambda x: x * torch.randn(8, 8),  # random numbers
+        lambda x: x * 2 if x.sum().item() > 0 else x * 3,  # a value read
+        lambda x: x.mul_(2),  # an argument written
+        lambda x: x[1:].add_(x[:-1]) * 2,  # the same, at once, since it overlaps what is read
+        lambda x: x,  # no result of its own
+        lambda x: (x * 2)[1:],  # a result that is part of a tensor
+        lambda x: x.cumsum(0) + 1,
+    ],
+)
 def test_what_cannot_be_replayed_is_run(fn):
     pure = torch.fuse(fn, pure=True)
     for k in range(8):

@@ -18,8 +18,9 @@ from tinytorch import fuse
 def bits(result):
     """Everything that a caller sees of a call's result."""
     results = result if isinstance(result, (tuple, list)) else [result]
-    return [type(result)] + [(r.dtype, r.shape, r.stride(), r.requires_grad, r.detach().clone().numpy().tobytes())
-                             for r in results]
+    return [type(result)] + [
+        (r.dtype, r.shape, r.stride(), r.requires_grad, r.detach().clone().numpy().tobytes()) for r in results
+    ]
 
 
 def replayed(call, *args):
@@ -119,7 +120,7 @@ def with_locals(x, power=2):
     scale = x.shape[-1] ** -0.5
 
     def inner(y, shift=0.5):
-        return y ** power * scale + shift
+        return y**power * scale + shift
 
     act = lambda y: inner(y).tanh()  # noqa: E731
     return act(inner(x)) + inner(x, shift=x.mean())
@@ -153,6 +154,7 @@ def gradient(x):
     (h,) = torch.autograd.grad(g.sum(), [x])
     return y.detach(), g.detach() * 2, h
 
+
 FUSED = fuse(helper)
 
 PROVEN = {
@@ -162,12 +164,19 @@ PROVEN = {
     "functions of functions": (lambda x: F.softmax(helper(x * 2), dim=-1) + torch.Tensor.exp(x).T.mT, one),
     "several results": (lambda x, y: (x * y, x.sum(1), (x + y).amax(0, keepdim=True)), two),
     "a star": (lambda *xs: torch.where(xs[0] > 0, *xs), two),
-    "shapes": (on_shapes, one), "in place": (in_place, one), "lists": (with_lists, lambda: (*one(), *one(), *one())),
-    "locals": (with_locals, one), "outside": (with_outside, one), "a branch not taken": (only_where_not_verbose, one),
-    "no_grad": (quietly, one), "gradients": (gradient, needing_grad),
+    "shapes": (on_shapes, one),
+    "in place": (in_place, one),
+    "lists": (with_lists, lambda: (*one(), *one(), *one())),
+    "locals": (with_locals, one),
+    "outside": (with_outside, one),
+    "a branch not taken": (only_where_not_verbose, one),
+    "no_grad": (quietly, one),
+    "gradients": (gradient, needing_grad),
     "a default": (lambda x, w=WEIGHT, *, k=2: x * w + k, one),
-    "a number": (lambda x, k, name, none: x * k if name == "mul" and none is None else x + k,
-                 lambda: (*one(), 0.5, "mul", None)),
+    "a number": (
+        lambda x, k, name, none: x * k if name == "mul" and none is None else x + k,
+        lambda: (*one(), 0.5, "mul", None),
+    ),
     "a generator expression": (lambda x: sum(row.exp() for row in x) + max(n for n in x.shape), one),
     "a Parameter": (lambda x: x.detach() * 2, lambda: (torch.nn.Parameter(torch.randn(3)),)),
     "a fused function": (lambda x, f=FUSED: f(x, 4.0) * 2, one),
@@ -298,11 +307,15 @@ def made_by_exec():
 
 UNPROVEN = {
     "print": (prints, r"test_purity.py, line \d+: calls print, which has effects"),
-    "append": (appends, "uses .append of an object of type list"), "item": (sets_item, "sets an item"),
+    "append": (appends, "uses .append of an object of type list"),
+    "item": (sets_item, "sets an item"),
     "another name": (appends_elsewhere, "changes something from outside"),
     "annotation": (decorates, "calls something where it is made"),
-    "global": (sets_global, "Global"), "attribute": (sets_attribute, "sets an attribute"),
-    "recursion": (recursive, "calls itself"), "try": (tries, "Try"), "with": (with_file, "not no_grad"),
+    "global": (sets_global, "Global"),
+    "attribute": (sets_attribute, "sets an attribute"),
+    "recursion": (recursive, "calls itself"),
+    "try": (tries, "Try"),
+    "with": (with_file, "not no_grad"),
     "branch": (lambda x: x * 2 if x.sum() > 0 else x, "branches on a tensor's value"),
     "and": (lambda x: x.sum() and x, "branches on a tensor's value"),
     "in": (lambda x: x + (1 in x), "branches on a tensor's value"),
@@ -404,8 +417,13 @@ class Writer:
     def text(self):
         for _ in range(self.random.randrange(2, 9)):
             self.step()
-        results = self.random.choice([self.tensors[-1], f"{self.tensors[-1]} + 1, {self.tensor()} * 2",
-                                      f"[{self.tensor()}.sum(), {self.tensors[-1]} * 1]"])
+        results = self.random.choice(
+            [
+                self.tensors[-1],
+                f"{self.tensors[-1]} + 1, {self.tensor()} * 2",
+                f"[{self.tensor()}.sum(), {self.tensors[-1]} * 1]",
+            ]
+        )
         return "\n".join([*self.lines, f"    return {results}", ""])
 
 

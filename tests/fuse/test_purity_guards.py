@@ -87,8 +87,11 @@ GUARDS = {
     "a global function": (uses_helper, *set_item(globals(), "double", torch.sin)),
     "a function's code": (uses_helper, *set_attribute(double, "__code__", (lambda x: x * 3).__code__)),
     "the function's own code": (double, *set_attribute(double, "__code__", (lambda x: x * 4).__code__)),
-    "a name in front of a builtin": (uses_builtin, lambda: globals().__setitem__("abs", torch.neg),
-                                     lambda: globals().pop("abs")),
+    "a name in front of a builtin": (
+        uses_builtin,
+        lambda: globals().__setitem__("abs", torch.neg),
+        lambda: globals().pop("abs"),
+    ),
     "an item of a list": (uses_items, *set_item(ITEMS, 1, 5.0)),
     "the length of a list": (uses_items, lambda: ITEMS.append(7.0), ITEMS.pop),
     "a shorter list": (uses_items, ITEMS.pop, lambda: ITEMS.append(3.0)),
@@ -104,10 +107,16 @@ GUARDS = {
     "a keyword's default, in place": (with_defaults, *set_item(with_defaults.__kwdefaults__, "shift", -4.0)),
     "a closure": (CLOSURE, lambda: CHANGE(3.0, torch.sin), lambda: CHANGE(2.0, torch.exp)),
     "a partial's keywords": (PARTIAL, *set_item(PARTIAL.keywords, "scale", -1.0)),
-    "more of a partial's keywords": (PARTIAL, lambda: PARTIAL.keywords.update(shift=8),
-                                     lambda: PARTIAL.keywords.pop("shift")),
-    "the default dtype": (lambda x: (x > 0) / 2, lambda: torch.set_default_dtype(torch.float64),
-                          lambda: torch.set_default_dtype(torch.float32)),
+    "more of a partial's keywords": (
+        PARTIAL,
+        lambda: PARTIAL.keywords.update(shift=8),
+        lambda: PARTIAL.keywords.pop("shift"),
+    ),
+    "the default dtype": (
+        lambda x: (x > 0) / 2,
+        lambda: torch.set_default_dtype(torch.float64),
+        lambda: torch.set_default_dtype(torch.float32),
+    ),
 }
 
 
@@ -221,8 +230,14 @@ def test_writes_outside_happen_every_time():
             w.zero_()
             fast(torch.randn(4, 6))
             assert w[1].tolist() == [1.0] * 6, k
-    for write in (lambda x: x.add_(1) * 2, lambda x: x.cumsum_(0) * 2, lambda x: x.t_() * 2, lambda x: x.fill_(3) * 2,
-                  lambda x: torch.exp(x, out=x) + 1, lambda x: x.data.mul_(2) * 2):
+    for write in (
+        lambda x: x.add_(1) * 2,
+        lambda x: x.cumsum_(0) * 2,
+        lambda x: x.t_() * 2,
+        lambda x: x.fill_(3) * 2,
+        lambda x: torch.exp(x, out=x) + 1,
+        lambda x: x.data.mul_(2) * 2,
+    ):
         fast = fuse(write)
         for _ in range(8):
             x = torch.randn(4, 6)
@@ -233,13 +248,22 @@ def test_writes_outside_happen_every_time():
 # ---- Values.
 
 
-@pytest.mark.parametrize("fn", [
-    lambda x: x * 2 if x[0, 0] > 0 else x * 3, lambda x: x + x.sum().item(),
-    lambda x: x.narrow(0, (x[0, 0] > 0).long(), 1) * 2,
-    lambda x: x * torch.equal(x, x.relu()), lambda x: x + len(x[x > 0]), lambda x: x + x.nonzero().shape[0],
-    lambda x: x + torch.tensor([x[0, 0]]), lambda x: x[(x[0, 0] > 0).long()] * 2, lambda x: x * 2 + torch.randn(6) * 0,
-    lambda x: x * len(set(x.tolist()[0])), lambda x: x + [1, 2][x[0, 0] > 0],
-])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x * 2 if x[0, 0] > 0 else x * 3,
+        lambda x: x + x.sum().item(),
+        lambda x: x.narrow(0, (x[0, 0] > 0).long(), 1) * 2,
+        lambda x: x * torch.equal(x, x.relu()),
+        lambda x: x + len(x[x > 0]),
+        lambda x: x + x.nonzero().shape[0],
+        lambda x: x + torch.tensor([x[0, 0]]),
+        lambda x: x[(x[0, 0] > 0).long()] * 2,
+        lambda x: x * 2 + torch.randn(6) * 0,
+        lambda x: x * len(set(x.tolist()[0])),
+        lambda x: x + [1, 2][x[0, 0] > 0],
+    ],
+)
 def test_values_count(fn):
     def make():
         return (torch.randint(-1, 2, (4, 6)).float(),)  # so that calls in a row agree now and then
@@ -249,11 +273,17 @@ def test_values_count(fn):
 
 def test_values_that_hardly_differ():
     """The recordings of the first calls agree; what comes then is another program, though no branch shows that."""
-    for fn in (lambda x, i: x.narrow(0, i, 1) * 2, lambda x, i: x + torch.full((6,), i), lambda x, i: x[i] + 1,
-               lambda x, i: x * 2 + x.unique().numel(), lambda x, i: x + x.nonzero().shape[0],
-               lambda x, i: x * 2 + torch.equal(x, x), lambda x, i: x[:, i:] * 2,
-               lambda x, i: x + torch.bincount(i.reshape(1)).shape[0],
-               lambda x, i: x + torch.arange(9).repeat_interleave(i.expand(9)).shape[0]):
+    for fn in (
+        lambda x, i: x.narrow(0, i, 1) * 2,
+        lambda x, i: x + torch.full((6,), i),
+        lambda x, i: x[i] + 1,
+        lambda x, i: x * 2 + x.unique().numel(),
+        lambda x, i: x + x.nonzero().shape[0],
+        lambda x, i: x * 2 + torch.equal(x, x),
+        lambda x, i: x[:, i:] * 2,
+        lambda x, i: x + torch.bincount(i.reshape(1)).shape[0],
+        lambda x, i: x + torch.arange(9).repeat_interleave(i.expand(9)).shape[0],
+    ):
         fast = fuse(fn)
         agree(fast, fn, lambda: (torch.zeros(4, 6), torch.tensor(0)))
         agree(fast, fn, lambda: (torch.arange(24.0).reshape(4, 6), torch.tensor(1)), calls=2)

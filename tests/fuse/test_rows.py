@@ -79,8 +79,19 @@ def test_what_is_no_number(name, dtype):
     """NaN, infinities, signed zeros, numbers that overflow; rows of nothing else; both kinds of zero as the largest."""
     x = normal((14, 40), dtype, 0)
     w, b = normal((40,), dtype, 1), normal((40,), dtype, 2)
-    for row, values in enumerate([(math.nan,), (math.inf,), (-math.inf,), (math.inf, -math.inf), (math.nan, math.inf),
-                                  (0.0, -0.0), (-0.0, 0.0), (6e4, -6e4), (1e-8,)]):
+    for row, values in enumerate(
+        [
+            (math.nan,),
+            (math.inf,),
+            (-math.inf,),
+            (math.inf, -math.inf),
+            (math.nan, math.inf),
+            (0.0, -0.0),
+            (-0.0, 0.0),
+            (6e4, -6e4),
+            (1e-8,),
+        ]
+    ):
         for k, value in enumerate(values):
             x[row, 3 + 30 * k] = value
     for row, value in ((9, -math.inf), (10, math.inf), (11, 0.0), (12, -0.0), (13, math.nan)):
@@ -220,7 +231,8 @@ def test_one_kernel_with_what_stands_around(n, dtype):
         "softmax": lambda: F.softmax((x * 0.125).masked_fill(mask, -math.inf), -1) * y,
         "log_softmax": lambda: F.log_softmax(x * 0.125 + y, -1).exp(),
         "layer_norm by hand": lambda: (lambda d: d * ((d * d).mean(-1, keepdim=True) + 1e-5).rsqrt() * w + b)(
-            x - x.mean(-1, keepdim=True)),
+            x - x.mean(-1, keepdim=True)
+        ),
         "var": lambda: (x * y).var(-1) + 1,
         "std": lambda: x / ((x * y).std(-1, keepdim=True) + 1e-5),
         "logsumexp": lambda: x - (x * 2).logsumexp(-1, keepdim=True),
@@ -244,8 +256,13 @@ def test_backward_is_recorded_with_forward():
 def test_what_is_left_to_eager_kernels():
     """Softmax down columns, normalisation, and losses of classes: Note [Rows, recorded] in kernels/fuse/nn_record.c."""
     x, target = normal((6, 5, 4), "float32", 0), tinytorch.tensor([1, 0, 3, 2, 1, 0])
-    for run in (lambda y: F.softmax(y, 1), lambda y: F.log_softmax(y, 0), lambda y: F.cross_entropy(y[:, 0], target),
-                lambda y: F.layer_norm(y, (4,)), lambda y: F.rms_norm(y, (5, 4))):
+    for run in (
+        lambda y: F.softmax(y, 1),
+        lambda y: F.log_softmax(y, 0),
+        lambda y: F.cross_entropy(y[:, 0], target),
+        lambda y: F.layer_norm(y, (4,)),
+        lambda y: F.rms_norm(y, (5, 4)),
+    ):
         agree(lambda run=run: [run(x * 2)])
         with tinytorch.fuse():
             run(x * 2)

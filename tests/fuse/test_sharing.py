@@ -174,23 +174,26 @@ def test_a_view_as_another_dtype():
     assert same(y, wanted) and same(z, wanted) and same(bits, wanted.view(tinytorch.int32))
 
 
-@pytest.mark.parametrize("write", [
-    lambda x: x[1:].add_(x[:-1]),
-    lambda x: x[:-1].add_(x[1:]),
-    lambda x: x[1:].copy_(x[:-1]),
-    lambda x: x[:-1].mul_(x[1:] * 2),
-    lambda x: x.t().copy_(x.clone()),
-    lambda x: x.t().add_(x),
-    lambda x: x.copy_(x.t()),
-    lambda x: x.copy_(x.flip(0)),
-    lambda x: x.add_(x[0]),
-    lambda x: x.add_(x[:, :1]),
-    lambda x: x.mul_(x.sum()),
-    lambda x: x.sub_(x.mean(0)),
-    lambda x: x.div_(x.amax(1, keepdim=True)),
-    lambda x: tinytorch.add(x[0], x, out=x),
-    lambda x: x.view(-1)[1:].exp_().sub_(x.view(-1)[:-1]),
-])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x[1:].add_(x[:-1]),
+        lambda x: x[:-1].add_(x[1:]),
+        lambda x: x[1:].copy_(x[:-1]),
+        lambda x: x[:-1].mul_(x[1:] * 2),
+        lambda x: x.t().copy_(x.clone()),
+        lambda x: x.t().add_(x),
+        lambda x: x.copy_(x.t()),
+        lambda x: x.copy_(x.flip(0)),
+        lambda x: x.add_(x[0]),
+        lambda x: x.add_(x[:, :1]),
+        lambda x: x.mul_(x.sum()),
+        lambda x: x.sub_(x.mean(0)),
+        lambda x: x.div_(x.amax(1, keepdim=True)),
+        lambda x: tinytorch.add(x[0], x, out=x),
+        lambda x: x.view(-1)[1:].exp_().sub_(x.view(-1)[:-1]),
+    ],
+)
 @pytest.mark.parametrize("n", [4, 40])
 def test_what_is_written_overlaps_what_is_read(write, n):
     wanted, x = ramp(n, n), ramp(n, n)

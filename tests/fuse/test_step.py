@@ -59,7 +59,8 @@ def test_one_program_for_each_operator():
     assert counted(run) == (6, 6)
     told = fuse.explain(fuse(chain, step=True), x)
     assert [[k.operators for k in p.kernels] for p in told.programs] == [
-        [(name,)] for name in ("mul", "add", "tanh", "sub", "exp", "div")]
+        [(name,)] for name in ("mul", "add", "tanh", "sub", "exp", "div")
+    ]
     assert {p.cause for p in told.programs} == {"step"}
 
 

@@ -1,5 +1,5 @@
-"""Superinstructions (kernels/cpu/superinstructions.h): cheap operators that the interpreter runs together have the bits of eager mode, in
-every combination and on every instruction set; and the interpreter does run them together."""
+"""Superinstructions (kernels/cpu/superinstructions.h): cheap operators that the interpreter runs together have the bits
+of eager mode, in every combination and on every instruction set; and the interpreter does run them together."""
 
 import contextlib
 import pathlib
@@ -18,23 +18,30 @@ from tinytorch.fuse.flags import X86
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 ISAS = ("baseline", "avx2", "avx512")
-EDGES = np.array([0.0, -0.0, 1.0, -1.0, np.nan, -np.nan, np.inf, -np.inf, 1e-42, -1e-42, 3.4e38, 0.5, -2.5, 1e-20],
-                 "f4")
+EDGES = np.array(
+    [0.0, -0.0, 1.0, -1.0, np.nan, -np.nan, np.inf, -np.inf, 1e-42, -1e-42, 3.4e38, 0.5, -2.5, 1e-20], "f4"
+)
 
 
 def backward(f):
     """f's derivative at x, times g, as an operator that is recorded."""
+
     def run(g, x):
         with tinytorch.enable_grad():
             leaf = x.detach().requires_grad_()
             return tinytorch.autograd.grad(f(leaf), leaf, g)[0]
+
     return run
 
 
-UNARY = {name: getattr(tinytorch, name) for name in (
-    "neg", "abs", "sign", "square", "relu", "positive", "reciprocal", "sqrt", "rsqrt")}
-BINARY = {name: getattr(tinytorch, name) for name in (
-    "add", "sub", "mul", "div", "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge")}
+UNARY = {
+    name: getattr(tinytorch, name)
+    for name in ("neg", "abs", "sign", "square", "relu", "positive", "reciprocal", "sqrt", "rsqrt")
+}
+BINARY = {
+    name: getattr(tinytorch, name)
+    for name in ("add", "sub", "mul", "div", "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge")
+}
 BINARY |= {f"{name}_backward": backward(getattr(tinytorch, name)) for name in ("relu", "sigmoid", "tanh")}
 TERNARY = {name: getattr(tinytorch, name) for name in ("clamp", "lerp", "addcmul", "addcdiv")}
 TERNARY |= {"where": lambda x, y, z: tinytorch.where(x > 0.25, y, z)}
@@ -73,8 +80,10 @@ def chained(run):
     counts = [0, 0]
 
     def look(run):
-        for kernel in run.program.kernels[0:run.program.num_kernels]:
-            counts[0] += sum(c.end_instr - c.first_instr for c in kernel.superinstructions[0:kernel.num_superinstructions])
+        for kernel in run.program.kernels[0 : run.program.num_kernels]:
+            counts[0] += sum(
+                c.end_instr - c.first_instr for c in kernel.superinstructions[0 : kernel.num_superinstructions]
+            )
             counts[1] += kernel.num_instrs
 
     end = fuse.listeners.subscribe(fuse.listeners.RUNS, look)
@@ -122,15 +131,17 @@ def handed_on(first, second, x, y, z):
     f, g, n = OPERATORS[first], OPERATORS[second], arity(second)
 
     def value():
-        v = f(*(x, y, z)[:arity(first)])
+        v = f(*(x, y, z)[: arity(first)])
         return v.float() if first in COMPARISONS else v
 
-    rest = [y, z][:n - 1]
+    rest = [y, z][: n - 1]
     for place in range(n):
         yield lambda: g(*rest[:place], value(), *rest[place:])  # noqa: B023 (it is called at once)
     if n > 1:
+
         def both(v):
             return g(*[v] * n)
+
         yield lambda: both(value())
     if second in ("add", "sub", "mul", "div", *COMPARISONS):
         yield lambda: g(value(), 0.75)
@@ -182,7 +193,7 @@ def test_random_superinstructions(seed, isa):
         values, results = list(leaves), []
         for (name, at), keep in zip(drawn, kept):
             recent = values[-6:] + leaves
-            chosen = [recent[int(p * p * len(recent))] for p in at[:arity(name)]]
+            chosen = [recent[int(p * p * len(recent))] for p in at[: arity(name)]]
             v = OPERATORS[name](*chosen)
             if keep:
                 results.append(v)
@@ -238,17 +249,17 @@ def test_choices_in_the_midst(isa):
 
     def run():
         a = x * 2.0 - y
-        b = where(a > 0, a, x * 0.1)                      # compared in B, A for the choice
-        c = where(b * z < 0.5, b, a)                      # compared in A, and gone
-        d = where(x >= 0, c, c * 3.0) + c                 # compared in memory
+        b = where(a > 0, a, x * 0.1)  # compared in B, A for the choice
+        c = where(b * z < 0.5, b, a)  # compared in A, and gone
+        d = where(x >= 0, c, c * 3.0) + c  # compared in memory
         wanted = d <= 1.0
         e = where(wanted, d, b) - wanted.float()
-        f = where(e > -1.0, e - a, b) * e + (e - a) * b   # A is wanted after the choice
+        f = where(e > -1.0, e - a, b) * e + (e - a) * b  # A is wanted after the choice
         g = where(f < 0.75, where(f > -0.75, f, e), f - e)
         returned = g > 0.1
         h = where(returned, g, y)
         v = x * 0.1
-        h = h + where(a > 0, v, x) * v                    # a is in B and in memory, v wanted after the choice
+        h = h + where(a > 0, v, x) * v  # a is in B and in memory, v wanted after the choice
         last = [where(g > 0, 1.0, g), where(g > 0, g, -1.0) / where(g > 0.5, 2.0, 3.0)]
         return [a, b, d, wanted, e, f, g, returned, h, *last]
 
@@ -266,7 +277,7 @@ def test_a_choice_is_one_step():
     def equal(a, value):
         return where(a == value, a, y)
 
-    assert num_steps(lambda: choice(x * 2.0, 0.0)) == 3   # and the end
+    assert num_steps(lambda: choice(x * 2.0, 0.0)) == 3  # and the end
     assert num_steps(lambda: choice(x * 2.0, y)) == 4
     assert num_steps(lambda: equal(x * 2.0, 0.0)) == 4
 
@@ -275,9 +286,10 @@ def test_a_choice_is_one_step():
 @pytest.mark.parametrize("isa", ISAS)
 def test_of_any_length(n, isa):
     """What is left over at the end of a block is done once, where doing it twice would show."""
+
     def run():
         x = values[:n].clone()
-        x.mul_(2.0).add_(1.0).sub_(y[:n])                 # in the place of its operand
+        x.mul_(2.0).add_(1.0).sub_(y[:n])  # in the place of its operand
         v = ((z[:n].exp() * 0.5 + y[:n]).exp() + x).sqrt()  # in the buffer of its operand
         return [x, v, (v - x) * y[:n], tinytorch.where(v > x, v, x) * 0.5]
 
@@ -289,6 +301,7 @@ def test_of_any_length(n, isa):
 @pytest.mark.parametrize("isa", ISAS)
 def test_a_chain_writes_over_what_it_reads(isa):
     """Rows of odd lengths, updated in place by superinstructions between reductions."""
+
     def run():
         x = tinytorch.arange(70.0 * 333).reshape(70, 333).remainder(11.0)
         x.sub_(x.mean(1, keepdim=True)).mul_(0.5)
@@ -328,6 +341,7 @@ def test_other_dtypes_are_not():
 
 def test_a_value_is_not_made_where_it_is_read():
     """The new value of x may not be there before all that want the old one have had it."""
+
     def run():
         x = tinytorch.arange(9000.0)
         twice = x * 2.0
@@ -361,9 +375,14 @@ def test_the_chain_is_part_of_the_kernel():
     def look(run):
         kernel = run.program.kernels[0]
         first = kernel.superinstructions[0]
-        steps = kernel.steps[first.first_step:kernel.num_steps]
-        runs = [[kernel.steps[number * kernel.num_steps + step].run != ffi.NULL
-                 for step in range(first.first_step, kernel.num_steps)] for number in range(len(isas))]
+        steps = kernel.steps[first.first_step : kernel.num_steps]
+        runs = [
+            [
+                kernel.steps[number * kernel.num_steps + step].run != ffi.NULL
+                for step in range(first.first_step, kernel.num_steps)
+            ]
+            for number in range(len(isas))
+        ]
         seen.append((kernel.num_superinstructions, len(steps), steps[len(steps) - 1].slot, [all(run) for run in runs]))
 
     end = fuse.listeners.subscribe(fuse.listeners.RUNS, look)

@@ -10,8 +10,10 @@ import tinytorch
 from fuse.programs import RAISED, described
 from fuse.snapshot import differences, snapshot
 
-pytestmark = [pytest.mark.filterwarnings("ignore:.*(degrees of freedom|was resized)"),
-              pytest.mark.usefixtures("interpreted")]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*(degrees of freedom|was resized)"),
+    pytest.mark.usefixtures("interpreted"),
+]
 
 
 def outcome(run, mode):
@@ -41,6 +43,7 @@ def cases(op, dtypes):
 def test_values(op):
     """Of tensors that are there, and of tensors that are recorded."""
     for dtype, sample, arrays in cases(op, op.dtypes):
+
         def run(dtype=dtype, sample=sample, arrays=arrays):
             bases, tensors = make(tinytorch, sample, arrays, dtype)
             found = []
@@ -57,6 +60,7 @@ def test_values(op):
 def test_derivatives(op, again):
     """First derivatives, by the kernels that serve them alone; first and second ones in differentiable operators."""
     for dtype, sample, arrays in cases(op, [d for d in op.dtypes if d in FLOATS]):
+
         def run(dtype=dtype, sample=sample, arrays=arrays):
             bases, tensors = make(tinytorch, sample, arrays, dtype, requires_grad=True)
             args, kwargs = sample.fill(tensors)

@@ -180,8 +180,12 @@ def test_both_tiers(recorded, model):
 
 def run_example(name, *options, **environment):
     """What examples/``name``.py prints, without times and file names."""
-    done = subprocess.run([sys.executable, str(EXAMPLES / f"{name}.py"), *options], capture_output=True, text=True,
-                          env=os.environ | environment)
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py"), *options],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    )
     assert "Traceback" not in done.stderr, done.stderr
     kept = [line.partition(" in ")[0] for line in done.stdout.splitlines() if "saved to" not in line]
     assert any("accuracy" in line for line in kept), done.stdout

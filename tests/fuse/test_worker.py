@@ -91,6 +91,7 @@ def kernel(step=0):
 
 # The public mode.
 
+
 def programs():
     def chain(x, y):
         return (((x * y).tanh() + 1).exp() * 0.5).sin().square().log1p() - y
@@ -129,8 +130,10 @@ def test_a_compiled_program_has_the_bits_of_eager_mode(program, shape, scale, mo
     x, y = tt.randn(*shape) * scale, tt.randn(shape[1])
 
     def bits(result):
-        return [r.view(tt.int16).numpy().tobytes() if r.dtype == tt.bfloat16 else r.numpy().tobytes()
-                for r in (result if isinstance(result, tuple) else (result,))]
+        return [
+            r.view(tt.int16).numpy().tobytes() if r.dtype == tt.bfloat16 else r.numpy().tobytes()
+            for r in (result if isinstance(result, tuple) else (result,))
+        ]
 
     want = bits(program(x, y))
     with config(fuse_hot=0):
@@ -158,6 +161,7 @@ def test_kernels_that_have_not_run_often_are_not_compiled():
 
 
 # The thread.
+
 
 def test_each_kernel_is_installed_once(serve):
     kernels = [kernel(0), kernel(1), kernel(0)]
@@ -249,6 +253,7 @@ def test_a_warning_that_is_an_error_stays_in_the_thread(serve, monkeypatch):
 
 # The compiler.
 
+
 def test_a_compiler_is_stopped_when_time_is_up(tmp_path):
     slow = script(tmp_path / "slow", f"sleep 60 & echo $! > {tmp_path}/pid; wait")
     start = time.monotonic()
@@ -274,7 +279,7 @@ def test_a_failing_compiler_is_quoted(tmp_path):
 
 def test_the_compiler_that_the_user_chose_is_taken(tmp_path, monkeypatch):
     compiler.find.cache_clear()
-    mine = script(tmp_path / "mine", f"echo mine 1.0; exec {compiler.find().command[0]} \"$@\"")
+    mine = script(tmp_path / "mine", f'echo mine 1.0; exec {compiler.find().command[0]} "$@"')
     monkeypatch.setenv("CC", f"{mine} -pipe")
     compiler.find.cache_clear()
     try:
@@ -296,14 +301,23 @@ def test_the_compiler_that_the_user_chose_is_taken(tmp_path, monkeypatch):
 
 # Whole processes.
 
+
 def test_without_a_compiler(folder):
     got = outcome(child(folder, 3, PATH="", CC=""), warnings=1)
     assert got["refused"] == 3 and "no C compiler" in got["warnings"][0]
 
 
-@pytest.mark.parametrize("text", ["exit 1", "kill -9 $$", "exit 0", "echo garbage > /dev/null",
-                                  'for a; do test "$b" = -o && echo garbage > "$a"; b=$a; done'],
-                         ids=["fails", "dies", "writes nothing", "prints", "writes garbage"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "exit 1",
+        "kill -9 $$",
+        "exit 0",
+        "echo garbage > /dev/null",
+        'for a; do test "$b" = -o && echo garbage > "$a"; b=$a; done',
+    ],
+    ids=["fails", "dies", "writes nothing", "prints", "writes garbage"],
+)
 def test_with_a_compiler_that_does_not_compile(folder, tmp_path, text):
     cc = script(tmp_path / "cc", f'test "$1" = --version && exit 0\n{text}')
     got = outcome(child(folder, 2, CC=cc), warnings=1)

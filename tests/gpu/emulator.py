@@ -27,8 +27,17 @@ HERE = pathlib.Path(__file__).resolve().parent
 WAITS = re.compile(r"__sync|__shfl|__ballot|__any_sync|__all_sync")
 FAMILY = re.compile(r'#include "cuda/device/(\w+)\.cuh"')
 ARENA = 1 << 30
-COMPILER = ("g++", "-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-w",
-            "-fPIC")
+COMPILER = (
+    "g++",
+    "-std=c++17",
+    "-O1",
+    "-march=native",
+    "-ffp-contract=off",
+    "-fno-strict-aliasing",
+    "-fwrapv",
+    "-w",
+    "-fPIC",
+)
 
 _ffi = FFI()
 _ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes);")
@@ -62,21 +71,21 @@ class Emulator:
     def __init__(self, count: int = 2):
         self.count = count
         self.launches = []  # names of the kernels run, in order
-        self.plans = None   # those of planning()
-        self.idle = False   # nothing is computed
+        self.plans = None  # those of planning()
+        self.idle = False  # nothing is computed
         self._lock = threading.RLock()
         self._inside = 0
         self._map = mmap.mmap(-1, ARENA, prot=mmap.PROT_READ | mmap.PROT_WRITE)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self._free = [(0, ARENA)]  # offset and size, sorted
         self._sizes = {}
-        self._owners = []    # device, address and size of all that was ever allocated
-        self._host = {}      # page-locked memory, by address
-        self.held = set()    # streams that get nothing done: their events do not come
+        self._owners = []  # device, address and size of all that was ever allocated
+        self._host = {}  # page-locked memory, by address
+        self.held = set()  # streams that get nothing done: their events do not come
         self.failures = ()
-        self.waits = 0       # for events
-        self.graphs = {}     # by stream that is being captured: what it was told
-        self.order = []      # which stream was told to wait for which
+        self.waits = 0  # for events
+        self.graphs = {}  # by stream that is being captured: what it was told
+        self.order = []  # which stream was told to wait for which
         self._streams = 0
         self._priorities = {}
         self._mapped = {}
@@ -117,7 +126,7 @@ class Emulator:
         with self._lock:
             for k, (at, room) in enumerate(self._free):
                 if room >= size:
-                    self._free[k:k + 1] = [(at + size, room - size)] if room > size else []
+                    self._free[k : k + 1] = [(at + size, room - size)] if room > size else []
                     self._sizes[self._base + at] = size
                     break
             else:
@@ -154,8 +163,15 @@ class Emulator:
         return 9, 0
 
     def properties(self, device: int) -> dict:
-        return {"name": "Emulator", "major": 9, "minor": 0, "total_memory": ARENA, "multi_processor_count": 1,
-                "warp_size": 32, "shared_memory_per_block_optin": 232448}
+        return {
+            "name": "Emulator",
+            "major": 9,
+            "minor": 0,
+            "total_memory": ARENA,
+            "multi_processor_count": 1,
+            "warp_size": 32,
+            "shared_memory_per_block_optin": 232448,
+        }
 
     def device_of(self, address: int) -> int:
         found = [d for d, at, size in self._owners if at <= address < at + size]
@@ -165,6 +181,7 @@ class Emulator:
 
     def can_access(self, device: int, other: int) -> bool:
         return False
+
     def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
         memory = self._mapped[device] = ctypes.create_string_buffer(nbytes + 16)
         address = -(-ctypes.addressof(memory) // 16) * 16
@@ -342,8 +359,11 @@ def compile_kernel(source: str, folder: str) -> str:
     own = f"{path}.{os.getpid()}.{threading.get_ident()}"
     with open(own + ".cpp", "w") as f:
         f.write(f'#include "emulator.h"\n{source}\nTT_EMULATED_ENTRY({waits})\n')
-    done = subprocess.run([*COMPILER, "-shared", "-I", compiled_header(folder), "-I", kernels_folder(), own + ".cpp",
-                           "-o", own], capture_output=True, text=True)
+    done = subprocess.run(
+        [*COMPILER, "-shared", "-I", compiled_header(folder), "-I", kernels_folder(), own + ".cpp", "-o", own],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         raise RuntimeError(f"the kernel does not compile:\n{source}\n{done.stderr[:4000]}")
     os.rename(own, path)

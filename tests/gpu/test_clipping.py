@@ -35,9 +35,18 @@ def both(dtype, max_norm, norm_type, change=lambda params: None, **options):
         np.testing.assert_array_equal(bits(a), bits(b))
 
 
-@pytest.mark.parametrize("dtype, norm_type", [
-    ("float32", 2.0), ("float32", 1.0), ("float32", math.inf), ("float32", 3.0), ("float64", 2.0), ("float16", 2.0),
-    ("bfloat16", 2.0)])
+@pytest.mark.parametrize(
+    "dtype, norm_type",
+    [
+        ("float32", 2.0),
+        ("float32", 1.0),
+        ("float32", math.inf),
+        ("float32", 3.0),
+        ("float64", 2.0),
+        ("float16", 2.0),
+        ("bfloat16", 2.0),
+    ],
+)
 def test_bits(gpu, dtype, norm_type):
     both(getattr(tt, dtype), 0.5, norm_type)
     both(getattr(tt, dtype), 1e9, norm_type)
@@ -54,8 +63,10 @@ def test_gradients_that_lie_otherwise(gpu):
 
 
 def test_dtypes_may_differ(gpu):
-    totals = [get_total_norm([p.grad for dtype in (tt.float32, tt.float64) for p in parameters(device, dtype)])
-              for device in ("cpu", "cuda")]
+    totals = [
+        get_total_norm([p.grad for dtype in (tt.float32, tt.float64) for p in parameters(device, dtype)])
+        for device in ("cpu", "cuda")
+    ]
     np.testing.assert_array_equal(*map(bits, totals))
 
 
@@ -85,7 +96,7 @@ def test_the_number_of_launches_is_fixed(emulated):
         before = len(emulated.launches)
         clip_grad_norm_(params, 0.5)
         counts.append(len(emulated.launches) - before)
-    assert counts[0] == counts[1] <= 7, emulated.launches[-counts[1]:]
+    assert counts[0] == counts[1] <= 7, emulated.launches[-counts[1] :]
 
 
 def test_what_saved_the_gradient_is_reported(gpu):

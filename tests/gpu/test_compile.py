@@ -161,9 +161,9 @@ def test_other_layouts_are_walked(emulated):
     assert plan.grid == (1, 1, 1) and plan.block == (THREADS, 1, 1) and len(plan.arguments) == STRIDED.size
     numel, to, first, second, _, *rest = STRIDED.unpack(plan.arguments)
     assert (numel, to, first, second) == (35, out.data_ptr(), a.data_ptr(), row.data_ptr())
-    ndim, sizes, by, steps = rest[3], rest[5:5 + DIMS], rest[5 + DIMS:5 + 4 * DIMS], rest[5 + 4 * DIMS:]
+    ndim, sizes, by, steps = rest[3], rest[5 : 5 + DIMS], rest[5 + DIMS : 5 + 4 * DIMS], rest[5 + 4 * DIMS :]
     assert ndim == 2 and sizes[:2] == [7, 5]
-    assert [steps[k * DIMS:k * DIMS + 2] for k in (0, 1, 2)] == [[4, 28], [20, 4], [4, 0]]
+    assert [steps[k * DIMS : k * DIMS + 2] for k in (0, 1, 2)] == [[4, 28], [20, 4], [4, 0]]
     for size, magic, shift in (by[0:3], by[3:6]):  # the division by each size, as the kernel does it
         for x in (0, 1, 6, 7, 34, 1 << 20, (1 << 31) - 1):
             assert ((x * magic >> 32) + x) >> shift == x // size

@@ -9,12 +9,12 @@ def laid(layout: str, dtype, rows: int, n: int):
     whole = (tt.randn(rows + 1, 2 * n + 3) * 3).to(dtype)
     return {
         "whole": lambda: whole[:rows, :n].clone(),
-        "rows": lambda: whole[:rows, :n],                # the next row is 2 n + 3 elements further
+        "rows": lambda: whole[:rows, :n],  # the next row is 2 n + 3 elements further
         "even": lambda: (tt.randn(rows, 2 * n) * 3).to(dtype)[:, n:],
-        "shifted": lambda: (tt.randn(rows, n + 1) * 3).to(dtype).reshape(-1)[1:rows * n + 1].view(rows, n),
+        "shifted": lambda: (tt.randn(rows, n + 1) * 3).to(dtype).reshape(-1)[1 : rows * n + 1].view(rows, n),
         "row": lambda: whole[0, :n].clone(),
         "column": lambda: whole[:rows, :1].clone(),
-        "apart": lambda: whole[:rows, :2 * n:2],
+        "apart": lambda: whole[:rows, : 2 * n : 2],
         "transposed": lambda: (tt.randn(n, rows) * 3).to(dtype).t(),
     }[layout]()
 
@@ -56,9 +56,13 @@ def test_into_places(gpu, layout, into):
         b = laid(layout, dtype, 33, 48)
 
         def place(base):
-            return {"rows": lambda: base[:33, 5:53], "even": lambda: base[:33, 16:64],
-                    "shifted": lambda: base.view(-1)[1:33 * 48 + 1].view(33, 48), "apart": lambda: base[:33, 0:96:2],
-                    "transposed": lambda: base.view(-1)[:33 * 48].view(48, 33).t()}[into]()
+            return {
+                "rows": lambda: base[:33, 5:53],
+                "even": lambda: base[:33, 16:64],
+                "shifted": lambda: base.view(-1)[1 : 33 * 48 + 1].view(33, 48),
+                "apart": lambda: base[:33, 0:96:2],
+                "transposed": lambda: base.view(-1)[: 33 * 48].view(48, 33).t(),
+            }[into]()
 
         def compute(base, b):
             base = base.clone()
@@ -87,8 +91,14 @@ def test_unaligned(gpu, dtype, first):
 
 @pytest.mark.parametrize("dtype", [tt.bool, tt.float16, tt.float32, tt.float64])
 def test_transposing_copies(gpu, dtype):
-    for shape, order in (((40, 70), (1, 0)), ((16, 16), (1, 0)), ((3, 33, 2, 65), (0, 3, 2, 1)),
-                         ((20, 3, 40), (2, 1, 0)), ((129, 5, 64), (1, 2, 0)), ((2, 40, 3, 50), (3, 0, 1, 2))):
+    for shape, order in (
+        ((40, 70), (1, 0)),
+        ((16, 16), (1, 0)),
+        ((3, 33, 2, 65), (0, 3, 2, 1)),
+        ((20, 3, 40), (2, 1, 0)),
+        ((129, 5, 64), (1, 2, 0)),
+        ((2, 40, 3, 50), (3, 0, 1, 2)),
+    ):
         x = (tt.randn(shape) * 3).to(dtype)
         check(lambda x, order=order: x.permute(order).contiguous(), x)
         check(lambda x, order=order: x.permute(order).to(tt.bfloat16), x)

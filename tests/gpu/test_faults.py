@@ -13,10 +13,18 @@ def integers(*values, dtype=tt.int32):
     return tt.tensor(values, dtype=dtype, device="cuda")
 
 
-@pytest.mark.parametrize("name, divide", [
-    ("floor_divide", lambda a, b: a // b), ("remainder", lambda a, b: a % b), ("fmod", tt.fmod),
-    ("trunc_divide", lambda a, b: tt.div(a, b, rounding_mode="trunc")), ("floor_divide", lambda a, b: 7 // b),
-    ("remainder", lambda a, b: a.remainder_(b)), ("floor_divide", lambda a, b: a // b[1])])
+@pytest.mark.parametrize(
+    "name, divide",
+    [
+        ("floor_divide", lambda a, b: a // b),
+        ("remainder", lambda a, b: a % b),
+        ("fmod", tt.fmod),
+        ("trunc_divide", lambda a, b: tt.div(a, b, rounding_mode="trunc")),
+        ("floor_divide", lambda a, b: 7 // b),
+        ("remainder", lambda a, b: a.remainder_(b)),
+        ("floor_divide", lambda a, b: a // b[1]),
+    ],
+)
 def test_division_by_zero(name, divide):
     a, b = integers(5, -5, 6), integers(2, 0, 3)
     divide(a, b)
@@ -59,8 +67,14 @@ def test_without_elements_nothing_is_divided(shapes):
     for device in ("cpu", "cuda"):
         a, b = (tt.zeros(s, dtype=tt.int64, device=device) for s in shapes)
         out = tt.empty(shape, dtype=tt.int64, device=device)
-        quotients = [a // b, a % b, tt.fmod(a, b), tt.div(a, b, rounding_mode="trunc"),
-                     tt.floor_divide(a, b, out=out), out // 0]
+        quotients = [
+            a // b,
+            a % b,
+            tt.fmod(a, b),
+            tt.div(a, b, rounding_mode="trunc"),
+            tt.floor_divide(a, b, out=out),
+            out // 0,
+        ]
         assert all(q.shape == shape and q.dtype == tt.int64 for q in quotients)
         assert a.clone().expand(shape).clone().floor_divide_(b).shape == shape
     cuda.synchronize()

@@ -168,8 +168,10 @@ def test_vectors_within_rows(gpu, dtype, offset):
 @pytest.mark.parametrize("dtype, vector", [("float32", 4), ("float16", 8)])
 @pytest.mark.parametrize("rows, length, offset, wide", [(36, 64, 0, True), (36, 64, 1, False), (36, 66, 0, False)])
 def test_threads_take_vectors_within_aligned_rows(emulated, dtype, vector, rows, length, offset, wide):
-    x, bias = (tinytorch.empty(*shape, dtype=getattr(tinytorch, dtype), device="cuda")
-               for shape in ((rows, length), (length + offset,)))
+    x, bias = (
+        tinytorch.empty(*shape, dtype=getattr(tinytorch, dtype), device="cuda")
+        for shape in ((rows, length), (length + offset,))
+    )
     with emulated.planning() as plans:
         for _ in range(HOT + 2):
             with tinytorch.fuse():
@@ -193,6 +195,7 @@ def test_what_python_comes_upon_during_a_launch_may_be_fused_too(gpu, monkeypatc
                 found.append(None)
                 found.append(inner(tinytorch.ones(3)).tolist())
             plain(*args)
+
         return launch
 
     for key, plain in list(functions.items()):

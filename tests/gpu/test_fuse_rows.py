@@ -60,6 +60,7 @@ def columns(x, y):
 
 def agree(gpu, run, *arguments, kernels=True):
     """Are the results of eager and fused mode the same, to the bit? Gives the names of the kernels launched."""
+
     def results(mode):
         given = [a.clone() if a.is_contiguous() else a for a in arguments]
         before = len(getattr(gpu, "launches", ()))

@@ -52,8 +52,10 @@ def test_a_stream_may_be_left_by_an_exception(told, x):
     assert told == [(s.cuda_stream, "add_f32")] and cuda.current_stream() != s and a.sum().item() == 21.0
 
 
-@pytest.mark.parametrize("look", [lambda: cuda.synchronize(0), lambda: cuda.current_stream(0).synchronize(),
-                                  lambda: cuda.current_stream(0).query()])
+@pytest.mark.parametrize(
+    "look",
+    [lambda: cuda.synchronize(0), lambda: cuda.current_stream(0).synchronize(), lambda: cuda.current_stream(0).query()],
+)
 def test_waiting_runs_what_was_put_off(told, x, look):
     with tt.fuse():
         a = x * 2

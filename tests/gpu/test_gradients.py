@@ -19,7 +19,7 @@ def test_a_gradient_is_on_the_device_of_its_tensor(w):
         with pytest.raises(RuntimeError, match="invalid gradient at index 0 - expected device cuda:0 but got cpu"):
             call(tt.ones(3))
     assert w.grad is None
-    got, = tt.autograd.grad((w * 2).sum(), w, tt.tensor(3.0))  # a number goes with every device
+    (got,) = tt.autograd.grad((w * 2).sum(), w, tt.tensor(3.0))  # a number goes with every device
     assert got.device == w.device and got.tolist() == [6.0] * 3
 
 
@@ -52,8 +52,10 @@ def test_functions_return_gradients_of_the_inputs_device(w):
         def backward(ctx, g):
             return ctx.of(g), None
 
-    with pytest.raises(RuntimeError, match="Function ScaleBackward returned an invalid gradient at index 0 - expected "
-                                           "device cuda:0 but got cpu"):
+    with pytest.raises(
+        RuntimeError,
+        match="Function ScaleBackward returned an invalid gradient at index 0 - expected device cuda:0 but got cpu",
+    ):
         Scale.apply(w, lambda g: g.cpu()).sum().backward()
     assert w.grad is None
     Scale.apply(w, lambda g: g * 2).sum().backward()

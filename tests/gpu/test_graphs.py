@@ -150,9 +150,15 @@ def test_pinned_memory_is_read_anew():
     assert y.tolist() == [6.0] * 4
 
 
-@pytest.mark.parametrize("bad", [
-    lambda x: x.cpu(), lambda x: x.sum().item() if x.numel() > 1 else x.item(), lambda x: x.copy_(tt.ones(64)),
-    lambda x: x.copy_(tt.ones(64).pin_memory())])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda x: x.cpu(),
+        lambda x: x.sum().item() if x.numel() > 1 else x.item(),
+        lambda x: x.copy_(tt.ones(64)),
+        lambda x: x.copy_(tt.ones(64).pin_memory()),
+    ],
+)
 def test_what_cannot_be_recorded(bad):
     x = values()
     g = cuda.CUDAGraph()
@@ -168,9 +174,14 @@ def test_what_cannot_be_recorded(bad):
 def draws(generator):
     """Random numbers of several kinds, of which all but the last come from the default generator."""
     x = tt.ones(100, device="cuda")
-    return (tt.rand(70, device="cuda"), F.dropout(x, 0.4), tt.randint(0, 1 << 40, (9,), device="cuda"),
-            tt.bernoulli(x.double() * 0.5), tt.randperm(70, device="cuda"),
-            tt.empty(5, device="cuda").normal_(generator=generator))
+    return (
+        tt.rand(70, device="cuda"),
+        F.dropout(x, 0.4),
+        tt.randint(0, 1 << 40, (9,), device="cuda"),
+        tt.bernoulli(x.double() * 0.5),
+        tt.randperm(70, device="cuda"),
+        tt.empty(5, device="cuda").normal_(generator=generator),
+    )
 
 
 def test_each_replay_draws_anew():
@@ -197,8 +208,11 @@ def test_each_replay_draws_anew():
     with cuda.graph(other := cuda.CUDAGraph()):
         y = tt.empty(9, device="cuda").uniform_(generator=first) + tt.empty(9, device="cuda").uniform_(generator=second)
     other.replay()
-    assert bool((y == sum(tt.empty(9, device="cuda").uniform_(generator=tt.Generator("cuda").manual_seed(s))
-                          for s in (1, 2))).all())
+    assert bool(
+        (
+            y == sum(tt.empty(9, device="cuda").uniform_(generator=tt.Generator("cuda").manual_seed(s)) for s in (1, 2))
+        ).all()
+    )
 
 
 def test_a_generator_stays_where_it_is_while_a_graph_is_recorded():

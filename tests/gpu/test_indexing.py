@@ -42,6 +42,7 @@ def agree(fn, *tensors):
 def put(**options):
     def write(x, index, values):
         return x.clone().index_put_((index,), values, **options)
+
     return write
 
 
@@ -119,10 +120,15 @@ def test_index_on_the_cpu():
 
 def test_only_subscripts_take_an_index_of_the_cpu():
     x, i = floats(50, 6).cuda(), numbers(50, 9)
-    for name, call in {"index_select": lambda: x.index_select(0, i), "take": lambda: x.take(i),
-                       "embedding": lambda: tt.embedding(x, i), "index_add": lambda: x.index_add(0, i, x[:9]),
-                       "index_copy": lambda: x.index_copy(0, i, x[:9]), "put": lambda: x.put(i, x[0, 0].expand(9)),
-                       "gather": lambda: x.gather(0, i[:, None])}.items():
+    for name, call in {
+        "index_select": lambda: x.index_select(0, i),
+        "take": lambda: x.take(i),
+        "embedding": lambda: tt.embedding(x, i),
+        "index_add": lambda: x.index_add(0, i, x[:9]),
+        "index_copy": lambda: x.index_copy(0, i, x[:9]),
+        "put": lambda: x.put(i, x[0, 0].expand(9)),
+        "gather": lambda: x.gather(0, i[:, None]),
+    }.items():
         with pytest.raises(RuntimeError, match=f"{name}.*same device, but found at least two devices, cuda:0 and cpu"):
             call()
 
@@ -141,11 +147,15 @@ def test_assigning_under_a_mask_of_the_cpu():
 # What only a kernel can find wrong.
 
 
-@pytest.mark.parametrize("read, text", [
-    (lambda x, i: x[i], "index 20 is out of bounds for dimension 0 with size 5"),
-    (lambda x, i: x.index_select(0, i), "index out of range in self: index 20, but dimension 0 has size 5"),
-    (lambda x, i: x.take(i), "out of range: tried to access index 20 on a tensor of 5 elements"),
-    (lambda x, i: x.gather(0, i), "index 20 is out of bounds for dimension 0 with size 5")])
+@pytest.mark.parametrize(
+    "read, text",
+    [
+        (lambda x, i: x[i], "index 20 is out of bounds for dimension 0 with size 5"),
+        (lambda x, i: x.index_select(0, i), "index out of range in self: index 20, but dimension 0 has size 5"),
+        (lambda x, i: x.take(i), "out of range: tried to access index 20 on a tensor of 5 elements"),
+        (lambda x, i: x.gather(0, i), "index 20 is out of bounds for dimension 0 with size 5"),
+    ],
+)
 def test_index_out_of_range(read, text):
     x = floats(5).cuda()
     wrong = read(x, tt.tensor([1, 20, 3]).cuda())
@@ -225,7 +235,7 @@ def test_unique(size):
 
 @pytest.mark.parametrize("shape", [(), (0,), (33, 5), (9000,)])
 def test_nonzero(shape):
-    agree(lambda x: x.nonzero(), rounded(9000)[:max(int(np.prod(shape)), 0)].reshape(shape) if shape else tt.tensor(2))
+    agree(lambda x: x.nonzero(), rounded(9000)[: max(int(np.prod(shape)), 0)].reshape(shape) if shape else tt.tensor(2))
     agree(lambda x: x.nonzero(as_tuple=True), numbers(2, *shape))
 
 

@@ -25,8 +25,14 @@ def device(values, **options):
 def test_what_the_interface_tells():
     a = tt.zeros(3, 4, device="cuda:0")
     told = a.__cuda_array_interface__
-    assert told == {"version": 3, "shape": (3, 4), "typestr": "<f4", "strides": None, "data": (a.data_ptr(), False),
-                    "stream": 1}
+    assert told == {
+        "version": 3,
+        "shape": (3, 4),
+        "typestr": "<f4",
+        "strides": None,
+        "data": (a.data_ptr(), False),
+        "stream": 1,
+    }
     b = a.t()[1:]
     assert b.__cuda_array_interface__["strides"] == (4, 16)
     assert b.__cuda_array_interface__["data"] == (a.data_ptr() + 4, False)
@@ -137,6 +143,7 @@ def test_dlpack_refuses():
 
 
 # Other libraries, on a GPU.
+
 
 def test_cupy(gpu):
     cupy = pytest.importorskip("cupy")

@@ -80,8 +80,8 @@ def test_copies():
     turned = x.reshape(2, N // 2).t().contiguous()
     assert turned[-1].tolist() == [1, 7] and turned.sum(dtype=tt.int64).item() == x.sum().item()
     assert x.flip(0)[0].item() == 7 and x.roll(1)[0].item() == 7
-    assert x[1 << 31:].cpu().tolist()[:2] == [5, 1] and x[-3:].tolist() == [1, 1, 7]
-    x[1 << 31:].fill_(9)
+    assert x[1 << 31 :].cpu().tolist()[:2] == [5, 1] and x[-3:].tolist() == [1, 1, 7]
+    x[1 << 31 :].fill_(9)
     assert (x == 9).sum().item() == N - (1 << 31)
 
 
@@ -133,7 +133,7 @@ def test_scan():
 def test_random_numbers():
     tt.manual_seed(0)
     x = tt.empty(N, dtype=tt.float16, device="cuda").uniform_()
-    tail, head = x[1 << 31:].float(), x[:N - (1 << 31)].float()
+    tail, head = x[1 << 31 :].float(), x[: N - (1 << 31)].float()
     assert 0.45 < tail.mean().item() < 0.55 and not tt.equal(tail, head) and x.amax().item() < 1
 
 
@@ -151,6 +151,6 @@ def test_optimizer_and_clipping():
     p = tt.zeros(N, dtype=tt.bfloat16, device="cuda").requires_grad_()
     p.grad = tt.ones(N, dtype=tt.bfloat16, device="cuda")
     norm = tt.nn.utils.clip_grad_norm_([p], 1e9)
-    assert norm.item() == pytest.approx(N ** 0.5, rel=1e-2)
+    assert norm.item() == pytest.approx(N**0.5, rel=1e-2)
     tt.optim.SGD([p], lr=0.5).step()
     assert marks(p.detach()) == [-0.5, -0.5, -0.5, N]

@@ -204,7 +204,10 @@ def test_products_of_other_layouts(gpu):
         out = (a.t() * other)[1:] * row[1:, None]
         out.square().sum().backward()
         again = torch.autograd.grad(((a * a) * row).sum(), (a, row), create_graph=True)
-        grads.append([t.grad.cpu() for t in (a, row, other)] + [t.detach().cpu() for t in again] +
-                     [t.cpu() for t in torch.autograd.grad(again[0].sum(), (a, row))])
+        grads.append(
+            [t.grad.cpu() for t in (a, row, other)]
+            + [t.detach().cpu() for t in again]
+            + [t.cpu() for t in torch.autograd.grad(again[0].sum(), (a, row))]
+        )
     for x, y in zip(*grads):
         assert torch.equal(x, y)

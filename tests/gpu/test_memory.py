@@ -33,8 +33,11 @@ def fresh_stream():
 
 def blocks(stream):
     """The sizes of the stream's blocks by segment, oldest segment first; negative where they are free."""
-    found = [[b["size"] if b["state"] == "active_allocated" else -b["size"] for b in segment["blocks"]]
-             for segment in cuda.memory_snapshot(0) if segment["stream"] == stream.stream_id]
+    found = [
+        [b["size"] if b["state"] == "active_allocated" else -b["size"] for b in segment["blocks"]]
+        for segment in cuda.memory_snapshot(0)
+        if segment["stream"] == stream.stream_id
+    ]
     return found[::-1]
 
 
@@ -65,6 +68,7 @@ def limited(nbytes):
 
 # Blocks and segments.
 
+
 def test_small_tensors_share_a_segment(stream):
     a, b, c = make(1), make(512), make(513)
     assert blocks(stream) == [[512, 512, 1024, -(SMALL - 2048)]]
@@ -77,7 +81,8 @@ def test_sizes_of_segments(stream):
         [MiB, -MiB],
         [MiB + 512, 10 * MiB - 512, -(9 * MiB)],
         [10 * MiB],
-        [34 * MiB]]  # what is left is too little for another large block
+        [34 * MiB],
+    ]  # what is left is too little for another large block
     del kept
 
 
@@ -160,6 +165,7 @@ def test_memory_comes_from_the_device_asked_for(gpu):
 
 # Figures.
 
+
 def test_figures(stream):
     cuda.reset_peak_memory_stats(0)
     cuda.reset_accumulated_memory_stats(0)
@@ -190,17 +196,20 @@ def test_figures(stream):
 
 
 def test_figures_of_no_device_before_one_is_used():
-    script = ("from tinytorch import cuda\n"
-              "for f in (cuda.memory_stats, cuda.reset_peak_memory_stats, cuda.reset_accumulated_memory_stats,\n"
-              "          cuda.get_rng_state):\n"
-              "    for index in (-1, 1 << 20):\n"
-              "        try: f(index)\n"
-              "        except RuntimeError: pass\n"
-              "        else: raise AssertionError(f, index)\n")
+    script = (
+        "from tinytorch import cuda\n"
+        "for f in (cuda.memory_stats, cuda.reset_peak_memory_stats, cuda.reset_accumulated_memory_stats,\n"
+        "          cuda.get_rng_state):\n"
+        "    for index in (-1, 1 << 20):\n"
+        "        try: f(index)\n"
+        "        except RuntimeError: pass\n"
+        "        else: raise AssertionError(f, index)\n"
+    )
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
 # Out of memory.
+
 
 def test_out_of_memory_says_how_much_there_is(stream):
     kept = make(MiB)
@@ -240,6 +249,7 @@ def test_the_cache_is_emptied_before_there_is_none(stream):
 
 
 # Several streams.
+
 
 def test_a_block_used_by_another_stream_waits_for_it(stream, emulated):
     other = cuda.Stream()
@@ -334,9 +344,11 @@ def test_threads_allocate_and_free_at_once(gpu):
 
 # Without the cache.
 
+
 @pytest.fixture
 def told(gpu, monkeypatch):
     """What the driver was told: the sizes that it was asked for, and the addresses it got back."""
+
     class Told:
         sizes, host_sizes, freed = [], [], []
 
@@ -371,10 +383,17 @@ def test_each_tensor_has_an_allocation_of_just_its_size(stream, told):
         assert make(0).data_ptr() == 0 and len(told.sizes) == 5
         after = cuda.memory_stats(0)
         rounded = 2048 + 13 * MiB + 1024
-        for name, change in (("allocation.all", 5), ("segment.small_pool", 3), ("segment.large_pool", 2),
-                             ("requested_bytes.all", sum(sizes)), ("allocated_bytes.all", rounded),
-                             ("reserved_bytes.all", rounded), ("active_bytes.all", rounded),
-                             ("inactive_split_bytes.all", 0), ("inactive_split.all", 0)):
+        for name, change in (
+            ("allocation.all", 5),
+            ("segment.small_pool", 3),
+            ("segment.large_pool", 2),
+            ("requested_bytes.all", sum(sizes)),
+            ("allocated_bytes.all", rounded),
+            ("reserved_bytes.all", rounded),
+            ("active_bytes.all", rounded),
+            ("inactive_split_bytes.all", 0),
+            ("inactive_split.all", 0),
+        ):
             assert after[f"{name}.current"] - before[f"{name}.current"] == change, name
     del kept
     cuda.empty_cache()
@@ -484,6 +503,7 @@ def test_graphs_and_page_locked_memory_keep_their_cache(stream, told):
 
 
 # The interpreter's end.
+
 
 def test_tensors_may_outlive_everything(gpu):
     """Memory is given back in a thread and at exit, when streams and devices may be gone."""

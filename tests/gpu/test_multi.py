@@ -69,9 +69,24 @@ def test_operators_work_on_the_other_device():
     at = tt.arange(7) % 3
 
     def run(x, at):
-        return [x + 1, x.t() * x.t(), x.sum(), x.sum(0), x.softmax(1), x.cumsum(1), x.sort(1)[0], x.topk(3)[1], x[at],
-                x.clone().index_add_(0, at, x[:7]), tt.cat([x, x]), x.half(), (x > 0).nonzero(),
-                nn.functional.layer_norm(x, (70,)), x.var(1), tt.where(x > 0, x, -x)]
+        return [
+            x + 1,
+            x.t() * x.t(),
+            x.sum(),
+            x.sum(0),
+            x.softmax(1),
+            x.cumsum(1),
+            x.sort(1)[0],
+            x.topk(3)[1],
+            x[at],
+            x.clone().index_add_(0, at, x[:7]),
+            tt.cat([x, x]),
+            x.half(),
+            (x > 0).nonzero(),
+            nn.functional.layer_norm(x, (70,)),
+            x.var(1),
+            tt.where(x > 0, x, -x),
+        ]
 
     for here, there in zip(run(x, at), run(x.to("cuda:1"), at.to("cuda:1"))):
         assert there.get_device() == 1
@@ -81,9 +96,16 @@ def test_operators_work_on_the_other_device():
 
 def test_devices_are_not_mixed():
     a, b = tt.ones(3, device="cuda:0"), tt.ones(3, device="cuda:1")
-    for wrong in (lambda: a + b, lambda: a.add_(b), lambda: tt.where(a > 0, a, b), lambda: tt.cat([a, b]),
-                  lambda: a @ b, lambda: a[b.long()], lambda: nn.functional.linear(a, b.reshape(1, 3)),
-                  lambda: a.lerp(b, 0.5)):
+    for wrong in (
+        lambda: a + b,
+        lambda: a.add_(b),
+        lambda: tt.where(a > 0, a, b),
+        lambda: tt.cat([a, b]),
+        lambda: a @ b,
+        lambda: a[b.long()],
+        lambda: nn.functional.linear(a, b.reshape(1, 3)),
+        lambda: a.lerp(b, 0.5),
+    ):
         with pytest.raises(RuntimeError, match="on the same device.*cuda:1"):
             wrong()
     assert (a * tt.tensor(2.0)).get_device() == 0  # a number on the CPU goes with all
@@ -101,8 +123,10 @@ def test_gradients_cross_devices():
     plain.load_state_dict({k: v.cpu() for k, v in model.state_dict().items()})
     reference = tt.optim.Adam(plain.parameters())
     for _ in range(2):
-        for m, o, run in ((model, optimizer, lambda t: second(first(t.to("cuda:0")).to("cuda:1"))),
-                          (plain, reference, plain)):
+        for m, o, run in (
+            (model, optimizer, lambda t: second(first(t.to("cuda:0")).to("cuda:1"))),
+            (plain, reference, plain),
+        ):
             o.zero_grad()
             run(tt.ones(5, 3)).square().sum().backward()
             nn.utils.clip_grad_norm_(m[0].parameters(), 1.0)
@@ -201,11 +225,13 @@ def test_another_library_changes_what_is_current(gpu, monkeypatch):
         refusals, opened = [], []
         for index in range(2):
             for key, launch in list(runtime._devices[index].loaded[False].functions.items()):
+
                 def refuse(*how, launch=launch):
                     if not opened:
                         refusals.append(how)
                         raise Refused
                     return launch(*how)
+
                 monkeypatch.setitem(runtime._devices[index].loaded[False].functions, key, refuse)
         monkeypatch.setattr(driver, "failures", (Refused,))
         lib.tt_cuda_keep_launches(1)

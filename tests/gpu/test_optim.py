@@ -47,8 +47,10 @@ def both(make, dtype, shapes=SHAPES, steps=3):
     return [train(make, arrays, grads, dtype, device) for device in ("cpu", "cuda")]
 
 
-@pytest.mark.parametrize("rule, dtype", [*((rule, "float32") for rule in RULES), ("adamw", "float64"),
-                                         ("adam", "float16"), ("momentum", "bfloat16")])
+@pytest.mark.parametrize(
+    "rule, dtype",
+    [*((rule, "float32") for rule in RULES), ("adamw", "float64"), ("adam", "float16"), ("momentum", "bfloat16")],
+)
 def test_bits(gpu, rule, dtype):
     here, there = both(RULES[rule], getattr(tt, dtype))
     for p, q in zip(here[0], there[0]):
@@ -134,8 +136,9 @@ def test_steps_counted_on_the_device(gpu, rule):
     shapes = [(2049,), (0,), (3, 4)] + [(5,)] * 120
     arrays = [rng.standard_normal(s) for s in shapes]
     grads = [[rng.standard_normal(s) for s in shapes] for _ in range(3)]
-    here, there = [train(lambda p, on=on: rule(p, capturable=on), arrays, grads, tt.float32, "cuda")
-                   for on in (False, True)]
+    here, there = [
+        train(lambda p, on=on: rule(p, capturable=on), arrays, grads, tt.float32, "cuda") for on in (False, True)
+    ]
     for p, q in zip(here[0], there[0]):
         np.testing.assert_allclose(p.detach().cpu(), q.detach().cpu(), rtol=1e-6)
         assert there[1].state[q]["step"].device.type == "cuda" and there[1].state[q]["step"].item() == 3

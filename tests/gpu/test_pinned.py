@@ -34,12 +34,24 @@ def test_pinned_memory_and_gradients():
     assert a.grad.tolist() == [2.0, 2.0, 2.0]
 
 
-@pytest.mark.parametrize("make", [
-    lambda **k: tt.empty(3, **k), lambda **k: tt.zeros(3, **k), lambda **k: tt.full((3,), 2.0, **k),
-    lambda **k: tt.tensor([1, 2], **k), lambda **k: tt.rand(3, **k), lambda **k: tt.randint(5, (3,), **k),
-    lambda **k: tt.randperm(5, **k), lambda **k: tt.arange(5, **k), lambda **k: tt.eye(3, **k),
-    lambda **k: tt.zeros_like(tt.ones(2, 2), **k), lambda **k: tt.ones(2).new_full((2,), 1, **k),
-    lambda **k: tt.empty_strided((2, 2), (1, 2), **k), lambda **k: tt.normal(0.0, 1.0, (3,), **k)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: tt.empty(3, **k),
+        lambda **k: tt.zeros(3, **k),
+        lambda **k: tt.full((3,), 2.0, **k),
+        lambda **k: tt.tensor([1, 2], **k),
+        lambda **k: tt.rand(3, **k),
+        lambda **k: tt.randint(5, (3,), **k),
+        lambda **k: tt.randperm(5, **k),
+        lambda **k: tt.arange(5, **k),
+        lambda **k: tt.eye(3, **k),
+        lambda **k: tt.zeros_like(tt.ones(2, 2), **k),
+        lambda **k: tt.ones(2).new_full((2,), 1, **k),
+        lambda **k: tt.empty_strided((2, 2), (1, 2), **k),
+        lambda **k: tt.normal(0.0, 1.0, (3,), **k),
+    ],
+)
 def test_factories_pin(make):
     assert make(pin_memory=True).is_pinned() and not make().is_pinned()
 
@@ -77,7 +89,7 @@ def test_who_waits(emulated):
             return s.cuda_stream not in emulated.held
 
         assert not waits(lambda: plain.cuda())  # the driver has taken the values when it returns
-        assert waits(lambda: foreign.cuda())    # it may be page-locked, for all we know
+        assert waits(lambda: foreign.cuda())  # it may be page-locked, for all we know
         assert waits(lambda: pinned.cuda())
         assert not waits(lambda: pinned.cuda(non_blocking=True))
         assert waits(lambda: device.cpu())
@@ -115,6 +127,7 @@ def test_the_loader_pins_batches():
     data = tt.utils.data.TensorDataset(tt.arange(10), tt.rand(10, 2))
     for x, y in tt.utils.data.DataLoader(data, batch_size=5, pin_memory=True):
         assert x.is_pinned() and y.is_pinned()
-    for (x,) in tt.utils.data.DataLoader([{"a": tt.ones(2), "b": "text"}], batch_size=1, pin_memory=True,
-                                         collate_fn=lambda batch: (batch[0],)):
+    for (x,) in tt.utils.data.DataLoader(
+        [{"a": tt.ones(2), "b": "text"}], batch_size=1, pin_memory=True, collate_fn=lambda batch: (batch[0],)
+    ):
         assert x["a"].is_pinned() and x["b"] == "text"

@@ -38,9 +38,22 @@ def test_dtypes(gpu, dtype, tolerance):
     check(x.mT.contiguous().mT @ y, a @ b, tolerance)
 
 
-@pytest.mark.parametrize("left, right", [
-    ((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)), ((3, 4), (2, 4, 5)),
-    ((2, 1, 3, 4), (1, 5, 4, 6)), ((2, 5, 1, 4), (4,)), ((0, 3), (3, 4)), ((3, 0), (0, 4)), ((1, 4), (4, 1))])
+@pytest.mark.parametrize(
+    "left, right",
+    [
+        ((4,), (4,)),
+        ((3, 4), (4,)),
+        ((4,), (4, 5)),
+        ((2, 3, 4), (4, 5)),
+        ((2, 3, 4), (2, 4, 5)),
+        ((3, 4), (2, 4, 5)),
+        ((2, 1, 3, 4), (1, 5, 4, 6)),
+        ((2, 5, 1, 4), (4,)),
+        ((0, 3), (3, 4)),
+        ((3, 0), (0, 4)),
+        ((1, 4), (4, 1)),
+    ],
+)
 def test_shapes(gpu, left, right):
     (a, x), (b, y) = pair(left), pair(right)
     check(x @ y, np.asarray(a @ b))
@@ -100,6 +113,7 @@ def test_one_call_for_a_linear_layer(emulated):
 
 # The binding, over a library of the same interface that works on the CPU's memory.
 
+
 @pytest.fixture(scope="module")
 def fake_path(tmp_path_factory):
     if not shutil.which("gcc"):
@@ -112,11 +126,16 @@ def fake_path(tmp_path_factory):
 @pytest.fixture
 def fake(gpu, fake_path, monkeypatch):
     """The library, in the place of NVIDIA's."""
-    library = binding.Library("cublasLt", cublas.DECLARATIONS + """
+    library = binding.Library(
+        "cublasLt",
+        cublas.DECLARATIONS
+        + """
         extern int fake_heuristics, fake_refuses_bias, fake_compute;
         extern int64_t fake_workspace_needed;
         extern uint32_t fake_align[4], fake_reductions;
-    """, "cublasLtGetStatusString")
+    """,
+        "cublasLtGetStatusString",
+    )
     library._lib = library.ffi.dlopen(fake_path)
     monkeypatch.setattr(cublas, "_blas", library)
     for kept in ("_handles", "_plans", "_workspaces"):
@@ -132,11 +151,23 @@ def multiply(a, b, *, trans=0, bias=None, alpha=1.0, beta=0.0, c=None):
     m, k = (a.shape[2], a.shape[1]) if trans & 1 else a.shape[1:]
     n = b.shape[1] if trans & 2 else b.shape[2]
     kind = "double" if a.dtype == np.float64 else "float"
-    p = ffi.new("tt_gemm *", {
-        "m": m, "n": n, "k": k, "lda": a.shape[2], "ldb": b.shape[2], "count": count, "trans": trans,
-        "bias": bias is not None, "step_a": a[0].size if a.shape[0] > 1 else 0,
-        "step_b": b[0].size if b.shape[0] > 1 else 0, "dtype": 9 if kind == "double" else 8,
-        "align": 4 | 3 << 4 | 2 << 8})
+    p = ffi.new(
+        "tt_gemm *",
+        {
+            "m": m,
+            "n": n,
+            "k": k,
+            "lda": a.shape[2],
+            "ldb": b.shape[2],
+            "count": count,
+            "trans": trans,
+            "bias": bias is not None,
+            "step_a": a[0].size if a.shape[0] > 1 else 0,
+            "step_b": b[0].size if b.shape[0] > 1 else 0,
+            "dtype": 9 if kind == "double" else 8,
+            "align": 4 | 3 << 4 | 2 << 8,
+        },
+    )
     out = np.full((count, m, n), np.nan, a.dtype)
     memory = (a, b, out if c is None else c, out, bias)
     at = [ffi.NULL if x is None else ffi.cast("void *", x.ctypes.data) for x in memory]
@@ -157,8 +188,9 @@ def test_the_library_gets_the_transposed_problem(fake, trans, dtype):
     shared = multiply(a[:1], b, trans=trans)  # one matrix for the whole stack
     np.testing.assert_allclose(shared[0], want[0], rtol=1e-4, atol=1e-6)
     c = RNG.standard_normal(want.shape).astype(dtype)
-    np.testing.assert_allclose(multiply(a, b, trans=trans, alpha=2.0, beta=0.5, c=c), 2 * want + 0.5 * c, rtol=1e-4,
-                               atol=1e-6)
+    np.testing.assert_allclose(
+        multiply(a, b, trans=trans, alpha=2.0, beta=0.5, c=c), 2 * want + 0.5 * c, rtol=1e-4, atol=1e-6
+    )
 
 
 def test_bias(fake):

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 import tinytorch as tt
 
-KINDS = {"uniform_": (-1, 3), "normal_": (1, 2), "log_normal_": (), "exponential_": (2,), "cauchy_": (),
-         "geometric_": (0.3,), "bernoulli_": (0.4,)}
+KINDS = {
+    "uniform_": (-1, 3),
+    "normal_": (1, 2),
+    "log_normal_": (),
+    "exponential_": (2,),
+    "cauchy_": (),
+    "geometric_": (0.3,),
+    "bernoulli_": (0.4,),
+}
 
 
 def bits(t):
@@ -76,10 +83,12 @@ def test_dropout(gpu, dtype):
     values = tt.tensor(np.random.default_rng(0).standard_normal(5003), dtype=getattr(tt, dtype))
     values[:4] = tt.tensor([np.inf, -np.inf, -0.0, 0.0])
     for part in (slice(None), slice(1, None), slice(3, 4), slice(0, 4992), slice(0, 0)):  # aligned or not, with an end
+
         def run(device, part=part):
             x = values.to(device)[part].requires_grad_()
             y = tt.nn.functional.dropout(x, 0.3)
             return tt.stack([y, *tt.autograd.grad(y, x, x.detach())]).nan_to_num(3.0)
+
         check(run)
 
 
@@ -92,8 +101,15 @@ def test_multinomial(gpu, replacement):
     check(lambda device: tt.multinomial(tt.tensor([0.0, 1, 0, 2, 0]).to(device), 5, replacement))
 
 
-@pytest.mark.parametrize("row, message", [([-1.0, 2], "element < 0 in row 1"), ([float("nan"), 1], "`nan`"),
-                                          ([float("inf"), 1], "`inf`"), ([0.0, 0], "sum of probabilities <= 0")])
+@pytest.mark.parametrize(
+    "row, message",
+    [
+        ([-1.0, 2], "element < 0 in row 1"),
+        ([float("nan"), 1], "`nan`"),
+        ([float("inf"), 1], "`inf`"),
+        ([0.0, 0], "sum of probabilities <= 0"),
+    ],
+)
 def test_no_distribution(gpu, row, message):
     with pytest.raises(RuntimeError, match=message):
         tt.multinomial(tt.tensor([[1.0, 1], row], device="cuda"), 1)

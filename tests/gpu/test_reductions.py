@@ -9,8 +9,17 @@ import tinytorch
 from tinytorch import cuda
 from tinytorch.nn import functional
 
-SHAPES = [((), 0), ((33,), 0), ((5, 7), 1), ((70, 8), 1), ((40, 100), 0), ((3, 2500), 1), ((2500, 3), 0),
-          ((1100, 40), 0), ((70000,), 0)]
+SHAPES = [
+    ((), 0),
+    ((33,), 0),
+    ((5, 7), 1),
+    ((70, 8), 1),
+    ((40, 100), 0),
+    ((3, 2500), 1),
+    ((2500, 3), 0),
+    ((1100, 40), 0),
+    ((70000,), 0),
+]
 
 
 def numbers(*shape, dtype=tinytorch.float32):
@@ -65,7 +74,7 @@ def test_extremes_and_where_they_are(gpu):
 
 
 BLOCK = 1024  # of the tree: kernels/cpu/reduce.h
-FULL = 1056   # warps, in kernels/cuda/host/reduce.c
+FULL = 1056  # warps, in kernels/cuda/host/reduce.c
 
 
 def same_bits(a, b) -> bool:
@@ -96,7 +105,7 @@ def test_zeros_of_both_signs(gpu):
     x = -tinytorch.randint(0, 2, (2 * FULL * BLOCK,)).float()
     x[x == 0] = 0.0
     x[::3] = -0.0
-    for a in (x, x[:3000], x.view(-1, 2 * BLOCK)[:9], x[:BLOCK * 64].view(BLOCK, 64).half()):
+    for a in (x, x[:3000], x.view(-1, 2 * BLOCK)[:9], x[: BLOCK * 64].view(BLOCK, 64).half()):
         for b in (a, -a):
             there = b.cuda()
             assert same_bits(b.amax(0), there.amax(0)) and same_bits(b.amin(0), there.amin(0))
@@ -104,7 +113,7 @@ def test_zeros_of_both_signs(gpu):
 
 
 COUNTERS = 2048  # of a stream, in kernels/cuda/host/last_block.h
-LAST = 1 << 17   # TT_RED_LAST in kernels/cuda/device/reduce_args.h
+LAST = 1 << 17  # TT_RED_LAST in kernels/cuda/device/reduce_args.h
 
 
 def kernels_of(emulated, compute, run=False):
@@ -128,8 +137,9 @@ def test_the_last_thread_block_joins(emulated, n):
             assert same_bits(f(x), found) and len(emulated.launches) == before + 1
 
 
-@pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.bfloat16, tinytorch.float64, tinytorch.int16,
-                                   tinytorch.bool])
+@pytest.mark.parametrize(
+    "dtype", [tinytorch.float16, tinytorch.bfloat16, tinytorch.float64, tinytorch.int16, tinytorch.bool]
+)
 def test_the_last_thread_block_of_each_result(gpu, dtype):
     x = numbers(3, 81 * 230, dtype=dtype)
     compare(lambda x: (x.sum(1), *x.max(1)), x)
@@ -246,10 +256,11 @@ def test_blocks_within_a_dimension(gpu, dtype):
 
 
 @pytest.mark.parametrize("dtype", [tinytorch.float16, tinytorch.int8])
-@pytest.mark.parametrize("rows, first, columns", [
-    (1100, 0, 256), (127, 0, 130), (129, 4, 128), (90, 1, 200), (1, 0, 128)])
+@pytest.mark.parametrize(
+    "rows, first, columns", [(1100, 0, 256), (127, 0, 130), (129, 4, 128), (90, 1, 200), (1, 0, 128)]
+)
 def test_several_columns_at_once(gpu, dtype, rows, first, columns):
-    x = numbers(rows, 264, dtype=dtype)[:, first:first + columns]
+    x = numbers(rows, 264, dtype=dtype)[:, first : first + columns]
     compare(lambda x: (x.sum(0), *x.max(0), x.argmin(0)), x)
 
 
@@ -345,10 +356,18 @@ def test_softmax_of_half_rows_that_are_not_finite(gpu, n):
 def test_long_rows_wherever_they_lie(gpu, dtype):
     """They wait in shared memory, which is filled and read by 16 bytes: here each begins somewhere else."""
     n = 33_001
+
     def compute(x):
         rows, target = x[3:].view(2, n), tinytorch.arange(2, device=x.device) * 9
-        return (rows.softmax(1), rows.log_softmax(1), rows.logsumexp(1), rows.var(1), functional.layer_norm(rows, (n,)),
-                functional.cross_entropy(rows, target))
+        return (
+            rows.softmax(1),
+            rows.log_softmax(1),
+            rows.logsumexp(1),
+            rows.var(1),
+            functional.layer_norm(rows, (n,)),
+            functional.cross_entropy(rows, target),
+        )
+
     compare(compute, numbers(2 * n + 3, dtype=dtype))
 
 
@@ -363,9 +382,16 @@ def test_few_long_rows(gpu):
     compare(derived(lambda x: x.softmax(1)), numbers(2, 70000), numbers(2, 70000))
 
 
-@pytest.mark.parametrize("shape, dtype", [
-    ((1100, 12), "float32"), ((3, 1500), "float32"), ((2, 34000), "float32"), ((1100, 70), "bfloat16"),
-    ((40, 130), "float16")])
+@pytest.mark.parametrize(
+    "shape, dtype",
+    [
+        ((1100, 12), "float32"),
+        ((3, 1500), "float32"),
+        ((2, 34000), "float32"),
+        ((1100, 70), "bfloat16"),
+        ((40, 130), "float16"),
+    ],
+)
 def test_layer_norm(gpu, shape, dtype):
     dtype = getattr(tinytorch, dtype)
     inputs = [numbers(*s, dtype=dtype) for s in (shape, shape[1:], shape[1:], shape)]
@@ -389,9 +415,18 @@ def test_a_target_that_is_no_class(gpu):
         loss.item()
 
 
-@pytest.mark.parametrize("shape, dim, once", [
-    ((40, 100), 1, True), ((3, 4, 64), 2, True), ((3000,), 0, True), ((2, 40_000), 1, True),
-    ((33, 4, 50), (1, 2), True), ((100, 40), 0, False), ((5, 7), 1, True)])
+@pytest.mark.parametrize(
+    "shape, dim, once",
+    [
+        ((40, 100), 1, True),
+        ((3, 4, 64), 2, True),
+        ((3000,), 0, True),
+        ((2, 40_000), 1, True),
+        ((33, 4, 50), (1, 2), True),
+        ((100, 40), 0, False),
+        ((5, 7), 1, True),
+    ],
+)
 def test_statistics_of_rows(emulated, shape, dim, once):
     """Long contiguous rows are read once; whatever the form, the bits are the CPU's."""
     x = numbers(*shape)

@@ -53,8 +53,9 @@ def test_deep_copies():
 
 def test_what_is_saved_comes_back_where_it_was():
     a = device([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    got = read(written({"a": a, "view": a[1:, ::2], "here": tt.ones(2), "p": nn.Parameter(a),
-                        "bits": device([1, 0, 1])}))
+    got = read(
+        written({"a": a, "view": a[1:, ::2], "here": tt.ones(2), "p": nn.Parameter(a), "bits": device([1, 0, 1])})
+    )
     assert [str(t.device) for t in got.values()] == ["cuda:0", "cuda:0", "cpu", "cuda:0", "cuda:0"]
     assert got["view"].tolist() == [[4.0, 6.0]] and got["bits"].tolist() == [1, 0, 1] and got["p"].requires_grad
     got["a"].zero_()
@@ -67,8 +68,16 @@ def test_whole_storages(check, way):
     check(way, "cuda:0")
 
 
-@pytest.mark.parametrize("where", ["cpu", tt.device("cpu"), {"cuda:0": "cpu"}, lambda whole, name: whole,
-                                   lambda whole, name: whole.cpu() if name == "cuda:0" else None])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "cpu",
+        tt.device("cpu"),
+        {"cuda:0": "cpu"},
+        lambda whole, name: whole,
+        lambda whole, name: whole.cpu() if name == "cuda:0" else None,
+    ],
+)
 def test_a_file_of_a_device_read_to_the_cpu(where):
     got = read(written([device([1.0, 2.0]), tt.ones(1)]), where)
     assert [t.device.type for t in got] == ["cpu", "cpu"] and got[0].tolist() == [1.0, 2.0]
@@ -92,18 +101,27 @@ def test_wrong_places():
 
 def test_a_file_of_a_device_where_there_is_none(tmp_path):
     tt.save({"w": device([1.0, 2.0])}, tmp_path / "file")
-    code = ("import sys, tinytorch as tt\n"
-            "from tinytorch.backends.cuda import runtime\n"
-            "def none(): raise RuntimeError('no driver')\n"
-            "runtime.driver = none\n"
-            "try: tt.load(sys.argv[1])\n"
-            "except RuntimeError as e: print(e)\n"
-            "print(tt.load(sys.argv[1], map_location='cpu')['w'].tolist())\n")
+    code = (
+        "import sys, tinytorch as tt\n"
+        "from tinytorch.backends.cuda import runtime\n"
+        "def none(): raise RuntimeError('no driver')\n"
+        "runtime.driver = none\n"
+        "try: tt.load(sys.argv[1])\n"
+        "except RuntimeError as e: print(e)\n"
+        "print(tt.load(sys.argv[1], map_location='cpu')['w'].tolist())\n"
+    )
     folders = os.pathsep.join([str(pathlib.Path(tt.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "file")], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": folders})
-    assert done.stdout.splitlines() == ["load: the file has a tensor of cuda:0, but no CUDA device is available: use "
-                                        "map_location='cpu' to map all storages to the CPU", "[1.0, 2.0]"], done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "file")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": folders},
+    )
+    assert done.stdout.splitlines() == [
+        "load: the file has a tensor of cuda:0, but no CUDA device is available: use "
+        "map_location='cpu' to map all storages to the CPU",
+        "[1.0, 2.0]",
+    ], done.stderr
 
 
 def test_training_goes_on_from_a_checkpoint():

@@ -40,9 +40,16 @@ for use in (lambda: tt.ones(2, device="cuda"), tt.cuda.init, tt.cuda.Stream, lam
 
 def test_a_wrong_index_is_refused(gpu):
     n = cuda.device_count()
-    for use in (lambda: cuda.set_device(n), lambda: cuda.get_device_name(n), lambda: cuda.Stream(n),
-                lambda: tt.ones(2, device=f"cuda:{n}"), lambda: cuda.synchronize(n), lambda: cuda.memory_allocated(n),
-                lambda: cuda.memory_stats(f"cuda:{n}"), lambda: cuda.reset_peak_memory_stats(n)):
+    for use in (
+        lambda: cuda.set_device(n),
+        lambda: cuda.get_device_name(n),
+        lambda: cuda.Stream(n),
+        lambda: tt.ones(2, device=f"cuda:{n}"),
+        lambda: cuda.synchronize(n),
+        lambda: cuda.memory_allocated(n),
+        lambda: cuda.memory_stats(f"cuda:{n}"),
+        lambda: cuda.reset_peak_memory_stats(n),
+    ):
         with pytest.raises(RuntimeError, match=f"invalid device ordinal {n}"):
             use()
     with pytest.raises(ValueError, match="Expected a cuda device, but got: cpu"):
@@ -58,8 +65,13 @@ def test_what_is_no_cuda_device_is_refused(gpu):
 def test_what_is_no_stream_is_refused(gpu):
     s, event, t = cuda.Stream(0), cuda.Event(), tt.ones(2, device="cuda:0")
     event.record(s)
-    for name, use in {"stream": cuda.stream, "record": event.record, "wait": event.wait, "wait_stream": s.wait_stream,
-                      "record_stream": t.record_stream}.items():
+    for name, use in {
+        "stream": cuda.stream,
+        "record": event.record,
+        "wait": event.wait,
+        "wait_stream": s.wait_stream,
+        "record_stream": t.record_stream,
+    }.items():
         with pytest.raises(TypeError, match=rf"{name}\(\): argument 'stream' must be Stream, not int"):
             use(3)
 

@@ -303,15 +303,22 @@ def test_what_is_published_is_in_the_namespace():
     for name, function in NAMESPACES["linalg"].items():
         assert getattr(tt.linalg, name) is function
         assert (function.__module__, function.__name__, function.op.qualified) == (
-            "tinytorch.linalg", name, f"linalg.{name}")
+            "tinytorch.linalg",
+            name,
+            f"linalg.{name}",
+        )
         assert f"torch.linalg.{name}" in function.__doc__
 
 
 def test_named_tuples():
     a = tt.tensor(positive(2, 2))
-    for result, fields in ((tt.linalg.svd(a), ("U", "S", "Vh")), (tt.linalg.qr(a), ("Q", "R")),
-                           (tt.linalg.eigh(a), ("eigenvalues", "eigenvectors")),
-                           (tt.linalg.cholesky_ex(a), ("L", "info")), (tt.linalg.inv_ex(a), ("inverse", "info"))):
+    for result, fields in (
+        (tt.linalg.svd(a), ("U", "S", "Vh")),
+        (tt.linalg.qr(a), ("Q", "R")),
+        (tt.linalg.eigh(a), ("eigenvalues", "eigenvectors")),
+        (tt.linalg.cholesky_ex(a), ("L", "info")),
+        (tt.linalg.inv_ex(a), ("inverse", "info")),
+    ):
         assert all(getattr(result, f) is r for f, r in zip(fields, result, strict=True))
         assert repr(result).startswith("tinytorch.return_types.linalg_")
         again = pickle.loads(pickle.dumps(result))

@@ -212,13 +212,16 @@ ONE = (*SQUARE, "svd", "svdvals", "qr")
 
 
 @pytest.mark.parametrize("name", ONE)
-@pytest.mark.parametrize("make, text", [
-    (lambda: tt.ones(3), "must have at least 2 dimensions"),
-    (lambda: tt.ones(3, 3, dtype=tt.int64), "Expected a floating point or complex tensor as input. Got int64"),
-    (lambda: tt.ones(3, 3, dtype=tt.bool), "Got bool"),
-    (lambda: tt.ones(3, 3, dtype=tt.float16), "not implemented for 'float16'"),
-    (lambda: tt.ones(3, 3, dtype=tt.bfloat16), "not implemented for 'bfloat16'"),
-])
+@pytest.mark.parametrize(
+    "make, text",
+    [
+        (lambda: tt.ones(3), "must have at least 2 dimensions"),
+        (lambda: tt.ones(3, 3, dtype=tt.int64), "Expected a floating point or complex tensor as input. Got int64"),
+        (lambda: tt.ones(3, 3, dtype=tt.bool), "Got bool"),
+        (lambda: tt.ones(3, 3, dtype=tt.float16), "not implemented for 'float16'"),
+        (lambda: tt.ones(3, 3, dtype=tt.bfloat16), "not implemented for 'bfloat16'"),
+    ],
+)
 def test_what_is_refused(no_gc, name, make, text):
     x = make()
     held = allocated()

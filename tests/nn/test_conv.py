@@ -44,8 +44,9 @@ def test_messages_are_pytorchs(torch, case):
         call(tinytorch, x, w, **named)
 
 
-@pytest.mark.parametrize("x, w, bias", [("float32", "float64", "float32"), ("float64", "float64", "float16"),
-                                        ("int64", "int32", "int64")])
+@pytest.mark.parametrize(
+    "x, w, bias", [("float32", "float64", "float32"), ("float64", "float64", "float16"), ("int64", "int32", "int64")]
+)
 def test_dtypes_are_one(x, w, bias):
     tensors = [tinytorch.ones(shape, dtype=getattr(tinytorch, d)) for shape, d in ((X, x), (W, w), ((4,), bias))]
     with pytest.raises(RuntimeError, match=rf"Input type \({x}\) and (weight|bias) type .* should be the same"):

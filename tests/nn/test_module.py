@@ -96,10 +96,14 @@ def test_attributes():
     net.extra = nn.Buffer(tt.zeros(2), persistent=False)
     assert "extra" in net._buffers and "extra" not in net.state_dict()
     for call, kind in [
-        (lambda: net.register_buffer("a.b", None), KeyError), (lambda: net.register_buffer("", None), KeyError),
-        (lambda: net.register_buffer("forward", None), KeyError), (lambda: net.register_buffer("x", 3), TypeError),
-        (lambda: net.register_parameter("x", tt.zeros(1)), TypeError), (lambda: net.add_module("x", 3), TypeError),
-        (lambda: net.add_module("a.b", None), KeyError), (lambda: net.register_parameter("count", None), None),
+        (lambda: net.register_buffer("a.b", None), KeyError),
+        (lambda: net.register_buffer("", None), KeyError),
+        (lambda: net.register_buffer("forward", None), KeyError),
+        (lambda: net.register_buffer("x", 3), TypeError),
+        (lambda: net.register_parameter("x", tt.zeros(1)), TypeError),
+        (lambda: net.add_module("x", 3), TypeError),
+        (lambda: net.add_module("a.b", None), KeyError),
+        (lambda: net.register_parameter("count", None), None),
     ]:
         if kind is None:
             call()
@@ -138,8 +142,10 @@ def test_conversions():
     before = list(net.parameters())
     value = net.scale.grad.tolist()
     assert net.double() is net
-    assert all(a is b and a.dtype is tt.float64 and a.grad.dtype is tt.float64 and a.is_leaf and a.requires_grad
-               for a, b in zip(net.parameters(), before))
+    assert all(
+        a is b and a.dtype is tt.float64 and a.grad.dtype is tt.float64 and a.is_leaf and a.requires_grad
+        for a, b in zip(net.parameters(), before)
+    )
     assert net.count.dtype is tt.float64 and net.scale.grad.tolist() == pytest.approx(value)
     net(tt.ones(1, 3, dtype=tt.float64)).sum().backward()
     assert net.to(tt.float32).scale.dtype is tt.float32 and net.half().scale.dtype is tt.float16
@@ -328,14 +334,35 @@ def test_repr_against_torch():
     def build(lib):
         n = lib.nn
         return n.Sequential(
-            OrderedDict(a=n.Linear(2, 3), b=n.Sequential(n.ReLU(), n.ReLU(inplace=True), n.Dropout(0.2)),
-                        c=n.ModuleList([n.Linear(1, 1, bias=False), n.Linear(1, 1, bias=False), n.GELU("tanh")]),
-                        d=n.ModuleDict({"x": n.LayerNorm(3), "y": n.Embedding(5, 2, padding_idx=1)}),
-                        e=n.Identity(), f=n.Flatten(), g=n.LayerNorm((2, 3), elementwise_affine=False), h=n.RMSNorm(3),
-                        i=n.Softmax(dim=1), j=n.LeakyReLU(0.2), k=n.ELU(), l=n.Softplus(), m=n.CrossEntropyLoss(),
-                        n=n.Unflatten(1, (2, 3)), o=n.Bilinear(1, 2, 3), p=n.Tanh(), q=n.PReLU(), r=n.Hardtanh(),
-                        s=n.SiLU(), t=n.Sequential(), u=n.ModuleList(), v=n.Softshrink(), w=n.GLU(),
-                        x=n.Threshold(0.1, 20), y=n.MSELoss(), z=n.BCEWithLogitsLoss()))
+            OrderedDict(
+                a=n.Linear(2, 3),
+                b=n.Sequential(n.ReLU(), n.ReLU(inplace=True), n.Dropout(0.2)),
+                c=n.ModuleList([n.Linear(1, 1, bias=False), n.Linear(1, 1, bias=False), n.GELU("tanh")]),
+                d=n.ModuleDict({"x": n.LayerNorm(3), "y": n.Embedding(5, 2, padding_idx=1)}),
+                e=n.Identity(),
+                f=n.Flatten(),
+                g=n.LayerNorm((2, 3), elementwise_affine=False),
+                h=n.RMSNorm(3),
+                i=n.Softmax(dim=1),
+                j=n.LeakyReLU(0.2),
+                k=n.ELU(),
+                l=n.Softplus(),
+                m=n.CrossEntropyLoss(),
+                n=n.Unflatten(1, (2, 3)),
+                o=n.Bilinear(1, 2, 3),
+                p=n.Tanh(),
+                q=n.PReLU(),
+                r=n.Hardtanh(),
+                s=n.SiLU(),
+                t=n.Sequential(),
+                u=n.ModuleList(),
+                v=n.Softshrink(),
+                w=n.GLU(),
+                x=n.Threshold(0.1, 20),
+                y=n.MSELoss(),
+                z=n.BCEWithLogitsLoss(),
+            )
+        )
 
     assert repr(build(tt)) == repr(build(torch))
 
@@ -398,9 +425,15 @@ def test_initial_values():
     b = nn.Linear(100, 50)
     np.testing.assert_array_equal(a.weight.detach().numpy(), b.weight.detach().numpy())
     w = tt.empty(200, 300)
-    for fill, std in [(nn.init.xavier_uniform_, np.sqrt(2 / 500)), (nn.init.xavier_normal_, np.sqrt(2 / 500)),
-                      (nn.init.kaiming_uniform_, np.sqrt(2 / 300)), (nn.init.kaiming_normal_, np.sqrt(2 / 300)),
-                      (nn.init.normal_, 1.0), (nn.init.uniform_, np.sqrt(1 / 12)), (nn.init.trunc_normal_, 0.8796)]:
+    for fill, std in [
+        (nn.init.xavier_uniform_, np.sqrt(2 / 500)),
+        (nn.init.xavier_normal_, np.sqrt(2 / 500)),
+        (nn.init.kaiming_uniform_, np.sqrt(2 / 300)),
+        (nn.init.kaiming_normal_, np.sqrt(2 / 300)),
+        (nn.init.normal_, 1.0),
+        (nn.init.uniform_, np.sqrt(1 / 12)),
+        (nn.init.trunc_normal_, 0.8796),
+    ]:
         assert fill(w) is w
         assert w.numpy().std() == pytest.approx(std, rel=0.02)
     assert abs(nn.init.trunc_normal_(w, std=5.0).numpy()).max() <= 2.0

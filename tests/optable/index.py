@@ -243,11 +243,7 @@ INDEXING = (
     Op(
         "where",
         (
-            *(
-                S(mask(2, 3), a, b)
-                for a, b in TWO
-                if a.shape != (0,) and a.shape != (0, 3) and a.shape != (2, 1, 3)
-            ),
+            *(S(mask(2, 3), a, b) for a, b in TWO if a.shape != (0,) and a.shape != (0, 3) and a.shape != (2, 1, 3)),
             S(mask(), T(2), T(2)),
             S(mask(2, 1), T(3), T()),
             S(mask(3), T(3), 1),
@@ -257,9 +253,7 @@ INDEXING = (
         ),
         out=False,
     ),
-    Op(
-        "masked method where", (S(T(2, 3), mask(2, 3), T(2, 3)), S(T(2, 3), mask(3), 0)), call=method("where")
-    ),
+    Op("masked method where", (S(T(2, 3), mask(2, 3), T(2, 3)), S(T(2, 3), mask(3), 0)), call=method("where")),
     Op("nonzero", tuple(S(t) for t in ONE), method=True, grad=False),
 )
 

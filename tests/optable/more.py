@@ -59,9 +59,7 @@ WRITES = (
     # torch's gradient of this one disagrees with finite differences.
     Op("as_strided_scatter", (S(T(3, 4), T(2, 2), (2, 2), (4, 1), 1),), grad=False, method=True),
     Op("index_copy", (S(T(4, 3), 0, ROWS, T(2, 3)), S(T(3, 4), 1, ROWS, T(3, 2))), method=True, inplace=True),
-    Op(
-        "masked_scatter", (S(T(2, 3), mask(2, 3), T(6)), S(T(2, 3), mask(3), T(7))), method=True, inplace=True
-    ),
+    Op("masked_scatter", (S(T(2, 3), mask(2, 3), T(6)), S(T(2, 3), mask(3), T(7))), method=True, inplace=True),
     Op(
         "put",
         (S(T(4, 3), index(2, size=12), T(2), True), S(T(4, 3), ROWS, T(2))),
@@ -151,21 +149,17 @@ REDUCTIONS = (
     Op("nanmean", (*ALL_OF, *DIMS, *EMPTY_DIM, *NANS, *SOME_NANS), call=with_dtype("nanmean"), dtypes=FLOATS),
     Op("var_mean", SPREAD, dtypes=FLOATS),
     Op("std_mean", SPREAD, dtypes=FLOATS),
-    Op("aminmax", (S(T(2, 3)), S(T(2, 3), dim=1), S(T(2, 3), dim=0, keepdim=True), S(T())), method=True,
-       since=(2, 13)),
+    Op("aminmax", (S(T(2, 3)), S(T(2, 3), dim=1), S(T(2, 3), dim=0, keepdim=True), S(T())), method=True, since=(2, 13)),
     Op("cummax", ALONG, method=True, twice=False),
     Op("cummin", ALONG, method=True, twice=False),
     Op("logcumsumexp", ALONG, method=True, dtypes=FLOATS, half_ulps=4),
     Op("diff", (S(T(5)), S(T(2, 5)), S(T(2, 5), 2), S(T(3, 2), 1, 0)), half_ulps=4, method=True),
     Op("dist", (S(T(2, 3), T(2, 3)), S(T(2, 3), T(3), 1)), method=True, dtypes=FLOATS),
-    Op("trace", (S(T(3, 3)), S(T(2, 3)), S(T(3, 4, layout="transposed"))), dtypes=NUMBERS, method=True,
-       since=(2, 13)),
+    Op("trace", (S(T(3, 3)), S(T(2, 3)), S(T(3, 4, layout="transposed"))), dtypes=NUMBERS, method=True, since=(2, 13)),
 )
 
 PRODUCTS = (
-    Op(
-        "addmv", (S(T(2), T(2, 3), T(3)), S(T(), T(2, 3), T(3), beta=2, alpha=3)), method=True, dtypes=NUMBERS
-    ),
+    Op("addmv", (S(T(2), T(2, 3), T(3)), S(T(), T(2, 3), T(3), beta=2, alpha=3)), method=True, dtypes=NUMBERS),
     Op("addr", (S(T(2, 3), T(2), T(3)), S(T(2, 3), T(2), T(3), beta=2, alpha=3)), method=True, half_ulps=4),
     Op(
         "baddbmm",

@@ -105,9 +105,7 @@ SIGNS = only(
 )
 SCALAR_FIRST = (S(2, T(2, 3)), S(3, T()))
 EXPONENTS = tuple(S(a, T(*b.shape, layout=b.layout, low=0, high=4)) for a, b in TWO)
-ROUNDING = only(
-    NUMBERS, *(S(T(2, 3), T(3, **NONZERO), rounding_mode=mode) for mode in (None, "floor", "trunc"))
-)
+ROUNDING = only(NUMBERS, *(S(T(2, 3), T(3, **NONZERO), rounding_mode=mode) for mode in (None, "floor", "trunc")))
 SHIFTS = tuple(S(a, T(*b.shape, layout=b.layout, low=0, high=6)) for a, b in TWO)
 
 ARITHMETIC = (
@@ -214,9 +212,7 @@ ARITHMETIC = (
 
 OPERATORS = (
     operator("x + y", lambda x, y: x + y, more=(*WITH_SCALARS, *FLOAT_SCALARS, *SCALAR_FIRST)),
-    operator(
-        "x - y", lambda x, y: x - y, more=(*WITH_SCALARS, *FLOAT_SCALARS, *SCALAR_FIRST), dtypes=NUMBERS
-    ),
+    operator("x - y", lambda x, y: x - y, more=(*WITH_SCALARS, *FLOAT_SCALARS, *SCALAR_FIRST), dtypes=NUMBERS),
     operator("x * y", lambda x, y: x * y, more=(*WITH_SCALARS, *FLOAT_SCALARS, *SCALAR_FIRST)),
     operator(
         "x / y",

@@ -103,9 +103,7 @@ def with_dtype(name):
 REDUCTIONS = (
     reduction("sum", SUMMED, call=with_dtype("sum"), method=False),
     reduction("mean", SUMMED, call=with_dtype("mean"), method=False, dtypes=FLOATS),
-    reduction(
-        "prod", (*ALL_OF, *DIM, *EMPTY_DIM, *ONE_ZERO), half_ulps=4, domain=(0.5, 1.5), int_domain=(-2, 3)
-    ),
+    reduction("prod", (*ALL_OF, *DIM, *EMPTY_DIM, *ONE_ZERO), half_ulps=4, domain=(0.5, 1.5), int_domain=(-2, 3)),
     reduction("amax", (*NOT_EMPTY, *DIMS, *TIES, *NANS), out=True),
     reduction("amin", (*NOT_EMPTY, *DIMS, *TIES, *NANS), out=True),
     reduction("max", (*NOT_EMPTY, *DIM, *TIES, *NANS)),

@@ -97,12 +97,8 @@ OPS = (
     binary("logaddexp", inplace=False, more=SPECIAL_PAIRS, dtypes=FLOATS),
     binary("xlogy", domain=(0.3, 2.5), int_domain=(1, 5), more=SPECIAL_PAIRS),
     binary("float_power", out=False, inplace=False, domain=(0.3, 2.5), int_domain=(0, 4), more=WITH_SCALARS),
-    binary(
-        "bitwise_left_shift", samples=SHIFTS, ref=np.left_shift, grad=False, dtypes=INTS, more=WITH_SCALARS
-    ),
-    binary(
-        "bitwise_right_shift", samples=SHIFTS, ref=np.right_shift, grad=False, dtypes=INTS, more=WITH_SCALARS
-    ),
+    binary("bitwise_left_shift", samples=SHIFTS, ref=np.left_shift, grad=False, dtypes=INTS, more=WITH_SCALARS),
+    binary("bitwise_right_shift", samples=SHIFTS, ref=np.right_shift, grad=False, dtypes=INTS, more=WITH_SCALARS),
     Op("clamp_max", (*BINARY[:3], S(T(2, 3), 1)), method=True, inplace=True, out=True),
     Op("clamp_min", (*BINARY[:3], S(T(2, 3), 1)), method=True, inplace=True, out=True),
     unary("isposinf", inplace=False, out=False, grad=False),

@@ -38,20 +38,45 @@ def give_grads(mine, theirs, rng, skip=None):
         a.grad = tt.tensor(b.grad.double().numpy(), dtype=a.dtype)
 
 
-OPTIMIZERS = [("SGD", o) for o in (
-    {}, {"weight_decay": 0.1}, {"momentum": 0.9}, {"momentum": 0.9, "dampening": 0.5, "weight_decay": 0.01},
-    {"momentum": 0.8, "nesterov": True}, {"momentum": 0.8, "nesterov": True, "weight_decay": 0.05, "maximize": True},
-    {"maximize": True})]
+OPTIMIZERS = [
+    ("SGD", o)
+    for o in (
+        {},
+        {"weight_decay": 0.1},
+        {"momentum": 0.9},
+        {"momentum": 0.9, "dampening": 0.5, "weight_decay": 0.01},
+        {"momentum": 0.8, "nesterov": True},
+        {"momentum": 0.8, "nesterov": True, "weight_decay": 0.05, "maximize": True},
+        {"maximize": True},
+    )
+]
 for name in ("Adam", "AdamW"):
-    OPTIMIZERS += [(name, o) for o in (
-        {}, {"weight_decay": 0.1}, {"weight_decay": 0.0, "amsgrad": True}, {"weight_decay": 0.1, "amsgrad": True},
-        {"maximize": True, "betas": (0.3, 0.7), "eps": 1e-3})]
+    OPTIMIZERS += [
+        (name, o)
+        for o in (
+            {},
+            {"weight_decay": 0.1},
+            {"weight_decay": 0.0, "amsgrad": True},
+            {"weight_decay": 0.1, "amsgrad": True},
+            {"maximize": True, "betas": (0.3, 0.7), "eps": 1e-3},
+        )
+    ]
 OPTIMIZERS += [("Adam", {"weight_decay": 0.1, "decoupled_weight_decay": True})]
-OPTIMIZERS += [("RMSprop", o) for o in (
-    {}, {"weight_decay": 0.1}, {"momentum": 0.9}, {"centered": True}, {"alpha": 0.4, "centered": True},
-    {"centered": True, "momentum": 0.5, "weight_decay": 0.1, "maximize": True})]
-OPTIMIZERS += [("Adagrad", o) for o in (
-    {}, {"lr_decay": 0.1, "weight_decay": 0.01}, {"initial_accumulator_value": 0.5, "maximize": True})]
+OPTIMIZERS += [
+    ("RMSprop", o)
+    for o in (
+        {},
+        {"weight_decay": 0.1},
+        {"momentum": 0.9},
+        {"centered": True},
+        {"alpha": 0.4, "centered": True},
+        {"centered": True, "momentum": 0.5, "weight_decay": 0.1, "maximize": True},
+    )
+]
+OPTIMIZERS += [
+    ("Adagrad", o)
+    for o in ({}, {"lr_decay": 0.1, "weight_decay": 0.01}, {"initial_accumulator_value": 0.5, "maximize": True})
+]
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 2e-6), ("float64", 1e-13)])
@@ -126,6 +151,7 @@ def test_threads_and_isa_do_not_change_bits():
     values = [rng.standard_normal(s).astype("float32") for s in ((300, 401), (17,), (100003,))]
     results = []
     from tinytorch.backends.cpu import ffi, lib
+
     start = ffi.string(lib.tt_isa_name())
     threads = tt.get_num_threads()
     try:
@@ -230,12 +256,18 @@ def test_groups():
 def test_bad_input():
     p = tt.tensor([1.0], requires_grad=True)
     for make, kind in [
-        (lambda: optim.SGD([], lr=0.1), ValueError), (lambda: optim.SGD(p, lr=0.1), TypeError),
-        (lambda: optim.SGD([1.0], lr=0.1), TypeError), (lambda: optim.SGD([p * 2], lr=0.1), ValueError),
-        (lambda: optim.SGD([p], lr=-1.0), ValueError), (lambda: optim.SGD([p], momentum=-1.0), ValueError),
-        (lambda: optim.SGD([p], nesterov=True), ValueError), (lambda: optim.Adam([p], betas=(1.0, 0.9)), ValueError),
-        (lambda: optim.Adam([p], eps=-1.0), ValueError), (lambda: optim.AdamW([p], weight_decay=-1.0), ValueError),
-        (lambda: optim.RMSprop([p], alpha=-1.0), ValueError), (lambda: optim.Adagrad([p], lr_decay=-1.0), ValueError),
+        (lambda: optim.SGD([], lr=0.1), ValueError),
+        (lambda: optim.SGD(p, lr=0.1), TypeError),
+        (lambda: optim.SGD([1.0], lr=0.1), TypeError),
+        (lambda: optim.SGD([p * 2], lr=0.1), ValueError),
+        (lambda: optim.SGD([p], lr=-1.0), ValueError),
+        (lambda: optim.SGD([p], momentum=-1.0), ValueError),
+        (lambda: optim.SGD([p], nesterov=True), ValueError),
+        (lambda: optim.Adam([p], betas=(1.0, 0.9)), ValueError),
+        (lambda: optim.Adam([p], eps=-1.0), ValueError),
+        (lambda: optim.AdamW([p], weight_decay=-1.0), ValueError),
+        (lambda: optim.RMSprop([p], alpha=-1.0), ValueError),
+        (lambda: optim.Adagrad([p], lr_decay=-1.0), ValueError),
         (lambda: optim.SGD([{"params": [p]}, {"params": [p]}], lr=0.1), ValueError),
         (lambda: optim.SGD([{"params": {p}}], lr=0.1), TypeError),
     ]:
@@ -277,8 +309,16 @@ def test_replaced_data_is_seen():
     np.testing.assert_allclose(array(p), 5 - 0.9 * 2.71, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name, options", [("SGD", {"momentum": 0.9}), ("Adam", {"amsgrad": True}), ("AdamW", {}),
-                                           ("RMSprop", {"centered": True, "momentum": 0.5}), ("Adagrad", {})])
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("SGD", {"momentum": 0.9}),
+        ("Adam", {"amsgrad": True}),
+        ("AdamW", {}),
+        ("RMSprop", {"centered": True, "momentum": 0.5}),
+        ("Adagrad", {}),
+    ],
+)
 def test_state_dict_round_trip(name, options):
     mine, theirs = pair("float32")
     a = getattr(optim, name)(mine, lr=0.01, **options)
@@ -315,14 +355,21 @@ def test_pickle():
 
 
 SCHEDULES = [
-    ("LambdaLR", {"lr_lambda": lambda e: 0.9**e}), ("MultiplicativeLR", {"lr_lambda": lambda e: 0.95}),
-    ("StepLR", {"step_size": 3, "gamma": 0.5}), ("MultiStepLR", {"milestones": [2, 5, 5, 9], "gamma": 0.3}),
-    ("ConstantLR", {"factor": 0.25, "total_iters": 4}), ("LinearLR", {"start_factor": 0.1, "total_iters": 7}),
-    ("ExponentialLR", {"gamma": 0.8}), ("PolynomialLR", {"total_iters": 9, "power": 2.0}),
-    ("CosineAnnealingLR", {"T_max": 6, "eta_min": 0.01}), ("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": 2}),
-    ("OneCycleLR", {"max_lr": 0.5, "total_steps": 25}), ("OneCycleLR", {"max_lr": [0.5, 1.0], "epochs": 5,
-                                                                       "steps_per_epoch": 5, "three_phase": True,
-                                                                       "anneal_strategy": "linear"}),
+    ("LambdaLR", {"lr_lambda": lambda e: 0.9**e}),
+    ("MultiplicativeLR", {"lr_lambda": lambda e: 0.95}),
+    ("StepLR", {"step_size": 3, "gamma": 0.5}),
+    ("MultiStepLR", {"milestones": [2, 5, 5, 9], "gamma": 0.3}),
+    ("ConstantLR", {"factor": 0.25, "total_iters": 4}),
+    ("LinearLR", {"start_factor": 0.1, "total_iters": 7}),
+    ("ExponentialLR", {"gamma": 0.8}),
+    ("PolynomialLR", {"total_iters": 9, "power": 2.0}),
+    ("CosineAnnealingLR", {"T_max": 6, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": 2}),
+    ("OneCycleLR", {"max_lr": 0.5, "total_steps": 25}),
+    (
+        "OneCycleLR",
+        {"max_lr": [0.5, 1.0], "epochs": 5, "steps_per_epoch": 5, "three_phase": True, "anneal_strategy": "linear"},
+    ),
 ]
 
 
@@ -331,14 +378,20 @@ def schedule_pair(kind="SGD"):
     for lib in (tt, torch):
         params = [lib.tensor([1.0], requires_grad=True) for _ in range(2)]
         options = {"momentum": 0.9} if kind == "SGD" else {}
-        made.append(getattr(lib.optim if lib is torch else optim, kind)(
-            [{"params": params[:1]}, {"params": params[1:], "lr": 0.3}], lr=0.1, **options))
+        made.append(
+            getattr(lib.optim if lib is torch else optim, kind)(
+                [{"params": params[:1]}, {"params": params[1:], "lr": 0.3}], lr=0.1, **options
+            )
+        )
     return made
 
 
 def rates(opt):
-    return [g["lr"] for g in opt.param_groups] + [g.get("momentum", 0) for g in opt.param_groups] + [
-        g.get("betas", (0,))[0] for g in opt.param_groups]
+    return (
+        [g["lr"] for g in opt.param_groups]
+        + [g.get("momentum", 0) for g in opt.param_groups]
+        + [g.get("betas", (0,))[0] for g in opt.param_groups]
+    )
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
@@ -368,20 +421,32 @@ def test_schedules_in_sequence_and_together():
         a.step(), b.step()
         made[0].step(), made[1].step()
     a, b = schedule_pair()
-    made = [lr.ChainedScheduler([lr.ConstantLR(opt, 0.1, total_iters=2), lr.StepLR(opt, 2)])
-            for lr, opt in ((optim.lr_scheduler, a), (torch.optim.lr_scheduler, b))]
+    made = [
+        lr.ChainedScheduler([lr.ConstantLR(opt, 0.1, total_iters=2), lr.StepLR(opt, 2)])
+        for lr, opt in ((optim.lr_scheduler, a), (torch.optim.lr_scheduler, b))
+    ]
     for _ in range(8):
         np.testing.assert_allclose(rates(a), rates(b), rtol=1e-12)
         a.step(), b.step()
         made[0].step(), made[1].step()
 
 
-@pytest.mark.parametrize("options", [{}, {"mode": "max", "threshold_mode": "abs", "threshold": 0.1},
-                                     {"cooldown": 2, "min_lr": 0.01}, {"mode": "max"}, {"threshold_mode": "abs"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mode": "max", "threshold_mode": "abs", "threshold": 0.1},
+        {"cooldown": 2, "min_lr": 0.01},
+        {"mode": "max"},
+        {"threshold_mode": "abs"},
+    ],
+)
 def test_plateau(options):
     a, b = schedule_pair()
-    s, t = (lr.ReduceLROnPlateau(opt, patience=1, factor=0.5, **options)
-            for lr, opt in ((optim.lr_scheduler, a), (torch.optim.lr_scheduler, b)))
+    s, t = (
+        lr.ReduceLROnPlateau(opt, patience=1, factor=0.5, **options)
+        for lr, opt in ((optim.lr_scheduler, a), (torch.optim.lr_scheduler, b))
+    )
     rng = np.random.default_rng(0)
     for metric in np.concatenate([np.linspace(3, 1, 10), 1 + 0.05 * rng.standard_normal(30)]):
         s.step(metric), t.step(metric)

@@ -17,9 +17,20 @@ needs_browser = pytest.mark.skipif(PROGRAM is None and not os.environ.get("CI"),
 
 def run(path, profile, *options):
     """Opens the page at ``path`` with its data in the folder ``profile``; what Chromium writes to stdout."""
-    command = [PROGRAM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-               "--disable-background-networking", f"--user-data-dir={profile}", "--window-size=1280,2400",
-               "--virtual-time-budget=5000", *options, path.as_uri()]
+    command = [
+        PROGRAM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--no-first-run",
+        "--disable-background-networking",
+        f"--user-data-dir={profile}",
+        "--window-size=1280,2400",
+        "--virtual-time-budget=5000",
+        *options,
+        path.as_uri(),
+    ]
     return subprocess.run(command, capture_output=True, timeout=120, check=True, text=True).stdout
 
 
@@ -35,8 +46,10 @@ class Element:
         for child in self.children:
             if isinstance(child, Element):
                 if (tag is None or child.tag == tag) and all(
-                        key.replace("_", "-") in child.attributes and value in (None, child.attributes[
-                            key.replace("_", "-")]) for key, value in attributes.items()):
+                    key.replace("_", "-") in child.attributes
+                    and value in (None, child.attributes[key.replace("_", "-")])
+                    for key, value in attributes.items()
+                ):
                     found.append(child)
                 found += child.all(tag, **attributes)
         return found
@@ -102,7 +115,7 @@ def pixels(png):
             width, height, depth, color = struct.unpack_from(">IIBB", png, at + 8)
             assert depth == 8 and color in (2, 6)
         if kind == b"IDAT":
-            data += png[at + 8:at + 8 + size]
+            data += png[at + 8 : at + 8 + size]
         at += size + 12
     n = 3 if color == 2 else 4
     lines = np.frombuffer(zlib.decompress(data), np.uint8).reshape(height, 1 + width * n)

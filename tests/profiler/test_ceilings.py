@@ -70,7 +70,13 @@ def test_the_best_of_some_that_are_well_apart_is_kept(folder, monkeypatch):
         return found.bandwidth, found.flops
 
     assert [later(0), later(10), later(700), later(10), later(700), later(10**6)] == [
-        (5e9, 1e9), (5e9, 1e9), (5e9, 2e9), (5e9, 2e9), (5e9, 2e9), (5e9, 2e9)]
+        (5e9, 1e9),
+        (5e9, 1e9),
+        (5e9, 2e9),
+        (5e9, 2e9),
+        (5e9, 2e9),
+        (5e9, 2e9),
+    ]
     assert later(0, force=True) == (9e9, 9e9)
     assert later(700) == (9e9, 9e9) and next(figures, None) is None
 
@@ -81,8 +87,17 @@ def test_another_number_of_threads_is_another_machine(folder, measured, monkeypa
     assert profiler.ceilings().bandwidth == 2e9
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '[{"device": "cpu"}, 1, 1.0]', "[1, 2, 3]",
-                                  '[{"device": "cpu", "name": "", "bandwidth": 0, "flops": 1, "products": {}}, 1, 1]'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '[{"device": "cpu"}, 1, 1.0]',
+        "[1, 2, 3]",
+        '[{"device": "cpu", "name": "", "bandwidth": 0, "flops": 1, "products": {}}, 1, 1]',
+    ],
+)
 def test_a_broken_file_is_measured_anew(folder, measured, monkeypatch, text):
     profiler.ceilings()
     [file] = os.listdir(folder)

@@ -25,9 +25,15 @@ def interruptible():
 def start(folder, *arguments, python=(), **environment):
     """The command, begun in a folder."""
     env = {key: value for key, value in os.environ.items() if key != "TINYTORCH_FUSE"}
-    return subprocess.Popen([sys.executable, *python, "-m", "tinytorch.profile", *arguments], cwd=folder, text=True,
-                            env={**env, "PYTHONPATH": str(ROOT), **environment}, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, preexec_fn=interruptible)
+    return subprocess.Popen(
+        [sys.executable, *python, "-m", "tinytorch.profile", *arguments],
+        cwd=folder,
+        text=True,
+        env={**env, "PYTHONPATH": str(ROOT), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=interruptible,
+    )
 
 
 def command(folder, *arguments, **environment):
@@ -87,29 +93,42 @@ def test_a_script_runs_as_main_with_its_arguments(tmp_path):
 def test_a_script_sees_its_own_folder_and_file(tmp_path):
     (tmp_path / "scripts").mkdir()
     script(tmp_path / "scripts", "VALUE = 7", "beside.py")
-    script(tmp_path / "scripts", """\
+    script(
+        tmp_path / "scripts",
+        """\
         import pickle, sys, beside
         class Mine:
             pass
         assert isinstance(pickle.loads(pickle.dumps(Mine())), Mine)
         assert sys.modules["__main__"].Mine is Mine
         print(beside.VALUE, __file__, sys.argv[0])
-        """)
+        """,
+    )
     code, out, err = command(tmp_path, "--out", "deep/er", "scripts/work.py")
     assert (code, out) == (0, "7 scripts/work.py scripts/work.py\n"), err
     assert {p.name for p in (tmp_path / "deep" / "er").iterdir()} == FILES
 
 
-@pytest.mark.parametrize("ending, code, shown", [
-    ("sys.exit(3)", 3, ""), ("sys.exit('enough')", 1, "enough"), ("raise SystemExit", 0, ""),
-    ("raise KeyError('lost')", 1, "KeyError: 'lost'"), ("1 / 0", 1, "ZeroDivisionError")])
+@pytest.mark.parametrize(
+    "ending, code, shown",
+    [
+        ("sys.exit(3)", 3, ""),
+        ("sys.exit('enough')", 1, "enough"),
+        ("raise SystemExit", 0, ""),
+        ("raise KeyError('lost')", 1, "KeyError: 'lost'"),
+        ("1 / 0", 1, "ZeroDivisionError"),
+    ],
+)
 def test_exit_codes_and_exceptions_are_the_scripts(tmp_path, ending, code, shown):
-    script(tmp_path, f"""\
+    script(
+        tmp_path,
+        f"""\
         import sys
         import tinytorch as torch
         torch.ones(3).exp()
         {ending}
-        """)
+        """,
+    )
     got, out, err = command(tmp_path, "work.py")
     assert got == code and shown in err
     assert calls(summary(tmp_path / "profile")["modes"]["eager"], "exp") == 1
@@ -122,13 +141,16 @@ def test_exit_codes_and_exceptions_are_the_scripts(tmp_path, ending, code, shown
 
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)])
 def test_a_script_that_is_ended_from_outside_leaves_its_trace(tmp_path, number, code):
-    script(tmp_path, """\
+    script(
+        tmp_path,
+        """\
         import pathlib, time
         import tinytorch as torch
         torch.ones(3).exp()
         pathlib.Path("ready").touch()
         time.sleep(60)
-        """)
+        """,
+    )
     process = start(tmp_path, "work.py")
     deadline = time.monotonic() + 60
     while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
@@ -163,14 +185,17 @@ def test_what_is_no_script_is_refused(tmp_path):
 
 
 def test_a_thread_that_is_still_at_work_is_waited_for(tmp_path):
-    script(tmp_path, """\
+    script(
+        tmp_path,
+        """\
         import threading, time
         import tinytorch as torch
         def later():
             time.sleep(0.5)
             torch.ones(3).sin()
         threading.Thread(target=later, name="the late one").start()
-        """)
+        """,
+    )
     code, _, err = command(tmp_path, "work.py")
     assert code == 0, err
     mode = summary(tmp_path / "profile")["modes"]["eager"]
@@ -205,8 +230,9 @@ def test_compare_runs_it_in_both_modes(tmp_path):
     modes = summary(tmp_path / "profile")["modes"]
     assert list(modes) == ["eager", "fused"]
     assert modes["eager"]["breaks"] == []  # although the script asks for fused mode
-    assert any(b["reason"] == "matmul is not fused" and "examples/gpt.py:" in b["place"]
-               for b in modes["fused"]["breaks"])
+    assert any(
+        b["reason"] == "matmul is not fused" and "examples/gpt.py:" in b["place"] for b in modes["fused"]["breaks"]
+    )
     assert modes["fused"]["kernels"] >= sum(b["kernels"] for b in modes["fused"]["breaks"]) > 0
     assert modes["eager"]["kernels"] > 100 and modes["eager"]["bytes"] > 1e6
     assert {p.name for p in (tmp_path / "profile").iterdir()} == FILES

@@ -20,8 +20,14 @@ from tinytorch.utils.data import DataLoader, TensorDataset
 def functions():
     """Every function whose code might be replaced."""
     found = {}
-    for owner in (FUNCTIONS, vars(Tensor), vars(nn.functional), vars(nn.Module), vars(torch.optim.Optimizer),
-                  vars(engine)):
+    for owner in (
+        FUNCTIONS,
+        vars(Tensor),
+        vars(nn.functional),
+        vars(nn.Module),
+        vars(torch.optim.Optimizer),
+        vars(engine),
+    ):
         found |= {id(f): f for f in owner.values() if isinstance(f, types.FunctionType)}
     return list(found.values())
 
@@ -72,12 +78,44 @@ def test_wrapped_functions_keep_their_signatures():
 
 def test_an_operator_is_one_event_whichever_way_it_is_called():
     a, b = torch.ones(2, 3), torch.ones(2, 3)
-    calls = [lambda: a + b, lambda: torch.add(a, b), lambda: a.add(b), lambda: a.add_(b), lambda: 2 + a,
-             lambda: torch.add(a, b, out=b), lambda: torch.exp(a), lambda: a.exp(), lambda: torch.matmul(a, b.t()),
-             lambda: a @ b.t(), lambda: torch.relu(a), lambda: nn.functional.relu(a), lambda: a.sum(dim=1),
-             lambda: torch.sum(a, axis=1), lambda: a[0], lambda: torch.cat([a, b]), lambda: torch.where(a > 0, a, b)]
-    wanted = [["add"], ["add"], ["add"], ["add_"], ["add"], ["add"], ["exp"], ["exp"], ["t", "matmul"],
-              ["t", "matmul"], ["relu"], ["relu"], ["sum"], ["sum"], ["getitem"], ["cat"], ["gt", "where"]]
+    calls = [
+        lambda: a + b,
+        lambda: torch.add(a, b),
+        lambda: a.add(b),
+        lambda: a.add_(b),
+        lambda: 2 + a,
+        lambda: torch.add(a, b, out=b),
+        lambda: torch.exp(a),
+        lambda: a.exp(),
+        lambda: torch.matmul(a, b.t()),
+        lambda: a @ b.t(),
+        lambda: torch.relu(a),
+        lambda: nn.functional.relu(a),
+        lambda: a.sum(dim=1),
+        lambda: torch.sum(a, axis=1),
+        lambda: a[0],
+        lambda: torch.cat([a, b]),
+        lambda: torch.where(a > 0, a, b),
+    ]
+    wanted = [
+        ["add"],
+        ["add"],
+        ["add"],
+        ["add_"],
+        ["add"],
+        ["add"],
+        ["exp"],
+        ["exp"],
+        ["t", "matmul"],
+        ["t", "matmul"],
+        ["relu"],
+        ["relu"],
+        ["sum"],
+        ["sum"],
+        ["getitem"],
+        ["cat"],
+        ["gt", "where"],
+    ]
     for call, names in zip(calls, wanted):
         with profile() as p:
             call()
@@ -312,8 +350,13 @@ def test_modules_and_optimizers_are_reported():
     step, _ = training()
     with profile() as p:
         step()
-    assert {"nn.Module: Sequential", "nn.Module: Linear", "nn.Module: GELU", "Optimizer.step#Adam.step",
-            "Optimizer.zero_grad#Adam.zero_grad"} == set(named(p, "module"))
+    assert {
+        "nn.Module: Sequential",
+        "nn.Module: Linear",
+        "nn.Module: GELU",
+        "Optimizer.step#Adam.step",
+        "Optimizer.zero_grad#Adam.zero_grad",
+    } == set(named(p, "module"))
 
 
 @pytest.mark.parametrize("size", [4, 100_000])

@@ -51,7 +51,7 @@ def test_a_chain_is_one_kernel_when_fused():
 
 def test_the_line_that_gained_is_reported():
     told = quick(chain, torch.rand(300, 1000))
-    gain, = (g for g in told.gains if "test_compare.py" in g.place)
+    (gain,) = (g for g in told.gains if "test_compare.py" in g.place)
     assert gain.place.rpartition(":")[2] == str(chain.__code__.co_firstlineno + 2)
     assert set(gain.names) == {"mul", "add", "tanh", "sub", "exp", "div"}
     assert gain.saved == gain.before - gain.after and gain.after > 0
@@ -63,8 +63,13 @@ def test_the_line_that_gained_is_reported():
 def make_step():
     """A training step, its model and its optimizer."""
     torch.manual_seed(3)
-    model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16) if hasattr(nn, "BatchNorm1d") else nn.LayerNorm(16),
-                          nn.GELU(), nn.Dropout(0.25), nn.Linear(16, 4))
+    model = nn.Sequential(
+        nn.Linear(8, 16),
+        nn.BatchNorm1d(16) if hasattr(nn, "BatchNorm1d") else nn.LayerNorm(16),
+        nn.GELU(),
+        nn.Dropout(0.25),
+        nn.Linear(16, 4),
+    )
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     x, y = torch.randn(32, 8), torch.randint(4, (32,))
 
@@ -102,8 +107,14 @@ def test_a_model_that_was_never_trained_is_left_without_gradients():
     assert all(p.grad is None for p in model.parameters()) and optimizer.state_dict()["state"] == {}
 
 
-@pytest.mark.parametrize("wrap", [lambda fn, m, x: (fn, (m, x)), lambda fn, m, x: (functools.partial(fn, m), (x,)),
-                                  lambda fn, m, x: (fn, ({"model": [m]}, x))])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda fn, m, x: (fn, (m, x)),
+        lambda fn, m, x: (functools.partial(fn, m), (x,)),
+        lambda fn, m, x: (fn, ({"model": [m]}, x)),
+    ],
+)
 def test_state_is_found_in_arguments(wrap):
     model, x = nn.Linear(3, 3), torch.randn(2, 3)
 
@@ -224,7 +235,7 @@ def test_json_has_all_figures(tmp_path):
     assert figures["name"] == "chain" and figures["agree"] is True and list(figures["modes"]) == OURS
     compiled = figures["modes"]["compiled"]
     assert compiled["kernels"] == 1 and compiled["seconds"] == told.modes["compiled"].seconds
-    program, = compiled["programs"]
+    (program,) = compiled["programs"]
     assert program["operators"] == 6 and program["reason"] == "end of the mode" and program["kernels"][0]["compiled"]
     assert {t["name"] for t in figures["modes"]["eager"]["operators"]} >= {"mul", "tanh", "exp"}
 
@@ -237,6 +248,7 @@ def test_without_a_compiler_the_compiled_tier_is_interpreted(monkeypatch, tmp_pa
 
 
 # Beside PyTorch.
+
 
 def test_pytorch_runs_the_same_function_and_is_compared(torch):  # noqa: F811 (the fixture is PyTorch)
     import_tinytorch = importlib.import_module("tinytorch")
@@ -278,6 +290,7 @@ def test_where_pytorch_is_not_installed_the_others_run(monkeypatch):
 
 # The figures that reports and comparisons rest on.
 
+
 def test_totals_agree_with_the_events():
     x = torch.rand(50, 50, requires_grad=True)
     with eagerly(), profile() as profiler:
@@ -285,8 +298,11 @@ def test_totals_agree_with_the_events():
             (x @ x).tanh().sum().backward()
     totals = {(t.name, t.kind): t for t in digest.totals(profiler.trace)}
     assert totals["tanh", "op"].calls == totals["TanhBackward0", "backward"].calls == 3
-    outermost = sum(e.duration for e in profiler.trace.events if e.parent is None and e.kind in digest.WORK
-                    and e.device == "cpu" and "(pool)" not in e.name)
+    outermost = sum(
+        e.duration
+        for e in profiler.trace.events
+        if e.parent is None and e.kind in digest.WORK and e.device == "cpu" and "(pool)" not in e.name
+    )
     own = sum(t.self_time for t in totals.values() if "(pool)" not in t.name)
     assert abs(own - outermost) <= 0.01 * outermost
 
@@ -304,7 +320,7 @@ def test_memory_over_time_is_what_the_allocator_says():
         b = a + 1
         del a
         b.exp_()
-    memory, = digest.memory(profiler.trace)
+    (memory,) = digest.memory(profiler.trace)
     assert memory.peak - memory.totals[0] >= 8_000_000 > memory.totals[-1] - memory.totals[0] >= 4_000_000
     for k in range(len(memory.times)):
         assert sum(values[k] for values in memory.parts.values()) == memory.totals[k]
@@ -315,7 +331,7 @@ def test_a_derivative_that_is_only_recorded_moves_nothing():
     x = torch.rand(50, 50, requires_grad=True)
     with eagerly(), profile() as profiler, torch.fuse():
         torch.nn.functional.gelu(x).backward(torch.ones(50, 50))
-    derivative, = (e for e in profiler.trace.events if e.name == "GeluBackward0")
+    (derivative,) = (e for e in profiler.trace.events if e.name == "GeluBackward0")
     assert derivative.bytes is None
     assert digest.traffic(profiler.trace) == sum(e.bytes for e in profiler.trace.of_kind("program")) >= 2 * x.nbytes
 
@@ -325,7 +341,7 @@ def test_an_operator_that_runs_a_program_first_counts_as_well():
     with eagerly(), profile() as profiler, torch.fuse():
         ((x * 2) @ w).sum().item()
     programs = sum(e.bytes for e in profiler.trace.of_kind("program"))
-    product, = (e for e in profiler.trace.events if e.name == "matmul")
+    (product,) = (e for e in profiler.trace.events if e.name == "matmul")
     assert product.bytes == 3 * x.nbytes and any(c.kind == "program" for c in product.children)
     assert digest.traffic(profiler.trace) == product.bytes + programs
     assert digest.launches(profiler.trace) == 1 + 2  # the product of matrices, and a kernel before and after it

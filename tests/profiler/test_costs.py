@@ -28,8 +28,14 @@ def published():
     operators = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"]
     names |= {f"__{kind}{n}__" for n in operators for kind in ("", "r", "i") if hasattr(Tensor, f"__{kind}{n}__")}
     names |= {"__matmul__", "__neg__", "__abs__", "__invert__", "__eq__", "__lt__", "__getitem__", "__setitem__"}
-    return names | {n for n, f in vars(F).items() if not n.startswith("_") and inspect.isroutine(f) and
-                    f.__module__.startswith("tinytorch") and n not in ("function", "implicit_dim")}
+    return names | {
+        n
+        for n, f in vars(F).items()
+        if not n.startswith("_")
+        and inspect.isroutine(f)
+        and f.__module__.startswith("tinytorch")
+        and n not in ("function", "implicit_dim")
+    }
 
 
 def test_every_published_operator_has_a_cost_or_is_named():
@@ -46,43 +52,46 @@ def test_the_lists_name_nothing_that_has_a_rule_or_does_not_exist():
     assert costs._RULES.keys().isdisjoint(OPERATORS.keys() | REDUCTIONS.keys())  # whose costs kernels/scalar knows
 
 
-@pytest.mark.parametrize("name, ins, wanted", [
-    ("add", [f32(3, 4), f32(3, 4)], Cost(3 * 48, 12)),
-    ("__radd__", [f32(3, 4)], Cost(2 * 48, 12)),
-    ("add", [f32(3, 1), f32(4)], Cost(12 + 16 + 48, 12)),
-    ("add_", [f32(3, 4), f32(4)], Cost(48 + 16 + 48, 12)),
-    ("__iadd__", [f32(3, 4), f32(3, 4)], Cost(3 * 48, 12)),
-    ("lt", [f32(10), f32(10)], Cost(90, 10)),
-    ("greater", [f32(10), f32(10)], Cost(90, 10)),
-    ("tanh", [f32(100)], Cost(800, 2600)),
-    ("where", [Operand((10,), 1), f32(10), f32(10)], Cost(130, 0)),
-    ("sum", [f32(10, 10)], Cost(400, 100)),
-    ("mm", [f32(2, 3), f32(3, 5)], Cost(4 * (6 + 15 + 10), 60)),
-    ("cholesky", [f32(2, 6, 6)], Cost(2 * 2 * 144, 2 * 72)),
-    ("solve", [f32(3, 3), f32(3, 5)], Cost(36 + 60 + 60, 18 + 90)),
-    ("svd", [f32(4, 2)], Cost(64, 14 * 16 + 64)),
-    ("matmul", [f32(7, 2, 3), f32(3, 5)], Cost(4 * (42 + 15 + 70), 420)),
-    ("__matmul__", [f32(3), f32(3)], Cost(4 * 7, 6)),
-    ("bmm", [f32(7, 2, 3), f32(7, 3, 5)], Cost(4 * (42 + 105 + 70), 420)),
-    ("mv", [f32(2, 3), f32(3)], Cost(4 * (6 + 3 + 2), 12)),
-    ("dot", [f32(9), f32(9)], Cost(4 * 19, 18)),
-    ("linear", [f32(4, 2, 3), f32(5, 3), f32(5)], Cost(4 * (24 + 15 + 5 + 40), 2 * 8 * 3 * 5 + 40)),
-    ("linear", [f32(2, 3), f32(5, 3)], Cost(4 * (6 + 15 + 10), 60)),
-    ("addmm", [f32(2, 5), f32(2, 3), f32(3, 5)], Cost(4 * (10 + 6 + 15 + 10), 70)),
-    ("outer", [f32(3), f32(5)], Cost(4 * (3 + 5 + 15), 15)),
-    ("softmax", [f32(10, 10)], Cost(800, 2200)),
-    ("layer_norm", [f32(10, 10), f32(10), f32(10)], Cost(880, 800)),
-    ("embedding", [i64(6), f32(100, 8)], Cost(6 * 8 + 2 * 6 * 32, 0)),
-    ("gather", [f32(5, 5), i64(5, 2)], Cost(80 + 80, 0)),
-    ("index_add_", [f32(5, 8), i64(2), f32(2, 8)], Cost(16 + 64 + 2 * 64, 16)),
-    ("__getitem__", [f32(5, 8)], Cost(0, 0)),
-    ("__getitem__", [f32(5), i64(3)], Cost(24 + 24, 0)),
-    ("transpose", [f32(5, 8)], Cost(0, 0)),
-    ("cat", [f32(5), f32(3)], Cost(64, 0)),
-    ("copy_", [f32(5), f32(5)], Cost(40, 0)),
-    ("fill_", [f32(5)], Cost(20, 0)),
-    ("scaled_dot_product_attention", [f32(2, 8, 4)] * 3, Cost(4 * 64 * 4, 2 * 8 * 8 * (8 + 8 + 22))),
-])
+@pytest.mark.parametrize(
+    "name, ins, wanted",
+    [
+        ("add", [f32(3, 4), f32(3, 4)], Cost(3 * 48, 12)),
+        ("__radd__", [f32(3, 4)], Cost(2 * 48, 12)),
+        ("add", [f32(3, 1), f32(4)], Cost(12 + 16 + 48, 12)),
+        ("add_", [f32(3, 4), f32(4)], Cost(48 + 16 + 48, 12)),
+        ("__iadd__", [f32(3, 4), f32(3, 4)], Cost(3 * 48, 12)),
+        ("lt", [f32(10), f32(10)], Cost(90, 10)),
+        ("greater", [f32(10), f32(10)], Cost(90, 10)),
+        ("tanh", [f32(100)], Cost(800, 2600)),
+        ("where", [Operand((10,), 1), f32(10), f32(10)], Cost(130, 0)),
+        ("sum", [f32(10, 10)], Cost(400, 100)),
+        ("mm", [f32(2, 3), f32(3, 5)], Cost(4 * (6 + 15 + 10), 60)),
+        ("cholesky", [f32(2, 6, 6)], Cost(2 * 2 * 144, 2 * 72)),
+        ("solve", [f32(3, 3), f32(3, 5)], Cost(36 + 60 + 60, 18 + 90)),
+        ("svd", [f32(4, 2)], Cost(64, 14 * 16 + 64)),
+        ("matmul", [f32(7, 2, 3), f32(3, 5)], Cost(4 * (42 + 15 + 70), 420)),
+        ("__matmul__", [f32(3), f32(3)], Cost(4 * 7, 6)),
+        ("bmm", [f32(7, 2, 3), f32(7, 3, 5)], Cost(4 * (42 + 105 + 70), 420)),
+        ("mv", [f32(2, 3), f32(3)], Cost(4 * (6 + 3 + 2), 12)),
+        ("dot", [f32(9), f32(9)], Cost(4 * 19, 18)),
+        ("linear", [f32(4, 2, 3), f32(5, 3), f32(5)], Cost(4 * (24 + 15 + 5 + 40), 2 * 8 * 3 * 5 + 40)),
+        ("linear", [f32(2, 3), f32(5, 3)], Cost(4 * (6 + 15 + 10), 60)),
+        ("addmm", [f32(2, 5), f32(2, 3), f32(3, 5)], Cost(4 * (10 + 6 + 15 + 10), 70)),
+        ("outer", [f32(3), f32(5)], Cost(4 * (3 + 5 + 15), 15)),
+        ("softmax", [f32(10, 10)], Cost(800, 2200)),
+        ("layer_norm", [f32(10, 10), f32(10), f32(10)], Cost(880, 800)),
+        ("embedding", [i64(6), f32(100, 8)], Cost(6 * 8 + 2 * 6 * 32, 0)),
+        ("gather", [f32(5, 5), i64(5, 2)], Cost(80 + 80, 0)),
+        ("index_add_", [f32(5, 8), i64(2), f32(2, 8)], Cost(16 + 64 + 2 * 64, 16)),
+        ("__getitem__", [f32(5, 8)], Cost(0, 0)),
+        ("__getitem__", [f32(5), i64(3)], Cost(24 + 24, 0)),
+        ("transpose", [f32(5, 8)], Cost(0, 0)),
+        ("cat", [f32(5), f32(3)], Cost(64, 0)),
+        ("copy_", [f32(5), f32(5)], Cost(40, 0)),
+        ("fill_", [f32(5)], Cost(20, 0)),
+        ("scaled_dot_product_attention", [f32(2, 8, 4)] * 3, Cost(4 * 64 * 4, 2 * 8 * 8 * (8 + 8 + 22))),
+    ],
+)
 def test_costs(name, ins, wanted):
     assert cost(name, ins) == wanted
 
@@ -119,11 +128,16 @@ def event(name, kind, start, end, shapes=(), **more):
 def test_attach():
     events = [
         event("mm", "op", 0, 10, ((2, 3), (3, 5)), sequence=7),
-        event("einsum", "op", 20, 40), event("mm", "op", 21, 25, ((2, 3), (3, 5))), event("add", "op", 26, 30, ((4,),)),
+        event("einsum", "op", 20, 40),
+        event("mm", "op", 21, 25, ((2, 3), (3, 5))),
+        event("add", "op", 26, 30, ((4,),)),
         event("MmBackward0", "backward", 50, 60, sequence=7),
-        event("TanhBackward0", "backward", 70, 90, sequence=8), event("mul", "op", 71, 75, ((4,), (4,))),
-        event("sigmoid", "op", 100, 110, ((8,),)), event("launch", "runtime", 101, 105, correlation=3),
-        event("sum", "op", 120, 140, ((8,),)), event("launch", "runtime", 121, 122, correlation=4),
+        event("TanhBackward0", "backward", 70, 90, sequence=8),
+        event("mul", "op", 71, 75, ((4,), (4,))),
+        event("sigmoid", "op", 100, 110, ((8,),)),
+        event("launch", "runtime", 101, 105, correlation=3),
+        event("sum", "op", 120, 140, ((8,),)),
+        event("launch", "runtime", 121, 122, correlation=4),
         event("launch", "runtime", 123, 124, correlation=5),
         *(Event("k", "kernel", 200 + n, 201 + n, 0, device="cuda:0", stream=7, correlation=n) for n in (3, 4, 5, 6)),
     ]
@@ -153,8 +167,17 @@ def test_what_gives_its_operand_back_moves_nothing():
     found = [(e.name, e.bytes) for e in p.events() if e.kind == "op" and e.parent is None or e.name == "dropout"]
     copied = 2 * x.nbytes
     assert [f for f in found if f[0] not in ("view", "t", "empty")] == [
-        ("dropout", 0), ("dropout", 0), ("dropout2d", 0), ("contiguous", 0), ("to", 0), ("dropout", copied + 1000),
-        ("contiguous", copied), ("dropout", 2 * copied), ("relu_", copied), ("exp", copied)]
+        ("dropout", 0),
+        ("dropout", 0),
+        ("dropout2d", 0),
+        ("contiguous", 0),
+        ("to", 0),
+        ("dropout", copied + 1000),
+        ("contiguous", copied),
+        ("dropout", 2 * copied),
+        ("relu_", copied),
+        ("exp", copied),
+    ]
 
 
 def test_a_fused_program_counts_its_own():

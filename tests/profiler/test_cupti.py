@@ -27,8 +27,9 @@ def library(tmp_path_factory):
     if not shutil.which("g++"):
         pytest.skip("no C++ compiler for the fake CUPTI")
     path = tmp_path_factory.mktemp("cupti") / "libcupti.so"
-    subprocess.run(["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", str(FAKE), "-o", str(path)],
-                   check=True)
+    subprocess.run(
+        ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", str(FAKE), "-o", str(path)], check=True
+    )
     found = cupti._Library()
     found.ffi = FFI()
     found.ffi.cdef(cupti._DECLARATIONS + CONTROLS)
@@ -82,6 +83,7 @@ def test_correlations_of_threads_do_not_mix(fake):
         def run():
             seen.append(threading.get_native_id())
             add_some()
+
         for _ in range(2):
             thread = threading.Thread(target=run)
             thread.start()
@@ -169,8 +171,10 @@ def test_a_launch_that_fails_is_still_noted_and_raises(emulated, monkeypatch):  
         raise RuntimeError("CUDA error: no such kernel")
 
     monkeypatch.setitem(runtime._devices[0].loaded[False].functions, _key_of(lambda: a * 3), fail)
-    with (launches.recording(noted, lambda *_: None, lambda _: None),
-          pytest.raises(RuntimeError, match="no such kernel")):
+    with (
+        launches.recording(noted, lambda *_: None, lambda _: None),
+        pytest.raises(RuntimeError, match="no such kernel"),
+    ):
         a * 3
     assert noted[-1].name == "mul_f32"
 

@@ -46,8 +46,17 @@ def made(*spans):
 
 
 def test_exclusive_and_total_times():
-    rows = {r.key: r for r in made(("a", "op", 0, 10), ("b", "op", 2, 6), ("c", "op", 3, 4), ("b", "op", 20, 23),
-                                   ("a", "op", 30, 40), ("a", "op", 31, 35)).key_averages()}
+    rows = {
+        r.key: r
+        for r in made(
+            ("a", "op", 0, 10),
+            ("b", "op", 2, 6),
+            ("c", "op", 3, 4),
+            ("b", "op", 20, 23),
+            ("a", "op", 30, 40),
+            ("a", "op", 31, 35),
+        ).key_averages()
+    }
     assert [rows[k].count for k in "abc"] == [3, 2, 1]
     assert [rows[k].self_cpu_time_total for k in "abc"] == [6 + 6 + 4, 3 + 3, 1]
     assert [rows[k].cpu_time_total for k in "abc"] == [20, 7, 1]  # what is within its own kind counts once
@@ -114,8 +123,14 @@ def test_bad_tables_are_refused(recorded):
 
 def test_the_trace_obeys_its_format(trace):
     assert trace["schemaVersion"] == 1 and trace["record_shapes"] == 1
-    allowed = {"M": {"name", "args"}, "X": {"name", "cat", "ts", "dur"}, "s": {"id", "cat", "ts"},
-               "f": {"id", "cat", "ts", "bp"}, "i": {"name", "s", "ts"}, "C": {"name", "ts", "args"}}
+    allowed = {
+        "M": {"name", "args"},
+        "X": {"name", "cat", "ts", "dur"},
+        "s": {"id", "cat", "ts"},
+        "f": {"id", "cat", "ts", "bp"},
+        "i": {"name", "s", "ts"},
+        "C": {"name", "ts", "args"},
+    }
     for e in trace["traceEvents"]:
         assert allowed[e["ph"]] <= set(e) and {"pid", "tid"} <= set(e)
         assert e.get("dur", 0) >= 0
@@ -143,10 +158,16 @@ def test_flows_go_from_operators_to_derivatives(trace):
     starts = {e["id"]: e for e in trace["traceEvents"] if e["ph"] == "s"}
     ends = {e["id"]: e for e in trace["traceEvents"] if e["ph"] == "f"}
     assert starts.keys() == ends.keys()
-    pairs = [(at[s["tid"], s["ts"]]["name"], at[ends[k]["tid"], ends[k]["ts"]]["name"]) for k, s in starts.items()
-             if s["cat"] == "fwdbwd"]
-    assert collections.Counter(pairs) == {("linear", "LinearBackward0"): 6, ("relu", "ReluBackward0"): 3,
-                                          ("cross_entropy", "CrossEntropyBackward0"): 3}
+    pairs = [
+        (at[s["tid"], s["ts"]]["name"], at[ends[k]["tid"], ends[k]["ts"]]["name"])
+        for k, s in starts.items()
+        if s["cat"] == "fwdbwd"
+    ]
+    assert collections.Counter(pairs) == {
+        ("linear", "LinearBackward0"): 6,
+        ("relu", "ReluBackward0"): 3,
+        ("cross_entropy", "CrossEntropyBackward0"): 3,
+    }
     assert all(ends[k]["ts"] >= s["ts"] and ends[k]["bp"] == "e" for k, s in starts.items())
 
 
@@ -218,8 +239,13 @@ def test_tensorboards_reader_reads_it(tmp_path, gzipped):
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU())
     x = torch.randn(32, 64)
     handler = tensorboard_trace_handler(str(tmp_path / "log"), "me", use_gzip=gzipped)
-    with profile(on_trace_ready=handler, record_shapes=True, with_stack=True, profile_memory=True,
-                 schedule=torch.profiler.schedule(wait=0, warmup=1, active=3)) as p:
+    with profile(
+        on_trace_ready=handler,
+        record_shapes=True,
+        with_stack=True,
+        profile_memory=True,
+        schedule=torch.profiler.schedule(wait=0, warmup=1, active=3),
+    ) as p:
         for _ in range(4):
             model(x).sum().backward()
             with torch.fuse():

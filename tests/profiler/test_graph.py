@@ -33,11 +33,17 @@ def test_names_shapes_leaves_and_what_is_saved():
     assert shown[0] == ["SumBackward0", "float32 (), the root"]
     assert ["GeluBackward0", "saved input: float32 (5, 4)"] in shown.values()
     leaves = [lines for lines in shown.values() if lines[0] == "AccumulateGrad"]
-    assert sorted(leaf[1:] for leaf in leaves) == [["0.bias", "float32 (4,)"], ["0.weight", "float32 (4, 3)"],
-                                                   ["2.bias", "float32 (2,)"], ["2.weight", "float32 (2, 4)"]]
+    assert sorted(leaf[1:] for leaf in leaves) == [
+        ["0.bias", "float32 (4,)"],
+        ["0.weight", "float32 (4, 3)"],
+        ["2.bias", "float32 (2,)"],
+        ["2.weight", "float32 (2, 4)"],
+    ]
     assert len(arrows(dot)) == len(shown) - 1  # a tree, and no box stands alone
-    assert all(lines[1:] == [] or "saved" not in lines[1] for lines in boxes(graph_to_dot(
-        model(torch.randn(5, 3)), model, saved=False)).values())
+    assert all(
+        lines[1:] == [] or "saved" not in lines[1]
+        for lines in boxes(graph_to_dot(model(torch.randn(5, 3)), model, saved=False)).values()
+    )
 
 
 def test_arrows_are_the_edges_of_the_graph():
@@ -47,8 +53,13 @@ def test_arrows_are_the_edges_of_the_graph():
     dot = graph_to_dot(out, {"a": a})
     names = {n: lines[0] for n, lines in boxes(dot).items()}
     assert sorted((names[x], names[y]) for x, y in arrows(dot)) == [
-        ("AddBackward0", "AccumulateGrad"), ("AddBackward0", "MulBackward0"), ("MulBackward0", "AccumulateGrad"),
-        ("MulBackward0", "MulBackward0"), ("MulBackward0", "MulBackward0"), ("SumBackward0", "AddBackward0")]
+        ("AddBackward0", "AccumulateGrad"),
+        ("AddBackward0", "MulBackward0"),
+        ("MulBackward0", "AccumulateGrad"),
+        ("MulBackward0", "MulBackward0"),
+        ("MulBackward0", "MulBackward0"),
+        ("SumBackward0", "AddBackward0"),
+    ]
 
 
 def test_several_outputs_broadcasts_and_freed_values_are_reported():
@@ -123,9 +134,14 @@ def test_without_graphviz_there_is_text(monkeypatch, tmp_path):
     assert picture._repr_svg_() is None
     with pytest.raises(RuntimeError, match="graphviz's program 'dot' was not found"):
         picture.svg()
-    assert repr(picture) == picture.text() == (
-        "backward graph\n  0  SumBackward0; float32 (), the root  -> 1\n  1  MulBackward0  -> 2\n"
-        "  2  AccumulateGrad; x; float32 (2,)")
+    assert (
+        repr(picture)
+        == picture.text()
+        == (
+            "backward graph\n  0  SumBackward0; float32 (), the root  -> 1\n  1  MulBackward0  -> 2\n"
+            "  2  AccumulateGrad; x; float32 (2,)"
+        )
+    )
     picture.save(tmp_path / "graph.dot")
     assert (tmp_path / "graph.dot").read_text() == str(picture)
     assert str(picture).startswith("digraph {")
@@ -158,7 +174,7 @@ def softmax(x):
 
 def test_a_fused_program():
     told = torch.fuse.explain(lambda x: softmax(x) * 2, torch.randn(8, 5))
-    program, = told.programs
+    (program,) = told.programs
     picture = program.to_dot()
     shown = boxes(picture)
     names = {n: lines[0] for n, lines in shown.items()}
@@ -166,8 +182,8 @@ def test_a_fused_program():
     assert shown[3][1] == "float32 (8, 1)" and all("test_graph.py" in shown[n][2] for n in range(6))
     steps = [(names[a], names[b]) for a, b in arrows(picture)]
     assert ("sub", "exp") in steps and ("exp", "div") in steps and ("exp", "sum over 1") in steps
-    value, = (n for n, name in names.items() if n > 5 and (n, 0) in arrows(picture))
-    result, = (n for n, name in names.items() if (5, n) in arrows(picture))
+    (value,) = (n for n, name in names.items() if n > 5 and (n, 0) in arrows(picture))
+    (result,) = (n for n, name in names.items() if (5, n) in arrows(picture))
     assert shown[value][1] == shown[result][1] == "float32 (8, 5)"
     assert picture.count("subgraph cluster_") == len(program.kernels)
     assert "ended at" in picture.title and "\nkernel 1: " in picture.text()

@@ -139,6 +139,7 @@ def test_everything_is_as_before_afterwards_even_after_an_exception():
 
 def test_the_graph_is_freed_as_without_the_profiler():
     """What is looked at is not held: the peak of backward is the same."""
+
     def work():
         x = tt.ones(1 << 18, requires_grad=True)
         y = x
@@ -156,16 +157,42 @@ def test_the_graph_is_freed_as_without_the_profiler():
 
 def test_categories_of_synthetic_records():
     """Two lives of one address, one noted; frees of what was there before."""
-    trace = Trace(nest([Event("relu", "op", 0, 50, 1), Event("randn", "op", 60, 70, 1)]), [
-        Allocation(10, 1, 64, 64, thread=1), Allocation(20, 1, -64, 0, thread=1), Allocation(30, 1, 64, 64, thread=1),
-        Allocation(40, 2, 64, 128, thread=1), Allocation(45, 2, -64, 64, thread=1),
-        Allocation(65, 3, 64, 128, thread=1), Allocation(80, 1, -64, 64, thread=1), Allocation(90, 4, -64, 0, thread=1),
-        Allocation(95, 5, -64, 0, thread=1)], end=100)
-    held = categorize(trace, [Note(0, "cpu", 4, 60, "parameter"), Note(35, "cpu", 1, 64, "activation"),
-                              Note(36, "cpu", 1, 64, "gradient"), Note(66, "cpu", 3, 64, "activation")])
+    trace = Trace(
+        nest([Event("relu", "op", 0, 50, 1), Event("randn", "op", 60, 70, 1)]),
+        [
+            Allocation(10, 1, 64, 64, thread=1),
+            Allocation(20, 1, -64, 0, thread=1),
+            Allocation(30, 1, 64, 64, thread=1),
+            Allocation(40, 2, 64, 128, thread=1),
+            Allocation(45, 2, -64, 64, thread=1),
+            Allocation(65, 3, 64, 128, thread=1),
+            Allocation(80, 1, -64, 64, thread=1),
+            Allocation(90, 4, -64, 0, thread=1),
+            Allocation(95, 5, -64, 0, thread=1),
+        ],
+        end=100,
+    )
+    held = categorize(
+        trace,
+        [
+            Note(0, "cpu", 4, 60, "parameter"),
+            Note(35, "cpu", 1, 64, "activation"),
+            Note(36, "cpu", 1, 64, "gradient"),
+            Note(66, "cpu", 3, 64, "activation"),
+        ],
+    )
     names = [a.category for a in trace.allocations]
-    assert names == ["workspace", "workspace", "gradient", "workspace", "workspace", "input", "gradient", "parameter",
-                     "other"]
+    assert names == [
+        "workspace",
+        "workspace",
+        "gradient",
+        "workspace",
+        "workspace",
+        "input",
+        "gradient",
+        "parameter",
+        "other",
+    ]
     assert held == {"cpu": {"parameter": 60}}
     assert MemoryView(trace).devices["cpu"].peak == 128
 

@@ -69,7 +69,7 @@ def test_the_page_of_an_example(make, tmp_path):
     panels = section(root, "timeline").all("div", data_mode=None)
     assert [p.attributes["data-mode"] for p in panels] == modes
     for name, panel in zip(modes, panels):
-        canvas, = panel.all("canvas")
+        (canvas,) = panel.all("canvas")
         assert int(canvas.attributes["data-drawn"]) > 20
         assert f"{len(compared.modes[name].trace.events):,} events" in panel.text
     # The figures of both, and the operators.
@@ -93,18 +93,19 @@ def test_the_page_of_an_example(make, tmp_path):
     height = image.shape[0]
     assert image.std() > 8
     for band in range(5):  # something stands in every part of the page, and in its middle, not just at an edge
-        part = image[height * band // 5: height * (band + 1) // 5, 50:450]
+        part = image[height * band // 5 : height * (band + 1) // 5, 50:450]
         assert part.std() > 2, band
         assert len(np.unique(part.reshape(-1, 3), axis=0)) > 8, band
-    for kind in ((0x6f, 0x9b, 0xd1), (0xe3, 0x9a, 0x54), (0x9b, 0x83, 0xd0)):  # operator, backward, program
+    for kind in ((0x6F, 0x9B, 0xD1), (0xE3, 0x9A, 0x54), (0x9B, 0x83, 0xD0)):  # operator, backward, program
         assert (np.abs(image - kind).sum(2) < 6).sum() > 30, kind
 
 
 def hostile_trace():
     """Names of the user's that would end a script element, or be taken for markup or for a place in the template."""
-    events = [Event(HOSTILE, "user", 0, 4000, 1, stack=(f"{HOSTILE}.py:3 <lambda>",), extra={HOSTILE: HOSTILE}),
-              Event("fused", "program", 1000, 3000, 1,
-                    extra={"operators": [HOSTILE], "reason": HOSTILE, "place": HOSTILE})]
+    events = [
+        Event(HOSTILE, "user", 0, 4000, 1, stack=(f"{HOSTILE}.py:3 <lambda>",), extra={HOSTILE: HOSTILE}),
+        Event("fused", "program", 1000, 3000, 1, extra={"operators": [HOSTILE], "reason": HOSTILE, "place": HOSTILE}),
+    ]
     return Trace(nest(events), threads={1: HOSTILE}, end=5000)
 
 
@@ -160,9 +161,21 @@ document.body.dataset.told = JSON.stringify(told);
 
 @needs_browser
 def test_a_reader_can_zoom_look_and_pick(tmp_path):
-    ops = [Event("outer", "op", 0, 10_000, 1, sequence=7, shapes=((2, 3),), dtypes=("float32",), bytes=500,
-                 stack=("net.py:3 forward",)),
-           Event("inner", "kernel", 2000, 4000, 1)]
+    ops = [
+        Event(
+            "outer",
+            "op",
+            0,
+            10_000,
+            1,
+            sequence=7,
+            shapes=((2, 3),),
+            dtypes=("float32",),
+            bytes=500,
+            stack=("net.py:3 forward",),
+        ),
+        Event("inner", "kernel", 2000, 4000, 1),
+    ]
     traces = {"eager": Trace(nest(ops), threads={1: "main"}, end=10_000), "fused": hostile_trace()}
     text = page(traces, title="a reader")
     (tmp_path / "report.html").write_text(text.replace("</body>", READER + "</body>"))
@@ -177,8 +190,9 @@ def test_a_reader_can_zoom_look_and_pick(tmp_path):
 def test_a_page_asks_for_nothing_from_elsewhere():
     text = page({"eager": hostile_trace()}, title="a page")
     assert "default-src 'none'" in text
-    assert not re.search(r"""(src|href)\s*=|url\(|@import|https?://(?!www\.w3\.org/2000/svg)""",
-                         text.replace('name="viewport"', ""))
+    assert not re.search(
+        r"""(src|href)\s*=|url\(|@import|https?://(?!www\.w3\.org/2000/svg)""", text.replace('name="viewport"', "")
+    )
 
 
 def long_trace(count):
@@ -191,8 +205,9 @@ def long_trace(count):
             t += 600
         events.append(Event(f"ProfilerStep#{k}", "step", start, t, 1))
         t += 50
-    return Trace(nest(events), [Allocation(k * 500, k, 64, 64 * (k + 1)) for k in range(5000)], {1: "main", 2: "other"},
-                 end=t)
+    return Trace(
+        nest(events), [Allocation(k * 500, k, 64, 64 * (k + 1)) for k in range(5000)], {1: "main", 2: "other"}, end=t
+    )
 
 
 def counts(mode):
@@ -222,22 +237,24 @@ def test_of_more_events_the_earlier_are_merged():
     assert 10_000 <= alone + blocks <= 20_000
     last = max(sum(row["t"]) for lane in mode["lanes"] for row in lane["rows"])
     assert last == trace.events[-1].start - trace.events[0].start  # the latest are there as they were
-    memory, = mode["memory"]
+    (memory,) = mode["memory"]
     assert len(memory["times"]) <= 1500 and memory["peak"] == max(memory["totals"]) == 64 * 5000
 
 
 def test_an_empty_profile_makes_a_page():
     with profile() as profiler:
         pass
-    mode, = figures(page({"eager": profiler.trace}, title="empty"))["modes"]
+    (mode,) = figures(page({"eager": profiler.trace}, title="empty"))["modes"]
     assert mode["count"] == 0 and mode["lanes"] == []
 
 
 @needs_browser
 def test_rates_are_set_against_the_ceilings(tmp_path):
-    events = [Event("linear", "op", 0, 1_000_000, 1, bytes=5_000_000, flops=50_000_000),
-              Event("outer", "op", 2_000_000, 3_000_000, 1, bytes=8_000, flops=8_000),
-              Event("exp", "op", 2_100_000, 2_900_000, 1, bytes=8_000, flops=8_000)]
+    events = [
+        Event("linear", "op", 0, 1_000_000, 1, bytes=5_000_000, flops=50_000_000),
+        Event("outer", "op", 2_000_000, 3_000_000, 1, bytes=8_000, flops=8_000),
+        Event("exp", "op", 2_100_000, 2_900_000, 1, bytes=8_000, flops=8_000),
+    ]
     limits = [{"device": "cpu", "bandwidth": 10e9, "flops": 100e9}]
     target = tmp_path / "report.html"
     target.write_text(page({"eager": Trace(nest(events), end=3_000_000)}, title="limits", limits=limits))
@@ -246,14 +263,19 @@ def test_rates_are_set_against_the_ceilings(tmp_path):
     assert set(rows) == {"linear", "exp"}  # what is made of others is not counted again
     assert rows["linear"][6:] == ["5.0 GB/s", "50.0 GFLOP/s", "50 %", "50 %"]
     assert "copies 10.0 GB/s, matrix products 100 GFLOP/s" in root.text and "busy" not in root.text
-    target.write_text(page({"eager": Trace(nest(events), end=3_000_000)}, title="limits",
-                           limits=[{**limits[0], "flops": 20e9}]))
+    target.write_text(
+        page({"eager": Trace(nest(events), end=3_000_000)}, title="limits", limits=[{**limits[0], "flops": 20e9}])
+    )
     assert "busy" in section(document(target, tmp_path), "efficiency").text
 
 
 def test_time_begins_with_the_first_event():
-    trace = Trace(nest([Event("exp", "op", 9000, 9500, 1)]), [Allocation(9100, 1, 64, 64), Allocation(9200, 1, -64, 0)],
-                  start=1000, end=20_000)
-    mode, = figures(page({"eager": trace}, title="late"))["modes"]
+    trace = Trace(
+        nest([Event("exp", "op", 9000, 9500, 1)]),
+        [Allocation(9100, 1, 64, 64), Allocation(9200, 1, -64, 0)],
+        start=1000,
+        end=20_000,
+    )
+    (mode,) = figures(page({"eager": trace}, title="late"))["modes"]
     assert (mode["span"], mode["before"], mode["lanes"][0]["rows"][0]["t"]) == (500, 8000, [0])
     assert mode["memory"][0]["times"] == [0, 100, 200] and mode["memory"][0]["peak_time"] == 100

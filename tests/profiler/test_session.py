@@ -21,9 +21,12 @@ def named(p, kind="op"):
     return [e.name for e in p.events() if e.kind == kind]
 
 
-ARGUMENTS = [{"wait": 1, "warmup": 1, "active": 2}, {"wait": 0, "warmup": 0, "active": 1, "repeat": 2},
-             {"wait": 2, "warmup": 0, "active": 3, "repeat": 1, "skip_first": 3},
-             {"wait": 3, "warmup": 1, "active": 1, "skip_first": 2, "skip_first_wait": 1}]
+ARGUMENTS = [
+    {"wait": 1, "warmup": 1, "active": 2},
+    {"wait": 0, "warmup": 0, "active": 1, "repeat": 2},
+    {"wait": 2, "warmup": 0, "active": 3, "repeat": 1, "skip_first": 3},
+    {"wait": 3, "warmup": 1, "active": 1, "skip_first": 2, "skip_first_wait": 1},
+]
 
 
 @pytest.mark.parametrize("arguments", ARGUMENTS)
@@ -52,8 +55,10 @@ def test_a_schedule_decides_what_is_recorded():
             with record_function(f"iteration {k}"):
                 work()
             p.step()
-    assert traces == [["ProfilerStep#2", "iteration 2", "ProfilerStep#3", "iteration 3"],
-                      ["ProfilerStep#6", "iteration 6", "ProfilerStep#7", "iteration 7"]]
+    assert traces == [
+        ["ProfilerStep#2", "iteration 2", "ProfilerStep#3", "iteration 3"],
+        ["ProfilerStep#6", "iteration 6", "ProfilerStep#7", "iteration 7"],
+    ]
 
 
 def test_between_cycles_nothing_is_wrapped():
@@ -104,8 +109,10 @@ def test_a_schedule_that_breaks_off_is_told_of():
 def test_nested_profilers_are_refused_and_the_outer_one_goes_on():
     with profile() as outer:
         torch.ones(3)
-        with pytest.raises(RuntimeError, match=r"another profiler is open.*test_session.py:\d+.*record_function"), \
-                profile():
+        with (
+            pytest.raises(RuntimeError, match=r"another profiler is open.*test_session.py:\d+.*record_function"),
+            profile(),
+        ):
             pass
         with pytest.raises(RuntimeError, match="open already"):
             outer.start()
@@ -244,17 +251,25 @@ def test_tensorboards_folder_that_cannot_be_made(tmp_path):
 
 
 def run(code, tmp_path, **environment):
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True,
-                          env={**os.environ, "TMPDIR": str(tmp_path), **environment}, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path), **environment},
+        timeout=120,
+    )
 
 
 def test_a_profiler_left_open_at_exit_writes_a_file(tmp_path):
-    done = run("""
+    done = run(
+        """
         import tinytorch as torch
         p = torch.profiler.profile()
         p.start()
         torch.ones(3).exp()
-    """, tmp_path)
+    """,
+        tmp_path,
+    )
     assert done.returncode == 0 and "left open at exit" in done.stderr, done.stderr
     (path,) = tmp_path.glob("tinytorch-profile-*.json")
     assert str(path) in done.stderr
@@ -263,7 +278,8 @@ def test_a_profiler_left_open_at_exit_writes_a_file(tmp_path):
 
 
 def test_a_profiler_left_open_at_exit_calls_its_handler(tmp_path):
-    done = run("""
+    done = run(
+        """
         import sys, tinytorch as torch
         def ready(p):
             p.export_chrome_trace(sys.argv[1] if len(sys.argv) > 1 else "/proc/nowhere/x")
@@ -271,13 +287,16 @@ def test_a_profiler_left_open_at_exit_calls_its_handler(tmp_path):
         p.start()
         torch.ones(3).exp()
         raise SystemExit(3)
-    """, tmp_path)
+    """,
+        tmp_path,
+    )
     assert done.returncode == 3 and "cannot write" in done.stderr, done.stderr
     assert len(list(tmp_path.glob("tinytorch-profile-*.json"))) == 1  # the handler failed: the trace is kept
 
 
 def test_a_forked_child_has_no_profiler(tmp_path):
-    done = run("""
+    done = run(
+        """
         import os, tinytorch as torch
         code = torch.Tensor.exp.__code__
         with torch.profiler.profile() as p:
@@ -292,13 +311,16 @@ def test_a_forked_child_has_no_profiler(tmp_path):
             status = os.waitpid(pid, 0)[1]
             torch.empty(3)
         print(status, [e.name for e in p.events()])
-    """, tmp_path)
+    """,
+        tmp_path,
+    )
     assert done.stdout.strip() == "0 ['ones', 'empty']", done.stderr
 
 
 def test_importing_tinytorch_does_not_import_the_profiler(tmp_path):
-    done = run("import sys, tinytorch; print('tinytorch.profiler' in sys.modules); tinytorch.profiler.profile",
-               tmp_path)
+    done = run(
+        "import sys, tinytorch; print('tinytorch.profiler' in sys.modules); tinytorch.profiler.profile", tmp_path
+    )
     assert done.stdout.strip() == "False" and done.returncode == 0, done.stderr
 
 

@@ -9,6 +9,24 @@ from .modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_gr
 from .node import Node
 from .dot import graph_to_dot
 
-__all__ = ["Function", "GradcheckError", "Node", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
-           "gradcheck", "gradgradcheck", "graph", "graph_to_dot", "inference_mode", "is_anomaly_check_nan_enabled",
-           "is_anomaly_enabled", "is_grad_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "GradcheckError",
+    "Node",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "graph_to_dot",
+    "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "is_grad_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]

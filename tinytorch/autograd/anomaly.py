@@ -27,8 +27,11 @@ class detect_anomaly(ModeContext):
     def __init__(self, check_nan=True):
         super().__init__()
         self.check_nan = check_nan
-        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
-                      "enabled for debugging.", stacklevel=2)
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
+            "enabled for debugging.",
+            stacklevel=2,
+        )
 
     def changes(self):
         return {"anomaly": stack, "check_nan": self.check_nan}

@@ -26,20 +26,25 @@ def _roots(op: str, tensors, grads) -> list:
             raise TypeError(f"{op}: element {k} of outputs must be a Tensor, got {type(t).__name__}")
         refresh(t)
         if t._node is None:
-            raise RuntimeError(f"{op}: element {k} of tensors does not require grad and does not have a grad_fn "
-                               f"({describe(t)})")
+            raise RuntimeError(
+                f"{op}: element {k} of tensors does not require grad and does not have a grad_fn ({describe(t)})"
+            )
         if g is None:
             if t._h.numel != 1:
-                raise RuntimeError(f"grad can be implicitly created only for scalar outputs; {op} was given a "
-                                   f"{describe(t)} without a gradient")
+                raise RuntimeError(
+                    f"grad can be implicitly created only for scalar outputs; {op} was given a "
+                    f"{describe(t)} without a gradient"
+                )
             h = t._h
             one = h.dtype, h.ndim, h.shape, lib.TT_KIND_INT, 0.0, 1
             g = wrap(on_device(t.device, lib.tt_full, *one) if h.flags & lib.TT_FLAG_DEVICE else lib.tt_full(*one))
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: gradients can be either Tensors or None, but got {type(g).__name__}")
         elif g.shape != t.shape:
-            raise RuntimeError(f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a "
-                               f"shape of {t.shape}.")
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{k}] has a shape of {g.shape} and output[{k}] has a "
+                f"shape of {t.shape}."
+            )
         elif g._h.storage.device != t._h.storage.device and g.ndim > 0:
             raise RuntimeError(f"{op}: invalid gradient at index {k} - expected device {t.device} but got {g.device}")
         elif g.dtype is not t.dtype or g._h.storage.device != t._h.storage.device:
@@ -82,12 +87,22 @@ def _captured(op, roots, inputs, keep_graph, create_graph):
         if t._node is None:
             raise RuntimeError(f"One of the differentiated Tensors does not require grad (input {k}, a {describe(t)})")
         captures.setdefault(t._node, []).append(k)
-    return engine.run(roots, keep_graph=keep_graph, create_graph=create_graph, captures=captures,
-                      num_captures=len(inputs))
+    return engine.run(
+        roots, keep_graph=keep_graph, create_graph=create_graph, captures=captures, num_captures=len(inputs)
+    )
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
-         allow_unused=None, is_grads_batched=False, materialize_grads=False):
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
     """The derivatives of ``outputs``, weighted by ``grad_outputs``, with respect to ``inputs``: a tuple. With
     ``create_graph`` they can be derived again. Follows ``torch.autograd.grad``.
 
@@ -96,20 +111,24 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     """
     inputs = _sequence(inputs)
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-                         "allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        return _batched(_sequence(outputs), inputs, _sequence(grad_outputs), keep, create_graph, allow_unused,
-                        materialize_grads)
+        return _batched(
+            _sequence(outputs), inputs, _sequence(grad_outputs), keep, create_graph, allow_unused, materialize_grads
+        )
     roots = _roots("grad", outputs, grad_outputs)
     found = _captured("grad", roots, inputs, keep, create_graph)
     for k, (t, g) in enumerate(zip(inputs, found)):
         if g is None:
             if not allow_unused:
-                raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set "
-                                   f"allow_unused=True if this is the desired behavior. (input {k}, a {describe(t)})")
+                raise RuntimeError(
+                    "One of the differentiated Tensors appears to not have been used in the graph. Set "
+                    f"allow_unused=True if this is the desired behavior. (input {k}, a {describe(t)})"
+                )
             if materialize_grads:
                 found[k] = t.new_zeros(t.shape)
     return tuple(found)
@@ -120,9 +139,18 @@ def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused, ma
     if len(sizes) != 1:
         raise RuntimeError(f"grad: is_grads_batched=True needs gradients of one batch size, got {sorted(sizes)}")
     n = sizes.pop()
-    rows = [grad(outputs, inputs, tuple(g[i] if g is not None else None for g in grad_outputs),
-                 retain_graph=keep or i < n - 1, create_graph=create_graph, allow_unused=allow_unused,
-                 materialize_grads=materialize) for i in range(n)]
+    rows = [
+        grad(
+            outputs,
+            inputs,
+            tuple(g[i] if g is not None else None for g in grad_outputs),
+            retain_graph=keep or i < n - 1,
+            create_graph=create_graph,
+            allow_unused=allow_unused,
+            materialize_grads=materialize,
+        )
+        for i in range(n)
+    ]
     return tuple(None if column[0] is None else FUNCTIONS["stack"](column) for column in zip(*rows))
 
 

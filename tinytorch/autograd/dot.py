@@ -28,8 +28,10 @@ def graph_to_dot(tensor, params=None, *, saved: bool = True) -> Picture:
             raise TypeError(f"graph_to_dot: argument 'tensor' must be a Tensor or several, got {type(t).__name__}")
         refresh(t)
         if t._node is None:
-            raise RuntimeError(f"graph_to_dot: argument 'tensor' has no graph: a tensor of shape {tuple(t.shape)} that "
-                               "does not require grad")
+            raise RuntimeError(
+                f"graph_to_dot: argument 'tensor' has no graph: a tensor of shape {tuple(t.shape)} that "
+                "does not require grad"
+            )
         node, output = _target(t._node)
         starts.setdefault(node, []).append(_of(t) + ("" if output is None else f", output {output}"))
     if not starts:
@@ -66,8 +68,9 @@ def _box(node: Node, results, names: dict[int, str], saved: bool) -> Box:
         leaf = node.variable
         if leaf is None:
             return Box((*lines, "a leaf that is gone"), "leaf")
-        return Box((*lines, *([names[id(leaf)]] if id(leaf) in names else []), _of(leaf)), "root" if results else
-                   "leaf")
+        return Box(
+            (*lines, *([names[id(leaf)]] if id(leaf) in names else []), _of(leaf)), "root" if results else "leaf"
+        )
     if saved:
         lines += _saved(node)
     return Box(tuple(lines), "root" if results else "operator")

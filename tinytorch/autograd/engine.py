@@ -23,8 +23,14 @@ from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 
 
-def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: bool,
-        captures: dict[Node, list[int]] | None = None, num_captures: int = 0) -> list[Tensor | None]:
+def run(
+    roots: list[tuple[Node, Tensor]],
+    *,
+    keep_graph: bool,
+    create_graph: bool,
+    captures: dict[Node, list[int]] | None = None,
+    num_captures: int = 0,
+) -> list[Tensor | None]:
     """Runs backward from ``roots``. With ``captures``, returns the gradients that reach those Nodes, at the given
     places of the result, and runs only the Nodes on a path to them; without, accumulates into the leaves."""
     results: list[Tensor | None] = [None] * num_captures
@@ -76,7 +82,8 @@ def run(roots: list[tuple[Node, Tensor]], *, keep_graph: bool, create_graph: boo
                     "Trying to backward through the graph a second time (or directly access saved tensors after they "
                     f"have already been freed): {node.name()} freed what it had saved when backward ran before. "
                     f"Specify "
-                    "retain_graph=True if you need to backward through the graph a second time.")
+                    "retain_graph=True if you need to backward through the graph a second time."
+                )
             written = last_write[0] > -node.key
             if create_graph or written or (extra is not None and extra.packed):
                 saved = unpack(node, create_graph, written)
@@ -184,18 +191,23 @@ def check_replacement(node, g, changed):
     if not isinstance(changed, Tensor):
         raise TypeError(f"{node.name()}: a tensor hook must return None or a Tensor, got {type(changed).__name__}")
     if changed.shape != g.shape:
-        raise RuntimeError(f"{node.name()}: hook has changed the size of value: given {describe(g)}, "
-                           f"returned {describe(changed)}")
+        raise RuntimeError(
+            f"{node.name()}: hook has changed the size of value: given {describe(g)}, returned {describe(changed)}"
+        )
     if changed.dtype is not g.dtype or changed._h.storage.device != g._h.storage.device:
-        raise RuntimeError(f"{node.name()}: hook has changed the type of value: given a {describe(g)} on {g.device}, "
-                           f"returned a {describe(changed)} on {changed.device}")
+        raise RuntimeError(
+            f"{node.name()}: hook has changed the type of value: given a {describe(g)} on {g.device}, "
+            f"returned a {describe(changed)} on {changed.device}"
+        )
 
 
 def post_process(node: Node, extra: Extra, grads, g):
     """Unbroadcasts gradients; NaN checks; hooks on the Node."""
     if extra.unbroadcast_to is not None:
-        grads = [gi if gi is None or meta is None else unbroadcast(gi, *meta)
-                 for gi, meta in zip(grads, extra.unbroadcast_to)]
+        grads = [
+            gi if gi is None or meta is None else unbroadcast(gi, *meta)
+            for gi, meta in zip(grads, extra.unbroadcast_to)
+        ]
     if extra.trace is not None and current().check_nan:
         for k, gi in enumerate(grads):
             if isinstance(gi, Tensor) and gi.dtype.is_floating_point and bool(gi.isnan().any()):
@@ -292,5 +304,7 @@ def retain(t: Tensor) -> None:
 def explain(node: Node | None, exc: Exception) -> None:
     """In anomaly mode, shows the forward call of the Node whose backward failed."""
     if node is not None and node.extra is not None and node.extra.trace:
-        warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-                      f"{node.extra.trace}", stacklevel=2)
+        warnings.warn(
+            f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{node.extra.trace}",
+            stacklevel=2,
+        )

@@ -39,7 +39,7 @@ def operator_of(frame: types.FrameType | None, inside=None) -> str:
 def parameters(fn) -> tuple[str, ...]:
     """The names of a function's parameters; ``fn.parameters`` where it takes them as ``*args``."""
     code = fn.__code__
-    return getattr(fn, "parameters", code.co_varnames[:code.co_argcount])
+    return getattr(fn, "parameters", code.co_varnames[: code.co_argcount])
 
 
 @functools.cache
@@ -78,8 +78,15 @@ class Formulas:
     itself is not kept.
     """
 
-    def __init__(self, op: str, params: tuple[str, ...], inputs: list[str], outputs: tuple[str, ...],
-                 extra: tuple[str, ...], variadic: bool):
+    def __init__(
+        self,
+        op: str,
+        params: tuple[str, ...],
+        inputs: list[str],
+        outputs: tuple[str, ...],
+        extra: tuple[str, ...],
+        variadic: bool,
+    ):
         self.op, self.params, self.inputs, self.variadic = op, params, inputs, variadic
         self.outputs, self.extra = outputs, extra
         self.gradients = ["g", *(f"g_{name}" for name in outputs)] if len(outputs) > 1 else ["g"]
@@ -149,9 +156,19 @@ class Formulas:
         return source + (f"    return {results[0]}\n" if self.variadic else f"    return ({', '.join(results)},)\n")
 
 
-def node_class(op: str, params: tuple[str, ...], vjps, first_order=None, *, title: str | None = None,
-               variadic: bool = False, joint=None, outputs: tuple[str, ...] = ("out",),
-               extra: tuple[str, ...] = (), inputs: tuple[str, ...] = ()) -> type:
+def node_class(
+    op: str,
+    params: tuple[str, ...],
+    vjps,
+    first_order=None,
+    *,
+    title: str | None = None,
+    variadic: bool = False,
+    joint=None,
+    outputs: tuple[str, ...] = ("out",),
+    extra: tuple[str, ...] = (),
+    inputs: tuple[str, ...] = (),
+) -> type:
     """The Node class of an operator, from one formula per differentiable input: Note [Formulas].
 
     ``first_order`` holds formulas for first derivatives only, and ``joint`` one that gives all gradients at once
@@ -179,8 +196,19 @@ def node_class(op: str, params: tuple[str, ...], vjps, first_order=None, *, titl
     source += formulas.function("first_order", first_order, joint, namespace)
     generate(source, "<derivative>", namespace, title, "backward", "first_order")
     holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1
-    return type(title, (Node,), {"__slots__": ("ports",) if len(outputs) > 1 else (), "__module__": __name__, "op": op,
-                                 "tensors": tensors, "holds": holds, "num_outputs": len(outputs),
-                                 "backward": staticmethod(namespace["backward"]),
-                                 "first_order": staticmethod(namespace["first_order"]),
-                                 "save": staticmethod(namespace["save"]), "saves": saves})
+    return type(
+        title,
+        (Node,),
+        {
+            "__slots__": ("ports",) if len(outputs) > 1 else (),
+            "__module__": __name__,
+            "op": op,
+            "tensors": tensors,
+            "holds": holds,
+            "num_outputs": len(outputs),
+            "backward": staticmethod(namespace["backward"]),
+            "first_order": staticmethod(namespace["first_order"]),
+            "save": staticmethod(namespace["save"]),
+            "saves": saves,
+        },
+    )

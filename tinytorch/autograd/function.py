@@ -30,8 +30,9 @@ class FunctionCtx(Node):
         """Keeps inputs, outputs or intermediate tensors (or None) for backward, guarded against writes in place."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument is of type "
-                                f"{type(t).__name__}")
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument is of type {type(t).__name__}"
+                )
         self.to_save = tensors
 
     def mark_dirty(self, *tensors):
@@ -52,9 +53,11 @@ class FunctionCtx(Node):
         if self.to_save:
             return self.to_save  # still in forward
         if self.saved is FREED:
-            raise RuntimeError("Trying to backward through the graph a second time (or directly access saved tensors "
-                               f"after they have already been freed): {self.name()}'s saved tensors are gone. Specify "
-                               "retain_graph=True if you need to backward through the graph a second time.")
+            raise RuntimeError(
+                "Trying to backward through the graph a second time (or directly access saved tensors "
+                f"after they have already been freed): {self.name()}'s saved tensors are gone. Specify "
+                "retain_graph=True if you need to backward through the graph a second time."
+            )
         return tuple(self._restore(k) for k in range(len(self.saved)))
 
     saved_variables = saved_tensors
@@ -72,7 +75,8 @@ class FunctionCtx(Node):
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
                 f"{self.name()} saved a tensor of shape {tuple(t.shape)} at version {version}; it is at version "
-                f"{t._h.storage.version} now.")
+                f"{t._h.storage.version} now."
+            )
         return t if t._node is owner else alias(t, owner)
 
     def keep(self, outputs) -> None:
@@ -93,27 +97,35 @@ class FunctionCtx(Node):
             grads = [_zeros(meta) if x is None and meta is not None else x for x, meta in zip(grads, self.outputs)]
         results = self.function.backward(self, *grads)
         results = list(results) if isinstance(results, (tuple, list)) else [results]
-        if len(results) > len(self.inputs) and all(r is None for r in results[len(self.inputs):]):
-            del results[len(self.inputs):]
+        if len(results) > len(self.inputs) and all(r is None for r in results[len(self.inputs) :]):
+            del results[len(self.inputs) :]
         if len(results) != len(self.inputs):
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected "
-                               f"{len(self.inputs)}, got {len(results)})")
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected "
+                f"{len(self.inputs)}, got {len(results)})"
+            )
         for k, (r, meta) in enumerate(zip(results, self.inputs)):
             if r is None:
                 continue
             if not isinstance(r, Tensor):
                 raise TypeError(f"{self.name()}: expected a Tensor or None as gradient {k}, got {type(r).__name__}")
             if meta is None:
-                raise RuntimeError(f"function {self.name()} returned a gradient different from None at position "
-                                   f"{k + 1}, "
-                                   "but the corresponding forward input was not a Variable")
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different from None at position "
+                    f"{k + 1}, "
+                    "but the corresponding forward input was not a Variable"
+                )
             if r.shape != meta[0] or r.dtype is not meta[1] or r.device is not meta[2]:
                 if not _reducible(r.shape, meta[0]):
-                    raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {k} - got "
-                                       f"{list(r.shape)} but expected shape compatible with {list(meta[0])}")
+                    raise RuntimeError(
+                        f"Function {self.name()} returned an invalid gradient at index {k} - got "
+                        f"{list(r.shape)} but expected shape compatible with {list(meta[0])}"
+                    )
                 if r.device is not meta[2] and r.ndim > 0:
-                    raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {k} - expected "
-                                       f"device {meta[2]} but got {r.device}")
+                    raise RuntimeError(
+                        f"Function {self.name()} returned an invalid gradient at index {k} - expected "
+                        f"device {meta[2]} but got {r.device}"
+                    )
                 results[k] = unbroadcast(r, *meta)
         return results
 
@@ -152,14 +164,18 @@ class Function(metaclass=_Meta):
     @staticmethod
     def backward(ctx, *grad_outputs):
         """Gives the gradient of each argument of forward (None where there is none)."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
-                                  "autograd.Function to use it with backward mode AD.")
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
 
     setup_context = None
 
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so "
-                           "you should invoke them on the class itself: use .apply().")
+        raise RuntimeError(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so "
+            "you should invoke them on the class itself: use .apply()."
+        )
 
     @classmethod
     def apply(cls, *args):
@@ -207,10 +223,12 @@ def _record(ctx: FunctionCtx, tensors: list, outputs: list) -> None:
         elif t._h.flags & FLAG_VIEW and any(i is not None and i._h.storage == t._h.storage for i in tensors):
             track(t, t, CUSTOM)
     ctx.keep(outputs)
-    ctx.outputs = [(t.shape, t.new_empty(())) if isinstance(t, Tensor) and t.dtype.is_floating_point else None
-                   for t in outputs]
-    differentiable = [t if isinstance(t, Tensor) and not any(t is n for n in ctx.non_differentiable) else None
-                      for t in outputs]
+    ctx.outputs = [
+        (t.shape, t.new_empty(())) if isinstance(t, Tensor) and t.dtype.is_floating_point else None for t in outputs
+    ]
+    differentiable = [
+        t if isinstance(t, Tensor) and not any(t is n for n in ctx.non_differentiable) else None for t in outputs
+    ]
     ctx.dirty_tensors = ctx.non_differentiable = ()
     ctx.num_outputs = len(outputs)
     if len(outputs) > 1:

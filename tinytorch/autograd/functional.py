@@ -14,8 +14,10 @@ def _tuple(op, x, what) -> tuple[tuple, bool]:
     items = (x,) if single else tuple(x)
     for k, t in enumerate(items):
         if not isinstance(t, Tensor):
-            raise TypeError(f"The {what} given to {op} must be either a Tensor or a tuple of Tensors but the value at "
-                            f"index {k} has type {type(t).__name__}.")
+            raise TypeError(
+                f"The {what} given to {op} must be either a Tensor or a tuple of Tensors but the value at "
+                f"index {k} has type {type(t).__name__}."
+            )
     return items, not single
 
 
@@ -42,25 +44,37 @@ def _like(op, v, points, what):
     """``v`` checked against the tensors it multiplies; ones for a single scalar."""
     if v is None:
         if len(points) != 1 or points[0].numel() != 1:
-            raise RuntimeError(f"{op}: the vector v can only be None if the {what} is a single tensor with one "
-                               f"element, "
-                               f"got shapes {[tuple(p.shape) for p in points]}")
+            raise RuntimeError(
+                f"{op}: the vector v can only be None if the {what} is a single tensor with one "
+                f"element, "
+                f"got shapes {[tuple(p.shape) for p in points]}"
+            )
         return (points[0].detach().new_ones(points[0].shape),)
     v, _ = _tuple(op, v, "vector")
     if len(v) != len(points) or any(a.shape != b.shape for a, b in zip(v, points)):
-        raise RuntimeError(f"{op}: v has invalid size: should be {[tuple(p.shape) for p in points]} but got "
-                           f"{[tuple(x.shape) for x in v]}.")
+        raise RuntimeError(
+            f"{op}: v has invalid size: should be {[tuple(p.shape) for p in points]} but got "
+            f"{[tuple(x.shape) for x in v]}."
+        )
     return v
 
 
 def _grad(outputs, inputs, seeds, create_graph, strict, op):
-    outputs, seeds = zip(*[(o, s) for o, s in zip(outputs, seeds) if o.requires_grad]) if any(
-        o.requires_grad for o in outputs) else ((), ())
-    found = grad(outputs, inputs, seeds, create_graph=create_graph, retain_graph=True,
-                 allow_unused=True) if outputs else (None,) * len(inputs)
+    outputs, seeds = (
+        zip(*[(o, s) for o, s in zip(outputs, seeds) if o.requires_grad])
+        if any(o.requires_grad for o in outputs)
+        else ((), ())
+    )
+    found = (
+        grad(outputs, inputs, seeds, create_graph=create_graph, retain_graph=True, allow_unused=True)
+        if outputs
+        else (None,) * len(inputs)
+    )
     if strict and any(g is None for g in found):
-        raise RuntimeError(f"{op}: the output of the user-provided function is independent of input "
-                           f"{[g is None for g in found].index(True)}. This is not allowed in strict mode.")
+        raise RuntimeError(
+            f"{op}: the output of the user-provided function is independent of input "
+            f"{[g is None for g in found].index(True)}. This is not allowed in strict mode."
+        )
     return tuple(g if g is not None else i.new_zeros(i.shape) for g, i in zip(found, inputs))
 
 
@@ -96,9 +110,14 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                 found = _grad((flat[k],), points, (flat.detach().new_ones(()),), create_graph, strict, "jacobian")
                 for store, g in zip(per_input, found):
                     store.append(g if create_graph else g.detach())
-            rows.append(tuple(
-                FUNCTIONS["stack"](store).reshape((*o.shape, *p.shape)) if store else p.new_zeros((*o.shape, *p.shape))
-                for store, p in zip(per_input, points)))
+            rows.append(
+                tuple(
+                    FUNCTIONS["stack"](store).reshape((*o.shape, *p.shape))
+                    if store
+                    else p.new_zeros((*o.shape, *p.shape))
+                    for store, p in zip(per_input, points)
+                )
+            )
     result = [_pack(row, many) for row in rows]
     return _pack(result, many_outputs)
 
@@ -107,9 +126,11 @@ def _scalar(op, func):
     def checked(*args):
         out = func(*args)
         if not isinstance(out, Tensor) or out.numel() != 1:
-            raise RuntimeError(f"The output of the function given to {op} should be a single Tensor with one "
-                               f"element, got "
-                               f"{tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__}")
+            raise RuntimeError(
+                f"The output of the function given to {op} should be a single Tensor with one "
+                f"element, got "
+                f"{tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__}"
+            )
         return out.reshape(())
 
     return checked

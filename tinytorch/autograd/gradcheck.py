@@ -46,14 +46,26 @@ def _analytical(output, t):
     for index in itertools.product(*(range(n) for n in output.shape)):
         seed = output.new_zeros(output.shape)
         seed[index] = 1.0
-        g, = grad(output, t, seed, retain_graph=True, allow_unused=True)
+        (g,) = grad(output, t, seed, retain_graph=True, allow_unused=True)
         columns.append((g if g is not None else t.new_zeros(t.shape)).detach().reshape(-1))
     return FUNCTIONS["stack"](columns, 1) if columns else None
 
 
-def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
-              check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False, fast_mode=False,
-              masked=False):
+def gradcheck(
+    func,
+    inputs,
+    *,
+    eps=1e-6,
+    atol=1e-5,
+    rtol=1e-3,
+    raise_exception=True,
+    nondet_tol=0.0,
+    check_undefined_grad=True,
+    check_grad_dtypes=False,
+    check_batched_grad=False,
+    fast_mode=False,
+    masked=False,
+):
     """Compares the derivatives of ``func`` at ``inputs`` (float64 tensors that require grad) with central differences.
     True if they agree within ``atol + rtol |numerical|``; else GradcheckError, or False. Also run backward twice for
     the same bits within ``nondet_tol``. Follows ``torch.autograd.gradcheck``.
@@ -61,8 +73,16 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     ``check_batched_grad``, ``fast_mode`` and ``masked`` are accepted for compatibility and change nothing.
     """
     try:
-        _check(func, inputs if isinstance(inputs, (tuple, list)) else (inputs,), eps, atol, rtol, nondet_tol,
-               check_undefined_grad, check_grad_dtypes)
+        _check(
+            func,
+            inputs if isinstance(inputs, (tuple, list)) else (inputs,),
+            eps,
+            atol,
+            rtol,
+            nondet_tol,
+            check_undefined_grad,
+            check_grad_dtypes,
+        )
     except GradcheckError:
         if raise_exception:
             raise
@@ -73,12 +93,15 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
 def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined, check_dtypes):
     targets = _differentiable(inputs)
     if not targets:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have "
-                         "requires_grad=True.")
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
+            "requires_grad=True."
+        )
     for k, t in enumerate(targets):
         if t.dtype.itemsize < 8:
-            raise ValueError(f"gradcheck: input {k} requires gradient and is {t.dtype.name}; central differences need "
-                             "float64")
+            raise ValueError(
+                f"gradcheck: input {k} requires gradient and is {t.dtype.name}; central differences need float64"
+            )
         if not all(n <= 1 or s > 0 for n, s in zip(t.shape, t.stride())):
             raise RuntimeError(f"gradcheck: the {k}th input has a dimension with stride 0; use a contiguous copy")
     # The numerical derivatives come first: they write the inputs in place, which outputs made before would notice.
@@ -92,32 +115,53 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined, check_dty
                 continue
             if not o.requires_grad:
                 if bool((expected.abs() > atol).any()):
-                    raise GradcheckError(f"Numerical gradient for function expected to be zero: output {j} has no "
-                                         f"history "
-                                         f"but depends on input {i}")
+                    raise GradcheckError(
+                        f"Numerical gradient for function expected to be zero: output {j} has no "
+                        f"history "
+                        f"but depends on input {i}"
+                    )
                 continue
             found = _analytical(o, t)
             if found is None:
                 continue
             if not bool(FUNCTIONS["isfinite"](found).all()) or bool(
-                    ((found - expected).abs() > atol + rtol * expected.abs()).any()):
-                raise GradcheckError(f"Jacobian mismatch for output {j} with respect to input {i},\n"
-                                     f"numerical:{expected!r}\nanalytical:{found!r}\n")
+                ((found - expected).abs() > atol + rtol * expected.abs()).any()
+            ):
+                raise GradcheckError(
+                    f"Jacobian mismatch for output {j} with respect to input {i},\n"
+                    f"numerical:{expected!r}\nanalytical:{found!r}\n"
+                )
             again = _analytical(o, t)
             if bool(((found - again).abs() > nondet_tol).any()):
-                raise GradcheckError(f"Backward is not reentrant, i.e., running backward with same input and "
-                                     f"grad_output "
-                                     f"multiple times gives different values: output {j}, input {i}")
+                raise GradcheckError(
+                    f"Backward is not reentrant, i.e., running backward with same input and "
+                    f"grad_output "
+                    f"multiple times gives different values: output {j}, input {i}"
+                )
     for t in targets:
         for o in recorded:
-            g, = grad(o, t, o.new_ones(o.shape), retain_graph=True, allow_unused=True)
+            (g,) = grad(o, t, o.new_ones(o.shape), retain_graph=True, allow_unused=True)
             if g is not None and (g.shape != t.shape or (check_dtypes and g.dtype is not t.dtype)):
                 raise GradcheckError(f"grad is incorrect size or dtype: {tuple(g.shape)} for input {tuple(t.shape)}")
 
 
-def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,
-                  raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False,
-                  check_batched_grad=False, fast_mode=False, masked=False):
+def gradgradcheck(
+    func,
+    inputs,
+    grad_outputs=None,
+    *,
+    eps=1e-6,
+    atol=1e-5,
+    rtol=1e-3,
+    gen_non_contig_grad_outputs=False,
+    raise_exception=True,
+    nondet_tol=0.0,
+    check_undefined_grad=True,
+    check_grad_dtypes=False,
+    check_batched_grad=False,
+    fast_mode=False,
+    masked=False,
+):
     """``gradcheck`` of the first derivatives of ``func``, as functions of its inputs and of the outputs' gradients
     (random unless given). Follows ``torch.autograd.gradgradcheck``."""
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
@@ -136,9 +180,20 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
         given, seeds = args[:n], args[n:]
         with enable_grad():
             made = [o for o in _outputs(func, given) if o.requires_grad]
-            return tuple(g for g in grad(made, _differentiable(given), seeds, create_graph=True, allow_unused=True)
-                         if g is not None)
+            return tuple(
+                g
+                for g in grad(made, _differentiable(given), seeds, create_graph=True, allow_unused=True)
+                if g is not None
+            )
 
-    return gradcheck(first, (*inputs, *grad_outputs), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
-                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
-                     check_grad_dtypes=check_grad_dtypes)
+    return gradcheck(
+        first,
+        (*inputs, *grad_outputs),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+    )

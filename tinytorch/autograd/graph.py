@@ -10,8 +10,14 @@ from .modes import ModeContext, current
 from .node import AccumulateGrad, Handle, Node, Port, need_extra
 from .views import refresh, writer_number, wrote
 
-__all__ = ["GradientEdge", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version", "save_on_cpu",
-           "saved_tensors_hooks"]
+__all__ = [
+    "GradientEdge",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
 
 
 def register_hook(self, hook):
@@ -30,8 +36,11 @@ def register_hook(self, hook):
 def register_post_accumulate_grad_hook(self, hook):
     """Calls ``hook(tensor)`` after a gradient was added to this leaf's ``.grad``. RuntimeError for a non-leaf."""
     if not isinstance(self._node, AccumulateGrad):
-        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors" if self._node else
-                           "cannot register a hook on a tensor that doesn't require gradient")
+        raise RuntimeError(
+            "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            if self._node
+            else "cannot register a hook on a tensor that doesn't require gradient"
+        )
     if self._node.post_accumulate is None:
         self._node.post_accumulate = {}
     return Handle(self._node.post_accumulate, hook)

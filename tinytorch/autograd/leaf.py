@@ -15,8 +15,7 @@ from .views import FLAG_INFERENCE, FLAG_VIEW, base_of, refresh
 def make_leaf(t: Tensor) -> Tensor:
     """Makes ``t`` a leaf that requires grad; RuntimeError unless its dtype is floating."""
     if not DIFFERENTIABLE[t._h.dtype]:
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients, got "
-                           f"{t.dtype!r}")
+        raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got {t.dtype!r}")
     t._grad = None
     t._node = AccumulateGrad(t)
     return t
@@ -32,9 +31,11 @@ def _set_requires_grad(self, flag: bool) -> None:
     node = self._node
     if node is not None and type(node) is not AccumulateGrad:
         if not flag:
-            raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a "
-                               "computed variable in a subgraph that doesn't require differentiation use "
-                               "var_no_grad = var.detach().")
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a "
+                "computed variable in a subgraph that doesn't require differentiation use "
+                "var_no_grad = var.detach()."
+            )
         return
     if not isinstance(flag, bool):
         raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
@@ -74,9 +75,12 @@ def _output_nr(self) -> int:
 def _get_grad(self):
     grad = getattr(self, "_grad", None)
     if grad is None and self._node is not None and type(self._node) is not AccumulateGrad and not _retains_grad(self):
-        warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-                      "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
-                      "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.", stacklevel=2)
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+            "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
+            "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
+            stacklevel=2,
+        )
     return grad
 
 
@@ -89,14 +93,20 @@ def _set_grad(self, value) -> None:
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")
     if value.dtype is not self.dtype:
-        raise RuntimeError(f"assigned grad has data of a different type: the tensor is a {describe(self)}, the grad a "
-                           f"{describe(value)}")
+        raise RuntimeError(
+            f"assigned grad has data of a different type: the tensor is a {describe(self)}, the grad a "
+            f"{describe(value)}"
+        )
     if value.shape != self.shape:
-        raise RuntimeError(f"assigned grad has data of a different size: the tensor is a {describe(self)}, the grad a "
-                           f"{describe(value)}")
+        raise RuntimeError(
+            f"assigned grad has data of a different size: the tensor is a {describe(self)}, the grad a "
+            f"{describe(value)}"
+        )
     if value._h.storage.device != self._h.storage.device:
-        raise RuntimeError(f"assigned grad has data located on a different device: the tensor is on {self.device}, the "
-                           f"grad on {value.device}")
+        raise RuntimeError(
+            f"assigned grad has data located on a different device: the tensor is on {self.device}, the "
+            f"grad on {value.device}"
+        )
     self._grad = value
 
 
@@ -123,8 +133,10 @@ def _detach(self):
 def _detach_(self):
     """Cuts this tensor from its history, in place. RuntimeError for views. Follows ``torch.Tensor.detach_``."""
     if self._h.flags & FLAG_VIEW:
-        raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
-                           "DistributedDataParallel, detach before wrapping.")
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using "
+            "DistributedDataParallel, detach before wrapping."
+        )
     self._node = None
     return self
 
@@ -133,8 +145,9 @@ def _set_data(self, value) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if self._node is not None and not DIFFERENTIABLE[value._h.dtype]:
-        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype, got "
-                           f"{value.dtype!r}")
+        raise RuntimeError(
+            f"data set to a tensor that requires gradients must be floating point or complex dtype, got {value.dtype!r}"
+        )
     shown = wrap(lib.tt_alias(value._h))
     self._h, shown._h = shown._h, self._h
 
@@ -155,8 +168,9 @@ def _is_inference(self) -> bool:
 
 Tensor.requires_grad = property(_requires_grad, _set_requires_grad, doc="Are gradients of this tensor wanted?")
 Tensor.is_leaf = property(_is_leaf, doc="Was it made by the user, or without recording?")
-Tensor.grad = property(_get_grad, _set_grad, lambda self: _set_grad(self, None),
-                       doc="The gradient that backward accumulated, or None.")
+Tensor.grad = property(
+    _get_grad, _set_grad, lambda self: _set_grad(self, None), doc="The gradient that backward accumulated, or None."
+)
 Tensor.grad_fn = property(_grad_fn, doc="The Node that made this tensor; None for leaves.")
 Tensor.output_nr = property(_output_nr, doc="Which output of its Node this is.")
 Tensor.retains_grad = property(_retains_grad, doc="Does backward keep the gradient of this computed tensor?")

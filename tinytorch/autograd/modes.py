@@ -25,7 +25,6 @@ class Mode:
     def is_default(self) -> bool:
         return self.grad and not (self.inference or self.anomaly or self.saved_hooks or self.hooks_refused)
 
-
     def changed(self, **fields) -> Mode | None:
         """This mode with other fields; None for the default."""
         made = Mode(**{**{name: getattr(self, name) for name in Mode.__slots__}, **fields})

@@ -32,8 +32,17 @@ FREED = ("freed",)  # replaces ``saved`` once backward has run and released it
 class Extra:
     """Rare state of a Node (hooks, gradient post-processing, anomaly trace), allocated on demand."""
 
-    __slots__ = ("unbroadcast_to", "tensor_hooks", "pre_hooks", "post_hooks", "retains", "hooked", "trace", "packed",
-                 "metadata")
+    __slots__ = (
+        "unbroadcast_to",
+        "tensor_hooks",
+        "pre_hooks",
+        "post_hooks",
+        "retains",
+        "hooked",
+        "trace",
+        "packed",
+        "metadata",
+    )
 
     def __init__(self):
         self.unbroadcast_to = None  # per input: None, or the (shape, dtype, device) of a broadcast or cast one
@@ -218,9 +227,11 @@ def overwritten(node: Node, t: Tensor, name: str, edge: int | None, expected: in
     what = f"its argument '{name}'"
     if edge is not None and edge < 0:
         what = "its result" if node.num_outputs == 1 else f"its result '{name}'"
-    text = (f"one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"{node.name()} (of '{node.op}') saved {what}, a {describe(t)}, at version {expected}; '{writer}' has "
-            f"overwritten it and it is at version {storage.version} now. ")
+    text = (
+        f"one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"{node.name()} (of '{node.op}') saved {what}, a {describe(t)}, at version {expected}; '{writer}' has "
+        f"overwritten it and it is at version {storage.version} now. "
+    )
     trace = node.extra.trace if node.extra is not None else None
     written = overwrites.get(address(t))
     if trace:

@@ -26,10 +26,10 @@ _REFUSALS = {
     NO_GRAD: "A view was created in no_grad mode and is being modified inplace with grad mode enabled.",
     INFERENCE: "A view was created in inference mode and is being modified inplace in normal mode.",
     MULTI_OUTPUT: "is a view and is being modified inplace. This view is the output of a function that returns "
-                  "multiple views. Such functions do not allow the output views to be modified inplace. You should "
-                  "replace the inplace operation by an out-of-place one.",
+    "multiple views. Such functions do not allow the output views to be modified inplace. You should "
+    "replace the inplace operation by an out-of-place one.",
     CUSTOM: "is a view created inside a custom Function (or because an input was returned as-is) and is being "
-            "modified inplace. Please clone() the result inside the Function.",
+    "modified inplace. Please clone() the result inside the Function.",
 }
 
 
@@ -139,17 +139,19 @@ def check_inplace(t: Tensor, name: str, recording: bool = False) -> None:
     base = base_of(t)
     if base is None:
         if isinstance(t._node, AccumulateGrad):
-            raise RuntimeError(f"{name}: a leaf Variable that requires grad is being used in an in-place operation "
-                               f"({describe(t)}).")
+            raise RuntimeError(
+                f"{name}: a leaf Variable that requires grad is being used in an in-place operation ({describe(t)})."
+            )
         return
     history = base._node
     if isinstance(history, AccumulateGrad) or (history is None and t._node is not None):
-        raise RuntimeError(f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
-                           f"operation ({describe(t)}).")
+        raise RuntimeError(
+            f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
+            f"operation ({describe(t)})."
+        )
     creation = creation_of(t)
     if creation != DEFAULT and (recording or history is not None):
-        raise RuntimeError(f"{name}: Output of {t._node.name() if t._node else 'a view'} "
-                           f"{_REFUSALS[creation]}")
+        raise RuntimeError(f"{name}: Output of {t._node.name() if t._node else 'a view'} {_REFUSALS[creation]}")
 
 
 def wrote(t: Tensor) -> None:

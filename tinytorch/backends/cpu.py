@@ -7,11 +7,22 @@ from _thread import get_ident
 try:
     from ._cpu import ffi, lib
 except ImportError as exc:
-    raise ImportError(f"tinytorch's C kernels are not built here ({exc}): run 'pip install -e .' in its source tree, "
-                      "or start Python outside of it to use the installed package") from None
+    raise ImportError(
+        f"tinytorch's C kernels are not built here ({exc}): run 'pip install -e .' in its source tree, "
+        "or start Python outside of it to use the installed package"
+    ) from None
 
-__all__ = ["ffi", "lib", "OutOfMemoryError", "LinAlgError", "error", "keep_exception", "check", "get_num_threads",
-           "set_num_threads"]
+__all__ = [
+    "ffi",
+    "lib",
+    "OutOfMemoryError",
+    "LinAlgError",
+    "error",
+    "keep_exception",
+    "check",
+    "get_num_threads",
+    "set_num_threads",
+]
 
 
 class OutOfMemoryError(RuntimeError):
@@ -24,9 +35,15 @@ class LinAlgError(RuntimeError):
 
 
 _EXCEPTIONS = {
-    lib.TT_DECLINED: NotImplementedError, lib.TT_VALUE_ERROR: ValueError, lib.TT_RUNTIME_ERROR: RuntimeError,
-    lib.TT_TYPE_ERROR: TypeError, lib.TT_INDEX_ERROR: IndexError, lib.TT_OUT_OF_MEMORY: OutOfMemoryError,
-    lib.TT_ZERO_DIVISION: RuntimeError, lib.TT_PYTHON_ERROR: RuntimeError, lib.TT_NOT_IMPLEMENTED: NotImplementedError,
+    lib.TT_DECLINED: NotImplementedError,
+    lib.TT_VALUE_ERROR: ValueError,
+    lib.TT_RUNTIME_ERROR: RuntimeError,
+    lib.TT_TYPE_ERROR: TypeError,
+    lib.TT_INDEX_ERROR: IndexError,
+    lib.TT_OUT_OF_MEMORY: OutOfMemoryError,
+    lib.TT_ZERO_DIVISION: RuntimeError,
+    lib.TT_PYTHON_ERROR: RuntimeError,
+    lib.TT_NOT_IMPLEMENTED: NotImplementedError,
     lib.TT_LINALG_ERROR: LinAlgError,
 }
 _kept: dict[int, BaseException] = {}  # by thread: what a callback of the C side raised

@@ -62,12 +62,16 @@ class CUDAGraph:
         """Starts recording what this thread gives to the current stream. RuntimeError on the default stream, or for a
         graph that was recorded already."""
         if self._capture is not None:
-            raise RuntimeError("This CUDAGraph instance already owns a captured graph. To capture a new graph, create "
-                               "a new instance or call reset().")
+            raise RuntimeError(
+                "This CUDAGraph instance already owns a captured graph. To capture a new graph, create "
+                "a new instance or call reset()."
+            )
         stream = current_stream()
         if stream.stream_id == 0:
-            raise RuntimeError("CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok "
-                               "to replay them on the default stream.)")
+            raise RuntimeError(
+                "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok "
+                "to replay them on the default stream.)"
+            )
         number = _number() if pool is None else int(pool[1])
         check(lib.tt_fuse_flush(), "capture_begin")  # what fused mode has put off does not belong to the graph
         found = _pools.get(number)
@@ -135,8 +139,9 @@ class graph:
 
     _stream: Stream | None = None  # of all graphs that name none
 
-    def __init__(self, cuda_graph: CUDAGraph, pool=None, stream: Stream | None = None,
-                 capture_error_mode: str = "global"):
+    def __init__(
+        self, cuda_graph: CUDAGraph, pool=None, stream: Stream | None = None, capture_error_mode: str = "global"
+    ):
         if not isinstance(cuda_graph, CUDAGraph):
             raise TypeError(f"graph(): argument 'cuda_graph' must be CUDAGraph, not {type(cuda_graph).__name__}")
         if stream is None:
@@ -167,8 +172,9 @@ class graph:
             self._context.__exit__()
 
 
-def make_graphed_callables(callables, sample_args, num_warmup_iters: int = 3, allow_unused_input: bool = False,
-                           pool=None):
+def make_graphed_callables(
+    callables, sample_args, num_warmup_iters: int = 3, allow_unused_input: bool = False, pool=None
+):
     """Functions or modules as graphs, forward and backward, for arguments like ``sample_args``: a tuple of tensors, or
     for several callables a tuple of such tuples. What they return are the same tensors each time. Follows
     ``torch.cuda.make_graphed_callables``."""
@@ -177,12 +183,16 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters: int = 3, al
         callables, sample_args = (callables,), (sample_args,)
     for args in sample_args:
         if not isinstance(args, (tuple, list)) or not all(isinstance(a, Tensor) for a in args):
-            raise TypeError("make_graphed_callables: the sample arguments of each callable must be a tuple of tensors, "
-                            f"got {type(args).__name__}")
+            raise TypeError(
+                "make_graphed_callables: the sample arguments of each callable must be a tuple of tensors, "
+                f"got {type(args).__name__}"
+            )
     for fn in callables:
         if isinstance(fn, Module) and any(b.requires_grad for b in fn.buffers()):
-            raise RuntimeError("In any :class:`~torch.nn.Module` passed to :func:`~make_graphed_callables`, only "
-                               "parameters may be trainable. All buffers must have ``requires_grad=False``.")
+            raise RuntimeError(
+                "In any :class:`~torch.nn.Module` passed to :func:`~make_graphed_callables`, only "
+                "parameters may be trainable. All buffers must have ``requires_grad=False``."
+            )
     pool = graph_pool_handle() if pool is None else pool
     inputs = [(*args, *(fn.parameters() if isinstance(fn, Module) else ())) for fn, args in zip(callables, sample_args)]
     synchronize()
@@ -205,8 +215,10 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters: int = 3, al
         with graph(recorded, pool):
             grads = _gradients(outputs, given, seeds, allow_unused_input)
         backwards.append((recorded, seeds, grads))
-    made = [_graphed(fn, args, given, *forward, *backward) for fn, args, given, forward, backward in
-            zip(callables, sample_args, inputs, forwards, reversed(backwards))]
+    made = [
+        _graphed(fn, args, given, *forward, *backward)
+        for fn, args, given, forward, backward in zip(callables, sample_args, inputs, forwards, reversed(backwards))
+    ]
     return made[0] if single else tuple(made)
 
 
@@ -225,8 +237,17 @@ def _gradients(outputs: tuple, inputs: tuple, seeds, allow_unused: bool) -> tupl
     return tuple(next(grads) if t.requires_grad else None for t in inputs)
 
 
-def _graphed(fn, args: tuple, inputs: tuple, forward: CUDAGraph, outputs: tuple, single: bool, backward: CUDAGraph,
-             seeds: tuple, grads: tuple):
+def _graphed(
+    fn,
+    args: tuple,
+    inputs: tuple,
+    forward: CUDAGraph,
+    outputs: tuple,
+    single: bool,
+    backward: CUDAGraph,
+    seeds: tuple,
+    grads: tuple,
+):
     """``fn`` by its graphs; a module is changed, and used so while it is in the mode in which it was recorded."""
 
     class Graphed(Function):
@@ -252,9 +273,11 @@ def _graphed(fn, args: tuple, inputs: tuple, forward: CUDAGraph, outputs: tuple,
             raise TypeError(f"the graphed callable takes {len(args)} tensors, got {len(values)}")
         for k, (static, value) in enumerate(zip(args, values)):
             if value.shape != static.shape or value.dtype != static.dtype:
-                raise RuntimeError(f"the graphed callable's argument {k} has shape {tuple(value.shape)} and dtype "
-                                   f"{value.dtype!r}; it was recorded for {tuple(static.shape)} and {static.dtype!r}")
-        results = Graphed.apply(*values, *inputs[len(args):])
+                raise RuntimeError(
+                    f"the graphed callable's argument {k} has shape {tuple(value.shape)} and dtype "
+                    f"{value.dtype!r}; it was recorded for {tuple(static.shape)} and {static.dtype!r}"
+                )
+        results = Graphed.apply(*values, *inputs[len(args) :])
         return results[0] if single else results
 
     if not isinstance(fn, Module):

@@ -6,8 +6,17 @@ from ..backends.cpu import check, ffi, lib
 from ..backends.cuda import runtime
 from .devices import index_of, known_index
 
-_FIGURES = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
-            "inactive_split_bytes", "requested_bytes")  # in the order of pool.h
+_FIGURES = (
+    "allocation",
+    "segment",
+    "active",
+    "inactive_split",
+    "allocated_bytes",
+    "reserved_bytes",
+    "active_bytes",
+    "inactive_split_bytes",
+    "requested_bytes",
+)  # in the order of pool.h
 _POOLS = ("all", "small_pool", "large_pool")
 _VALUES = ("current", "peak", "allocated", "freed")
 _STATES = ("inactive", "active_allocated", "active_pending_free")
@@ -96,11 +105,20 @@ def _segments(index: int) -> list[dict]:
         room = 2 * n
     segments: list[dict] = []
     for k in range(n):
-        address, size, small, stream, pool, block, length, state = rows[8 * k:8 * k + 8]
+        address, size, small, stream, pool, block, length, state = rows[8 * k : 8 * k + 8]
         if not segments or segments[-1]["address"] != address:
-            segments.append({"device": index, "address": address, "total_size": size, "allocated_size": 0,
-                             "stream": stream, "segment_type": "small" if small else "large",
-                             "segment_pool_id": (0, pool), "blocks": []})
+            segments.append(
+                {
+                    "device": index,
+                    "address": address,
+                    "total_size": size,
+                    "allocated_size": 0,
+                    "stream": stream,
+                    "segment_type": "small" if small else "large",
+                    "segment_pool_id": (0, pool),
+                    "blocks": [],
+                }
+            )
         segments[-1]["blocks"].append({"address": block, "size": length, "state": _STATES[state]})
         segments[-1]["allocated_size"] += length if state == 1 else 0
     return segments
@@ -119,9 +137,11 @@ def memory_summary(device=None, abbreviated: bool = False) -> str:
     """The figures of the allocator as a table; ``abbreviated``: without small and large pools."""
     index = index_of(device)
     stats = memory_stats(index)
-    lines = [f"tinytorch's memory of cuda:{index}; {stats.get('num_ooms', 0)} times there was none, "
-             f"{stats.get('num_alloc_retries', 0)} times the cache was emptied",
-             f"{'':24}{'now':>12}{'peak':>12}{'allocated':>12}{'freed':>12}"]
+    lines = [
+        f"tinytorch's memory of cuda:{index}; {stats.get('num_ooms', 0)} times there was none, "
+        f"{stats.get('num_alloc_retries', 0)} times the cache was emptied",
+        f"{'':24}{'now':>12}{'peak':>12}{'allocated':>12}{'freed':>12}",
+    ]
     for figure in _FIGURES:
         for pool in _POOLS[:1] if abbreviated else _POOLS:
             name = figure.replace("_", " ") if pool == "all" else "  " + pool.replace("_", " ")

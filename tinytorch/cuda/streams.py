@@ -223,8 +223,11 @@ class Event:
         return runtime.driver().milliseconds(self._event, end_event._event)
 
     def __repr__(self):
-        return f"<tinytorch.cuda.Event {self.cuda_event:#x}>" if self._event is not None else \
-            "<tinytorch.cuda.Event uninitialized>"
+        return (
+            f"<tinytorch.cuda.Event {self.cuda_event:#x}>"
+            if self._event is not None
+            else "<tinytorch.cuda.Event uninitialized>"
+        )
 
 
 @method

@@ -18,11 +18,23 @@ from ..scalar import ELEMENTWISE, REDUCERS
 from ..tensor import FUNCTIONS
 from .trace import COPY, OP, RANDOM, REDUCE, Node, Operand, Trace, row_major
 
-_FUNCTIONAL = {"silu": "nn.functional.silu({})", "gelu": "nn.functional.gelu({})",
-               "gelu_tanh": 'nn.functional.gelu({}, approximate="tanh")', "logsigmoid": "nn.functional.logsigmoid({})",
-               "trunc_divide": 'div({}, rounding_mode="trunc")', "cube": "pow({}, 3)"}
-_DRAWS = ("uniform_({a}, {b}{g})", "normal_({a}, {b}{g})", "log_normal_({a}, {b}{g})", "exponential_({a}{g})",
-          "cauchy_({a}, {b}{g})", "geometric_({a}{g})", "bernoulli_({a}{g}).mul_({b})")
+_FUNCTIONAL = {
+    "silu": "nn.functional.silu({})",
+    "gelu": "nn.functional.gelu({})",
+    "gelu_tanh": 'nn.functional.gelu({}, approximate="tanh")',
+    "logsigmoid": "nn.functional.logsigmoid({})",
+    "trunc_divide": 'div({}, rounding_mode="trunc")',
+    "cube": "pow({}, 3)",
+}
+_DRAWS = (
+    "uniform_({a}, {b}{g})",
+    "normal_({a}, {b}{g})",
+    "log_normal_({a}, {b}{g})",
+    "exponential_({a}{g})",
+    "cauchy_({a}, {b}{g})",
+    "geometric_({a}{g})",
+    "bernoulli_({a}{g}).mul_({b})",
+)
 
 
 class View(NamedTuple):
@@ -103,8 +115,12 @@ class Case(NamedTuple):
     def with_steps(self, steps) -> Case:
         """Other steps; values and inputs that these do not mention go."""
         used = set(self.results).union(*(s.reads() | {s.out.value} for s in steps))
-        return Case({v: x for v, x in self.values.items() if v in used},
-                    {v: x for v, x in self.inputs.items() if v in used}, tuple(steps), self.results)
+        return Case(
+            {v: x for v, x in self.values.items() if v in used},
+            {v: x for v, x in self.inputs.items() if v in used},
+            tuple(steps),
+            self.results,
+        )
 
     def with_input(self, value: int, array: np.ndarray) -> Case:
         """With an input more, or another value of one."""
@@ -114,6 +130,7 @@ class Case(NamedTuple):
 
     def resized(self, size: int, low: int, high: int) -> Case | None:
         """With every dimension of that size cut to the places from ``low`` to ``high``; None where that cannot be."""
+
         def cut(shape):
             return tuple(high - low if n == size else n for n in shape)
 
@@ -128,8 +145,10 @@ class Case(NamedTuple):
             if out is None or None in operands:
                 return None
             steps.append(step._replace(shape=cut(step.shape), inputs=operands, out=out))
-        inputs = {v: x[tuple(slice(low, high) if n == size else slice(None) for n in x.shape)].copy()
-                  for v, x in self.inputs.items()}
+        inputs = {
+            v: x[tuple(slice(low, high) if n == size else slice(None) for n in x.shape)].copy()
+            for v, x in self.inputs.items()
+        }
         values = {v: Value(x.dtype, cut(x.shape), row_major(cut(x.shape))) for v, x in self.values.items()}
         return Case(values, inputs, tuple(steps), self.results)
 
@@ -149,8 +168,10 @@ class _Text:
         if step.kind in (COPY, RANDOM) or self.dtype_of(step) == value.dtype:
             return f"{self.names[step.made]} = {text}"
         out = self.names[step.made]
-        return f"{out} = torch.empty({value.shape}, dtype=torch.{ALL[value.dtype].name}); " \
-               f"{self.call(step._replace(made=None), arguments)}"
+        return (
+            f"{out} = torch.empty({value.shape}, dtype=torch.{ALL[value.dtype].name}); "
+            f"{self.call(step._replace(made=None), arguments)}"
+        )
 
     def dtype_of(self, step: Step) -> int:
         """Of what the public function gives."""
@@ -165,8 +186,11 @@ class _Text:
         name, shape = self.names[v.value], self.values[v.value].shape
         if v.dims is None:
             dtype = ALL[v.dtype].name
-            return f"{name}.view(-1).view(torch.{dtype}).as_strided({v.shape}, {v.strides}, {v.offset})" \
-                if v.dtype != self.values[v.value].dtype else f"{name}.as_strided({v.shape}, {v.strides}, {v.offset})"
+            return (
+                f"{name}.view(-1).view(torch.{dtype}).as_strided({v.shape}, {v.strides}, {v.offset})"
+                if v.dtype != self.values[v.value].dtype
+                else f"{name}.as_strided({v.shape}, {v.strides}, {v.offset})"
+            )
         if v.dims == tuple(range(len(shape))):
             return name
         used = [d for d in v.dims if d is not None]
@@ -226,8 +250,11 @@ class _Text:
     def reduction(self, step: Step, arguments: list[str]) -> str:
         reducer, x = REDUCERS[step.op], arguments[0]
         kept = len(step.out.shape) == len(step.shape) and len(step.shape) > 0
-        which = "" if len(step.dims) == len(step.shape) and not kept else \
-            f", dim={step.dims[0] if len(step.dims) == 1 else step.dims}"
+        which = (
+            ""
+            if len(step.dims) == len(step.shape) and not kept
+            else f", dim={step.dims[0] if len(step.dims) == 1 else step.dims}"
+        )
         how = which + (", keepdim=True" if kept else "")
         if len(arguments) == 2:  # the reducer's parameter, one for each result
             each = tuple(1 if d in step.dims else n for d, n in enumerate(step.shape))
@@ -253,8 +280,7 @@ def number_text(value: float | int) -> str:
     return repr(value) if not isinstance(value, float) or math.isfinite(value) else f'float("{value}")'
 
 
-def from_trace(recorded: Trace, before: dict[int, bytes], origins: list[int],
-                   places: Callable[[int], str]) -> Case:
+def from_trace(recorded: Trace, before: dict[int, bytes], origins: list[int], places: Callable[[int], str]) -> Case:
     """The case of a trace; ``before`` holds the bytes of the storages that were there, ``places`` the user's
     line by node."""
     values: dict[int, Value] = {}
@@ -279,21 +305,40 @@ def from_trace(recorded: Trace, before: dict[int, bytes], origins: list[int],
         if whole is None:
             high += -(high - low) % ALL[dtype].itemsize
         at = origins[s] + low
-        array = np.frombuffer(before[s][at:at + high - low].ljust(high - low, b"\0"), ALL[dtype].stored)
+        array = np.frombuffer(before[s][at : at + high - low].ljust(high - low, b"\0"), ALL[dtype].stored)
         shape = _in_memory(whole)[0] if whole else array.shape
         values[s], starts[s], inputs[s] = Value(dtype, shape, row_major(shape)), low, array.reshape(shape).copy()
     steps, there = [], set(inputs)
     for k, node in nodes.items():
         if steps and _is_norm(steps[-1], node):  # the public function does both
-            steps[-1] = steps[-1]._replace(out=_view(node.out, values[node.out.id], starts[node.out.id]),
-                                           made=steps[-1].made if node.out.id in there else node.out.id)
+            steps[-1] = steps[-1]._replace(
+                out=_view(node.out, values[node.out.id], starts[node.out.id]),
+                made=steps[-1].made if node.out.id in there else node.out.id,
+            )
             continue
-        operands = _draw_numbers(recorded, node) if node.kind == RANDOM else tuple(
-            Constant(recorded.numbers[o.id]) if o.number else _view(o, values[o.id], starts[o.id]) for o in node.inputs)
+        operands = (
+            _draw_numbers(recorded, node)
+            if node.kind == RANDOM
+            else tuple(
+                Constant(recorded.numbers[o.id]) if o.number else _view(o, values[o.id], starts[o.id])
+                for o in node.inputs
+            )
+        )
         made = None if node.out.id in there else node.out.id
         there.add(node.out.id)
-        steps.append(Step(node.kind, node.op, node.dtype, node.shape, node.dims, operands,
-                          _view(node.out, values[node.out.id], starts[node.out.id]), made, places(k)))
+        steps.append(
+            Step(
+                node.kind,
+                node.op,
+                node.dtype,
+                node.shape,
+                node.dims,
+                operands,
+                _view(node.out, values[node.out.id], starts[node.out.id]),
+                made,
+                places(k),
+            )
+        )
     written = dict.fromkeys(n.out.id for n in nodes.values())
     results = tuple(s for s in written if recorded.storages[s].seen)
     return Case(values, inputs, tuple(steps), results).without_unused()
@@ -301,13 +346,18 @@ def from_trace(recorded: Trace, before: dict[int, bytes], origins: list[int],
 
 def _is_norm(step: Step, node: Node) -> bool:
     """Is the node the root of the step's sum of squares?"""
-    return step.kind == REDUCE and REDUCERS[step.op].name == "sqsum" and node.kind == OP and node.name == "sqrt" \
+    return (
+        step.kind == REDUCE
+        and REDUCERS[step.op].name == "sqsum"
+        and node.kind == OP
+        and node.name == "sqrt"
         and node.inputs[0].id == step.out.value
+    )
 
 
 def _draw_numbers(recorded: Trace, node: Node) -> tuple[Constant, ...]:
     first = node.inputs[0].id
-    return tuple(map(Constant, recorded.numbers[first:first + 6]))
+    return tuple(map(Constant, recorded.numbers[first : first + 6]))
 
 
 def _in_memory(o: Operand) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -19,13 +19,19 @@ from ..scalar import ELEMENTWISE
 from .loops import Instr, Loop, cut, periodic, truncates
 
 PREFIX = "fused_"
-BLOCK = 1024          # elements that several loops work on in turn
+BLOCK = 1024  # elements that several loops work on in turn
 BLOCKS_BYTES = 32768  # of values that wait between the loops: they should stay in L1; beyond that, blocks are shorter
 
 C_TYPES = {d.suffix: d.c_type for d in ALL}
 SIZES = {d.c_type: d.itemsize for d in ALL}
-_KINDS = {lib.TT_SLOT_TEMP: "temp", lib.TT_SLOT_LOAD: "load", lib.TT_SLOT_RANDOM: "load", lib.TT_SLOT_ONE: "one",
-          lib.TT_SLOT_CONST: "const", lib.TT_SLOT_ROW: "row"}
+_KINDS = {
+    lib.TT_SLOT_TEMP: "temp",
+    lib.TT_SLOT_LOAD: "load",
+    lib.TT_SLOT_RANDOM: "load",
+    lib.TT_SLOT_ONE: "one",
+    lib.TT_SLOT_CONST: "const",
+    lib.TT_SLOT_ROW: "row",
+}
 
 
 def source(kernel, lines: Callable[[int], str] | None = None) -> str:
@@ -76,11 +82,16 @@ class Stage:
         self.slots = kernel.slots
         self.one_row = self.rows_apart(kernel)
         own, recomputed = [], {}
-        for i in kernel.instrs[0:kernel.num_instrs]:
+        for i in kernel.instrs[0 : kernel.num_instrs]:
             if i.level == 1 and i.stage <= number:
-                instr = Instr(name_of(i), SUFFIXES[i.dtype],
-                              SUFFIXES[i.to] if i.kind == lib.TT_INSTR_CAST else "", i.out,
-                              tuple(s for s in getattr(i, "in") if s >= 0), i.node)
+                instr = Instr(
+                    name_of(i),
+                    SUFFIXES[i.dtype],
+                    SUFFIXES[i.to] if i.kind == lib.TT_INSTR_CAST else "",
+                    i.out,
+                    tuple(s for s in getattr(i, "in") if s >= 0),
+                    i.node,
+                )
                 if i.stage == number:
                     own.append(instr)
                 if i.recompute if recompute is None else i.out in recompute:
@@ -88,8 +99,8 @@ class Stage:
         made = {instr.out for instr in own}
         if len(made) < len(own):
             raise ValueError(f"codegen: stage {number} writes a slot twice")
-        wanted = {s.slot for s in kernel.stores[0:kernel.num_stores] if s.stage == number}
-        wanted |= {f.slot for f in kernel.reductions[0:kernel.num_reductions] if f.stage == number}
+        wanted = {s.slot for s in kernel.stores[0 : kernel.num_stores] if s.stage == number}
+        wanted |= {f.slot for f in kernel.reductions[0 : kernel.num_reductions] if f.stage == number}
         self.instrs = [*_needed(wanted.union(*(instr.inputs for instr in own)), recomputed, made), *own]
         kept = {s for s in made - recomputed.keys() if self.slots[s].last > number}
         made.update(instr.out for instr in self.instrs)
@@ -249,8 +260,10 @@ class Plan:
 
     def declarations(self) -> list[str]:
         """Of the blocks."""
-        lines = [f"    {C_TYPES[kind]} {kind}[{n}][{self.block}] __attribute__((aligned(64)));"
-                 for kind, n in sorted(self.counts.items())]
+        lines = [
+            f"    {C_TYPES[kind]} {kind}[{n}][{self.block}] __attribute__((aligned(64)));"
+            for kind, n in sorted(self.counts.items())
+        ]
         return lines + [f"    {self.stage.c_type(s)} *at_{s} = {where};" for s, where in self.blocks.items()]
 
     def _from(self, s: int) -> str:

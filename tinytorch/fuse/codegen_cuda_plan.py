@@ -15,13 +15,13 @@ from ..scalar import CHEAP, ELEMENTWISE
 from .codegen import SIZES
 
 THREADS = 256
-BLOCK = 1024      # elements that are joined in 32 lanes: Note [The tree of a reduction]
+BLOCK = 1024  # elements that are joined in 32 lanes: Note [The tree of a reduction]
 REGISTERS = 65536  # of a multiprocessor, and its shared memory
 SHARED = 200 * 1024
 MOST_SHARED = 227 * 1024  # of any GPU, in a thread block
-PARTS = 256       # bytes of it that a reduction takes: kernels/cuda/host/fuse.c
-SPARE = 32        # registers beside a thread's elements
-MOST_WORDS = 6    # of an element, in registers
+PARTS = 256  # bytes of it that a reduction takes: kernels/cuda/host/fuse.c
+SPARE = 32  # registers beside a thread's elements
+MOST_WORDS = 6  # of an element, in registers
 MOST_BLOCKS = 32  # of a row: warps of a thread block
 LEAST_COLUMNS = 8
 
@@ -35,9 +35,9 @@ class Waiting(NamedTuple):
     """What of a row's elements waits from one stage to the next."""
 
     stages: list
-    loads: bool       # so do operands that several stages load
+    loads: bool  # so do operands that several stages load
     slots: list[int]
-    words: int        # of registers, for an element, where it is most
+    words: int  # of registers, for an element, where it is most
 
     @classmethod
     def of(cls, kernel, stages, loads: bool, room: int = 1 << 30) -> Waiting:
@@ -78,9 +78,14 @@ class Planning:
         k, touched = self.k, [self.accesses[a] for a in self.touched()]
         sizes = [ALL[x.dtype].itemsize for x in touched if not x.one]
         made = {i.out for stage in self.stages for i in stage.instrs}
-        self.pair = (min(sizes, default=4) < 4 and max(sizes) <= 4 and k.inner % 2 == 0
-                     and all(x.flat or x.one for x in touched) and all(x.slot in made for x in self.stores)
-                     and all(f.param < 0 for f in self.reductions))
+        self.pair = (
+            min(sizes, default=4) < 4
+            and max(sizes) <= 4
+            and k.inner % 2 == 0
+            and all(x.flat or x.one for x in touched)
+            and all(x.slot in made for x in self.stores)
+            and all(f.param < 0 for f in self.reductions)
+        )
         size = max(sizes, default=4)
         columns = lib.tt_cuda_columns(k.inner >> self.pair, size << self.pair, k.rows * -(-k.row // BLOCK))
         self.detail = max(1 << columns, LEAST_COLUMNS) << self.pair
@@ -89,8 +94,11 @@ class Planning:
         """Rematerialisation cost of each slot in a later stage, from operands and values of rows, in the weights of
         loops.py. Infinite where a store may have overwritten an operand by then."""
         written = {self.accesses[x.access].storage for x in self.stores if x.stage < self.k.num_stages - 1}
-        lost = {s for s in range(self.k.num_slots) if self.slots[s].kind == lib.TT_SLOT_LOAD
-                and self.accesses[self.slots[s].index].storage in written}
+        lost = {
+            s
+            for s in range(self.k.num_slots)
+            if self.slots[s].kind == lib.TT_SLOT_LOAD and self.accesses[self.slots[s].index].storage in written
+        }
         costs: dict[int, float] = {}
         for i in self.instrs:
             of_inputs = (math.inf if s in lost else costs.get(s, 0) for s in inputs_of(i))

@@ -17,10 +17,10 @@ from ..scalar import ELEMENTWISE, REDUCERS
 from .codegen import SIZES
 from .codegen_cuda_plan import BLOCK, REGISTERS, SHARED, SPARE, THREADS, Planning
 
-LOADS = 32        # words that a thread has under way
-LATER = 16        # ... while others wait in its registers
-LEAST = 4         # elements of a batch
-PART = 8          # elements that are recomputed together where one of them is unusual
+LOADS = 32  # words that a thread has under way
+LATER = 16  # ... while others wait in its registers
+LEAST = 4  # elements of a batch
+PART = 8  # elements that are recomputed together where one of them is unusual
 ONES = {"f16": "0x3c00", "bf16": "0x3f80"}
 
 
@@ -28,14 +28,14 @@ class Span(NamedTuple):
     """A thread's elements: ``count``, of which ``e`` is the number. Text in C++ says where they are."""
 
     count: int
-    guard: str              # is the element there? "": all are
-    position: str           # row-major
-    step: str               # elements between a thread's, where they follow each other
-    acc: str = ""           # which of the accumulators is the element's
+    guard: str  # is the element there? "": all are
+    position: str  # row-major
+    step: str  # elements between a thread's, where they follow each other
+    acc: str = ""  # which of the accumulators is the element's
     held: frozenset = frozenset()  # slots that stay in registers from one stage to the next
-    unrolled: bool = True   # all batches
-    loads: int = LOADS      # words under way
-    pair: bool = False      # two elements that follow each other are of neighbouring columns: they are read together
+    unrolled: bool = True  # all batches
+    loads: int = LOADS  # words under way
+    pair: bool = False  # two elements that follow each other are of neighbouring columns: they are read together
 
     def at(self, e: str) -> tuple[str, str]:
         """Which of a thread's rows an element is in, and which of its columns."""
@@ -350,8 +350,9 @@ class Reducing(Planning):
             *("    " + line for line in self.numbers() + self.ones()),
         ]
         if not single:
-            text += [f"    __shared__ {self.acc_type(f)} parts{n}[{self.warps}];"
-                     for n, f in enumerate(self.reductions)]
+            text += [
+                f"    __shared__ {self.acc_type(f)} parts{n}[{self.warps}];" for n, f in enumerate(self.reductions)
+            ]
         if self.shared:
             sizes = [f"(p.row * {SIZES[self.type_of(s)]} + 15) / 16 * 16" for s in self.shared]
             text.append("    TT_DYNAMIC_SHARED(shared); /* a thread reads there what it has written itself */")
@@ -385,8 +386,9 @@ class Reducing(Planning):
             for n, f in reductions:
                 text.append(f"    acc{n} = lane < warps ? parts{n}[lane] : {self.nothing(f)};")
                 text += self.shuffle(f, n, "    ", [1 << h for h in range(self.log - 10)])
-        text += [f"    const {self.type_of(f.out)} v{f.out} = __shfl_sync(0xffffffffu, acc{n}, 0);"
-                 for n, f in reductions]
+        text += [
+            f"    const {self.type_of(f.out)} v{f.out} = __shfl_sync(0xffffffffu, acc{n}, 0);" for n, f in reductions
+        ]
         return text + self.level0(stage.number, "    ")
 
     # Split and outer reductions.
@@ -442,11 +444,19 @@ class Reducing(Planning):
         reductions, pair = list(enumerate(self.reductions)), 1 + self.pair  # columns of a thread
         columns = self.detail // pair
         threads = THREADS // columns  # to a column
-        own = 32 // threads           # lanes of a thread
+        own = 32 // threads  # lanes of a thread
         accs = "".join(f", acc{n}" for n, _ in reductions)
         position = f"(r * p.row + first + e * {threads}) * p.inner + c"
-        span = Span(32 * own * pair, "", position, "apart", f"[(k + u) % {own * pair}]", unrolled=False,
-                    loads=LATER * pair, pair=self.pair)
+        span = Span(
+            32 * own * pair,
+            "",
+            position,
+            "apart",
+            f"[(k + u) % {own * pair}]",
+            unrolled=False,
+            loads=LATER * pair,
+            pair=self.pair,
+        )
         span = span._replace(guard=f"whole || first + {span.at('e')[0]} * {threads} < n")
         whole = f"left >= {BLOCK}" + (" && (int)p.aligned" if self.pair else "")
         text = [

@@ -20,7 +20,7 @@ from ..cache import CompileError, digest_of
 from .flags import BITS, GCC, ISAS
 
 TIMEOUT = 60.0  # seconds, for one kernel
-NICENESS = 5    # the program's own threads come first
+NICENESS = 5  # the program's own threads come first
 # sin and cos of one argument must stay two calls, as they are in eager mode, not become one of sincos.
 _FLAGS = [*BITS, "-shared", "-fPIC", "-s", "-w", "-fno-builtin-sin", "-fno-builtin-cos"]
 # gcc 12 does not vectorise a loop for which it has computed conditions in advance; vectorised, they move out later.
@@ -130,13 +130,23 @@ def run(command: list[str], timeout: float, folder: str | None = None) -> str:
 
 
 def _spawn(command: list[str], environment: dict[str, str], output: int) -> int:
-    actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, output, 1),
-               (os.POSIX_SPAWN_DUP2, output, 2)]
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, output, 1),
+        (os.POSIX_SPAWN_DUP2, output, 2),
+    ]
     with _Running.lock:
         if _Running.stopping:
             raise CompileError("the interpreter is shutting down")
-        _Running.pid = os.posix_spawn(command[0], command, environment, file_actions=actions, setsid=True,
-                                      setsigmask=(), setsigdef=(signal.SIGPIPE, signal.SIGXFSZ))
+        _Running.pid = os.posix_spawn(
+            command[0],
+            command,
+            environment,
+            file_actions=actions,
+            setsid=True,
+            setsigmask=(),
+            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+        )
         return _Running.pid
 
 

@@ -79,17 +79,21 @@ def ran(run: Run) -> None:
 def kernel_line(p: Program, k: Kernel) -> str:
     """What one run of a kernel did and took."""
     seconds = max(k.nanoseconds, 1) * 1e-9
-    return (f"{k.name}  {k.shape} {k.dtype}  {k.pattern}  {'compiled' if k.compiled else 'interpreted'}  "
-            f"{'hit' if p.known else 'miss'}  read {bytes_text(k.reads)}, wrote {bytes_text(k.writes)}  "
-            f"{seconds * 1e6:.1f} us  {(k.reads + k.writes) / seconds * 1e-9:.1f} GB/s  "
-            f"{k.operations / seconds * 1e-9:.1f} GFLOP/s")
+    return (
+        f"{k.name}  {k.shape} {k.dtype}  {k.pattern}  {'compiled' if k.compiled else 'interpreted'}  "
+        f"{'hit' if p.known else 'miss'}  read {bytes_text(k.reads)}, wrote {bytes_text(k.writes)}  "
+        f"{seconds * 1e6:.1f} us  {(k.reads + k.writes) / seconds * 1e-9:.1f} GB/s  "
+        f"{k.operations / seconds * 1e-9:.1f} GFLOP/s"
+    )
 
 
 def served(event: Event) -> None:
     """After a kernel was compiled, or was not."""
     name = name_of(event.kernel)
-    lines = [f"{name} {_COMPILED[event.what]} in {event.seconds * 1e3:.0f} ms"
-             f"{f', {event.key[:12]}' if event.key else ''}{f': {event.reason}' if event.reason else ''}"]
+    lines = [
+        f"{name} {_COMPILED[event.what]} in {event.seconds * 1e3:.0f} ms"
+        f"{f', {event.key[:12]}' if event.key else ''}{f': {event.reason}' if event.reason else ''}"
+    ]
     if config.get("debug") >= 4:
         lines.append(f"source of {name}:\n{source(event.kernel, lines_of(event.kernel))}")
     _write(*lines)

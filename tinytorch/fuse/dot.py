@@ -33,8 +33,10 @@ def program_picture(program) -> Picture:
         if n < len(boxes) and recorded.storages[storage].seen:
             edges.append(Edge(n, len(nodes)))
             nodes.append(Node((f"s{storage}", _of(recorded.nodes[n].out)), "result"))
-    groups = [f"kernel {k}: {kernel.pattern}, {'compiled' if kernel.compiled else 'interpreted'}"
-              for k, kernel in enumerate(program.kernels, 1)]
+    groups = [
+        f"kernel {k}: {kernel.pattern}, {'compiled' if kernel.compiled else 'interpreted'}"
+        for k, kernel in enumerate(program.kernels, 1)
+    ]
     where = f" at {program.place}" if program.place else ""
     return Picture(f"program of {len(boxes)} operators, ended{where}: {program.reason}", nodes, edges, groups)
 
@@ -44,14 +46,20 @@ def _operators(program, kernel_of: dict[int, int]) -> list[Node]:
     boxes = []
     for n, node in enumerate(program.trace.nodes):
         call = node.name
-        if numbers := [repr(program.trace.numbers[o.id]) for o in node.inputs
-                       if o.number and o.id < len(program.trace.numbers)]:
+        if numbers := [
+            repr(program.trace.numbers[o.id]) for o in node.inputs if o.number and o.id < len(program.trace.numbers)
+        ]:
             call += f" {', '.join(numbers)}"
         if node.dims:
             call += f" over {', '.join(map(str, node.dims))}"
         place = program.places[n] if n < len(program.places) else None
-        boxes.append(Node((call, _of(node.out), *([str(place)] if place else [])),
-                          "operator" if n in kernel_of else "note", kernel_of.get(n)))
+        boxes.append(
+            Node(
+                (call, _of(node.out), *([str(place)] if place else [])),
+                "operator" if n in kernel_of else "note",
+                kernel_of.get(n),
+            )
+        )
     return boxes
 
 

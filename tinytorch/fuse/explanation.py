@@ -62,10 +62,12 @@ class Explanation:
         compiled = sum(k.compiled for k in self.kernels)
         programs, kernels = count_text(len(self.programs), "program"), count_text(len(self.kernels), "kernel")
         recorded = count_text(self.recorded, "operator")
-        lines = [f"{recorded} recorded, run as {programs} of {kernels} ({compiled} compiled)",
-                 f"read {bytes_text(self.bytes_read)} and written {bytes_text(self.bytes_written)}; eagerly "
-                 f"{bytes_text(self.eager_bytes_read)} and {bytes_text(self.eager_bytes_written)}; "
-                 f"at most {bytes_text(self.peak_memory)} more memory than before"]
+        lines = [
+            f"{recorded} recorded, run as {programs} of {kernels} ({compiled} compiled)",
+            f"read {bytes_text(self.bytes_read)} and written {bytes_text(self.bytes_written)}; eagerly "
+            f"{bytes_text(self.eager_bytes_read)} and {bytes_text(self.eager_bytes_written)}; "
+            f"at most {bytes_text(self.peak_memory)} more memory than before",
+        ]
         lines += [self.purity] * bool(self.purity)
         for number, p in enumerate(self.programs, 1):
             where = f"at {p.place}: " if p.place else ""
@@ -107,8 +109,19 @@ def explain(fn, *args, **kwargs) -> Explanation:
     return Explanation(result, programs, peak - before["allocated_bytes.all.current"], purity)
 
 
-_COLUMNS = (("pattern", "<"), ("shape", "<"), ("dtype", "<"), ("in", ">"), ("out", ">"), ("stages", ">"), ("tier", "<"),
-            ("read", ">"), ("written", ">"), ("operators", "<"), ("lines", "<"))
+_COLUMNS = (
+    ("pattern", "<"),
+    ("shape", "<"),
+    ("dtype", "<"),
+    ("in", ">"),
+    ("out", ">"),
+    ("stages", ">"),
+    ("tier", "<"),
+    ("read", ">"),
+    ("written", ">"),
+    ("operators", "<"),
+    ("lines", "<"),
+)
 
 
 def _table(p: Program) -> list[str]:
@@ -116,14 +129,28 @@ def _table(p: Program) -> list[str]:
     rows = [tuple(name for name, _ in _COLUMNS)]
     for k in p.kernels:
         places = places_text(p.places[n] for n in k.nodes if n < len(p.places))
-        rows.append((k.pattern, str(k.shape), k.dtype, str(k.inputs), str(k.outputs), str(k.stages),
-                     "compiled" if k.compiled else "interpreted", bytes_text(k.reads), bytes_text(k.writes),
-                     _names(k.operators), places))
+        rows.append(
+            (
+                k.pattern,
+                str(k.shape),
+                k.dtype,
+                str(k.inputs),
+                str(k.outputs),
+                str(k.stages),
+                "compiled" if k.compiled else "interpreted",
+                bytes_text(k.reads),
+                bytes_text(k.writes),
+                _names(k.operators),
+                places,
+            )
+        )
     widths = [max(len(row[c]) for row in rows) for c in range(len(_COLUMNS))]
-    return ["  ".join(f"{cell:{side}{width}}" for cell, (_, side), width in zip(row, _COLUMNS, widths)).rstrip()
-            for row in rows]
+    return [
+        "  ".join(f"{cell:{side}{width}}" for cell, (_, side), width in zip(row, _COLUMNS, widths)).rstrip()
+        for row in rows
+    ]
 
 
 def _names(operators: tuple[str, ...], most: int = 12) -> str:
-    shown = operators if len(operators) <= most else (*operators[:most - 1], f"and {len(operators) - most + 1} more")
+    shown = operators if len(operators) <= most else (*operators[: most - 1], f"and {len(operators) - most + 1} more")
     return " ".join(shown)

@@ -12,5 +12,12 @@ X86 = platform.machine() in ("x86_64", "AMD64")
 ISAS = {"baseline": []}
 if X86:
     ISAS["avx2"] = ["-mavx2", "-mfma"]
-    ISAS["avx512"] = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mfma",
-                      "-mprefer-vector-width=512"]
+    ISAS["avx512"] = [
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mavx512vl",
+        "-mavx2",
+        "-mfma",
+        "-mprefer-vector-width=512",
+    ]

@@ -147,7 +147,7 @@ class HotLines:
     the end of the last run but one before a program is compiled to the end of the last. Should it not come again soon,
     or should that happen often, they are given up: generated code then lacks its lines, and nothing else."""
 
-    PATIENCE = 20_000   # operators
+    PATIENCE = 20_000  # operators
     MOST_FAILURES = 4
 
     def __init__(self):

@@ -15,12 +15,12 @@ from typing import NamedTuple
 from ..dtypes import ALL
 from ..scalar import CHEAP, ELEMENTWISE, OPERATORS
 
-HALF = 20   # the cost of a cast from or to float16
+HALF = 20  # the cost of a cast from or to float16
 ROUNDED = {"round_f16": 14, "round_bf16": 8}
 HEAVY = 40  # is heavy enough to be the only such function of its loop
-MOST = 64   # of all instructions of a loop
+MOST = 64  # of all instructions of a loop
 
-REST = 12   # what an operator takes that begins like another of its loop: a compiler does that part once
+REST = 12  # what an operator takes that begins like another of its loop: a compiler does that part once
 _DIVISIONS = frozenset({"fmod", "remainder", "floor_divide"})
 _SCALAR = {  # what compilers do not vectorise
     "f32": _DIVISIONS | {"zeta"},
@@ -34,8 +34,8 @@ class Instr(NamedTuple):
     """An instruction on elements. ``name``: the operator's; "cast" and "move" for the other kinds."""
 
     name: str
-    dtype: str           # suffix of the dtype computed in, or cast from
-    to: str              # of the dtype cast to
+    dtype: str  # suffix of the dtype computed in, or cast from
+    to: str  # of the dtype cast to
     out: int
     inputs: tuple[int, ...]
     node: int
@@ -89,9 +89,12 @@ class Loop:
     def begins_like(self, instr: Instr) -> bool:
         """Does another instruction here compute part of what this one does?"""
         pair = _pair(instr)
-        return pair != 0 and any(other is not instr and _pair(other) == pair and
-                                 (other.dtype, other.inputs[-1]) == (instr.dtype, instr.inputs[-1])
-                                 for other in self.instrs)
+        return pair != 0 and any(
+            other is not instr
+            and _pair(other) == pair
+            and (other.dtype, other.inputs[-1]) == (instr.dtype, instr.inputs[-1])
+            for other in self.instrs
+        )
 
     def cost(self, instr: Instr) -> int:
         """What an instruction would add to the weight."""

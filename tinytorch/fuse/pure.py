@@ -21,11 +21,11 @@ from ..tensor import Tensor, own
 from .purity import DATA, PLAIN, Unproven, is_tensor, prove
 
 _PATIENCE = 4  # shapes that may fail to be replayed before no more are tried
-_MOST = 8      # shapes that are kept
+_MOST = 8  # shapes that are kept
 _LOOKED_AT = 3  # the call in which a function's source is read: the first ones are to be quick
-_PROOFS = 4    # as often what it reads outside may change
+_PROOFS = 4  # as often what it reads outside may change
 _NUMBERS = frozenset((int, float, bool, str, type(None)))
-_USUAL = ()    # the key of a call with grad mode on, of tensors that do not require grad
+_USUAL = ()  # the key of a call with grad mode on, of tensors that do not require grad
 
 
 class Plan(NamedTuple):

@@ -18,7 +18,7 @@ from ..tensor import Tensor
 from .case import Case, number_text
 
 LITERALS = 256  # elements of an input that stand in a script as numbers
-_WIDTH = 100    # characters of a line of bytes
+_WIDTH = 100  # characters of a line of bytes
 
 
 def kernel(name: str, *args, out=None):
@@ -98,16 +98,24 @@ def script_of(case: Case, hot: int, complaint: str) -> str:
     """The whole script; ``hot``: the setting fuse_hot with which it fails."""
     run = case.run_source()
     names = [f"x{v}" for v in case.inputs]
-    lines = "".join(f"    {name} = {input_text(array, case.values[v].dtype)}\n"
-                    for name, (v, array) in zip(names, case.inputs.items()))
+    lines = "".join(
+        f"    {name} = {input_text(array, case.values[v].dtype)}\n"
+        for name, (v, array) in zip(names, case.inputs.items())
+    )
     needed = [name for name in ("kernel", "stream") if f"{name}(" in run]
     imports = "import base64\nimport zlib\n\n" if "zlib." in lines else ""
     return _SCRIPT.format(
-        tier="interpreted" if hot < 0 else "compiled", complaint=complaint.replace("\\", "/").replace('"', "'"),
-        run=run, inputs=lines, names=", ".join(names), imports=imports,
-        helpers=f"from tinytorch.fuse.script import {', '.join(needed)}\n" if needed else "", hot=hot,
+        tier="interpreted" if hot < 0 else "compiled",
+        complaint=complaint.replace("\\", "/").replace('"', "'"),
+        run=run,
+        inputs=lines,
+        names=", ".join(names),
+        imports=imports,
+        helpers=f"from tinytorch.fuse.script import {', '.join(needed)}\n" if needed else "",
+        hot=hot,
         comment="  # nothing is compiled" if hot < 0 else "  # every kernel is compiled after its first run",
-        again="" if hot < 0 else _AGAIN)
+        again="" if hot < 0 else _AGAIN,
+    )
 
 
 def input_text(a: np.ndarray, dtype: int) -> str:
@@ -118,16 +126,21 @@ def input_text(a: np.ndarray, dtype: int) -> str:
             return f"torch.full({shape}, {number_text(a.reshape(-1)[0].item())}, dtype={kind})"
         if a.size <= LITERALS and not (a.dtype.kind == "f" and np.isnan(a).any()):
             return f"torch.tensor({_nested(a.tolist())}, dtype={kind})"
-        if a.size > LITERALS and dtype in (lib.TT_F32, lib.TT_F64) and \
-                a.tobytes() == random_array(shape, dtype).tobytes():
+        if (
+            a.size > LITERALS
+            and dtype in (lib.TT_F32, lib.TT_F64)
+            and a.tobytes() == random_array(shape, dtype).tobytes()
+        ):
             return f"torch.randn({shape}, dtype={kind}, generator=torch.Generator().manual_seed(0))"
     if a.size <= LITERALS:
         whole = a.reshape(-1).view(f"int{size}").tolist()
         return f"torch.tensor({whole}, dtype=torch.int{size}).view({kind}).reshape({shape})"
     packed = base64.b64encode(zlib.compress(a.tobytes(), 9)).decode()
-    parts = "\n".join(f'        "{packed[k:k + _WIDTH]}"' for k in range(0, len(packed), _WIDTH))
-    return f"torch.frombuffer(bytearray(zlib.decompress(base64.b64decode(\n{parts}))), dtype={kind})" \
-           f".reshape({shape}).clone()"
+    parts = "\n".join(f'        "{packed[k : k + _WIDTH]}"' for k in range(0, len(packed), _WIDTH))
+    return (
+        f"torch.frombuffer(bytearray(zlib.decompress(base64.b64decode(\n{parts}))), dtype={kind})"
+        f".reshape({shape}).clone()"
+    )
 
 
 def _nested(values) -> str:

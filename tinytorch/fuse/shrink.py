@@ -29,7 +29,7 @@ from .trace import read, row_major
 from .script import LITERALS, array_of, bits_of, function_of, inputs_of, random_array, script_of
 from .listeners import DATA, LINES, Lines, Run, subscribe
 
-_PATIENCE = 120.0      # seconds to wait for the compiler
+_PATIENCE = 120.0  # seconds to wait for the compiler
 _TIERS = {"interpreted": -1, "compiled": 0}  # fuse_hot
 
 Check = Callable[[tuple, tuple], bool]
@@ -71,8 +71,10 @@ def minify(fn, *args, check: Check | None = None, tries: int = 400, isolate: boo
         if trial.fails(case, tier):
             case = _Reduction(case, tier, trial).run()
             return Minified(script_of(case, _TIERS[tier], trial.complaint), tier, len(case.steps), trial.count)
-    raise RuntimeError(f"minify: {_name(fn)} fails {tier}, but none of the {count_text(len(traces), 'program')} "
-                       "that it runs as fails by itself")
+    raise RuntimeError(
+        f"minify: {_name(fn)} fails {tier}, but none of the {count_text(len(traces), 'program')} "
+        "that it runs as fails by itself"
+    )
 
 
 def _name(fn) -> str:
@@ -96,8 +98,10 @@ def _find(fn, args, kwargs, trial: _Trial) -> tuple[str, list[Case]]:
     wanted = call(fn)
     for t in _tensors((args, kwargs, wanted)):
         if t.is_cuda:
-            raise NotImplementedError(f"minify: {_name(fn)} computes on {t.device}, and only the CPU's programs can be "
-                                      "reduced; call it with tensors of the CPU")
+            raise NotImplementedError(
+                f"minify: {_name(fn)} computes on {t.device}, and only the CPU's programs can be "
+                "reduced; call it with tensors of the CPU"
+            )
     fused = fuse(fn)
 
     def attempt(tier: str, runs: list[tuple]) -> tuple[bool, str]:
@@ -174,7 +178,8 @@ def _copied(value):
 def _differ(fused: tuple, eager: tuple) -> bool:
     """The default check."""
     return len(fused) != len(eager) or any(
-        f.dtype != e.dtype or f.shape != e.shape or bits_of(f) != bits_of(e) for f, e in zip(fused, eager))
+        f.dtype != e.dtype or f.shape != e.shape or bits_of(f) != bits_of(e) for f, e in zip(fused, eager)
+    )
 
 
 # Trying a case.
@@ -342,8 +347,7 @@ class _Reduction:
         if not wanted:
             return {}
         case = self.case._replace(steps=tuple(steps), results=tuple(sorted(wanted)))
-        return {v: array_of(t, case.values[v].dtype)
-                for v, t in zip(case.results, function_of(case)(*inputs_of(case)))}
+        return {v: array_of(t, case.values[v].dtype) for v, t in zip(case.results, function_of(case)(*inputs_of(case)))}
 
     def plainer_operands(self) -> None:
         """Inputs of their own in the place of views of inputs."""
@@ -365,13 +369,13 @@ class _Reduction:
             strides = [0 if d is None else row_major(array.shape)[d] for d in v.dims]
             shown = np.lib.stride_tricks.as_strided(array, v.shape, [s * array.itemsize for s in strides])
         else:
-            flat = array.reshape(-1).view(ALL[dtype].stored)[v.offset:]
+            flat = array.reshape(-1).view(ALL[dtype].stored)[v.offset :]
             shown = np.lib.stride_tricks.as_strided(flat, v.shape, [s * flat.itemsize for s in v.strides])
         new = max(case.values) + 1
         own = View(new, v.shape, tuple(range(len(v.shape))))
         values = {**case.values, new: case.values[v.value]._replace(dtype=dtype)}
         steps = list(case.steps)
-        steps[at] = step._replace(inputs=(*step.inputs[:k], own, *step.inputs[k + 1:]))
+        steps[at] = step._replace(inputs=(*step.inputs[:k], own, *step.inputs[k + 1 :]))
         array = np.ascontiguousarray(shown).reshape(v.shape)
         return case._replace(values=values).with_input(new, array).with_steps(steps)
 
@@ -386,8 +390,10 @@ class _Reduction:
         """Inputs of ones, of rounder numbers, or of random ones that a seed gives."""
         for v in self.case.inputs:
             if v in self.case.inputs and not _is_simple(self.case.inputs[v]):
-                any(self.keep(self.case.with_input(v, array))
-                    for array in _simpler(self.case.inputs[v], self.case.values[v].dtype))
+                any(
+                    self.keep(self.case.with_input(v, array))
+                    for array in _simpler(self.case.inputs[v], self.case.values[v].dtype)
+                )
 
 
 def _parts(n: int) -> Iterator[tuple[int, int]]:
@@ -410,7 +416,7 @@ def _is_simple(a: np.ndarray) -> bool:
 def _simpler(a: np.ndarray, dtype: int) -> Iterator[np.ndarray]:
     """Other numbers in an input's place."""
     if dtype == lib.TT_BF16:
-        yield np.full_like(a, 0x3f80)
+        yield np.full_like(a, 0x3F80)
         return
     yield np.ones_like(a)
     if a.dtype.kind == "f" and np.isfinite(a).all():

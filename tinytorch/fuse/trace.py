@@ -13,7 +13,7 @@ from ..dtypes import ALL
 from ..scalar import ELEMENTWISE, REDUCERS
 
 OP, COPY, REDUCE, RANDOM = range(4)  # kinds of nodes
-PLAIN, FULL, NUMBER = range(3)       # modes of operands
+PLAIN, FULL, NUMBER = range(3)  # modes of operands
 _DRAW_NUMBERS = 6
 _HAS_SHAPE = 1
 
@@ -21,11 +21,11 @@ _HAS_SHAPE = 1
 class Operand(NamedTuple):
     """Elements of a storage, or a Python number."""
 
-    id: int              # of the storage, or of the number
+    id: int  # of the storage, or of the number
     dtype: int
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()  # in elements
-    offset: int = 0                # in bytes
+    offset: int = 0  # in bytes
     number: bool = False
 
 
@@ -33,10 +33,10 @@ class Node(NamedTuple):
     """A recorded operator."""
 
     kind: int
-    op: int                 # of the operators, of the reducers, of the kinds of random numbers
-    dtype: int              # computed in; of a reduction: read
+    op: int  # of the operators, of the reducers, of the kinds of random numbers
+    dtype: int  # computed in; of a reduction: read
     shape: tuple[int, ...]  # of iteration; of a reduction: its operand's
-    mask: int               # a reduction's dimensions, as bits
+    mask: int  # a reduction's dimensions, as bits
     out: Operand
     inputs: tuple[Operand, ...]
 
@@ -70,8 +70,11 @@ class Trace(NamedTuple):
 
     def fills(self, storage: int) -> list[int]:
         """The nodes that put a number into a storage."""
-        return [k for k, node in enumerate(self.nodes)
-                if node.kind == COPY and node.inputs[0].number and node.out.id == storage]
+        return [
+            k
+            for k, node in enumerate(self.nodes)
+            if node.kind == COPY and node.inputs[0].number and node.out.id == storage
+        ]
 
     def listing(self, place: Callable[[int], str] = lambda node: "") -> list[str]:
         """A line of text for each node; ``place`` tells where one was recorded."""
@@ -129,7 +132,7 @@ def read(program, numbers=None) -> Trace:
         kind, n, flags = head & 255, head >> 24 & 255, head >> 32
         if flags & _HAS_SHAPE:
             ndim = words[at]
-            shape = tuple(words[at + 1:at + 1 + ndim])
+            shape = tuple(words[at + 1 : at + 1 + ndim])
             at += 1 + ndim
         mask = 0
         if kind == REDUCE:
@@ -137,18 +140,18 @@ def read(program, numbers=None) -> Trace:
             at += 1
         operands = []
         for k in range(n + 1):
-            mode, dtype, number = flags >> (1 + 2 * k) & 3, flags >> (9 + 4 * k) & 15, ids >> (16 * k) & 0xffff
+            mode, dtype, number = flags >> (1 + 2 * k) & 3, flags >> (9 + 4 * k) & 15, ids >> (16 * k) & 0xFFFF
             if mode == NUMBER:
                 operands.append(Operand(number, dtype, number=True))
             elif mode == FULL:
-                offset, ndim = words[at:at + 2]
-                sizes = tuple(words[at + 2:at + 2 + ndim])
-                operands.append(Operand(number, dtype, sizes, tuple(words[at + 2 + ndim:at + 2 + 2 * ndim]), offset))
+                offset, ndim = words[at : at + 2]
+                sizes = tuple(words[at + 2 : at + 2 + ndim])
+                operands.append(Operand(number, dtype, sizes, tuple(words[at + 2 + ndim : at + 2 + 2 * ndim]), offset))
                 at += 2 + 2 * ndim
             else:
                 operands.append(Operand(number, dtype, shape, row_major(shape)))
         nodes.append(Node(kind, head >> 8 & 255, head >> 16 & 255, shape, mask, operands[0], tuple(operands[1:])))
-    sizes = words[at:at + program.num_storages]
+    sizes = words[at : at + program.num_storages]
     values = tuple(number_value(numbers[k]) for k in range(program.num_constants)) if numbers else ()
     return Trace(tuple(nodes), _storages(nodes, sizes), values)
 

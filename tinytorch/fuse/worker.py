@@ -24,18 +24,18 @@ from .codegen import PREFIX, source
 from .compiler import key_of
 from .listeners import lines_of
 
-POLL = 1000        # milliseconds for which the thread waits in C
+POLL = 1000  # milliseconds for which the thread waits in C
 MOST_FAILURES = 3  # of the compiler in a row, before it is asked no more
 
 
 class Event(NamedTuple):
     """What became of a kernel that was to be compiled."""
 
-    what: str       # "hit" (it was on the disk), "compiled", "refused"
+    what: str  # "hit" (it was on the disk), "compiled", "refused"
     kernel: object  # the tt_kernel *
     key: str
     seconds: float
-    reason: str     # why it was refused
+    reason: str  # why it was refused
 
 
 class Worker:
@@ -50,7 +50,7 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._kernel = None  # in work
         self._asked = 0  # questions put to the C side
-        self._idle = 0   # the last of them to which there was no answer
+        self._idle = 0  # the last of them to which there was no answer
         self._waiting = 0  # threads in wait()
         self._failures = 0
         self._stopping = False
@@ -80,7 +80,8 @@ class Worker:
             self.core.tt_kernel_wake()
             try:
                 return self._changed.wait_for(
-                    lambda: self._idle >= question or self._stopping or not self._thread, timeout)
+                    lambda: self._idle >= question or self._stopping or not self._thread, timeout
+                )
             finally:
                 self._waiting -= 1
 

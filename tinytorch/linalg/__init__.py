@@ -6,5 +6,20 @@ from ..ops.decompose import cholesky, cholesky_ex, eigh, eigvalsh, qr, svd, svdv
 from ..ops.determinant import det, slogdet
 from ..ops.solve import inv, inv_ex, solve, solve_ex, solve_triangular
 
-__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "det", "eigh", "eigvalsh", "inv", "inv_ex", "qr", "slogdet",
-           "solve", "solve_ex", "solve_triangular", "svd", "svdvals"]
+__all__ = [
+    "LinAlgError",
+    "cholesky",
+    "cholesky_ex",
+    "det",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "inv_ex",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_ex",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+]

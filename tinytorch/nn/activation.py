@@ -44,17 +44,21 @@ def _maybe_inplace(name: str, function, doc: str) -> type:
     return type(name, (_Inplace,), {"forward": forward, "__doc__": doc, "__module__": __name__})
 
 
-ReLU = _maybe_inplace("ReLU", lambda x, inplace: x.relu_() if inplace else x.relu(),
-                      "max(x, 0). Follows ``torch.nn.ReLU``.")
-ReLU6 = _maybe_inplace("ReLU6", lambda x, inplace: F.relu6(x, inplace),
-                       "min(max(x, 0), 6). Follows ``torch.nn.ReLU6``.")
+ReLU = _maybe_inplace(
+    "ReLU", lambda x, inplace: x.relu_() if inplace else x.relu(), "max(x, 0). Follows ``torch.nn.ReLU``."
+)
+ReLU6 = _maybe_inplace(
+    "ReLU6", lambda x, inplace: F.relu6(x, inplace), "min(max(x, 0), 6). Follows ``torch.nn.ReLU6``."
+)
 SELU = _maybe_inplace("SELU", lambda x, inplace: F.selu(x, inplace), "Scaled ELU. Follows ``torch.nn.SELU``.")
 SiLU = _maybe_inplace("SiLU", lambda x, inplace: F.silu(x, inplace), "x sigmoid(x). Follows ``torch.nn.SiLU``.")
 Mish = _maybe_inplace("Mish", lambda x, inplace: F.mish(x, inplace), "x tanh(softplus(x)). Follows ``torch.nn.Mish``.")
-Hardswish = _maybe_inplace("Hardswish", lambda x, inplace: F.hardswish(x, inplace),
-                           "x relu6(x + 3) / 6. Follows ``torch.nn.Hardswish``.")
-Hardsigmoid = _maybe_inplace("Hardsigmoid", lambda x, inplace: F.hardsigmoid(x, inplace),
-                             "relu6(x + 3) / 6. Follows ``torch.nn.Hardsigmoid``.")
+Hardswish = _maybe_inplace(
+    "Hardswish", lambda x, inplace: F.hardswish(x, inplace), "x relu6(x + 3) / 6. Follows ``torch.nn.Hardswish``."
+)
+Hardsigmoid = _maybe_inplace(
+    "Hardsigmoid", lambda x, inplace: F.hardsigmoid(x, inplace), "relu6(x + 3) / 6. Follows ``torch.nn.Hardsigmoid``."
+)
 
 
 class ELU(_Inplace):

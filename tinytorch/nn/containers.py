@@ -49,8 +49,9 @@ class _Numbered(Module):
     def extend(self, modules):
         """Adds modules at the end. Returns this container."""
         if not isinstance(modules, Iterable):
-            raise TypeError(f"{type(self).__name__}.extend should be called with an iterable, but got "
-                            f"{type(modules).__name__}")
+            raise TypeError(
+                f"{type(self).__name__}.extend should be called with an iterable, but got {type(modules).__name__}"
+            )
         for module in list(modules):
             self.append(module)
         return self
@@ -158,8 +159,9 @@ class ModuleList(_Numbered):
                 runs.append([text, i, i])
         if not runs:
             return f"{type(self).__name__}()"
-        lines = [f"({a}): {indent(text)}" if a == b else f"({a}-{b}): {b - a + 1} x {indent(text)}"
-                 for text, a, b in runs]
+        lines = [
+            f"({a}): {indent(text)}" if a == b else f"({a}-{b}): {b - a + 1} x {indent(text)}" for text, a, b in runs
+        ]
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
 
 
@@ -209,8 +211,10 @@ class ModuleDict(Module):
     def update(self, modules):
         """Adds modules from a mapping or from pairs."""
         if not isinstance(modules, Iterable):
-            raise TypeError("ModuleDict.update should be called with an iterable of key/value pairs, but got "
-                            f"{type(modules).__name__}")
+            raise TypeError(
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(modules).__name__}"
+            )
         for key, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules:
             self[key] = module
 
@@ -357,8 +361,10 @@ class ParameterDict(Module):
     def update(self, parameters):
         """Adds entries from a mapping or from pairs."""
         if not isinstance(parameters, Iterable):
-            raise TypeError("ParametersDict.update should be called with an iterable of key/value pairs, but got "
-                            f"{type(parameters).__name__}")
+            raise TypeError(
+                "ParametersDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(parameters).__name__}"
+            )
         for key, value in parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters:
             self[key] = value
 

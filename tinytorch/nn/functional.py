@@ -65,15 +65,71 @@ from ..ops.rearrange import one_hot
 from ..tensor import Tensor
 
 __all__ = [
-    "alpha_dropout", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d",
-    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
-    "elu", "embedding", "feature_alpha_dropout", "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax",
-    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
-    "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish", "mse_loss",
-    "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pairwise_distance",
-    "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu", "scaled_dot_product_attention", "selu",
-    "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink",
-    "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss",
+    "alpha_dropout",
+    "bilinear",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "celu",
+    "conv1d",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross_entropy",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "elu",
+    "embedding",
+    "feature_alpha_dropout",
+    "gaussian_nll_loss",
+    "gelu",
+    "glu",
+    "group_norm",
+    "gumbel_softmax",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "logsigmoid",
+    "margin_ranking_loss",
+    "mish",
+    "mse_loss",
+    "multi_margin_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "pairwise_distance",
+    "poisson_nll_loss",
+    "prelu",
+    "relu",
+    "relu6",
+    "rms_norm",
+    "rrelu",
+    "scaled_dot_product_attention",
+    "selu",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
 ]
 
 
@@ -143,8 +199,10 @@ def _channels(op, input, p, training, inplace, dims):
     """Dropout of whole channels of (N, C, ...) or, with one dimension less, (C, ...)."""
     _check_probability(op, p)
     if input._h.ndim not in dims:
-        raise RuntimeError(f"{op}: Expected {' or '.join(f'{d}D' for d in dims)} input, got {input._h.ndim}D input of "
-                           f"shape {tuple(input.shape)}")
+        raise RuntimeError(
+            f"{op}: Expected {' or '.join(f'{d}D' for d in dims)} input, got {input._h.ndim}D input of "
+            f"shape {tuple(input.shape)}"
+        )
     if not training or p == 0 or not input._h.numel:
         return input
     keep = 2 if input._h.ndim == max(dims) else 1
@@ -298,8 +356,9 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
 
 
-def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
-                                 enable_gqa=False):
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
     """softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev); ``attn_mask``,
     bool (True takes part) or added, broadcasts to (..., L, S); the scale is 1 / sqrt(E) by default. Follows
     ``torch.nn.functional.scaled_dot_product_attention``.
@@ -334,8 +393,17 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     return (dropout(weights, dropout_p) if dropout_p > 0 else weights) @ value
 
 
-_RANDOM = {"alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax",
-           "rrelu", "scaled_dot_product_attention"}
+_RANDOM = {
+    "alpha_dropout",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "feature_alpha_dropout",
+    "gumbel_softmax",
+    "rrelu",
+    "scaled_dot_product_attention",
+}
 for _name in __all__:
     _fn = globals()[_name]
     if _name in _declare.OPS and _declare.OPS[_name].function is _fn:  # tinytorch's own, too

@@ -51,8 +51,9 @@ class HookMethods:
         ``with_kwargs``, ``hook(module, args, kwargs)`` and it may return a pair."""
         return register(self._forward_pre_hooks, Hook(hook, with_kwargs), prepend)
 
-    def register_forward_hook(self, hook, *, prepend: bool = False, with_kwargs: bool = False,
-                              always_call: bool = False) -> Handle:
+    def register_forward_hook(
+        self, hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> Handle:
         """``hook(module, args, output)`` after forward, or ``hook(module, args, kwargs, output)`` with
         ``with_kwargs``; it may return another output. With ``always_call`` it is also called when forward raises."""
         return register(self._forward_hooks, Hook(hook, with_kwargs, always_call), prepend)
@@ -98,8 +99,10 @@ class HookMethods:
                     changed = hook.fn(self, args, kwargs)
                     if changed is not None:
                         if not isinstance(changed, tuple) or len(changed) != 2:
-                            raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, "
-                                               f"new_kwargs), but got {changed}.")
+                            raise RuntimeError(
+                                "forward pre-hook must return None or a tuple of (new_args, "
+                                f"new_kwargs), but got {changed}."
+                            )
                         args, kwargs = changed
                 else:
                     changed = hook.fn(self, args)
@@ -189,8 +192,9 @@ class Boundary:
 def check_length(what: str, given: tuple, wanted: int) -> None:
     """RuntimeError when a hook returns another number of gradients than it was given."""
     if len(given) != wanted:
-        raise RuntimeError(f"{what}: Backward hook returned an invalid number of grad_input, got {len(given)}, but "
-                           f"expected {wanted}")
+        raise RuntimeError(
+            f"{what}: Backward hook returned an invalid number of grad_input, got {len(given)}, but expected {wanted}"
+        )
 
 
 class _Inputs(Function):

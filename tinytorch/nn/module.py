@@ -10,9 +10,19 @@ from .hooks import GLOBAL_POST, GLOBAL_PRE, HookMethods
 from .parameter import Buffer, Parameter
 from .state import StateMethods
 
-_DICTS = ("_parameters", "_buffers", "_modules", "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks",
-          "_backward_hooks", "_state_dict_pre_hooks", "_state_dict_hooks", "_load_state_dict_pre_hooks",
-          "_load_state_dict_post_hooks")
+_DICTS = (
+    "_parameters",
+    "_buffers",
+    "_modules",
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_state_dict_pre_hooks",
+    "_state_dict_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
 
 
 class Module(HookMethods, StateMethods):
@@ -35,8 +45,14 @@ class Module(HookMethods, StateMethods):
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args, **kwargs):
-        if (self._forward_pre_hooks or self._forward_hooks or self._backward_hooks or self._backward_pre_hooks
-                or GLOBAL_PRE or GLOBAL_POST):
+        if (
+            self._forward_pre_hooks
+            or self._forward_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or GLOBAL_PRE
+            or GLOBAL_POST
+        ):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
@@ -80,21 +96,24 @@ class Module(HookMethods, StateMethods):
             object.__setattr__(self, name, value)
         elif name in parameters:
             if value is not None:
-                raise TypeError(f"cannot assign '{type(value).__name__}' as parameter '{name}' (nn.Parameter or None "
-                                "expected)")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as parameter '{name}' (nn.Parameter or None expected)"
+                )
             parameters[name] = None
         elif name in attributes["_modules"]:
             if value is not None:
-                raise TypeError(f"cannot assign '{type(value).__name__}' as child module '{name}' (nn.Module or None "
-                                "expected)")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as child module '{name}' (nn.Module or None expected)"
+                )
             attributes["_modules"][name] = None
         elif isinstance(value, Buffer):
             self._forget(name, "_buffers")
             self.register_buffer(name, value, value.persistent)
         elif name in attributes["_buffers"]:
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(f"cannot assign '{type(value).__name__}' as buffer '{name}' (Tensor, nn.Buffer or None "
-                                "expected)")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as buffer '{name}' (Tensor, nn.Buffer or None expected)"
+                )
             attributes["_buffers"][name] = value
         else:
             object.__setattr__(self, name, value)
@@ -142,12 +161,16 @@ class Module(HookMethods, StateMethods):
         self._check_name("parameter", name, known)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter "
-                                "or None required)")
+                raise TypeError(
+                    f"cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter "
+                    "or None required)"
+                )
             if not param.is_leaf:
-                raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
-                                 f"created explicitly. To express '{name}' as a function of another Tensor, compute "
-                                 "the value in the forward() method.")
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
+                    f"created explicitly. To express '{name}' as a function of another Tensor, compute "
+                    "the value in the forward() method."
+                )
         known[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -155,8 +178,9 @@ class Module(HookMethods, StateMethods):
         known = self.__dict__.get("_buffers", {})
         self._check_name("buffer", name, known)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None "
-                            "required)")
+            raise TypeError(
+                f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required)"
+            )
         known[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -345,8 +369,9 @@ class Module(HookMethods, StateMethods):
             elif a is not None:
                 place = a
         if target is not None and not target.is_floating_point:
-            raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
-                            f"dtype={target}")
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={target}"
+            )
         if place is not None:
             place = device(place)  # an unknown one raises
         if target is None and place is None:

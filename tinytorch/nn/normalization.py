@@ -18,8 +18,15 @@ class LayerNorm(Module):
     """Mean 0 and variance 1 over the last dimensions, of shape ``normalized_shape``, then scale and shift. Follows
     ``torch.nn.LayerNorm``."""
 
-    def __init__(self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
-                 device=None, dtype=None):
+    def __init__(
+        self,
+        normalized_shape,
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -42,21 +49,26 @@ class LayerNorm(Module):
         return F.layer_norm(input, self.normalized_shape, *self._weights(), self.eps)
 
     def extra_repr(self):
-        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
-                f"bias={self.bias is not None}")
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(Module):
     """Root mean square 1 over the last dimensions, of shape ``normalized_shape``, then scale. Follows
     ``torch.nn.RMSNorm``."""
 
-    def __init__(self, normalized_shape, eps: float | None = None, elementwise_affine: bool = True, device=None,
-                 dtype=None):
+    def __init__(
+        self, normalized_shape, eps: float | None = None, elementwise_affine: bool = True, device=None, dtype=None
+    ):
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.register_parameter("weight", Parameter(empty(self.normalized_shape, device=device, dtype=dtype))
-                                if elementwise_affine else None)
+        self.register_parameter(
+            "weight",
+            Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None,
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

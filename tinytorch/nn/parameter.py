@@ -34,8 +34,9 @@ class Parameter(Tensor):
 
     def __new__(cls, data=None, requires_grad=True):
         if requires_grad and isinstance(data, Tensor) and not data.dtype.is_floating_point:
-            raise RuntimeError("Parameter: Only Tensors of floating point dtype can require gradients, got "
-                               f"{data.dtype.name}")
+            raise RuntimeError(
+                f"Parameter: Only Tensors of floating point dtype can require gradients, got {data.dtype.name}"
+            )
         made = _share(cls, data)
         if requires_grad:
             made._node = AccumulateGrad(made)

@@ -98,8 +98,10 @@ class StateMethods:
 
     def _state(self) -> dict[str, Tensor]:
         """This module's own parameters and persistent buffers."""
-        named = {**self._parameters,
-                 **{k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}}
+        named = {
+            **self._parameters,
+            **{k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set},
+        }
         return {k: v for k, v in named.items() if v is not None}
 
     def load_state_dict(self, state_dict, strict: bool = True, assign: bool = False) -> IncompatibleKeys:
@@ -134,8 +136,9 @@ class StateMethods:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(problems))
         return IncompatibleKeys(missing, unexpected)
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-                              error_msgs) -> None:
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
         """Loads this module's own entries, those of ``prefix``, and notes in the lists what does not fit.
         ``local_metadata["version"]`` is the ``_version`` of the module that saved them."""
         for hook in list(self._load_state_dict_pre_hooks.values()):
@@ -150,18 +153,22 @@ class StateMethods:
                 continue
             given = state_dict[key]
             if not isinstance(given, Tensor):
-                error_msgs.append(f'While copying the parameter named "{key}", expected Tensor from checkpoint but '
-                                  f"received {type(given)}")
+                error_msgs.append(
+                    f'While copying the parameter named "{key}", expected Tensor from checkpoint but '
+                    f"received {type(given)}"
+                )
             elif given.shape != t.shape:
-                error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from "
-                                  f"checkpoint, the shape in current model is {t.shape}.")
+                error_msgs.append(
+                    f"size mismatch for {key}: copying a param with shape {given.shape} from "
+                    f"checkpoint, the shape in current model is {t.shape}."
+                )
             else:
                 self._load_entry(name, t, given, key, assign, error_msgs)
         self._load_extra(state_dict, prefix + EXTRA, strict, missing_keys, unexpected_keys)
         if strict:
             for key in state_dict:
                 if key.startswith(prefix) and key != prefix + EXTRA:
-                    head, _, rest = key[len(prefix):].partition(".")
+                    head, _, rest = key[len(prefix) :].partition(".")
                     if head not in (self._modules if rest else own):
                         unexpected_keys.append(key)
 
@@ -178,9 +185,11 @@ class StateMethods:
                         given = Parameter(given, t.requires_grad)
                 setattr(self, name, given)
         except Exception as exc:
-            error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are '
-                              f"{t.size()} and whose dimensions in the checkpoint are {given.size()}, an exception "
-                              f"occurred : {exc.args}.")
+            error_msgs.append(
+                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{t.size()} and whose dimensions in the checkpoint are {given.size()}, an exception "
+                f"occurred : {exc.args}."
+            )
 
     def _load_extra(self, state_dict, key, strict, missing_keys, unexpected_keys) -> None:
         if type(self).set_extra_state is not StateMethods.set_extra_state:

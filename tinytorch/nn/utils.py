@@ -12,8 +12,14 @@ from ..ops.create import tensor
 from ..ops.join import cat, stack
 from ..tensor import Tensor, wrap
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm", "parameters_to_vector",
-           "vector_to_parameters"]
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+    "parameters_to_vector",
+    "vector_to_parameters",
+]
 
 NULL = ffi.NULL
 _REDUCERS = {p: lib.tt_reduce_code(b"norm_%g" % p) for p in (1.0, 2.0, math.inf, -math.inf)}
@@ -46,9 +52,11 @@ def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = F
             norms = stack([n.to(tensors[0].device, float32 if len(dtypes) > 1 else None) for n in norms])
         total = norms.norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
-        raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
-                           "it cannot be clipped. To disable this error and scale the gradients by the non-finite norm "
-                           "anyway, set `error_if_nonfinite=False`")
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so "
+            "it cannot be clipped. To disable this error and scale the gradients by the non-finite norm "
+            "anyway, set `error_if_nonfinite=False`"
+        )
     return total
 
 
@@ -67,8 +75,9 @@ def clip_grads_with_norm_(parameters, max_norm: float, total_norm: Tensor, forea
                 g.mul_(scale.to(g.device))
 
 
-def clip_grad_norm_(parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
-                    foreach=None) -> Tensor:
+def clip_grad_norm_(
+    parameters, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach=None
+) -> Tensor:
     """Scales all gradients alike so that together they have at most the norm ``max_norm``. Returns the norm they
     had."""
     parameters = _tensors(parameters)
@@ -97,5 +106,5 @@ def vector_to_parameters(vec: Tensor, parameters) -> None:
     at = 0
     for p in parameters:
         n = p.numel()
-        p.data = vec.detach()[at:at + n].view(tuple(p.shape))
+        p.data = vec.detach()[at : at + n].view(tuple(p.shape))
         at += n

@@ -25,13 +25,31 @@ def _log_softmax_formula(g, out, dim):
 
 
 _softmax = c_op(
-    "softmax", lib.tt_softmax, params=("input", "dim"), constants=", 0", doc="exp(x) / sum(exp(x)).",
-    input=_softmax_formula, first_order={"input": lambda g, out, dim: computed(
-        lib.tt_softmax_backward(g._h, out._h, dim, 0), _softmax_formula, g, out, dim)})
+    "softmax",
+    lib.tt_softmax,
+    params=("input", "dim"),
+    constants=", 0",
+    doc="exp(x) / sum(exp(x)).",
+    input=_softmax_formula,
+    first_order={
+        "input": lambda g, out, dim: computed(
+            lib.tt_softmax_backward(g._h, out._h, dim, 0), _softmax_formula, g, out, dim
+        )
+    },
+)
 _log_softmax = c_op(
-    "log_softmax", lib.tt_softmax, params=("input", "dim"), constants=", 1", doc="x - log(sum(exp(x))).",
-    input=_log_softmax_formula, first_order={"input": lambda g, out, dim: computed(
-        lib.tt_softmax_backward(g._h, out._h, dim, 1), _log_softmax_formula, g, out, dim)})
+    "log_softmax",
+    lib.tt_softmax,
+    params=("input", "dim"),
+    constants=", 1",
+    doc="x - log(sum(exp(x))).",
+    input=_log_softmax_formula,
+    first_order={
+        "input": lambda g, out, dim: computed(
+            lib.tt_softmax_backward(g._h, out._h, dim, 1), _log_softmax_formula, g, out, dim
+        )
+    },
+)
 
 
 @both
@@ -75,8 +93,10 @@ def implicit_dim(name: str, input: Tensor, dim) -> int:
     """The dimension that the older forms of softmax took when none was given."""
     if dim is not None:
         return dim
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
-                  "argument.", stacklevel=3)
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=3,
+    )
     return 0 if input._h.ndim in (0, 1, 3) else 1
 
 
@@ -168,8 +188,10 @@ def softplus(input, beta=1.0, threshold=20.0):
 # Piecewise linear ones.
 
 
-@primitive(title="HardtanhBackward0",
-           input=lambda g, input, lo, hi: g.masked_fill(((input > lo) & (input < hi)).logical_not(), 0))
+@primitive(
+    title="HardtanhBackward0",
+    input=lambda g, input, lo, hi: g.masked_fill(((input > lo) & (input < hi)).logical_not(), 0),
+)
 def _hardtanh(input, lo, hi):
     return clamp(alias(input), lo, hi)
 
@@ -233,8 +255,10 @@ def prelu(input, weight):
     if weight._h.numel != 1:
         channels = input.shape[1] if input._h.ndim > 1 else 1
         if weight._h.ndim != 1 or weight._h.numel != channels:
-            raise RuntimeError(f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers "
-                               f"= {weight._h.numel} and channel size = {channels}.")
+            raise RuntimeError(
+                f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers "
+                f"= {weight._h.numel} and channel size = {channels}."
+            )
         weight = weight.reshape([-1] + [1] * (input._h.ndim - 2))
     elif weight._h.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._h.ndim}")

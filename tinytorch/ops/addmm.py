@@ -15,10 +15,12 @@ def _scaled(x, factor):
     return x & bool(factor) if x._h.dtype == lib.TT_BOOL else x * factor
 
 
-@primitive(title="AddmmBackward0",
-           input=lambda g, input_shape, beta: _scaled(g.sum_to_size(input_shape), beta),
-           mat1=lambda g, mat2, alpha: _scaled(g @ mat2.mT, alpha),
-           mat2=lambda g, mat1, alpha: _scaled(mat1.mT @ g, alpha))
+@primitive(
+    title="AddmmBackward0",
+    input=lambda g, input_shape, beta: _scaled(g.sum_to_size(input_shape), beta),
+    mat1=lambda g, mat2, alpha: _scaled(g @ mat2.mT, alpha),
+    mat2=lambda g, mat1, alpha: _scaled(mat1.mT @ g, alpha),
+)
 def _addmm(input, mat1, mat2, beta, alpha):
     h = lib.tt_addmm(input._h, mat1._h, mat2._h, beta, alpha)
     if not h:
@@ -32,8 +34,9 @@ def _is_floating(op, t, beta, alpha) -> bool:
         return True
     for name, factor in (("beta", beta), ("alpha", alpha)):
         if isinstance(factor, float):
-            raise RuntimeError(f"{op}: For integral input tensors, argument {name} must not be a floating "
-                               "point number.")
+            raise RuntimeError(
+                f"{op}: For integral input tensors, argument {name} must not be a floating point number."
+            )
     return beta == 1 and alpha == 1
 
 
@@ -42,8 +45,10 @@ def _plus(op, input, product, beta, alpha):
     product = _scaled(product, alpha)
     shape = product.shape
     if input._h.ndim > len(shape):
-        raise RuntimeError(f"{op}: The expanded size of the tensor must match the existing size: input of shape "
-                           f"{tuple(input.shape)} does not broadcast to {tuple(shape)}")
+        raise RuntimeError(
+            f"{op}: The expanded size of the tensor must match the existing size: input of shape "
+            f"{tuple(input.shape)} does not broadcast to {tuple(shape)}"
+        )
     input = input.expand(shape)
     if beta == 0:
         return product + (input * 0).masked_fill(input == input, 0).masked_fill(input != input, 0)
@@ -122,8 +127,10 @@ def _in_place(fn):
     def inplace(self, *args, beta=1, alpha=1):
         result = fn(self, *args, beta=beta, alpha=alpha)
         if result.shape != self.shape:
-            raise RuntimeError(f"{inplace.__name__}: output with shape {tuple(self.shape)} doesn't match the broadcast "
-                               f"shape {tuple(result.shape)}")
+            raise RuntimeError(
+                f"{inplace.__name__}: output with shape {tuple(self.shape)} doesn't match the broadcast "
+                f"shape {tuple(result.shape)}"
+            )
         return self.copy_(result)
 
     inplace.__name__ = inplace.__qualname__ = fn.__name__ + "_"

@@ -12,12 +12,14 @@ from ..tensor import Tensor
 from .declare import alias, both, composite, method
 from .pointwise import _add, _div, _div_floor, _div_trunc, _pow, _round, _square, _sub
 
+
 def _scaled(op, input, other, alpha):
     if alpha == 1:
         return other
     given = (input, other)
-    if isinstance(alpha, float) and not any(x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, float)
-                                            for x in given):
+    if isinstance(alpha, float) and not any(
+        x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, float) for x in given
+    ):
         raise RuntimeError(f"{op}: For integral input tensors, argument alpha must not be a floating point number")
     if isinstance(other, Tensor) and other.dtype is _bool:
         return other & bool(alpha)
@@ -164,9 +166,26 @@ def square(input, *, out=None):
 
 
 # Other names of the same operators.
-for _name, *_others in (("abs", "absolute"), ("sub", "subtract"), ("mul", "multiply"), ("div", "divide", "true_divide"),
-                        ("neg", "negative"), ("gt", "greater"), ("ge", "greater_equal"), ("lt", "less"),
-                        ("le", "less_equal"), ("ne", "not_equal"), ("asin", "arcsin"), ("acos", "arccos"),
-                        ("atan", "arctan"), ("asinh", "arcsinh"), ("acosh", "arccosh"), ("atanh", "arctanh"),
-                        ("atan2", "arctan2"), ("trunc", "fix"), ("clamp", "clip"), ("sign", "sgn")):
+for _name, *_others in (
+    ("abs", "absolute"),
+    ("sub", "subtract"),
+    ("mul", "multiply"),
+    ("div", "divide", "true_divide"),
+    ("neg", "negative"),
+    ("gt", "greater"),
+    ("ge", "greater_equal"),
+    ("lt", "less"),
+    ("le", "less_equal"),
+    ("ne", "not_equal"),
+    ("asin", "arcsin"),
+    ("acos", "arccos"),
+    ("atan", "arctan"),
+    ("asinh", "arcsinh"),
+    ("acosh", "arccosh"),
+    ("atanh", "arctanh"),
+    ("atan2", "arctan2"),
+    ("trunc", "fix"),
+    ("clamp", "clip"),
+    ("sign", "sgn"),
+):
     alias(_name, *_others)

@@ -21,8 +21,11 @@ _INT64 = lib.TT_I64
 
 def _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
     """In differentiable operations."""
-    q = wrap(lib.tt_class_targets(target._h, NULL if weight is None else weight._h, input.shape[1], input._h.dtype,
-                                  ignore, smoothing))
+    q = wrap(
+        lib.tt_class_targets(
+            target._h, NULL if weight is None else weight._h, input.shape[1], input._h.dtype, ignore, smoothing
+        )
+    )
     if reduction == 0:
         g = g.unsqueeze(1)
     elif reduction == 1:
@@ -32,8 +35,9 @@ def _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothi
 
 
 def _first_order(g, input, target, weight, stats, logits, reduction, ignore, smoothing):
-    h = lib.tt_class_loss_backward(g._h, input._h, target._h, NULL if weight is None else weight._h, stats._h, logits,
-                                   reduction, ignore, smoothing)
+    h = lib.tt_class_loss_backward(
+        g._h, input._h, target._h, NULL if weight is None else weight._h, stats._h, logits, reduction, ignore, smoothing
+    )
     return wrap(h) if h else _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothing)
 
 
@@ -70,8 +74,9 @@ def _any_shape(loss, input, target, weight, logits, reduction, ignore, smoothing
     if len(shape) < 2:
         raise RuntimeError(f"{op}: input should be at least 1D, got {len(shape)}D")
     if shape[0] != wanted[0] if wanted else True:
-        raise ValueError(f"{op}: Expected input batch_size ({shape[0]}) to match target batch_size "
-                         f"({wanted[0] if wanted else 1}).")
+        raise ValueError(
+            f"{op}: Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0] if wanted else 1})."
+        )
     if shape[2:] != wanted[1:]:
         raise RuntimeError(f"{op}: Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
     rows = input.movedim(1, -1).reshape(target._h.numel, shape[1])
@@ -79,8 +84,9 @@ def _any_shape(loss, input, target, weight, logits, reduction, ignore, smoothing
     return out.reshape(wanted) if reduction == 0 else out
 
 
-def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
-                  label_smoothing=0.0):
+def cross_entropy(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
+):
     """-log softmax(input)[target]: logits (N, C), (C) or (N, C, d1, ...); target either int64 class indices (N), () or
     (N, d1, ...), or probabilities of input's shape. ``weight``: of each class; rows with ``ignore_index`` do not
     count; the mean is over the weights of the targets. IndexError for a target that is no class. Follows
@@ -110,14 +116,17 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
         return _cross_entropy(input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing)[0]
     if FLOATING[b.dtype]:
         return _of_probabilities(input, target, weight, reduction, label_smoothing)
-    return _any_shape(_cross_entropy, input, target, weight, 1, reduction_code(reduction), ignore_index,
-                      label_smoothing)
+    return _any_shape(
+        _cross_entropy, input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing
+    )
 
 
 def _of_probabilities(input, target, weight, reduction, smoothing):
     if input.shape != target.shape:
-        raise RuntimeError("cross_entropy: Expected floating point type for target with class probabilities to have "
-                           f"the shape of input, got {tuple(target.shape)} and {tuple(input.shape)}")
+        raise RuntimeError(
+            "cross_entropy: Expected floating point type for target with class probabilities to have "
+            f"the shape of input, got {tuple(target.shape)} and {tuple(input.shape)}"
+        )
     dim = 0 if input._h.ndim == 1 else 1
     classes = input.shape[dim]
     if smoothing:
@@ -125,8 +134,10 @@ def _of_probabilities(input, target, weight, reduction, smoothing):
     terms = _log_softmax(input, dim) * target
     if weight is not None:
         if tuple(weight.shape) != (classes,):
-            raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
-                               f"classes but got weight tensor of shape: {list(weight.shape)}")
+            raise RuntimeError(
+                f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+                f"classes but got weight tensor of shape: {list(weight.shape)}"
+            )
         terms = terms * (weight if dim == 0 else weight.reshape([-1] + [1] * (input._h.ndim - 2)))
     code = reduction_code(reduction)
     if code == 0:

@@ -11,23 +11,29 @@ from ..tensor import Tensor, wrap
 from .declare import function, primitive
 
 
-@primitive(title="ConvolutionBackward0",
-           input=lambda g, weight, input_shape, walk: _input_gradient(g, weight, input_shape[2], walk),
-           weight=lambda g, input, weight_shape, walk: _weight_gradient(g, input, weight_shape[2], walk))
+@primitive(
+    title="ConvolutionBackward0",
+    input=lambda g, weight, input_shape, walk: _input_gradient(g, weight, input_shape[2], walk),
+    weight=lambda g, input, weight_shape, walk: _weight_gradient(g, input, weight_shape[2], walk),
+)
 def _conv1d(input, weight, size, walk):
     return wrap(lib.tt_conv1d(input._h, weight._h, size, *walk))
 
 
-@primitive(name="conv1d_input",
-           grad=lambda g, weight, grad_shape, walk: _conv1d(g, weight, grad_shape[2], walk),
-           weight=lambda g, grad, weight_shape, walk: _weight_gradient(grad, g, weight_shape[2], walk))
+@primitive(
+    name="conv1d_input",
+    grad=lambda g, weight, grad_shape, walk: _conv1d(g, weight, grad_shape[2], walk),
+    weight=lambda g, grad, weight_shape, walk: _weight_gradient(grad, g, weight_shape[2], walk),
+)
 def _input_gradient(grad, weight, size, walk):
     return wrap(lib.tt_conv1d_input(grad._h, weight._h, size, *walk))
 
 
-@primitive(name="conv1d_weight",
-           grad=lambda g, input, grad_shape, walk: _conv1d(input, g, grad_shape[2], walk),
-           input=lambda g, grad, input_shape, walk: _input_gradient(grad, g, input_shape[2], walk))
+@primitive(
+    name="conv1d_weight",
+    grad=lambda g, input, grad_shape, walk: _conv1d(input, g, grad_shape[2], walk),
+    input=lambda g, grad, input_shape, walk: _input_gradient(grad, g, input_shape[2], walk),
+)
 def _weight_gradient(grad, input, size, walk):
     return wrap(lib.tt_conv1d_weight(grad._h, input._h, size, *walk))
 
@@ -36,8 +42,10 @@ def _of_one_dimension(name: str, value) -> int:
     """A number, or a sequence of one."""
     if isinstance(value, (tuple, list)):
         if len(value) != 1:
-            raise RuntimeError(f"expected {name} to be a single integer value or a list of 1 values to match the "
-                               f"convolution dimensions, but got {name}={list(value)}")
+            raise RuntimeError(
+                f"expected {name} to be a single integer value or a list of 1 values to match the "
+                f"convolution dimensions, but got {name}={list(value)}"
+            )
         value = value[0]
     if not hasattr(value, "__index__"):
         raise TypeError(f"conv1d(): argument '{name}' must be tuple of ints, not {type(value).__name__}")
@@ -52,23 +60,33 @@ def _check_operands(input, weight, bias, groups: int) -> None:
     if len(shape) not in (2, 3):
         raise RuntimeError(f"Expected 2D (unbatched) or 3D (batched) input to conv1d, but got input of size: {shape}")
     if len(size) != 3:
-        raise RuntimeError("weight should have at least three dimensions" if len(size) < 3 else
-                           f"conv1d: weight should have three dimensions, but got weight of size {size}")
+        raise RuntimeError(
+            "weight should have at least three dimensions"
+            if len(size) < 3
+            else f"conv1d: weight should have three dimensions, but got weight of size {size}"
+        )
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     given = f"Given groups={groups}, "
     if size[0] < groups:
-        raise RuntimeError(f"{given}expected weight to be at least {groups} at dimension 0, but got weight of size "
-                           f"{size} instead")
+        raise RuntimeError(
+            f"{given}expected weight to be at least {groups} at dimension 0, but got weight of size {size} instead"
+        )
     if size[0] % groups:
-        raise RuntimeError(f"{given}expected weight to be divisible by {groups} at dimension 0, but got weight of size "
-                           f"[{size}] instead")
+        raise RuntimeError(
+            f"{given}expected weight to be divisible by {groups} at dimension 0, but got weight of size "
+            f"[{size}] instead"
+        )
     if shape[-2] != size[1] * groups:
-        raise RuntimeError(f"{given}weight of size {size}, expected input{shape} to have {size[1] * groups} channels, "
-                           f"but got {shape[-2]} channels instead")
+        raise RuntimeError(
+            f"{given}weight of size {size}, expected input{shape} to have {size[1] * groups} channels, "
+            f"but got {shape[-2]} channels instead"
+        )
     if bias is not None and list(bias.shape) != size[:1]:
-        raise RuntimeError(f"Given weight of size {size}, expected bias to be 1-dimensional with {size[0]} elements, "
-                           f"but got bias of size {list(bias.shape)} instead")
+        raise RuntimeError(
+            f"Given weight of size {size}, expected bias to be 1-dimensional with {size[0]} elements, "
+            f"but got bias of size {list(bias.shape)} instead"
+        )
     for name, x in (("weight", weight), ("bias", bias)):
         if x is not None and x.dtype is not input.dtype:
             raise RuntimeError(f"Input type ({input.dtype.name}) and {name} type ({x.dtype.name}) should be the same")
@@ -92,9 +110,11 @@ def _walk(length: int, taps: int, stride, padding, dilation, groups: int) -> tup
         raise RuntimeError("negative padding is not supported")
     padded = length + 2 * padding
     if taps == 0 or reach > padded:
-        raise RuntimeError(f"Calculated padded input size per channel: ({padded}). Kernel size: "
-                           f"({reach if taps else 0}). Kernel size can't be "
-                           f"{'greater than actual input size' if taps else '0'}")
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({padded}). Kernel size: "
+            f"({reach if taps else 0}). Kernel size can't be "
+            f"{'greater than actual input size' if taps else '0'}"
+        )
     return (padded - reach) // stride + 1, (stride, padding, dilation, groups)
 
 

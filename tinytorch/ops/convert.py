@@ -157,12 +157,16 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
         elif first in (float, int, bool):
             dtype = ALL[dtype_code(first, "to")]
         else:
-            raise TypeError(f"to() received an invalid combination of arguments: got {type(first).__name__}; wanted a "
-                            "dtype, a device or a Tensor")
+            raise TypeError(
+                f"to() received an invalid combination of arguments: got {type(first).__name__}; wanted a "
+                "dtype, a device or a Tensor"
+            )
         if rest:
             if len(rest) > 2 or not all(type(r) is bool for r in rest):
-                raise TypeError("to() received an invalid combination of arguments: after the dtype, device or Tensor "
-                                f"come the bools non_blocking and copy, got {', '.join(map(repr, rest))}")
+                raise TypeError(
+                    "to() received an invalid combination of arguments: after the dtype, device or Tensor "
+                    f"come the bools non_blocking and copy, got {', '.join(map(repr, rest))}"
+                )
             non_blocking, copy = rest[0], rest[1] if len(rest) > 1 else copy
     code = self._h.dtype if dtype is None else dtype_code(dtype, "to")
     number = self._h.storage.device if device is None else number_of(device)
@@ -195,8 +199,18 @@ def _cast_method(name: str, d: dtype):
     return method(convert)
 
 
-for _name, _d in (("float", float32), ("double", float64), ("half", float16), ("bfloat16", bfloat16), ("int", int32),
-                  ("long", int64), ("short", int16), ("char", int8), ("byte", uint8), ("bool", _bool)):
+for _name, _d in (
+    ("float", float32),
+    ("double", float64),
+    ("half", float16),
+    ("bfloat16", bfloat16),
+    ("int", int32),
+    ("long", int64),
+    ("short", int16),
+    ("char", int8),
+    ("byte", uint8),
+    ("bool", _bool),
+):
     _cast_method(_name, _d)
 
 
@@ -263,8 +277,9 @@ def pin_memory(self, device=None):
 @function(kind="query")
 def result_type(tensor1, tensor2):
     """The dtype that arithmetic between the two gives. Follows ``torch.result_type``."""
-    return ALL[lib.tt_result_type(operand(tensor1, "result_type", "tensor1")._h,
-                                  operand(tensor2, "result_type", "tensor2")._h)]
+    return ALL[
+        lib.tt_result_type(operand(tensor1, "result_type", "tensor1")._h, operand(tensor2, "result_type", "tensor2")._h)
+    ]
 
 
 @function(kind="query")

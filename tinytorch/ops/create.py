@@ -26,8 +26,10 @@ def sizes(values, op: str) -> list[int]:
         return [operator.index(v) for v in values]
     except TypeError:
         bad = next(v for v in values if not hasattr(v, "__index__"))
-        raise TypeError(f"{op}(): argument 'size' must be tuple of ints, but found element of type "
-                        f"{type(bad).__name__} in {tuple(values)!r}") from None
+        raise TypeError(
+            f"{op}(): argument 'size' must be tuple of ints, but found element of type "
+            f"{type(bad).__name__} in {tuple(values)!r}"
+        ) from None
 
 
 def finish(h, op: str, requires_grad=False, pin_memory=False) -> Tensor:
@@ -148,18 +150,24 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     size = ALL[code].itemsize
     data = np.frombuffer(buffer, np.uint8)
     if not 0 <= offset < data.size:
-        raise ValueError(f"frombuffer: offset ({offset} bytes) must be non-negative and no greater than buffer length "
-                         f"({data.size} bytes) minus 1")
+        raise ValueError(
+            f"frombuffer: offset ({offset} bytes) must be non-negative and no greater than buffer length "
+            f"({data.size} bytes) minus 1"
+        )
     room = data.size - offset
     if count < 0:
         if room % size:
-            raise ValueError(f"frombuffer: buffer length ({data.size} bytes) after offset ({offset} bytes) must be a "
-                             f"multiple of element size ({size})")
+            raise ValueError(
+                f"frombuffer: buffer length ({data.size} bytes) after offset ({offset} bytes) must be a "
+                f"multiple of element size ({size})"
+            )
         count = room // size
     if count == 0 or count * size > room:
-        raise ValueError(f"frombuffer: requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) "
-                         f"must not be 0 or greater than actual buffer length ({data.size} bytes)")
-    elements = data[offset:offset + count * size].view(f"u{size}")
+        raise ValueError(
+            f"frombuffer: requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) "
+            f"must not be 0 or greater than actual buffer length ({data.size} bytes)"
+        )
+    elements = data[offset : offset + count * size].view(f"u{size}")
     return finish(share_numpy(elements, code), "frombuffer", requires_grad)
 
 
@@ -229,8 +237,9 @@ ones = _filled("ones", 1)
 
 
 @function
-def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
-         pin_memory=False) -> Tensor:
+def full(
+    size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+) -> Tensor:
     """A tensor of shape ``size`` filled with a number, whose kind decides the dtype unless given. Follows
     ``torch.full``.
 
@@ -270,8 +279,17 @@ def full_handle(code: int, shape, kind: int, value, device):
 
 
 @function
-def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None,
-          out=None, **named) -> Tensor:
+def empty(
+    *size,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    memory_format=None,
+    out=None,
+    **named,
+) -> Tensor:
     """A tensor of shape ``size`` whose values are whatever the memory held. Follows ``torch.empty``.
 
     Args:

@@ -31,8 +31,9 @@ def like_strides(input: Tensor) -> tuple[int, ...]:
 
 
 @function
-def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
-               memory_format=preserve_format) -> Tensor:
+def empty_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=preserve_format
+) -> Tensor:
     """A tensor like ``input`` whose values are whatever the memory held. Follows ``torch.empty_like``.
 
     Returns:
@@ -43,8 +44,17 @@ def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
 
 
 @function
-def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
-              memory_format=preserve_format) -> Tensor:
+def full_like(
+    input,
+    fill_value,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    memory_format=preserve_format,
+) -> Tensor:
     """A tensor like ``input`` filled with a number. Follows ``torch.full_like``.
 
     Args:
@@ -73,8 +83,9 @@ def _filled_like(input, value, dtype, device, requires_grad, pin_memory, memory_
 
 
 @function
-def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
-               memory_format=preserve_format) -> Tensor:
+def zeros_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=preserve_format
+) -> Tensor:
     """A tensor like ``input`` filled with 0. Follows ``torch.zeros_like``.
 
     Returns:
@@ -84,8 +95,9 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
 
 
 @function
-def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
-              memory_format=preserve_format) -> Tensor:
+def ones_like(
+    input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=preserve_format
+) -> Tensor:
     """A tensor like ``input`` filled with 1. Follows ``torch.ones_like``.
 
     Returns:
@@ -97,24 +109,30 @@ def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fals
 @method
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False) -> Tensor:
     """A copy of ``data`` in this tensor's dtype. Follows ``torch.Tensor.new_tensor``."""
-    return tensor(data, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device,
-                  requires_grad=requires_grad, pin_memory=pin_memory)
+    return tensor(
+        data,
+        dtype=self.dtype if dtype is None else dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
+        pin_memory=pin_memory,
+    )
 
 
 @method
-def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False,
-              **named) -> Tensor:
+def new_empty(
+    self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named
+) -> Tensor:
     """A tensor of shape ``size`` in this tensor's dtype, values undefined. Follows ``torch.Tensor.new_empty``."""
     shape = sizes(size_argument("new_empty", size, named) if named else size, "new_empty")
     code = self._h.dtype if dtype is None else dtype_code(dtype, "new_empty")
     where = self.device if device is None else device
-    return finish(on_device(where, lib.tt_empty, code, len(shape), shape), "new_empty", requires_grad,
-                  pin_memory)
+    return finish(on_device(where, lib.tt_empty, code, len(shape), shape), "new_empty", requires_grad, pin_memory)
 
 
 @method
-def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None,
-             pin_memory=False) -> Tensor:
+def new_full(
+    self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+) -> Tensor:
     """A tensor of shape ``size`` filled with a number, in this tensor's dtype. Follows ``torch.Tensor.new_full``."""
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
@@ -134,8 +152,9 @@ def _new_filled(op: str, value: int):
         return finish(h, op, requires_grad, pin_memory)
 
     create.__name__ = create.__qualname__ = op
-    create.__doc__ = (f"A tensor of shape ``size`` filled with {value}, in this tensor's dtype. Follows "
-                      f"``torch.Tensor.{op}``.")
+    create.__doc__ = (
+        f"A tensor of shape ``size`` filled with {value}, in this tensor's dtype. Follows ``torch.Tensor.{op}``."
+    )
     return method(create)
 
 
@@ -144,24 +163,32 @@ _new_filled("new_ones", 1)
 
 
 @function
-def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False,
-                  pin_memory=False) -> Tensor:
+def empty_strided(
+    size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+) -> Tensor:
     """A tensor of this shape and these strides, values undefined. Follows ``torch.empty_strided``."""
     shape, steps = sizes((size,), "empty_strided"), sizes((stride,), "empty_strided")
     if len(shape) != len(steps):
-        raise RuntimeError(f"empty_strided: dimensionality of sizes ({len(shape)}) must match dimensionality of "
-                           f"strides ({len(steps)})")
+        raise RuntimeError(
+            f"empty_strided: dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(steps)})"
+        )
     h = on_device(device, lib.tt_empty_strided, code_of(dtype, "empty_strided"), len(shape), shape, steps)
     return finish(h, "empty_strided", requires_grad, pin_memory)
 
 
 @method
-def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None,
-                      pin_memory=False) -> Tensor:
+def new_empty_strided(
+    self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+) -> Tensor:
     """``empty_strided`` in this tensor's dtype. Follows ``torch.Tensor.new_empty_strided``."""
-    return empty_strided(size, stride, dtype=self.dtype if dtype is None else dtype,
-                         device=self.device if device is None else device, requires_grad=requires_grad,
-                         pin_memory=pin_memory)
+    return empty_strided(
+        size,
+        stride,
+        dtype=self.dtype if dtype is None else dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
+        pin_memory=pin_memory,
+    )
 
 
 @both(kind="query")

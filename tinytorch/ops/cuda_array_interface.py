@@ -28,8 +28,9 @@ def share_device(source):
         strides = row_major(shape)
     else:
         if any(n > 1 and (s < 0 or s % size) for n, s in zip(shape, steps)):
-            raise ValueError(f"as_tensor: the strides {tuple(steps)} are negative or no multiples of the element's "
-                             f"{size} bytes")
+            raise ValueError(
+                f"as_tensor: the strides {tuple(steps)} are negative or no multiples of the element's {size} bytes"
+            )
         strides = [max(s // size, 0) for s in steps]
     extent = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides))
     index = runtime.current_device() if not address else _device_of(address)
@@ -37,8 +38,9 @@ def share_device(source):
     if (stream := interface.get("stream")) is not None:
         runtime.let_wait(index, runtime.current_handle(index), stream)
     owner = keep(source)
-    h = lib.tt_from_device(index + 1, code, len(shape), shape, strides, ffi.cast("void *", address), extent * size,
-                           owner, RELEASE)
+    h = lib.tt_from_device(
+        index + 1, code, len(shape), shape, strides, ffi.cast("void *", address), extent * size, owner, RELEASE
+    )
     if not h:
         lib.tt_release_python(owner)
         raise error("as_tensor")
@@ -56,11 +58,15 @@ def _interface(self) -> dict:
     """This tensor's device memory for other libraries: version 3 of the CUDA array interface. AttributeError for
     tensors of the CPU, RuntimeError if it requires grad, TypeError for bfloat16, which the protocol lacks."""
     if not self.is_cuda:
-        raise AttributeError(f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data "
-                             "is required use tensor.cuda() to copy tensor to device memory.")
+        raise AttributeError(
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data "
+            "is required use tensor.cuda() to copy tensor to device memory."
+        )
     if self.requires_grad:
-        raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't "
-                           "required, use var.detach() to get Variable that doesn't require grad.")
+        raise RuntimeError(
+            "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't "
+            "required, use var.detach() to get Variable that doesn't require grad."
+        )
     h = self._h
     typestr = self.dtype.typestr
     if typestr is None:
@@ -68,9 +74,14 @@ def _interface(self) -> dict:
     strides = None if h.flags & lib.TT_FLAG_CONTIGUOUS else tuple(s * self.itemsize for s in self.stride())
     if lib.tt_sync(h, 1) < 0:
         raise error("__cuda_array_interface__")
-    return {"version": 3, "shape": tuple(self.shape), "typestr": typestr, "strides": strides,
-            "data": (address_of(self) if h.numel else 0, h.flags & _READONLY != 0),
-            "stream": runtime.current_handle(self.get_device()) or _LEGACY}
+    return {
+        "version": 3,
+        "shape": tuple(self.shape),
+        "typestr": typestr,
+        "strides": strides,
+        "data": (address_of(self) if h.numel else 0, h.flags & _READONLY != 0),
+        "stream": runtime.current_handle(self.get_device()) or _LEGACY,
+    }
 
 
 Tensor.__cuda_array_interface__ = property(_interface)

@@ -53,8 +53,14 @@ def _svd_vjp(g_U, g_S, g_Vh, U, S, Vh):
     return (sum(outer, U @ inner @ Vh),)
 
 
-@primitive(namespace="linalg", title="LinalgSvdBackward0", outputs=("U", "S", "Vh"), extra=("info",), inputs=("A",),
-           vjp=_svd_vjp)
+@primitive(
+    namespace="linalg",
+    title="LinalgSvdBackward0",
+    outputs=("U", "S", "Vh"),
+    extra=("info",),
+    inputs=("A",),
+    vjp=_svd_vjp,
+)
 def _svd(A, full_matrices):
     return gesdd(A, option=bool(full_matrices))
 
@@ -110,8 +116,9 @@ def _eigh_vjp(g_L, g_V, L, V):
     return (V @ inner @ V.mT,)
 
 
-@primitive(namespace="linalg", title="LinalgEighBackward0", outputs=("L", "V"), extra=("info",), inputs=("A",),
-           vjp=_eigh_vjp)
+@primitive(
+    namespace="linalg", title="LinalgEighBackward0", outputs=("L", "V"), extra=("info",), inputs=("A",), vjp=_eigh_vjp
+)
 def _eigh(A, upper):
     return syevd(A, option=upper)
 
@@ -166,8 +173,10 @@ def _qr_vjp(g_Q, g_R, Q, R, mode):
     """For m >= n, with M = dR R^T - Q^T dQ and its upper triangle made symmetric: dA = (dQ + Q sym(triu(M))) R^-T. For
     m < n, the last columns are A2 = Q R2: dA2 = Q dR2, and A2 dR2^T is added to dQ."""
     if mode == "r":
-        raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-                           "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.")
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+            "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
+        )
     rows, k, cols = Q.shape[-2], R.shape[-2], R.shape[-1]
     if rows > cols and mode == "complete":
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
@@ -190,8 +199,9 @@ def _qr_vjp(g_Q, g_R, Q, R, mode):
     return (cat((g, g.new_zeros((*g.shape[:-1], cols - k)) if rest is None else rest), -1),)
 
 
-@primitive(namespace="linalg", title="LinalgQrBackward0", outputs=("Q", "R"), extra=("info",), inputs=("A",),
-           vjp=_qr_vjp)
+@primitive(
+    namespace="linalg", title="LinalgQrBackward0", outputs=("Q", "R"), extra=("info",), inputs=("A",), vjp=_qr_vjp
+)
 def _qr(A, mode):
     if mode == "r":
         R, info = geqrf_r(A, op="qr")
@@ -215,8 +225,10 @@ def qr(A, mode="reduced", *, out=None):
         RuntimeError: ``mode`` is unknown, or the matrices are not floating
     """
     if mode not in _QR_MODES:
-        raise RuntimeError(f"linalg.qr: received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
-                           "'r', or 'complete'")
+        raise RuntimeError(
+            f"linalg.qr: received unrecognized mode '{mode}' but expected one of 'reduced' (default), "
+            "'r', or 'complete'"
+        )
     return return_types.linalg_qr(*write_all_out("linalg.qr", _qr(A, mode)[:2], out))
 
 
@@ -233,8 +245,14 @@ def _cholesky_vjp(g, L, upper):
     return (triangular(L, x, upper=False, left=False),)
 
 
-@primitive(namespace="linalg", title="LinalgCholeskyExBackward0", outputs=("L",), extra=("info",), inputs=("A",),
-           vjp=_cholesky_vjp)
+@primitive(
+    namespace="linalg",
+    title="LinalgCholeskyExBackward0",
+    outputs=("L",),
+    extra=("info",),
+    inputs=("A",),
+    vjp=_cholesky_vjp,
+)
 def _cholesky(A, upper, check, op):
     return potrf(A, option=upper, check=check, op=op)
 

@@ -23,8 +23,9 @@ def _factors(A, op):
     if not isinstance(A, Tensor):
         raise wrong_type(op, ("A",), (A,), ())
     if A.ndim > 1 and A.shape[-1] != A.shape[-2]:
-        raise RuntimeError(f"{op}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} "
-                           "matrices")
+        raise RuntimeError(
+            f"{op}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+        )
     LU, pivots, _ = getrf(A, check=False, op=op.removeprefix("linalg."))
     rows = arange(1, A.shape[-1] + 1, dtype=pivots.dtype)
     return LU.diagonal(0, -2, -1), (1 - 2 * ((pivots != rows).sum(-1) % 2)).to(A.dtype)
@@ -68,8 +69,9 @@ def _slogdet_vjp(g_sign, g_logabsdet, A):
     return (g_logabsdet.unsqueeze(-1).unsqueeze(-1) * _inverse_transposed(A),)
 
 
-@primitive(namespace="linalg", title="LinalgSlogdetBackward0", outputs=("sign", "logabsdet"), inputs=("A",),
-           vjp=_slogdet_vjp)
+@primitive(
+    namespace="linalg", title="LinalgSlogdetBackward0", outputs=("sign", "logabsdet"), inputs=("A",), vjp=_slogdet_vjp
+)
 def _slogdet(A):
     diagonal, sign = _factors(A, "linalg.slogdet")
     return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1)

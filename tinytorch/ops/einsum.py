@@ -30,7 +30,7 @@ def _split(text: str, where: str) -> tuple:
     text = text.replace(" ", "")
     labels, k = [], 0
     while k < len(text):
-        if text[k:k + 3] == "...":
+        if text[k : k + 3] == "...":
             if Ellipsis in labels:
                 raise RuntimeError(f"einsum(): found '.' for {where} for which an ellipsis was already found")
             labels.append(Ellipsis)
@@ -39,8 +39,10 @@ def _split(text: str, where: str) -> tuple:
         if text[k] == ".":
             raise RuntimeError(f"einsum(): found '.' for {where} that is not part of any ellipsis")
         if text[k] not in _LETTERS:
-            raise RuntimeError(f"einsum(): invalid subscript given at index {k} in the equation string, subscripts "
-                               f"must be in [a-zA-Z], got '{text[k]}'")
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {k} in the equation string, subscripts "
+                f"must be in [a-zA-Z], got '{text[k]}'"
+            )
         labels.append(text[k])
         k += 1
     return tuple(labels)
@@ -58,10 +60,12 @@ def _expand_ellipsis(terms, operands):
     for k, (term, x) in enumerate(zip(terms, operands)):
         n = x._h.ndim - len(term) + (Ellipsis in term)
         if n < 0 or (n and Ellipsis not in term):
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(term) - (Ellipsis in term)}) "
-                               f"{'does not match' if Ellipsis not in term else 'is more than'} the number of "
-                               f"dimensions ({x._h.ndim}) for operand {k}" + (
-                                   " and no ellipsis was given" if Ellipsis not in term else ""))
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(term) - (Ellipsis in term)}) "
+                f"{'does not match' if Ellipsis not in term else 'is more than'} the number of "
+                f"dimensions ({x._h.ndim}) for operand {k}"
+                + (" and no ellipsis was given" if Ellipsis not in term else "")
+            )
         most = max(most, n if Ellipsis in term else 0)
         labels = []
         for c in term:
@@ -78,8 +82,10 @@ def _diagonals(x: Tensor, labels: list) -> tuple[Tensor, list]:
             first = labels.index(c)
             second = labels.index(c, first + 1)
             if x.shape[first] != x.shape[second]:
-                raise RuntimeError(f"einsum(): subscript {c} is repeated for an operand but the sizes don't match, "
-                                   f"{x.shape[second]} != {x.shape[first]}")
+                raise RuntimeError(
+                    f"einsum(): subscript {c} is repeated for an operand but the sizes don't match, "
+                    f"{x.shape[second]} != {x.shape[first]}"
+                )
             x = x.diagonal(0, first, second)
             del labels[second], labels[first]
             labels.append(c)
@@ -124,9 +130,11 @@ def _pair(x, a, y, b, sizes, keep) -> tuple[Tensor, list]:
     if not summed and not (left and right):  # elementwise
         shape = [sizes[c] for c in stack + left + right]
         x = _arrange(x, a, *[[c] for c in stack + left]).reshape(
-            [x.shape[a.index(c)] for c in stack + left] + [1] * len(right))
+            [x.shape[a.index(c)] for c in stack + left] + [1] * len(right)
+        )
         y = _arrange(y, b, *[[c] for c in stack + right]).reshape(
-            [y.shape[b.index(c)] for c in stack] + [1] * len(left) + [y.shape[b.index(c)] for c in right])
+            [y.shape[b.index(c)] for c in stack] + [1] * len(left) + [y.shape[b.index(c)] for c in right]
+        )
         return (x * y).reshape(shape), stack + left + right
     shape = [x.shape[a.index(c)] for c in stack + left] + [y.shape[b.index(c)] for c in right]
     if stack:
@@ -151,8 +159,10 @@ def _measure(terms, operands):
             if sizes.setdefault(c, n) == 1:
                 sizes[c] = n
             elif n not in (1, sizes[c]):
-                raise RuntimeError(f"einsum(): subscript {c if isinstance(c, str) else '...'} has size {n} for operand "
-                                   f"{k} which does not broadcast with previously seen size {sizes[c]}")
+                raise RuntimeError(
+                    f"einsum(): subscript {c if isinstance(c, str) else '...'} has size {n} for operand "
+                    f"{k} which does not broadcast with previously seen size {sizes[c]}"
+                )
     return sizes
 
 
@@ -178,8 +188,10 @@ def einsum(equation=None, *operands):
     """
     args = (equation, *operands)
     if equation is None:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
-                         "and its subscripts list")
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand "
+            "and its subscripts list"
+        )
     if isinstance(args[0], Tensor):
         terms, output, operands = _sublists(args)
     else:
@@ -188,8 +200,10 @@ def einsum(equation=None, *operands):
     if not operands:
         raise ValueError("einsum(): must provide at least one operand")
     if len(terms) != len(operands):
-        raise RuntimeError(f"einsum(): {'more' if len(operands) > len(terms) else 'fewer'} operands were provided than "
-                           f"specified in the equation: {len(operands)} for {len(terms)} terms")
+        raise RuntimeError(
+            f"einsum(): {'more' if len(operands) > len(terms) else 'fewer'} operands were provided than "
+            f"specified in the equation: {len(operands)} for {len(terms)} terms"
+        )
     terms, most = _expand_ellipsis(terms, operands)
     if output is None:
         result = _implicit(terms, most)
@@ -214,6 +228,6 @@ def _contract(terms, operands, result) -> Tensor:
         x = x.sum([d for d, c in enumerate(labels) if c not in result])
         labels = [c for c in labels if c in result]
     for k, (y, b) in enumerate(pairs[1:], 1):
-        keep = set(result).union(*(t for _, t in pairs[k + 1:]))
+        keep = set(result).union(*(t for _, t in pairs[k + 1 :]))
         x, labels = _pair(x, labels, y, b, sizes, keep)
     return x.permute([labels.index(c) for c in result]) if labels != result else x

@@ -34,10 +34,13 @@ def numpy_code(d: np.dtype) -> int:
     ours = BY_NUMPY.get(d)
     if ours is None:
         if d.newbyteorder("=") in BY_NUMPY:
-            raise ValueError("given numpy array has byte order different from the native byte order. Conversion "
-                             "between byte orders is currently not supported.")
-        raise TypeError(f"can't convert np.ndarray of type numpy.{d.type.__name__}. The only supported types "
-                        f"are: {_SUPPORTED}.")
+            raise ValueError(
+                "given numpy array has byte order different from the native byte order. Conversion "
+                "between byte orders is currently not supported."
+            )
+        raise TypeError(
+            f"can't convert np.ndarray of type numpy.{d.type.__name__}. The only supported types are: {_SUPPORTED}."
+        )
     return ours.code
 
 
@@ -80,18 +83,23 @@ def _strided_memory(a: np.ndarray):
     strides, reach = [], 1 if a.size else 0
     for n, s in zip(a.shape, a.strides):
         if s < 0 and n > 1:
-            raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative "
-                             "strides are not currently supported. (You can probably work around this by making a "
-                             "copy of your array  with array.copy().)")
+            raise ValueError(
+                "At least one stride in the given numpy array is negative, and tensors with negative "
+                "strides are not currently supported. (You can probably work around this by making a "
+                "copy of your array  with array.copy().)"
+            )
         if s % size and n > 1:
-            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array "
-                             "to reallocate the memory.")
+            raise ValueError(
+                "given numpy array strides not a multiple of the element byte size. Copy the numpy array "
+                "to reallocate the memory."
+            )
         strides.append(max(s // size, 0))
         reach += (n - 1) * strides[-1] if reach else 0
     address = a.__array_interface__["data"][0]
     if address % size and a.size:
-        raise ValueError("given numpy array is not aligned to its element size. Copy the numpy array to reallocate the "
-                         "memory.")
+        raise ValueError(
+            "given numpy array is not aligned to its element size. Copy the numpy array to reallocate the memory."
+        )
     return ffi.cast("void *", address), reach * size, strides
 
 
@@ -229,8 +237,9 @@ def flatten(data):
             if not kinds & _SEQUENCES:
                 break
             if not kinds <= _SEQUENCES:
-                raise TypeError(f"tensor(): not a sequence: at dim {len(shape)} some elements are numbers and others "
-                                "sequences")
+                raise TypeError(
+                    f"tensor(): not a sequence: at dim {len(shape)} some elements are numbers and others sequences"
+                )
         lengths = set(map(len, level))
         if len(lengths) > 1:
             n = len(level[0])

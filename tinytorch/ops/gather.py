@@ -36,13 +36,16 @@ def need_index(op: str, index, wanted=(lib.TT_I32, lib.TT_I64)) -> None:
     if index._h.dtype not in wanted:
         names = "/".join(ALL[w].name for w in wanted)
         raise (IndexError if op == "index_fill_" else RuntimeError)(
-            f"{op}(): Expected dtype {names} for index but got: {name_of(index)}")
+            f"{op}(): Expected dtype {names} for index but got: {name_of(index)}"
+        )
 
 
 def _need_same(op: str, self, source, what="source") -> None:
     if self._h.dtype != source._h.dtype:
-        raise RuntimeError(f"{op}(): self ({name_of(self)}) and {what} ({name_of(source)}) must have the same scalar "
-                           f"type: Expected self.dtype to be equal to {what}.dtype")
+        raise RuntimeError(
+            f"{op}(): self ({name_of(self)}) and {what} ({name_of(source)}) must have the same scalar "
+            f"type: Expected self.dtype to be equal to {what}.dtype"
+        )
 
 
 def _need_vector(op: str, index) -> None:
@@ -91,10 +94,13 @@ def along_vector(op: str, input, dim: int, index, source):
     if index._h.numel != have[dim]:
         raise (IndexError if op.startswith("index_copy") else RuntimeError)(
             f"{op}(): Number of indices ({index._h.numel}) should be equal to source.size(dim): ({have[dim]}), "
-            f"for dim: {dim}")
-    if have[:dim] + have[dim + 1:] != want[:dim] + want[dim + 1:]:
-        raise RuntimeError(f"{op}(): source tensor shape must match self tensor shape, excluding the specified "
-                           f"dimension. Got self.shape = {want} source.shape = {have}")
+            f"for dim: {dim}"
+        )
+    if have[:dim] + have[dim + 1 :] != want[:dim] + want[dim + 1 :]:
+        raise RuntimeError(
+            f"{op}(): source tensor shape must match self tensor shape, excluding the specified "
+            f"dimension. Got self.shape = {want} source.shape = {have}"
+        )
     if input._h.ndim == 0:
         return _flat(input), index.reshape(-1), source.reshape(-1)
     return _along(dim), index if index._h.ndim else index.reshape(1), source
@@ -165,8 +171,9 @@ def _fill_arguments(op, input, dim, index, value):
     _need_vector(op, index)
     if isinstance(value, Tensor):
         if value._h.ndim:
-            raise RuntimeError(f"{op} only supports a 0-dimensional value tensor, but got tensor with "
-                               f"{value._h.ndim} dimension(s).")
+            raise RuntimeError(
+                f"{op} only supports a 0-dimensional value tensor, but got tensor with {value._h.ndim} dimension(s)."
+            )
     else:
         value = number(value)
     dim = input._dim(dim)
@@ -221,11 +228,15 @@ def _need_long(op, index):
 def _put_all(op, input, index, source, accumulate):
     _need_long(op, index)
     if input._h.dtype != source._h.dtype:
-        raise RuntimeError(f"{op}(): self and source expected to have the same dtype, but got self.dtype = "
-                           f"{name_of(input)} and source.dtype = {name_of(source)}")
+        raise RuntimeError(
+            f"{op}(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{name_of(input)} and source.dtype = {name_of(source)}"
+        )
     if index._h.numel != source._h.numel:
-        raise IndexError(f"{op}(): Expected source and index to have the same number of elements, but got "
-                         f"source.numel() = {source._h.numel}, index.numel() = {index._h.numel}")
+        raise IndexError(
+            f"{op}(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source._h.numel}, index.numel() = {index._h.numel}"
+        )
     return _flat(input), source.reshape(index.shape), ADD if accumulate else REPLACE, index
 
 
@@ -304,8 +315,9 @@ def _masked_arguments(op, input, mask, source):
     if mask._h.dtype != lib.TT_BOOL:
         raise RuntimeError(f"{op} only supports boolean masks, but got mask with dtype {name_of(mask)}")
     if input._h.dtype != source._h.dtype:
-        raise RuntimeError(f"{op}: expected self and source to have same dtypes but got {name_of(input)} and "
-                           f"{name_of(source)}")
+        raise RuntimeError(
+            f"{op}: expected self and source to have same dtypes but got {name_of(input)} and {name_of(source)}"
+        )
     places = _positions(mask, input.shape)
     n = places._h.numel
     if source._h.numel < n:
@@ -337,8 +349,9 @@ def _embedding_backward(g, shape, indices, padding_idx):
     return adder(1)(g, shape, (INDEX, 1, 0, 0), indices)
 
 
-@primitive(weight=lambda g, weight_shape, indices, padding_idx: _embedding_backward(g, weight_shape, indices,
-                                                                                   padding_idx))
+@primitive(
+    weight=lambda g, weight_shape, indices, padding_idx: _embedding_backward(g, weight_shape, indices, padding_idx)
+)
 def _embedding(weight, indices, padding_idx):
     h = lib.tt_index_get(weight._h, 1, (INDEX, 1, 0, 0), [indices._h], SELF)
     if not h:
@@ -354,8 +367,10 @@ def embedding(weight, indices, padding_idx=None):
         raise RuntimeError(f"embedding(): 'weight' must be 2-D, got shape {tuple(weight.shape)}")
     if not isinstance(indices, Tensor) or indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
         given = f"{name_of(indices)}Tensor" if isinstance(indices, Tensor) else type(indices).__name__
-        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
-                           f"Int; but got {given} instead (while checking arguments for embedding)")
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
+            f"Int; but got {given} instead (while checking arguments for embedding)"
+        )
     if padding_idx is not None and padding_idx < 0:
         padding_idx = None if padding_idx == -1 else padding_idx + weight._h.shape[0]
     return _embedding(weight, indices, padding_idx)

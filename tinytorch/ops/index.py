@@ -66,8 +66,9 @@ def _end(i) -> int:
         try:
             i = i.__index__()
         except AttributeError:
-            raise TypeError("slice indices must be integers or None or have an __index__ method, got "
-                            f"{type(i).__name__}") from None
+            raise TypeError(
+                f"slice indices must be integers or None or have an __index__ method, got {type(i).__name__}"
+            ) from None
     return i if LEFT_OUT < i < -LEFT_OUT else LEFT_OUT + 1 if i < 0 else -1 - LEFT_OUT
 
 
@@ -81,8 +82,9 @@ def _step(i) -> int:
 def _tensor_part(item: Tensor, code, indices, masks) -> None:
     h = item._h
     if not INTEGRAL[h.dtype]:
-        raise IndexError("tensors used as indices must be long, int, byte or bool tensors, got an index of "
-                         f"{item.dtype!r}")
+        raise IndexError(
+            f"tensors used as indices must be long, int, byte or bool tensors, got an index of {item.dtype!r}"
+        )
     if h.flags & FLAG_VIEW:
         refresh(item)
     if h.dtype not in _MASKS:
@@ -118,33 +120,41 @@ def _other_part(item, code, indices, masks) -> None:
     elif isinstance(item, str):
         raise TypeError(f"new(): invalid data type 'str': {item!r} is no index")
     else:
-        raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-                         f"indices (got {type(item).__name__})")
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+            f"indices (got {type(item).__name__})"
+        )
 
 
 def _check_mask(x: Tensor, code, part: int, mask: Tensor) -> None:
     """A mask must have the shape of the dimensions it stands for."""
     widths = [code[k + 1] if code[k] == INDEX else int(code[k] in (AT, SLICE)) for k in range(0, len(code), 4)]
     rest = [k for k in range(0, len(code), 4) if code[k] == REST]
-    dim = sum(widths[:part // 4])
+    dim = sum(widths[: part // 4])
     if rest and rest[0] < part:
         dim += x._h.ndim - sum(widths)
-    shape, wanted = list(mask.shape), list(x.shape[dim:dim + mask._h.ndim])
+    shape, wanted = list(mask.shape), list(x.shape[dim : dim + mask._h.ndim])
     if shape == wanted:
         return
     if sum(widths) > x._h.ndim:
         raise IndexError(f"too many indices for tensor of dimension {x._h.ndim}")
     k = next(k for k in range(len(shape)) if shape[k] != wanted[k])
-    raise IndexError(f"The shape of the mask {shape} at index {k} does not match the shape of the indexed tensor "
-                     f"{list(x.shape)} at index {dim + k}")
+    raise IndexError(
+        f"The shape of the mask {shape} at index {k} does not match the shape of the indexed tensor "
+        f"{list(x.shape)} at index {dim + k}"
+    )
 
 
 def _as_tuple(key):
     """A list that holds slices, None, Ellipsis or tensors stands for a tuple."""
     if type(key) is list:
         for item in key:
-            if item is None or item is Ellipsis or isinstance(item, slice) \
-                    or (isinstance(item, Tensor) and item._h.ndim):
+            if (
+                item is None
+                or item is Ellipsis
+                or isinstance(item, slice)
+                or (isinstance(item, Tensor) and item._h.ndim)
+            ):
                 return tuple(key)
     return key
 
@@ -153,12 +163,17 @@ def _as_tuple(key):
 
 
 def _with_code(name: str, title: str):
-    return node_class(name, ("input", "code"), {"input": lambda g, input_shape, code: embed(g, input_shape, code)},
-                      title=title)
+    return node_class(
+        name, ("input", "code"), {"input": lambda g, input_shape, code: embed(g, input_shape, code)}, title=title
+    )
 
 
-_NODES = {AT: _with_code("select", "SelectBackward0"), SLICE: _with_code("slice", "SliceBackward0"),
-          NEW: _with_code("unsqueeze", "UnsqueezeBackward0"), REST: _with_code("alias", "AliasBackward0")}
+_NODES = {
+    AT: _with_code("select", "SelectBackward0"),
+    SLICE: _with_code("slice", "SliceBackward0"),
+    NEW: _with_code("unsqueeze", "UnsqueezeBackward0"),
+    REST: _with_code("alias", "AliasBackward0"),
+}
 
 
 def pick(x: Tensor, code) -> Tensor:
@@ -202,8 +217,11 @@ def embed(g, shape, code):
     return wrap(lib.tt_index_view_backward(g._h, len(shape), shape, len(code) // 4, code))
 
 
-@primitive(title="SliceScatterBackward0", input=lambda g, src_shape, code: view_scatter(g, _nought(g, src_shape), code),
-           src=lambda g, code: pick(g, code))
+@primitive(
+    title="SliceScatterBackward0",
+    input=lambda g, src_shape, code: view_scatter(g, _nought(g, src_shape), code),
+    src=lambda g, code: pick(g, code),
+)
 def view_scatter(input, src, code):
     return wrap(lib.tt_index_view_scatter(input._h, src._h, len(code) // 4, code))
 
@@ -238,7 +256,8 @@ def reader(name: str, n: int = 1, rule: int = SUBSCRIPT):
         return adder(n)(g, shape, code, *indices)
 
     return primitive(name=name, input=with_parameters(formula, "g", "input_shape", "code", *names))(
-        with_parameters(forward, "input", "code", *names))
+        with_parameters(forward, "input", "code", *names)
+    )
 
 
 @functools.cache
@@ -255,7 +274,8 @@ def adder(n: int):
         return reader("index", n)(g, code, *indices)
 
     return primitive(name="index_backward", g=with_parameters(formula, "g", "code", *names))(
-        with_parameters(forward, "g", "shape", "code", *names))
+        with_parameters(forward, "g", "shape", "code", *names)
+    )
 
 
 @functools.cache
@@ -265,8 +285,10 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
     names = [f"index{k}" for k in range(n)]
 
     def write(h, writer, code, values, mode, *indices):
-        check(lib.tt_index_put(h, len(code) // 4, code, [i._h for i in indices], values._h, mode, rule, writer),
-              None if name == "index_put" else f"{name}()")
+        check(
+            lib.tt_index_put(h, len(code) // 4, code, [i._h for i in indices], values._h, mode, rule, writer),
+            None if name == "index_put" else f"{name}()",
+        )
 
     def kept(g, code, mode, *indices):
         return g if mode == ADD else putter("index_put", n)[0](g, code, number(0), REPLACE, *indices)
@@ -274,9 +296,11 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
     def put(g, values_shape, values_dtype, values_device, code, *indices):
         return unbroadcast(reader("index", n)(g, code, *indices), values_shape, values_dtype, values_device)
 
-    return update(name, input=with_parameters(kept, "g", "code", "mode", *names),
-                    values=with_parameters(put, "g", "values_shape", "values_dtype", "values_device", "code", *names))(
-        with_parameters(write, "h", "writer", "code", "values", "mode", *names))
+    return update(
+        name,
+        input=with_parameters(kept, "g", "code", "mode", *names),
+        values=with_parameters(put, "g", "values_shape", "values_dtype", "values_device", "code", *names),
+    )(with_parameters(write, "h", "writer", "code", "values", "mode", *names))
 
 
 # The subscript operators.
@@ -284,6 +308,7 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
 _index_int, _index_slice = gives_tensor(lib.tt_index_int), gives_tensor(lib.tt_index_slice)
 _ROWS = (INDEX, 1, 0, 0)
 _by_one = reader("index")
+
 
 def getitem(self, key):
     """``x[key]``: a view for integers, slices, None and Ellipsis; a copy where tensors, lists or masks are among them.
@@ -299,8 +324,11 @@ def getitem(self, key):
         return _picked(self, viewed, out, (AT, key, 0, 0))
     if type(key) is slice:
         start, stop, step = key.start, key.stop, key.step
-        if step is None and (start is None or type(start) is int and -_FAR < start < _FAR) \
-                and (stop is None or type(stop) is int and -_FAR < stop < _FAR):
+        if (
+            step is None
+            and (start is None or type(start) is int and -_FAR < start < _FAR)
+            and (stop is None or type(stop) is int and -_FAR < stop < _FAR)
+        ):
             h = self._h
             viewed = h.flags & FLAG_VIEW
             if viewed:
@@ -376,8 +404,10 @@ def _assign_masked(self, mask: Tensor, value) -> bool:
 
 def _check_dtypes(self, values) -> None:
     if values._h.dtype != self._h.dtype:
-        raise RuntimeError("index_put: Index put requires the source and destination dtypes match, got "
-                           f"{self.dtype.name} for the destination and {values.dtype.name} for the source.")
+        raise RuntimeError(
+            "index_put: Index put requires the source and destination dtypes match, got "
+            f"{self.dtype.name} for the destination and {values.dtype.name} for the source."
+        )
 
 
 attach(getitem, "__getitem__", Op("getitem", "view"))

@@ -71,8 +71,10 @@ def cat(tensors, dim=0, *, out=None):
     shaped = [x for x in tensors if x._h.ndim != 1 or x._h.numel] or tensors
     skipping = shaped[0]._h.ndim != 1
     dim = shaped[0]._dim(dim)
-    sizes = [None if skipping and x._h.ndim == 1 and not x._h.numel else x._h.shape[dim] if dim < x._h.ndim else 0
-             for x in tensors]
+    sizes = [
+        None if skipping and x._h.ndim == 1 and not x._h.numel else x._h.shape[dim] if dim < x._h.ndim else 0
+        for x in tensors
+    ]
     return write_out("cat", _cat(tensors, dim, code, sizes, _casts(tensors, code)), out)
 
 
@@ -110,10 +112,12 @@ def atleast_2d(*tensors):
 @function
 def atleast_3d(*tensors):
     """Tensors with at least three dimensions."""
+
     def raised(x):
         if x._h.ndim > 2:
             return x
         return x.unsqueeze(-1) if x._h.ndim == 2 else _reshape(x, (1, -1, 1))
+
     return _each(tensors, raised)
 
 
@@ -204,8 +208,10 @@ def repeat(input, *sizes):
     shape = tuple(input.shape)
     lead = len(sizes) - len(shape)
     if lead < 0:
-        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of "
-                           f"tensor: got {len(sizes)} for shape {shape}")
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+            f"tensor: got {len(sizes)} for shape {shape}"
+        )
     if min(sizes, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension: repeat sizes {sizes}")
     shape = (1,) * lead + shape
@@ -233,12 +239,16 @@ def tile(input, *dims):
 def _splitter(name: str, dim: int, least: int):
     def parts(input, indices_or_sections):
         if input._h.ndim < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension(s), but got a tensor "
-                               f"with {input._h.ndim} dimensions!")
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension(s), but got a tensor "
+                f"with {input._h.ndim} dimensions!"
+            )
         along = 0 if input._h.ndim == 1 else dim
         if isinstance(indices_or_sections, int) and input._h.shape[along] % indices_or_sections:
-            raise RuntimeError(f"{name}: the size of dimension {along} ({input._h.shape[along]}) is not divisible by "
-                               f"{indices_or_sections}")
+            raise RuntimeError(
+                f"{name}: the size of dimension {along} ({input._h.shape[along]}) is not divisible by "
+                f"{indices_or_sections}"
+            )
         return input.tensor_split(indices_or_sections, along)
 
     parts.__name__ = parts.__qualname__ = name

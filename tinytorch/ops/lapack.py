@@ -25,7 +25,7 @@ def _routine(name: str):
             handles = [x._h for x in operands]
         except AttributeError:
             raise wrong_type(f"linalg.{op}", ("A", "B"), operands, ()) from None
-        n = call(which, *handles, *_NO_OPERANDS[len(handles):], option, check, results)
+        n = call(which, *handles, *_NO_OPERANDS[len(handles) :], option, check, results)
         if n < 0:
             raise error(f"linalg.{op}")
         return tuple([own(results[i]) for i in range(n)])

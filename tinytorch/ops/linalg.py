@@ -56,8 +56,17 @@ def _matmul_b_first_order(g, a, b_shape):
 
 
 def _products(name, title):
-    return c_op(name, _product, params=("a", "b"), constants=", 0, 0", title=title, doc="a @ b.",
-                  a=_matmul_a, b=_matmul_b, first_order={"a": _matmul_a_first_order, "b": _matmul_b_first_order})
+    return c_op(
+        name,
+        _product,
+        params=("a", "b"),
+        constants=", 0, 0",
+        title=title,
+        doc="a @ b.",
+        a=_matmul_a,
+        b=_matmul_b,
+        first_order={"a": _matmul_a_first_order, "b": _matmul_b_first_order},
+    )
 
 
 _matmul, _mm, _bmm = _products("matmul", None), _products("mm", None), _products("bmm", None)
@@ -134,8 +143,10 @@ def bmm(input, mat2, *, out=None):
     _want("bmm", mat2, "batch2", 3, "3D tensor")
     a, b = input._h.shape, mat2._h.shape
     if a[0] != b[0] or a[2] != b[1]:
-        raise RuntimeError(f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but "
-                           f"got: [{b[0]}, {b[1]}].")
+        raise RuntimeError(
+            f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but "
+            f"got: [{b[0]}, {b[1]}]."
+        )
     result = _bmm(input, mat2)
     return write_out("bmm", result, out)
 
@@ -200,8 +211,10 @@ def inner(input, other, *, out=None):
         result = input * other
     else:
         if input.shape[-1] != other.shape[-1]:
-            raise RuntimeError(f"inner() the last dimension must match on both input tensors but got shapes "
-                               f"{list(input.shape)} and {list(other.shape)}")
+            raise RuntimeError(
+                f"inner() the last dimension must match on both input tensors but got shapes "
+                f"{list(input.shape)} and {list(other.shape)}"
+            )
         result = tensordot(input, other, ([-1], [-1]))
     return write_out("inner", result, out)
 
@@ -224,8 +237,6 @@ def outer(input, vec2, *, out=None):
     return write_out("outer", result, out)
 
 
-
-
 # linear.
 
 
@@ -242,12 +253,22 @@ def _linear_b(g, bias_shape):
 
 
 _linear = c_op(
-    "linear", lib.tt_linear, params=("x", "weight", "bias"), optional=("bias",), doc="x @ weight.T + bias.",
-    x=_linear_x, weight=_linear_w, bias=_linear_b,
-    first_order={"x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
-          "weight": lambda g, x: computed(_linear_weight(g._h, x._h), _linear_w, g, x),
-          "bias": lambda g, bias_shape: computed(_column_sums(g._h, 1), _linear_b, g, bias_shape) if bias_shape else
-          g.sum()})
+    "linear",
+    lib.tt_linear,
+    params=("x", "weight", "bias"),
+    optional=("bias",),
+    doc="x @ weight.T + bias.",
+    x=_linear_x,
+    weight=_linear_w,
+    bias=_linear_b,
+    first_order={
+        "x": lambda g, weight: computed(_product(g._h, weight._h, 0, 0), _linear_x, g, weight),
+        "weight": lambda g, x: computed(_linear_weight(g._h, x._h), _linear_w, g, x),
+        "bias": lambda g, bias_shape: (
+            computed(_column_sums(g._h, 1), _linear_b, g, bias_shape) if bias_shape else g.sum()
+        ),
+    },
+)
 
 
 def linear(input, weight, bias=None):
@@ -277,12 +298,15 @@ def bilinear(input1, input2, weight, bias=None):
     """x1^T W_k x2 + b_k for each output k: inputs (*, n) and (*, m), weight (out, n, m). Follows
     ``torch.nn.functional.bilinear``."""
     if input1.shape[:-1] != input2.shape[:-1]:
-        raise RuntimeError(f"bilinear(): input batch dimensions do not match: got {tuple(input1.shape)} and "
-                           f"{tuple(input2.shape)}")
+        raise RuntimeError(
+            f"bilinear(): input batch dimensions do not match: got {tuple(input1.shape)} and {tuple(input2.shape)}"
+        )
     n, m = weight.shape[1:]
     if input1.shape[-1] != n or input2.shape[-1] != m:
-        raise RuntimeError(f"bilinear(): input sizes do not match weight of shape {tuple(weight.shape)}: got "
-                           f"{tuple(input1.shape)} and {tuple(input2.shape)}")
+        raise RuntimeError(
+            f"bilinear(): input sizes do not match weight of shape {tuple(weight.shape)}: got "
+            f"{tuple(input1.shape)} and {tuple(input2.shape)}"
+        )
     rows = (input1.unsqueeze(-1) * input2.unsqueeze(-2)).flatten(-2)
     return linear(rows, weight.flatten(1), bias)
 
@@ -325,8 +349,10 @@ def tensordot(a, b, dims=2, out=None):
         raise RuntimeError("tensordot: both dimension lists should have same length")
     for x, y in zip(over_a, over_b):
         if a.shape[x] != b.shape[y]:
-            raise RuntimeError(f"tensordot: contracted dimensions need to match, but first has size {a.shape[x]} in "
-                               f"dim {x} and second has size {b.shape[y]} in dim {y}")
+            raise RuntimeError(
+                f"tensordot: contracted dimensions need to match, but first has size {a.shape[x]} in "
+                f"dim {x} and second has size {b.shape[y]} in dim {y}"
+            )
     keep_a = [d for d in range(a._h.ndim) if d not in over_a]
     keep_b = [d for d in range(b._h.ndim) if d not in over_b]
     k = 1
@@ -355,7 +381,8 @@ def _cheapest(sizes):
         for i in range(n - length):
             j = i + length
             cost[i][j], split[i][j] = min(
-                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
     return split
 
 
@@ -392,8 +419,9 @@ def cross(input, other, dim=None, *, out=None):
         if dim is None:
             raise RuntimeError("cross: no dimension of size 3 in input")
     if input.shape[dim] != 3 or other.shape[dim] != 3:
-        raise RuntimeError(f"cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and "
-                           f"{other.shape[dim]}")
+        raise RuntimeError(
+            f"cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
+        )
     a, b = input.roll(-1, dim), other.roll(-1, dim)
     result = (input * b - a * other).roll(-1, dim)
     return write_out("cross", result, out)

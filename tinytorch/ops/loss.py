@@ -30,8 +30,9 @@ def legacy(reduction: str, size_average, reduce) -> str:
     if size_average is None and reduce is None:
         return reduction
     found = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warnings.warn("size_average and reduce args will be deprecated, please use "
-                  f"reduction='{found}' instead.", stacklevel=3)
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.", stacklevel=3
+    )
     return found
 
 
@@ -46,9 +47,12 @@ def reduce_losses(losses: Tensor, reduction: str) -> Tensor:
 
 def _same_size(op, input, target):
     if input.shape != target.shape:
-        warnings.warn(f"Using a target size ({tuple(target.shape)}) that is different to the input size "
-                      f"({tuple(input.shape)}). This will likely lead to incorrect results due to broadcasting. Please "
-                      "ensure they have the same size.", stacklevel=3)
+        warnings.warn(
+            f"Using a target size ({tuple(target.shape)}) that is different to the input size "
+            f"({tuple(input.shape)}). This will likely lead to incorrect results due to broadcasting. Please "
+            "ensure they have the same size.",
+            stacklevel=3,
+        )
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
@@ -97,12 +101,22 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
 # derivative is asked.
 ternary("smooth_l1_backward", params=("g", "a", "b"), doc="g a / b, a / b within [-1, 1].")
 ternary("huber_backward", params=("g", "a", "b"), doc="g a, a within [-b, b].")
-_smooth_l1 = binary("smooth_l1", lambda g, a, b: g * _hardtanh(a / b, -1, 1), title="SmoothL1LossBackward0",
-                    first_order={"a": without_history("smooth_l1_backward", "g", "a", "b")}, public=False,
-                    doc="a^2 / (2 b) where |a| is below b, else |a| - b / 2.")
-_huber = binary("huber", lambda g, a, b: g * _hardtanh(a, -b, b), title="HuberLossBackward0",
-                first_order={"a": without_history("huber_backward", "g", "a", "b")}, public=False,
-                doc="a^2 / 2 where |a| is below b, else b (|a| - b / 2).")
+_smooth_l1 = binary(
+    "smooth_l1",
+    lambda g, a, b: g * _hardtanh(a / b, -1, 1),
+    title="SmoothL1LossBackward0",
+    first_order={"a": without_history("smooth_l1_backward", "g", "a", "b")},
+    public=False,
+    doc="a^2 / (2 b) where |a| is below b, else |a| - b / 2.",
+)
+_huber = binary(
+    "huber",
+    lambda g, a, b: g * _hardtanh(a, -b, b),
+    title="HuberLossBackward0",
+    first_order={"a": without_history("huber_backward", "g", "a", "b")},
+    public=False,
+    doc="a^2 / 2 where |a| is below b, else b (|a| - b / 2).",
+)
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
@@ -166,16 +180,19 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     floating("binary_cross_entropy", input)
     reduction = legacy(reduction, size_average, reduce)
     if input.shape != target.shape:
-        raise ValueError(f"binary_cross_entropy: Using a target size ({tuple(target.shape)}) that is different to the "
-                         f"input size ({tuple(input.shape)}) is deprecated. Please ensure they have the same size.")
+        raise ValueError(
+            f"binary_cross_entropy: Using a target size ({tuple(target.shape)}) that is different to the "
+            f"input size ({tuple(input.shape)}) is deprecated. Please ensure they have the same size."
+        )
     if input._h.numel and not bool(((input >= 0) & (input <= 1)).all()):
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
     losses = (target - 1) * (-input).log1p().clamp(min=-100) - target * input.log().clamp(min=-100)
     return reduce_losses(losses if weight is None else losses * weight, reduction)
 
 
-def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
-                                     pos_weight=None):
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+):
     """binary_cross_entropy of sigmoid(input), accurate for large logits; ``pos_weight`` multiplies the loss of the
     positive part. Follows ``torch.nn.functional.binary_cross_entropy_with_logits``.
 
@@ -192,8 +209,10 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     floating("binary_cross_entropy_with_logits", input)
     reduction = legacy(reduction, size_average, reduce)
     if input.shape != target.shape:
-        raise ValueError("binary_cross_entropy_with_logits: Target size "
-                         f"({tuple(target.shape)}) must be the same as input size ({tuple(input.shape)})")
+        raise ValueError(
+            "binary_cross_entropy_with_logits: Target size "
+            f"({tuple(target.shape)}) must be the same as input size ({tuple(input.shape)})"
+        )
     log_p = _logsigmoid(input)
     if pos_weight is None:
         losses = (1 - target) * input - log_p
@@ -224,14 +243,17 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if reduction == "batchmean":
         return losses.sum() / input.shape[0] if input._h.ndim else losses.sum()
     if reduction == "mean":
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
-                      "'batchmean' divides only by the batch size, and aligns with the KL div math definition.",
-                      stacklevel=2)
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition.",
+            stacklevel=2,
+        )
     return reduce_losses(losses, reduction)
 
 
-def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
-                     reduction="mean"):
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
+):
     """exp(input) - target input, or with ``log_input`` False input - target log(input + eps); ``full`` adds Stirling's
     term. Follows ``torch.nn.functional.poisson_nll_loss``."""
     reduction = legacy(reduction, size_average, reduce)
@@ -278,9 +300,11 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     """max(0, -target (input1 - input2) + margin). Follows ``torch.nn.functional.margin_ranking_loss``."""
     reduction = legacy(reduction, size_average, reduce)
     if not input1._h.ndim == input2._h.ndim == target._h.ndim:
-        raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-                           f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, target: "
-                           f"{tuple(target.shape)} ")
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, target: "
+            f"{tuple(target.shape)} "
+        )
     return reduce_losses((-target * (input1 - input2) + margin).clamp(min=0), reduction)
 
 
@@ -294,8 +318,10 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     ``torch.nn.functional.cosine_embedding_loss``."""
     reduction = legacy(reduction, size_average, reduce)
     if target._h.ndim > 1 or input1._h.ndim != target._h.ndim + 1:
-        raise RuntimeError(f"cosine_embedding_loss: {target._h.ndim}D target tensor expects {target._h.ndim + 1}D "
-                           f"input tensors, but found inputs with sizes {list(input1.shape)}, {list(input2.shape)}")
+        raise RuntimeError(
+            f"cosine_embedding_loss: {target._h.ndim}D target tensor expects {target._h.ndim + 1}D "
+            f"input tensors, but found inputs with sizes {list(input1.shape)}, {list(input2.shape)}"
+        )
     eps = 1e-12
     dot, n1, n2 = (input1 * input2).sum(-1), (input1 * input1).sum(-1) + eps, (input2 * input2).sum(-1) + eps
     cos = dot / (n1 * n2).sqrt()
@@ -347,26 +373,36 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 
 
 @function
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
-                        reduce=None, reduction="mean"):
+def triplet_margin_loss(
+    anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
+):
     """max(0, |anchor - positive| - |anchor - negative| + margin) of p-norms. Follows
     ``torch.nn.functional.triplet_margin_loss``."""
     reduction = legacy(reduction, size_average, reduce)
     return triplet_margin_with_distance_loss(
-        anchor, positive, negative, distance_function=lambda a, b: pairwise_distance(a, b, p, eps), margin=margin,
-        swap=swap, reduction=reduction)
+        anchor,
+        positive,
+        negative,
+        distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
+        margin=margin,
+        swap=swap,
+        reduction=reduction,
+    )
 
 
-def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
-                                      reduction="mean"):
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+):
     """triplet_margin_loss with any distance. Follows ``torch.nn.functional.triplet_margin_with_distance_loss``."""
     reduction_code(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor._h.ndim == positive._h.ndim == negative._h.ndim:
-        raise RuntimeError("triplet_margin_loss: The anchor, positive, and negative tensors are expected to have the "
-                           f"same number of dimensions, but got: anchor {anchor._h.ndim}D, positive "
-                           f"{positive._h.ndim}D, and negative {negative._h.ndim}D inputs")
+        raise RuntimeError(
+            "triplet_margin_loss: The anchor, positive, and negative tensors are expected to have the "
+            f"same number of dimensions, but got: anchor {anchor._h.ndim}D, positive "
+            f"{positive._h.ndim}D, and negative {negative._h.ndim}D inputs"
+        )
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:

@@ -25,8 +25,11 @@ def _formula(g, input, weight, bias_shape, dims, eps, rms, edges):
         d = g if weight is None else g * weight
         grad = d - h * (d * h).mean(over, keepdim=True)
         grad = rstd * (grad if rms else grad - d.mean(over, keepdim=True))
-    return (grad, None if edges[1] is None else (g * h).sum_to_size(weight.shape),
-            None if edges[2] is None else g.sum_to_size(bias_shape))
+    return (
+        grad,
+        None if edges[1] is None else (g * h).sum_to_size(weight.shape),
+        None if edges[2] is None else g.sum_to_size(bias_shape),
+    )
 
 
 def _first_order(g, input, weight, rstd, mean, bias_shape, dims, eps, rms, edges):
@@ -49,8 +52,14 @@ def _declare(name: str, title: str):
     """The operator ``(input, weight, bias, dims, eps, rms)``. Besides the result it gives, of each row, 1 / standard
     deviation and the mean (for rms_norm None)."""
 
-    @primitive(name=name, title=title, extra=("rstd", "mean"), inputs=("input", "weight", "bias"), vjp=_formula,
-              first_order=_first_order)
+    @primitive(
+        name=name,
+        title=title,
+        extra=("rstd", "mean"),
+        inputs=("input", "weight", "bias"),
+        vjp=_formula,
+        first_order=_first_order,
+    )
     def norm(input, weight, bias, dims, eps, rms):
         stats = ffi.new("tt_array *[2]")
         try:
@@ -73,11 +82,15 @@ def _check_shape(op, input: Tensor, normalized_shape) -> int:
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     n = len(shape)
     if n == 0:
-        raise RuntimeError(f"{op}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
-                           "one element, but got normalized_shape = []")
-    if tuple(input.shape[max(input._h.ndim - n, 0):]) != shape:
-        raise RuntimeError(f"{op}: Given normalized_shape={list(shape)}, expected input with shape "
-                           f"[*, {', '.join(map(str, shape))}], but got input of size{list(input.shape)}")
+        raise RuntimeError(
+            f"{op}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+            "one element, but got normalized_shape = []"
+        )
+    if tuple(input.shape[max(input._h.ndim - n, 0) :]) != shape:
+        raise RuntimeError(
+            f"{op}: Given normalized_shape={list(shape)}, expected input with shape "
+            f"[*, {', '.join(map(str, shape))}], but got input of size{list(input.shape)}"
+        )
     return n
 
 
@@ -142,12 +155,16 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
         raise RuntimeError(f"group_norm: Expected at least 2 dimensions for input tensor but received {input._h.ndim}")
     shape = input.shape
     if num_groups <= 0 or shape[1] % num_groups:
-        raise RuntimeError(f"group_norm: Expected number of channels in input to be divisible by num_groups, but got "
-                           f"input of shape {list(shape)} and num_groups={num_groups}")
+        raise RuntimeError(
+            f"group_norm: Expected number of channels in input to be divisible by num_groups, but got "
+            f"input of shape {list(shape)} and num_groups={num_groups}"
+        )
     for name, t in (("weight", weight), ("bias", bias)):
         if t is not None and tuple(t.shape) != (shape[1],):
-            raise RuntimeError(f"group_norm: Expected {name} to be a vector of size equal to the number of channels in "
-                               f"input, but got {name} of shape {list(t.shape)} and input of shape {list(shape)}")
+            raise RuntimeError(
+                f"group_norm: Expected {name} to be a vector of size equal to the number of channels in "
+                f"input, but got {name} of shape {list(t.shape)} and input of shape {list(shape)}"
+            )
     size = shape[1] // num_groups
     for s in shape[2:]:
         size *= s

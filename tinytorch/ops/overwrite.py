@@ -35,8 +35,9 @@ def fill_(input, value):
     """Writes a number, or the value of a 0-d tensor, everywhere. Follows ``torch.Tensor.fill_``."""
     if isinstance(value, Tensor):
         if value._h.ndim:
-            raise RuntimeError("fill_ only supports 0-dimension value tensor but got tensor with "
-                               f"{value._h.ndim} dimensions.")
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value._h.ndim} dimensions."
+            )
         return _fill_tensor(input, lib.tt_copy, value._h, source=value)
     try:
         kind = scalar_kind(value)

@@ -16,18 +16,37 @@ from .declare import binary, both, composite, function, method, mul_vjp, ternary
 
 _add = binary("add", lambda g: g, lambda g: g, dunder="add", doc="a + b, broadcast.")
 _sub = binary("sub", lambda g: g, lambda g: -g, dunder="sub", doc="a - b, broadcast.")
-mul = binary("mul", lambda g, b: g * b, lambda g, a: g * a, dunder="mul", doc="a * b, broadcast.",
-             first_order={"a": without_history("mul", "g", "b"), "b": without_history("mul", "g", "a")}, joint=mul_vjp)
-_div = binary("div", lambda g, b: g / b, lambda g, b, out: -g * out / b, dunder="truediv",
-              doc="a / b, broadcast; integers give floats.")
-remainder = binary("remainder", lambda g: g, lambda g, a, b: -g * a.floor_divide(b), dunder="mod",
-                   doc="a modulo b, with the sign of b.")
+mul = binary(
+    "mul",
+    lambda g, b: g * b,
+    lambda g, a: g * a,
+    dunder="mul",
+    doc="a * b, broadcast.",
+    first_order={"a": without_history("mul", "g", "b"), "b": without_history("mul", "g", "a")},
+    joint=mul_vjp,
+)
+_div = binary(
+    "div",
+    lambda g, b: g / b,
+    lambda g, b, out: -g * out / b,
+    dunder="truediv",
+    doc="a / b, broadcast; integers give floats.",
+)
+remainder = binary(
+    "remainder",
+    lambda g: g,
+    lambda g, a, b: -g * a.floor_divide(b),
+    dunder="mod",
+    doc="a modulo b, with the sign of b.",
+)
 fmod = binary("fmod", lambda g: g, lambda g, a, b: -g * (a / b).trunc(), doc="a modulo b, with the sign of a.")
 floor_divide = binary("floor_divide", dunder="floordiv", doc="The floor of a / b, broadcast.")
-_div_floor = binary("floor_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", public=False,
-                    doc="a / b rounded down.")
-_div_trunc = binary("trunc_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", public=False,
-                    doc="a / b rounded to zero.")
+_div_floor = binary(
+    "floor_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", public=False, doc="a / b rounded down."
+)
+_div_trunc = binary(
+    "trunc_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", public=False, doc="a / b rounded to zero."
+)
 
 
 def _pow_a(g, a, b):
@@ -73,10 +92,19 @@ log = unary("log", lambda g, input: g / input, doc="The natural logarithm.")
 log2 = unary("log2", lambda g, input: g / (input * _LN2), doc="The logarithm of base 2.")
 log10 = unary("log10", lambda g, input: g / (input * _LN10), doc="The logarithm of base 10.")
 log1p = unary("log1p", lambda g, input: g / (input + 1), doc="log(1 + x), accurate near 0.")
-logaddexp = binary("logaddexp", lambda g, a, out: g * (a - out).exp(), lambda g, b, out: g * (b - out).exp(),
-                   doc="log(exp(a) + exp(b)).", inplace=False)
-xlogy = binary("xlogy", lambda g, a, b: (g * b.log() if isinstance(b, Tensor) else g * math.log(b)).masked_fill(
-    (a == 0) & (b <= 0), 0), lambda g, a, b: g * a / b, doc="a log b, and 0 where a is 0.")
+logaddexp = binary(
+    "logaddexp",
+    lambda g, a, out: g * (a - out).exp(),
+    lambda g, b, out: g * (b - out).exp(),
+    doc="log(exp(a) + exp(b)).",
+    inplace=False,
+)
+xlogy = binary(
+    "xlogy",
+    lambda g, a, b: (g * b.log() if isinstance(b, Tensor) else g * math.log(b)).masked_fill((a == 0) & (b <= 0), 0),
+    lambda g, a, b: g * a / b,
+    doc="a log b, and 0 where a is 0.",
+)
 
 # Trigonometric and hyperbolic functions.
 
@@ -88,14 +116,21 @@ acos = unary("acos", lambda g, input: -g * (1 - input * input).rsqrt(), doc="The
 atan = unary("atan", lambda g, input: g / (input * input + 1), doc="The inverse tangent.")
 sinh = unary("sinh", lambda g, input: g * input.cosh(), doc="The hyperbolic sine.")
 cosh = unary("cosh", lambda g, input: g * input.sinh(), doc="The hyperbolic cosine.")
-tanh = unary("tanh", lambda g, out: g * (1 - out * out), first_order=without_history("tanh_backward", "g", "out"),
-             doc="The hyperbolic tangent.")
+tanh = unary(
+    "tanh",
+    lambda g, out: g * (1 - out * out),
+    first_order=without_history("tanh_backward", "g", "out"),
+    doc="The hyperbolic tangent.",
+)
 asinh = unary("asinh", lambda g, input: g * (input * input + 1).rsqrt(), doc="The inverse hyperbolic sine.")
-acosh = unary("acosh", lambda g, input: g * ((input - 1) * (input + 1)).rsqrt(),
-              doc="The inverse hyperbolic cosine.")
+acosh = unary("acosh", lambda g, input: g * ((input - 1) * (input + 1)).rsqrt(), doc="The inverse hyperbolic cosine.")
 atanh = unary("atanh", lambda g, input: g / (1 - input * input), doc="The inverse hyperbolic tangent.")
-atan2 = binary("atan2", lambda g, a, b: g * (b / (a * a + b * b)), lambda g, a, b: g * (-a / (a * a + b * b)),
-               doc="The angle of the point (b, a).")
+atan2 = binary(
+    "atan2",
+    lambda g, a, b: g * (b / (a * a + b * b)),
+    lambda g, a, b: g * (-a / (a * a + b * b)),
+    doc="The angle of the point (b, a).",
+)
 hypot = binary("hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), doc="sqrt(a^2 + b^2).")
 
 _PI_SQUARED = math.pi**2
@@ -115,12 +150,16 @@ sinc = unary("sinc", lambda g, input: g * _sinc_slope(input), doc="sin(pi x) / (
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 erf = unary("erf", lambda g, input: g * (_TWO_OVER_SQRT_PI * (-(input * input)).exp()), doc="The error function.")
 erfc = unary("erfc", lambda g, input: g * (-_TWO_OVER_SQRT_PI * (-(input * input)).exp()), doc="1 - erf(x).")
-erfinv = unary("erfinv", lambda g, out: g * ((out * out).exp() / _TWO_OVER_SQRT_PI),
-               doc="The inverse error function.")
+erfinv = unary("erfinv", lambda g, out: g * ((out * out).exp() / _TWO_OVER_SQRT_PI), doc="The inverse error function.")
 lgamma = unary("lgamma", lambda g, input: g * input.digamma(), doc="log |gamma(x)|.")
 digamma = unary("digamma", lambda g, input: g * _zeta(input.new_full((), 2), input), doc="The derivative of lgamma.")
-_zeta = binary("zeta", lambda g: None, lambda g, a, b: g * (-a * _zeta(a + 1, b)), public=False,
-               doc="Hurwitz's zeta of a > 1 at b: the sum over k of (b + k)^-a.")
+_zeta = binary(
+    "zeta",
+    lambda g: None,
+    lambda g, a, b: g * (-a * _zeta(a + 1, b)),
+    public=False,
+    doc="Hurwitz's zeta of a > 1 at b: the sum over k of (b + k)^-a.",
+)
 
 # Activations, with their derivatives' own kernels for when no higher derivative is asked.
 
@@ -150,19 +189,40 @@ def _gelu_tanh_formula(g, input):
     return g * (0.5 * (1 + t) + 0.5 * input * (1 - t * t) * slope)
 
 
-relu = unary("relu", lambda g, out: _relu_backward(g, out), first_order=without_history("relu_backward", "g", "out"),
-             doc="x where it is positive, else 0.")
-sigmoid = unary("sigmoid", lambda g, out: g * (out * (1 - out)),
-                first_order=without_history("sigmoid_backward", "g", "out"), doc="1 / (1 + exp(-x)).")
-_logsigmoid = unary("logsigmoid", lambda g, input: g * (-input).sigmoid(), title="LogSigmoidBackward0", public=False,
-                    doc="log(sigmoid(x)).")
+relu = unary(
+    "relu",
+    lambda g, out: _relu_backward(g, out),
+    first_order=without_history("relu_backward", "g", "out"),
+    doc="x where it is positive, else 0.",
+)
+sigmoid = unary(
+    "sigmoid",
+    lambda g, out: g * (out * (1 - out)),
+    first_order=without_history("sigmoid_backward", "g", "out"),
+    doc="1 / (1 + exp(-x)).",
+)
+_logsigmoid = unary(
+    "logsigmoid",
+    lambda g, input: g * (-input).sigmoid(),
+    title="LogSigmoidBackward0",
+    public=False,
+    doc="log(sigmoid(x)).",
+)
 _softplus = unary("softplus", lambda g, input: g * input.sigmoid(), public=False, doc="log(1 + exp(x)).")
-_silu = unary("silu", _silu_formula, first_order=without_history("silu_backward", "g", "input"), public=False,
-              doc="x sigmoid(x).")
-_gelu = unary("gelu", _gelu_formula, first_order=without_history("gelu_backward", "g", "input"), public=False,
-              doc="x Phi(x).")
-_gelu_tanh = unary("gelu_tanh", _gelu_tanh_formula, first_order=without_history("gelu_tanh_backward", "g", "input"),
-                   title="GeluBackward0", public=False, doc="gelu by its tanh approximation.")
+_silu = unary(
+    "silu", _silu_formula, first_order=without_history("silu_backward", "g", "input"), public=False, doc="x sigmoid(x)."
+)
+_gelu = unary(
+    "gelu", _gelu_formula, first_order=without_history("gelu_backward", "g", "input"), public=False, doc="x Phi(x)."
+)
+_gelu_tanh = unary(
+    "gelu_tanh",
+    _gelu_tanh_formula,
+    first_order=without_history("gelu_tanh_backward", "g", "input"),
+    title="GeluBackward0",
+    public=False,
+    doc="gelu by its tanh approximation.",
+)
 
 # Selection. Where two values are equal, maximum and minimum share the gradient.
 
@@ -172,28 +232,61 @@ def _winner(g, wins, ties):
     return g.masked_fill(~(wins | ties), 0) * (1 - 0.5 * ties.to(g.dtype))
 
 
-maximum = binary("maximum", lambda g, a, b: _winner(g, a > b, a == b), lambda g, a, b: _winner(g, b > a, a == b),
-                 inplace=False, doc="The larger; NaN if either is.")
-minimum = binary("minimum", lambda g, a, b: _winner(g, a < b, a == b), lambda g, a, b: _winner(g, b < a, a == b),
-                 inplace=False, doc="The smaller; NaN if either is.")
-fmax = binary("fmax", lambda g, a, b: g.masked_fill(~((a >= b) | b.isnan()), 0),
-              lambda g, a, b: g.masked_fill((a >= b) | b.isnan(), 0), inplace=False,
-              doc="The larger; a number rather than NaN.")
-fmin = binary("fmin", lambda g, a, b: g.masked_fill(~((a <= b) | b.isnan()), 0),
-              lambda g, a, b: g.masked_fill((a <= b) | b.isnan(), 0), inplace=False,
-              doc="The smaller; a number rather than NaN.")
-copysign = binary("copysign", lambda g, a, out: g * (a.sign() * out.sign()), lambda g: g * 0,
-                  doc="The magnitude of a with the sign of b.")
+maximum = binary(
+    "maximum",
+    lambda g, a, b: _winner(g, a > b, a == b),
+    lambda g, a, b: _winner(g, b > a, a == b),
+    inplace=False,
+    doc="The larger; NaN if either is.",
+)
+minimum = binary(
+    "minimum",
+    lambda g, a, b: _winner(g, a < b, a == b),
+    lambda g, a, b: _winner(g, b < a, a == b),
+    inplace=False,
+    doc="The smaller; NaN if either is.",
+)
+fmax = binary(
+    "fmax",
+    lambda g, a, b: g.masked_fill(~((a >= b) | b.isnan()), 0),
+    lambda g, a, b: g.masked_fill((a >= b) | b.isnan(), 0),
+    inplace=False,
+    doc="The larger; a number rather than NaN.",
+)
+fmin = binary(
+    "fmin",
+    lambda g, a, b: g.masked_fill(~((a <= b) | b.isnan()), 0),
+    lambda g, a, b: g.masked_fill((a <= b) | b.isnan(), 0),
+    inplace=False,
+    doc="The smaller; a number rather than NaN.",
+)
+copysign = binary(
+    "copysign",
+    lambda g, a, out: g * (a.sign() * out.sign()),
+    lambda g: g * 0,
+    doc="The magnitude of a with the sign of b.",
+)
 nextafter = binary("nextafter", doc="The float after a, towards b.")
 heaviside = binary("heaviside", doc="0 below 0, 1 above, and b at 0.")
 
 # Comparisons and logic.
 
-for _name, _dunder, _doc in (("eq", "eq", "a == b"), ("ne", "ne", "a != b"), ("lt", "lt", "a < b"),
-                             ("le", "le", "a <= b"), ("gt", "gt", "a > b"), ("ge", "ge", "a >= b")):
+for _name, _dunder, _doc in (
+    ("eq", "eq", "a == b"),
+    ("ne", "ne", "a != b"),
+    ("lt", "lt", "a < b"),
+    ("le", "le", "a <= b"),
+    ("gt", "gt", "a > b"),
+    ("ge", "ge", "a >= b"),
+):
     binary(_name, dunder=_dunder, doc=f"{_doc}, broadcast; bool.")
-for _name, _dunder in (("bitwise_and", "and"), ("bitwise_or", "or"), ("bitwise_xor", "xor"),
-                       ("bitwise_left_shift", "lshift"), ("bitwise_right_shift", "rshift")):
+for _name, _dunder in (
+    ("bitwise_and", "and"),
+    ("bitwise_or", "or"),
+    ("bitwise_xor", "xor"),
+    ("bitwise_left_shift", "lshift"),
+    ("bitwise_right_shift", "rshift"),
+):
     binary(_name, dunder=_dunder, doc=f"{_name.replace('_', ' ')} of integers or bools.")
 for _name in ("logical_and", "logical_or", "logical_xor"):
     binary(_name, doc=f"{_name.replace('_', ' ')} of truth values; bool.")
@@ -210,20 +303,41 @@ signbit = unary("signbit", doc="Is the sign bit set? bool.", inplace=False)
 
 # Three inputs.
 
-_where = ternary("where", None, lambda g, condition: g.masked_fill(~condition, 0),
-                 lambda g, condition: g.masked_fill(condition, 0), params=("condition", "a", "b"),
-                 doc="a where the condition holds, else b.")
-_clamp = ternary("clamp", lambda g, input, lo, hi: g * ((input >= lo) & (input <= hi)),
-                 lambda g, input, lo, hi: g * ((input < lo) & (lo < hi)),
-                 lambda g, input, lo, hi: g * ((input > hi) | (hi < lo)), params=("input", "lo", "hi"),
-                 doc="input, but not below lo nor above hi.")
-_lerp = ternary("lerp", lambda g, weight: g * (1 - weight), lambda g, weight: g * weight,
-                lambda g, input, end: g * (end - input), params=("input", "end", "weight"),
-                doc="input + weight (end - input).")
-_addcmul = ternary("addcmul", lambda g: g, lambda g, b: g * b, lambda g, a: g * a, params=("input", "a", "b"),
-                   doc="input + a b.")
-_addcdiv = ternary("addcdiv", lambda g: g, lambda g, b: g / b, lambda g, a, b: -g * a / (b * b),
-                   params=("input", "a", "b"), doc="input + a / b.")
+_where = ternary(
+    "where",
+    None,
+    lambda g, condition: g.masked_fill(~condition, 0),
+    lambda g, condition: g.masked_fill(condition, 0),
+    params=("condition", "a", "b"),
+    doc="a where the condition holds, else b.",
+)
+_clamp = ternary(
+    "clamp",
+    lambda g, input, lo, hi: g * ((input >= lo) & (input <= hi)),
+    lambda g, input, lo, hi: g * ((input < lo) & (lo < hi)),
+    lambda g, input, lo, hi: g * ((input > hi) | (hi < lo)),
+    params=("input", "lo", "hi"),
+    doc="input, but not below lo nor above hi.",
+)
+_lerp = ternary(
+    "lerp",
+    lambda g, weight: g * (1 - weight),
+    lambda g, weight: g * weight,
+    lambda g, input, end: g * (end - input),
+    params=("input", "end", "weight"),
+    doc="input + weight (end - input).",
+)
+_addcmul = ternary(
+    "addcmul", lambda g: g, lambda g, b: g * b, lambda g, a: g * a, params=("input", "a", "b"), doc="input + a b."
+)
+_addcdiv = ternary(
+    "addcdiv",
+    lambda g: g,
+    lambda g, b: g / b,
+    lambda g, a, b: -g * a / (b * b),
+    params=("input", "a", "b"),
+    doc="input + a / b.",
+)
 
 
 @function
@@ -297,10 +411,22 @@ def _bounds(op, input, min, max):
     return _clamp, (input, min, max)
 
 
-_clamp_min = binary("maximum", lambda g, a, b: g * (a >= b), lambda g, a, b: g * (a < b), public=False,
-                    title="ClampMinBackward0", doc="clamp from below.")
-_clamp_max = binary("minimum", lambda g, a, b: g * (a <= b), lambda g, a, b: g * (a > b), public=False,
-                    title="ClampMaxBackward0", doc="clamp from above.")
+_clamp_min = binary(
+    "maximum",
+    lambda g, a, b: g * (a >= b),
+    lambda g, a, b: g * (a < b),
+    public=False,
+    title="ClampMinBackward0",
+    doc="clamp from below.",
+)
+_clamp_max = binary(
+    "minimum",
+    lambda g, a, b: g * (a <= b),
+    lambda g, a, b: g * (a > b),
+    public=False,
+    title="ClampMaxBackward0",
+    doc="clamp from above.",
+)
 
 
 @both
@@ -421,6 +547,7 @@ def addcdiv_(self, tensor1, tensor2, *, value=1):
 @function(kind="query")
 def can_cast(from_, to):
     """May an in-place operator put results of dtype ``from_`` into ``to``? Follows ``torch.can_cast``."""
+
     def kind(d):
         return 2 if d.is_floating_point else int(d is not _bool)
 

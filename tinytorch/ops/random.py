@@ -22,8 +22,10 @@ for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
     function(_fn)
 both, function, method = both(pure=False), function(pure=False), method(pure=False)  # a draw changes its generator
 
-_KINDS = {name: lib.tt_random_kind(name.encode())
-          for name in ("uniform", "normal", "log_normal", "exponential", "cauchy", "geometric", "mask")}
+_KINDS = {
+    name: lib.tt_random_kind(name.encode())
+    for name in ("uniform", "normal", "log_normal", "exponential", "cauchy", "geometric", "mask")
+}
 _UNIFORM, _NORMAL, _MASK = _KINDS["uniform"], _KINDS["normal"], _KINDS["mask"]
 
 
@@ -34,12 +36,12 @@ def _own(generator, op: str, t: Tensor):
 
 def _check_floating(code: int, op: str) -> None:
     if not FLOATING[code]:
-        raise NotImplementedError(f"{op}: random numbers of this kind are not implemented for {ALL[code]!r}: a "
-                                  "floating dtype is needed")
+        raise NotImplementedError(
+            f"{op}: random numbers of this kind are not implemented for {ALL[code]!r}: a floating dtype is needed"
+        )
 
 
-def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=False,
-          pin_memory=False) -> Tensor:
+def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=False, pin_memory=False) -> Tensor:
     """A new tensor on the descriptor ``h``, filled."""
     t = finish(h, op)
     if kind != _MASK:
@@ -51,8 +53,18 @@ def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=Fa
 
 
 def _fresh(op: str, kind: int, a: float, b: float, what: str):
-    def create(*size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
-               pin_memory=False, names=None, **named):
+    def create(
+        *size,
+        generator=None,
+        out=None,
+        dtype=None,
+        layout=None,
+        device=None,
+        requires_grad=False,
+        pin_memory=False,
+        names=None,
+        **named,
+    ):
         if named:
             size = size_argument(op, size, named)
         shape = sizes(size, op)
@@ -79,8 +91,17 @@ randn = _fresh("randn", _NORMAL, 0.0, 1.0, "normal numbers of mean 0 and varianc
 
 
 def _fresh_like(op: str, kind: int, a: float, b: float, what: str):
-    def create(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False,
-               memory_format=preserve_format, generator=None):
+    def create(
+        input,
+        *,
+        dtype=None,
+        layout=None,
+        device=None,
+        requires_grad=False,
+        pin_memory=False,
+        memory_format=preserve_format,
+        generator=None,
+    ):
         h = empty_handle(input, dtype, memory_format, device, op)
         return _draw(h, kind, op, generator, a, b, requires_grad, pin_memory)
 
@@ -131,8 +152,19 @@ def _bounds(op: str, low, high) -> tuple[int, int]:
 
 
 @function
-def randint(*args, low=None, high=None, size=None, generator=None, out=None, dtype=None, layout=None, device=None,
-            requires_grad=False, pin_memory=False) -> Tensor:
+def randint(
+    *args,
+    low=None,
+    high=None,
+    size=None,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+) -> Tensor:
     """``randint(high, size)``, ``randint(low, high, size)``: integers uniform from ``low`` (0) to below ``high``; int64
     unless a dtype is given. RuntimeError for an empty range. Follows ``torch.randint``.
 
@@ -166,8 +198,19 @@ def randint(*args, low=None, high=None, size=None, generator=None, out=None, dty
 
 
 @function
-def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layout=None, device=None,
-                 requires_grad=False, pin_memory=False, memory_format=preserve_format) -> Tensor:
+def randint_like(
+    input,
+    low=None,
+    high=None,
+    *,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+    memory_format=preserve_format,
+) -> Tensor:
     """``randint_like(input, high)``, ``randint_like(input, low, high)``: integers, in the shape and dtype of ``input``.
     Follows ``torch.randint_like``."""
     low, high = _bounds("randint_like", 0 if low is None else low, high)
@@ -177,8 +220,9 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
 
 
 @function
-def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
-             pin_memory=False) -> Tensor:
+def randperm(
+    n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+) -> Tensor:
     """The integers 0 to n - 1 in random order; int64 unless a dtype is given. Follows ``torch.randperm``.
 
     Args:
@@ -200,10 +244,19 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
 
 # In place.
 
-_writers = {name: overwrite(name + "_", title) for name, title in (
-    ("uniform", "UniformBackward0"), ("normal", "NormalBackward0"), ("log_normal", "LogNormalBackward0"),
-    ("exponential", "ExponentialBackward0"), ("cauchy", "CauchyBackward0"), ("geometric", "GeometricBackward0"),
-    ("bernoulli", "BernoulliBackward2"), ("random", "RandomBackward0"))}
+_writers = {
+    name: overwrite(name + "_", title)
+    for name, title in (
+        ("uniform", "UniformBackward0"),
+        ("normal", "NormalBackward0"),
+        ("log_normal", "LogNormalBackward0"),
+        ("exponential", "ExponentialBackward0"),
+        ("cauchy", "CauchyBackward0"),
+        ("geometric", "GeometricBackward0"),
+        ("bernoulli", "BernoulliBackward2"),
+        ("random", "RandomBackward0"),
+    )
+}
 
 
 def _fill(self, name: str, generator, a: float, b: float) -> Tensor:
@@ -330,8 +383,14 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     """
     g = _own(generator, "bernoulli", input)
     if p is not None:
-        made = _draw(lib.tt_empty_like(input._h, input._h.dtype), _MASK, "bernoulli", generator,
-                     _probability(p, "bernoulli"), 1.0)
+        made = _draw(
+            lib.tt_empty_like(input._h, input._h.dtype),
+            _MASK,
+            "bernoulli",
+            generator,
+            _probability(p, "bernoulli"),
+            1.0,
+        )
     else:
         if not FLOATING[input._h.dtype]:
             raise NotImplementedError(f"bernoulli: probabilities must be floating, got {input.dtype!r}")
@@ -339,8 +398,11 @@ def bernoulli(input, p=None, *, generator=None, out=None):
     return made if out is None else into(out, made.shape, "bernoulli").copy_(made)
 
 
-@primitive(mean=lambda g, mean_shape: g.new_zeros(()).expand(mean_shape),
-           std=lambda g, std_shape: g.new_zeros(()).expand(std_shape), title="NormalBackward0")
+@primitive(
+    mean=lambda g, mean_shape: g.new_zeros(()).expand(mean_shape),
+    std=lambda g, std_shape: g.new_zeros(()).expand(std_shape),
+    title="NormalBackward0",
+)
 def _normal(mean, std, g):
     mean, std = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
     like = mean + std
@@ -351,8 +413,19 @@ def _normal(mean, std, g):
 
 
 @function
-def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None,
-           requires_grad=False, pin_memory=False) -> Tensor:
+def normal(
+    mean,
+    std=1.0,
+    size=None,
+    *,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+) -> Tensor:
     """Normal numbers: ``mean`` and ``std`` are numbers with a ``size``, or one or both are tensors. RuntimeError for a
     negative ``std``. Follows ``torch.normal``.
 
@@ -422,8 +495,13 @@ def dropout_mask(input: Tensor, p: float) -> Tensor:
     return _draw(lib.tt_empty_like(input._h, code), _MASK, "dropout", None, 1.0 - p, _dropout_scale(p, code))
 
 
-_masked_scale = ternary("masked_scale", None, lambda g, mask, scale: _masked_scale(mask, g, scale),
-                        params=("mask", "input", "scale"), doc="input scale where the mask holds, else input 0.")
+_masked_scale = ternary(
+    "masked_scale",
+    None,
+    lambda g, mask, scale: _masked_scale(mask, g, scale),
+    params=("mask", "input", "scale"),
+    doc="input scale where the mask holds, else input 0.",
+)
 _scaled, _times = without_history("masked_scale", "mask", "g", "scale"), without_history("mul", "g", "mask")
 
 
@@ -435,8 +513,13 @@ def _dropout_first_order(g, mask, scale):
     return _scaled(mask, g, scale) if mask.dtype is bool_ else _times(g, mask)
 
 
-@primitive(name="dropout", title="NativeDropoutBackward0", extra=("mask",), input=_dropout_formula,
-           first_order={"input": _dropout_first_order})
+@primitive(
+    name="dropout",
+    title="NativeDropoutBackward0",
+    extra=("mask",),
+    input=_dropout_formula,
+    first_order={"input": _dropout_first_order},
+)
 def _dropped(input, p, scale):
     h = lib.tt_dropout(input._h, 1.0 - p, scale, _own(None, "dropout", input))
     if not h:

@@ -36,8 +36,9 @@ def _deliver(h, op: str, out, requires_grad, pin_memory=False) -> Tensor:
 
 
 @function
-def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
-           pin_memory=False) -> Tensor:
+def arange(
+    start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+) -> Tensor:
     """The numbers from ``start`` (0 if not given) on by ``step``, below ``end``; int64 if all three are integers.
     RuntimeError for a zero step or one of the wrong sign. Follows ``torch.arange``.
 
@@ -77,12 +78,23 @@ def arange(start, end=None, step=1, *, out=None, dtype=None, layout=None, device
 
 
 @function
-def range(start, end=None, step=1, *, out=None, dtype=None, layout=None, device=None,  # noqa: A001 (torch's name)
-          requires_grad=False) -> Tensor:
+def range(
+    start,
+    end=None,
+    step=1,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,  # noqa: A001 (torch's name)
+    requires_grad=False,
+) -> Tensor:
     """Like ``arange``, with ``end`` included and floats. Deprecated, as ``torch.range`` is."""
-    warnings.warn("range is deprecated and will be removed in a future release because its behavior is inconsistent "
-                  "with Python's range builtin. Instead, use arange, which produces values in [start, end).",
-                  stacklevel=2)
+    warnings.warn(
+        "range is deprecated and will be removed in a future release because its behavior is inconsistent "
+        "with Python's range builtin. Instead, use arange, which produces values in [start, end).",
+        stacklevel=2,
+    )
     if end is None:
         start, end = 0, start
     (start, end, step), _ = _numbers("range", start, end, step)
@@ -104,8 +116,9 @@ def _steps(op: str, start, end, steps):
 
 
 @function
-def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
-             pin_memory=False) -> Tensor:
+def linspace(
+    start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+) -> Tensor:
     """``steps`` numbers at equal distances from ``start`` to ``end``. Follows ``torch.linspace``.
 
     Args:
@@ -123,8 +136,19 @@ def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=Non
 
 
 @function
-def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False,
-             pin_memory=False) -> Tensor:
+def logspace(
+    start,
+    end,
+    steps,
+    base=10.0,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=False,
+) -> Tensor:
     """``base`` to the powers ``linspace(start, end, steps)``. Follows ``torch.logspace``."""
     start, end, steps = _steps("logspace", start, end, steps)
     h = on_device(device, lib.tt_logspace, code_of(dtype, "logspace"), steps, start, end, base)
@@ -160,8 +184,13 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
 @function
 def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False) -> Tensor:
     """A 0-d tensor of a number, in the default dtype. Follows ``torch.scalar_tensor``."""
-    return tensor(s, dtype=get_default_dtype() if dtype is None else dtype, device=device,
-                  requires_grad=requires_grad, pin_memory=pin_memory)
+    return tensor(
+        s,
+        dtype=get_default_dtype() if dtype is None else dtype,
+        device=device,
+        requires_grad=requires_grad,
+        pin_memory=pin_memory,
+    )
 
 
 def _triangle(op: str, row, col, offset, dtype, device) -> Tensor:
@@ -205,17 +234,22 @@ def meshgrid(*tensors, indexing=None):
     first = tensors[0]
     for k, t in enumerate(tensors):
         if t.dtype is not first.dtype:
-            raise RuntimeError(f"meshgrid expects all tensors to have the same dtype: tensor 0 is {first.dtype!r}, "
-                               f"tensor {k} is {t.dtype!r}")
+            raise RuntimeError(
+                f"meshgrid expects all tensors to have the same dtype: tensor 0 is {first.dtype!r}, "
+                f"tensor {k} is {t.dtype!r}"
+            )
         if t.ndim > 1:
-            raise RuntimeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {tuple(t.shape)} "
-                               f"for tensor {k}")
+            raise RuntimeError(
+                f"meshgrid: Expected 0D or 1D tensor in the tensor list but got shape {tuple(t.shape)} for tensor {k}"
+            )
     swap = indexing == "xy" and len(tensors) > 1
     if swap:
         tensors = (tensors[1], tensors[0], *tensors[2:])
     shape = [t.numel() for t in tensors]
-    grids = [t.reshape([-1 if d == k else 1 for d in builtins.range(len(shape))]).expand(shape)
-             for k, t in enumerate(tensors)]
+    grids = [
+        t.reshape([-1 if d == k else 1 for d in builtins.range(len(shape))]).expand(shape)
+        for k, t in enumerate(tensors)
+    ]
     if swap:
         grids[:2] = grids[1], grids[0]
     return tuple(grids)
@@ -257,8 +291,10 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
     """``Tensor(2, 3)``: undefined values of that shape; ``Tensor([1., 2.])``: those values; both in the default dtype.
     ``Tensor(other)``: the same memory. Follows ``torch.Tensor``, whose advice holds: use ``tensor`` or ``empty``."""
     if dtype is not None or kwargs:
-        raise TypeError(f"new() received an invalid combination of arguments: {cls.__name__}(...) takes no keyword but "
-                        "device; use tinytorch.tensor")
+        raise TypeError(
+            f"new() received an invalid combination of arguments: {cls.__name__}(...) takes no keyword but "
+            "device; use tinytorch.tensor"
+        )
     code = get_default_dtype().code
     first = args[0] if args else None
     if isinstance(first, Tensor):

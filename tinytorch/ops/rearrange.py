@@ -99,8 +99,10 @@ def rot90(input, k=1, dims=(0, 1)):
         RuntimeError: ``dims`` are not two different dimensions
     """
     if len(dims) != 2 or input._h.ndim < 2:
-        raise RuntimeError("rot90: expected total rotation dims == 2 and total dims >= 2, got dims = "
-                           f"{tuple(dims)} and total dims = {input._h.ndim}")
+        raise RuntimeError(
+            "rot90: expected total rotation dims == 2 and total dims >= 2, got dims = "
+            f"{tuple(dims)} and total dims = {input._h.ndim}"
+        )
     a, b = input._dim(dims[0]), input._dim(dims[1])
     if a == b:
         raise RuntimeError(f"rot90: expected rotation dims to be different, got dim0 = {dims[0]} and dim1 = {dims[1]}")
@@ -232,10 +234,13 @@ def diagflat(input, offset=0):
 # A part replaced.
 
 
-@primitive(title="AsStridedScatterBackward0",
-           input=lambda g, src_shape, layout, size, stride, start: _strided_scatter(
-               g.with_layout(*layout), g.new_zeros(src_shape), layout, size, stride, start),
-           src=lambda g, layout, size, stride, start: _laid_out_part(g, layout, size, stride, start))
+@primitive(
+    title="AsStridedScatterBackward0",
+    input=lambda g, src_shape, layout, size, stride, start: _strided_scatter(
+        g.with_layout(*layout), g.new_zeros(src_shape), layout, size, stride, start
+    ),
+    src=lambda g, layout, size, stride, start: _laid_out_part(g, layout, size, stride, start),
+)
 def _strided_scatter(input, src, layout, size, stride, start):
     return wrap(lib.tt_strided_scatter(input._h, src._h, len(size), size, stride, start))
 
@@ -258,8 +263,9 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     _same_dtype("as_strided_scatter", input, src)
     size, stride = ints((size,)), ints((stride,))
     if len(size) != len(stride):
-        raise RuntimeError("as_strided_scatter: mismatch in length of strides and shape: "
-                           f"{list(size)} and {list(stride)}")
+        raise RuntimeError(
+            f"as_strided_scatter: mismatch in length of strides and shape: {list(size)} and {list(stride)}"
+        )
     offset = lib.tt_offset(input._h)
     start = 0 if storage_offset is None else storage_offset - offset
     return _strided_scatter(input, src, (tuple(input.shape), input.stride()), size, stride, start)
@@ -332,18 +338,23 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
         return input.unsqueeze(dim + 1).expand(shape).flatten(dim, dim + 1)
     repeats = repeats if repeats._h.ndim else repeats.reshape(1)
     if repeats._h.ndim > 1:
-        raise RuntimeError("repeat_interleave: repeats must be 0-dim or 1-dim tensor, got shape "
-                           f"{tuple(repeats.shape)}")
+        raise RuntimeError(
+            f"repeat_interleave: repeats must be 0-dim or 1-dim tensor, got shape {tuple(repeats.shape)}"
+        )
     if repeats._h.numel != n:
-        raise RuntimeError("repeat_interleave: repeats must have the same size as input along dim, but got "
-                           f"repeats.size(0) = {repeats._h.numel} and input.size({dim}) = {n}")
+        raise RuntimeError(
+            "repeat_interleave: repeats must have the same size as input along dim, but got "
+            f"repeats.size(0) = {repeats._h.numel} and input.size({dim}) = {n}"
+        )
     return reader("index_select")(input, (KEEP, dim, 0, 0, INDEX, 1, 0, 0), _positions(repeats))
 
 
 def _positions(repeats):
     if repeats._h.ndim != 1 or repeats._h.dtype not in (lib.TT_I32, lib.TT_I64):
-        raise RuntimeError("repeat_interleave: repeats has to be a vector of dtype int32 or int64, got "
-                           f"{repeats.dtype!r} of shape {tuple(repeats.shape)}")
+        raise RuntimeError(
+            "repeat_interleave: repeats has to be a vector of dtype int32 or int64, got "
+            f"{repeats.dtype!r} of shape {tuple(repeats.shape)}"
+        )
     return wrap(lib.tt_repeat_positions(_ready(repeats)._h))
 
 
@@ -414,17 +425,22 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     values = _as_values(input, sorted_sequence)
     n = sorted_sequence._h.ndim
     if n == 0 or (n > 1 and (n != values._h.ndim or sorted_sequence.shape[:-1] != values.shape[:-1])):
-        raise RuntimeError("searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
-                           "boundaries tensor and input value tensor must match, but we got boundaries tensor "
-                           f"{list(sorted_sequence.shape)} and input value tensor {list(values.shape)}")
+        raise RuntimeError(
+            "searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+            "boundaries tensor and input value tensor must match, but we got boundaries tensor "
+            f"{list(sorted_sequence.shape)} and input value tensor {list(values.shape)}"
+        )
     if side not in (None, "left", "right"):
         raise RuntimeError(f"searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
-        raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was "
-                           "True")
+        raise RuntimeError(
+            "searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
     if sorter is not None and (sorter._h.dtype != lib.TT_I64 or sorter.shape != sorted_sequence.shape):
-        raise RuntimeError("searchsorted(): sorter must be an int64 tensor of the boundaries' shape "
-                           f"{list(sorted_sequence.shape)}, got {sorter.dtype!r} of shape {list(sorter.shape)}")
+        raise RuntimeError(
+            "searchsorted(): sorter must be an int64 tensor of the boundaries' shape "
+            f"{list(sorted_sequence.shape)}, got {sorter.dtype!r} of shape {list(sorter.shape)}"
+        )
     return _search("searchsorted", sorted_sequence, values, sorter, right or side == "right", out_int32, out)
 
 

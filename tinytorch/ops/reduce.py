@@ -66,20 +66,38 @@ def in_dtype(g, dtype):
     return g if g.dtype is dtype else g.to(dtype)
 
 
-_sum = reduction("sum", lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
-    expand_reduced(g, input_shape, how, dims, keepdim), input_dtype),
+_sum = reduction(
+    "sum",
+    lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
+        expand_reduced(g, input_shape, how, dims, keepdim), input_dtype
+    ),
     first_order=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
-    _expand_reduced(g, input_shape, how, dims, keepdim), input_dtype))
-_mean = reduction("mean", lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
-    expand_reduced(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype),
+        _expand_reduced(g, input_shape, how, dims, keepdim), input_dtype
+    ),
+)
+_mean = reduction(
+    "mean",
+    lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
+        expand_reduced(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype
+    ),
     first_order=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
-    _expand_reduced(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype))
-_nansum = reduction("nansum", lambda g, input, how, dims, keepdim: in_dtype(
-    expand_reduced(g, input.shape, how, dims, keepdim), input.dtype).masked_fill(input.isnan(), 0))
+        _expand_reduced(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype
+    ),
+)
+_nansum = reduction(
+    "nansum",
+    lambda g, input, how, dims, keepdim: in_dtype(
+        expand_reduced(g, input.shape, how, dims, keepdim), input.dtype
+    ).masked_fill(input.isnan(), 0),
+)
 _count_valid = reduction("count_valid")
-_nanmean = reduction("nanmean", lambda g, input, how, dims, keepdim: in_dtype(
-    expand_reduced(g / _count_valid(input, how, dims, keepdim, g.dtype.compute), input.shape, how, dims, keepdim),
-    input.dtype).masked_fill(input.isnan(), 0))
+_nanmean = reduction(
+    "nanmean",
+    lambda g, input, how, dims, keepdim: in_dtype(
+        expand_reduced(g / _count_valid(input, how, dims, keepdim, g.dtype.compute), input.shape, how, dims, keepdim),
+        input.dtype,
+    ).masked_fill(input.isnan(), 0),
+)
 
 
 @both
@@ -137,8 +155,9 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
         RuntimeError: integers
     """
     if not input.dtype.is_differentiable:
-        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got "
-                           f"{input.dtype.name}")
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.name}"
+        )
     how, dims = parse_dims("nanmean", input, dim, axis)
     dtype_code = -1 if dtype is None else dtype.code
     return write_out("nanmean", _nanmean(input, how, dims, keepdim or keepdims, dtype_code), out)
@@ -266,8 +285,9 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
         RuntimeError: no elements
     """
     if not input._h.numel and (dim is None or not input.shape[dim]):
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
-                           "identity.")
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
     low, high = out or (None, None)
     return return_types.aminmax(amin(input, dim, keepdim, out=low), amax(input, dim, keepdim, out=high))
 
@@ -285,9 +305,12 @@ def put_back(g, shape, indices, dim, keepdim=True):
 def selection(name: str, forward):
     """An operator ``(input, *args, dim, keepdim)`` whose ``forward`` gives values that are elements of ``input``, and
     where they were along ``dim``. They send their gradient back there."""
-    return primitive(name=name, title=name.capitalize() + "Backward0", extra=("indices",),
-                    input=lambda g, input_shape, indices, dim, keepdim: put_back(g, input_shape, indices, dim, keepdim)
-                    )(forward)
+    return primitive(
+        name=name,
+        title=name.capitalize() + "Backward0",
+        extra=("indices",),
+        input=lambda g, input_shape, indices, dim, keepdim: put_back(g, input_shape, indices, dim, keepdim),
+    )(forward)
 
 
 def _extreme(name: str, largest: int, of_all, of_two, result):

@@ -9,6 +9,7 @@ from ..tensor import Tensor, wrap
 from .declare import ints, method, same_parameters
 from .shape import show, squeeze, t, transpose, unsqueeze
 
+
 def _restrides(fn):
     """``Tensor.<name>_``: this very tensor becomes the view that ``fn`` makes of it."""
     name = fn.__name__ + "_"

@@ -42,8 +42,10 @@ def _neighbour(x, dim, following: bool, end):
 # Sums and products. Each input reaches all later outputs.
 
 
-@primitive(title="CumsumBackward0", input=lambda g, input_dtype, dim, reverse: in_dtype(
-    _cumsum(g, dim, 1 - reverse, -1), input_dtype))
+@primitive(
+    title="CumsumBackward0",
+    input=lambda g, input_dtype, dim, reverse: in_dtype(_cumsum(g, dim, 1 - reverse, -1), input_dtype),
+)
 def _cumsum(input, dim, reverse, dtype):
     return wrap(lib.tt_scan(_SUM, input._h, dim, reverse, dtype))
 
@@ -150,8 +152,9 @@ def _extreme(name: str, largest: int):
         values = wrap(lib.tt_scan_extreme(largest, input._h, dim, indices))
         return values, wrap(indices[0])
 
-    return primitive(name=name, extra=("indices",), input=lambda g, input_shape, indices, dim: put_back(
-        g, input_shape, indices, dim))(forward)
+    return primitive(
+        name=name, extra=("indices",), input=lambda g, input_shape, indices, dim: put_back(g, input_shape, indices, dim)
+    )(forward)
 
 
 _cummax, _cummin = _extreme("cummax", 1), _extreme("cummin", 0)

@@ -69,14 +69,16 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     if dim is None:
         return write_out("take_along_dim", _gather(input.reshape(-1), 0, indices.reshape(-1)), out)
     if input._h.ndim != indices._h.ndim:
-        raise RuntimeError("take_along_dim(): input and indices should have the same number of dimensions, but got "
-                           f"{input._h.ndim} dimensions for input, and {indices._h.ndim} dimensions for indices")
+        raise RuntimeError(
+            "take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{input._h.ndim} dimensions for input, and {indices._h.ndim} dimensions for indices"
+        )
     dim = input._dim(dim)
     have, want = list(input.shape), list(indices.shape)
-    have[dim:dim + 1] = want[dim:dim + 1] = [1] * (input._h.ndim > 0)
+    have[dim : dim + 1] = want[dim : dim + 1] = [1] * (input._h.ndim > 0)
     shape = list(broadcast_shapes(tuple(have), tuple(want)))
     for t in (input, indices):
-        shape[dim:dim + 1] = list(t.shape[dim:dim + 1])
+        shape[dim : dim + 1] = list(t.shape[dim : dim + 1])
         if t is input:
             source = input if list(t.shape) == shape else t.expand(shape)
         else:
@@ -100,10 +102,14 @@ def _scattering(op: str, mode: int, **vjps):
 
 
 _scatter, _scatter_ = _scattering(
-    "scatter", REPLACE, input=lambda g, dim, index: _scatter(g, dim, index, number(0)),
-    src=lambda g, src_shape, dim, index: _from_places(g, src_shape, dim, index))
+    "scatter",
+    REPLACE,
+    input=lambda g, dim, index: _scatter(g, dim, index, number(0)),
+    src=lambda g, src_shape, dim, index: _from_places(g, src_shape, dim, index),
+)
 _scatter_add, _scatter_add_ = _scattering(
-    "scatter_add", ADD, input=lambda g: g, src=lambda g, src_shape, dim, index: _from_places(g, src_shape, dim, index))
+    "scatter_add", ADD, input=lambda g: g, src=lambda g, src_shape, dim, index: _from_places(g, src_shape, dim, index)
+)
 
 
 def _count(input, dim, index, hits, matches):
@@ -148,8 +154,10 @@ def _widened(part, shape):
 
 def _formulas(rule):
     """A rule's formulas for both inputs."""
-    return {"input": lambda g, input, dim, index, src, out: rule(g, input, dim, index, src, out, True),
-            "src": lambda g, input, dim, index, src, out: rule(g, input, dim, index, src, out, False)}
+    return {
+        "input": lambda g, input, dim, index, src, out: rule(g, input, dim, index, src, out, True),
+        "src": lambda g, input, dim, index, src, out: rule(g, input, dim, index, src, out, False),
+    }
 
 
 _scatter_mul, _ = _scattering("scatter_reduce", MULTIPLY, **_formulas(_others))
@@ -165,8 +173,9 @@ def _scatter_arguments(op, input, dim, index, src):
     if not isinstance(src, Tensor):
         src = number(src)
     elif src._h.dtype != input._h.dtype:
-        raise RuntimeError(f"{op}(): Expected self.dtype to be equal to src.dtype, got {name_of(input)} and "
-                           f"{name_of(src)}")
+        raise RuntimeError(
+            f"{op}(): Expected self.dtype to be equal to src.dtype, got {name_of(input)} and {name_of(src)}"
+        )
     return dim, index, src
 
 
@@ -262,8 +271,9 @@ def _reduced(op, input, dim, index, src, reduce, include_self):
         return total
     code, kind = input._h.dtype, lib.TT_KIND_INT
     ones = wrap(on_device(input.device, lib.tt_full, code, index._h.ndim, list(index.shape), kind, 0.0, 1))
-    base = wrap(on_device(input.device, lib.tt_full, code, input._h.ndim, list(input.shape), kind, 0.0,
-                          int(include_self)))
+    base = wrap(
+        on_device(input.device, lib.tt_full, code, input._h.ndim, list(input.shape), kind, 0.0, int(include_self))
+    )
     counts = _scatter_add(base, dim, index, ones)
     if not include_self:
         counts = counts.masked_fill(counts == 0, 1)

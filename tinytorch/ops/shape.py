@@ -33,9 +33,11 @@ def _inferred(op: str, shape: tuple, numel: int) -> tuple:
     if shape.count(-1) > 1:
         raise RuntimeError(f"{op}: only one dimension can be inferred, got shape {shape}")
     if known == 0:
-        raise RuntimeError(f"{op}: cannot reshape tensor of 0 elements into shape {list(shape)} because the "
-                           f"unspecified "
-                           "dimension size -1 can be any value and is ambiguous")
+        raise RuntimeError(
+            f"{op}: cannot reshape tensor of 0 elements into shape {list(shape)} because the "
+            f"unspecified "
+            "dimension size -1 can be any value and is ambiguous"
+        )
     if numel % known or known < 0:
         raise RuntimeError(f"{op}: shape '{list(shape)}' is invalid for input of size {numel}")
     return tuple(numel // known if s == -1 else s for s in shape)
@@ -75,9 +77,11 @@ def view(self, *shape):
     except RuntimeError as exc:
         if lib.tt_error_kind() != lib.TT_DECLINED:
             raise RuntimeError(f"view: {exc}") from None
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
-                           f"spans across two contiguous subspaces). Use .reshape(...) instead. Got shape "
-                           f"{tuple(self.shape)}, strides {self.stride()}, wanted {shape}.") from exc
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension "
+            f"spans across two contiguous subspaces). Use .reshape(...) instead. Got shape "
+            f"{tuple(self.shape)}, strides {self.stride()}, wanted {shape}."
+        ) from exc
 
 
 @method
@@ -151,13 +155,14 @@ def flatten(input, start_dim=0, end_dim=-1):
         return input.reshape(-1)
     start, end = input._dim(start_dim), input._dim(end_dim)
     if start > end:
-        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim "
-                           f"(got {start_dim} and {end_dim})")
+        raise RuntimeError(
+            f"flatten() has invalid args: start_dim cannot come after end_dim (got {start_dim} and {end_dim})"
+        )
     shape = tuple(input.shape)
     n = 1
-    for s in shape[start:end + 1]:
+    for s in shape[start : end + 1]:
         n *= s
-    return input if start == end and shape else _reshape(input, (*shape[:start], n, *shape[end + 1:]))
+    return input if start == end and shape else _reshape(input, (*shape[:start], n, *shape[end + 1 :]))
 
 
 @both
@@ -188,9 +193,11 @@ def unflatten(input, dim, sizes):
     for s in sizes:
         n *= s
     if n != shape[dim]:
-        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
-                           f"({shape[dim]}) in the input tensor")
-    return _reshape(input, (*shape[:dim], *sizes, *shape[dim + 1:]))
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+            f"({shape[dim]}) in the input tensor"
+        )
+    return _reshape(input, (*shape[:dim], *sizes, *shape[dim + 1 :]))
 
 
 @primitive(view=True, title="ExpandBackward0", input=lambda g, input_shape: g.sum_to_size(input_shape))
@@ -218,20 +225,26 @@ def expand(self, *sizes):
     old = tuple(self.shape)
     lead = len(sizes) - len(old)
     if lead < 0:
-        raise RuntimeError(f"expand: the number of sizes provided ({len(sizes)}) must be greater or equal to the "
-                           f"number "
-                           f"of dimensions in the tensor ({len(old)})")
+        raise RuntimeError(
+            f"expand: the number of sizes provided ({len(sizes)}) must be greater or equal to the "
+            f"number "
+            f"of dimensions in the tensor ({len(old)})"
+        )
     shape = []
     for d, s in enumerate(sizes):
         have = old[d - lead] if d >= lead else None
         if s == -1:
             if have is None:
-                raise RuntimeError(f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, "
-                                   f"non-existing dimension {d}")
+                raise RuntimeError(
+                    f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, "
+                    f"non-existing dimension {d}"
+                )
             s = have
         if have is not None and s != have and have != 1:
-            raise RuntimeError(f"The expanded size of the tensor ({s}) must match the existing size ({have}) at "
-                               f"non-singleton dimension {d}. Target sizes: {list(sizes)}. Tensor sizes: {list(old)}")
+            raise RuntimeError(
+                f"The expanded size of the tensor ({s}) must match the existing size ({have}) at "
+                f"non-singleton dimension {d}. Target sizes: {list(sizes)}. Tensor sizes: {list(old)}"
+            )
         shape.append(s)
     return _expand(self, tuple(shape))
 
@@ -275,8 +288,10 @@ def broadcast_shapes(*shapes):
         for d in range(1, len(shape) + 1):
             if shape[-d] != 1:
                 if result[-d] not in (1, shape[-d]):
-                    raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape: "
-                                       f"{', '.join(str(tuple(ints((s,)))) for s in shapes)}")
+                    raise RuntimeError(
+                        "Shape mismatch: objects cannot be broadcast to a single shape: "
+                        f"{', '.join(str(tuple(ints((s,)))) for s in shapes)}"
+                    )
                 result[-d] = shape[-d]
     return Size(result)
 
@@ -337,9 +352,11 @@ def permute(input, *dims):
     """
     dims = ints(dims)
     if len(dims) != input._h.ndim:
-        raise RuntimeError(f"permute: number of dimensions in the tensor input does not match the length of "
-                           f"the desired ordering of dimensions i.e. input.dim() = {input._h.ndim} is not equal to "
-                           f"len(dims) = {len(dims)}")
+        raise RuntimeError(
+            f"permute: number of dimensions in the tensor input does not match the length of "
+            f"the desired ordering of dimensions i.e. input.dim() = {input._h.ndim} is not equal to "
+            f"len(dims) = {len(dims)}"
+        )
     dims = tuple(input._dim(d) for d in dims)
     if len(set(dims)) != len(dims):
         raise RuntimeError(f"permute(): duplicate dims are not allowed, got {dims}")
@@ -347,8 +364,7 @@ def permute(input, *dims):
 
 
 @both
-@c_view(lib.tt_view_transposed, _transpose, params="input, dim0, dim1", arguments="dim0, dim1",
-         saves="(dim0, dim1)")
+@c_view(lib.tt_view_transposed, _transpose, params="input, dim0, dim1", arguments="dim0, dim1", saves="(dim0, dim1)")
 def transpose(input, dim0, dim1):
     """Two dimensions exchanged.
 
@@ -399,8 +415,10 @@ def movedim(input, source, destination):
     """
     source, destination = ints((source,)), ints((destination,))
     if len(source) != len(destination):
-        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)}) should contain the "
-                           f"same number of dims as destination ({list(destination)})")
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)}) should contain the "
+            f"same number of dims as destination ({list(destination)})"
+        )
     source, destination = [input._dim(d) for d in source], [input._dim(d) for d in destination]
     if len(set(source)) != len(source) or len(set(destination)) != len(destination):
         raise RuntimeError(f"movedim: repeated dim in source ({source}) or destination ({destination})")
@@ -409,16 +427,16 @@ def movedim(input, source, destination):
     return _permute(input, tuple(place[d] if d in place else next(rest) for d in range(input._h.ndim)))
 
 
-@c_view(lib.tt_view_reversed, _permute, params="input", arguments="",
-         saves="(tuple(range(x.ndim - 1, -1, -1)),)")
+@c_view(lib.tt_view_reversed, _permute, params="input", arguments="", saves="(tuple(range(x.ndim - 1, -1, -1)),)")
 def _reversed(input):
     return _permute(input, tuple(range(input._h.ndim - 1, -1, -1)))
 
 
 def _matrix_transposed(self):
     if self._h.ndim < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._h.ndim}-D "
-                           f"tensor.")
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._h.ndim}-D tensor."
+        )
     return transpose(self, -2, -1)
 
 

@@ -64,8 +64,13 @@ _diagonal = _picks("diagonal", "DiagonalBackward0", _diagonal_geometry)
 
 
 @both
-@c_view(lib.tt_view_selected, _select, params="input, dim, index", arguments="dim, index",
-         saves="(unpack(x.shape, x.ndim), (dim, index))")
+@c_view(
+    lib.tt_view_selected,
+    _select,
+    params="input, dim, index",
+    arguments="dim, index",
+    saves="(unpack(x.shape, x.ndim), (dim, index))",
+)
 def select(input, dim, index):
     """Entry ``index`` along ``dim``, without that dimension. IndexError out of range. Follows ``torch.select``.
 
@@ -81,14 +86,20 @@ def select(input, dim, index):
     dim = input._dim(dim)
     n = input._h.shape[dim]
     if not -n <= index < n:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {list(input.shape)} at "
-                         f"dimension {dim}")
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(input.shape)} at dimension {dim}"
+        )
     return _select(input, (dim, index % n))
 
 
 @both
-@c_view(lib.tt_view_narrowed, _slice, params="input, dim, start, length", arguments="dim, start, length",
-         saves="(unpack(x.shape, x.ndim), (dim, start, length, 1))")
+@c_view(
+    lib.tt_view_narrowed,
+    _slice,
+    params="input, dim, start, length",
+    arguments="dim, start, length",
+    saves="(unpack(x.shape, x.ndim), (dim, start, length, 1))",
+)
 def narrow(input, dim, start, length):
     """``length`` entries along ``dim`` from ``start`` on. Follows ``torch.narrow``.
 
@@ -140,8 +151,11 @@ def _unfold_backward(g, shape, dim, size, step):
     return g.new_zeros(shape).index_add(dim, places, flat)
 
 
-@primitive(view=True, title="UnfoldBackward0",
-           input=lambda g, input_shape, dim, size, step: _unfold_backward(g, input_shape, dim, size, step))
+@primitive(
+    view=True,
+    title="UnfoldBackward0",
+    input=lambda g, input_shape, dim, size, step: _unfold_backward(g, input_shape, dim, size, step),
+)
 def _unfold(input, dim, size, step):
     h = input._h
     shape, strides = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim)
@@ -193,15 +207,20 @@ def _as_strided_backward(g, input, size, stride, start):
         return zeros.as_strided_scatter(g, size, stride, start - offset)
     # In terms of the storage: sum what shows the same element, then look at it as the input does.
     low = min(offset, start)
-    reach = 1 + max(sum((n - 1) * st for n, st in zip(s, t)) + o - low
-                    for s, t, o in ((shape, steps, offset), (size, stride, start)))
+    reach = 1 + max(
+        sum((n - 1) * st for n, st in zip(s, t)) + o - low
+        for s, t, o in ((shape, steps, offset), (size, stride, start))
+    )
     places = FUNCTIONS["arange"](reach, device=g.device).as_strided(size, stride, start - low).reshape(-1)
     flat = g.new_zeros((reach,)).index_add(0, places, g.reshape(-1))
     return flat.as_strided(shape, steps, offset - low)
 
 
-@primitive(view=True, title="AsStridedBackward0",
-           input=lambda g, geometry, size, stride, offset: _as_strided_backward(g, geometry, size, stride, offset))
+@primitive(
+    view=True,
+    title="AsStridedBackward0",
+    input=lambda g, geometry, size, stride, offset: _as_strided_backward(g, geometry, size, stride, offset),
+)
 def _as_strided(input, size, stride, offset, geometry):
     return show(input, size, stride, offset)
 
@@ -213,8 +232,13 @@ def as_strided(input, size, stride, storage_offset=None):
     if len(size) != len(stride):
         raise RuntimeError(f"as_strided: mismatch in length of strides and shape: {list(size)} and {list(stride)}")
     offset = input.storage_offset()
-    return _as_strided(input, size, stride, offset if storage_offset is None else storage_offset,
-                       (tuple(input.shape), input.stride(), offset))
+    return _as_strided(
+        input,
+        size,
+        stride,
+        offset if storage_offset is None else storage_offset,
+        (tuple(input.shape), input.stride(), offset),
+    )
 
 
 # Several views at once.
@@ -226,7 +250,7 @@ def _joined(g, sizes, shape, dim, stacked=False):
     parts = []
     for gi, n in zip(g, sizes):
         part = list(shape)
-        part[dim:dim + 1] = [] if stacked else [n]
+        part[dim : dim + 1] = [] if stacked else [n]
         parts.append(gi if gi is not None else some.new_zeros(()).expand(part))
     return FUNCTIONS["stack" if stacked else "cat"](parts, dim)
 
@@ -237,14 +261,18 @@ def _split(input, sizes, dim):
     return _views(input, lib.tt_view_parts, n, dim, size, NULL)
 
 
-@primitive(name="split_with_sizes", outputs=(),
-          input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
+@primitive(
+    name="split_with_sizes", outputs=(), input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim)
+)
 def _split_with_sizes(input, sizes, dim):
     return _views(input, lib.tt_view_parts, len(sizes), dim, 0, sizes)
 
 
-@primitive(name="unbind", outputs=(),
-          input=lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True))
+@primitive(
+    name="unbind",
+    outputs=(),
+    input=lambda g, input_shape, dim: _joined(g, range(input_shape[dim]), input_shape, dim, True),
+)
 def _unbind(input, dim):
     return _views(input, lib.tt_view_entries, input._h.shape[dim], dim)
 
@@ -318,8 +346,10 @@ def split(input, split_size_or_sections, dim=0):
     else:
         sizes = ints((size,))
         if sum(sizes) != n or min(sizes, default=0) < 0:
-            raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
-                               f"dimension {dim}), but got split_sizes={list(sizes)}")
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+                f"dimension {dim}), but got split_sizes={list(sizes)}"
+            )
     return _cut(input, dim, n, 0, sizes)
 
 

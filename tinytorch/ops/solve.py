@@ -27,8 +27,15 @@ def _solve_gradients(g_B, edges, X, A_shape, B_shape):
     return g_A, None if edges[1] is None else g_B.sum_to_size(B_shape)
 
 
-@primitive(namespace="linalg", title="LinalgSolveExBackward0", outputs=("X",), extra=("info", "LU", "pivots"),
-           inputs=("A", "B"), vjp=_solve_vjp, first_order=_solve_first_order)
+@primitive(
+    namespace="linalg",
+    title="LinalgSolveExBackward0",
+    outputs=("X",),
+    extra=("info", "LU", "pivots"),
+    inputs=("A", "B"),
+    vjp=_solve_vjp,
+    first_order=_solve_first_order,
+)
 def _solve(A, B, check, op):
     LU, pivots, info = getrf(A, check=check, op=op)
     return getrs(LU, B, pivots, op=op)[0], info, LU, pivots
@@ -51,11 +58,15 @@ def _solve_either(A, B, left, check, op):
         X, info, *_ = _solve(A, B, check, op)
         return (X.squeeze(-1) if vectors else X), info
     if a[-1] != B.shape[-1]:
-        raise RuntimeError(f"linalg.{op}: Incompatible shapes of A and B for the equation XA = B ({a[-2]}x{a[-1]} and "
-                           f"{B.shape[-2]}x{B.shape[-1]})")
+        raise RuntimeError(
+            f"linalg.{op}: Incompatible shapes of A and B for the equation XA = B ({a[-2]}x{a[-1]} and "
+            f"{B.shape[-2]}x{B.shape[-1]})"
+        )
     if vectors:
-        raise RuntimeError(f"linalg.{op}: Vector broadcasting of the left hand side is not supported for left=False. "
-                           "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
+        raise RuntimeError(
+            f"linalg.{op}: Vector broadcasting of the left hand side is not supported for left=False. "
+            "In this case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
     X, info, *_ = _solve(A.mT, B.mT, check, op)
     return X.mT, info
 
@@ -99,8 +110,14 @@ def _solve_triangular_vjp(g, edges, A, X, upper, left, unitriangular, A_shape, B
     return g_A, None if edges[1] is None else g_B.sum_to_size(B_shape)
 
 
-@primitive(namespace="linalg", title="LinalgSolveTriangularBackward0", outputs=("X",), extra=("info",),
-           inputs=("A", "B"), vjp=_solve_triangular_vjp)
+@primitive(
+    namespace="linalg",
+    title="LinalgSolveTriangularBackward0",
+    outputs=("X",),
+    extra=("info",),
+    inputs=("A", "B"),
+    vjp=_solve_triangular_vjp,
+)
 def _solve_triangular(A, B, upper, left, unitriangular):
     return trsm(A, B, option=_UPPER * upper + _RIGHT * (not left) + _UNIT * unitriangular)
 
@@ -134,8 +151,13 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):
 # Inverses.
 
 
-@primitive(namespace="linalg", title="LinalgInvExBackward0", outputs=("inverse",), extra=("info",),
-           A=lambda g, inverse: -inverse.mT @ g @ inverse.mT)
+@primitive(
+    namespace="linalg",
+    title="LinalgInvExBackward0",
+    outputs=("inverse",),
+    extra=("info",),
+    A=lambda g, inverse: -inverse.mT @ g @ inverse.mT,
+)
 def _inv(A, check, op):
     return getrs_inverse(A, check=check, op=op)
 

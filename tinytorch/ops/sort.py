@@ -197,8 +197,9 @@ def _unique(op, input, consecutive, return_inverse, return_counts, dim):
         if not rows._h.ndim:
             rows = rows.reshape((1,))
         if not rows._h.numel and rows.shape[0]:
-            raise RuntimeError(f"{op}: There are 0 sized dimensions, and they aren't selected by 'dim', so unique "
-                               "cannot be applied")
+            raise RuntimeError(
+                f"{op}: There are 0 sized dimensions, and they aren't selected by 'dim', so unique cannot be applied"
+            )
         refresh(rows)
         first = wrap(lib.tt_unique_rows(rows._h, consecutive, inverse, counts))
         values = input.detach().index_select(dim, first)

@@ -117,8 +117,13 @@ def _norm_inf_formula(g, input, out, how, dims, keepdim):
 
 
 _norm_0 = reduction("norm_0", lambda g, input: input * 0, title="LinalgVectorNormBackward0")
-_norm_1 = reduction("norm_1", lambda g, input, how, dims, keepdim: in_dtype(
-    expand_reduced(g, input.shape, how, dims, keepdim) * input.sign(), input.dtype), title="LinalgVectorNormBackward0")
+_norm_1 = reduction(
+    "norm_1",
+    lambda g, input, how, dims, keepdim: in_dtype(
+        expand_reduced(g, input.shape, how, dims, keepdim) * input.sign(), input.dtype
+    ),
+    title="LinalgVectorNormBackward0",
+)
 _norm_2 = reduction("norm_2", _norm_2_formula, title="LinalgVectorNormBackward0")
 _norm_inf = reduction("norm_inf", _norm_inf_formula, title="LinalgVectorNormBackward0")
 _norm_minus_inf = reduction("norm_-inf", _norm_inf_formula, title="LinalgVectorNormBackward0")
@@ -149,8 +154,9 @@ def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
         shape = input.shape
         gone = shape if how == 0 else [shape[d] for d in (dim if how == 2 else (dim,))]
         if 0 in gone:
-            raise RuntimeError(f"{op} cannot compute the {p} norm on an empty tensor because the operation does not "
-                               "have an identity")
+            raise RuntimeError(
+                f"{op} cannot compute the {p} norm on an empty tensor because the operation does not have an identity"
+            )
     code = -1 if dtype is None else dtype.code
     if p in _NORMS:
         return _NORMS[p](input, how, dims, keepdim, code)

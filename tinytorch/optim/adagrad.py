@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from .optimizer import (Optimizer, check_options, check_rate, error, filled_for, lib, not_differentiable, step_count,
-                        writer_number)
+from .optimizer import (
+    Optimizer,
+    check_options,
+    check_rate,
+    error,
+    filled_for,
+    lib,
+    not_differentiable,
+    step_count,
+    writer_number,
+)
 
 _writer = writer_number("Adagrad.step")
 
@@ -11,18 +20,44 @@ _writer = writer_number("Adagrad.step")
 class Adagrad(Optimizer):
     """Adagrad. Follows ``torch.optim.Adagrad``; ``foreach`` and ``fused`` are accepted and make no difference."""
 
-    def __init__(self, params, lr=1e-2, lr_decay: float = 0, weight_decay: float = 0,
-                 initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
-                 maximize: bool = False, differentiable: bool = False, fused: bool | None = None):
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ):
         check_rate(lr)
-        check_options([(lr_decay >= 0.0, "lr_decay value", lr_decay),
-                       (weight_decay >= 0.0, "weight_decay value", weight_decay),
-                       (initial_accumulator_value >= 0.0, "initial_accumulator_value value",
-                        initial_accumulator_value), (eps >= 0.0, "epsilon value", eps)])
+        check_options(
+            [
+                (lr_decay >= 0.0, "lr_decay value", lr_decay),
+                (weight_decay >= 0.0, "weight_decay value", weight_decay),
+                (initial_accumulator_value >= 0.0, "initial_accumulator_value value", initial_accumulator_value),
+                (eps >= 0.0, "epsilon value", eps),
+            ]
+        )
         not_differentiable(differentiable)
-        super().__init__(params, {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-                                  "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
-                                  "maximize": maximize, "differentiable": differentiable, "fused": fused})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
         for group in self.param_groups:
             self.begin(group["params"], group)
 
@@ -37,8 +72,22 @@ class Adagrad(Optimizer):
         except KeyError:
             self.begin(params, group)
             return self.update(group)
-        if lib.tt_adagrad(len(params), [p._h for p in params], [g._h for g in grads], sums, steps, group["lr"],
-                          group["lr_decay"], group["eps"], group["weight_decay"], group["maximize"], _writer) < 0:
+        if (
+            lib.tt_adagrad(
+                len(params),
+                [p._h for p in params],
+                [g._h for g in grads],
+                sums,
+                steps,
+                group["lr"],
+                group["lr_decay"],
+                group["eps"],
+                group["weight_decay"],
+                group["maximize"],
+                _writer,
+            )
+            < 0
+        ):
             raise error("Adagrad")
 
     def begin(self, params, group) -> None:

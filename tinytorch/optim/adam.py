@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from .optimizer import (NULL, Optimizer, check_options, check_rate, error, lib, not_differentiable, step_count,
-                        writer_number, zeros_for)
+from .optimizer import (
+    NULL,
+    Optimizer,
+    check_options,
+    check_rate,
+    error,
+    lib,
+    not_differentiable,
+    step_count,
+    writer_number,
+    zeros_for,
+)
 
 _writer = writer_number("Adam.step")
 
@@ -13,20 +23,48 @@ class Adam(Optimizer):
     are accepted and make no difference; ``capturable`` keeps the step counts on the parameters' device, so that a
     recorded step counts when it is replayed."""
 
-    def __init__(self, params, lr=1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,
-                 capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
-                 decoupled_weight_decay: bool = False):
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ):
         check_rate(lr)
-        check_options([(eps >= 0.0, "epsilon value", eps),
-                       (0.0 <= betas[0] < 1.0, "beta parameter at index 0", betas[0]),
-                       (0.0 <= betas[1] < 1.0, "beta parameter at index 1", betas[1]),
-                       (weight_decay >= 0.0, "weight_decay value", weight_decay)])
+        check_options(
+            [
+                (eps >= 0.0, "epsilon value", eps),
+                (0.0 <= betas[0] < 1.0, "beta parameter at index 0", betas[0]),
+                (0.0 <= betas[1] < 1.0, "beta parameter at index 1", betas[1]),
+                (weight_decay >= 0.0, "weight_decay value", weight_decay),
+            ]
+        )
         not_differentiable(differentiable)
-        super().__init__(params, {"lr": lr, "betas": (float(betas[0]), float(betas[1])), "eps": eps,
-                                  "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
-                                  "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
-                                  "fused": fused, "decoupled_weight_decay": decoupled_weight_decay})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": (float(betas[0]), float(betas[1])),
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+                "fused": fused,
+                "decoupled_weight_decay": decoupled_weight_decay,
+            },
+        )
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
@@ -42,9 +80,26 @@ class Adam(Optimizer):
             self.begin(params, states, group["amsgrad"], group["capturable"])
             return self.update(group)
         beta1, beta2 = group["betas"]
-        if lib.tt_adam(len(params), [p._h for p in params], [g._h for g in grads], avgs, squares, largest, steps,
-                       group["lr"], beta1, beta2, group["eps"], group["weight_decay"],
-                       group["decoupled_weight_decay"], group["maximize"], _writer) < 0:
+        if (
+            lib.tt_adam(
+                len(params),
+                [p._h for p in params],
+                [g._h for g in grads],
+                avgs,
+                squares,
+                largest,
+                steps,
+                group["lr"],
+                beta1,
+                beta2,
+                group["eps"],
+                group["weight_decay"],
+                group["decoupled_weight_decay"],
+                group["maximize"],
+                _writer,
+            )
+            < 0
+        ):
             raise error("Adam")
 
     def begin(self, params, states, amsgrad, capturable) -> None:
@@ -60,13 +115,35 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with decoupled weight decay. Follows ``torch.optim.AdamW``."""
 
-    def __init__(self, params, lr=1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
-                 foreach: bool | None = None, capturable: bool = False, differentiable: bool = False,
-                 fused: bool | None = None):
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
-                         capturable=capturable, differentiable=differentiable, fused=fused,
-                         decoupled_weight_decay=True)
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ):
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
 
     def __setstate__(self, state):
         super().__setstate__(state)

@@ -38,8 +38,10 @@ class Optimizer:
 
     def __init__(self, params, defaults: dict):
         if isinstance(params, Tensor):
-            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                            f"{type(params).__name__}")
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                f"{type(params).__name__}"
+            )
         self.defaults = defaults
         self.state: defaultdict[Tensor, dict] = defaultdict(dict)
         self.param_groups: list[dict] = []
@@ -70,8 +72,10 @@ class Optimizer:
         if isinstance(params, Tensor):
             params = [params]
         elif isinstance(params, set):
-            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of "
-                            "tensors in sets will change between runs. Please use a list instead.")
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of "
+                "tensors in sets will change between runs. Please use a list instead."
+            )
         params = list(params)
         if params and isinstance(params[0], tuple):
             if not all(isinstance(p, tuple) for p in params):
@@ -91,8 +95,10 @@ class Optimizer:
         ids = {id(p) for p in params}
         if len(ids) != len(params):
             self._repeats = True
-            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will "
-                          "cause an error", stacklevel=3)
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                stacklevel=3,
+            )
         if any(id(p) in ids for other in self.param_groups for p in other["params"]):
             raise ValueError("some parameters appear in more than one parameter group")
         if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
@@ -166,8 +172,10 @@ class Optimizer:
         for group in self.param_groups:
             for p in group["params"]:
                 numbers.setdefault(id(p), len(numbers))
-        groups = [{**{k: v for k, v in group.items() if k != "params"},
-                   "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups]
+        groups = [
+            {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(p)] for p in group["params"]]}
+            for group in self.param_groups
+        ]
         state = {numbers[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
         return {"state": state, "param_groups": groups}
 
@@ -179,10 +187,14 @@ class Optimizer:
             raise ValueError("loaded state dict has a different number of parameter groups")
         for mine, theirs in zip(self.param_groups, saved_groups):
             if len(mine["params"]) != len(theirs["params"]):
-                raise ValueError("loaded state dict contains a parameter group that doesn't match the size of "
-                                 "optimizer's group")
-        owner = {number: (p, theirs) for mine, theirs in zip(self.param_groups, saved_groups)
-                 for number, p in zip(theirs["params"], mine["params"])}
+                raise ValueError(
+                    "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+                )
+        owner = {
+            number: (p, theirs)
+            for mine, theirs in zip(self.param_groups, saved_groups)
+            for number, p in zip(theirs["params"], mine["params"])
+        }
         state: defaultdict = defaultdict(dict)
         for k, value in state_dict["state"].items():
             if k in owner:
@@ -190,12 +202,22 @@ class Optimizer:
                 state[p] = {name: _adopted(v, p, name, group) for name, v in value.items()}
             else:
                 state[k] = deepcopy(value)
-        self.__setstate__({"state": state, "param_groups": [
-            {**theirs, "params": mine["params"]} for mine, theirs in zip(self.param_groups, saved_groups)]})
+        self.__setstate__(
+            {
+                "state": state,
+                "param_groups": [
+                    {**theirs, "params": mine["params"]} for mine, theirs in zip(self.param_groups, saved_groups)
+                ],
+            }
+        )
 
     def __getstate__(self):
-        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups,
-                "_repeats": self._repeats}
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+            "_repeats": self._repeats,
+        }
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
@@ -288,9 +310,24 @@ def check_rate(lr) -> None:
 def not_differentiable(differentiable: bool) -> None:
     """Updates are made in place in C: there is nothing to differentiate through."""
     if differentiable:
-        raise RuntimeError("differentiable=True is not supported: optimizers update the parameters in one call, in "
-                           "place; write the update in tensor operations to differentiate through it")
+        raise RuntimeError(
+            "differentiable=True is not supported: optimizers update the parameters in one call, in "
+            "place; write the update in tensor operations to differentiate through it"
+        )
 
 
-__all__ = ["NULL", "Optimizer", "check_options", "check_rate", "empty_for", "error", "filled_for", "lib",
-           "not_differentiable", "required", "step_count", "writer_number", "zeros_for"]
+__all__ = [
+    "NULL",
+    "Optimizer",
+    "check_options",
+    "check_rate",
+    "empty_for",
+    "error",
+    "filled_for",
+    "lib",
+    "not_differentiable",
+    "required",
+    "step_count",
+    "writer_number",
+    "zeros_for",
+]

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from .optimizer import (NULL, Optimizer, check_options, check_rate, error, lib, not_differentiable, step_count,
-                        writer_number, zeros_for)
+from .optimizer import (
+    NULL,
+    Optimizer,
+    check_options,
+    check_rate,
+    error,
+    lib,
+    not_differentiable,
+    step_count,
+    writer_number,
+    zeros_for,
+)
 
 _writer = writer_number("RMSprop.step")
 
@@ -12,16 +22,45 @@ class RMSprop(Optimizer):
     """RMSprop, centred or not, with momentum. Follows ``torch.optim.RMSprop``; ``foreach`` is accepted
     and makes no difference; ``capturable`` is as in Adam."""
 
-    def __init__(self, params, lr=1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
-                 momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
-                 maximize: bool = False, differentiable: bool = False):
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ):
         check_rate(lr)
-        check_options([(eps >= 0.0, "epsilon value", eps), (momentum >= 0.0, "momentum value", momentum),
-                       (weight_decay >= 0.0, "weight_decay value", weight_decay), (alpha >= 0.0, "alpha value", alpha)])
+        check_options(
+            [
+                (eps >= 0.0, "epsilon value", eps),
+                (momentum >= 0.0, "momentum value", momentum),
+                (weight_decay >= 0.0, "weight_decay value", weight_decay),
+                (alpha >= 0.0, "alpha value", alpha),
+            ]
+        )
         not_differentiable(differentiable)
-        super().__init__(params, {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-                                  "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach,
-                                  "maximize": maximize, "differentiable": differentiable})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "alpha": alpha,
+                "eps": eps,
+                "centered": centered,
+                "weight_decay": weight_decay,
+                "capturable": capturable,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+            },
+        )
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
@@ -36,9 +75,25 @@ class RMSprop(Optimizer):
         except KeyError:
             self.begin(params, states, group)
             return self.update(group)
-        if lib.tt_rmsprop(len(params), [p._h for p in params], [g._h for g in grads], squares, avgs, momenta, steps,
-                          group["lr"], group["alpha"], group["eps"], group["weight_decay"], group["momentum"],
-                          group["maximize"], _writer) < 0:
+        if (
+            lib.tt_rmsprop(
+                len(params),
+                [p._h for p in params],
+                [g._h for g in grads],
+                squares,
+                avgs,
+                momenta,
+                steps,
+                group["lr"],
+                group["alpha"],
+                group["eps"],
+                group["weight_decay"],
+                group["momentum"],
+                group["maximize"],
+                _writer,
+            )
+            < 0
+        ):
             raise error("RMSprop")
 
     def begin(self, params, states, group) -> None:

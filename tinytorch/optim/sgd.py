@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from .optimizer import (NULL, Optimizer, check_options, check_rate, empty_for, error, lib, not_differentiable,
-                        writer_number)
+from .optimizer import (
+    NULL,
+    Optimizer,
+    check_options,
+    check_rate,
+    empty_for,
+    error,
+    lib,
+    not_differentiable,
+    writer_number,
+)
 
 _writer = writer_number("SGD.step")
 
@@ -12,18 +21,41 @@ class SGD(Optimizer):
     """Gradient descent, with momentum (Nesterov's if asked) and weight decay. Follows ``torch.optim.SGD``; ``foreach``
     and ``fused`` are accepted and make no difference: one C call updates a whole group anyway."""
 
-    def __init__(self, params, lr=1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
-                 nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None,
-                 differentiable: bool = False, fused: bool | None = None):
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ):
         check_rate(lr)
-        check_options([(momentum >= 0.0, "momentum value", momentum),
-                       (weight_decay >= 0.0, "weight_decay value", weight_decay)])
+        check_options(
+            [(momentum >= 0.0, "momentum value", momentum), (weight_decay >= 0.0, "weight_decay value", weight_decay)]
+        )
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         not_differentiable(differentiable)
-        super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-                                  "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
-                                  "differentiable": differentiable, "fused": fused})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+                "foreach": foreach,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
@@ -38,9 +70,23 @@ class SGD(Optimizer):
                 fresh = bytes([b is None for b in buffers])
                 buffers = [empty_for(p) if b is None else b for b, p in zip(buffers, params)]
                 momenta = [b._h for b in buffers]
-        if lib.tt_sgd(len(params), [p._h for p in params], [g._h for g in grads], momenta, fresh, group["lr"],
-                      group["momentum"], group["dampening"], group["weight_decay"], group["nesterov"],
-                      group["maximize"], _writer) < 0:
+        if (
+            lib.tt_sgd(
+                len(params),
+                [p._h for p in params],
+                [g._h for g in grads],
+                momenta,
+                fresh,
+                group["lr"],
+                group["momentum"],
+                group["dampening"],
+                group["weight_decay"],
+                group["nesterov"],
+                group["maximize"],
+                _writer,
+            )
+            < 0
+        ):
             raise error("SGD")
         if buffers is not None:
             for p, b in zip(params, buffers):

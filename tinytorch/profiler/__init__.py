@@ -18,6 +18,23 @@ from .scopes import record_function
 from .session import ProfilerActivity, profile, supported_activities
 from .tensorboard import tensorboard_trace_handler
 
-__all__ = ["Allocation", "Ceilings", "Compared", "Event", "EventAverage", "EventList", "MemoryView", "ProfilerAction",
-           "ProfilerActivity", "Trace", "ceilings", "compare", "nest", "profile", "record_function", "schedule",
-           "supported_activities", "tensorboard_trace_handler"]
+__all__ = [
+    "Allocation",
+    "Ceilings",
+    "Compared",
+    "Event",
+    "EventAverage",
+    "EventList",
+    "MemoryView",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "Trace",
+    "ceilings",
+    "compare",
+    "nest",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]

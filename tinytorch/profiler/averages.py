@@ -83,8 +83,18 @@ class EventList(list):
         """All of it in one."""
         total = EventAverage("Total", "", "cpu")
         for a in self._averages():
-            for name in ("count", "total_ns", "self_ns", "device_ns", "self_device_ns", "self_cpu_memory_usage",
-                         "cpu_memory_usage", "bytes", "flops", "known_ns"):
+            for name in (
+                "count",
+                "total_ns",
+                "self_ns",
+                "device_ns",
+                "self_device_ns",
+                "self_cpu_memory_usage",
+                "cpu_memory_usage",
+                "bytes",
+                "flops",
+                "known_ns",
+            ):
                 setattr(total, name, getattr(total, name) + getattr(a, name))
         return total
 
@@ -107,16 +117,37 @@ class EventList(list):
             _add(a, event, memory, on_device)
         return EventList(sums.values(), self.trace, averages=True)
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,
-              max_name_column_width: int = 55, max_shapes_column_width: int = 80, header: str | None = None,
-              top_level_events_only: bool = False, time_unit: str | None = None) -> str:
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:
         """The table as text. ``sort_by``: an attribute of EventAverage ("self_cpu_time_total", "cpu_time_total",
         "count", "self_cpu_memory_usage", "bytes", ...), largest first. ``row_limit`` -1: all rows. AttributeError for
         another ``sort_by``, ValueError for another ``time_unit`` than "s", "ms", "us"."""
-        rows = self if self.averages else EventList(
-            [e for e in self if e.parent is None] if top_level_events_only else self, self.trace).key_averages()
-        return table(rows, sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width,
-                     header, time_unit)
+        rows = (
+            self
+            if self.averages
+            else EventList(
+                [e for e in self if e.parent is None] if top_level_events_only else self, self.trace
+            ).key_averages()
+        )
+        return table(
+            rows,
+            sort_by,
+            row_limit,
+            max_src_column_width,
+            max_name_column_width,
+            max_shapes_column_width,
+            header,
+            time_unit,
+        )
 
     def export_chrome_trace(self, path: str) -> None:
         """See ``profile.export_chrome_trace``."""
@@ -195,8 +226,16 @@ def memory_of(events: list[Event], allocations: list[Allocation]) -> dict[int, t
 # The table.
 
 
-def table(rows: EventList, sort_by: str | None, row_limit: int, source_width: int, name_width: int, shapes_width: int,
-          header: str | None, time_unit: str | None) -> str:
+def table(
+    rows: EventList,
+    sort_by: str | None,
+    row_limit: int,
+    source_width: int,
+    name_width: int,
+    shapes_width: int,
+    header: str | None,
+    time_unit: str | None,
+) -> str:
     """See EventList.table."""
     if not rows:
         return ""
@@ -210,13 +249,16 @@ def table(rows: EventList, sort_by: str | None, row_limit: int, source_width: in
         ordered.sort(key=lambda a: getattr(a, sort_by) or 0, reverse=True)
     columns = _columns(rows, source_width, name_width, shapes_width, time_unit)
     cells = [[text(a) for _, _, text in columns] for a in (ordered if row_limit < 0 else ordered[:row_limit])]
-    widths = [max(len(title), *(len(row[k]) for row in cells)) if cells else len(title)
-              for k, (title, _, _) in enumerate(columns)]
+    widths = [
+        max(len(title), *(len(row[k]) for row in cells)) if cells else len(title)
+        for k, (title, _, _) in enumerate(columns)
+    ]
     line = "  ".join("-" * w for w in widths)
     head = "  ".join(f"{title:>{w}}" for (title, _, _), w in zip(columns, widths))
     lines = [*([line, header] if header else []), line, head, line]
-    lines += ["  ".join(f"{cell:{side}{w}}" for cell, (_, side, _), w in zip(row, columns, widths)).rstrip()
-              for row in cells]
+    lines += [
+        "  ".join(f"{cell:{side}{w}}" for cell, (_, side, _), w in zip(row, columns, widths)).rstrip() for row in cells
+    ]
     lines += [line, f"Self CPU time total: {time_text(rows.self_cpu_time_total * 1e3)}"]
     if any(a.is_device for a in rows):
         lines.append(f"Self CUDA time total: {time_text(rows.self_device_time_total * 1e3)}")
@@ -233,22 +275,28 @@ def _columns(rows: EventList, source_width: int, name_width: int, shapes_width: 
         ("Self CPU", ">", lambda a: time_text(a.self_ns, unit)),
         ("CPU total %", ">", lambda a: _percent(a.total_ns, cpu)),
         ("CPU total", ">", lambda a: time_text(a.total_ns, unit)),
-        ("CPU time avg", ">", lambda a: time_text(a.total_ns / max(a.count, 1), unit))]
+        ("CPU time avg", ">", lambda a: time_text(a.total_ns / max(a.count, 1), unit)),
+    ]
     if any(a.is_device for a in rows):
         columns += [
             ("Self CUDA", ">", lambda a: time_text(a.self_device_ns, unit)),
             ("Self CUDA %", ">", lambda a: _percent(a.self_device_ns, device)),
             ("CUDA total", ">", lambda a: time_text(a.device_ns, unit)),
-            ("CUDA time avg", ">", lambda a: time_text(a.device_ns / max(a.count, 1), unit))]
+            ("CUDA time avg", ">", lambda a: time_text(a.device_ns / max(a.count, 1), unit)),
+        ]
     if any(a.cpu_memory_usage or a.self_cpu_memory_usage for a in rows):
-        columns += [("CPU Mem", ">", lambda a: memory_text(a.cpu_memory_usage)),
-                    ("Self CPU Mem", ">", lambda a: memory_text(a.self_cpu_memory_usage))]
+        columns += [
+            ("CPU Mem", ">", lambda a: memory_text(a.cpu_memory_usage)),
+            ("Self CPU Mem", ">", lambda a: memory_text(a.self_cpu_memory_usage)),
+        ]
     columns.append(("# of Calls", ">", lambda a: str(a.count)))
     if any(a.bytes or a.flops for a in rows):
-        columns += [("Bytes", ">", lambda a: memory_text(a.bytes) if a.bytes else "--"),
-                    ("GB/s", ">", lambda a: _number(a.gb_per_second)),
-                    ("MFLOPs", ">", lambda a: _number(a.flops / 1e6 if a.flops else None)),
-                    ("GFLOP/s", ">", lambda a: _number(a.gflop_per_second))]
+        columns += [
+            ("Bytes", ">", lambda a: memory_text(a.bytes) if a.bytes else "--"),
+            ("GB/s", ">", lambda a: _number(a.gb_per_second)),
+            ("MFLOPs", ">", lambda a: _number(a.flops / 1e6 if a.flops else None)),
+            ("GFLOP/s", ">", lambda a: _number(a.gflop_per_second)),
+        ]
         ceilings = {device: known_ceilings(device) for device in {a.device for a in rows}}
         if any(ceilings.values()):
             columns.append(("Ceiling %", ">", lambda a: _share(a, ceilings[a.device])))
@@ -288,8 +336,8 @@ def _number(x: float | None) -> str:
 
 
 def _cut(text: str, width: int | None) -> str:
-    return text if width is None or len(text) <= width else text[:width - 3] + "..."
+    return text if width is None or len(text) <= width else text[: width - 3] + "..."
 
 
 def _cut_left(text: str, width: int | None) -> str:
-    return text if width is None or len(text) <= width else "..." + text[3 - width:]
+    return text if width is None or len(text) <= width else "..." + text[3 - width :]

@@ -28,9 +28,9 @@ from ..dtypes import bfloat16, float16, float32
 
 _SUFFIX = ".ceilings.json"
 _PATIENCE = 0.5  # seconds for each figure, about
-_FORMAT = 2      # of the file
-_RUNS = 3        # measurements that the figures are the best of
-_APART = 600     # seconds between them, at least
+_FORMAT = 2  # of the file
+_RUNS = 3  # measurements that the figures are the best of
+_APART = 600  # seconds between them, at least
 
 
 class Ceilings(NamedTuple):
@@ -104,18 +104,30 @@ def known_ceilings(device: str = "cpu") -> Ceilings | None:
 
 def _best(a: Ceilings, b: Ceilings) -> Ceilings:
     """The higher of each figure."""
-    return b._replace(bandwidth=max(a.bandwidth, b.bandwidth), flops=max(a.flops, b.flops),
-                      products={dtype: max(rate, a.products.get(dtype, 0)) for dtype, rate in b.products.items()})
+    return b._replace(
+        bandwidth=max(a.bandwidth, b.bandwidth),
+        flops=max(a.flops, b.flops),
+        products={dtype: max(rate, a.products.get(dtype, 0)) for dtype, rate in b.products.items()},
+    )
 
 
 def _about(index: int | None) -> dict:
     """What decides the figures."""
     if index is None:
-        return {"name": _processor(), "threads": get_num_threads(), "cores": os.cpu_count(),
-                "instructions": ffi.string(lib.tt_isa_name()).decode(), "machine": platform.node()}
+        return {
+            "name": _processor(),
+            "threads": get_num_threads(),
+            "cores": os.cpu_count(),
+            "instructions": ffi.string(lib.tt_isa_name()).decode(),
+            "machine": platform.node(),
+        }
     properties = runtime.driver().properties(index)
-    return {"name": properties["name"], "memory": properties["total_memory"],
-            "processors": properties["multi_processor_count"], "machine": platform.node()}
+    return {
+        "name": properties["name"],
+        "memory": properties["total_memory"],
+        "processors": properties["multi_processor_count"],
+        "machine": platform.node(),
+    }
 
 
 def _processor() -> str:
@@ -165,7 +177,7 @@ def _measure(device: str, name: str, index: int | None) -> Ceilings:
         for dtype in (float32, float16, bfloat16) if index is not None else (float32,):
             a = ops.FUNCTIONS["rand"](size, size, device=device).to(dtype)
             b = ops.FUNCTIONS["rand"](size, size, device=device).to(dtype)
-            rates[dtype.name] = 2 * size ** 3 / _seconds(functools.partial(a.matmul, b), index)
+            rates[dtype.name] = 2 * size**3 / _seconds(functools.partial(a.matmul, b), index)
     return Ceilings(device, name, bandwidth, rates["float32"], rates)
 
 

@@ -16,9 +16,20 @@ from ..dtypes import BY_NAME
 from .events import Event, Trace
 
 # By kind: the category. TensorBoard's reader takes "kernel" for a device's.
-_CATEGORIES = {"op": "cpu_op", "backward": "cpu_op", "program": "cpu_op", "compile": "cpu_op", "cache": "cpu_op",
-               "module": "python_function", "kernel": "kernel", "user": "user_annotation", "step": "user_annotation",
-               "runtime": "runtime", "copy": "gpu_memcpy", "gap": "profiler"}
+_CATEGORIES = {
+    "op": "cpu_op",
+    "backward": "cpu_op",
+    "program": "cpu_op",
+    "compile": "cpu_op",
+    "cache": "cpu_op",
+    "module": "python_function",
+    "kernel": "kernel",
+    "user": "user_annotation",
+    "step": "user_annotation",
+    "runtime": "runtime",
+    "copy": "gpu_memcpy",
+    "gap": "profiler",
+}
 _CPU, _CUDA = 0, 1  # DeviceType
 
 
@@ -44,11 +55,17 @@ def write(op: str, path, text: str) -> None:
 
 def chrome_trace(trace: Trace, name: str = "") -> dict:
     """The trace as the object that the JSON holds. Times are microseconds from its start."""
-    return {"schemaVersion": 1, "deviceProperties": trace.metadata.get("deviceProperties", []),
-            "baseTimeNanoseconds": trace.wall, "displayTimeUnit": "ms", "host_name": platform.node(),
-            "traceName": name, "producer": "tinytorch",
-            **{k: int(v) if isinstance(v, bool) else v for k, v in trace.metadata.items() if k != "deviceProperties"},
-            "traceEvents": [*_names(trace), *_spans(trace), *_flows(trace), *_memory(trace)]}
+    return {
+        "schemaVersion": 1,
+        "deviceProperties": trace.metadata.get("deviceProperties", []),
+        "baseTimeNanoseconds": trace.wall,
+        "displayTimeUnit": "ms",
+        "host_name": platform.node(),
+        "traceName": name,
+        "producer": "tinytorch",
+        **{k: int(v) if isinstance(v, bool) else v for k, v in trace.metadata.items() if k != "deviceProperties"},
+        "traceEvents": [*_names(trace), *_spans(trace), *_flows(trace), *_memory(trace)],
+    }
 
 
 def _micro(trace: Trace, nanoseconds: int) -> float:
@@ -98,8 +115,12 @@ def _spans(trace: Trace) -> Iterator[dict]:
         name, args = event.name, {"External id": number, "Ev Idx": number - 1}
         if category == "python_function":
             python_ids[id(event)] = number
-            args = {"Python id": number, "Python parent id": _module_above(event, python_ids),
-                    "Python module id": modules.setdefault(name, len(modules)), "Ev Idx": number - 1}
+            args = {
+                "Python id": number,
+                "Python parent id": _module_above(event, python_ids),
+                "Python module id": modules.setdefault(name, len(modules)),
+                "Ev Idx": number - 1,
+            }
             name = f"{name}_{args['Python module id']}"
         if shown and event.shapes:
             args["Input Dims"] = [list(s) for s in event.shapes]
@@ -119,10 +140,25 @@ def _spans(trace: Trace) -> Iterator[dict]:
             args["flops"] = event.flops
         args["kind"] = event.kind
         args.update({k: v for k, v in (event.extra or {}).items() if k not in args})
-        yield {"ph": "X", "cat": category, "name": name, **_place(event), "ts": _micro(trace, event.start),
-               "dur": event.duration / 1e3, "args": args}
-    yield {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler",
-           "ts": 0, "dur": _micro(trace, trace.end), "args": {"Op count": 0}}
+        yield {
+            "ph": "X",
+            "cat": category,
+            "name": name,
+            **_place(event),
+            "ts": _micro(trace, event.start),
+            "dur": event.duration / 1e3,
+            "args": args,
+        }
+    yield {
+        "ph": "X",
+        "cat": "Trace",
+        "name": "PyTorch Profiler (0)",
+        "pid": "Spans",
+        "tid": "PyTorch Profiler",
+        "ts": 0,
+        "dur": _micro(trace, trace.end),
+        "args": {"Op count": 0},
+    }
 
 
 def _module_above(event: Event, known: dict[int, int]) -> int | None:
@@ -153,8 +189,15 @@ def _flows(trace: Trace) -> Iterator[dict]:
         if begin is not None:
             number += 1
             yield {"ph": "s", "id": number, "cat": name, "name": name, **begin}
-            yield {"ph": "f", "bp": "e", "id": number, "cat": name, "name": name, **_place(e),
-                   "ts": _micro(trace, e.start)}
+            yield {
+                "ph": "f",
+                "bp": "e",
+                "id": number,
+                "cat": name,
+                "name": name,
+                **_place(e),
+                "ts": _micro(trace, e.start),
+            }
 
 
 def _memory(trace: Trace) -> Iterator[dict]:
@@ -163,15 +206,30 @@ def _memory(trace: Trace) -> Iterator[dict]:
     for a in trace.allocations:
         ts, cpu = _micro(trace, a.time), a.device == "cpu"
         where = -1 if cpu else int(a.device.rpartition(":")[2] or 0)
-        yield {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": pid, "tid": a.thread,
-               "ts": ts, "args": {"Total Reserved": a.total, "Total Allocated": a.total, "Bytes": a.size,
-                                  "Addr": a.address, "Device Id": where, "Device Type": _CPU if cpu else _CUDA}}
+        yield {
+            "ph": "i",
+            "cat": "cpu_instant_event",
+            "s": "t",
+            "name": "[memory]",
+            "pid": pid,
+            "tid": a.thread,
+            "ts": ts,
+            "args": {
+                "Total Reserved": a.total,
+                "Total Allocated": a.total,
+                "Bytes": a.size,
+                "Addr": a.address,
+                "Device Id": where,
+                "Device Type": _CPU if cpu else _CUDA,
+            },
+        }
         yield {"ph": "C", "name": f"memory of {a.device}", "pid": pid, "tid": 0, "ts": ts, "args": {"bytes": a.total}}
 
 
 _METRICS: dict[str, Callable[[Event], int]] = {
     "self_cpu_time_total": lambda e: e.self_time if e.device == "cpu" else 0,
-    "self_cuda_time_total": lambda e: e.duration if e.device != "cpu" else 0}
+    "self_cuda_time_total": lambda e: e.duration if e.device != "cpu" else 0,
+}
 
 
 def export_stacks(trace: Trace, path: str, metric: str = "self_cpu_time_total") -> None:

@@ -106,8 +106,9 @@ def _read(trace: Trace, first_node: int, named: dict[int, str]) -> None:
     _merge(trace)
     _number(trace.events, first_node)
     _share_out(trace, jobs, shares)
-    trace.threads |= {e.thread: named.get(e.thread, f"thread {e.thread}") for e in trace.events
-                      if e.thread not in trace.threads}
+    trace.threads |= {
+        e.thread: named.get(e.thread, f"thread {e.thread}") for e in trace.events if e.thread not in trace.threads
+    }
 
 
 def _read_piece(words: list[int], thread: int, trace: Trace, jobs: list, shares: list, texts: dict) -> None:
@@ -118,8 +119,9 @@ def _read_piece(words: list[int], thread: int, trace: Trace, jobs: list, shares:
         kind = head & 255
         if kind == lib.TT_PROFILE_SPAN:
             name, what, args = names.known[head >> 32]
-            event = Event(name, what, max(words[at + 1], trace.start), words[at + 2], thread,
-                          stack=texts.get(words[at + 4], ()))
+            event = Event(
+                name, what, max(words[at + 1], trace.start), words[at + 2], thread, stack=texts.get(words[at + 4], ())
+            )
             sequence, operands = words[at + 3], head >> 8 & 255
             event.sequence = sequence if sequence > 0 else None
             at += 5
@@ -127,10 +129,10 @@ def _read_piece(words: list[int], thread: int, trace: Trace, jobs: list, shares:
             for _ in range(operands):
                 head = words[at]
                 ndim = head >> 8 & 255
-                item = tuple(words[at + 1:at + 1 + ndim]), ALL[head & 255].name
+                item = tuple(words[at + 1 : at + 1 + ndim]), ALL[head & 255].name
                 (outputs if head & _OUT else inputs).append(item)
                 marks |= head if head & _OUT else 0
-                device = max(device, head >> 16 & 0xffff)
+                device = max(device, head >> 16 & 0xFFFF)
                 at += 1 + ndim
             event.shapes, event.dtypes = tuple(s for s, _ in inputs), tuple(d for _, d in inputs)
             event.outputs = tuple(outputs)
@@ -146,8 +148,9 @@ def _read_piece(words: list[int], thread: int, trace: Trace, jobs: list, shares:
             event.extra = extra or None
             events.append(event)
         elif kind == lib.TT_PROFILE_MEMORY:
-            trace.allocations.append(Allocation(words[at + 1], words[at + 2], words[at + 3], words[at + 4],
-                                                thread=thread))
+            trace.allocations.append(
+                Allocation(words[at + 1], words[at + 2], words[at + 3], words[at + 4], thread=thread)
+            )
             at += 5
         else:
             many = jobs if kind == lib.TT_PROFILE_JOB else shares

@@ -35,28 +35,28 @@ from .state import State, disagreement, distance, eagerly, flat
 OURS = ("eager", "interpreted", "compiled")
 THEIRS = ("torch", "torch.compile")
 _GROUPS = {"fused": ("interpreted", "compiled")}
-_BATCH = 2e-3   # seconds that a batch of calls should fill
+_BATCH = 2e-3  # seconds that a batch of calls should fill
 _MOST = 10_000  # calls of a batch
-_PAUSE = 0.25   # seconds after PyTorch's turn: its threads go on spinning for a while, and would slow ours
+_PAUSE = 0.25  # seconds after PyTorch's turn: its threads go on spinning for a while, and would slow ours
 _LOOK, _LOOKS = 1.0, 5  # seconds for looking at calls one by one, and the most that are looked at
-_TRIES = 20     # times that the compiled tier is waited for
+_TRIES = 20  # times that the compiled tier is waited for
 
 
 class Mode(NamedTuple):
     """How one mode did. What could not be found out is None."""
 
     name: str
-    seconds: float | None      # of a call, the median of batches
+    seconds: float | None  # of a call, the median of batches
     spread: tuple[float, float] | None  # quartiles
-    first: float | None        # seconds of the first call
-    ready: float | None        # seconds until the compiled kernels were there
-    kernels: int | None        # launched by a call
-    compiled: int | None       # of these, kernels of fused programs that were compiled
-    traffic: int | None        # bytes read and written
-    peak: int | None           # bytes beyond those in use before the call
-    agrees: bool | None        # with the first mode: bit by bit, PyTorch within the tolerance
-    remark: str                # where it differs; why there are no figures
-    trace: Trace | None        # of one call
+    first: float | None  # seconds of the first call
+    ready: float | None  # seconds until the compiled kernels were there
+    kernels: int | None  # launched by a call
+    compiled: int | None  # of these, kernels of fused programs that were compiled
+    traffic: int | None  # bytes read and written
+    peak: int | None  # bytes beyond those in use before the call
+    agrees: bool | None  # with the first mode: bit by bit, PyTorch within the tolerance
+    remark: str  # where it differs; why there are no figures
+    trace: Trace | None  # of one call
     explanation: Explanation | None
 
 
@@ -79,20 +79,30 @@ class Compared:
     @property
     def breaks(self) -> list[tuple[str, str, str, int]]:
         """Why programs ended: (mode, "file:line", reason, operators), in order."""
-        return [(m.name, str(p.place or ""), p.reason, p.operators) for m in self.modes.values() if m.explanation
-                for p in m.explanation.programs]
+        return [
+            (m.name, str(p.place or ""), p.reason, p.operators)
+            for m in self.modes.values()
+            if m.explanation
+            for p in m.explanation.programs
+        ]
 
     def table(self) -> Comparison:
         """The figures, side by side."""
         modes = list(self.modes.values())
-        made = Comparison(list(self.modes), "Medians of calls that took turns. The first call is the first in this "
-                          "process: what one mode has warmed up, such as threads and caches, is warm for the next. "
-                          "Kernels and traffic are those of operators; an optimizer's step that is one call is not "
-                          "among them.")
+        made = Comparison(
+            list(self.modes),
+            "Medians of calls that took turns. The first call is the first in this "
+            "process: what one mode has warmed up, such as threads and caches, is warm for the next. "
+            "Kernels and traffic are those of operators; an optimizer's step that is one call is not "
+            "among them.",
+        )
         made.add("a call", [m.seconds for m in modes], _seconds, less=True)
         first = modes[0].seconds
-        made.add(f"{modes[0].name} / this", [first / m.seconds if first and m.seconds else None for m in modes],
-                 "{:.2f} x".format)
+        made.add(
+            f"{modes[0].name} / this",
+            [first / m.seconds if first and m.seconds else None for m in modes],
+            "{:.2f} x".format,
+        )
         made.add("first call", [m.first for m in modes], _seconds, less=True)
         made.add("compiled after", [m.ready for m in modes], _seconds)
         made.add("kernels launched", [m.kernels for m in modes], "{:,}".format, less=True)
@@ -108,13 +118,18 @@ class Compared:
         if self.gains:
             before, after = self._compared_modes
             lines += ["", f"lines that gained most, {before} and {after}:"]
-            lines += [f"  {time_text(g.before):>8}  {time_text(g.after):>8}  {g.place}  {' '.join(g.names[:8])}"
-                      for g in self.gains[:8]]
+            lines += [
+                f"  {time_text(g.before):>8}  {time_text(g.after):>8}  {g.place}  {' '.join(g.names[:8])}"
+                for g in self.gains[:8]
+            ]
         last = self._last_fused
         if last is not None:
             lines += ["", "why programs ended:"]
-            lines += [f"  {place or 'unknown'}: {reason} ({count_text(operators, 'operator')})"
-                      for mode, place, reason, operators in self.breaks if mode == last.name][:20]
+            lines += [
+                f"  {place or 'unknown'}: {reason} ({count_text(operators, 'operator')})"
+                for mode, place, reason, operators in self.breaks
+                if mode == last.name
+            ][:20]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -148,17 +163,34 @@ class Compared:
         gains = None
         if self.gains:
             rows = [{**g._asdict(), "names": " ".join(g.names)} for g in self.gains]
-            gains = {"modes": self._compared_modes, "rows": rows,
-                     "note": "Time of the operators at a line. A kernel's is shared out among the lines of its "
-                             "operators, by the elements that they compute."}
+            gains = {
+                "modes": self._compared_modes,
+                "rows": rows,
+                "note": "Time of the operators at a line. A kernel's is shared out among the lines of its "
+                "operators, by the elements that they compute.",
+            }
         traces = {m.name: m.trace for m in self.modes.values() if m.trace is not None}
-        text = page(traces, title=self.name, subtitle="the same work in each mode", comparison=self.table(),
-                    gains=gains, limits=limits_of(traces))
+        text = page(
+            traces,
+            title=self.name,
+            subtitle="the same work in each mode",
+            comparison=self.table(),
+            gains=gains,
+            limits=limits_of(traces),
+        )
         return _written(text, path)
 
 
-def compare(fn: Callable, *args, modes: Sequence[str] = ("eager", "fused"), torch=None, rounds: int = 15,
-            rtol: float = 1e-3, atol: float = 1e-5, kwargs: dict | None = None) -> Compared:
+def compare(
+    fn: Callable,
+    *args,
+    modes: Sequence[str] = ("eager", "fused"),
+    torch=None,
+    rounds: int = 15,
+    rtol: float = 1e-3,
+    atol: float = 1e-5,
+    kwargs: dict | None = None,
+) -> Compared:
     """Calls ``fn(*args, **kwargs)`` eagerly, fused and by PyTorch, each from the same start, and compares.
 
     ``modes``   of "eager", "interpreted" and "compiled" (the two tiers of fused mode; "fused" is both), "torch" and
@@ -177,8 +209,9 @@ def compare(fn: Callable, *args, modes: Sequence[str] = ("eager", "fused"), torc
         wanted.append("torch")
     for mode in wanted:
         if mode not in OURS + THEIRS:
-            raise ValueError(f"compare: argument 'modes' must be of {', '.join(OURS + tuple(_GROUPS) + THEIRS)}, got "
-                             f"'{mode}'")
+            raise ValueError(
+                f"compare: argument 'modes' must be of {', '.join(OURS + tuple(_GROUPS) + THEIRS)}, got '{mode}'"
+            )
     if rounds < 1:
         raise ValueError(f"compare: argument 'rounds' must be at least 1, got {rounds}")
     theirs = {mode: _foreign(fn if torch in (None, True) else torch, mode) for mode in wanted if mode in THEIRS}
@@ -431,9 +464,21 @@ def _judged(name: str, sides: list, times: dict[str, list[float]], rtol: float, 
             remark = "the function enters fused mode by itself, here too"
         kernels = digest.launches(trace) if trace is not None else None
         compiled = sum(k.compiled for k in side.explanation.kernels) if side.explanation else None
-        modes[side.mode] = Mode(side.mode, statistics.median(seconds), _quartiles(seconds), side.first, side.ready,
-                                kernels, compiled, digest.traffic(trace) if trace is not None else None, side.peak,
-                                agrees, remark, trace, side.explanation)
+        modes[side.mode] = Mode(
+            side.mode,
+            statistics.median(seconds),
+            _quartiles(seconds),
+            side.first,
+            side.ready,
+            kernels,
+            compiled,
+            digest.traffic(trace) if trace is not None else None,
+            side.peak,
+            agrees,
+            remark,
+            trace,
+            side.explanation,
+        )
     fused = next((m for m in reversed(modes.values()) if m.explanation is not None), None)
     gains = gains_of(modes["eager"].trace, fused.trace, fused.explanation) if fused and "eager" in modes else []
     return Compared(name, modes, gains, reference.result if reference else None)
@@ -480,9 +525,16 @@ def _name(fn: Callable) -> str:
 
 
 def _program(p) -> dict[str, Any]:
-    return {"operators": p.operators, "reason": p.reason, "place": str(p.place or ""), "read": p.reads,
-            "written": p.writes, "kernels": [{"name": k.name, "shape": k.shape, "compiled": k.compiled,
-                                              "nanoseconds": k.nanoseconds} for k in p.kernels]}
+    return {
+        "operators": p.operators,
+        "reason": p.reason,
+        "place": str(p.place or ""),
+        "read": p.reads,
+        "written": p.writes,
+        "kernels": [
+            {"name": k.name, "shape": k.shape, "compiled": k.compiled, "nanoseconds": k.nanoseconds} for k in p.kernels
+        ],
+    }
 
 
 def _written(text: str, path) -> str:

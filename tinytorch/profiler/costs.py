@@ -76,12 +76,14 @@ def broadcast(operands: Operands) -> tuple[int, ...]:
 
 def _pointwise(work: int, itemsize: int = 0) -> Rule:
     """Each element of the result from those of the operands at its place."""
+
     def rule(ins: Operands, outs: Operands) -> Cost | None:
         if not outs:
             if not ins:
                 return None
             outs = [Operand(broadcast(ins), itemsize or max(o.itemsize for o in ins))]
         return Cost(_total(ins) + _total(outs), work * sum(o.numel for o in outs[:1]))
+
     return rule
 
 
@@ -92,11 +94,13 @@ def _folded(work: int) -> Rule:
 
 def _along(work: int, extra: int = 0) -> Rule:
     """Along rows or columns, the result as large as the first operand; ``extra`` bytes for each element beside it."""
+
     def rule(ins: Operands, outs: Operands) -> Cost | None:
         if not ins:
             return None
         written = _total(outs) if outs else ins[0].nbytes + extra * ins[0].numel
         return Cost(_total(ins) + written, work * ins[0].numel)
+
     return rule
 
 
@@ -140,6 +144,7 @@ def _looked_up(ins: Operands, outs: Operands) -> Cost | None:
 
 def _scattered(inplace: bool, work: int) -> Rule:
     """What the later operands hold is put into, or added to, chosen elements of the first, or of a copy of it."""
+
     def rule(ins: Operands, outs: Operands) -> Cost | None:
         if not ins:
             return None
@@ -148,6 +153,7 @@ def _scattered(inplace: bool, work: int) -> Rule:
         put = values.numel if values else max((o.numel for o in numbers), default=0)
         moved = _total(ins[1:]) + put * ins[0].itemsize * (2 if work else 1)
         return Cost(moved + (0 if inplace else 2 * ins[0].nbytes), work * put)
+
     return rule
 
 
@@ -237,6 +243,7 @@ def _free(ins: Operands, outs: Operands) -> Cost:
 def _decomposed(flops: Callable[[int, int, int], float]) -> Rule:
     """Each matrix of a stack is decomposed; ``flops(long, k, r)`` of its longer and shorter side, and the columns of B
     (Golub and Van Loan, "Matrix Computations"). Where the results are not known, they are taken to be as large as A."""
+
     def rule(ins: Operands, outs: Operands) -> Cost | None:
         if not ins or len(ins[0].shape) < 2:
             return None
@@ -244,32 +251,51 @@ def _decomposed(flops: Callable[[int, int, int], float]) -> Rule:
         columns = ins[1].shape[-1] if len(ins) > 1 and len(ins[1].shape) > 1 else 1
         work = math.prod(batch) * flops(max(m, n), min(m, n), columns)
         return Cost(_total(ins) + (_total(outs) if outs else _total(ins[-1:])), round(work))
+
     return rule
 
 
 _TABLE: list[tuple[Rule, str]] = [
-    (_pointwise(1), "rsub deg2rad rad2deg clamp_max clamp_min hardshrink softshrink threshold relu6 hardtanh "
-                    "leaky_relu rrelu prelu isneginf isposinf masked_fill nan_to_num isclose"),
-    (_pointwise(4), "hardsigmoid softsign"), (_pointwise(5), "hardswish"), (_pointwise(20), "elu selu celu"),
-    (_pointwise(27), "tanhshrink"), (_pointwise(72), "mish"), (_pointwise(26), "logit"),
+    (
+        _pointwise(1),
+        "rsub deg2rad rad2deg clamp_max clamp_min hardshrink softshrink threshold relu6 hardtanh "
+        "leaky_relu rrelu prelu isneginf isposinf masked_fill nan_to_num isclose",
+    ),
+    (_pointwise(4), "hardsigmoid softsign"),
+    (_pointwise(5), "hardswish"),
+    (_pointwise(20), "elu selu celu"),
+    (_pointwise(27), "tanhshrink"),
+    (_pointwise(72), "mish"),
+    (_pointwise(26), "logit"),
     (_pointwise(48), "float_power"),
     (_pointwise(150), "polygamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
     (_folded(1), "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc"),
-    (_folded(2), "norm aminmax"), (_folded(3), "var std var_mean std_mean dist"), (_folded(20), "logsumexp"),
+    (_folded(2), "norm aminmax"),
+    (_folded(3), "var std var_mean std_mean dist"),
+    (_folded(20), "logsumexp"),
     (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
-    (_folded(22), "cross_entropy"), (_folded(1), "nll_loss multi_margin_loss"),
+    (_folded(22), "cross_entropy"),
+    (_folded(1), "nll_loss multi_margin_loss"),
     (_folded(26), "kl_div poisson_nll_loss"),
     (_folded(50), "binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss multilabel_soft_margin_loss"),
-    (_folded(30), "gaussian_nll_loss"), (_folded(5), "cosine_similarity pairwise_distance"),
-    (_along(22), "softmax log_softmax softmin"), (_along(8), "layer_norm group_norm"),
-    (_along(5), "rms_norm normalize"), (_dropped, "dropped"),
-    (_along(1), "cumsum cumprod diff"), (_along(1, 8), "cummax cummin"), (_along(44), "logcumsumexp"),
+    (_folded(30), "gaussian_nll_loss"),
+    (_folded(5), "cosine_similarity pairwise_distance"),
+    (_along(22), "softmax log_softmax softmin"),
+    (_along(8), "layer_norm group_norm"),
+    (_along(5), "rms_norm normalize"),
+    (_dropped, "dropped"),
+    (_along(1), "cumsum cumprod diff"),
+    (_along(1, 8), "cummax cummin"),
+    (_along(44), "logcumsumexp"),
     (_into(1), "cumsum_ cumprod_"),
     (_sorted, "sort argsort msort topk kthvalue median nanmedian mode unique unique_consecutive"),
     (_pointwise(8), "searchsorted bucketize isin"),
     (_product, "matmul mm bmm mv dot vdot inner __matmul__ __rmatmul__"),
-    (_added_product, "addmm baddbmm addmv addbmm"), (_linear, "linear"), (_convolved, "conv1d"), (_outer, "outer addr"),
+    (_added_product, "addmm baddbmm addmv addbmm"),
+    (_linear, "linear"),
+    (_convolved, "conv1d"),
+    (_outer, "outer addr"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet"),
     (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3 + 2 * k**2 * r), "solve solve_ex"),
@@ -277,31 +303,45 @@ _TABLE: list[tuple[Rule, str]] = [
     (_decomposed(lambda n, k, r: k**2 * r), "solve_triangular"),
     (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals"),
     (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd"),
-    (_decomposed(lambda n, k, r: 9 * k**3), "eigh"), (_decomposed(lambda n, k, r: 4 / 3 * k**3), "eigvalsh"),
-    (_bilinear, "bilinear"), (_attention, "scaled_dot_product_attention"),
-    (_moved, "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
-             "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
-             "int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
-             "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
-             "masked_scatter block_diag one_hot glu"),
+    (_decomposed(lambda n, k, r: 9 * k**3), "eigh"),
+    (_decomposed(lambda n, k, r: 4 / 3 * k**3), "eigvalsh"),
+    (_bilinear, "bilinear"),
+    (_attention, "scaled_dot_product_attention"),
+    (
+        _moved,
+        "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
+        "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
+        "int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
+        "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
+        "masked_scatter block_diag one_hot glu",
+    ),
     (_into(), "copy_ fill_ zero_ tril_ triu_ masked_scatter_ fill"),
-    (_picked, "gather take take_along_dim index_select"), (_indexed, "__getitem__"), (_looked_up, "embedding"),
+    (_picked, "gather take take_along_dim index_select"),
+    (_indexed, "__getitem__"),
+    (_looked_up, "embedding"),
     (_scattered(True, 0), "scatter_ index_copy_ index_fill_ index_put_ put_ __setitem__"),
     (_scattered(False, 0), "scatter index_copy index_fill index_put put"),
     (_scattered(True, 1), "scatter_add_ scatter_reduce_ index_add_ index_reduce_"),
     (_scattered(False, 1), "scatter_add scatter_reduce index_add index_reduce"),
-    (_made(), "zeros ones full eye arange linspace logspace range zeros_like ones_like full_like new_zeros new_ones "
-              "new_full tril_indices triu_indices scalar_tensor rand rand_like randint randint_like randperm bernoulli "
-              "dropout_mask"),
+    (
+        _made(),
+        "zeros ones full eye arange linspace logspace range zeros_like ones_like full_like new_zeros new_ones "
+        "new_full tril_indices triu_indices scalar_tensor rand rand_like randint randint_like randperm bernoulli "
+        "dropout_mask",
+    ),
     (_made(60), "randn randn_like normal multinomial"),
-    (_into(), "bernoulli_ random_ uniform_"), (_into(25), "exponential_ geometric_"),
+    (_into(), "bernoulli_ random_ uniform_"),
+    (_into(25), "exponential_ geometric_"),
     (_into(60), "normal_ log_normal_ cauchy_"),
-    (_free, "view reshape reshape_as view_as flatten unflatten ravel squeeze squeeze_ unsqueeze unsqueeze_ transpose "
-            "transpose_ swapaxes_ swapdims_ t t_ permute movedim expand expand_as "
-            "broadcast_to broadcast_tensors narrow select split split_with_sizes chunk tensor_split hsplit vsplit "
-            "dsplit unbind unfold diagonal as_strided atleast_1d atleast_2d atleast_3d detach detach_ meshgrid rot90 "
-            "H T mH mT data empty empty_like empty_strided new_empty new_empty_strided new resize_ resize_as_ "
-            "as_tensor asarray from_numpy frombuffer from_dlpack to_dlpack"),
+    (
+        _free,
+        "view reshape reshape_as view_as flatten unflatten ravel squeeze squeeze_ unsqueeze unsqueeze_ transpose "
+        "transpose_ swapaxes_ swapdims_ t t_ permute movedim expand expand_as "
+        "broadcast_to broadcast_tensors narrow select split split_with_sizes chunk tensor_split hsplit vsplit "
+        "dsplit unbind unfold diagonal as_strided atleast_1d atleast_2d atleast_3d detach detach_ meshgrid rot90 "
+        "H T mH mT data empty empty_like empty_strided new_empty new_empty_strided new resize_ resize_as_ "
+        "as_tensor asarray from_numpy frombuffer from_dlpack to_dlpack",
+    ),
 ]
 _RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in names.split()}
 
@@ -366,8 +406,10 @@ def cost(name: str, ins: Operands, outs: Operands = ()) -> Cost | None:
     return rule(ins, outs)
 
 
-_PRODUCTS = words("matmul mm bmm mv dot vdot inner addmm baddbmm addmv addbmm linear outer addr bilinear "
-                      "scaled_dot_product_attention __matmul__")
+_PRODUCTS = words(
+    "matmul mm bmm mv dot vdot inner addmm baddbmm addmv addbmm linear outer addr bilinear "
+    "scaled_dot_product_attention __matmul__"
+)
 
 
 def backward_cost(name: str, ins: Operands, outs: Operands = ()) -> Cost | None:
@@ -392,8 +434,12 @@ def attach(trace: Trace) -> None:
         if (event.extra or {}).get("recorded"):  # and most likely its derivative
             continue
         if event.bytes is None and (event.shapes or event.outputs):
-            _set(event, NOTHING if _moved_nothing(event) else
-                 cost(event.name, operands(event.shapes, event.dtypes), results(event)))
+            _set(
+                event,
+                NOTHING
+                if _moved_nothing(event)
+                else cost(event.name, operands(event.shapes, event.dtypes), results(event)),
+            )
         if event.sequence is not None and event.shapes:
             forward.setdefault(event.sequence, event)  # events come before those inside them
     for event in reversed(trace.events):  # those inside come first

@@ -142,11 +142,29 @@ def events_of(launches: list[Launch], found: dict[int, tuple[int, int]]) -> list
     """Of each launch the call, and what the device did where that is known."""
     events = []
     for launch in launches:
-        events.append(Event("launch" if launch.kind != "copy" else "copy", "runtime", launch.start, launch.end,
-                            launch.thread, correlation=launch.number))
+        events.append(
+            Event(
+                "launch" if launch.kind != "copy" else "copy",
+                "runtime",
+                launch.start,
+                launch.end,
+                launch.thread,
+                correlation=launch.number,
+            )
+        )
         if launch.number in found:
             start, end = found[launch.number]
-            events.append(Event(launch.name, "copy" if launch.kind == "copy" else "kernel", start, max(start, end), 0,
-                                device=f"cuda:{launch.device}", stream=launch.stream, correlation=launch.number,
-                                bytes=launch.bytes or None))
+            events.append(
+                Event(
+                    launch.name,
+                    "copy" if launch.kind == "copy" else "kernel",
+                    start,
+                    max(start, end),
+                    0,
+                    device=f"cuda:{launch.device}",
+                    stream=launch.stream,
+                    correlation=launch.number,
+                    bytes=launch.bytes or None,
+                )
+            )
     return events

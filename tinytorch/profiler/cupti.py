@@ -43,22 +43,28 @@ _DECLARATIONS = """
 # Kinds of records.
 MEMCPY, MEMSET, DRIVER, RUNTIME, KERNEL, OVERHEAD, EXTERNAL = 1, 2, 4, 5, 10, 17, 39
 KINDS = (MEMCPY, MEMSET, KERNEL, DRIVER, RUNTIME, OVERHEAD, EXTERNAL)
-_OURS = 3         # the kind of external numbers that are the user's own
-_FORCED = 1       # of a flush: buffers with records that are not complete too
+_OURS = 3  # the kind of external numbers that are the user's own
+_FORCED = 1  # of a flush: buffers with records that are not complete too
 _DOMAIN = {DRIVER: 1, RUNTIME: 2}
 _UNRELATED = 1 << 40  # correlations of what was not launched by us: CUPTI's number and this
 
 # start, end, device, context, stream, grid, block, shared memory, CUPTI's number, name
 _KERNEL = struct.Struct("<16x QQ 8x III iii iii ii 8x I 8x Q")
-_MEMCPY = struct.Struct("<4x B 3x Q QQ IIII")   # direction, bytes, start, end, device, context, stream, CUPTI's number
-_MEMSET = struct.Struct("<8x Q QQ IIII")        # bytes, ...
-_CALL = struct.Struct("<4x I QQ 4x II")         # function, start, end, thread, CUPTI's number
-_EXTERNAL = struct.Struct("<4x I Q I")          # kind, our number, CUPTI's
-_OVERHEAD = struct.Struct("<4x I 16x QQ")       # kind, start, end
+_MEMCPY = struct.Struct("<4x B 3x Q QQ IIII")  # direction, bytes, start, end, device, context, stream, CUPTI's number
+_MEMSET = struct.Struct("<8x Q QQ IIII")  # bytes, ...
+_CALL = struct.Struct("<4x I QQ 4x II")  # function, start, end, thread, CUPTI's number
+_EXTERNAL = struct.Struct("<4x I Q I")  # kind, our number, CUPTI's
+_OVERHEAD = struct.Struct("<4x I 16x QQ")  # kind, start, end
 
 _DIRECTIONS = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 8: "Memcpy DtoD", 9: "Memcpy HtoH", 10: "Memcpy PtoP"}
-_OVERHEADS = {1: "compiler", 1 << 16: "buffer flush", 2 << 16: "instrumentation", 3 << 16: "resources",
-              4 << 16: "module loading", 5 << 16: "function loading"}
+_OVERHEADS = {
+    1: "compiler",
+    1 << 16: "buffer flush",
+    2 << 16: "instrumentation",
+    3 << 16: "resources",
+    4 << 16: "module loading",
+    5 << 16: "function loading",
+}
 
 
 class Failure(RuntimeError):
@@ -105,8 +111,10 @@ class Cupti:
 
     def start(self) -> None:
         """Begins. Failure, or OSError where the library is not installed."""
-        callbacks = [self.cupti.ffi.cast("void *", int(core.cast("intptr_t", core.addressof(core_lib, name))))
-                     for name in ("tt_activity_requested", "tt_activity_completed")]
+        callbacks = [
+            self.cupti.ffi.cast("void *", int(core.cast("intptr_t", core.addressof(core_lib, name))))
+            for name in ("tt_activity_requested", "tt_activity_completed")
+        ]
         self.cupti.call("cuptiActivityRegisterCallbacks", *callbacks)
         for buffer, _ in _take_buffers():  # of an earlier session, not read
             core_lib.tt_activity_free(buffer)
@@ -120,8 +128,11 @@ class Cupti:
         except Failure:
             self._disable()
             raise
-        self._callbacks.enter_context(recording(self._launches, lambda number, device, stream: push(_OURS, number),
-                                           lambda token: pop(_OURS, nothing)))
+        self._callbacks.enter_context(
+            recording(
+                self._launches, lambda number, device, stream: push(_OURS, number), lambda token: pop(_OURS, nothing)
+            )
+        )
 
     def stop(self) -> tuple[list[Event], dict]:
         """Ends, and waits for the devices. The events of the devices and of the calls that launched them; figures."""
@@ -141,8 +152,11 @@ class Cupti:
             finally:
                 core_lib.tt_activity_free(buffer)
         events = records.events(self._launches, clock)
-        figures = {"timeline": f"{self.name} {self.version()}", "dropped": dropped[0] + records.incomplete,
-                   "overhead": dict(sorted(records.overhead.items()))}
+        figures = {
+            "timeline": f"{self.name} {self.version()}",
+            "dropped": dropped[0] + records.incomplete,
+            "overhead": dict(sorted(records.overhead.items())),
+        }
         return events, figures
 
     def abandon(self) -> None:
@@ -183,11 +197,11 @@ class Records:
 
     def __init__(self, cupti: Library):
         self.cupti = cupti
-        self.work: list[tuple] = []            # kind, name, start, end, device, stream, CUPTI's number, bytes, extra
-        self.calls: dict[int, tuple] = {}      # by CUPTI's number: domain, function, start, end, thread
-        self.ours: dict[int, int] = {}         # CUPTI's number: ours
-        self.overhead: dict[str, int] = {}     # nanoseconds
-        self.incomplete = 0                    # records without times
+        self.work: list[tuple] = []  # kind, name, start, end, device, stream, CUPTI's number, bytes, extra
+        self.calls: dict[int, tuple] = {}  # by CUPTI's number: domain, function, start, end, thread
+        self.ours: dict[int, int] = {}  # CUPTI's number: ours
+        self.overhead: dict[str, int] = {}  # nanoseconds
+        self.incomplete = 0  # records without times
         self._names: dict[int, str] = {}
 
     def read(self, buffer, size: int) -> None:
@@ -250,17 +264,36 @@ class Records:
             if launch and kind == "kernel" and name == "tt_kernel":
                 name = launch.name if launch.kind == "kernel" else f"{launch.kind}'s kernel"
             used.add(number)
-            events.append(Event(name, kind, clock(start), clock(end), 0, device=f"cuda:{device}",
-                                stream=streams.get((device, stream), stream), correlation=self._correlation(number),
-                                bytes=nbytes, extra=extra))
+            events.append(
+                Event(
+                    name,
+                    kind,
+                    clock(start),
+                    clock(end),
+                    0,
+                    device=f"cuda:{device}",
+                    stream=streams.get((device, stream), stream),
+                    correlation=self._correlation(number),
+                    bytes=nbytes,
+                    extra=extra,
+                )
+            )
         threads = self._threads(by_number)
         for number, (kind, function, start, end, thread) in self.calls.items():
             name = self._call_name(kind, function)
             if number in used or "Synchronize" in name:
                 launch = by_number.get(self.ours.get(number))  # a thread's number may be used again by another
                 thread = launch.thread if launch else threads.get(thread, thread)
-                events.append(Event(name, "runtime", clock(start), clock(end), thread,
-                                    correlation=self._correlation(number) if number in used else None))
+                events.append(
+                    Event(
+                        name,
+                        "runtime",
+                        clock(start),
+                        clock(end),
+                        thread,
+                        correlation=self._correlation(number) if number in used else None,
+                    )
+                )
         return events
 
     def _correlation(self, number: int) -> int:
@@ -268,7 +301,7 @@ class Records:
 
     def _threads(self, by_number: dict[int, Launch]) -> dict[int, int]:
         """CUPTI's numbers of threads (half of what pthread_self() gives, or the system's) and the system's."""
-        known = {t.ident & 0xffffffff: t.native_id for t in threading.enumerate() if t.ident and t.native_id}
+        known = {t.ident & 0xFFFFFFFF: t.native_id for t in threading.enumerate() if t.ident and t.native_id}
         for number, ours in self.ours.items():
             if number in self.calls and ours in by_number:
                 known[self.calls[number][4]] = by_number[ours].thread

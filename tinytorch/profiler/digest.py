@@ -19,11 +19,11 @@ class Total(NamedTuple):
     kind: str
     device: str
     calls: int
-    total: int         # ns; an event inside another of the same name is counted once
-    self_time: int     # ns
+    total: int  # ns; an event inside another of the same name is counted once
+    self_time: int  # ns
     bytes: int | None  # of those calls whose bytes are known; None if they never are
     flops: int | None
-    counted: int       # ns of the calls whose bytes or FLOPs are known: what a rate is to be divided by
+    counted: int  # ns of the calls whose bytes or FLOPs are known: what a rate is to be divided by
 
 
 def totals(trace: Trace) -> list[Total]:
@@ -33,8 +33,9 @@ def totals(trace: Trace) -> list[Total]:
 
 def kernels(trace: Trace) -> list[Total]:
     """The same of what computed by itself: kernels, and operators that are not made of others."""
-    return _summed(e for e in trace.of_kind("op", "backward", "kernel", "copy")
-                   if e.kind in ("kernel", "copy") or computes(e))
+    return _summed(
+        e for e in trace.of_kind("op", "backward", "kernel", "copy") if e.kind in ("kernel", "copy") or computes(e)
+    )
 
 
 def _summed(events: Iterable[Event]) -> list[Total]:
@@ -56,12 +57,12 @@ def _summed(events: Iterable[Event]) -> list[Total]:
 class Break(NamedTuple):
     """Programs that ended at the same place for the same reason."""
 
-    place: str        # "file:line"; "" where it is not known
+    place: str  # "file:line"; "" where it is not known
     reason: str
     count: int
-    operators: int    # recorded, of all
-    kernels: int      # of all
-    compiled: int     # kernels of all that ran compiled
+    operators: int  # recorded, of all
+    kernels: int  # of all
+    compiled: int  # kernels of all that ran compiled
     nanoseconds: int  # of all
     names: tuple[str, ...]  # of the operators of the largest, such as "mul" and "copy x3"
 
@@ -80,8 +81,10 @@ def breaks(trace: Trace) -> list[Break]:
         found[3] += sum((c.extra or {}).get("tier") == "compiled" for c in kernels)
         found[4] += e.duration
         found[5] = max(found[5], names, key=len)
-    return sorted((Break(*key, *found[:5], _counted(found[5])) for key, found in groups.items()),
-                  key=lambda b: (-b.count, -b.operators))
+    return sorted(
+        (Break(*key, *found[:5], _counted(found[5])) for key, found in groups.items()),
+        key=lambda b: (-b.count, -b.operators),
+    )
 
 
 def _counted(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -93,10 +96,16 @@ def memory(trace: Trace, most: int = 1500) -> list[DeviceMemory]:
     found = []
     for m in MemoryView(trace).devices.values():
         step = -(-len(m.times) // most)
-        kept = [max(range(k, min(k + step, len(m.times))), key=m.totals.__getitem__)
-                for k in range(0, len(m.times), step)]
-        found.append(m._replace(times=[m.times[k] for k in kept], totals=[m.totals[k] for k in kept],
-                                parts={c: [sizes[k] for k in kept] for c, sizes in m.parts.items()}))
+        kept = [
+            max(range(k, min(k + step, len(m.times))), key=m.totals.__getitem__) for k in range(0, len(m.times), step)
+        ]
+        found.append(
+            m._replace(
+                times=[m.times[k] for k in kept],
+                totals=[m.totals[k] for k in kept],
+                parts={c: [sizes[k] for k in kept] for c, sizes in m.parts.items()},
+            )
+        )
     return found
 
 
@@ -112,8 +121,11 @@ def work(trace: Trace) -> int | None:
 
 def _amount(trace: Trace, field: str) -> int | None:
     """The sum over what computed."""
-    amounts = [getattr(e, field) or 0 for e in trace.events
-               if e.kind in ("program", "copy") or e.kind in ("op", "backward") and _works(e)]
+    amounts = [
+        getattr(e, field) or 0
+        for e in trace.events
+        if e.kind in ("program", "copy") or e.kind in ("op", "backward") and _works(e)
+    ]
     return sum(amounts) if amounts else None
 
 
@@ -136,8 +148,11 @@ def computes(e: Event) -> bool:
 def _works(e: Event) -> bool:
     """Does an operator touch memory by itself? It does not if it was recorded, is made of others, or only looks
     differently at the same memory. A program that it runs before is another matter."""
-    return (bool(e.bytes) and not (e.extra or {}).get("recorded")
-            and not any(c.bytes and c.kind in ("op", "backward") for c in e.children))
+    return (
+        bool(e.bytes)
+        and not (e.extra or {}).get("recorded")
+        and not any(c.bytes and c.kind in ("op", "backward") for c in e.children)
+    )
 
 
 def in_operators(trace: Trace) -> int:
@@ -156,12 +171,21 @@ def in_operators(trace: Trace) -> int:
 def summary(trace: Trace) -> dict:
     """The figures of a trace, as JSON has them."""
     steps = [e.duration for e in trace.of_kind("step")]
-    return {"nanoseconds": trace.end - trace.start, "events": len(trace.events), "dropped": trace.dropped,
-            "threads": {str(number): name for number, name in trace.threads.items()},
-            "steps": {"count": len(steps), "median_ns": sorted(steps)[len(steps) // 2] if steps else None},
-            "kernels": launches(trace), "bytes": traffic(trace), "flops": work(trace),
-            "events_ns": max(e.end for e in trace.events) - trace.events[0].start if trace.events else 0,
-            "in_operators_ns": in_operators(trace),
-            "memory": {m.device: {"peak": m.peak, "peak_ns": m.peak_time, "held": [h._asdict() for h in m.held[:50]]}
-                       for m in memory(trace)},
-            "operators": [t._asdict() for t in totals(trace)], "breaks": [b._asdict() for b in breaks(trace)]}
+    return {
+        "nanoseconds": trace.end - trace.start,
+        "events": len(trace.events),
+        "dropped": trace.dropped,
+        "threads": {str(number): name for number, name in trace.threads.items()},
+        "steps": {"count": len(steps), "median_ns": sorted(steps)[len(steps) // 2] if steps else None},
+        "kernels": launches(trace),
+        "bytes": traffic(trace),
+        "flops": work(trace),
+        "events_ns": max(e.end for e in trace.events) - trace.events[0].start if trace.events else 0,
+        "in_operators_ns": in_operators(trace),
+        "memory": {
+            m.device: {"peak": m.peak, "peak_ns": m.peak_time, "held": [h._asdict() for h in m.held[:50]]}
+            for m in memory(trace)
+        },
+        "operators": [t._asdict() for t in totals(trace)],
+        "breaks": [b._asdict() for b in breaks(trace)],
+    }

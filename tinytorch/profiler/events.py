@@ -34,13 +34,47 @@ class Event:
                      start: set by nest()
     """
 
-    __slots__ = ("name", "kind", "start", "end", "thread", "device", "stream", "sequence", "shapes", "dtypes",
-                 "outputs", "stack", "bytes", "flops", "correlation", "extra", "parent", "children")
+    __slots__ = (
+        "name",
+        "kind",
+        "start",
+        "end",
+        "thread",
+        "device",
+        "stream",
+        "sequence",
+        "shapes",
+        "dtypes",
+        "outputs",
+        "stack",
+        "bytes",
+        "flops",
+        "correlation",
+        "extra",
+        "parent",
+        "children",
+    )
 
-    def __init__(self, name: str, kind: str, start: int, end: int, thread: int = 0, *, device: str = "cpu",
-                 stream: int | None = None, sequence: int | None = None, shapes: tuple = (), dtypes: tuple = (),
-                 outputs: tuple = (), stack: tuple = (), bytes: int | None = None, flops: int | None = None,
-                 correlation: int | None = None, extra: dict | None = None):
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        start: int,
+        end: int,
+        thread: int = 0,
+        *,
+        device: str = "cpu",
+        stream: int | None = None,
+        sequence: int | None = None,
+        shapes: tuple = (),
+        dtypes: tuple = (),
+        outputs: tuple = (),
+        stack: tuple = (),
+        bytes: int | None = None,
+        flops: int | None = None,
+        correlation: int | None = None,
+        extra: dict | None = None,
+    ):
         self.name, self.kind, self.start, self.end, self.thread = name, kind, start, end, thread
         self.device, self.stream, self.sequence, self.shapes, self.dtypes = device, stream, sequence, shapes, dtypes
         self.outputs, self.stack, self.bytes, self.flops = outputs, stack, bytes, flops
@@ -80,8 +114,16 @@ class Allocation:
 
     __slots__ = ("time", "address", "size", "total", "device", "thread", "category")
 
-    def __init__(self, time: int, address: int, size: int, total: int, device: str = "cpu", thread: int = 0,
-                 category: str | None = None):
+    def __init__(
+        self,
+        time: int,
+        address: int,
+        size: int,
+        total: int,
+        device: str = "cpu",
+        thread: int = 0,
+        category: str | None = None,
+    ):
         self.time, self.address, self.size, self.total = time, address, size, total
         self.device, self.thread, self.category = device, thread, category
 
@@ -99,9 +141,17 @@ class Trace:
 
     __slots__ = ("events", "allocations", "threads", "start", "end", "wall", "metadata", "dropped")
 
-    def __init__(self, events: list[Event] | None = None, allocations: list[Allocation] | None = None,
-                 threads: dict[int, str] | None = None, start: int = 0, end: int = 0, wall: int = 0,
-                 metadata: dict | None = None, dropped: int = 0):
+    def __init__(
+        self,
+        events: list[Event] | None = None,
+        allocations: list[Allocation] | None = None,
+        threads: dict[int, str] | None = None,
+        start: int = 0,
+        end: int = 0,
+        wall: int = 0,
+        metadata: dict | None = None,
+        dropped: int = 0,
+    ):
         self.events, self.allocations = events or [], allocations or []
         self.threads, self.start, self.end, self.wall = threads or {}, start, end, wall
         self.metadata, self.dropped = metadata or {}, dropped

@@ -14,10 +14,10 @@ from .events import Event, Trace
 class Gain(NamedTuple):
     """A line of the user's, before and after."""
 
-    place: str              # "file:line"
+    place: str  # "file:line"
     names: tuple[str, ...]  # of the operators there, those that took longest first
-    before: float           # ns, eager
-    after: float            # ns, fused: recording, kernels, and what was not fused
+    before: float  # ns, eager
+    after: float  # ns, fused: recording, kernels, and what was not fused
 
     @property
     def saved(self) -> float:
@@ -31,8 +31,16 @@ def gains_of(eager: Trace, fused: Trace, explanation: Explanation) -> list[Gain]
     after, fused_names = _by_line(fused)
     for place, ns in _kernels(explanation).items():
         after[place] += ns
-    gains = [Gain(place, tuple(n for n, _ in (names.get(place) or fused_names[place]).most_common()), before[place],
-                  after[place]) for place in dict.fromkeys([*before, *fused_names]) if place]
+    gains = [
+        Gain(
+            place,
+            tuple(n for n, _ in (names.get(place) or fused_names[place]).most_common()),
+            before[place],
+            after[place],
+        )
+        for place in dict.fromkeys([*before, *fused_names])
+        if place
+    ]
     return sorted(gains, key=lambda g: -g.saved)
 
 

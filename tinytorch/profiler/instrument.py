@@ -134,8 +134,9 @@ class Stacks:
 
     def read(self) -> dict[int, tuple[str, ...]]:
         """The texts by number."""
-        return {0: ()} | {n: tuple(f"{c.co_filename}:{line} {c.co_name}" for c, line in key)
-                          for key, n in self.numbers.items()}
+        return {0: ()} | {
+            n: tuple(f"{c.co_filename}:{line} {c.co_name}" for c, line in key) for key, n in self.numbers.items()
+        }
 
 
 stacks = Stacks()
@@ -153,9 +154,19 @@ def _other(out) -> tuple[int, object]:
     return 0 if node is None else -node.key, out._h
 
 
-_THINGS = {"_p_clock": time.perf_counter_ns, "_p_span": lib.tt_profile_span, "_p_get": getattr, "_p_null": ffi.NULL,
-           "_p_type": type, "_p_Tensor": Tensor, "_p_other": _other, "_p_stack": stacks, "_p_original": None,
-           "_p_names": None, "_p_number": None}
+_THINGS = {
+    "_p_clock": time.perf_counter_ns,
+    "_p_span": lib.tt_profile_span,
+    "_p_get": getattr,
+    "_p_null": ffi.NULL,
+    "_p_type": type,
+    "_p_Tensor": Tensor,
+    "_p_other": _other,
+    "_p_stack": stacks,
+    "_p_original": None,
+    "_p_names": None,
+    "_p_number": None,
+}
 
 
 def _code(template: str, indent: str, things: dict, title: str, **parts: str) -> CodeType:
@@ -177,8 +188,8 @@ def wrapper_code(target: Target, with_stack: bool) -> CodeType:
     fn, code = target.fn, target.fn.__code__
     names_of = code.co_varnames
     n, only = code.co_argcount, code.co_kwonlyargcount
-    plain, keywords = names_of[:n], names_of[n:n + only]
-    rest = list(names_of[n + only:])
+    plain, keywords = names_of[:n], names_of[n : n + only]
+    rest = list(names_of[n + only :])
     star = rest.pop(0) if code.co_flags & inspect.CO_VARARGS else None
     double = rest.pop(0) if code.co_flags & inspect.CO_VARKEYWORDS else None
     params = list(plain)
@@ -186,8 +197,12 @@ def wrapper_code(target: Target, with_stack: bool) -> CodeType:
         params.insert(code.co_posonlyargcount, "/")
     params += [f"*{star}"] if star else ["*"] if keywords else []
     params += [*keywords, *([f"**{double}"] if double else [])]
-    call = [*plain, *([f"*{star}"] if star else []), *(f"{k}={k}" for k in keywords),
-            *([f"**{double}"] if double else [])]
+    call = [
+        *plain,
+        *([f"*{star}"] if star else []),
+        *(f"{k}={k}" for k in keywords),
+        *([f"**{double}"] if double else []),
+    ]
     operands = list(plain if target.operands is None else target.operands)
     if star and target.operands is None:
         operands += [f"{star}[{k}] if {star}[{k}:] else None" for k in range(3)]
@@ -195,9 +210,18 @@ def wrapper_code(target: Target, with_stack: bool) -> CodeType:
     original = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     original.__kwdefaults__ = fn.__kwdefaults__
     things = {"_p_original": original, "_p_names": target.by, "_p_number": target.number}
-    return _code(_WRAPPER, " " * 8, things, code.co_name, free=", ".join(code.co_freevars), params=", ".join(params),
-                 call=", ".join(call), name="_p_number" if target.by is None else f"_p_names[{target.number}]",
-                 stack="_p_stack()" if with_stack else "0", operands=", ".join(shown[:3]))
+    return _code(
+        _WRAPPER,
+        " " * 8,
+        things,
+        code.co_name,
+        free=", ".join(code.co_freevars),
+        params=", ".join(params),
+        call=", ".join(call),
+        name="_p_number" if target.by is None else f"_p_names[{target.number}]",
+        stack="_p_stack()" if with_stack else "0",
+        operands=", ".join(shown[:3]),
+    )
 
 
 def _operators() -> Iterator[tuple[str, FunctionType]]:
@@ -213,8 +237,14 @@ def targets() -> Iterator[Target]:
     """All functions to instrument."""
     for name, fn in _operators():
         yield Target(fn, names.number(name, "op"))
-    for fn in (nn.utils.clip_grad_norm_, nn.utils.clip_grads_with_norm_, nn.utils.clip_grad_value_,
-               nn.utils.get_total_norm, nn.utils.parameters_to_vector, nn.utils.vector_to_parameters):
+    for fn in (
+        nn.utils.clip_grad_norm_,
+        nn.utils.clip_grads_with_norm_,
+        nn.utils.clip_grad_value_,
+        nn.utils.get_total_norm,
+        nn.utils.parameters_to_vector,
+        nn.utils.vector_to_parameters,
+    ):
         yield Target(fn, names.number(fn.__name__, "op"))
     for fn in (api.backward, api.grad, Tensor.backward):
         yield Target(fn, names.number("grad" if fn is api.grad else "backward", "op"))
@@ -222,8 +252,9 @@ def targets() -> Iterator[Target]:
     yield Target(nn.Module.__call__, "self.__class__", by=_MODULES, operands=("args[0] if args else None",))
     for cls in (optim.Optimizer, *_subclasses(optim.Optimizer)):
         if isinstance(fn := cls.__dict__.get("step"), FunctionType):
-            yield Target(fn, "args[0].__class__" if fn.__code__.co_argcount == 0 else "self.__class__", by=_STEPS,
-                         operands=())
+            yield Target(
+                fn, "args[0].__class__" if fn.__code__.co_argcount == 0 else "self.__class__", by=_STEPS, operands=()
+            )
     yield Target(optim.Optimizer.zero_grad, "self.__class__", by=_ZEROS, operands=())
     yield Target(Batches.__next__, "self.__class__", by=_LOADERS, operands=())
     yield Target(compiler.compile_file, names.number("C compiler", "compile"), operands=())

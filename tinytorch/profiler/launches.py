@@ -22,15 +22,15 @@ _COPIES = {lib.TT_COPY_TO_DEVICE: "copy to device", lib.TT_COPY_TO_HOST: "copy t
 class Launch(NamedTuple):
     """A call that queued work on a device."""
 
-    number: int   # by which a device's records name it
-    kind: str     # "kernel", "gemm", "copy", "graph"
-    what: int     # of a kernel: its key; of a copy: its direction
+    number: int  # by which a device's records name it
+    kind: str  # "kernel", "gemm", "copy", "graph"
+    what: int  # of a kernel: its key; of a copy: its direction
     device: int
     stream: int
-    start: int    # ns
+    start: int  # ns
     end: int
     thread: int
-    bytes: int    # of a copy
+    bytes: int  # of a copy
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ def kernel_name(key: int) -> str:
 
 
 Begin = Callable[[int, int, int], object]  # number, device, stream: a token
-End = Callable[[object], None]             # with the token
+End = Callable[[object], None]  # with the token
 
 
 @contextlib.contextmanager

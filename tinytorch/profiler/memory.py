@@ -210,7 +210,7 @@ class Held(NamedTuple):
 
     category: str
     operator: str  # "" where none was at work
-    line: str      # "file:line function"; "" without with_stack
+    line: str  # "file:line function"; "" without with_stack
     bytes: int
     blocks: int
 
@@ -219,12 +219,12 @@ class DeviceMemory(NamedTuple):
     """A device's memory over time. Sizes are bytes in use after each time, by category."""
 
     device: str
-    times: list[int]             # nanoseconds since the trace's start
+    times: list[int]  # nanoseconds since the trace's start
     totals: list[int]
     parts: dict[str, list[int]]
     peak: int
     peak_time: int
-    held: list[Held]             # at the peak, the most first
+    held: list[Held]  # at the peak, the most first
 
 
 class MemoryView:
@@ -246,11 +246,15 @@ class MemoryView:
             when = f"{d.peak_time / 1e6:.3f} ms after the start"
             lines.append(f"{d.device}: at most {memory_text(d.peak)}, {when}: {shares}")
             rows = [("category", "bytes", "blocks", "operator", "line")]
-            rows += [(h.category, memory_text(h.bytes), str(h.blocks), h.operator or "-", h.line or "-")
-                     for h in d.held[:row_limit if row_limit >= 0 else None]]
+            rows += [
+                (h.category, memory_text(h.bytes), str(h.blocks), h.operator or "-", h.line or "-")
+                for h in d.held[: row_limit if row_limit >= 0 else None]
+            ]
             widths = [max(len(row[k]) for row in rows) for k in range(5)]
-            lines += ["  " + "  ".join(f"{cell:{side}{w}}" for cell, side, w in zip(row, "<>><<", widths)).rstrip()
-                      for row in rows]
+            lines += [
+                "  " + "  ".join(f"{cell:{side}{w}}" for cell, side, w in zip(row, "<>><<", widths)).rstrip()
+                for row in rows
+            ]
             if 0 <= row_limit < len(d.held):
                 lines.append(f"  and {len(d.held) - row_limit} more")
         return "\n".join(lines) or "no memory was recorded: open the profiler with profile_memory=True"
@@ -268,8 +272,10 @@ class MemoryView:
         if device is not None:
             device = "cuda:0" if device == "cuda" else device
             if device not in data:
-                raise ValueError(f"export_memory_timeline: nothing was recorded of device '{device}', but of "
-                                 f"{', '.join(data) or 'none'}")
+                raise ValueError(
+                    f"export_memory_timeline: nothing was recorded of device '{device}', but of "
+                    f"{', '.join(data) or 'none'}"
+                )
             data = {device: data[device]}
         if not path.endswith((".json", ".json.gz")):
             raise ValueError(f"export_memory_timeline: the path must end in .json or .json.gz, got '{path}'")
@@ -305,8 +311,15 @@ def _replay(device: str, trace: Trace, events: list[Event | None], before: dict[
         older[a.category or "other"] -= a.size
     found = [Held(*key, *pair) for key, pair in held.items()]
     found += [Held(c, "before the profile", "", size, 0) for c, size in older.items() if size > 0]
-    return DeviceMemory(device, times, totals, {c: sizes for c, sizes in parts.items() if any(sizes)}, totals[top],
-                        times[top], sorted(found, key=lambda h: -h.bytes))
+    return DeviceMemory(
+        device,
+        times,
+        totals,
+        {c: sizes for c, sizes in parts.items() if any(sizes)},
+        totals[top],
+        times[top],
+        sorted(found, key=lambda h: -h.bytes),
+    )
 
 
 def _asked(event: Event | None) -> tuple[str, str]:
@@ -318,4 +331,3 @@ def _asked(event: Event | None) -> tuple[str, str]:
         line = line or (event.stack[0] if event.stack else "")
         event = event.parent
     return name, line
-

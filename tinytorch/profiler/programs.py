@@ -46,9 +46,19 @@ class Programs:
         number = p.number
         if number not in self.programs:
             self.programs[number] = program_of(run)
-        kernels = [(k.started, k.nanoseconds, k.was_compiled == 1) for k in p.kernels[0:p.num_kernels]]
-        self.ran.append(_Ran(self.programs[number], threading.get_native_id(), *why(run), place_of(run.frame),
-                             bool(run.record.known), kernels, run.lines, (begin, time.perf_counter_ns())))
+        kernels = [(k.started, k.nanoseconds, k.was_compiled == 1) for k in p.kernels[0 : p.num_kernels]]
+        self.ran.append(
+            _Ran(
+                self.programs[number],
+                threading.get_native_id(),
+                *why(run),
+                place_of(run.frame),
+                bool(run.record.known),
+                kernels,
+                run.lines,
+                (begin, time.perf_counter_ns()),
+            )
+        )
 
     def stop(self, trace: Trace) -> None:
         """Puts the runs among the events."""
@@ -69,22 +79,61 @@ def _events(ran: _Ran) -> list[Event]:
     compiled = sum(c for _, _, c in ran.kernels)
     tier = "compiled" if compiled == len(ran.kernels) else "mixed" if compiled else "interpreted"
     stack = (f"{ran.place.file}:{ran.place.line} {ran.cause}",) if ran.place else ()
-    program = Event("fused " + joined(tuple(operators)), "program", ran.kernels[0][0],
-                    max(s + n for s, n, _ in ran.kernels), ran.thread, stack=stack, bytes=p.reads + p.writes,
-                    flops=sum(k.operations for k in p.kernels))
-    program.extra = {"number": p.number, "operators": operators, "tier": tier, "known": ran.known,
-                     "reason": ran.reason, "cause": ran.cause, "ended_by": ran.operator,
-                     "place": str(ran.place) if ran.place else "", "kernels": len(ran.kernels), "reads": p.reads,
-                     "writes": p.writes, "eager_bytes": p.eager_reads + p.eager_writes, "temporaries": p.temporaries}
+    program = Event(
+        "fused " + joined(tuple(operators)),
+        "program",
+        ran.kernels[0][0],
+        max(s + n for s, n, _ in ran.kernels),
+        ran.thread,
+        stack=stack,
+        bytes=p.reads + p.writes,
+        flops=sum(k.operations for k in p.kernels),
+    )
+    program.extra = {
+        "number": p.number,
+        "operators": operators,
+        "tier": tier,
+        "known": ran.known,
+        "reason": ran.reason,
+        "cause": ran.cause,
+        "ended_by": ran.operator,
+        "place": str(ran.place) if ran.place else "",
+        "kernels": len(ran.kernels),
+        "reads": p.reads,
+        "writes": p.writes,
+        "eager_bytes": p.eager_reads + p.eager_writes,
+        "temporaries": p.temporaries,
+    }
     events = [program]
     for (start, nanoseconds, was_compiled), k in zip(ran.kernels, p.kernels):
-        lines = tuple(dict.fromkeys(f"{places[n].file}:{places[n].line} {operators[n]}" for n in k.nodes
-                                    if n < len(places) and places[n]))
-        events.append(Event(k.name or k.pattern, "kernel", start, start + nanoseconds, ran.thread, shapes=(k.shape,),
-                            dtypes=(k.dtype,), stack=lines, bytes=k.reads + k.writes, flops=k.operations,
-                            extra={"program": p.number, "operators": list(k.operators), "pattern": k.pattern,
-                                   "tier": "compiled" if was_compiled else "interpreted", "reads": k.reads,
-                                   "writes": k.writes, "stages": k.stages}))
+        lines = tuple(
+            dict.fromkeys(
+                f"{places[n].file}:{places[n].line} {operators[n]}" for n in k.nodes if n < len(places) and places[n]
+            )
+        )
+        events.append(
+            Event(
+                k.name or k.pattern,
+                "kernel",
+                start,
+                start + nanoseconds,
+                ran.thread,
+                shapes=(k.shape,),
+                dtypes=(k.dtype,),
+                stack=lines,
+                bytes=k.reads + k.writes,
+                flops=k.operations,
+                extra={
+                    "program": p.number,
+                    "operators": list(k.operators),
+                    "pattern": k.pattern,
+                    "tier": "compiled" if was_compiled else "interpreted",
+                    "reads": k.reads,
+                    "writes": k.writes,
+                    "stages": k.stages,
+                },
+            )
+        )
     return [*events, noted]
 
 
@@ -105,9 +154,16 @@ class Compilations:
     def _served(self, event: worker_module.Event) -> None:
         end = time.perf_counter_ns()
         verb, kind = _NAMES[event.what]
-        self.events.append(Event(f"{verb} {name_of(event.kernel)}", kind, end - int(event.seconds * 1e9), end,
-                                 threading.get_native_id(), extra={"what": event.what, "key": event.key,
-                                                                   "reason": event.reason}))
+        self.events.append(
+            Event(
+                f"{verb} {name_of(event.kernel)}",
+                kind,
+                end - int(event.seconds * 1e9),
+                end,
+                threading.get_native_id(),
+                extra={"what": event.what, "key": event.key, "reason": event.reason},
+            )
+        )
         if self.before:
             self.before(event)
 

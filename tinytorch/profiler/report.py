@@ -22,9 +22,20 @@ from .events import Event, Trace
 from .memory import CATEGORIES
 
 #: What the kinds of events are called on the page.
-KINDS = {"op": "operator", "backward": "backward", "module": "module", "kernel": "kernel", "program": "fused program",
-         "compile": "compilation", "cache": "kernel cache", "user": "record_function", "step": "step",
-         "runtime": "CUDA runtime", "copy": "copy", "gap": "not the program's"}
+KINDS = {
+    "op": "operator",
+    "backward": "backward",
+    "module": "module",
+    "kernel": "kernel",
+    "program": "fused program",
+    "compile": "compilation",
+    "cache": "kernel cache",
+    "user": "record_function",
+    "step": "step",
+    "runtime": "CUDA runtime",
+    "copy": "copy",
+    "gap": "not the program's",
+}
 #: Events of a timeline that a page shows one by one; of more, short ones of the earlier part are merged.
 MOST_EVENTS = 100_000
 _MOST_ROWS = 200  # of a table
@@ -57,12 +68,22 @@ class Comparison:
     def __str__(self):
         rows = [["", *self.columns], *([name, *texts] for name, _, texts, _ in self.rows)]
         widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-        return "\n".join("  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:]))])
-                         .rstrip() for row in rows)
+        return "\n".join(
+            "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:]))]).rstrip()
+            for row in rows
+        )
 
 
-def page(traces: dict[str, Trace], *, title: str, subtitle: str = "", comparison: Comparison | None = None,
-         gains: dict | None = None, limits: Sequence[dict] = (), most: int = MOST_EVENTS) -> str:
+def page(
+    traces: dict[str, Trace],
+    *,
+    title: str,
+    subtitle: str = "",
+    comparison: Comparison | None = None,
+    gains: dict | None = None,
+    limits: Sequence[dict] = (),
+    most: int = MOST_EVENTS,
+) -> str:
     """The page as HTML.
 
     ``traces``      by the mode's name, in the order in which they are shown
@@ -72,18 +93,28 @@ def page(traces: dict[str, Trace], *, title: str, subtitle: str = "", comparison
     ``most``        events of each timeline to show one by one
     """
     figures = {
-        "kinds": KINDS, "categories": CATEGORIES, "cards": _cards(traces, comparison is None),
+        "kinds": KINDS,
+        "categories": CATEGORIES,
+        "cards": _cards(traces, comparison is None),
         "modes": [{"name": name, **_timeline(trace, most), "memory": _memory(trace)} for name, trace in traces.items()],
-        "comparison": comparison.data() if comparison else None, "gains": gains, "ceilings": list(limits),
-        "operators": _operators(traces), "breaks": _breaks(traces), "efficiency": _efficiency(traces),
+        "comparison": comparison.data() if comparison else None,
+        "gains": gains,
+        "ceilings": list(limits),
+        "operators": _operators(traces),
+        "breaks": _breaks(traces),
+        "efficiency": _efficiency(traces),
     }
     # In a script element nothing is an entity, and nothing but "</script" or "<!--" could end it early.
     data = json.dumps(figures, separators=(",", ":"), ensure_ascii=True, default=str).replace("<", "\\u003c")
     machine = f"CPython {platform.python_version()}, {count_text(get_num_threads(), 'thread')}, {platform.machine()}"
-    parts = {"title": html.escape(title), "subtitle": html.escape(subtitle), "data": data,
-             "style": (_HERE / "report.css").read_text(encoding="utf-8"),
-             "script": (_HERE / "report.js").read_text(encoding="utf-8"),
-             "footer": html.escape(f"{machine} {sys.platform}")}
+    parts = {
+        "title": html.escape(title),
+        "subtitle": html.escape(subtitle),
+        "data": data,
+        "style": (_HERE / "report.css").read_text(encoding="utf-8"),
+        "script": (_HERE / "report.js").read_text(encoding="utf-8"),
+        "footer": html.escape(f"{machine} {sys.platform}"),
+    }
     text = (_HERE / "report.html").read_text(encoding="utf-8")
     pieces = text.split("{{")  # each name once or more; what is put in is not looked at again
     return pieces[0] + "".join(parts[name] + rest for name, _, rest in (p.partition("}}") for p in pieces[1:]))
@@ -105,8 +136,13 @@ def _cards(traces: dict[str, Trace], alone: bool) -> list[tuple[str, str]]:
     cards = []
     for name, trace in traces.items():
         mode = f"{name}: " if len(traces) > 1 else ""
-        cards.append((time_text(trace.end - trace.start), f"{mode}{launches(trace):,} kernels"
-                      + (f", {bytes_text(traffic(trace))} of traffic" if traffic(trace) else "")))
+        cards.append(
+            (
+                time_text(trace.end - trace.start),
+                f"{mode}{launches(trace):,} kernels"
+                + (f", {bytes_text(traffic(trace))} of traffic" if traffic(trace) else ""),
+            )
+        )
     for name, trace in traces.items() if alone else ():
         mode = f"{name}: " if len(traces) > 1 else ""
         cards += [(bytes_text(m.peak), f"{mode}peak memory, {m.device}") for m in memory(trace)]
@@ -138,17 +174,28 @@ def _timeline(trace: Trace, most: int) -> dict:
             step = [e.start - start, e.end - start]
         sort = _sort(e, sorts, described)
         rows = lanes.setdefault((e.device != "cpu", e.device, e.stream, e.thread), {})
-        rows.setdefault(level, []).append((e.start - start, e.duration, sort,
-                                           -1 if e.sequence is None else e.sequence, 0))
+        rows.setdefault(level, []).append(
+            (e.start - start, e.duration, sort, -1 if e.sequence is None else e.sequence, 0)
+        )
     count = len(trace.events)
     merged = count > most
     if merged:
         _merge(lanes, most)
-    made = [{"name": _lane_name(trace, key), "rows": [_row(sorted(rows[level])) for level in sorted(rows)]}
-            for key, rows in sorted(lanes.items(), key=lambda item: _lane_order(item[0], item[1]))]
+    made = [
+        {"name": _lane_name(trace, key), "rows": [_row(sorted(rows[level])) for level in sorted(rows)]}
+        for key, rows in sorted(lanes.items(), key=lambda item: _lane_order(item[0], item[1]))
+    ]
     span = max((e.end - start for e in trace.events), default=trace.end - start)
-    return {"span": max(span, 1), "before": start - trace.start, "step": step, "count": count, "merged": merged,
-            "dropped": trace.dropped, "lanes": made, "sorts": described}
+    return {
+        "span": max(span, 1),
+        "before": start - trace.start,
+        "step": step,
+        "count": count,
+        "merged": merged,
+        "dropped": trace.dropped,
+        "lanes": made,
+        "sorts": described,
+    }
 
 
 def _origin(trace: Trace) -> int:
@@ -158,8 +205,15 @@ def _origin(trace: Trace) -> int:
 
 def _memory(trace: Trace) -> list[dict]:
     shift = _origin(trace) - trace.start
-    return [{**m._asdict(), "times": [max(t - shift, 0) for t in m.times], "peak_time": max(m.peak_time - shift, 0),
-             "held": [h._asdict() for h in m.held[:30]]} for m in memory(trace)]
+    return [
+        {
+            **m._asdict(),
+            "times": [max(t - shift, 0) for t in m.times],
+            "peak_time": max(m.peak_time - shift, 0),
+            "held": [h._asdict() for h in m.held[:30]],
+        }
+        for m in memory(trace)
+    ]
 
 
 def _lane_order(key: tuple, rows: dict[int, list]) -> tuple:
@@ -176,14 +230,26 @@ def _lane_name(trace: Trace, key: tuple) -> str:
 
 def _sort(e: Event, sorts: dict[tuple, int], described: list[dict]) -> int:
     """The number of what events like ``e`` have in common."""
-    extra = tuple((str(name).replace("_", " "), _short(value)) for name, value in (e.extra or {}).items()
-                  if value not in (None, "", ()))
+    extra = tuple(
+        (str(name).replace("_", " "), _short(value))
+        for name, value in (e.extra or {}).items()
+        if value not in (None, "", ())
+    )
     key = (e.name, e.kind, e.shapes, e.dtypes, e.stack, e.bytes, e.flops, extra)
     if key not in sorts:
         sorts[key] = len(described)
         shapes = ", ".join(f"{_short(d)} {_short(s)}" for s, d in zip(e.shapes, [*e.dtypes, *[""] * len(e.shapes)]))
-        described.append({"name": e.name, "kind": e.kind, "shapes": shapes.strip(), "stack": list(e.stack[:12]),
-                          "bytes": e.bytes, "flops": e.flops, "extra": extra})
+        described.append(
+            {
+                "name": e.name,
+                "kind": e.kind,
+                "shapes": shapes.strip(),
+                "stack": list(e.stack[:12]),
+                "bytes": e.bytes,
+                "flops": e.flops,
+                "extra": extra,
+            }
+        )
     return sorts[key]
 
 
@@ -232,8 +298,11 @@ def _merged(row: list, shortest: int, border: int) -> list:
 def _row(entries: list) -> dict:
     """Columns: starts (each as the distance from the one before), durations, sorts, sequences, numbers of merged."""
     starts = [e[0] for e in entries]
-    row = {"t": [b - a for a, b in zip([0, *starts], starts)], "d": [e[1] for e in entries],
-           "s": [e[2] for e in entries]}
+    row = {
+        "t": [b - a for a, b in zip([0, *starts], starts)],
+        "d": [e[1] for e in entries],
+        "s": [e[2] for e in entries],
+    }
     if any(e[3] >= 0 for e in entries):
         row["q"] = [e[3] for e in entries]
     if any(e[4] for e in entries):
@@ -245,21 +314,45 @@ def _operators(traces: dict[str, Trace]) -> list[dict]:
     """What took longest in any mode, side by side."""
     by_mode = [{(t.name, t.kind): t for t in totals(trace)} for trace in traces.values()]
     keys = dict.fromkeys(key for found in by_mode for key in found)
-    rows = [{"name": key[0], "kind": KINDS[key[1]], "cells": [
-        {"self": found[key].self_time, "calls": found[key].calls} if key in found else None for found in by_mode]}
-        for key in keys if key[1] != "runtime"]
+    rows = [
+        {
+            "name": key[0],
+            "kind": KINDS[key[1]],
+            "cells": [
+                {"self": found[key].self_time, "calls": found[key].calls} if key in found else None for found in by_mode
+            ],
+        }
+        for key in keys
+        if key[1] != "runtime"
+    ]
     rows.sort(key=lambda row: -max(c["self"] for c in row["cells"] if c))
     return rows[:60]
 
 
 def _breaks(traces: dict[str, Trace]) -> list[dict]:
-    return [{"mode": name, "place": b.place, "reason": b.reason, "count": b.count, "operators": b.operators,
-             "kernels": b.kernels, "compiled": b.compiled, "ns": b.nanoseconds, "names": _short(", ".join(b.names))}
-            for name, trace in traces.items() for b in breaks(trace)][:_MOST_ROWS]
+    return [
+        {
+            "mode": name,
+            "place": b.place,
+            "reason": b.reason,
+            "count": b.count,
+            "operators": b.operators,
+            "kernels": b.kernels,
+            "compiled": b.compiled,
+            "ns": b.nanoseconds,
+            "names": _short(", ".join(b.names)),
+        }
+        for name, trace in traces.items()
+        for b in breaks(trace)
+    ][:_MOST_ROWS]
 
 
 def _efficiency(traces: dict[str, Trace]) -> list[dict]:
-    rows = [{"mode": name, **t._asdict()} for name, trace in traces.items() for t in kernels(trace)
-            if t.counted and (t.bytes or t.flops)]
+    rows = [
+        {"mode": name, **t._asdict()}
+        for name, trace in traces.items()
+        for t in kernels(trace)
+        if t.counted and (t.bytes or t.flops)
+    ]
     rows.sort(key=lambda row: -row["counted"])
     return rows[:_MOST_ROWS]

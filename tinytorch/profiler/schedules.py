@@ -15,8 +15,9 @@ class ProfilerAction(enum.Enum):
     RECORD_AND_SAVE = 3
 
 
-def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
-             skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+) -> Callable[[int], ProfilerAction]:
     """After ``skip_first`` steps: cycles of ``wait`` steps without the profiler, ``warmup`` in which it runs and its
     results are dropped, and ``active`` that are recorded; ``repeat`` cycles, 0 for no end. ``skip_first_wait``: the
     first cycle does not wait. ValueError for a negative number, or if nothing would be recorded."""

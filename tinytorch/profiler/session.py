@@ -56,16 +56,25 @@ class profile:
     not disturb the first. One that is left open is ended when the interpreter exits.
     """
 
-    def __init__(self, *, activities: Iterable[ProfilerActivity] | None = None,
-                 schedule: Callable[[int], ProfilerAction] | None = None,
-                 on_trace_ready: Callable[[profile], object] | None = None, record_shapes: bool = False,
-                 profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
-                 with_modules: bool = False, acc_events: bool = False):
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[[profile], object] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        acc_events: bool = False,
+    ):
         self.activities = set(activities) if activities is not None else supported_activities()
         for activity in self.activities:
             if not isinstance(activity, ProfilerActivity):
-                raise TypeError(f"profile(): activities must be ProfilerActivity members, got "
-                                f"{type(activity).__name__}")
+                raise TypeError(
+                    f"profile(): activities must be ProfilerActivity members, got {type(activity).__name__}"
+                )
         if not self.activities:
             raise ValueError("profile(): activities must name at least one ProfilerActivity, got none")
         self.schedule, self.on_trace_ready = schedule or always, on_trace_ready
@@ -96,10 +105,13 @@ class profile:
         with _lock:
             if _open:
                 other = _open[0]
-                raise RuntimeError("profile: this profiler is open already" if other is self else
-                                   "profile: another profiler is open, in thread "
-                                   f"'{other._opened_by}', since {other._opened_at}; only one can be open at a time. "
-                                   "Name what is inside with record_function instead")
+                raise RuntimeError(
+                    "profile: this profiler is open already"
+                    if other is self
+                    else "profile: another profiler is open, in thread "
+                    f"'{other._opened_by}', since {other._opened_at}; only one can be open at a time. "
+                    "Name what is inside with record_function instead"
+                )
             _open.append(self)
         self._completed = False
         self._opened_by = threading.current_thread().name
@@ -144,8 +156,11 @@ class profile:
         after = self.schedule(self.step_num)
         if before is ProfilerAction.RECORD_AND_SAVE or (before is ProfilerAction.RECORD and after not in _RECORDING):
             if before is ProfilerAction.RECORD:
-                warnings.warn(f"Incorrect schedule: {before.name} followed by {after.name}; what was recorded is kept",
-                              RuntimeWarning, stacklevel=2)
+                warnings.warn(
+                    f"Incorrect schedule: {before.name} followed by {after.name}; what was recorded is kept",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
             self._complete(step_ended=True)
             self.current_action = ProfilerAction.NONE
             try:
@@ -180,8 +195,16 @@ class profile:
             self._collection.stop()
 
     def _end_step(self, now: int) -> None:
-        self._steps.append(Event(f"ProfilerStep#{self.step_num}", "step", self._step_began, now,
-                                 threading.get_native_id(), extra={"number": self.step_num}))
+        self._steps.append(
+            Event(
+                f"ProfilerStep#{self.step_num}",
+                "step",
+                self._step_began,
+                now,
+                threading.get_native_id(),
+                extra={"number": self.step_num},
+            )
+        )
 
     def _complete(self, step_ended: bool = False) -> None:
         """What was recorded becomes the trace."""
@@ -200,9 +223,14 @@ class profile:
         trace.allocations = earlier.allocations + trace.allocations
         trace.threads = earlier.threads | trace.threads
         trace.start, trace.wall = (earlier.start, earlier.wall) if earlier.events else (trace.start, trace.wall)
-        trace.metadata = {**trace.metadata, **self._metadata, "record_shapes": self.record_shapes,
-                          "with_stack": self.with_stack, "profile_memory": self.profile_memory,
-                          "with_flops": self.with_flops}
+        trace.metadata = {
+            **trace.metadata,
+            **self._metadata,
+            "record_shapes": self.record_shapes,
+            "with_stack": self.with_stack,
+            "profile_memory": self.profile_memory,
+            "with_flops": self.with_flops,
+        }
         self._steps = []
         self.trace = trace
         self._fresh = True
@@ -238,8 +266,9 @@ class profile:
         """Writes memory over time by category as JSON, compressed for a name in ``.gz``: of one device, or of all.
         ValueError without ``profile_memory``, for another name, for a device of which nothing was recorded."""
         if not self.profile_memory:
-            raise ValueError("export_memory_timeline: no memory was recorded; open the profiler with "
-                             "profile_memory=True")
+            raise ValueError(
+                "export_memory_timeline: no memory was recorded; open the profiler with profile_memory=True"
+            )
         self.memory().export(path, device)
 
     def add_metadata(self, key: str, value: str) -> None:
@@ -284,8 +313,11 @@ def _end_open() -> None:
                     traceback.print_exc()
             path = os.path.join(tempfile.gettempdir(), f"tinytorch-profile-{os.getpid()}.json")
             p.export_chrome_trace(path)
-            print(f"tinytorch.profiler: a profiler, opened at {p._opened_at}, was left open at exit; its trace is in "
-                  f"{path}", file=sys.stderr)
+            print(
+                f"tinytorch.profiler: a profiler, opened at {p._opened_at}, was left open at exit; its trace is in "
+                f"{path}",
+                file=sys.stderr,
+            )
         except Exception:
             traceback.print_exc()
 

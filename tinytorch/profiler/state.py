@@ -166,7 +166,7 @@ class Bits(NamedTuple):
     dtype: str
     shape: tuple[int, ...]
     integers: np.ndarray  # the bits
-    values: np.ndarray    # float64 for floating dtypes, else the integers
+    values: np.ndarray  # float64 for floating dtypes, else the integers
 
 
 def _kept(value):

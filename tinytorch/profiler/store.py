@@ -12,9 +12,11 @@ _TRACE = ("threads", "start", "end", "wall", "metadata", "dropped")
 
 def save(trace: Trace, path) -> None:
     """Writes it."""
-    record = {"events": [tuple(getattr(e, name) for name in _EVENT) for e in trace.events],
-              "allocations": [tuple(getattr(a, name) for name in Allocation.__slots__) for a in trace.allocations],
-              "trace": {name: getattr(trace, name) for name in _TRACE}}
+    record = {
+        "events": [tuple(getattr(e, name) for name in _EVENT) for e in trace.events],
+        "allocations": [tuple(getattr(a, name) for name in Allocation.__slots__) for a in trace.allocations],
+        "trace": {name: getattr(trace, name) for name in _TRACE},
+    }
     with open(path, "wb") as file:
         pickle.dump(record, file, protocol=pickle.HIGHEST_PROTOCOL)
 

@@ -16,8 +16,10 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
         try:
             os.makedirs(dir_name, exist_ok=True)
         except OSError as exc:
-            raise RuntimeError(f"Can't create directory: {dir_name} ({exc.strerror}); the trace is still there, and "
-                               "can go to another path with export_chrome_trace") from exc
+            raise RuntimeError(
+                f"Can't create directory: {dir_name} ({exc.strerror}); the trace is still there, and "
+                "can go to another path with export_chrome_trace"
+            ) from exc
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
         name = f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
         p.export_chrome_trace(os.path.join(dir_name, name))

@@ -42,13 +42,16 @@ class _Part:
             if after is not None:
                 FUNCTIONS["set_rng_state"](after)
         if len(collected) != self.saved:
-            raise RuntimeError(f"checkpoint: the recomputation saved {len(collected)} tensors and the forward pass "
-                               f"{self.saved}; the function must do the same each time it is called")
+            raise RuntimeError(
+                f"checkpoint: the recomputation saved {len(collected)} tensors and the forward pass "
+                f"{self.saved}; the function must do the same each time it is called"
+            )
         self.values = dict(enumerate(collected))
 
 
-def checkpoint(function, *args, use_reentrant=False, preserve_rng_state=True, determinism_check="default", debug=False,
-               **kwargs):
+def checkpoint(
+    function, *args, use_reentrant=False, preserve_rng_state=True, determinism_check="default", debug=False, **kwargs
+):
     """``function(*args, **kwargs)``, whose saved values are computed again in backward instead of kept. Random numbers
     are drawn alike both times unless ``preserve_rng_state`` is False. Any order of derivative works. Follows
     ``torch.utils.checkpoint.checkpoint(use_reentrant=False)``; the other arguments change nothing."""
@@ -74,5 +77,5 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=False, **kwa
 
     cut = size * (segments - 1)
     for start in range(0, cut, size):
-        input = checkpoint(run(functions[start:start + size]), input, **kwargs)
+        input = checkpoint(run(functions[start : start + size]), input, **kwargs)
     return run(functions[cut:])(input)

@@ -21,14 +21,15 @@ TT_DTYPES(FROM_DTYPE)
     static void copy_##size(void *to, const void *from, int64_t n) { __builtin_memcpy(to, from, (size_t)n *size); }
 COPY(1)
 COPY(2)
-COPY(4) COPY(8)
+COPY(4)
+COPY(8)
 
 #define TO(F, T) [TT_CODE_##T] = F##_to_##T
 #define ROW(F)                                                                                                         \
     [TT_CODE_##F] = {TO(F, b8),  TO(F, u8),  TO(F, i8),   TO(F, i16), TO(F, i32),                                      \
                      TO(F, i64), TO(F, f16), TO(F, bf16), TO(F, f32), TO(F, f64)},
 #define ROW_DTYPE(code, suffix, ...) ROW(suffix)
-    static const tt_cast_loop copies[] = {[1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8}; /* by size */
+static const tt_cast_loop copies[] = {[1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8}; /* by size */
 tt_cast_loops TT_LOCAL(tt_cast_table)[TT_NUM_DTYPES] = {TT_DTYPES(ROW_DTYPE)};
 
 __attribute__((constructor)) static void same_dtype(void) {

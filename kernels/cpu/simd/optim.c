@@ -33,8 +33,8 @@
 #define ADAM(rule, D)                                                                                                  \
     CASE(rule, D, 0)                                                                                                   \
     CASE(rule, D, TT_DECAY)                                                                                            \
-    CASE(rule, D, TT_DECOUPLED) CASE(rule, D, TT_AMSGRAD) CASE(rule, D, TT_AMSGRAD | TT_DECAY)                         \
-        CASE(rule, D, TT_AMSGRAD | TT_DECOUPLED)
+    CASE(rule, D, TT_DECOUPLED)                                                                                        \
+    CASE(rule, D, TT_AMSGRAD) CASE(rule, D, TT_AMSGRAD | TT_DECAY) CASE(rule, D, TT_AMSGRAD | TT_DECOUPLED)
 /* clang-format off */
 #define RMSPROP(rule, D)                                                                                 \
     CASE(rule, D, 0) CASE(rule, D, TT_DECAY) CASE(rule, D, TT_MOMENTUM) CASE(rule, D, TT_MOMENTUM | TT_DECAY) \

@@ -98,16 +98,20 @@ TT_REDUCERS(OF_DTYPES)
     }
 EXTREMES(b8, SAME)
 EXTREMES(u8, SAME)
-EXTREMES(i8, SAME) EXTREMES(i16, SAME) EXTREMES(i32, SAME) EXTREMES(i64, SAME) EXTREMES(f32, SAME_OR_NAN)
-    EXTREMES(f64, SAME_OR_NAN)
+EXTREMES(i8, SAME)
+EXTREMES(i16, SAME)
+EXTREMES(i32, SAME)
+EXTREMES(i64, SAME)
+EXTREMES(f32, SAME_OR_NAN)
+EXTREMES(f64, SAME_OR_NAN)
 
 #define ENTRY(name, X, A)                                                                                              \
     [TT_CODE_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join, name##_##X##_rows},
 #define ROW(name, reads, flops) [TT_RED_##name] = {TT_READS_##reads(ENTRY, name)},
 #define FIND(name, X, A) [TT_CODE_##X] = find_##X,
 #define MARK(name, X, A) [TT_CODE_##X] = mark_##X,
-        const tt_reduce_table TT_LOCAL(tt_reducers) = {
-            .of = {TT_REDUCERS(ROW)},
-            .find = {TT_READS_EVERY(FIND, max)},
-            .mark = {TT_READS_EVERY(MARK, max)},
+const tt_reduce_table TT_LOCAL(tt_reducers) = {
+    .of = {TT_REDUCERS(ROW)},
+    .find = {TT_READS_EVERY(FIND, max)},
+    .mark = {TT_READS_EVERY(MARK, max)},
 };

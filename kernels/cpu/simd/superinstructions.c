@@ -307,8 +307,13 @@ TT_CHAIN_CHOICE(STEPS_CHOICE)
 #define ENTRIES_2(op)                                                                                                  \
     ENTRY(op, AA)                                                                                                      \
     ENTRY(op, AB)                                                                                                      \
-    ENTRY(op, AM) ENTRY(op, AC) ENTRY(op, BA) ENTRY(op, BB) ENTRY(op, BM) ENTRY(op, BC) ENTRY(op, MA) ENTRY(op, MB)    \
-        ENTRY(op, MM) ENTRY(op, MC) ENTRY(op, CA) ENTRY(op, CB) ENTRY(op, CM) ENTRY(op, CC)
+    ENTRY(op, AM)                                                                                                      \
+    ENTRY(op, AC)                                                                                                      \
+    ENTRY(op, BA)                                                                                                      \
+    ENTRY(op, BB)                                                                                                      \
+    ENTRY(op, BM)                                                                                                      \
+    ENTRY(op, BC)                                                                                                      \
+    ENTRY(op, MA) ENTRY(op, MB) ENTRY(op, MM) ENTRY(op, MC) ENTRY(op, CA) ENTRY(op, CB) ENTRY(op, CM) ENTRY(op, CC)
 /* clang-format off */
 #define ENTRIES_3(op)                                                                                               \
     ENTRY(op, AAA) ENTRY(op, AAB) ENTRY(op, AAM) ENTRY(op, ABA) ENTRY(op, ABB) ENTRY(op, ABM) ENTRY(op, AMA)        \

@@ -50,8 +50,8 @@ _KEY_BYTES = ffi.sizeof("tt_gemm")
 _PLANS = 4096  # kinds of problems remembered for a device
 _WORKSPACE = 32 << 20
 
-_handles = {}     # by device
-_plans = {}       # by device and what _choices gives: by the problem's bytes
+_handles = {}  # by device
+_plans = {}  # by device and what _choices gives: by the problem's bytes
 _workspaces = {}  # by device and stream: memory that algorithms may use
 
 
@@ -84,8 +84,9 @@ class Plan:
             _blas.set(set_, preference, attribute, "uint32_t", 1 << (p.align >> shift & 15))
         self.result = _blas.ffi.new("cublasLtMatmulHeuristicResult_t *")
         count = _blas.ffi.new("int *")
-        status = _blas.lib.cublasLtMatmulAlgoGetHeuristic(handle, self.desc, self.a, self.b, self.c, self.c, preference,
-                                                          1, self.result, count)
+        status = _blas.lib.cublasLtMatmulAlgoGetHeuristic(
+            handle, self.desc, self.a, self.b, self.c, self.c, preference, 1, self.result, count
+        )
         self.found = status == 0 and count[0] > 0 and self.result.state == 0
         if not self.found and not p.bias:
             raise _blas.error("cublasLtMatmulAlgoGetHeuristic", status or self.result.state)
@@ -117,8 +118,11 @@ def _choices(dtype: int) -> tuple[int, bool]:
         return (_COMPUTE_32F_FAST_TF32 if flags.allow_tf32 else _COMPUTE_32F), False
     if dtype == lib.TT_F64:
         return _COMPUTE_64F, False
-    return _COMPUTE_32F, not (flags.allow_fp16_reduced_precision_reduction if dtype == lib.TT_F16 else
-                              flags.allow_bf16_reduced_precision_reduction)
+    return _COMPUTE_32F, not (
+        flags.allow_fp16_reduced_precision_reduction
+        if dtype == lib.TT_F16
+        else flags.allow_bf16_reduced_precision_reduction
+    )
 
 
 def _workspace(device: int, stream: int) -> int:
@@ -163,8 +167,24 @@ def multiply(device: int, problem, a, b, c, out, bias, alpha, beta, stream: int)
         return 1
     size = plan.workspace
     space = _workspace(device, stream) if size else 0
-    args = (handle, plan.desc, alpha, b, plan.a, a, plan.b, beta, c, plan.c, out, plan.c, plan.algo, space, size,
-            stream)
+    args = (
+        handle,
+        plan.desc,
+        alpha,
+        b,
+        plan.a,
+        a,
+        plan.b,
+        beta,
+        c,
+        plan.c,
+        out,
+        plan.c,
+        plan.algo,
+        space,
+        size,
+        stream,
+    )
     if plan.bias is None:
         status = _blas.lib.cublasLtMatmul(*args)
     else:

@@ -41,14 +41,16 @@ class PyCuda:
         except ModuleNotFoundError as exc:
             raise RuntimeError(f"CUDA tensors need PyCUDA ({exc}): pip install 'tinytorch[cuda]'") from None
         except ImportError as exc:
-            raise RuntimeError(f"PyCUDA cannot be loaded ({exc}): CUDA tensors need an NVIDIA GPU and its "
-                               "driver") from None
+            raise RuntimeError(
+                f"PyCUDA cannot be loaded ({exc}): CUDA tensors need an NVIDIA GPU and its driver"
+            ) from None
         try:
             cuda.init()
             self.count = cuda.Device.count()
         except cuda.Error as exc:
-            raise RuntimeError(f"no NVIDIA driver works here ({exc}): CUDA tensors need an NVIDIA GPU and its "
-                               "driver") from None
+            raise RuntimeError(
+                f"no NVIDIA driver works here ({exc}): CUDA tensors need an NVIDIA GPU and its driver"
+            ) from None
         self.cuda = cuda
         self.library = libcuda.library()
         self.failures = (cuda.Error,)  # what becomes a RuntimeError
@@ -85,8 +87,10 @@ class PyCuda:
         found = self._contexts.get(device)
         if found is None:
             if self._pid != os.getpid():
-                raise RuntimeError("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, "
-                                   "you must use the 'spawn' start method")
+                raise RuntimeError(
+                    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, "
+                    "you must use the 'spawn' start method"
+                )
             with self._lock:
                 if device not in self._contexts:
                     context = _forever(self.cuda.Device(device).retain_primary_context())
@@ -126,19 +130,30 @@ class PyCuda:
         """By the names of ``torch.cuda.get_device_properties``."""
         d = self.cuda.Device(device)
         major, minor = d.compute_capability()
-        ask = {"multi_processor_count": "MULTIPROCESSOR_COUNT", "warp_size": "WARP_SIZE",
-               "L2_cache_size": "L2_CACHE_SIZE", "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
-               "max_threads_per_multi_processor": "MAX_THREADS_PER_MULTIPROCESSOR",
-               "regs_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
-               "shared_memory_per_block": "MAX_SHARED_MEMORY_PER_BLOCK",
-               "shared_memory_per_block_optin": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
-               "shared_memory_per_multiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", "clock_rate": "CLOCK_RATE",
-               "memory_clock_rate": "MEMORY_CLOCK_RATE", "memory_bus_width": "GLOBAL_MEMORY_BUS_WIDTH",
-               "is_integrated": "INTEGRATED", "pci_bus_id": "PCI_BUS_ID", "pci_device_id": "PCI_DEVICE_ID",
-               "pci_domain_id": "PCI_DOMAIN_ID"}
+        ask = {
+            "multi_processor_count": "MULTIPROCESSOR_COUNT",
+            "warp_size": "WARP_SIZE",
+            "L2_cache_size": "L2_CACHE_SIZE",
+            "max_threads_per_block": "MAX_THREADS_PER_BLOCK",
+            "max_threads_per_multi_processor": "MAX_THREADS_PER_MULTIPROCESSOR",
+            "regs_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
+            "shared_memory_per_block": "MAX_SHARED_MEMORY_PER_BLOCK",
+            "shared_memory_per_block_optin": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+            "shared_memory_per_multiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
+            "clock_rate": "CLOCK_RATE",
+            "memory_clock_rate": "MEMORY_CLOCK_RATE",
+            "memory_bus_width": "GLOBAL_MEMORY_BUS_WIDTH",
+            "is_integrated": "INTEGRATED",
+            "pci_bus_id": "PCI_BUS_ID",
+            "pci_device_id": "PCI_DEVICE_ID",
+            "pci_domain_id": "PCI_DOMAIN_ID",
+        }
         known = self.cuda.device_attribute
-        found = {name: d.get_attribute(getattr(known, attribute)) for name, attribute in ask.items()
-                 if hasattr(known, attribute)}
+        found = {
+            name: d.get_attribute(getattr(known, attribute))
+            for name, attribute in ask.items()
+            if hasattr(known, attribute)
+        }
         return {"name": d.name(), "major": major, "minor": minor, "total_memory": d.total_memory(), **found}
 
     def can_access(self, device: int, other: int) -> bool:

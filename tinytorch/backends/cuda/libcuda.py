@@ -49,11 +49,11 @@ _DECLARATIONS = """
 """
 
 OUT_OF_MEMORY, NOT_READY = 2, 600
-DEVICE_ORDINAL = 9                    # of an address
+DEVICE_ORDINAL = 9  # of an address
 BLOCKING_SYNC, DISABLE_TIMING = 1, 2  # events
-PRIORITY = 8                          # attribute of a stream
-PORTABLE, DEVICE_MAP = 1, 2           # page-locked memory: for all contexts; at an address of the device's too
-RELAXED = 2                           # capture: the thread may go on allocating
+PRIORITY = 8  # attribute of a stream
+PORTABLE, DEVICE_MAP = 1, 2  # page-locked memory: for all contexts; at an address of the device's too
+RELAXED = 2  # capture: the thread may go on allocating
 
 
 @once
@@ -87,8 +87,10 @@ def check(status: int, what: str) -> None:
 
 
 # Kernels run later than the line that launched them, and so their faults are found elsewhere.
-LATER = (" A kernel that was launched earlier may be the cause: with CUDA_LAUNCH_BLOCKING=1 in the environment, each "
-         "launch waits for its kernel, and the error is raised at the line that is wrong.")
+LATER = (
+    " A kernel that was launched earlier may be the cause: with CUDA_LAUNCH_BLOCKING=1 in the environment, each "
+    "launch waits for its kernel, and the error is raised at the line that is wrong."
+)
 
 
 def made(function, what: str, *args):

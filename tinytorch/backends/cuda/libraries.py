@@ -51,5 +51,7 @@ def open_library(ffi, name: str):
             return ffi.dlopen(candidate)
         except OSError as exc:
             tried.append(f"{candidate}: {exc}")
-    raise OSError(f"NVIDIA's library lib{name}.so was not found. Install its wheel (pip install 'tinytorch[cuda]') or "
-                  "set CUDA_HOME. Tried:\n  " + "\n  ".join(tried))
+    raise OSError(
+        f"NVIDIA's library lib{name}.so was not found. Install its wheel (pip install 'tinytorch[cuda]') or "
+        "set CUDA_HOME. Tried:\n  " + "\n  ".join(tried)
+    )

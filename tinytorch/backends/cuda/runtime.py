@@ -22,9 +22,9 @@ _LEGACY = 1  # CU_STREAM_LEGACY: another handle of the default stream
 # there are so many at most. All together no more than lib.TT_CUDA_STREAMS.
 MAX_STREAMS, MAX_OF_PRIORITY, MAX_PRIORITIES = 32, 6, 5
 
-_driver = None   # of this process
-_devices = {}    # by index: what is open
-_captures = {}   # by device and number of the stream: what is being recorded
+_driver = None  # of this process
+_devices = {}  # by index: what is open
+_captures = {}  # by device and number of the stream: what is being recorded
 _fusing = threading.Lock()
 _opening = threading.Lock()
 _launch_blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
@@ -45,7 +45,7 @@ class Loaded(NamedTuple):
 
     approximate: bool
     functions: dict  # by key: what launches it
-    shared: dict     # by key: the most dynamic shared memory it was allowed
+    shared: dict  # by key: the most dynamic shared memory it was allowed
 
 
 class Device:
@@ -53,11 +53,11 @@ class Device:
 
     def __init__(self, index: int):
         self.index = index
-        self.fused = {}      # by source: the number of a kernel of fused mode
-        self.sources = {}    # by key: their sources
+        self.fused = {}  # by source: the number of a kernel of fused mode
+        self.sources = {}  # by key: their sources
         self.loaded = Loaded(False, {}, {}), Loaded(True, {}, {})
         self.streams = [None]  # by number; None: the default one
-        self.numbers = {}    # by priority: of the streams that new_stream() gives; the first is the next
+        self.numbers = {}  # by priority: of the streams that new_stream() gives; the first is the next
         self.priorities = driver().priorities(index)
         self.arch = driver().arch(index)
         lib.tt_cuda_shared_limit(index, driver().properties(index)["shared_memory_per_block_optin"])
@@ -208,9 +208,12 @@ def open_devices() -> list[int]:
 def no_device(index: int) -> RuntimeError:
     """Says that there is no device of this index."""
     available = driver().count
-    return RuntimeError(f"CUDA error: invalid device ordinal {index}: " + (
-        "there is 1 device" if available == 1 else f"there are {available} devices") if available else
-        "no CUDA GPUs are available")
+    return RuntimeError(
+        f"CUDA error: invalid device ordinal {index}: "
+        + ("there is 1 device" if available == 1 else f"there are {available} devices")
+        if available
+        else "no CUDA GPUs are available"
+    )
 
 
 def open_device(index: int) -> Device:
@@ -368,8 +371,10 @@ def tt_cuda_copy(kind, index, stream, to, source, nbytes, wait):
     stream = _devices[index].streams[stream]
     if capture is not None:
         if wait == lib.TT_WAIT:
-            raise RuntimeError("Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU "
-                               "tensor is pinned and the copy is non_blocking; nor can values be read")
+            raise RuntimeError(
+                "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU "
+                "tensor is pinned and the copy is non_blocking; nor can values be read"
+            )
         if wait == lib.TT_TAKEN and kind == lib.TT_COPY_TO_DEVICE:
             source = capture.keep(source, nbytes)
     if kind == lib.TT_COPY_TO_DEVICE:

@@ -8,12 +8,38 @@ import operator
 import types
 
 from ...tensor import Tensor
-from .lattice import (ABOUT, ASKS, DATA, PARTS, PLAIN, PLAIN_TYPES, Bound, Each, Items, Known, Local, Rest, Scope,
-                    Unproven, is_data, is_plain, is_tensor, join, operators, spelled)
+from .lattice import (
+    ABOUT,
+    ASKS,
+    DATA,
+    PARTS,
+    PLAIN,
+    PLAIN_TYPES,
+    Bound,
+    Each,
+    Items,
+    Known,
+    Local,
+    Rest,
+    Scope,
+    Unproven,
+    is_data,
+    is_plain,
+    is_tensor,
+    join,
+    operators,
+    spelled,
+)
 
 _REAL = (bool, int, float)
-_COMPARED = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-             ast.Gt: operator.gt, ast.GtE: operator.ge}
+_COMPARED = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
 
 
 class Expressions:
@@ -84,8 +110,12 @@ class Expressions:
             if type(index) is Known and type(index.value) is int and -len(kind.kinds) <= index.value < len(kind.kinds):
                 return kind.kinds[index.value]
             kind = self.as_data(kind.kinds)
-        if type(kind) is Known and type(kind.value) in (tuple, list, dict) and type(index) is Known and type(
-                index.value) in (int, str):
+        if (
+            type(kind) is Known
+            and type(kind.value) in (tuple, list, dict)
+            and type(index) is Known
+            and type(index.value) in (int, str)
+        ):
             return self.item(kind.value, index.value)
         if is_plain(kind) and is_plain(index):
             return PLAIN
@@ -101,8 +131,14 @@ class Expressions:
         args = []
         for a in node.args:
             if args and type(args[-1]) is Rest:
-                args[-1] = Rest(join(args[-1].kind, self.element(self.items(self.value(a.value, scope))) if isinstance(
-                    a, ast.Starred) else self.value(a, scope)))
+                args[-1] = Rest(
+                    join(
+                        args[-1].kind,
+                        self.element(self.items(self.value(a.value, scope)))
+                        if isinstance(a, ast.Starred)
+                        else self.value(a, scope),
+                    )
+                )
             elif isinstance(a, ast.Starred):
                 items = self.items(self.value(a.value, scope))
                 args += [Rest(items.kind)] if isinstance(items, Each) else items
@@ -208,8 +244,10 @@ class Expressions:
     def local(self, node, scope: Scope) -> Local:
         args = node.args
         plain = [*args.posonlyargs, *args.args]
-        given = [*zip(plain[len(plain) - len(args.defaults):], args.defaults),
-                 *((a, d) for a, d in zip(args.kwonlyargs, args.kw_defaults) if d)]
+        given = [
+            *zip(plain[len(plain) - len(args.defaults) :], args.defaults),
+            *((a, d) for a, d in zip(args.kwonlyargs, args.kw_defaults) if d),
+        ]
         if isinstance(node, ast.FunctionDef) and any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
             raise Unproven("has a generator inside")
         return Local(node, scope, {a.arg: self.value(d, scope) for a, d in given})
@@ -272,5 +310,3 @@ class Expressions:
         if not is_plain(kind):
             raise Unproven("branches on a tensor's value" if kind is DATA else "branches on something from outside")
         return None
-
-

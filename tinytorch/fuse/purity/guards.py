@@ -16,11 +16,23 @@ from ...tensor import Tensor
 from .lattice import DATA, Known, Unproven, is_tensor
 
 _MOST_LINES = 2000  # of a file that is read as a whole
-_MOST_FOUND = 256   # functions whose source is kept
+_MOST_FOUND = 256  # functions whose source is kept
 _IMPORT = re.compile(r"^[ \t]*(?:from\s+[.\w]+\s+)?import\s+(\([^)]*\)|[^\n#;]*)", re.MULTILINE)
 _found: dict[int, tuple] = {}  # by id: the code, so that the id stays its own, and its node
-_PARTS = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags", "co_argcount", "co_name",
-          "co_posonlyargcount", "co_kwonlyargcount", "co_firstlineno", "co_linetable")
+_PARTS = (
+    "co_code",
+    "co_names",
+    "co_varnames",
+    "co_freevars",
+    "co_cellvars",
+    "co_flags",
+    "co_argcount",
+    "co_name",
+    "co_posonlyargcount",
+    "co_kwonlyargcount",
+    "co_firstlineno",
+    "co_linetable",
+)
 _FEATURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
@@ -52,8 +64,10 @@ class Proof:
         self.take(f"{self.name(vars(dtypes))}['_default']", dtypes._default)
         self.take(f"{self.name(vars(devices))}['_default']", devices._default)
         found = "".join(f"{expression}, " for expression, _ in self.outside.values())
-        source = (f"def tensors():\n    try:\n        if {' and '.join(self.tests)}:\n            return ({found})\n"
-                  "    except (LookupError, ValueError):\n        pass\n    return None\n")
+        source = (
+            f"def tensors():\n    try:\n        if {' and '.join(self.tests)}:\n            return ({found})\n"
+            "    except (LookupError, ValueError):\n        pass\n    return None\n"
+        )
         names = dict(self.things.values())
         exec(compile(source, "<guard>", "exec"), names)
         self.tensors = names["tensors"]
@@ -90,9 +104,12 @@ def _texts(lines: list[str], code: types.CodeType):
     while last < len(lines) and (lines[last].isspace() or len(lines[last]) - len(lines[last].lstrip()) > indent):
         last += 1
     above = "\n" * (first - 2) + ("if 1:\n" if indent else "\n" * (first > 1))
-    names = {part.split(" as ")[-1].strip(" \t\n()").split(".")[0]
-             for found in _IMPORT.findall("".join(lines)) for part in found.split(",")}
-    yield above + "".join(lines[first - 1:last]), f"import {', '.join(filter(str.isidentifier, {*names, 'ast'}))}"
+    names = {
+        part.split(" as ")[-1].strip(" \t\n()").split(".")[0]
+        for found in _IMPORT.findall("".join(lines))
+        for part in found.split(",")
+    }
+    yield above + "".join(lines[first - 1 : last]), f"import {', '.join(filter(str.isidentifier, {*names, 'ast'}))}"
     if len(lines) <= _MOST_LINES:
         yield "".join(lines), ""
 
@@ -145,8 +162,9 @@ def _compiled(node, code: types.CodeType, imports: str) -> types.CodeType | None
     module = ast.Module([*ast.parse(imports).body, whole], [])
     made = compile(ast.fix_missing_locations(module), code.co_filename, "exec", code.co_flags & _FEATURES, True)
     for _ in range(1 + bool(code.co_flags & 0x10)):
-        made = next((c for c in made.co_consts if isinstance(c, types.CodeType)
-                     and c.co_name in (code.co_name, "around")), None)
+        made = next(
+            (c for c in made.co_consts if isinstance(c, types.CodeType) and c.co_name in (code.co_name, "around")), None
+        )
         if made is None:
             return None
     return made

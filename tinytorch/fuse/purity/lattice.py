@@ -15,17 +15,47 @@ from ...tensor import FUNCTIONS, Tensor
 PACKAGE = __name__.split(".")[0]
 
 # Kinds, next to the classes below.
-DATA = "data"    # tensors, and sequences made in the call that hold nothing but data and plain things
+DATA = "data"  # tensors, and sequences made in the call that hold nothing but data and plain things
 PLAIN = "plain"  # an immutable object that depends on shapes and constants alone
 
 # What may be read of a tensor, and called: plain; and what is data, but no operator.
 ABOUT = frozenset(("shape", "ndim", "dtype", "device", "itemsize", "nbytes", "is_cuda", "is_cpu"))
-ASKS = frozenset(("size", "stride", "dim", "ndimension", "numel", "nelement", "element_size", "is_contiguous",
-                  "is_floating_point", "is_complex", "is_signed", "get_device"))
+ASKS = frozenset(
+    (
+        "size",
+        "stride",
+        "dim",
+        "ndimension",
+        "numel",
+        "nelement",
+        "element_size",
+        "is_contiguous",
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "get_device",
+    )
+)
 PARTS = frozenset(("T", "mT", "H", "mH", "data", "values", "indices"))
 
-PLAIN_TYPES = frozenset((int, float, complex, bool, str, bytes, types.NoneType, types.EllipsisType, slice, dtypes.dtype,
-                         dtypes.Size, devices.device, layout, memory_format))
+PLAIN_TYPES = frozenset(
+    (
+        int,
+        float,
+        complex,
+        bool,
+        str,
+        bytes,
+        types.NoneType,
+        types.EllipsisType,
+        slice,
+        dtypes.dtype,
+        dtypes.Size,
+        devices.device,
+        layout,
+        memory_format,
+    )
+)
 
 
 class Unproven(Exception):

@@ -12,13 +12,31 @@ from collections.abc import Callable
 from ...autograd import api
 from ...autograd.modes import no_grad
 from ...tensor import Tensor
-from .lattice import (ASKS, DATA, PACKAGE, PLAIN, Bound, Each, Items, Known, Local, Rest, Scope, Unproven, either,
-                    is_data, is_plain, join, operators, spelled)
+from .lattice import (
+    ASKS,
+    DATA,
+    PACKAGE,
+    PLAIN,
+    Bound,
+    Each,
+    Items,
+    Known,
+    Local,
+    Rest,
+    Scope,
+    Unproven,
+    either,
+    is_data,
+    is_plain,
+    join,
+    operators,
+    spelled,
+)
 from .guards import Proof, source_of
 from .expressions import Expressions
 
 _MOST_STEPS = 20_000  # of a proof
-_DEEP = 20            # functions within functions
+_DEEP = 20  # functions within functions
 _OF_PLAIN = frozenset((abs, bool, divmod, float, int, max, min, pow, round, sorted, slice))
 _ITERABLE = frozenset((enumerate, list, reversed, tuple, zip))
 _TOLD_APART = (Tensor, int, float, bool, str, tuple, list)
@@ -64,14 +82,15 @@ class Interpreter(Expressions):
         name = self.proof.name(fn)
         for part in ("__code__", "__defaults__", "__kwdefaults__"):
             self.proof.take(f"{name}.{part}", getattr(fn, part))
-        if fn.__code__.co_flags & 0x2a0:  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
+        if fn.__code__.co_flags & 0x2A0:  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
             raise Unproven(f"{fn.__name__} is a generator or coroutine")
         if (fn.__module__ or "").split(".")[0] == PACKAGE:
             raise Unproven(f"calls {spelled(fn)}, which is no operator")
         node = source_of(fn)
         plain = [*node.args.posonlyargs, *node.args.args]
-        defaults = {a.arg: self.item(fn.__defaults__, k)
-                    for k, a in enumerate(plain[len(plain) - len(fn.__defaults__ or ()):])}
+        defaults = {
+            a.arg: self.item(fn.__defaults__, k) for k, a in enumerate(plain[len(plain) - len(fn.__defaults__ or ()) :])
+        }
         for a in fn.__kwdefaults__ or ():
             defaults[a] = self.item(fn.__kwdefaults__, a)
         before = self.file, self.line
@@ -153,8 +172,9 @@ class Interpreter(Expressions):
             else:
                 self.bind_one(a.arg, names, keywords, defaults, rest)
         if params.vararg:
-            names[params.vararg.arg] = Items(tuple(args)) if rest is None else self.as_data(Each(
-                functools.reduce(join, args, rest)))
+            names[params.vararg.arg] = (
+                Items(tuple(args)) if rest is None else self.as_data(Each(functools.reduce(join, args, rest)))
+            )
         for a in params.kwonlyargs:
             self.bind_one(a.arg, names, keywords, defaults, None)
         if params.kwarg or keywords:

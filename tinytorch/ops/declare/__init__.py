@@ -1,11 +1,11 @@
 """The forms in which operators are declared: see README.md in ops/.
 
-    elementwise   unary, binary, ternary: a scalar function and its derivatives
-    reduction     a reducer and its derivative
-    primitive     a forward function with one output or several; c_op where that is one C call
-    c_view        a view of the first argument, by one C call
-    update        an operator that writes into a tensor; overwrite where nothing is left of the old values
-    composite     a function made of other operators; alias: another name of one
+elementwise   unary, binary, ternary: a scalar function and its derivatives
+reduction     a reducer and its derivative
+primitive     a forward function with one output or several; c_op where that is one C call
+c_view        a view of the first argument, by one C call
+update        an operator that writes into a tensor; overwrite where nothing is left of the old values
+composite     a function made of other operators; alias: another name of one
 """
 
 from .arguments import (

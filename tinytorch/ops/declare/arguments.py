@@ -34,7 +34,7 @@ def numpy_names(fn):
     if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op"):
         return fn
     code = fn.__code__
-    if not _NUMPY_NAMES.keys() & code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
+    if not _NUMPY_NAMES.keys() & code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return fn  # at once: a signature takes long to make
     signature = inspect.signature(fn)
     params = signature.parameters.values()
@@ -43,7 +43,7 @@ def numpy_names(fn):
         return fn
     plain = [p for p in params if p.kind is p.POSITIONAL_OR_KEYWORD]
     first = [p.name for p in plain].index("dim") if "dim" in [p.name for p in plain] else len(plain)
-    if any(p.default is p.empty for p in plain[first + 1:]):
+    if any(p.default is p.empty for p in plain[first + 1 :]):
         return fn
     defaults = {p.name: _LEFT_OUT if p.name == "dim" and p.default is p.empty else p.default for p in params}
     shown = [p.name if defaults[p.name] is p.empty else f"{p.name}=defaults['{p.name}']" for p in plain]
@@ -51,13 +51,20 @@ def numpy_names(fn):
     only += [f"{_NUMPY_NAMES[n]}=LEFT_OUT" for n in names]
     passed = [p.name if p in plain else f"{p.name}={p.name}" for p in params]
     given = " or ".join(f"{_NUMPY_NAMES[n]} is not LEFT_OUT" for n in names)
-    renamed = "\n        ".join(f"{n} = either({fn.__name__!r}, {n!r}, {n}, defaults[{n!r}], {_NUMPY_NAMES[n]})"
-                                for n in names)
+    renamed = "\n        ".join(
+        f"{n} = either({fn.__name__!r}, {n!r}, {n}, defaults[{n!r}], {_NUMPY_NAMES[n]})" for n in names
+    )
     need = "pass"  # the error for a dim that is missing
     if defaults.get("dim") is _LEFT_OUT:
         need = f"if dim is LEFT_OUT: return fn({', '.join(p.name for p in plain[:first])})"
-    source = _WITH_NUMPY_NAMES.format(name=fn.__name__, params=", ".join([*shown, "*", *only]), given=given,
-                                      renamed=renamed, passed=", ".join(passed), need=need)
+    source = _WITH_NUMPY_NAMES.format(
+        name=fn.__name__,
+        params=", ".join([*shown, "*", *only]),
+        given=given,
+        renamed=renamed,
+        passed=", ".join(passed),
+        need=need,
+    )
     namespace = {"fn": fn, "defaults": defaults, "LEFT_OUT": _LEFT_OUT, "either": _either}
     exec(code_of(source, f"<eager names of {fn.__name__}>"), namespace)
     renaming = functools.wraps(fn)(namespace[fn.__name__])
@@ -90,13 +97,16 @@ def castable(result: Tensor, out: Tensor) -> bool:
 
 def _check_out(op: str, result: Tensor, out: Tensor, same_dtype: bool) -> None:
     if (result._node is not None or out._node is not None) and not (modes and not current().grad):
-        raise RuntimeError(f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
-                           "of the arguments requires grad.")
+        raise RuntimeError(
+            f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
+            "of the arguments requires grad."
+        )
     if same_dtype and out.dtype is not result.dtype:
         raise RuntimeError(f"{op}(): Expected out tensor to have dtype {result.dtype!r}, but got {out.dtype!r} instead")
     if not castable(result, out):
-        raise RuntimeError(f"{op}: result type {result.dtype.name} can't be cast to the desired output type "
-                           f"{out.dtype.name}")
+        raise RuntimeError(
+            f"{op}: result type {result.dtype.name} can't be cast to the desired output type {out.dtype.name}"
+        )
 
 
 def write_out(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = False) -> Tensor:

@@ -28,23 +28,49 @@ def function({params}):
 """
 
 
-def c_op(name: str, call, *, params: tuple[str, ...], doc: str, optional: tuple[str, ...] = (), constants: str = "",
-         title: str | None = None, first_order: dict | None = None, **vjps):
+def c_op(
+    name: str,
+    call,
+    *,
+    params: tuple[str, ...],
+    doc: str,
+    optional: tuple[str, ...] = (),
+    constants: str = "",
+    title: str | None = None,
+    first_order: dict | None = None,
+    **vjps,
+):
     """Declares an operator computed by the C function ``call`` from the descriptors of the differentiable parameters
     (the names of ``vjps``, among them the ``optional`` ones that may be None) and the other ``params`` as they are,
     with ``constants`` after them. The first two tensors may be saved: their versions come in the result's stamp."""
     node = node_class(name, params, vjps, first_order, title=title)
     op = Op(name, "primitive", params=params, node=node, diff=tuple(params.index(p) for p in vjps))
-    arguments = [(f"NULL if {p} is None else {p}._h" if p in optional else f"{p}._h") if p in vjps else p
-                 for p in params]
+    arguments = [
+        (f"NULL if {p} is None else {p}._h" if p in optional else f"{p}._h") if p in vjps else p for p in params
+    ]
     edges = [f"None if {p} is None else {p}._node" if p in optional else f"{p}._node" for p in vjps]
     names = [f"edge_{p}" for p in vjps]
-    source = _SOURCE.format(params=", ".join(params), arguments=", ".join(arguments) + constants,
-                            tensors=", ".join(vjps), edges=", ".join(edges), edge_names=", ".join(names),
-                            no_edge=" and ".join(f"{e} is None" for e in names))
+    source = _SOURCE.format(
+        params=", ".join(params),
+        arguments=", ".join(arguments) + constants,
+        tensors=", ".join(vjps),
+        edges=", ".join(edges),
+        edge_names=", ".join(names),
+        no_edge=" and ".join(f"{e} is None" for e in names),
+    )
     source += recording(f"({', '.join(params)},)", f"({', '.join(names)},)", node.saves, "stamp")
-    apply, = build(op, source, f"<eager {title or name}>", ("function",), call=gives_tensor(call), params=params,
-                   optional=optional, error=error, refresh=refresh, wrong_type=wrong_type)
+    (apply,) = build(
+        op,
+        source,
+        f"<eager {title or name}>",
+        ("function",),
+        call=gives_tensor(call),
+        params=params,
+        optional=optional,
+        error=error,
+        refresh=refresh,
+        wrong_type=wrong_type,
+    )
     apply.__doc__ = doc
     return apply
 

@@ -49,11 +49,22 @@ def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE):
     def declare(general):
         op = Op(general.__name__, "view", params=kernel.op.params, node=kernel.op.node, diff=(0,))
         many = params.partition("*")[2]
-        source = _SOURCE.format(params=params, prepare=_ONE_OR_MANY.format(many) if many else "pass",
-                                arguments=arguments, saves=saves)
+        source = _SOURCE.format(
+            params=params, prepare=_ONE_OR_MANY.format(many) if many else "pass", arguments=arguments, saves=saves
+        )
         source += BLOCK.format(edges="(edge,)", saves=saves, versions="()")
-        apply, = build(op, source, f"<eager view {general.__name__}({params})>", ("function",), call=gives_tensor(call),
-                       general=general, link=link, track=track, refresh=refresh, FLAG_VIEW=FLAG_VIEW)
+        (apply,) = build(
+            op,
+            source,
+            f"<eager view {general.__name__}({params})>",
+            ("function",),
+            call=gives_tensor(call),
+            general=general,
+            link=link,
+            track=track,
+            refresh=refresh,
+            FLAG_VIEW=FLAG_VIEW,
+        )
         apply.__doc__ = general.__doc__
         return apply
 

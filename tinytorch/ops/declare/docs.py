@@ -73,8 +73,11 @@ def documented(fn, op, name: str) -> str | None:
         return text
     if "Follows" not in head:
         head = f"{head.rstrip()} Follows ``torch.{name}``.\n"
-    written = [f"    {title}:\n{sections[title].strip(chr(10)).rstrip()}\n"
-               for title in ("Args", "Returns", "Raises", "Example") if title in sections]
+    written = [
+        f"    {title}:\n{sections[title].strip(chr(10)).rstrip()}\n"
+        for title in ("Args", "Returns", "Raises", "Example")
+        if title in sections
+    ]
     return head.rstrip() + "\n\n" + "\n".join(written) + "    "
 
 
@@ -84,10 +87,10 @@ def _args(fn, own: str) -> str:
     entries = _ENTRY.split(own)
     told = dict(zip(entries[1::2], entries[2::2]))
     count = code.co_argcount + code.co_kwonlyargcount
-    params = [*code.co_varnames[:code.co_argcount]]
+    params = [*code.co_varnames[: code.co_argcount]]
     if code.co_flags & 4:
         params.append(code.co_varnames[count])
-    params += code.co_varnames[code.co_argcount:count]
+    params += code.co_varnames[code.co_argcount : count]
     lines = []
     for name in params:
         line = told.get(name) or PARAMETERS.get("input" if name == "self" else name)

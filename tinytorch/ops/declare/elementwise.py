@@ -38,8 +38,9 @@ class Elementwise(Op):
     def __init__(self, name, params, formulas, first_order=None, title=None, joint=None):
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
         node = node_class(name, params, vjps, first_order, title=title, joint=joint) if vjps else None
-        super().__init__(name, "elementwise", params=params, node=node,
-                         diff=tuple(i for i, p in enumerate(params) if p in vjps))
+        super().__init__(
+            name, "elementwise", params=params, node=node, diff=tuple(i for i, p in enumerate(params) if p in vjps)
+        )
         self.code = lib.tt_op_code(name.encode())
         if self.code < 0:
             raise LookupError(f"kernels/scalar/ops.h has no operator '{name}'")
@@ -64,8 +65,10 @@ class Elementwise(Op):
                 return in_place(_forgotten, out, (out,), lib.tt_elementwise_out, *everything, name=name)
             return in_place(self, out, args, lib.tt_elementwise_out, *everything, name=name, broadcasts=True)
         if self.node is not None and requires(out, *args):
-            raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, "
-                               "but one of the arguments requires grad.")
+            raise RuntimeError(
+                f"{name}(): functions with out=... arguments don't support automatic differentiation, "
+                "but one of the arguments requires grad."
+            )
         if out.shape != broadcast_shape(self.name, handles):
             return write_out(name, self.slow(args), out)
         check_inplace(out, name)
@@ -98,8 +101,14 @@ class Elementwise(Op):
 
 
 # The history of a tensor overwritten by an operator that has no derivative.
-_forgotten = Op("overwrite", "update", params=("input",), diff=(0,), writes="overwrite",
-                node=node_class("overwrite", ("input",), {"input": lambda g: g.new_zeros(()).expand(g.shape)}))
+_forgotten = Op(
+    "overwrite",
+    "update",
+    params=("input",),
+    diff=(0,),
+    writes="overwrite",
+    node=node_class("overwrite", ("input",), {"input": lambda g: g.new_zeros(()).expand(g.shape)}),
+)
 
 _UNARY = """
     try:
@@ -186,13 +195,20 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
     return source
 
 
-def unary(name: str, formula=None, *, first_order=None, title=None, doc: str, inplace: bool = True,
-          public: bool = True):
+def unary(
+    name: str, formula=None, *, first_order=None, title=None, doc: str, inplace: bool = True, public: bool = True
+):
     """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
     for other operators to call."""
     op = Elementwise(name, ("input",), (formula,), {"input": first_order} if first_order else None, title)
-    function, method = build(op, _sources_of_unary(op), f"<eager, saving {_saves(op, '', '')}>", ("function", "method"),
-                             code=op.code, call=gives_tensor(lib.tt_unary))
+    function, method = build(
+        op,
+        _sources_of_unary(op),
+        f"<eager, saving {_saves(op, '', '')}>",
+        ("function", "method"),
+        code=op.code,
+        call=gives_tensor(lib.tt_unary),
+    )
     function.__doc__ = method.__doc__ = doc
     if public:
         publish(function, method=method)
@@ -201,15 +217,33 @@ def unary(name: str, formula=None, *, first_order=None, title=None, doc: str, in
     return function
 
 
-def binary(name: str, formula_a=None, formula_b=None, *, first_order=None, joint=None, title=None, doc: str,
-           inplace: bool = True, dunder: str | None = None, public: bool = True):
+def binary(
+    name: str,
+    formula_a=None,
+    formula_b=None,
+    *,
+    first_order=None,
+    joint=None,
+    title=None,
+    doc: str,
+    inplace: bool = True,
+    dunder: str | None = None,
+    public: bool = True,
+):
     """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``dunder="add"`` makes it Python's
     ``+`` with its reflected and in-place forms."""
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
-    names = ("function", "method", "operator", "reflected")[:4 if dunder else 2]
-    made = build(op, _sources_of_binary(op, dunder is not None), f"<eager, saving {_saves(op, 'input', 'other')}>",
-                 names, code=op.code, call=gives_tensor(lib.tt_binary),
-                 call_scalar=gives_tensor(lib.tt_binary_scalar), is_number=is_number)
+    names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
+    made = build(
+        op,
+        _sources_of_binary(op, dunder is not None),
+        f"<eager, saving {_saves(op, 'input', 'other')}>",
+        names,
+        code=op.code,
+        call=gives_tensor(lib.tt_binary),
+        call_scalar=gives_tensor(lib.tt_binary_scalar),
+        is_number=is_number,
+    )
     for fn in made:
         fn.__doc__ = doc
     if public:

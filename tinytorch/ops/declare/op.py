@@ -43,12 +43,35 @@ class Op:
                     what looks beyond its argument's elements
     """
 
-    __slots__ = ("name", "namespace", "kind", "params", "node", "diff", "function", "method", "aliases", "pure",
-                 "variadic", "packed", "writer", "__dict__")
+    __slots__ = (
+        "name",
+        "namespace",
+        "kind",
+        "params",
+        "node",
+        "diff",
+        "function",
+        "method",
+        "aliases",
+        "pure",
+        "variadic",
+        "packed",
+        "writer",
+        "__dict__",
+    )
 
-    def __init__(self, name: str, kind: str, *, namespace: str = "", params: tuple[str, ...] = (),
-                 node: type | None = None, diff: tuple[int, ...] = (), variadic: bool = False,
-                 writes: str | None = None):
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        *,
+        namespace: str = "",
+        params: tuple[str, ...] = (),
+        node: type | None = None,
+        diff: tuple[int, ...] = (),
+        variadic: bool = False,
+        writes: str | None = None,
+    ):
         self.name, self.namespace, self.kind, self.params = name, namespace, kind, params
         self.node, self.diff, self.variadic = node, diff, variadic
         self.function = self.method = None
@@ -57,7 +80,8 @@ class Op:
         self.writer = writer_number(writes or name + "_")
         # Do the versions of what a Node saves fit into a stamp, which has those of the first two operands?
         self.packed = node is not None and all(
-            e is not None and (e < 0 or diff[e] == e < 2) for _, _, e in node.tensors)
+            e is not None and (e < 0 or diff[e] == e < 2) for _, _, e in node.tensors
+        )
         OPS.setdefault(self.qualified, self)
 
     @property
@@ -98,15 +122,18 @@ class Op:
         else:
             return out
         if stamp is not None and stamp & INFERENCE:
-            raise RuntimeError(f"{self.name}: Inference tensors cannot be saved for backward. To work around you can "
-                               "make a clone to get a normal tensor and use it in autograd.")
+            raise RuntimeError(
+                f"{self.name}: Inference tensors cannot be saved for backward. To work around you can "
+                "make a clone to get a normal tensor and use it in autograd."
+            )
         saved = self.node.save(edges, out, *args)
-        node = link(self.node, edges, saved, stamp if self.packed and stamp is not None else
-                    saved_versions(self.node, saved))
+        node = link(
+            self.node, edges, saved, stamp if self.packed and stamp is not None else saved_versions(self.node, saved)
+        )
         if stamp is not None and stamp & UNBROADCAST:
             self.note_unbroadcast(node, args, stamp)
         if several:
-            make_ports(node, results[:self.node.num_outputs or None])
+            make_ports(node, results[: self.node.num_outputs or None])
         else:
             result._node = node
         return out
@@ -115,7 +142,8 @@ class Op:
         """Notes the operands whose gradients backward unbroadcasts or casts: those of the lowest bits of a stamp."""
         need_extra(node).unbroadcast_to = tuple(
             (args[i].shape, args[i].dtype, args[i].device) if bits >> i & 1 and isinstance(args[i], Tensor) else None
-            for i in self.diff)
+            for i in self.diff
+        )
 
 
 def names_of(namespace: str) -> dict[str, object]:

@@ -18,9 +18,20 @@ from ...tensor import Tensor
 from .op import Op
 
 
-def primitive(*, name: str | None = None, namespace: str = "", title: str | None = None, view: bool = False,
-             variadic: bool = False, outputs: tuple[str, ...] = ("out",), extra: tuple[str, ...] = (),
-             inputs: tuple[str, ...] = (), vjp=None, first_order=None, **vjps):
+def primitive(
+    *,
+    name: str | None = None,
+    namespace: str = "",
+    title: str | None = None,
+    view: bool = False,
+    variadic: bool = False,
+    outputs: tuple[str, ...] = ("out",),
+    extra: tuple[str, ...] = (),
+    inputs: tuple[str, ...] = (),
+    vjp=None,
+    first_order=None,
+    **vjps,
+):
     """Declares an operator by its forward function, which computes a Tensor, or a tuple of them (the ``outputs``, then
     the ``extra`` results, which have no gradient), from positional arguments. The keyword arguments are the formulas,
     by parameter; where derivatives share work, ``vjp`` gives the gradients of all ``inputs`` at once.
@@ -33,10 +44,30 @@ def primitive(*, name: str | None = None, namespace: str = "", title: str | None
     def declare(forward):
         called = name or forward.__name__.strip("_")
         params = parameters(forward)
-        node = node_class(called, params, vjp or vjps, first_order, title=title, variadic=variadic, outputs=outputs,
-                          extra=extra, inputs=inputs) if vjp or vjps else None
-        op = Op(called, "view" if view else "primitive", namespace=namespace, params=params, node=node,
-                diff=tuple(params.index(p) for p in inputs or vjps), variadic=variadic)
+        node = (
+            node_class(
+                called,
+                params,
+                vjp or vjps,
+                first_order,
+                title=title,
+                variadic=variadic,
+                outputs=outputs,
+                extra=extra,
+                inputs=inputs,
+            )
+            if vjp or vjps
+            else None
+        )
+        op = Op(
+            called,
+            "view" if view else "primitive",
+            namespace=namespace,
+            params=params,
+            node=node,
+            diff=tuple(params.index(p) for p in inputs or vjps),
+            variadic=variadic,
+        )
         record = op.record
 
         def call(*args):

@@ -1,12 +1,12 @@
 """Publishing: where an operator can be called. ``tinytorch.<name>``, ``Tensor.<name>``, or a namespace's.
 
-    @function                            # tinytorch.<name>
-    @method                              # Tensor.<name>
-    @both                                # function and method alike
-    @function(namespace="linalg")        # tinytorch.linalg.<name>
-    @composite                           # function (with out), method and in-place method, made of other operators
-    alias("abs", "absolute")             # further names: tinytorch.absolute and Tensor.absolute,
-    alias("sigmoid", "expit", namespace="special")  # ... tinytorch.special.expit
+@function                            # tinytorch.<name>
+@method                              # Tensor.<name>
+@both                                # function and method alike
+@function(namespace="linalg")        # tinytorch.linalg.<name>
+@composite                           # function (with out), method and in-place method, made of other operators
+alias("abs", "absolute")             # further names: tinytorch.absolute and Tensor.absolute,
+alias("sigmoid", "expit", namespace="special")  # ... tinytorch.special.expit
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from .op import OPS, Op, names_of
 MODULE = __name__.partition(".")[0]
 
 
-def publish(fn, *, name: str | None = None, namespace: str = "", method=None, kind: str | None = None,
-            pure: bool = True):
+def publish(
+    fn, *, name: str | None = None, namespace: str = "", method=None, kind: str | None = None, pure: bool = True
+):
     """Publishes ``fn`` under its name, and ``method`` (a function; True: ``fn``) as Tensor's. The kernel of that name
     becomes its record; without one, a record of this ``kind`` is made. Returns what is published."""
     name = name or fn.__name__
@@ -139,8 +140,9 @@ def composite(fn):
         # What is recorded saves the old values, which the write is about to replace.
         result = fn(self.clone() if requires(self, *args) else self, *args, **kwargs)
         if not castable(result, self):
-            raise RuntimeError(f"{name}_: result type {result.dtype.name} can't be cast to the desired output type "
-                               f"{self.dtype.name}")
+            raise RuntimeError(
+                f"{name}_: result type {result.dtype.name} can't be cast to the desired output type {self.dtype.name}"
+            )
         return self.copy_(result)
 
     inplace.__name__ = inplace.__qualname__ = name + "_"

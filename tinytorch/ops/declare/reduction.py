@@ -49,8 +49,9 @@ def reduction(name: str, formula=None, *, first_order=None, title: str | None = 
         raise LookupError(f"kernels/scalar/reducers.h has no reduction '{name}'")
     node = None
     if formula is not None:
-        node = node_class(name, _PARAMS, {"input": formula}, {"input": first_order} if first_order else None,
-                          title=title)
+        node = node_class(
+            name, _PARAMS, {"input": formula}, {"input": first_order} if first_order else None, title=title
+        )
     op = Op(name, "reduction", params=_PARAMS, node=node, diff=(0,))
     op.code = code
     return _build(op, _KERNEL, "reduction")
@@ -62,8 +63,17 @@ def _build(op: Op, source: str, title: str, **things):
     if op.node and op.node.tensors:
         saves, versions = f"(saved := {saves})", "saved_versions(Node, saved)"
     source += recording(f"({', '.join(_PARAMS)})", "(edge,)", saves, versions)
-    fn, = build(op, source, f"<eager {title}, saving {saves}>", ("function",), call=_call, code=op.code,
-                refresh=refresh, error=error, **things)
+    (fn,) = build(
+        op,
+        source,
+        f"<eager {title}, saving {saves}>",
+        ("function",),
+        call=_call,
+        code=op.code,
+        refresh=refresh,
+        error=error,
+        **things,
+    )
     return fn
 
 
@@ -74,9 +84,12 @@ def shortcut(kernel):
     def declare(general):
         names = inspect.signature(general).parameters
         has_dtype = "dtype" in names
-        source = _PUBLIC.format(default=repr(names["dim"].default), dtype_="dtype=None, " if has_dtype else "",
-                                cast=" or dtype is not None" if has_dtype else "",
-                                passed="dtype=dtype, " if has_dtype else "")
+        source = _PUBLIC.format(
+            default=repr(names["dim"].default),
+            dtype_="dtype=None, " if has_dtype else "",
+            cast=" or dtype is not None" if has_dtype else "",
+            passed="dtype=dtype, " if has_dtype else "",
+        )
         fn = _build(kernel.op, source, f"reduction {names['dim'].default}", general=general)
         fn.__doc__ = general.__doc__
         return fn

@@ -47,10 +47,25 @@ def recording(args: str, edges: str, saves: str, versions: str = "()") -> str:
 
 def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> list:
     """The functions ``names`` of the source of an operator's hot path; ``things`` are further globals of it."""
-    namespace = {"op": op, "name": op.name, "Node": op.node, "op_record": op.record, "record": record,
-                 "record_stamped": record_stamped, "shape_of": shape_of, "dtype_of": dtype_of, "Tensor": Tensor,
-                 "modes": modes, "DEFAULT": DEFAULT, "get_ident": get_ident, "alias": new_alias,
-                 "saved_versions": saved_versions, "NULL": ffi.NULL, "unpack": ffi.unpack, **things}
+    namespace = {
+        "op": op,
+        "name": op.name,
+        "Node": op.node,
+        "op_record": op.record,
+        "record": record,
+        "record_stamped": record_stamped,
+        "shape_of": shape_of,
+        "dtype_of": dtype_of,
+        "Tensor": Tensor,
+        "modes": modes,
+        "DEFAULT": DEFAULT,
+        "get_ident": get_ident,
+        "alias": new_alias,
+        "saved_versions": saved_versions,
+        "NULL": ffi.NULL,
+        "unpack": ffi.unpack,
+        **things,
+    }
     generate(source, filename, namespace, op.name, *names)
     made = [namespace[n] for n in names]
     for fn in made:

@@ -15,10 +15,12 @@ class SequentialLR(LRScheduler):
         self.optimizer = check_optimizer(optimizer)
         check_schedulers(self, optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the "
-                             "number of milestone points, but got number of schedulers "
-                             f"{len(schedulers)} and the number of "
-                             f"milestones to be equal to {len(milestones)}")
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than the "
+                "number of milestone points, but got number of schedulers "
+                f"{len(schedulers)} and the number of "
+                f"milestones to be equal to {len(milestones)}"
+            )
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:  # as if no schedule had taken its first step yet ...
@@ -73,13 +75,17 @@ def check_schedulers(owner, optimizer, schedulers) -> None:
         raise ValueError(f"{name} expects at least one scheduler, but got no scheduler.")
     for i, s in enumerate(schedulers):
         if isinstance(s, ReduceLROnPlateau):
-            raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires a metric when "
-                             f"calling `step`, but got one at index {i}")
+            raise ValueError(
+                f"{name} does not support `ReduceLROnPlateau` scheduler as it requires a metric when "
+                f"calling `step`, but got one at index {i}"
+            )
         if not hasattr(s, "optimizer"):
             raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
         if s.optimizer is not optimizer:
-            raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, but that at index {i}, "
-                             f"{type(s).__name__}, has another")
+            raise ValueError(
+                f"{name} expects all schedulers to belong to the same optimizer, but that at index {i}, "
+                f"{type(s).__name__}, has another"
+            )
 
 
 def undo(schedulers) -> None:
@@ -94,8 +100,18 @@ def undo(schedulers) -> None:
 class ReduceLROnPlateau(LRScheduler):
     """Times ``factor`` when the metric given to ``step(metric)`` has not improved for more than ``patience`` epochs."""
 
-    def __init__(self, optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
-                 threshold_mode: str = "rel", cooldown: int = 0, min_lr=0, eps: float = 1e-8):
+    def __init__(
+        self,
+        optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr=0,
+        eps: float = 1e-8,
+    ):
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         if mode not in ("min", "max"):

@@ -100,8 +100,14 @@ class ConstantLR(LRScheduler):
 class LinearLR(LRScheduler):
     """From ``start_factor`` to ``end_factor`` of the first rate, in equal steps over ``total_iters`` epochs."""
 
-    def __init__(self, optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
-                 last_epoch: int = -1):
+    def __init__(
+        self,
+        optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ):
         if not 0 < start_factor <= 1.0:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if not 0 <= end_factor <= 1.0:
@@ -209,10 +215,23 @@ class OneCycleLR(LRScheduler):
     """One rise to ``max_lr`` and a fall far below the first rate, momentum the other way; a step a batch (Smith and
     Topin 2018)."""
 
-    def __init__(self, optimizer, max_lr, total_steps: int | None = None, epochs: int | None = None,
-                 steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
-                 cycle_momentum: bool = True, base_momentum=0.85, max_momentum=0.95, div_factor: float = 25.0,
-                 final_div_factor: float = 1e4, three_phase: bool = False, last_epoch: int = -1):
+    def __init__(
+        self,
+        optimizer,
+        max_lr,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum=0.85,
+        max_momentum=0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ):
         groups = check_optimizer(optimizer).param_groups
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
@@ -231,8 +250,11 @@ class OneCycleLR(LRScheduler):
         if three_phase:
             down = ("max_lr", "initial_lr", "base_momentum", "max_momentum")
             last = ("initial_lr", "min_lr", "max_momentum", "max_momentum")
-            self._phases = [(pct_start * total_steps - 1, *up), (2 * pct_start * total_steps - 2, *down),
-                            (total_steps - 1, *last)]
+            self._phases = [
+                (pct_start * total_steps - 1, *up),
+                (2 * pct_start * total_steps - 2, *down),
+                (total_steps - 1, *last),
+            ]
         else:
             down = ("max_lr", "min_lr", "base_momentum", "max_momentum")
             self._phases = [(pct_start * total_steps - 1, *up), (total_steps - 1, *down)]

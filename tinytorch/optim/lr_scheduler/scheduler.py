@@ -26,8 +26,10 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", float(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
-                               "last_epoch >= 0")
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
+                    "last_epoch >= 0"
+                )
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._initial_step()
@@ -39,8 +41,11 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Goes on to the next epoch, or to ``epoch``."""
         if self._step_count == 1 and not self.optimizer._stepped:
-            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in "
-                          "the opposite order: `optimizer.step()` before `lr_scheduler.step()`.", stacklevel=2)
+            warnings.warn(
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in "
+                "the opposite order: `optimizer.step()` before `lr_scheduler.step()`.",
+                stacklevel=2,
+            )
         self._step_count += 1
         self._update_lr(epoch)
 
@@ -60,8 +65,9 @@ class LRScheduler:
         """The learning rates of this epoch, one a group."""
         if self._step_count == 1 and self.last_epoch > 0 and hasattr(self, "rate_at"):
             return self._get_closed_form_lr()  # resumed: the rates in the groups are not those of the last epoch
-        return [self.next_rate(float(group["lr"]), base)
-                for group, base in zip(self.optimizer.param_groups, self.base_lrs)]
+        return [
+            self.next_rate(float(group["lr"]), base) for group, base in zip(self.optimizer.param_groups, self.base_lrs)
+        ]
 
     def next_rate(self, lr: float, base: float) -> float:
         """The rate of this epoch from that of the last, and the first of all."""
@@ -102,6 +108,8 @@ def per_group(name: str, optimizer: Optimizer, value) -> list:
     if not isinstance(value, (list, tuple)):
         return [value] * n
     if len(value) != n:
-        raise ValueError(f"{name} must have the same length as optimizer.param_groups: expected {n} values for {name}, "
-                         f"got {len(value)}")
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups: expected {n} values for {name}, "
+            f"got {len(value)}"
+        )
     return list(value)

@@ -36,8 +36,10 @@ def default_collate(batch):
         return stack(list(batch), 0)
     if isinstance(first, (np.ndarray, np.generic)):
         if first.dtype.kind in "SUO":
-            raise TypeError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
-                            f"found an array of {first.dtype}")
+            raise TypeError(
+                "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
+                f"found an array of {first.dtype}"
+            )
         return as_tensor(np.stack([np.asarray(x) for x in batch]))
     if isinstance(first, float):
         return tensor(list(batch), dtype=float64)
@@ -52,8 +54,9 @@ def default_collate(batch):
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [default_collate(column) for column in zip(*batch)]
         return type(first)(*columns) if hasattr(first, "_fields") else columns
-    raise TypeError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
-                    f"{type(first)}")
+    raise TypeError(
+        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}"
+    )
 
 
 def pin(data):

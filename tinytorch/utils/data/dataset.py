@@ -141,4 +141,4 @@ def random_split(dataset, lengths, generator=None) -> list[Subset]:
     if sum(lengths) != n:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     order = randperm(n, generator=generator).tolist()
-    return [Subset(dataset, order[end - length:end]) for end, length in zip(accumulate(lengths), lengths)]
+    return [Subset(dataset, order[end - length : end]) for end, length in zip(accumulate(lengths), lengths)]

@@ -37,8 +37,9 @@ class Failure:
 
     def __init__(self, exc: BaseException, worker: int):
         self.kind = type(exc)
-        self.text = (f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\n"
-                     f"Original {traceback.format_exc()}")
+        self.text = (
+            f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\nOriginal {traceback.format_exc()}"
+        )
 
     def exception(self) -> BaseException:
         """The exception to raise: of the same type where that can be made from a text."""
@@ -95,8 +96,9 @@ class Workers:
             tasks = context.Queue()
             receive, send = context.Pipe(duplex=False)
             info = WorkerInfo(i, loader.num_workers, seed + i, loader.dataset)
-            process = context.Process(target=work, args=(tasks, send, info, make_fetch, loader.worker_init_fn),
-                                      daemon=True)
+            process = context.Process(
+                target=work, args=(tasks, send, info, make_fetch, loader.worker_init_fn), daemon=True
+            )
             process.start()
             send.close()  # so that a worker's death is seen as the end of its pipe
             self.processes.append(process)
