@@ -35,7 +35,8 @@ def function({params}):
 """
 
 SHAPE = "(shape_of(input),)"  # saves the input's shape
-_ONE_OR_MANY = "sizes = ({0}, *rest) if rest or type({0}) is int else {0}"  # f(2, 3) and f((2, 3))
+# f(2, 3) and f((2, 3)); a list display with a star takes 40 ns, a tuple of one 10
+_ONE_OR_MANY = "sizes = ({0}, *rest) if rest else ({0},) if type({0}) is int else {0}"
 
 
 def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE):
