@@ -10,13 +10,11 @@ from ..backends.native import dtype_of, shape_of
 from .node import Node, new_alias
 
 # Parameters that hold numbers, sizes or dtypes in every operator: nobody looks for tensors among what is saved of them.
-# fmt: off
 NEVER_TENSORS = {
     "args", "casts", "code", "correction", "diagonal", "dim", "dims", "eps", "geometry", "how", "ignore", "keepdim",
     "layout", "left", "mode", "offset", "padding_idx", "reduction", "reverse", "rms", "shifts", "size", "sizes",
     "smoothing", "start", "step", "stride", "unitriangular", "upper", "walk",
-}
-# fmt: on
+}  # fmt: skip
 
 # Functions' code objects: the operator, or the Node class, that each belongs to. By id, and kept alive: a code object's
 # hash is that of its constants, and a profiler's wrappers have constants without one.
