@@ -65,8 +65,8 @@ plain = tt.no_grad()(lambda x: x + x)
 switched = tt.set_grad_enabled(False)(lambda x: x + x)
 loops = {"backward": backward, "create_graph": create_graph, "fused": fused, "fused_backward": fused_backward,
          "decorated": lambda: decorated(q), "no_grad": no_grad, "enable_grad": enable_grad,
-         "set_grad": set_grad, "set_anomaly": set_anomaly, "inference_mode": inference_mode, "no_grad_decorator": lambda: plain(q),
-         "set_grad_decorator": lambda: switched(q)}
+         "set_grad": set_grad, "set_anomaly": set_anomaly, "inference_mode": inference_mode,
+         "no_grad_decorator": lambda: plain(q), "set_grad_decorator": lambda: switched(q)}
 body, count = loops[sys.argv[1]], int(sys.argv[2])
 
 def work():  # CPython 3.13 does not guard the end of a loop that stands in a try
