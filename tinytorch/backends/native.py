@@ -13,7 +13,8 @@ _native = sys.modules[_spec.name] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_native)
 
 TensorBase, owner, owned_result = _native.TensorBase, _native.owner, _native.owned_result
-ModeContextBase, FusedBase, modes = _native.ModeContextBase, _native.FusedBase, _native.modes
+ModeContextBase, ModeSwitchBase, modes = _native.ModeContextBase, _native.ModeSwitchBase, _native.modes
+FusedBase = _native.FusedBase
 call_on_device, hold = _native.call_on_device, _native.hold
 raise_after_call = _native.raise_after_call
 NodeBase, new_node, record, record_stamped = _native.NodeBase, _native.new_node, _native.record, _native.record_stamped
