@@ -144,12 +144,12 @@ def test_modules_that_hold_functions(act, tmp_path):
     [
         ("exp", "(input, *, out=None)"),
         ("exp_", "(input)"),
-        ("add", "(input, other, *, alpha=1, out=None)"),
+        ("add", "(input, other, *rest, alpha=1, out=None)"),
         ("nan_to_num", "(input, nan=0.0, posinf=None, neginf=None, *, out=None)"),
         ("Tensor.nan_to_num_", "(input, nan=0.0, posinf=None, neginf=None)"),
         ("Tensor.transpose_", "(input, dim0, dim1)"),
         ("cumsum", "(input, dim, *, dtype=None, out=None, axis=None)"),
-        ("Tensor.addmm_", "(input, mat1, mat2, *, beta=1, alpha=1)"),
+        ("Tensor.addmm_", "(input, mat1, mat2, *rest, beta=1, alpha=1)"),
         ("einsum", "(equation=None, *operands)"),
     ],
 )

@@ -498,52 +498,6 @@ def lerp_(self, end, weight):
     return _lerp.op.into(self, (self, end, weight), "lerp_")
 
 
-@both
-def addcmul(input, tensor1, tensor2, *, value=1, out=None):
-    """``input + value tensor1 tensor2``.
-
-    Args:
-        tensor1: a tensor
-        tensor2: a tensor
-        value: a number
-    Returns:
-        A tensor of the shape that the inputs broadcast to.
-    Raises:
-        RuntimeError: the shapes do not broadcast, or all are bool
-    """
-    if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
-        raise RuntimeError("addcmul: not implemented for 'bool'")
-    return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
-
-
-@both
-def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
-    """``input + value tensor1 / tensor2``.
-
-    Args:
-        tensor1: a tensor
-        tensor2: a tensor
-        value: a number
-    Returns:
-        A tensor of the shape that the inputs broadcast to.
-    Raises:
-        RuntimeError: the shapes do not broadcast, or integers are divided
-    """
-    return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
-
-
-@method
-def addcmul_(self, tensor1, tensor2, *, value=1):
-    """``addcmul`` in place."""
-    return _addcmul.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcmul_")
-
-
-@method
-def addcdiv_(self, tensor1, tensor2, *, value=1):
-    """``addcdiv`` in place."""
-    return _addcdiv.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
-
-
 @function(kind="query")
 def can_cast(from_, to):
     """May an in-place operator put results of dtype ``from_`` into ``to``? Follows ``torch.can_cast``."""
