@@ -101,6 +101,14 @@ def round(input, *, decimals=0, out=None):
     return _round(input * scale) / scale
 
 
+@both(kind="update")
+def round_(input, *, decimals=0):
+    """``round`` in place."""
+    if decimals == 0:
+        return _round.op.into(input, (input,), "round_")
+    return input.copy_(round(input, decimals=decimals))
+
+
 @both
 def pow(input, exponent, *, out=None):
     """``input`` to the power ``exponent``; either may be a number. Integers to negative integer powers are refused.

@@ -63,7 +63,7 @@ def _pow_b(g, a, b, out):
     return g * (out * base.log()).masked_fill((base == 0) & (b >= 0), 0)
 
 
-_pow = binary("pow", _pow_a, _pow_b, dunder="pow", doc="a to the power b, broadcast.")
+_pow = binary("pow", _pow_a, _pow_b, second="exponent", dunder="pow", doc="a to the power b, broadcast.")
 neg = unary("neg", lambda g: -g, doc="-x.")
 positive = unary("positive", lambda g: g, doc="x.", inplace=False)
 abs = unary("abs", lambda g, input: g * input.sign(), doc="|x|.")
@@ -267,7 +267,7 @@ copysign = binary(
     doc="The magnitude of a with the sign of b.",
 )
 nextafter = binary("nextafter", doc="The float after a, towards b.")
-heaviside = binary("heaviside", doc="0 below 0, 1 above, and b at 0.")
+heaviside = binary("heaviside", second="values", doc="0 below 0, 1 above, and `values` at 0.")
 
 # Comparisons and logic.
 

@@ -313,8 +313,9 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
     return owner(cls)(h)
 
 
-def _construct_like(self, *args, device=None):
+def _construct_like(self, *args, device=None, size=None):
     """``x.new(2, 3)``, ``x.new([1., 2.])``: as the constructor, in the dtype of ``x``. Follows ``torch.Tensor.new``."""
+    args = args if size is None else (*args, *size)
     fresh = _construct(Tensor, *args, device=self.device if device is None else device)
     return fresh if args and isinstance(args[0], Tensor) else fresh.to(self.dtype)
 
