@@ -301,7 +301,7 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
         h = lib.tt_alias(first._h)
     elif not args:
         h = on_device(device, lib.tt_empty, code, 1, (0,))
-    elif len(args) == 1 and not hasattr(first, "__index__") and type(first) is not Size:
+    elif len(args) == 1 and (hasattr(first, "__len__") or not hasattr(first, "__index__")) and type(first) is not Size:
         if not hasattr(first, "__len__"):
             raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
         h = placed(pack(first, code), device)
