@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -18,6 +19,7 @@ EMULATED = pytest.StashKey[bool]()
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", help="the device that runs the operator table (default: cpu)")
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+    parser.addoption("--shuffle", metavar="SEED", type=int, help="run the tests in a random order, that of SEED")
     parser.addoption("--fuse", action="store_true", help="run all tests in fused mode, as TINYTORCH_FUSE=1 does")
 
 
@@ -53,6 +55,9 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    seed = config.getoption("--shuffle")
+    if seed is not None:
+        random.Random(seed).shuffle(items)  # the same order in every process of pytest-xdist
     if config.getoption("--slow") or "slow" in config.getoption("-m"):
         return
     slow = [item for item in items if item.get_closest_marker("slow")]

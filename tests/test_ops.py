@@ -296,6 +296,19 @@ def smooth_functions(op, device):
 
 
 @pytest.mark.parametrize("op", DIFFERENTIABLE, ids=str)
+def test_nodes_know_the_tensors_they_save(device, op):
+    """A saved tensor that ``Node.tensors`` leaves out would pass no hook, keep no version, and never be let go."""
+    for sample, arrays in op.samples_for("float64"):
+        tensors = make(tinytorch, sample, arrays, "float64", device, requires_grad=True)[1]
+        nodes = [t.grad_fn for t in outputs(run(op, tinytorch, sample, tensors)) if t.grad_fn is not None]
+        for node in nodes:  # which grows meanwhile
+            nodes += [edge for edge in node.edges if edge is not None and edge not in nodes]
+            known = {position for position, _, _ in node.tensors}
+            held = {k for k, value in enumerate(node.saved) if isinstance(value, tinytorch.Tensor)}
+            assert held <= known, (describe(op, sample, "float64"), node.name())
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE, ids=str)
 def test_gradcheck(device, op):
     """First derivatives agree with finite differences: layouts and broadcasting included."""
     for sample, function, leaves in smooth_functions(op, device):

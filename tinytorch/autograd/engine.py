@@ -7,7 +7,6 @@ run backward through shared parts of a graph.
 
 from __future__ import annotations
 
-import operator
 import warnings
 import weakref
 from _thread import get_ident
@@ -15,10 +14,11 @@ from heapq import heappop, heappush
 from sys import getrefcount
 
 from ..backends.cpu import lib
+from ..backends.native import nodes_on_path, with_history
 from ..dtypes import float32
 from ..tensor import Tensor, wrap
 from .modes import DEFAULT, QUIET, current, modes
-from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, unpack
+from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, new_alias, unpack
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 
@@ -32,9 +32,9 @@ def run(
     num_captures: int = 0,
 ) -> list[Tensor | None]:
     """Runs backward from ``roots``. With ``captures``, returns the gradients that reach those Nodes, at the given
-    places of the result, and runs only the Nodes on a path to them; without, accumulates into the leaves."""
+    places of the result, and computes only the gradients on a path to them; without, accumulates into the leaves."""
     results: list[Tensor | None] = [None] * num_captures
-    useful = None if captures is None else nodes_on_path(captures, [node for node, _ in roots])
+    useful = None if captures is None else nodes_on_path(captures, roots)
     pending: dict[Node, Tensor] = {}
     heap: list[tuple[int, Node]] = []
     thread = get_ident()
@@ -63,10 +63,12 @@ def run(
             if useful is not None:
                 for place in captures.get(node, ()):
                     results[place] = g
-                if node not in useful:
+                edges = useful.get(node)
+                if edges is None:
                     node = None
                     continue
-            edges = node.edges
+            else:
+                edges = node.edges
             saved = node.saved
             if not edges:
                 if type(node) is AccumulateGrad:
@@ -85,8 +87,12 @@ def run(
                     "retain_graph=True if you need to backward through the graph a second time."
                 )
             written = last_write[0] > -node.key
-            if create_graph or written or (extra is not None and extra.packed):
+            if written or (extra is not None and extra.packed):
                 saved = unpack(node, create_graph, written)
+            elif create_graph:
+                saved = with_history(node, new_alias)
+                if saved is None:
+                    saved = unpack(node, True, False)
             grads = node.backward(g, saved, edges) if create_graph else node.first_order(g, saved, edges)
             if extra is not None:
                 grads = post_process(node, extra, grads, g)
@@ -129,40 +135,6 @@ def route_to_parent(port: Port, g, pending: dict, heap: list) -> None:
         pending[parent] = [None] * num_outputs
         heappush(heap, (parent.key, parent))
     pending[parent][index] = g
-
-
-def nodes_on_path(targets, roots: list[Node]) -> set[Node]:
-    """The Nodes whose backward must run for gradients to reach a target."""
-    oldest = max([t.key for t in targets])
-    nodes, seen = list(roots), set(roots)
-    whole = True  # every way ends in a target
-    for node in nodes:  # which grows meanwhile
-        edges = node.edges
-        if not edges:
-            whole = False
-        for edge in edges:
-            if edge is None or edge in seen:
-                continue
-            if not edge.edges:
-                whole = whole and edge in targets
-            elif edge.key <= oldest:
-                seen.add(edge)
-                nodes.append(edge)
-            else:
-                whole = False
-    if whole:
-        return seen
-    nodes.sort(key=_age, reverse=True)  # oldest first: a Node's parents are judged before it
-    useful: set[Node] = set()
-    for node in nodes:
-        for edge in node.edges:
-            if edge in targets or edge in useful:
-                useful.add(node)
-                break
-    return useful
-
-
-_age = operator.attrgetter("key")
 
 
 def run_pre_hooks(node: Node, extra: Extra, g):
