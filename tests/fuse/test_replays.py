@@ -143,6 +143,12 @@ EDITED = {
         "x * a - y * b",
         "x * b - y * a",
     ),
+    "an argument renamed": ("def fn(x, y):\n    return x * 2 - y\n", "x", "u"),
+    "a free variable renamed": (
+        "def around(one):\n    def fn(x, y):\n        return x * one - y\n    return fn\nfn = around(2.0)\n",
+        "one",
+        "two",
+    ),
     "another lambda of the line": ("fn = lambda x, y: x.exp() - y\n", "exp", "sin"),
 }
 
