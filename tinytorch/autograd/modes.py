@@ -39,6 +39,9 @@ DEFAULT = Mode()
 QUIET = Mode(grad=False)
 
 
+inference_used = [False]  # was any thread ever in inference mode? Else no tensor was made there
+
+
 def current() -> Mode:
     """This thread's mode."""
     return modes.get(get_ident(), DEFAULT)
@@ -84,7 +87,8 @@ class ModeContext(ModeContextBase):
                     try:
                         sent = yield value
                     except GeneratorExit:
-                        inner.close()
+                        with self.clone():
+                            inner.close()
                         raise
                     except BaseException as exc:
                         resume = functools.partial(inner.throw, exc)
@@ -133,6 +137,7 @@ class set_grad_enabled(ModeContext):
 
     def __init__(self, mode: bool):
         self.mode, self._entered = bool(mode), False
+        self._decorates = False
         super().__enter__()
 
     def inside(self, outside):
@@ -148,7 +153,9 @@ class set_grad_enabled(ModeContext):
         return enable_grad() if self.mode else no_grad()
 
     def __call__(self, fn):
-        self.__exit__()  # as a decorator it leaves the present mode alone
+        if not self._decorates:
+            self._decorates = True
+            self.__exit__()  # as a decorator it leaves the present mode alone
         return super().__call__(fn)
 
 
@@ -166,7 +173,10 @@ class inference_mode(ModeContext):
         """All is done in ``__new__``."""
 
     def changes(self):
-        return {"grad": False, "inference": True} if self.mode else {"inference": False, "grad": True}
+        if not self.mode:
+            return {"inference": False, "grad": True}
+        inference_used[0] = True
+        return {"grad": False, "inference": True}
 
     def clone(self):
         return type(self)(self.mode)
