@@ -4,25 +4,29 @@ parameter."""
 
 # Types, and the parameters that have them.
 _PARAMETERS = {
-    "Tensor": """input self mask index source src mat mat1 mat2 vec vec1 vec2 batch1 batch2 tensor1 tensor2 tensor A B
-        input1 input2 x1 x2 target anchor positive negative query key boundaries sorted_sequence logits a b
-        chain_matmul.matrices cartesian_prod.tensors block_diag.tensors broadcast_tensors.tensors copy_.src lerp.end
+    "Tensor": """input self mask index source src mat mat1 mat2 vec vec1 vec2 the_template batch1 batch2 tensor1 tensor2
+        tensor A B input1 input2 x1 x2 target anchor positive negative query key boundaries sorted_sequence logits a b
+        chain_matmul.matrices cartesian_prod.tensors block_diag.tensors broadcast_tensors.tensors lerp.end
         prelu.weight linear.weight bilinear.weight conv1d.weight embedding.weight take_along_dim.indices
         embedding.indices set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other
-        resize_as_.other
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
-        isclose.other allclose.other is_set_to.other""",
-    "Tensor | Number": """other value exponent lerp.weight clamp_min.min clamp_max.max bucketize.input
+        isclose.other allclose.other""",
+    "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest addbmm.rest
+        addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest addcmul_.rest
+        addcdiv_.rest other value exponent lerp.weight clamp_min.min clamp_max.max bucketize.input
         searchsorted.input isin.elements isin.test_elements result_type.tensor1 result_type.tensor2""",
     "Tensor | Number | None": "min max scatter.src",
-    "Tensor | None": "weight weights bias pos_weight attn_mask prepend append sorter gradient out",
+    "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
+        gradient out""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
     "Tensor | _int": "narrow.start",
-    "_int": """dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
+    "_int": """rest axis0 axis1
+        dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
         ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
         select.index select_scatter.index groups""",
-    "_int | None": """output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
+    "_int | None": """sections
+        output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
         random_.from_ random_.to""",
     "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
         rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
@@ -32,14 +36,15 @@ _PARAMETERS = {
         return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
         full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
         enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
-        create_graph""",
+        create_graph expand.implicit""",
     "_bool | None": "unbiased size_average retain_graph reduce copy",
-    "_int | Sequence[_int]": """sizes shapes shifts destination normalized_shape split_size_or_sections movedim.source
+    "_int | Sequence[_int]": """shapes shifts destination normalized_shape split_size_or_sections
+        split_size movedim.source expand.size resize_.size repeat.repeats flip.dims
         reshape.shape sum_to_size.size squeeze.dim logsumexp.dim permute.dims flip.dims tile.dims roll.dims
         conv1d.stride conv1d.dilation""",
     "_int | str | Sequence[_int]": "conv1d.padding",
     "_int | Sequence[_int] | None": "dim",
-    "_int | Sequence[_int] | _dtype": "view.shape",
+    "_int | Sequence[_int] | _dtype | None": "view.size",
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",
     "Sequence[_int]": "size shape stride split_sizes unflatten.sizes rot90.dims",
     "Sequence[Tensor]": "tensors",

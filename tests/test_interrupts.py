@@ -49,6 +49,14 @@ def enable_grad():
     with tt.enable_grad():
         q + q
 
+def set_grad():
+    with tt.set_grad_enabled(False):
+        q + q
+
+def set_anomaly():
+    with tt.autograd.set_detect_anomaly(True):
+        q + q
+
 def inference_mode():
     with tt.inference_mode():
         q + q
@@ -57,8 +65,8 @@ plain = tt.no_grad()(lambda x: x + x)
 switched = tt.set_grad_enabled(False)(lambda x: x + x)
 loops = {"backward": backward, "create_graph": create_graph, "fused": fused, "fused_backward": fused_backward,
          "decorated": lambda: decorated(q), "no_grad": no_grad, "enable_grad": enable_grad,
-         "inference_mode": inference_mode, "no_grad_decorator": lambda: plain(q),
-         "set_grad_decorator": lambda: switched(q)}
+         "set_grad": set_grad, "set_anomaly": set_anomaly, "inference_mode": inference_mode,
+         "no_grad_decorator": lambda: plain(q), "set_grad_decorator": lambda: switched(q)}
 body, count = loops[sys.argv[1]], int(sys.argv[2])
 
 def work():  # CPython 3.13 does not guard the end of a loop that stands in a try
@@ -77,7 +85,7 @@ for _ in range(count):
         seen += 1
     armed, p.grad = False, None
     left += not tt.is_grad_enabled() or tt.is_inference_mode_enabled() or tt.ones(1).is_inference() \\
-        or lib.tt_fuse_depth() > 0
+        or tt.is_anomaly_enabled() or lib.tt_fuse_depth() > 0
 print(json.dumps({"fired": fired, "seen": seen, "left": left, "unraisable": unraisable}))
 """
 LOOPS = (
@@ -88,6 +96,8 @@ LOOPS = (
     "decorated",
     "no_grad",
     "enable_grad",
+    "set_grad",
+    "set_anomaly",
     "inference_mode",
     "no_grad_decorator",
     "set_grad_decorator",

@@ -168,9 +168,11 @@ class Tensor(TensorBase):
             raise RuntimeError("Inference tensors do not track version counter.")
         return lib.tt_version_of(self._h)
 
-    def is_set_to(self, other: Tensor) -> bool:
+    def is_set_to(self, tensor: Tensor) -> bool:
         """Do both show the same elements in the same way?"""
-        return address_of(self) == address_of(other) and self.shape == other.shape and self.stride() == other.stride()
+        return (
+            address_of(self) == address_of(tensor) and self.shape == tensor.shape and self.stride() == tensor.stride()
+        )
 
     def __hash__(self):
         """By identity: ``==`` compares elements."""

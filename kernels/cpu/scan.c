@@ -3,6 +3,7 @@
  * Note [The order of a scan] in backend/scan.h. */
 #include "cpu/cpu.h"
 #include "backend/plain.h"
+#include "scalar/reducers.h"
 #include "scalar/scans.h"
 
 #define STRIP 128 /* neighbouring scans computed together */
@@ -22,73 +23,36 @@ typedef struct {
 typedef void (*strip_fn)(const iterator *w, int64_t at,
                          int64_t width); /* elements at, at + inner, ... and neighbours */
 
-#define JOIN_SUM(x, y) ((x) + (y))
-#define JOIN_PROD(x, y) ((x) * (y))
-#define JOIN_SUM_I64(x, y) ((int64_t)((uint64_t)(x) + (uint64_t)(y)))
-#define JOIN_PROD_I64(x, y) ((int64_t)((uint64_t)(x) * (uint64_t)(y)))
-
-#define SCAN(name, T, A, JOIN)                                                                                         \
-    static void name(const iterator *w, int64_t at, int64_t width) {                                                   \
-        const T *x = (const T *)w->a + at;                                                                             \
-        T *out = (T *)w->out + at;                                                                                     \
-        A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP];                                                     \
-        int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;                  \
-        for (int64_t j0 = 0; j0 < w->n; j0 += CHUNK) {                                                                 \
-            int64_t n = w->n - j0 < CHUNK ? w->n - j0 : CHUNK, in_block = j0 % TT_BLOCK;                               \
-            for (int64_t k = 0; k < width; k++) {                                                                      \
-                if (j0 == TT_BLOCK) blocks[k] = chunks[k];                                                             \
-                else if (j0 && !in_block) blocks[k] = JOIN(blocks[k], chunks[k]);                                      \
-                if (j0) before[k] = j0 < TT_BLOCK ? chunks[k] : in_block ? JOIN(blocks[k], chunks[k]) : blocks[k];     \
-            }                                                                                                          \
-            if (width == 1) { /* in registers */                                                                       \
-                A one = x[i], earlier = before[0];                                                                     \
-                int64_t here = i;                                                                                      \
-                out[here] = (T)(j0 ? JOIN(earlier, one) : one);                                                        \
-                for (int64_t j = 1; j < n; j++) {                                                                      \
-                    one = JOIN(one, x[here += step]);                                                                  \
-                    out[here] = (T)(j0 ? JOIN(earlier, one) : one);                                                    \
-                }                                                                                                      \
-                acc[0] = one;                                                                                          \
-            } else {                                                                                                   \
-                for (int64_t k = 0; k < width; k++) {                                                                  \
-                    acc[k] = x[i + k];                                                                                 \
-                    out[i + k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]);                                           \
-                }                                                                                                      \
-                for (int64_t j = 1; j < n; j += 2) { /* two at a time: the sums move less */                           \
-                    int64_t more = j + 1 < n ? step : 0;                                                               \
-                    const T *from = x + i + j * step, *from2 = from + more;                                            \
-                    T *to = out + i + j * step, *to2 = to + more;                                                      \
-                    if (j0 && more) {                                                                                  \
-                        TT_INDEPENDENT                                                                                 \
-                        for (int64_t k = 0; k < width; k++) {                                                          \
-                            A one = JOIN(acc[k], from[k]), two = JOIN(one, from2[k]), earlier = before[k];             \
-                            to[k] = (T)JOIN(earlier, one);                                                             \
-                            to2[k] = (T)JOIN(earlier, two);                                                            \
-                            acc[k] = two;                                                                              \
-                        }                                                                                              \
-                    } else {                                                                                           \
-                        TT_INDEPENDENT                                                                                 \
-                        for (int64_t k = 0; k < width; k++) {                                                          \
-                            acc[k] = JOIN(acc[k], from[k]);                                                            \
-                            to[k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]);                                        \
-                            if (more) {                                                                                \
-                                acc[k] = JOIN(acc[k], from2[k]);                                                       \
-                                to2[k] = (T)acc[k];                                                                    \
-                            }                                                                                          \
-                        }                                                                                              \
-                    }                                                                                                  \
-                }                                                                                                      \
-            }                                                                                                          \
-            for (int64_t k = 0; k < width; k++) chunks[k] = in_block ? JOIN(chunks[k], acc[k]) : acc[k];               \
-            i += n * step;                                                                                             \
-        }                                                                                                              \
-    }
-SCAN(sum_f32, float, double, JOIN_SUM)
-SCAN(sum_f64, double, double, JOIN_SUM)
-SCAN(sum_i64, int64_t, int64_t, JOIN_SUM_I64)
-SCAN(prod_f32, float, double, JOIN_PROD)
-SCAN(prod_f64, double, double, JOIN_PROD)
-SCAN(prod_i64, int64_t, int64_t, JOIN_PROD_I64)
+#define FUNCTION sum_f32
+#define T float
+#define A double
+#define JOIN TT_PLUS_f64
+#include "cpu/scan_loop.h"
+#define FUNCTION prod_f32
+#define T float
+#define A double
+#define JOIN TT_TIMES_f64
+#include "cpu/scan_loop.h"
+#define FUNCTION sum_f64
+#define T double
+#define A double
+#define JOIN TT_PLUS_f64
+#include "cpu/scan_loop.h"
+#define FUNCTION prod_f64
+#define T double
+#define A double
+#define JOIN TT_TIMES_f64
+#include "cpu/scan_loop.h"
+#define FUNCTION sum_i64
+#define T int64_t
+#define A int64_t
+#define JOIN TT_PLUS_i64
+#include "cpu/scan_loop.h"
+#define FUNCTION prod_i64
+#define T int64_t
+#define A int64_t
+#define JOIN TT_TIMES_i64
+#include "cpu/scan_loop.h"
 
 /* One element after another: a join costs too much to do it twice for each. */
 #define LOGSUMEXP(X)                                                                                                   \

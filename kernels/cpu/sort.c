@@ -12,47 +12,18 @@ typedef struct {
     bool failed;
 } job;
 
-#define IS_NAN_PACKED(e) ((uint32_t)((e) >> 32) == 0xffffffffu)
-#define IS_NAN_KEYED(e) ((e).key == ~(uint64_t)0)
-#define SAME_PACKED(a, b) ((a) >> 32 == (b) >> 32)
-#define SAME_KEYED(a, b) ((a).key == (b).key)
-#define INDEX_PACKED(e) ((int64_t)((e) & 0xffffffffu))
-#define INDEX_KEYED(e) ((int64_t)(e).index)
-
-/* One row: its keys in x; the positions chosen, in order, to `chosen`. */
-#define CHOOSE(S, E, IS_NAN, SAME, INDEX)                                                                              \
-    static void choose_##S(const job *j, E *x, E *spare, int64_t *chosen) {                                            \
-        int64_t n = j->s.n, k = j->s.k, nans = 0;                                                                      \
-        E *s = x;                                                                                                      \
-        switch (j->s.what) {                                                                                           \
-        case TT_SORT: s = tt_sort_##S(x, spare, n, j->bits); break;                                                    \
-        case TT_TOPK: s = tt_select_##S(x, spare, n, k, j->bits); break;                                               \
-        case TT_MODE: {                                                                                                \
-            int64_t best = 0, last = 0;                                                                                \
-            s = tt_sort_##S(x, spare, n, j->bits);                                                                     \
-            for (int64_t i = 0, start = 0; i < n; i++)                                                                 \
-                if (i + 1 == n || !SAME(s[i], s[i + 1])) {                                                             \
-                    if (i + 1 - start > best) best = i + 1 - start, last = i;                                          \
-                    start = i + 1;                                                                                     \
-                }                                                                                                      \
-            *chosen = INDEX(s[last]);                                                                                  \
-            return;                                                                                                    \
-        }                                                                                                              \
-        default:                                                                                                       \
-            if (j->s.what != TT_KTH) {                                                                                 \
-                if (tt_is_floating(j->s.a->dtype))                                                                     \
-                    for (int64_t i = 0; i < n; i++) nans += IS_NAN(x[i]);                                              \
-                if (nans && j->s.what == TT_MEDIAN) k = n - nans;                                                      \
-                else k = nans == n ? 0 : (n - nans - 1) / 2;                                                           \
-            }                                                                                                          \
-            tt_nth_##S(x, n, k);                                                                                       \
-            *chosen = INDEX(x[k]);                                                                                     \
-            return;                                                                                                    \
-        }                                                                                                              \
-        for (int64_t i = 0; i < j->s.out_n; i++) chosen[i] = INDEX(s[i]);                                              \
-    }
-CHOOSE(packed, tt_packed, IS_NAN_PACKED, SAME_PACKED, INDEX_PACKED)
-CHOOSE(keyed, tt_keyed, IS_NAN_KEYED, SAME_KEYED, INDEX_KEYED)
+#define T tt_packed
+#define OF(name) name##_packed
+#define IS_NAN(e) ((uint32_t)((e) >> 32) == 0xffffffffu)
+#define SAME(a, b) ((a) >> 32 == (b) >> 32)
+#define INDEX(e) ((int64_t)((e) & 0xffffffffu))
+#include "cpu/sort_row.h"
+#define T tt_keyed
+#define OF(name) name##_keyed
+#define IS_NAN(e) ((e).key == ~(uint64_t)0)
+#define SAME(a, b) ((a).key == (b).key)
+#define INDEX(e) ((int64_t)(e).index)
+#include "cpu/sort_row.h"
 
 #define PUT(T)                                                                                                         \
     for (int64_t i = 0; i < j->s.out_n; i++) {                                                                         \

@@ -11,7 +11,8 @@
  *   when they are to the same elements in the same order.
  * What runs before what is a partial order, kept as a set of kernels for each kernel, so that small kernels on the way
  * (a scalar between a forward and a backward pass) do not cut a large one in two. The kernels are put in line at the end.
- * Before all that, dead nodes are dropped; after it, a value is stored only if it is used outside of its kernel. */
+ * Before all that, dead nodes are dropped; after it, a value is stored only if it is used outside of its kernel, and a
+ * kernel that stores nothing is dropped, too: that which fills a buffer of which only a part was read, and in registers. */
 #include "fuse/plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -284,6 +285,30 @@ static void put_in_line(planner *p, int num_nodes, int *rank) {
     free(old);
 }
 
+/* Decides what is stored, and drops the kernels that store nothing; `number` has room for one of each. */
+static void drop_kernels(planner *p, int num_nodes, const tt_lazy *storages, int *number) {
+    int left = 0;
+    for (int k = 0; k < p->num_groups; k++) number[k] = -1;
+    for (int i = 0; i < num_nodes; i++) {
+        tt_node *node = &p->nodes[i];
+        if (node->dead) continue;
+        node->stored |= !node->covered && storages[node->o[0].id].storage;
+        if (node->stored) number[node->kernel] = 0;
+    }
+    for (int k = 0; k < p->num_groups; k++) {
+        if (number[k] < 0) continue;
+        p->groups[left] = p->groups[k];
+        number[k] = left++;
+    }
+    for (int i = 0; i < num_nodes; i++) {
+        tt_node *node = &p->nodes[i];
+        if (node->dead) continue;
+        node->kernel = number[node->kernel];
+        node->dead = node->kernel < 0;
+    }
+    p->num_groups = left;
+}
+
 int tt_partition_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t) {
     int num_nodes = t->num_nodes, num_storages = t->num_storages, words = num_nodes / 64 + 1;
     planner p = {.nodes = nodes,
@@ -301,6 +326,7 @@ int tt_partition_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t) {
         for (int i = 0; i < num_nodes; i++)
             if (!nodes[i].dead) place(&p, i);
         put_in_line(&p, num_nodes, rank);
+        if (p.num_groups >= 0) drop_kernels(&p, num_nodes, t->storages, rank);
     }
     free(p.states);
     free(p.before);

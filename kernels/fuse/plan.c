@@ -251,8 +251,6 @@ static tt_plan *make_plan(const tt_trace *t) {
     if (ok) forward_numbers(t, nodes, fill);
     ok = ok && find_dead(t, nodes) && (num_groups = tt_partition_nodes(groups, nodes, t)) >= 0;
     if (ok) {
-        for (int i = 0; i < t->num_nodes; i++)
-            nodes[i].stored |= !nodes[i].covered && t->storages[nodes[i].o[0].id].storage;
         tt_program *program = &plan->program;
         program->number = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED);
         program->num_nodes = t->num_nodes;

@@ -50,7 +50,7 @@ typedef struct tt_plan {
     int64_t temporary_bytes;
 } tt_plan;
 
-/* partition.c: gives each node a kernel; how many there are, in the order in which they run. -1: out of memory. */
+/* partition.c: gives each node a kernel, and says whether it is stored; how many kernels there are, in the order in which they run. -1: out of memory. */
 int tt_partition_nodes(tt_group *groups, tt_node *nodes, const tt_trace *t);
 
 /* lower.c: the kernel of a group's nodes. False: out of memory. */

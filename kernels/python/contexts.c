@@ -11,7 +11,7 @@
 #include "api/fuse.h"
 
 static PyObject *modes;     /* by thread: the Mode of those that deviate from the default. See autograd/modes.py */
-static PyObject *inside, *inference, *prepare, *failure; /* names */
+static PyObject *inside, *inference, *prepare, *failure, *configure; /* names */
 static PyObject *main_thread;                            /* threading.main_thread */
 
 typedef struct {
@@ -123,6 +123,65 @@ static PyType_Spec mode_spec = {
     .basicsize = sizeof(mode_context),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = mode_slots,
+};
+
+/* A context that sets the mode when it is made, and keeps it set if it is not entered. One that an exception takes from
+ * the caller before `with` has it undoes that: the exception is being raised as the object goes. Kept in a variable it
+ * lives as long as the traceback. */
+
+typedef struct {
+    mode_context context;
+    char made; /* set by its maker; not entered since */
+} mode_switch;
+
+static int init_switch(PyObject *self, PyObject *args, PyObject *keywords) {
+    PyObject *set_up = PyObject_GetAttr(self, configure);
+    PyObject *ready = set_up ? PyObject_Call(set_up, args, keywords) : NULL;
+    PyObject *entered = ready ? enter_mode(self, NULL) : NULL;
+    if (entered) ((mode_switch *)self)->made = 1;
+    Py_XDECREF(set_up);
+    Py_XDECREF(ready);
+    Py_XDECREF(entered);
+    return entered ? 0 : -1;
+}
+
+static PyObject *enter_switch(PyObject *self, PyObject *unused) {
+    mode_switch *it = (mode_switch *)self;
+    if (!it->made) return enter_mode(self, unused);
+    it->made = 0;
+    return Py_NewRef(self);
+}
+
+static PyObject *exit_switch(PyObject *self, PyObject *exception) {
+    ((mode_switch *)self)->made = 0;
+    return exit_mode(self, exception);
+}
+
+static void dealloc_switch(PyObject *self) {
+    if (((mode_switch *)self)->made && PyErr_Occurred()) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyObject *done = exit_mode(self, NULL);
+        if (!done) PyErr_WriteUnraisable(NULL);
+        Py_XDECREF(done);
+        PyErr_Restore(type, value, traceback);
+    }
+    dealloc_mode(self);
+}
+
+static PyMethodDef switch_methods[] = {
+    {"__enter__", enter_switch, METH_NOARGS, "The mode is set already, unless the context was left before."},
+    {"__exit__", exit_switch, METH_VARARGS, "Gives this thread the mode that it had before."},
+    {NULL, NULL, 0, NULL},
+};
+static PyType_Slot switch_slots[] = {{Py_tp_init, init_switch},       {Py_tp_dealloc, dealloc_switch},
+                                     {Py_tp_traverse, traverse_mode}, {Py_tp_clear, clear_mode},
+                                     {Py_tp_methods, switch_methods}, {0, NULL}};
+static PyType_Spec switch_spec = {
+    .name = "tinytorch.backends._native.ModeSwitchBase",
+    .basicsize = sizeof(mode_switch),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = switch_slots,
 };
 
 /* Fused mode. */
@@ -244,9 +303,11 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static bool add_type(PyObject *module, const char *name, PyType_Spec *spec) {
-    PyObject *type = PyType_FromSpec(spec);
+static bool add_type(PyObject *module, const char *name, PyType_Spec *spec, const char *base) {
+    PyObject *bases = base ? PyObject_GetAttrString(module, base) : NULL;
+    PyObject *type = bases || !base ? PyType_FromSpecWithBases(spec, bases) : NULL;
     bool added = type && PyModule_AddObjectRef(module, name, type) == 0;
+    Py_XDECREF(bases);
     Py_XDECREF(type);
     return added;
 }
@@ -260,7 +321,10 @@ bool tt_add_contexts(PyObject *module) {
     inference = PyUnicode_InternFromString("inference");
     prepare = PyUnicode_InternFromString("prepare");
     failure = PyUnicode_InternFromString("failure");
-    return main_thread && modes && inside && inference && prepare && failure &&
+    configure = PyUnicode_InternFromString("configure");
+    return main_thread && modes && inside && inference && prepare && failure && configure &&
            PyModule_AddObjectRef(module, "modes", modes) == 0 && PyModule_AddFunctions(module, functions) == 0 &&
-           add_type(module, "ModeContextBase", &mode_spec) && add_type(module, "FusedBase", &fuse_spec);
+           add_type(module, "ModeContextBase", &mode_spec, NULL) &&
+           add_type(module, "ModeSwitchBase", &switch_spec, "ModeContextBase") &&
+           add_type(module, "FusedBase", &fuse_spec, NULL);
 }

@@ -8,7 +8,9 @@ PyMODINIT_FUNC PyInit__native(void) {
     PyObject *cpu = PyImport_ImportModule("tinytorch.backends._cpu");
     PyObject *ffi = cpu ? PyObject_GetAttrString(cpu, "ffi") : NULL;
     PyObject *module = ffi ? PyModule_Create(&definition) : NULL;
-    if (module && !(tt_add_tensor(module, ffi) && tt_add_contexts(module) && tt_add_node(module))) Py_CLEAR(module);
+    if (module &&
+        !(tt_add_tensor(module, ffi) && tt_add_contexts(module) && tt_add_node(module) && tt_add_graph(module)))
+        Py_CLEAR(module);
     Py_XDECREF(cpu);
     Py_XDECREF(ffi);
     return module;

@@ -2,19 +2,14 @@
  * same takes in Python, a statement a field (0.10 and 0.21 us). Who records, and what, is autograd/node.py's affair. */
 #include "python.h"
 
-typedef struct {
-    PyObject_HEAD PyObject *edges, *saved, *key, *versions, *extra;
-} node;
-
 static int64_t ticks; /* guarded by the interpreter's lock */
 
 static void dealloc(PyObject *self) {
-    node *n = (node *)self;
+    tt_node *n = (tt_node *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     Py_XDECREF(n->saved);
     Py_XDECREF(n->edges);
-    Py_XDECREF(n->key);
     Py_XDECREF(n->versions);
     Py_XDECREF(n->extra);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
@@ -22,7 +17,7 @@ static void dealloc(PyObject *self) {
 }
 
 static int traverse(PyObject *self, visitproc visit, void *arg) {
-    node *n = (node *)self;
+    tt_node *n = (tt_node *)self;
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(n->edges);
     Py_VISIT(n->saved);
@@ -32,7 +27,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg) {
 }
 
 static int clear(PyObject *self) {
-    node *n = (node *)self;
+    tt_node *n = (tt_node *)self;
     Py_CLEAR(n->edges);
     Py_CLEAR(n->saved);
     Py_CLEAR(n->versions);
@@ -41,11 +36,11 @@ static int clear(PyObject *self) {
 }
 
 static PyMemberDef members[] = {
-    {"edges", T_OBJECT_EX, offsetof(node, edges), 0, "The Nodes that the inputs' gradients go to, or None."},
-    {"saved", T_OBJECT_EX, offsetof(node, saved), 0, "What the derivative needs."},
-    {"key", T_OBJECT_EX, offsetof(node, key), 0, "Minus the Node's age: younger Nodes are less."},
-    {"versions", T_OBJECT_EX, offsetof(node, versions), 0, "Of the saved tensors: Note [Version counters]."},
-    {"extra", T_OBJECT_EX, offsetof(node, extra), 0, "Rare state, or None."},
+    {"edges", T_OBJECT_EX, offsetof(tt_node, edges), 0, "The Nodes that the inputs' gradients go to, or None."},
+    {"saved", T_OBJECT_EX, offsetof(tt_node, saved), 0, "What the derivative needs."},
+    {"key", T_LONGLONG, offsetof(tt_node, key), 0, "Minus the Node's age: younger Nodes are less."},
+    {"versions", T_OBJECT_EX, offsetof(tt_node, versions), 0, "Of the saved tensors: Note [Version counters]."},
+    {"extra", T_OBJECT_EX, offsetof(tt_node, extra), 0, "Rare state, or None."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -54,20 +49,26 @@ static PyType_Slot slots[] = {
 };
 static PyType_Spec spec = {
     .name = "tinytorch.backends._native.NodeBase",
-    .basicsize = sizeof(node),
+    .basicsize = sizeof(tt_node),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };
 static PyTypeObject *base;
 
+tt_node *tt_node_of(PyObject *object) {
+    if (PyObject_TypeCheck(object, base)) return (tt_node *)object;
+    PyErr_SetString(PyExc_TypeError, "a Node is expected");
+    return NULL;
+}
+
 static PyObject *make(PyObject *cls, PyObject *edges, PyObject *saved, PyObject *versions) {
-    node *n = (node *)PyType_GenericAlloc((PyTypeObject *)cls, 0);
+    tt_node *n = (tt_node *)PyType_GenericAlloc((PyTypeObject *)cls, 0);
     if (!n) return NULL;
     n->edges = Py_NewRef(edges);
     n->saved = Py_NewRef(saved);
     n->versions = Py_NewRef(versions);
     n->extra = Py_NewRef(Py_None);
-    if (!(n->key = PyLong_FromLongLong(-++ticks))) Py_CLEAR(n);
+    n->key = -++ticks;
     return (PyObject *)n;
 }
 

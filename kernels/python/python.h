@@ -19,8 +19,17 @@ typedef struct {
 } tt_tensor;
 tt_tensor *tt_tensor_of(PyObject *object);  /* itself; NULL and a TypeError for any other object */
 tt_array *tt_array_of(const tt_tensor *t);  /* NULL and a Python exception when it has no descriptor */
+bool tt_is_tensor(PyObject *object);
+
+/* A Node as C sees it. */
+typedef struct {
+    PyObject_HEAD PyObject *edges, *saved, *versions, *extra;
+    long long key;
+} tt_node;
+tt_node *tt_node_of(PyObject *object); /* itself; NULL and a TypeError for any other object */
 
 /* Each adds its types and functions to the module; false and a Python exception when it cannot. */
 bool tt_add_tensor(PyObject *module, PyObject *ffi); /* tensor.c */
 bool tt_add_contexts(PyObject *module);              /* contexts.c */
 bool tt_add_node(PyObject *module);                  /* node.c */
+bool tt_add_graph(PyObject *module);                 /* graph.c */

@@ -43,6 +43,8 @@ tt_tensor *tt_tensor_of(PyObject *object) {
     return NULL;
 }
 
+bool tt_is_tensor(PyObject *object) { return PyObject_TypeCheck(object, base); }
+
 tt_array *tt_array_of(const tt_tensor *t) {
     if (t->handle) return tt_pointer_of(t->handle, array_pointer);
     PyErr_SetString(PyExc_AttributeError, "a Tensor without memory");

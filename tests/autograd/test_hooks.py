@@ -14,6 +14,22 @@ def leaf(*values):
 # ---- Tensor hooks.
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradients_off_the_path_are_not_computed(create_graph):
+    """Neither for an operator with two inputs, nor beyond it: hooks there do not run, and nothing is retained."""
+    x, w, seen = leaf(1.0, 2.0), leaf(3.0, 4.0), []
+    off = w * 2
+    off.retain_grad()
+    for t in (w, off):
+        t.register_hook(lambda g: seen.append("off the path"))
+    y = x * off
+    y.grad_fn.register_hook(lambda grads, _: seen.append([g is not None for g in grads]))
+    (g,) = tinytorch.autograd.grad((y * y).sum(), x, create_graph=create_graph, retain_graph=True)
+    assert g.tolist() == [72.0, 256.0] and off.grad is None and seen == [[True, False]]
+    (y * y).sum().backward(inputs=[x])
+    assert x.grad.tolist() == [72.0, 256.0] and w.grad is None and off.grad is None and seen == [[True, False]] * 2
+
+
 def test_hook_sees_the_gradient():
     x, seen = leaf(1.0, 2.0), []
     y = x * 2

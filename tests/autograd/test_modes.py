@@ -125,3 +125,33 @@ def test_modes_are_thread_local():
             go.set()
             thread.join()
     assert seen == [True, False]
+
+
+def test_set_grad_enabled_sets_at_once():
+    try:
+        tinytorch.set_grad_enabled(False)
+        assert not tinytorch.is_grad_enabled()
+        tinytorch.set_grad_enabled(mode=True)
+        assert tinytorch.is_grad_enabled()
+        switch = tinytorch.set_grad_enabled(False)
+        for _ in range(2):  # the first entering finds the mode set
+            with switch:
+                assert not tinytorch.is_grad_enabled()
+            assert tinytorch.is_grad_enabled()
+        with pytest.raises(TypeError):
+            tinytorch.set_grad_enabled()
+        with pytest.raises(RuntimeError, match="not entered"):
+            switch.__exit__()
+        assert tinytorch.is_grad_enabled()
+
+        def kept():
+            kept = tinytorch.set_grad_enabled(False)
+            raise ValueError(kept)
+
+        try:
+            kept()
+        except ValueError:
+            assert not tinytorch.is_grad_enabled()
+        assert not tinytorch.is_grad_enabled(), "a mode that was set stays set"
+    finally:
+        tinytorch.set_grad_enabled(True)

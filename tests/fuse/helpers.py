@@ -70,14 +70,19 @@ def in_threads(n, work):
         raise failed[0]
 
 
-def python(source, **environment):
-    """What a script prints in a new process, where the mode is off unless it says otherwise. It must not fail."""
+def environment(**more):
+    """Of a new process, where the mode is off unless ``more`` says otherwise."""
+    return {**os.environ, "PYTHONPATH": ROOT, "TINYTORCH_FUSE": "0", **more}
+
+
+def python(source, **more):
+    """What a script prints in a new process. It must not fail."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(source)],
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": ROOT, "TINYTORCH_FUSE": "0", **environment},
+        env=environment(**more),
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -14,7 +14,7 @@ def canonical(array):
 
 def bits(t):
     """The bytes of a tensor's elements."""
-    t = t.detach()
+    t = t.detach().cpu()
     if t.dtype is tinytorch.bfloat16:
         pattern = t.clone(memory_format=tinytorch.contiguous_format).view(tinytorch.int16).numpy()
         return np.where((pattern & 0x7FFF) > 0x7F80, np.int16(0x7FC0), pattern).tobytes()

@@ -34,6 +34,22 @@ FOUND = {
         v0 = leaf((4, 3, 2), layout='numpy')
         v1 = v0.permute(2, 1, 0)[0].sum((0, -1))
     """,
+    "the rest of a buffer is never read": """
+        v0 = leaf((23,))
+        v1 = torch.zeros(24)
+        v1[1:] = v0
+        v2 = v1[1:] * 2
+        v1 = None
+    """,
+    "values in a part of a buffer that is written over": """
+        v0 = leaf((4, 64))
+        v1 = torch.zeros(5)
+        v1[:4] = v0.sum(1)
+        v2 = v0 * 2
+        v1[:4] = 3
+        v3 = v1[:4] + 1
+        v1 = None
+    """,
     "a variance whose means come from a kernel before it": """
         v0 = leaf((4, 1024))
         v1 = v0.var(1)

@@ -208,7 +208,11 @@ INDEXING = (
     ),
     Op(
         "index_fill",
-        (S(T(4, 3), 0, index(2, size=4), 2), S(T(4, 3), 1, index(2, size=3), T())),
+        (
+            S(T(4, 3), 0, index(2, size=4), 2),
+            S(T(4, 3), 1, index(2, size=3), T()),
+            S(T(4, 3), 1, T(3, dtype="int64", values=(2, 0, 2)), T()),
+        ),
         method=True,
         inplace=True,
     ),

@@ -44,11 +44,11 @@ ONE_ZERO = only(FLOATS, S(T(4, values=(1.5, 0.0, -2.0, 0.5))), rough(S(T(4, valu
 
 
 def along(name):
-    """NumPy's reduction, called as torch's: no dimensions at all means every dimension."""
+    """NumPy's reduction, called as torch's: no dimensions at all means every dimension, and a number has one."""
     function = getattr(np, name, None)
     if function is None or name.startswith("cum"):
         return function
-    return lambda x, dim=None, keepdim=False: function(x, None if dim == () else dim, keepdims=keepdim)
+    return lambda x, dim=None, keepdim=False: function(x, dim if x.ndim and dim != () else None, keepdims=keepdim)
 
 
 def reduction(name, samples, **how):

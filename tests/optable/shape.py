@@ -332,7 +332,7 @@ MOVES = (
         "repeat",
         (S(T(2, 3), 2, 1), S(T(2, 3), 2, 1, 2), S(T(), 3), S(T(3), 0), S(T(2, 3, layout="transposed"), 1, 2)),
         call=method("repeat"),
-        ref=np.tile,
+        ref=lambda x, *sizes: np.tile(x, sizes),
     ),
     Op("clone", EVERY, method=True, ref=np.array),
     *(

@@ -36,6 +36,13 @@ TERNARY = tuple(
     )
     for more in ({}, {"value": 2})
 )
+
+
+def log_gamma(x):
+    """math.lgamma, which raises at its poles."""
+    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+
+
 NEARBY = only(
     ("float32", "float64"),
     rough(S(T(3, values=(1.0, 1e-9, 1e4)), T(3, values=(1.000001, 0.0, 1e4 + 1)))),
@@ -55,7 +62,7 @@ NAN_TO_NUM = (
 )
 
 OPS = (
-    unary("lgamma", (0.3, 4), np.vectorize(math.lgamma, otypes="d"), more=POLES),
+    unary("lgamma", (0.3, 4), np.vectorize(log_gamma, otypes="d"), more=POLES),
     unary("digamma", (0.3, 4), more=POLES),
     # torch's trigamma is off by 1e-9; ours agrees with mpmath's to the last digits.
     Op(

@@ -7,7 +7,7 @@ import sys
 import traceback
 import warnings
 
-from .modes import ModeContext, current
+from .modes import ModeContext, ModeSwitch, current
 
 _PACKAGE = str(pathlib.Path(__file__).resolve().parent.parent)
 
@@ -42,18 +42,15 @@ class detect_anomaly(ModeContext):
             return type(self)(self.check_nan)
 
 
-class set_detect_anomaly(ModeContext):
+class set_detect_anomaly(ModeSwitch):
     """Switches anomaly mode on or off at once, and back on leaving a ``with``."""
 
-    def __init__(self, mode: bool, check_nan: bool = True):
-        self.mode, self.check_nan = bool(mode), check_nan
-        super().__enter__()
+    def configure(self, mode: bool, check_nan: bool = True):
+        super().configure(mode)
+        self.check_nan = check_nan
 
     def changes(self):
         return {"anomaly": stack if self.mode else False, "check_nan": self.check_nan}
-
-    def __enter__(self):
-        return self
 
     def clone(self):
         return type(self)(self.mode, self.check_nan)

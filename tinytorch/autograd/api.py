@@ -27,12 +27,12 @@ def _roots(op: str, tensors, grads) -> list:
         raise RuntimeError(f"{op}: got {len(tensors)} tensors and {len(grads)} gradients")
     roots = []
     for k, (t, g) in enumerate(zip(tensors, grads)):
-        if isinstance(t, GradientEdge):
-            if g is None:
-                raise RuntimeError(f"grad can be implicitly created only for scalar outputs; {op} was given an edge")
-            roots.append((node_of(t), g))
-            continue
         if not isinstance(t, Tensor):
+            if isinstance(t, GradientEdge) and isinstance(g, Tensor):
+                roots.append((node_of(t), g))
+                continue
+            if isinstance(t, GradientEdge):
+                raise RuntimeError(f"grad can be implicitly created only for scalar outputs; {op} was given an edge")
             raise TypeError(f"{op}: element {k} of outputs must be a Tensor, got {type(t).__name__}")
         refresh(t)
         if t._node is None:
@@ -83,8 +83,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     if inputs is None:
         engine.run(roots, keep, create_graph)
         return
-    nodes = _targets("backward", _sequence(inputs))
-    for t in _sequence(inputs):
+    inputs = _sequence(inputs)
+    nodes = _targets("backward", inputs)
+    for t in inputs:
         if isinstance(t, Tensor) and not t.is_leaf:
             engine.retain(t)
     engine.run(roots, keep, create_graph, dict.fromkeys(nodes, ()))
@@ -96,10 +97,10 @@ def _targets(op: str, inputs: tuple) -> list[Node]:
         raise RuntimeError(f"`inputs` argument to `{op}()` cannot be empty.")
     nodes = []
     for k, t in enumerate(inputs):
-        if isinstance(t, GradientEdge):
-            nodes.append(node_of(t))
-            continue
         if not isinstance(t, Tensor):
+            if isinstance(t, GradientEdge):
+                nodes.append(node_of(t))
+                continue
             raise RuntimeError(
                 f"{op}: all inputs have to be Tensors or GradientEdges, element {k} is a {type(t).__name__}"
             )

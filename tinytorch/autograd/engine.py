@@ -7,7 +7,6 @@ run backward through shared parts of a graph.
 
 from __future__ import annotations
 
-import operator
 import threading
 import warnings
 import weakref
@@ -16,10 +15,11 @@ from heapq import heappop, heappush
 from sys import getrefcount
 
 from ..backends.cpu import lib
+from ..backends.native import nodes_on_path, with_history
 from ..dtypes import float32
 from ..tensor import Tensor, wrap
 from .modes import DEFAULT, QUIET, current, modes
-from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, unpack
+from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, new_alias, unpack
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 
@@ -32,15 +32,15 @@ def run(
     num_captures: int = 0,
 ) -> list[Tensor | None]:
     """Runs backward from ``roots``. With ``captures``, returns the gradients that reach those Nodes, at the given
-    places of the result, and runs only the Nodes on a path to them; without, accumulates into the leaves. Captures
-    without results: accumulates into the leaves among them alone."""
+    places of the result, and computes only the gradients on a path to them; without, accumulates into the leaves.
+    Captures without results: accumulates into the leaves among them alone."""
     thread = get_ident()
     if nested and nested.get(thread, 0) >= MOST_NESTED:
         return call_in_thread(run, roots, keep_graph, create_graph, captures, num_captures)
     results: list[Tensor | None] = [None] * num_captures
-    useful = None if captures is None else nodes_on_path(captures, [node for node, _ in roots])
+    useful = None if captures is None else nodes_on_path(captures, roots)
     if useful is not None and not num_captures:
-        useful.update([node for node in captures if type(node) is AccumulateGrad])
+        useful.update([(node, node.edges) for node in captures if type(node) is AccumulateGrad])
     pending: dict[Node, Tensor] = {}
     heap: list[tuple[int, Node]] = []
     outside = modes.get(thread)  # None: the default
@@ -64,19 +64,18 @@ def run(
                 g = pending.pop(node)
             extra = node.extra
             if useful is not None:
-                ends = node not in useful
-                if ends and extra is not None and extra.hooked:
+                edges = useful.get(node)
+                if edges is None and extra is not None and extra.hooked:
                     g = run_tensor_hooks(node, extra, g)
                 for place in captures.get(node, ()):
-                    results[place] = (
-                        g  # where the gradient goes on from here, as it was before the hooks: as in PyTorch
-                    )
-                if ends:
+                    results[place] = g  # where a gradient goes on from here, as it was before the hooks
+                if edges is None:
                     node = None
                     continue
+            else:
+                edges = node.edges
             if extra is not None and extra.hooked:
                 g = run_pre_hooks(node, extra, run_tensor_hooks(node, extra, g))
-            edges = node.edges
             saved = node.saved
             if not edges:
                 if type(node) is AccumulateGrad:
@@ -97,8 +96,12 @@ def run(
                     "retain_graph=True if you need to backward through the graph a second time."
                 )
             written = last_write[0] > -node.key
-            if create_graph or written or (extra is not None and extra.packed):
+            if written or (extra is not None and extra.packed):
                 saved = unpack(node, create_graph, written)
+            elif create_graph:
+                saved = with_history(node, new_alias)
+                if saved is None:
+                    saved = unpack(node, True, False)
             grads = node.backward(g, saved, edges) if create_graph else node.first_order(g, saved, edges)
             if extra is not None:
                 grads = post_process(node, extra, grads, g)
@@ -141,40 +144,6 @@ def route_to_parent(port: Port, g, pending: dict, heap: list) -> None:
         pending[parent] = [None] * num_outputs
         heappush(heap, (parent.key, parent))
     pending[parent][index] = g
-
-
-def nodes_on_path(targets, roots: list[Node]) -> set[Node]:
-    """The Nodes whose backward must run for gradients to reach a target."""
-    oldest = max([t.key for t in targets])
-    nodes, seen = list(roots), set(roots)
-    whole = True  # every way ends in a target
-    for node in nodes:  # which grows meanwhile
-        edges = node.edges
-        if not edges:
-            whole = False
-        for edge in edges:
-            if edge is None or edge in seen:
-                continue
-            if not edge.edges:
-                whole = whole and edge in targets
-            elif edge.key <= oldest:
-                seen.add(edge)
-                nodes.append(edge)
-            else:
-                whole = False
-    if whole:
-        return seen
-    nodes.sort(key=_age, reverse=True)  # oldest first: a Node's parents are judged before it
-    useful: set[Node] = set()
-    for node in nodes:
-        for edge in node.edges:
-            if edge in targets or edge in useful:
-                useful.add(node)
-                break
-    return useful
-
-
-_age = operator.attrgetter("key")
 
 
 def run_tensor_hooks(node: Node, extra: Extra, g):

@@ -9,6 +9,13 @@ import types
 from ..backends.native import dtype_of, shape_of
 from .node import Node, new_alias
 
+# Parameters that hold numbers, sizes or dtypes in every operator: nobody looks for tensors among what is saved of them.
+NEVER_TENSORS = {
+    "args", "casts", "code", "correction", "diagonal", "dim", "dims", "eps", "geometry", "how", "ignore", "keepdim",
+    "layout", "left", "mode", "offset", "padding_idx", "reduction", "reverse", "rms", "shifts", "size", "sizes",
+    "smoothing", "start", "step", "stride", "unitriangular", "upper", "walk",
+}  # fmt: skip
+
 # Functions' code objects: the operator, or the Node class, that each belongs to. By id, and kept alive: a code object's
 # hash is that of its constants, and a profiler's wrappers have constants without one.
 _owners: dict[int, tuple[types.CodeType, str]] = {}
@@ -108,7 +115,7 @@ class Formulas:
         if name in self.extra:
             return f"out[{len(self.outputs) + self.extra.index(name)}]", True, None
         if name in self.params:
-            return name, True, self.inputs.index(name) if name in self.inputs else None
+            return name, name not in NEVER_TENSORS, self.inputs.index(name) if name in self.inputs else None
         if suffix in ("shape", "dtype") and base in self.params:
             return f"{suffix}_of({base})", False, None
         if suffix == "device" and base in self.params:

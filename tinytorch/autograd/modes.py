@@ -10,7 +10,7 @@ import functools
 import inspect
 from _thread import get_ident
 
-from ..backends.native import ModeContextBase, modes
+from ..backends.native import ModeContextBase, ModeSwitchBase, modes
 
 
 class Mode:
@@ -132,31 +132,34 @@ class enable_grad(ModeContext, metaclass=_Maybe):
         return None if outside is None else outside.with_grad(True)
 
 
-class set_grad_enabled(ModeContext):
-    """Sets recording on or off at once, and back on leaving a ``with``. Follows ``torch.set_grad_enabled``."""
+class ModeSwitch(ModeSwitchBase, ModeContext):
+    """A ModeContext that changes the mode as soon as it is made, by C: no handler comes between that and ``with``."""
 
-    def __init__(self, mode: bool):
-        self.mode, self._entered = bool(mode), False
-        self._decorates = False
-        super().__enter__()
+    _decorates = False
 
-    def inside(self, outside):
-        return (outside or DEFAULT).with_grad(self.mode)
+    def configure(self, mode: bool):
+        """What ``__init__`` does before the mode is changed."""
+        self.mode = bool(mode)
 
-    def __enter__(self):
-        if self._entered:
-            return super().__enter__()
-        self._entered = True
-        return self
-
-    def clone(self):
-        return enable_grad() if self.mode else no_grad()
+    def __init_subclass__(cls):
+        parameters = list(inspect.signature(cls.configure).parameters.values())
+        cls.__signature__ = inspect.Signature(parameters[1:])
 
     def __call__(self, fn):
         if not self._decorates:
             self._decorates = True
             self.__exit__()  # as a decorator it leaves the present mode alone
         return super().__call__(fn)
+
+
+class set_grad_enabled(ModeSwitch):
+    """Sets recording on or off at once, and back on leaving a ``with``. Follows ``torch.set_grad_enabled``."""
+
+    def inside(self, outside):
+        return (outside or DEFAULT).with_grad(self.mode)
+
+    def clone(self):
+        return enable_grad() if self.mode else no_grad()
 
 
 class inference_mode(ModeContext):

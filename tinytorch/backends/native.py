@@ -13,8 +13,10 @@ _native = sys.modules[_spec.name] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_native)
 
 TensorBase, owner, owned_result = _native.TensorBase, _native.owner, _native.owned_result
-ModeContextBase, FusedBase, modes = _native.ModeContextBase, _native.FusedBase, _native.modes
+ModeContextBase, ModeSwitchBase, modes = _native.ModeContextBase, _native.ModeSwitchBase, _native.modes
+FusedBase = _native.FusedBase
 call_on_device, hold = _native.call_on_device, _native.hold
 raise_after_call = _native.raise_after_call
 NodeBase, new_node, record, record_stamped = _native.NodeBase, _native.new_node, _native.record, _native.record_stamped
 count, shape_of, dtype_of, set_dtypes = _native.count, _native.shape_of, _native.dtype_of, _native.set_dtypes
+nodes_on_path, with_history = _native.nodes_on_path, _native.with_history

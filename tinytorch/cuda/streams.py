@@ -231,10 +231,10 @@ class Event:
 
 
 @method
-def record_stream(self, stream: Stream) -> None:
-    """Marks the tensor as used by ``stream``, which did not allocate it: once the tensor is freed, its memory is reused
-    only after the work queued on ``stream`` at that time is done. Follows ``torch.Tensor.record_stream``."""
-    _checked(stream, "record_stream")
-    if self.is_cuda and stream.device_index != self.get_device():
-        raise RuntimeError(f"record_stream: the tensor is on {self.device}, the stream on {stream.device}")
-    check(lib.tt_record_stream(self._h, stream.stream_id), "record_stream")
+def record_stream(self, s: Stream) -> None:
+    """Marks the tensor as used by ``s``, which did not allocate it: once the tensor is freed, its memory is reused
+    only after the work queued on ``s`` at that time is done. Follows ``torch.Tensor.record_stream``."""
+    _checked(s, "record_stream")
+    if self.is_cuda and s.device_index != self.get_device():
+        raise RuntimeError(f"record_stream: the tensor is on {self.device}, the stream on {s.device}")
+    check(lib.tt_record_stream(self._h, s.stream_id), "record_stream")

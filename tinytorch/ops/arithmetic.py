@@ -9,8 +9,8 @@ from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method
-from .pointwise import _add, _div, _div_floor, _div_trunc, _pow, _round, _square, _sub
+from .declare import alias, both, composite, method, old_order
+from .pointwise import _add, _addcdiv, _addcmul, _div, _div_floor, _div_trunc, _pow, _round, _square, _sub
 
 
 def _scaled(op, input, other, alpha):
@@ -27,12 +27,16 @@ def _scaled(op, input, other, alpha):
 
 
 def _with_alpha(name, plain, doc):
-    def public(input, other, *, alpha=1, out=None):
+    def public(input, other, *rest, alpha=1, out=None):
+        if rest:
+            input, other, alpha = old_order(name, 2, {"alpha": alpha}, input, other, *rest)
         return plain(input, _scaled(name, input, other, alpha), out=out)
 
     written = name + "_"
 
-    def inplace(self, other, *, alpha=1):
+    def inplace(self, other, *rest, alpha=1):
+        if rest:
+            self, other, alpha = old_order(written, 2, {"alpha": alpha}, self, other, *rest)
         return plain.op.update(self, other if alpha == 1 else _scaled(name, self, other, alpha), written)
 
     public.__name__ = public.__qualname__ = name
@@ -101,6 +105,14 @@ def round(input, *, decimals=0, out=None):
     return _round(input * scale) / scale
 
 
+@both(kind="update")
+def round_(input, *, decimals=0):
+    """``round`` in place."""
+    if decimals == 0:
+        return _round.op.into(input, (input,), "round_")
+    return input.copy_(round(input, decimals=decimals))
+
+
 @both
 def pow(input, exponent, *, out=None):
     """``input`` to the power ``exponent``; either may be a number. Integers to negative integer powers are refused.
@@ -121,6 +133,60 @@ def float_power(input, exponent):
     """``pow`` computed in float64."""
     double = [x.to(_float64) if isinstance(x, Tensor) else x for x in (input, exponent)]
     return pow(*double)
+
+
+@both
+def addcmul(input, tensor1, tensor2, *rest, value=1, out=None):
+    """``input + value tensor1 tensor2``.
+
+    Args:
+        tensor1: a tensor
+        tensor2: a tensor
+        value: a number
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or all are bool
+    """
+    if rest:
+        input, tensor1, tensor2, value = old_order("addcmul", 3, {"value": value}, input, tensor1, tensor2, *rest)
+    if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
+        raise RuntimeError("addcmul: not implemented for 'bool'")
+    return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+
+
+@both
+def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
+    """``input + value tensor1 / tensor2``.
+
+    Args:
+        tensor1: a tensor
+        tensor2: a tensor
+        value: a number
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or integers are divided
+    """
+    if rest:
+        input, tensor1, tensor2, value = old_order("addcdiv", 3, {"value": value}, input, tensor1, tensor2, *rest)
+    return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+
+
+@method
+def addcmul_(self, tensor1, tensor2, *rest, value=1):
+    """``addcmul`` in place."""
+    if rest:
+        self, tensor1, tensor2, value = old_order("addcmul_", 3, {"value": value}, self, tensor1, tensor2, *rest)
+    return _addcmul.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcmul_")
+
+
+@method
+def addcdiv_(self, tensor1, tensor2, *rest, value=1):
+    """``addcdiv`` in place."""
+    if rest:
+        self, tensor1, tensor2, value = old_order("addcdiv_", 3, {"value": value}, self, tensor1, tensor2, *rest)
+    return _addcdiv.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
 
 
 @composite

@@ -16,20 +16,27 @@ from .declare import function, scalar_kind
 from .from_python import dtype_code, pack, share_numpy
 
 
+_TOO_LARGE = 1 << 63
+
+
 def sizes(values, op: str) -> list[int]:
     """``f(2, 3)`` and ``f((2, 3))`` alike, as a list of integers; TypeError naming the operator."""
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         values = values[0]
     elif not values:
         raise TypeError(f'{op}() missing 1 required positional arguments: "size"')
-    try:
-        return [operator.index(v) for v in values]
-    except TypeError:
-        bad = next(v for v in values if not hasattr(v, "__index__"))
-        raise TypeError(
-            f"{op}(): argument 'size' must be tuple of ints, but found element of type "
-            f"{type(bad).__name__} in {tuple(values)!r}"
-        ) from None
+    checked = []
+    for v in values:
+        try:
+            checked.append(operator.index(v))
+        except Exception as why:  # __index__ may raise anything
+            raise TypeError(
+                f"{op}(): argument 'size' must be tuple of ints, but found element of type "
+                f"{type(v).__name__} at pos {len(checked)}"
+            ) from (None if type(why) is TypeError else why)
+        if not -_TOO_LARGE <= checked[-1] < _TOO_LARGE:
+            raise TypeError(f"{op}(): argument 'size' must be tuple of ints, but {v} does not fit 64 bits")
+    return checked
 
 
 def finish(h, op: str, requires_grad=False, pin_memory=False) -> Tensor:
@@ -126,10 +133,33 @@ def _address(obj) -> int:
     return obj.__cuda_array_interface__["data"][0] if hasattr(obj, "__cuda_array_interface__") else -1
 
 
+def _bytes(buffer, op: str) -> np.ndarray:
+    """The memory of a Python buffer. ValueError for other objects, RuntimeError where it has gaps."""
+    try:
+        with memoryview(buffer) as memory:
+            if not memory.c_contiguous:
+                raise RuntimeError(f"{op}: could not retrieve buffer from object: it has gaps")
+    except TypeError:
+        raise ValueError(f"{op}: {type(buffer).__name__} object does not implement Python buffer protocol") from None
+    return np.frombuffer(buffer, np.uint8)
+
+
+def _is_buffer(obj) -> bool:
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return False
+    return not isinstance(obj, (np.ndarray, np.generic))
+
+
 @function
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor:
-    """``obj`` as a tensor: a copy if ``copy`` or if it must be one. ValueError if it must be one and ``copy`` is False.
-    Follows ``torch.asarray``."""
+    """``obj`` as a tensor: a copy if ``copy`` or if it must be one. A Python buffer's bytes are elements of ``dtype``,
+    or the default dtype. ValueError if it must be a copy and ``copy`` is False. Follows ``torch.asarray``."""
+    if _is_buffer(obj):
+        plain = get_default_dtype() if dtype is None else dtype
+        shares = as_tensor(frombuffer(obj, dtype=plain), None, device)
+        return (shares.clone() if copy else shares).requires_grad_(requires_grad)
     shares = as_tensor(obj, dtype, device)
     same = _address(obj) == address_of(shares)
     if copy is False and not same:
@@ -148,7 +178,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     they are not there. Follows ``torch.frombuffer``."""
     code = dtype_code(dtype, "frombuffer")
     size = ALL[code].itemsize
-    data = np.frombuffer(buffer, np.uint8)
+    data = _bytes(buffer, "frombuffer")
     if not 0 <= offset < data.size:
         raise ValueError(
             f"frombuffer: offset ({offset} bytes) must be non-negative and no greater than buffer length "

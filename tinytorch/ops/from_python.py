@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from array import array
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from ..tensor import Tensor
 
 _PLAIN = frozenset((bool, int, float))
 _SEQUENCES = frozenset((list, tuple))
+_DEEPEST = 128  # nested sequences, as in PyTorch: one that holds itself has no end
 _BOOL, _UINT8, _INT64, _FLOAT64 = lib.TT_BOOL, lib.TT_U8, lib.TT_I64, lib.TT_F64
 _SUPPORTED = "float64, float32, float16, int64, int32, int16, int8, uint8, and bool"
 RELEASE = ffi.addressof(lib, "tt_release_python")
@@ -64,7 +66,26 @@ def share_numpy(a: np.ndarray, code: int | None = None):
     if not h:
         lib.tt_release_python(owner)
         raise error("from_numpy")
+    if not flags.writeable:
+        h.flags |= lib.TT_FLAG_READONLY
+        _warn_of_read_only_memory()
     return h
+
+
+_warned = False
+
+
+def _warn_of_read_only_memory() -> None:
+    """Once in a process, as PyTorch does."""
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "The given NumPy array or buffer is not writable. The tensor shares its memory, and operators that write "
+            "to the tensor raise RuntimeError; clone() gives one that may be written. This warning is given once.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def row_major(shape) -> list[int]:
@@ -139,12 +160,13 @@ def pack(data, code: int | None):
     elif isinstance(data, (np.ndarray, np.generic)):
         return copy_numpy(data, code)
     else:
+        _check_depth(data)
         data = _as_sequence(data)
         shape, flat = flatten(data) if type(data) is list else ((), (data,))
     kinds = set(map(type, flat))
     inferred = _BOOL
     if not kinds <= _PLAIN:
-        flat, inferred = _plain(flat)
+        flat, inferred = _plain(flat, len(shape) > 0, code)
         kinds = set(map(type, flat))
     elif float in kinds:
         inferred = get_default_dtype().code
@@ -166,7 +188,7 @@ def _memory(flat, kinds, code: int, shape):
             if INTEGRAL[code]:
                 limits = iinfo(ALL[code])
                 if not all(limits.min - 1 < x < limits.max + 1 for x in flat):  # false for NaN
-                    raise OverflowError
+                    raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow")
                 return _INT64, shape, array("q", map(int, flat))
             return _FLOAT64, shape, array("d", flat)
         if code == _UINT8 and flat and -256 < min(flat) < 0:
@@ -178,8 +200,9 @@ def _memory(flat, kinds, code: int, shape):
         raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow") from None
 
 
-def _plain(values):
-    """Tensors and NumPy's scalars among ``values`` as Python numbers, and the dtype that all of them promote to."""
+def _plain(values, nested: bool, wanted: int | None):
+    """Tensors and NumPy's scalars among ``values`` as Python numbers, and the dtype that all of them promote to. Other
+    objects are what they say they are as numbers of the dtype that is ``wanted``."""
     numbers, inferred = [], _BOOL
     for x in values:
         kind = type(x)
@@ -193,19 +216,34 @@ def _plain(values):
             x = x.item()
         elif isinstance(x, float):
             code, x = get_default_dtype().code, float(x)
+        elif isinstance(x, int):
+            code, x = _INT64, int(x)
         elif isinstance(x, (str, bytes)):
-            if not numbers:
+            if nested and not numbers:
                 raise ValueError(f"tensor(): too many dimensions '{kind.__name__}'")
             raise TypeError(f"new(): invalid data type '{kind.__name__}'")
-        elif hasattr(x, "__index__"):
-            code, x = _INT64, operator.index(x)
-        elif hasattr(x, "__float__"):
-            code, x = get_default_dtype().code, float(x)
-        else:
+        elif wanted is None:
             raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
+        else:
+            code = wanted
+            x = bool(x) if code == _BOOL else operator.index(x) if INTEGRAL[code] else float(x)
         numbers.append(x)
         inferred = lib.tt_promote(inferred, code)
     return numbers, inferred
+
+
+def _is_sequence(x) -> bool:
+    """Does the object present itself as a sequence? Arrays and tensors are looked at otherwise."""
+    return hasattr(x, "__len__") and hasattr(x, "__getitem__") and not hasattr(x, "keys")
+
+
+def _items(x) -> list:
+    """The items of a sequence; ValueError unless there are as many as it says."""
+    n = len(x)
+    items = list(islice(x, n + 1)) if n else []
+    if len(items) != n:
+        raise ValueError(f"expected sequence of length {n} ({type(x).__name__}, got {len(items)} items or more)")
+    return items
 
 
 def _as_sequence(x):
@@ -213,18 +251,34 @@ def _as_sequence(x):
     if type(x) in _PLAIN or isinstance(x, (str, bytes, np.generic)):
         return x
     if isinstance(x, Tensor):
-        if x._h.numel == 1:
-            return x
-        return list(x) if x._h.ndim else x
+        if x._h.numel != 1:
+            raise ValueError("tensor(): only one element tensors can be converted to Python scalars; stack() takes all")
+        return x
     if isinstance(x, np.ndarray):
         return list(x) if x.ndim else x[()]
-    if hasattr(x, "__len__") and hasattr(x, "__getitem__") and not hasattr(x, "keys"):
-        return list(x)
-    return x
+    return _items(x) if _is_sequence(x) else x
+
+
+def _check_depth(data) -> None:
+    """ValueError for sequences in sequences without end, along the first items."""
+    for _ in range(_DEEPEST):
+        if type(data) not in _SEQUENCES:
+            if type(data) in _PLAIN or isinstance(data, (str, bytes, np.generic, Tensor, np.ndarray)):
+                return
+            if not _is_sequence(data):
+                return
+        if not len(data):
+            return
+        data = data[0]
+    if type(data) in _SEQUENCES or _is_sequence(data):
+        raise ValueError(f"tensor(): too many dimensions '{type(data).__name__}'")
 
 
 def flatten(data):
-    """The shape of nested lists and tuples, and their numbers in one list. ValueError when they are ragged."""
+    """The shape of nested lists and tuples, and their numbers in one list. ValueError when they are ragged, or nested
+    too deep."""
+    if data and type(data[0]) not in _PLAIN:
+        _check_depth(data)
     shape = [len(data)]
     level = data
     while level:

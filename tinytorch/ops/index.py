@@ -294,6 +294,8 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
         return g if mode == ADD else putter("index_put", n)[0](g, code, number(0), REPLACE, *indices)
 
     def put(g, values_shape, values_dtype, values_device, code, *indices):
+        if name == "index_fill":  # a place that is named twice is filled once
+            indices = [index.unique() for index in indices]
         return unbroadcast(reader("index", n)(g, code, *indices), values_shape, values_dtype, values_device)
 
     return update(

@@ -6,6 +6,7 @@ from ..backends.cpu import lib
 from ..tensor import FUNCTIONS, Tensor, wrap
 from .declare import alias, both, function, ints, method, primitive, write_out
 from .shape import _reshape
+from .slicing import cuts_of
 
 
 def _common(op, tensors):
@@ -194,17 +195,17 @@ def block_diag(*tensors):
 
 
 @method
-def repeat(input, *sizes):
-    """The tensor laid side by side ``sizes[d]`` times along each dimension; new ones in front. A copy.
+def repeat(input, repeats, *rest):
+    """The tensor laid side by side ``repeats[d]`` times along each dimension; new ones in front. A copy.
 
     Args:
-        sizes: how often, for each dimension
+        repeats: how often, for each dimension
     Returns:
         A copy.
     Raises:
         RuntimeError: there are fewer counts than dimensions, or one is negative
     """
-    sizes = ints(sizes)
+    sizes = ints((repeats, *rest))
     shape = tuple(input.shape)
     lead = len(sizes) - len(shape)
     if lead < 0:
@@ -222,7 +223,7 @@ def repeat(input, *sizes):
 
 
 @both
-def tile(input, *dims):
+def tile(input, dims, *rest):
     """``repeat``, where missing leading counts are 1.
 
     Args:
@@ -232,12 +233,13 @@ def tile(input, *dims):
     Raises:
         RuntimeError: a count is negative
     """
-    dims = ints(dims)
+    dims = ints((dims, *rest))
     return repeat(input, *((1,) * (input._h.ndim - len(dims)) + dims))
 
 
 def _splitter(name: str, dim: int, least: int):
-    def parts(input, indices_or_sections):
+    def parts(input, indices_or_sections=None, *, sections=None, indices=None):
+        indices_or_sections = cuts_of(name, indices_or_sections, sections, indices)
         if input._h.ndim < least:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {least} dimension(s), but got a tensor "
@@ -259,5 +261,5 @@ def _splitter(name: str, dim: int, least: int):
 hsplit, vsplit, dsplit = _splitter("hsplit", 1, 1), _splitter("vsplit", 0, 2), _splitter("dsplit", 2, 3)
 
 
-for _alias, _name in (("swapaxes", "transpose"), ("swapdims", "transpose"), ("moveaxis", "movedim")):
+for _alias, _name in (("swapdims", "transpose"), ("moveaxis", "movedim")):
     alias(_name, _alias)

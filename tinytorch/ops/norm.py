@@ -7,16 +7,18 @@ m(d) (Ba, Kiros and Hinton 2016, arXiv:1607.06450; Zhang and Sennrich 2019, arXi
 from __future__ import annotations
 
 from ..backends.cpu import error, ffi, lib
-from ..dtypes import finfo, float32
+from ..dtypes import ALL, finfo, float32
 from ..tensor import Tensor, wrap
 from .declare import function, primitive, wrong_type
+from .reduce import in_dtype
 
 NULL = ffi.NULL
 
 
 def _formula(g, input, weight, bias_shape, dims, eps, rms, edges):
-    """In differentiable operations."""
-    over = list(range(-dims, 0))
+    """In differentiable operations. In a half type the differences from the mean would be mostly rounding."""
+    over, dtype = list(range(-dims, 0)), input.dtype
+    input, g = in_dtype(input, ALL[dtype.compute]), in_dtype(g, ALL[dtype.compute])
     x = input if rms else input - input.mean(over, keepdim=True)
     rstd = ((x * x).mean(over, keepdim=True) + eps).rsqrt()
     h = x * rstd
@@ -24,11 +26,11 @@ def _formula(g, input, weight, bias_shape, dims, eps, rms, edges):
     if edges[0] is not None:
         d = g if weight is None else g * weight
         grad = d - h * (d * h).mean(over, keepdim=True)
-        grad = rstd * (grad if rms else grad - d.mean(over, keepdim=True))
+        grad = in_dtype(rstd * (grad if rms else grad - d.mean(over, keepdim=True)), dtype)
     return (
         grad,
-        None if edges[1] is None else (g * h).sum_to_size(weight.shape),
-        None if edges[2] is None else g.sum_to_size(bias_shape),
+        None if edges[1] is None else in_dtype((g * h).sum_to_size(weight.shape), weight.dtype),
+        None if edges[2] is None else in_dtype(g.sum_to_size(bias_shape), dtype),
     )
 
 

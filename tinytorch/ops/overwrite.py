@@ -14,17 +14,17 @@ _zero = overwrite("zero_", "ZeroBackward0")
 
 
 @method
-def copy_(self, src, non_blocking=False):
-    """Writes ``src``, broadcast and cast, into this tensor; ``non_blocking``: without waiting for a copy between a CUDA
-    device and page-locked memory. Follows ``torch.Tensor.copy_``. RuntimeError if its shape does not broadcast to this
-    one's."""
-    if not isinstance(src, Tensor):
-        src = operand(src, "copy_", "other")
+def copy_(self, other, non_blocking=False):
+    """Writes ``other``, broadcast and cast, into this tensor; ``non_blocking``: without waiting for a copy between a
+    CUDA device and page-locked memory. Follows ``torch.Tensor.copy_``. RuntimeError if its shape does not broadcast
+    to this one's."""
+    if not isinstance(other, Tensor):
+        other = operand(other, "copy_", "other")
     if not non_blocking:
-        return _copy(self, lib.tt_copy, src._h, source=src)
+        return _copy(self, lib.tt_copy, other._h, source=other)
     try:  # Note [Interrupts] in kernels/python/contexts.c
         lib.tt_cuda_non_blocking(1)
-        return _copy(self, lib.tt_copy, src._h, source=src)
+        return _copy(self, lib.tt_copy, other._h, source=other)
     finally:
         lib.tt_cuda_non_blocking(0)
 

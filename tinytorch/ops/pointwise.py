@@ -63,7 +63,7 @@ def _pow_b(g, a, b, out):
     return g * (out * base.log()).masked_fill((base == 0) & (b >= 0), 0)
 
 
-_pow = binary("pow", _pow_a, _pow_b, dunder="pow", doc="a to the power b, broadcast.")
+_pow = binary("pow", _pow_a, _pow_b, second="exponent", dunder="pow", doc="a to the power b, broadcast.")
 neg = unary("neg", lambda g: -g, doc="-x.")
 positive = unary("positive", lambda g: g, doc="x.", inplace=False)
 abs = unary("abs", lambda g, input: g * input.sign(), doc="|x|.")
@@ -267,7 +267,7 @@ copysign = binary(
     doc="The magnitude of a with the sign of b.",
 )
 nextafter = binary("nextafter", doc="The float after a, towards b.")
-heaviside = binary("heaviside", doc="0 below 0, 1 above, and b at 0.")
+heaviside = binary("heaviside", second="values", doc="0 below 0, 1 above, and `values` at 0.")
 
 # Comparisons and logic.
 
@@ -496,52 +496,6 @@ def lerp(input, end, weight, *, out=None):
 def lerp_(self, end, weight):
     """``lerp`` in place."""
     return _lerp.op.into(self, (self, end, weight), "lerp_")
-
-
-@both
-def addcmul(input, tensor1, tensor2, *, value=1, out=None):
-    """``input + value tensor1 tensor2``.
-
-    Args:
-        tensor1: a tensor
-        tensor2: a tensor
-        value: a number
-    Returns:
-        A tensor of the shape that the inputs broadcast to.
-    Raises:
-        RuntimeError: the shapes do not broadcast, or all are bool
-    """
-    if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
-        raise RuntimeError("addcmul: not implemented for 'bool'")
-    return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
-
-
-@both
-def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
-    """``input + value tensor1 / tensor2``.
-
-    Args:
-        tensor1: a tensor
-        tensor2: a tensor
-        value: a number
-    Returns:
-        A tensor of the shape that the inputs broadcast to.
-    Raises:
-        RuntimeError: the shapes do not broadcast, or integers are divided
-    """
-    return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
-
-
-@method
-def addcmul_(self, tensor1, tensor2, *, value=1):
-    """``addcmul`` in place."""
-    return _addcmul.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcmul_")
-
-
-@method
-def addcdiv_(self, tensor1, tensor2, *, value=1):
-    """``addcdiv`` in place."""
-    return _addcdiv.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
 
 
 @function(kind="query")

@@ -301,7 +301,7 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
         h = lib.tt_alias(first._h)
     elif not args:
         h = on_device(device, lib.tt_empty, code, 1, (0,))
-    elif len(args) == 1 and not hasattr(first, "__index__") and type(first) is not Size:
+    elif len(args) == 1 and (hasattr(first, "__len__") or not hasattr(first, "__index__")) and type(first) is not Size:
         if not hasattr(first, "__len__"):
             raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
         h = placed(pack(first, code), device)
@@ -313,8 +313,9 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
     return owner(cls)(h)
 
 
-def _construct_like(self, *args, device=None):
+def _construct_like(self, *args, device=None, size=None):
     """``x.new(2, 3)``, ``x.new([1., 2.])``: as the constructor, in the dtype of ``x``. Follows ``torch.Tensor.new``."""
+    args = args if size is None else (*args, *size)
     fresh = _construct(Tensor, *args, device=self.device if device is None else device)
     return fresh if args and isinstance(args[0], Tensor) else fresh.to(self.dtype)
 

@@ -30,7 +30,7 @@ def _distinct(op: str, input, dims) -> tuple:
 
 
 @both
-def flip(input, *dims):
+def flip(input, dims, *rest):
     """A copy with the order along ``dims`` reversed. Follows ``torch.flip``.
 
     Args:
@@ -40,7 +40,7 @@ def flip(input, *dims):
     Raises:
         RuntimeError: a dimension is named twice
     """
-    return _flip(input, _distinct("flip", input, ints(dims)))
+    return _flip(input, _distinct("flip", input, ints((dims, *rest))))
 
 
 @both

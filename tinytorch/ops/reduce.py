@@ -10,7 +10,7 @@ from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..devices import on_device
 from ..tensor import Tensor, wrap
-from .declare import both, dim_or_axis, method, primitive, reduction, shortcut, write_all_out, write_out
+from .declare import both, dim_or_axis, ints, method, primitive, reduction, shortcut, write_all_out, write_out
 from .join import cat
 from .pointwise import maximum, minimum
 
@@ -169,10 +169,10 @@ def _sum_to(input, shape):
 
 
 @method
-def sum_to_size(self, *size):
+def sum_to_size(self, size, *rest):
     """Summed over the dimensions that broadcasting would have added or stretched, so that ``size`` is left.
     RuntimeError when ``size`` does not broadcast to the shape. Follows ``torch.Tensor.sum_to_size``."""
-    size = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    size = ints((size, *rest))
     return self if self.shape == size else _sum_to(self, size)
 
 

@@ -8,7 +8,7 @@ from ..backends.cpu import error, lib
 from ..devices import on_device
 from ..tensor import Tensor, wrap
 from .declare import ints, method, same_parameters
-from .shape import contiguous_strides, show, squeeze, t, transpose, unsqueeze
+from .shape import contiguous_strides, show, squeeze, swapaxes, t, transpose, unsqueeze
 
 
 def _restrides(fn):
@@ -16,9 +16,9 @@ def _restrides(fn):
     name = fn.__name__ + "_"
     writer = writer_number(name)
 
-    def inplace(self, *args):
+    def inplace(self, *args, **kwargs):
         check_inplace(self, name)
-        seen = fn(self, *args)
+        seen = fn(self, *args, **kwargs)
         self._h, seen._h = seen._h, self._h
         bits = FLAG_VIEW | CREATION_BITS
         self._h.flags = self._h.flags & ~bits | seen._h.flags & bits  # not a view of itself
@@ -34,16 +34,16 @@ def _restrides(fn):
     same_parameters(inplace, fn)
 
 
-for _fn in (t, transpose, squeeze, unsqueeze):
+for _fn in (t, transpose, swapaxes, squeeze, unsqueeze):
     _restrides(_fn)
-Tensor.swapaxes_ = Tensor.swapdims_ = Tensor.transpose_
+Tensor.swapdims_ = Tensor.transpose_
 
 
 @method
-def resize_(self, *sizes):
+def resize_(self, size, *rest):
     """Gives this very tensor another shape. Where it grows, its elements keep their order and the new ones have no
     defined value. RuntimeError if it requires grad. Follows ``torch.Tensor.resize_``."""
-    sizes = ints(sizes)
+    sizes = ints((size, *rest))
     if self._node is not None:
         raise RuntimeError("cannot resize variables that require grad")
     if sizes == self.shape:
@@ -98,6 +98,6 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
 
 
 @method
-def resize_as_(self, other):
+def resize_as_(self, the_template):
     """``resize_`` to another tensor's shape."""
-    return self.resize_(other.shape)
+    return self.resize_(the_template.shape)

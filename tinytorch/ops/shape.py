@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..backends.cpu import ffi, lib
-from ..dtypes import Size, dtype
+from ..dtypes import Size
+from ..dtypes import dtype as _dtype
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
 from .declare import both, c_view, function, ints, method, primitive
@@ -53,25 +54,35 @@ def _view(input, shape):
 
 @primitive(view=True)
 def _view_dtype(input, to):
+    if not isinstance(to, _dtype):
+        raise TypeError(f"view(): expected a shape or a dtype, got {type(to).__name__}")
     return wrap(lib.tt_view_dtype(input._h, to.code))
 
 
 @method
-@c_view(lib.tt_view_shaped, _view, params="input, *shape", arguments="len(sizes), sizes")
-def view(self, *shape):
+@c_view(
+    lib.tt_view_shaped,
+    _view,
+    params="input, size=None, *rest, dtype=None",
+    arguments="len(sizes) if dtype is None else None, sizes",
+)
+def view(self, size=None, *rest, dtype=None):
     """The same elements as another ``shape`` (one -1 is inferred). RuntimeError when the strides do not allow a view:
     use ``reshape``. With a dtype instead, the same bytes as that dtype. Follows ``torch.Tensor.view``.
 
     Args:
-        shape: the sizes, one of which may be -1, or a dtype
+        size: the sizes, one of which may be -1, or a dtype
+        dtype: this dtype, instead of a shape
     Returns:
         A view of this shape.
     Raises:
         RuntimeError: the number of elements differs, or the strides do not allow a view
     """
-    if len(shape) == 1 and isinstance(shape[0], dtype):
-        return _view_dtype(self, shape[0])
-    shape = _inferred("view", ints(shape), self._h.numel)
+    if size is None or isinstance(size, _dtype):
+        return _view_dtype(self, size if dtype is None else dtype)
+    if dtype is not None:
+        raise TypeError("view(): a shape or a dtype, not both")
+    shape = _inferred("view", ints((size, *rest)), self._h.numel)
     try:
         return _view(self, shape)
     except RuntimeError as exc:
@@ -85,8 +96,8 @@ def view(self, *shape):
 
 
 @method
-@c_view(lib.tt_view_shaped, _view, params="input, *shape", arguments="len(sizes), sizes")
-def reshape(self, *shape):
+@c_view(lib.tt_view_shaped, _view, params="input, shape, *rest", arguments="len(sizes), sizes")
+def reshape(self, shape, *rest):
     """The same elements as another shape: a view where the strides allow, else a copy. Follows ``torch.reshape``.
 
     Args:
@@ -96,7 +107,7 @@ def reshape(self, *shape):
     Raises:
         RuntimeError: the number of elements differs
     """
-    return _reshape(self, ints(shape))
+    return _reshape(self, ints((shape, *rest)))
 
 
 def _reshape(input, shape):
@@ -210,18 +221,19 @@ def _expand(input, shape):
 
 
 @method
-@c_view(lib.tt_view_expanded, _expand, params="input, *sizes", arguments="len(sizes), sizes")
-def expand(self, *sizes):
+@c_view(lib.tt_view_expanded, _expand, params="input, size, *rest, implicit=False", arguments="len(sizes), sizes")
+def expand(self, size, *rest, implicit=False):
     """Dimensions of size 1 shown as larger ones without a copy; -1 keeps a size. Follows ``torch.Tensor.expand``.
 
     Args:
-        sizes: the sizes; -1 keeps one
+        size: the sizes; -1 keeps one
+        implicit: has no effect, as in PyTorch
     Returns:
         A view, whose new elements share memory: not to be written in place.
     Raises:
         RuntimeError: a dimension of another size than 1 would change
     """
-    sizes = ints(sizes)
+    sizes = ints((size, *rest))
     old = tuple(self.shape)
     lead = len(sizes) - len(old)
     if lead < 0:
@@ -257,17 +269,17 @@ def expand_as(input, other):
 
 
 @both
-def broadcast_to(input, shape):
+def broadcast_to(input, size):
     """``input.expand(shape)``.
 
     Args:
-        shape: the sizes
+        size: the sizes
     Returns:
         A view of this shape.
     Raises:
         RuntimeError: the shape of ``input`` does not broadcast to it
     """
-    return input.expand(tuple(shape))
+    return input.expand(tuple(size))
 
 
 @function(kind="query")
@@ -339,8 +351,10 @@ def _transpose(input, a, b):
 
 
 @both
-@c_view(lib.tt_view_permuted, _permute, params="input, *dims", arguments="len(sizes), sizes", saves="(dims,)")
-def permute(input, *dims):
+@c_view(
+    lib.tt_view_permuted, _permute, params="input, dims, *rest", arguments="len(sizes), sizes", saves="(tuple(sizes),)"
+)
+def permute(input, dims, *rest):
     """The dimensions in the order ``dims``. Follows ``torch.permute``.
 
     Args:
@@ -350,7 +364,7 @@ def permute(input, *dims):
     Raises:
         RuntimeError: a dimension is missing, or named twice
     """
-    dims = ints(dims)
+    dims = ints((dims, *rest))
     if len(dims) != input._h.ndim:
         raise RuntimeError(
             f"permute: number of dimensions in the tensor input does not match the length of "
@@ -377,6 +391,12 @@ def transpose(input, dim0, dim1):
         IndexError: a dimension is out of range
     """
     return _transpose(input, input._dim(dim0), input._dim(dim1))
+
+
+@both
+def swapaxes(input, axis0, axis1):
+    """``transpose`` by NumPy's names. Follows ``torch.swapaxes``."""
+    return transpose(input, axis0, axis1)
 
 
 @primitive(view=True, title="TBackward0", input=lambda g: t(g))
@@ -454,8 +474,13 @@ def _squeeze(input, dims):
 
 
 @both
-@c_view(lib.tt_view_squeezed, _squeeze, params="input, *dim", arguments="len(sizes) if dim else -1, sizes")
-def squeeze(input, *dim):
+@c_view(
+    lib.tt_view_squeezed,
+    _squeeze,
+    params="input, dim=None, *rest",
+    arguments="-1 if dim is None else len(sizes), sizes",
+)
+def squeeze(input, dim=None, *rest):
     """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.squeeze``.
 
     Args:
@@ -465,7 +490,7 @@ def squeeze(input, *dim):
     Raises:
         IndexError: a dimension is out of range
     """
-    dims = [input._dim(d) for d in ints(dim)] if dim else range(input._h.ndim)
+    dims = range(input._h.ndim) if dim is None else [input._dim(d) for d in ints((dim, *rest))]
     return _squeeze(input, tuple(dims))
 
 

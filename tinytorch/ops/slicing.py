@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, own, wrap
-from .declare import both, c_view, ints, method, primitive
+from .declare import both, c_view, function, ints, method, primitive
 from .shape import contiguous_strides, show
 
 NULL = ffi.NULL
@@ -320,23 +320,12 @@ def unbind(input, dim=0):
     return _unbind(input, dim)
 
 
-@both
-def split(input, split_size_or_sections, dim=0):
-    """Consecutive parts along ``dim``: of one size (the last may be smaller), or of the given sizes.
-
-    Args:
-        split_size_or_sections: the size of each part, or a list of their sizes
-    Returns:
-        A tuple of views; the last may be smaller.
-    Raises:
-        RuntimeError: the sizes do not add up to that of ``dim``, or are negative
-    """
+def _parts(input, size, dim):
     h = input._h
     if h.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = dim if 0 <= dim < h.ndim else input._dim(dim)
     n = h.shape[dim]
-    size = split_size_or_sections
     if isinstance(size, int):
         if size < 0 or (size == 0 and n):
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
@@ -351,6 +340,36 @@ def split(input, split_size_or_sections, dim=0):
                 f"dimension {dim}), but got split_sizes={list(sizes)}"
             )
     return _cut(input, dim, n, 0, sizes)
+
+
+@method
+def split(self, split_size, dim=0):
+    """Consecutive parts along ``dim``: of one size (the last may be smaller), or of the given sizes. Follows
+    ``torch.Tensor.split``.
+
+    Args:
+        split_size: the size of each part, or a list of their sizes
+    Returns:
+        A tuple of views; the last may be smaller.
+    Raises:
+        RuntimeError: the sizes do not add up to that of ``dim``, or are negative
+    """
+    return _parts(self, split_size, dim)
+
+
+@function  # noqa: F811
+def split(input, split_size_or_sections, dim=0):  # noqa: F811
+    """Consecutive parts along ``dim``: of one size (the last may be smaller), or of the given sizes. Follows
+    ``torch.split``.
+
+    Args:
+        split_size_or_sections: the size of each part, or a list of their sizes
+    Returns:
+        A tuple of views; the last may be smaller.
+    Raises:
+        RuntimeError: the sizes do not add up to that of ``dim``, or are negative
+    """
+    return _parts(input, split_size_or_sections, dim)
 
 
 @both
@@ -380,12 +399,26 @@ def chunk(input, chunks, dim=0):
     return _cut(input, dim, n, -(-n // chunks)) if n else _cut(input, dim, 0, 0, (0,) * chunks)
 
 
+def cuts_of(op: str, *given):
+    """Of the names under which PyTorch takes the number of parts, or the indices where to cut, the one that is given.
+    TypeError unless it is one."""
+    found = [x for x in given if x is not None]
+    if len(found) != 1:
+        raise TypeError(f"{op}(): expected sections or indices, got {len(found)} of them")
+    return found[0]
+
+
 @both
-def tensor_split(input, indices_or_sections, dim=0):
-    """Parts along ``dim``: as equal as possible in number, or cut at the given indices.
+def tensor_split(
+    input, indices_or_sections=None, dim=0, *, sections=None, indices=None, tensor_indices_or_sections=None
+):
+    """Parts along ``dim``: as equal as possible in number, or cut at the given indices. Follows ``torch.tensor_split``.
 
     Args:
         indices_or_sections: how many parts, or where to cut
+        sections: how many parts
+        indices: where to cut
+        tensor_indices_or_sections: either, as a tensor
     Returns:
         A tuple of views.
     Raises:
@@ -393,7 +426,7 @@ def tensor_split(input, indices_or_sections, dim=0):
     """
     dim = input._dim(dim)
     n = input._h.shape[dim]
-    cuts = indices_or_sections
+    cuts = cuts_of("tensor_split", indices_or_sections, sections, indices, tensor_indices_or_sections)
     if isinstance(cuts, Tensor):
         cuts = cuts.tolist()
     if isinstance(cuts, int):

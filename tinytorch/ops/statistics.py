@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..backends.cpu import lib
-from ..dtypes import get_default_dtype
+from ..dtypes import ALL, get_default_dtype
 from ..tensor import Tensor, wrap
 from .declare import both, primitive, write_out
 from .reduce import _mean, _sum, count, expand_reduced, in_dtype, parse_dims, reduction
@@ -144,7 +144,7 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 
 
 def _norm_2_formula(g, input, out, how, dims, keepdim):
-    scale = (g / out).masked_fill(out == 0, 0)
+    scale = in_dtype(g, ALL[out.dtype.compute]) / out.masked_fill(out == 0, math.inf)
     return in_dtype(input * expand_reduced(scale, input.shape, how, dims, keepdim), input.dtype)
 
 

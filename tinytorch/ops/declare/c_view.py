@@ -22,7 +22,7 @@ def function({params}):
     except (AttributeError, OverflowError, TypeError):
         out = None
     if out is None:
-        return general({params})
+        return general({passed})
     out._view = input._view if viewed else input
     edge = input._node
     if modes:
@@ -35,22 +35,29 @@ def function({params}):
 """
 
 SHAPE = "(shape_of(input),)"  # saves the input's shape
-_ONE_OR_MANY = "sizes = {0}[0] if len({0}) == 1 and type({0}[0]) is not int else {0}"  # f(2, 3) and f((2, 3))
+# f(2, 3) and f((2, 3)); a list display with a star takes 40 ns, a tuple of one 10
+_ONE_OR_MANY = "sizes = ({0}, *rest) if rest else ({0},) if type({0}) is int else {0}"
 
 
 def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE):
     """Declares the decorated function, an operator's general path, as the view that the C function ``call`` makes. Its
     Nodes are those of ``kernel``, the operator that the general path records.
 
-    ``params`` are its parameters, the first one ``input``. A last one with a star takes integers, and one sequence of
-    them alike: they are ``sizes`` in ``arguments``, the expressions that ``call`` gets. ``saves`` is what a Node saves.
+    ``params`` are its parameters, the first one ``input``. ``size, *rest`` (whatever the name of the first) takes
+    integers, and one sequence of them alike: they are ``sizes`` in ``arguments``, the expressions that ``call`` gets.
+    ``saves`` is what a Node saves.
     """
 
     def declare(general):
         op = Op(general.__name__, "view", params=kernel.op.params, node=kernel.op.node, diff=(0,))
-        many = params.partition("*")[2]
+        names = [p.partition("=")[0] for p in params.split(", ")]
+        rest = names.index("*rest") if "*rest" in names else len(names)
         source = _SOURCE.format(
-            params=params, prepare=_ONE_OR_MANY.format(many) if many else "pass", arguments=arguments, saves=saves
+            params=params,
+            passed=", ".join(names[: rest + 1] + [f"{n}={n}" for n in names[rest + 1 :]]),
+            prepare=_ONE_OR_MANY.format(names[rest - 1]) if "*rest" in names else "pass",
+            arguments=arguments,
+            saves=saves,
         )
         source += BLOCK.format(edges="(edge,)", saves=saves, versions="()")
         (apply,) = build(

@@ -88,7 +88,7 @@ def _args(fn, own: str) -> str:
     told = dict(zip(entries[1::2], entries[2::2]))
     count = code.co_argcount + code.co_kwonlyargcount
     params = [*code.co_varnames[: code.co_argcount]]
-    if code.co_flags & 4:
+    if code.co_flags & 4 and code.co_varnames[count] != "rest":  # which goes on with the parameter before it
         params.append(code.co_varnames[count])
     params += code.co_varnames[code.co_argcount : count]
     lines = []

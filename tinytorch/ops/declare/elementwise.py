@@ -226,18 +226,19 @@ def binary(
     joint=None,
     title=None,
     doc: str,
+    second: str = "other",
     inplace: bool = True,
     dunder: str | None = None,
     public: bool = True,
 ):
-    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``dunder="add"`` makes it Python's
-    ``+`` with its reflected and in-place forms."""
+    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``second`` is the
+    name of ``b`` as an argument. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms."""
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
     made = build(
         op,
-        _sources_of_binary(op, dunder is not None),
-        f"<eager, saving {_saves(op, 'input', 'other')}>",
+        re.sub(r"\bother\b", second, _sources_of_binary(op, dunder is not None)),
+        f"<eager, saving {_saves(op, 'input', second)}>",
         names,
         code=op.code,
         call=gives_tensor(lib.tt_binary),
@@ -249,7 +250,7 @@ def binary(
     if public:
         publish(made[0], method=made[1])
         if inplace:
-            attach_inplace(op, name, doc)
+            attach_inplace(op, name, doc, second)
         if dunder:
             attach_operators(op, *made[2:], dunder, inplace)
     return made[0]
@@ -298,16 +299,19 @@ def ternary(name: str, *formulas, params, title=None, doc: str):
     return apply
 
 
-def attach_inplace(op: Elementwise, name: str, doc: str) -> None:
+def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") -> None:
     """``Tensor.<name>_``, and the function of that name."""
     written = name + "_"
 
-    def of_two(self, other):
-        return op.update(self, other, written)
+    def of_two(input, other):
+        return op.update(input, other, written)
 
-    def of_one(self):
-        return op.into(self, (self,), written)
+    def of_one(input):
+        return op.into(input, (input,), written)
 
+    if second != "other":
+        source = f"def of_two(input, {second}):\n    return op.update(input, {second}, written)\n"
+        (of_two,) = build(op, source, f"<in place {name}>", ("of_two",), written=written)
     inplace = of_two if len(op.params) == 2 else of_one
     inplace.__name__ = written
     inplace.__doc__ = f"In place: {doc}"

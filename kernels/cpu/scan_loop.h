@@ -1,0 +1,63 @@
+/* A running sum or product of elements of type T, accumulated in A; scan.c includes this file for each, with FUNCTION its
+ * name. JOIN(a, b) joins two accumulators. Note [The order of a scan] in backend/scan.h. */
+
+static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
+    const T *x = (const T *)w->a + at;
+    T *out = (T *)w->out + at;
+    A acc[STRIP], before[STRIP], chunks[STRIP], blocks[STRIP];
+    int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;
+    for (int64_t j0 = 0; j0 < w->n; j0 += CHUNK) {
+        int64_t n = w->n - j0 < CHUNK ? w->n - j0 : CHUNK, in_block = j0 % TT_BLOCK;
+        for (int64_t k = 0; k < width; k++) {
+            if (j0 == TT_BLOCK) blocks[k] = chunks[k];
+            else if (j0 && !in_block) blocks[k] = JOIN(blocks[k], chunks[k]);
+            if (j0) before[k] = j0 < TT_BLOCK ? chunks[k] : in_block ? JOIN(blocks[k], chunks[k]) : blocks[k];
+        }
+        if (width == 1) { /* in registers */
+            A one = x[i], earlier = before[0];
+            int64_t here = i;
+            out[here] = (T)(j0 ? JOIN(earlier, one) : one);
+            for (int64_t j = 1; j < n; j++) {
+                one = JOIN(one, x[here += step]);
+                out[here] = (T)(j0 ? JOIN(earlier, one) : one);
+            }
+            acc[0] = one;
+        } else {
+            for (int64_t k = 0; k < width; k++) {
+                acc[k] = x[i + k];
+                out[i + k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]);
+            }
+            for (int64_t j = 1; j < n; j += 2) { /* two at a time: the sums move less */
+                int64_t more = j + 1 < n ? step : 0;
+                const T *from = x + i + j * step, *from2 = from + more;
+                T *to = out + i + j * step, *to2 = to + more;
+                if (j0 && more) {
+                    TT_INDEPENDENT
+                    for (int64_t k = 0; k < width; k++) {
+                        A one = JOIN(acc[k], from[k]), two = JOIN(one, from2[k]), earlier = before[k];
+                        to[k] = (T)JOIN(earlier, one);
+                        to2[k] = (T)JOIN(earlier, two);
+                        acc[k] = two;
+                    }
+                } else {
+                    TT_INDEPENDENT
+                    for (int64_t k = 0; k < width; k++) {
+                        acc[k] = JOIN(acc[k], from[k]);
+                        to[k] = (T)(j0 ? JOIN(before[k], acc[k]) : acc[k]);
+                        if (more) {
+                            acc[k] = JOIN(acc[k], from2[k]);
+                            to2[k] = (T)acc[k];
+                        }
+                    }
+                }
+            }
+        }
+        for (int64_t k = 0; k < width; k++) chunks[k] = in_block ? JOIN(chunks[k], acc[k]) : acc[k];
+        i += n * step;
+    }
+}
+
+#undef FUNCTION
+#undef T
+#undef A
+#undef JOIN
