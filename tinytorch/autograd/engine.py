@@ -18,7 +18,7 @@ from ..backends.cpu import lib
 from ..backends.native import nodes_on_path, with_history
 from ..dtypes import float32
 from ..tensor import Tensor, wrap
-from .modes import DEFAULT, QUIET, current, modes
+from .modes import DEFAULT, PARTIAL, QUIET, current, modes
 from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, new_alias, unpack
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
@@ -44,7 +44,10 @@ def run(
     pending: dict[Node, Tensor] = {}
     heap: list[tuple[int, Node]] = []
     outside = modes.get(thread)  # None: the default
-    within = outside.with_grad(create_graph) if outside is not None else None if create_graph else QUIET
+    if outside is not None:
+        within = outside.with_grad(create_graph)
+    else:
+        within = None if create_graph else QUIET if captures is None else PARTIAL
     node = None
     try:  # Note [Interrupts] in kernels/python/contexts.c
         if within is not outside:

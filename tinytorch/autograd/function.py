@@ -12,7 +12,7 @@ from ..backends.native import new_node
 from ..tensor import Tensor
 from .engine import nested, unbroadcast
 from .modes import current, is_grad_enabled, no_grad
-from .node import FREED, Node, Packed, alias, count, make_ports, need_extra, port
+from .node import FREED, Node, Packed, alias, count, make_ports, need_extra, pack_with, port
 from .views import CUSTOM, FLAG_VIEW, check_inplace, rebase, refresh, refuse_saved, track, wrote
 
 FROZEN = ()  # stands for the metadata of an input that requires no gradient: what backward gives for it is dropped
@@ -94,7 +94,7 @@ class FunctionCtx(Node):
             own = next((k for k, o in enumerate(outputs) if t is o), None) if t is not None else None
             versions.append((lib.tt_version_of(t._h), t._node if own is None else own) if t is not None else None)
             t = t if own is None else alias(t)
-            kept.append(Packed(hooks[-1][0](t), hooks[-1][1]) if hooks and t is not None else t)
+            kept.append(Packed(pack_with(hooks[-1], t), hooks[-1][1]) if hooks and t is not None else t)
         self.saved, self.versions, self.to_save = tuple(kept), tuple(versions), ()
 
     def backward(self, g, saved, edges):

@@ -37,6 +37,7 @@ class Mode:
 
 DEFAULT = Mode()
 QUIET = Mode(grad=False)
+PARTIAL = Mode(grad=False)  # in a backward to some of the leaves only
 
 
 inference_used = [False]  # was any thread ever in inference mode? Else no tensor was made there

@@ -21,7 +21,7 @@ from ..backends.cpu import error, ffi, lib
 from ..backends.native import NodeBase, count, new_node
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, gives_tensor
-from .modes import current, modes
+from .modes import current, modes, no_grad
 
 last_write = [0]
 writers: list[str] = []  # the names of operators that write in place, by the number the storage keeps
@@ -261,16 +261,30 @@ def link(cls: type, edges: tuple, saved: tuple, versions, key: int | None = None
         if mode.anomaly:
             need_extra(node).trace = mode.anomaly()
         if mode.saved_hooks and cls.tensors:
-            pack_saved(node, *mode.saved_hooks[-1])
+            pack_saved(node, mode.saved_hooks[-1])
     return node
 
 
-def pack_saved(node: Node, pack, unpack_hook) -> None:
+def pack_with(hooks: tuple, t: Tensor):
+    """What the pack hook of ``hooks`` makes of a saved tensor. It gets no history, records none, and may not write."""
+    given = alias(t)
+    version = lib.tt_version_of(given._h)
+    with no_grad():
+        packed = hooks[0](given)
+    if lib.tt_version_of(given._h) != version:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
+            "be modified by in-place operations as this can lead to unexpected side-effects."
+        )
+    return packed
+
+
+def pack_saved(node: Node, hooks: tuple) -> None:
     """Puts the Node's saved tensors through a pack hook."""
     values = list(node.saved)
     for position, _, _ in node.tensors:
         if isinstance(values[position], Tensor):
-            values[position] = Packed(pack(values[position]), unpack_hook)
+            values[position] = Packed(pack_with(hooks, values[position]), hooks[1])
     node.saved = tuple(values)
     need_extra(node).packed = True
 
