@@ -250,8 +250,7 @@ def _reentrance(use_reentrant, name: str) -> bool:
     if use_reentrant is not None:
         return use_reentrant
     warnings.warn(
-        f"torch.utils.checkpoint{name}: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
-        "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True.",
+        f"checkpoint{name}: give use_reentrant: False is recommended, and True is what leaving it out means today",
         stacklevel=3,
     )
     return True
