@@ -1,6 +1,6 @@
 """One HTML page that shows profiles: a timeline of each mode, charts and tables. It needs no network.
 
-What it has that Perfetto, which shows the timelines of ``export_chrome_trace``, has not: eager, interpreted and compiled
+What it has that Perfetto, the viewer of ``export_chrome_trace``, has not: eager, interpreted and compiled
 runs of one program side by side; time, memory traffic and operations of each operator and kernel against what the
 machine can do; a fused kernel's operators and their lines, and why programs ended; memory by what it is used for.
 
