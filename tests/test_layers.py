@@ -81,7 +81,7 @@ def test_a_circle_of_modules_is_found(layers, monkeypatch, tmp_path):
 
 
 def test_what_is_long_is_no_macro():
-    """Debuggers see no lines in a macro: "Functions of several dtypes" in kernels/README.md. A list, whose one parameter
+    """Debuggers see no lines in a macro: "Functions of several dtypes" in kernels/README.md. A list, whose parameter
     is X, may be long."""
     folder = SCRIPT.parent.parent / "kernels"
     files = [path for pattern in ("*.c", "*.h", "*.cuh") for path in folder.rglob(pattern)]
