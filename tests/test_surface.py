@@ -57,7 +57,8 @@ def test_namespaces(namespace):
 
 @pytest.mark.parametrize("name", [
     "autograd", "autograd.functional", "autograd.graph", "cpu", "cuda", "fuse", "linalg", "nn", "nn.functional",
-    "nn.init", "nn.parameter", "nn.utils", "optim", "optim.lr_scheduler", "profiler", "random", "return_types",
+    "nn.init", "nn.parameter", "nn.utils", "optim", "optim.lr_scheduler",
+    "optim.swa_utils", "profiler", "random", "return_types",
     "serialization", "special", "utils", "utils.checkpoint", "utils.data", "utils.dlpack"])  # fmt: skip
 def test_public_modules_say_what_is_public(name):
     """``__all__`` names tinytorch's own things, and each once."""
