@@ -299,7 +299,7 @@ def a_function_is_not_instantiated(torch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = F()
-    return [w.category.__name__ for w in caught], outcome(lambda: made(3))
+    return [warning.category.__name__ for warning in caught], outcome(lambda: made(3))
 
 
 @program
@@ -525,7 +525,7 @@ def checkpoints_give_the_same_gradients(torch):
     out = []
     for reentrant in (False, True):
         x, w = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([3.0, 4.0], requires_grad=True)
-        fn, calls = counted(lambda a, n: ((a * w).sin() * a * n, a.exp()))
+        fn, calls = counted(lambda a, n, w=w: ((a * w).sin() * a * n, a.exp()))
         first, second = checkpointed(torch, fn, x, 3, use_reentrant=reentrant)
         (first.sum() * second.sum()).backward()
         out.append((calls, x.grad.round(decimals=2), w.grad.round(decimals=2)))
@@ -539,8 +539,8 @@ def checkpoints_where_no_argument_wants_a_gradient(torch):
     for reentrant in (False, True):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            out.append((checkpointed(torch, lambda a: a * w, torch.ones(2), use_reentrant=reentrant).requires_grad,
-                        [w.category.__name__ for w in caught]))  # fmt: skip
+            out.append((checkpointed(torch, lambda a, w=w: a * w, torch.ones(2), use_reentrant=reentrant).requires_grad,
+                        [warning.category.__name__ for warning in caught]))  # fmt: skip
     return out
 
 
@@ -705,7 +705,7 @@ def checkpoints_without_a_word_on_reentrance(torch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         y = module.checkpoint(torch.sin, torch.ones(2, requires_grad=True))
-    return [w.category.__name__ for w in caught], type(y.grad_fn).__name__
+    return [warning.category.__name__ for warning in caught], type(y.grad_fn).__name__
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
