@@ -87,7 +87,7 @@ static bool check_dtypes(const tt_array *a, const tt_array *b) {
  * inference tensor, which may not be saved. */
 static int64_t versions(const tt_array *a, const tt_array *b) {
     int64_t inference = (a->flags | b->flags) & ~tt_thread_flags & TT_FLAG_INFERENCE ? 8 : 0;
-    uint64_t va = (uint64_t)a->storage->version & 0x3fffffff, vb = (uint64_t)b->storage->version & 0x3fffffff;
+    uint64_t va = (uint64_t)tt_version(a) & 0x3fffffff, vb = (uint64_t)tt_version(b) & 0x3fffffff;
     return inference | (int64_t)(va << 4 | vb << 34);
 }
 
