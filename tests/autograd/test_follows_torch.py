@@ -525,7 +525,7 @@ def checkpoints_give_the_same_gradients(torch):
     out = []
     for reentrant in (False, True):
         x, w = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([3.0, 4.0], requires_grad=True)
-        fn, calls = counted(lambda a, n: ((a * w).sin() * a * n, a.exp()))
+        fn, calls = counted(lambda a, n, w=w: ((a * w).sin() * a * n, a.exp()))
         first, second = checkpointed(torch, fn, x, 3, use_reentrant=reentrant)
         (first.sum() * second.sum()).backward()
         out.append((calls, x.grad.round(decimals=2), w.grad.round(decimals=2)))
@@ -540,7 +540,7 @@ def checkpoints_where_no_argument_wants_a_gradient(torch):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             out.append((checkpointed(torch, lambda a: a * w, torch.ones(2), use_reentrant=reentrant).requires_grad,
-                        [w.category.__name__ for w in caught]))  # fmt: skip
+                        [c.category.__name__ for c in caught]))  # fmt: skip
     return out
 
 
@@ -706,6 +706,45 @@ def checkpoints_without_a_word_on_reentrance(torch):
         warnings.simplefilter("always")
         y = module.checkpoint(torch.sin, torch.ones(2, requires_grad=True))
     return [w.category.__name__ for w in caught], type(y.grad_fn).__name__
+
+
+# ---- Derivatives.
+
+
+def scattered_product(torch, operator):
+    def f(x, src):
+        index = torch.tensor([0, 0, 1, 0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return getattr(x, operator)(0, index, src, "prod")
+
+    return f
+
+
+@program
+def second_derivatives_of_products_with_a_zero(torch):
+    out = []
+    for operator in ("scatter_reduce", "index_reduce"):
+        for x, src in (
+            ([0.0, 1.0], [3.0, 4.0, 2.0, 5.0]),
+            ([2.0, 0.0], [3.0, 4.0, 6.0, 0.0]),
+            ([0.0, 3.0], [0.0, 1.0, 2.0, 3.0]),
+        ):
+            x, src = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (x, src))
+            first = torch.autograd.grad(scattered_product(torch, operator)(x, src).sum(), (x, src), create_graph=True)
+            out.append(
+                torch.autograd.grad((first[0] * torch.arange(2)).sum() + (first[1] * torch.arange(4)).sum(), (x, src))
+            )
+    return out
+
+
+@pytest.mark.parametrize("operator", ["scatter_reduce", "index_reduce"])
+@pytest.mark.parametrize("zeros", range(5))
+def test_second_derivatives_of_products_with_zeros(operator, zeros):
+    values = [0.0] * zeros + [2.0, 3.0, 4.0, 5.0][: 4 - zeros]
+    x = tinytorch.tensor([values[0], 2.0], dtype=tinytorch.float64, requires_grad=True)
+    src = tinytorch.tensor([*values[1:3], 0.0, *values[3:]], dtype=tinytorch.float64, requires_grad=True)
+    assert tinytorch.autograd.gradgradcheck(scattered_product(tinytorch, operator), (x, src))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
