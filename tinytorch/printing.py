@@ -135,9 +135,12 @@ def tensor_text(t, values: np.ndarray, contents: str | None = None) -> str:
             body = _body(values, indent, summary, _Format(_ends(values) if summary else values))
     if t.is_cuda:
         notes.insert(0, f"device='{t.device}'")
-    node = t.grad_fn
-    if node is not None:
-        notes.append(f"grad_fn=<{type(node).__name__}>")
+    try:
+        node = type(t.grad_fn).__name__
+    except RuntimeError:  # of a view whose base was written
+        node = "Invalid"
+    if node != "NoneType":
+        notes.append(f"grad_fn=<{node}>")
     elif t.requires_grad:
         notes.append("requires_grad=True")
     text = prefix + body

@@ -163,8 +163,10 @@ class Tensor(TensorBase):
 
     @property
     def _version(self) -> int:
-        """How often the storage was written in place; shared by all views."""
-        return self._h.storage.version
+        """How often its elements were written in place; shared by all views. RuntimeError for inference tensors."""
+        if self._h.flags & lib.TT_FLAG_INFERENCE:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return lib.tt_version_of(self._h)
 
     def is_set_to(self, tensor: Tensor) -> bool:
         """Do both show the same elements in the same way?"""

@@ -227,7 +227,6 @@ def test_views_that_may_not_be_written(torch, program):
     assert outcome(program, tinytorch) == outcome(program, torch)
 
 
-@pytest.mark.xfail(strict=True, reason="finding 20's relative: such a view's history is ambiguous, PyTorch refuses it")
 @pytest.mark.parametrize("leaf", [True, False])
 def test_view_from_no_grad_of_a_written_base(torch, leaf):
     def program(m):

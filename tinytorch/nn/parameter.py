@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..autograd.node import AccumulateGrad, alias
+from ..autograd.node import alias
 from ..backends.cpu import error, ffi, lib
 from ..backends.native import owner
 from ..dtypes import get_default_dtype
@@ -39,7 +39,7 @@ class Parameter(Tensor):
             )
         made = _share(cls, data)
         if requires_grad:
-            made._node = AccumulateGrad(made)
+            made.requires_grad_()
         return made
 
     def __init__(self, data=None, requires_grad=True):

@@ -10,7 +10,7 @@ from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..devices import on_device
 from ..tensor import Tensor, wrap
-from .declare import both, dim_or_axis, ints, method, primitive, reduction, shortcut, write_out
+from .declare import both, dim_or_axis, ints, method, primitive, reduction, shortcut, write_all_out, write_out
 from .join import cat
 from .pointwise import maximum, minimum
 
@@ -273,6 +273,16 @@ def amin(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
     return write_out("amin", _amin(input, how, dims, keepdim or keepdims, -1), out)
 
 
+def _aminmax_vjp(g_min, g_max, input, min, max, how, dims, keepdim):
+    grads = [shared(g, input, o, how, dims, keepdim) for g, o in ((g_min, min), (g_max, max)) if g is not None]
+    return (grads[0] if len(grads) == 1 else grads[0] + grads[1],)
+
+
+@primitive(title="AminmaxBackward0", outputs=("min", "max"), inputs=("input",), vjp=_aminmax_vjp)
+def _aminmax(input, how, dims, keepdim):
+    return tuple([wrap(lib.tt_reduce(f.op.code, input._h, how, dims, keepdim, -1)) for f in (_amin, _amax)])
+
+
 @both
 def aminmax(input, *, dim=None, keepdim=False, out=None):
     """``amin`` and ``amax`` together. Follows ``torch.aminmax``.
@@ -288,8 +298,8 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
         raise RuntimeError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
         )
-    low, high = out or (None, None)
-    return return_types.aminmax(amin(input, dim, keepdim, out=low), amax(input, dim, keepdim, out=high))
+    how, dims = parse_dims("aminmax", input, dim)
+    return return_types.aminmax(*write_all_out("aminmax", _aminmax(input, how, dims, keepdim), out))
 
 
 def put_back(g, shape, indices, dim, keepdim=True):

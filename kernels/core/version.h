@@ -1,0 +1,6 @@
+/* How often an array's elements were written in place: Note [Version counters] in tinytorch/autograd/node.py. */
+#pragma once
+#include "api/core.h"
+
+static inline tt_storage *tt_counter(const tt_array *a) { return a->counter ? a->counter : a->storage; }
+static inline int64_t tt_version(const tt_array *a) { return tt_counter(a)->version; }
