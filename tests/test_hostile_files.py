@@ -95,6 +95,20 @@ def test_hostile_pickles(name):
     assert tt.zeros(2).dtype is tt.float32 and nn.Parameter(tt.zeros(1)).requires_grad
 
 
+class Allowed(tt.Tensor):
+    __slots__ = ("mine",)
+
+
+def test_slots_of_what_the_program_allows():
+    of = f"c{__name__}\nAllowed\n".encode()
+    made = TENSOR.replace(b"ctinytorch.tensor\nTensor\n", of)
+    with tt.serialization.safe_globals([Allowed]):
+        assert read(made + b"N}X\4\0\0\0mineK\5s\x86b").mine == 5
+        for name in (b"_h", b"_node", b"_grad", b"__class__", b"data"):
+            with pytest.raises(pickle.UnpicklingError):
+                read(made + b"N}X" + struct.pack("<I", len(name)) + name + b"K\5s\x86b")
+
+
 def test_the_pieces_are_good():
     """What the hostile pickles are made of can be read where it makes sense."""
     assert read(TENSOR).tolist() == [0.0] * 4 and read(FLOAT32) is tt.float32

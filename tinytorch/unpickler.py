@@ -18,6 +18,7 @@ from collections import OrderedDict
 from pickle import UnpicklingError
 
 from .nn.state import StateDict
+from .pickling import slots_of
 from .safe_names import BLOCKED, MAKERS, RENAMED, SAFE, check_key, users
 from .tensor import Tensor
 
@@ -158,6 +159,8 @@ class Reading:
             state, slots = state
         if not mine and (slots is not None or not isinstance(top, (StateDict, OrderedDict, Tensor))):
             raise UnpicklingError(f"Can only set attributes of tensors and state dicts, not of {type(top)}")
+        if slots is not None and not (isinstance(slots, dict) and slots.keys() <= slots_of(type(top))):
+            raise UnpicklingError(f"{type(top)} has no slots of these names")
         for attributes in (state, slots):
             if attributes is not None and not (
                 isinstance(attributes, dict) and all(type(k) is str and k[:2] != "__" for k in attributes)
