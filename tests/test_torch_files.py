@@ -126,7 +126,8 @@ def test_map_locations(where):
 
 
 HOSTILE = [
-    (b"K\0(K\4t", b"K\0(K\5t"), (b"K\0(K\4t", b"K\1(K\4t"), (b"(K\1t\x89", b"(K\1K\1t\x89"), (b"(K\1t\x89", b"(K\1tK\0"),
+    (b"K\0(K\4t", b"K\0(K\5t"), (b"K\0(K\4t", b"K\1(K\4t"),
+    (b"(K\1t\x89", b"(K\1K\1t\x89"), (b"(K\1t\x89", b"(K\1tK\0"),
     (b"ctorch\nFloatStorage", b"ctorch.storage\nUntypedStorage"), (b"ctorch\nTensor", b"ccollections\nCounter"),
     (b"ctorch._utils\n_rebuild_tensor_v2", b"ccollections\nCounter"), (b"}X\1\0\0\0aK\1s", b"K\1"),
     (b"X\1\0\0\0a", b"X\x09\0\0\0__class__"), (b"X\1\0\0\0a", b"K\1"), (b"X\1\0\0\x000", b"X\1\0\0\x001"),
