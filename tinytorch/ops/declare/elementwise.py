@@ -235,9 +235,10 @@ def binary(
     name of ``b`` as an argument. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms."""
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
+    source = _sources_of_binary(op, dunder is not None)
     made = build(
         op,
-        re.sub(r"\bother\b", second, _sources_of_binary(op, dunder is not None)),
+        source if second == "other" else re.sub(r"\bother\b", second, source),
         f"<eager, saving {_saves(op, 'input', second)}>",
         names,
         code=op.code,
