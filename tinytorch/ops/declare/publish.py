@@ -38,8 +38,8 @@ HOT = frozenset(
 
 
 def checked(fn):
-    """``fn``, a public function that asks its arguments for a tensor's attributes: TypeError where one has none. What is
-    HOT, generated or wrapped already is left as it is."""
+    """``fn``, a public function that asks its arguments for a tensor's attributes: TypeError where one has none. What
+    is HOT, generated or wrapped already is left as it is."""
     if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op") or fn.__name__ in HOT:
         return fn
     names = fn.__code__.co_varnames
