@@ -78,7 +78,7 @@ static bool has_elements(const char *op, const tt_array *a, int how, int64_t mas
 }
 
 static void *none_for(const char *op, int dtype) {
-    return tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", op, tt_dtype_names[dtype]);
+    return tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", op, tt_dtype_names[dtype]);
 }
 
 static void *want_floating(const char *op, int dtype) {

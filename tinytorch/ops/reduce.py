@@ -9,10 +9,20 @@ from __future__ import annotations
 from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..devices import on_device
-from ..tensor import Tensor, gives_tensor, wrap
+from ..dtypes import dtype as _dtype
+from ..tensor import Tensor, gives_tensor, operator_above, wrap
 from .declare import both, c_op, dim_or_axis, ints, method, primitive, reduction, shortcut, write_all_out, write_out
 from .join import cat
 from .pointwise import maximum, minimum
+
+
+def _code(dtype) -> int:
+    """The number of a dtype, or -1 for None."""
+    if dtype is None:
+        return -1
+    if not isinstance(dtype, _dtype):
+        raise TypeError(f"{operator_above()}argument 'dtype' must be tinytorch.dtype, not {type(dtype).__name__}")
+    return dtype.code
 
 
 def parse_dims(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
@@ -31,6 +41,8 @@ def parse_dims(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
     if not dim:
         return 0, 0
     mask = 0
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     for d in dim:
         bit = 1 << input._dim(d)
         if mask & bit:
@@ -119,7 +131,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keep
         RuntimeError: a dimension is named twice
     """
     how, dims = parse_dims("sum", input, dim, axis)
-    return write_out("sum", _sum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("sum", _sum(input, how, dims, keepdim or keepdims, _code(dtype)), out)
 
 
 @both
@@ -135,7 +147,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
         RuntimeError: integers without a floating ``dtype``
     """
     how, dims = parse_dims("mean", input, dim, axis)
-    return write_out("mean", _mean(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("mean", _mean(input, how, dims, keepdim or keepdims, _code(dtype)), out)
 
 
 @both
@@ -148,7 +160,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, k
         IndexError: ``dim`` is out of range
     """
     how, dims = parse_dims("nansum", input, dim, axis)
-    return write_out("nansum", _nansum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("nansum", _nansum(input, how, dims, keepdim or keepdims, _code(dtype)), out)
 
 
 @both
@@ -165,7 +177,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.name}"
         )
     how, dims = parse_dims("nanmean", input, dim, axis)
-    dtype_code = -1 if dtype is None else dtype.code
+    dtype_code = _code(dtype)
     return write_out("nanmean", _nanmean(input, how, dims, keepdim or keepdims, dtype_code), out)
 
 
@@ -231,7 +243,7 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
     if dim is not None and not hasattr(dim, "__index__"):
         raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
     how, dims = parse_dims("prod", input, dim, axis)
-    return write_out("prod", _prod(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("prod", _prod(input, how, dims, keepdim or keepdims, _code(dtype)), out)
 
 
 # Extremes. amax, amin, and max and min of everything, share the gradient among equal elements.
