@@ -9,7 +9,7 @@ from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, old_order
+from .declare import alias, both, composite, method, old_order, primitive
 from .pointwise import _add, _addcdiv, _addcmul, _div, _div_floor, _div_trunc, _pow, _round, _square, _sub
 
 
@@ -201,6 +201,18 @@ def rad2deg(input):
     return input * (180 / math.pi)
 
 
+def _logit_formula(g, input, eps):
+    low, high, beyond = (0, 1, math.nan) if eps is None else (eps, 1 - eps, 0)
+    return (g / (input * (1 - input))).masked_fill((input < low) | (input > high), beyond)
+
+
+@primitive(name="logit", input=_logit_formula)
+def _logit(input, eps):
+    x = input.detach()
+    x = x if eps is None else x.clamp(eps, 1 - eps)
+    return (x / (1 - x)).log()
+
+
 @composite
 def logit(input, eps=None):
     """log(x / (1 - x)); with ``eps``, x is clamped to [eps, 1 - eps] first.
@@ -210,9 +222,7 @@ def logit(input, eps=None):
     Returns:
         A floating tensor of the shape of ``input``.
     """
-    x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
-    x = x if eps is None else x.clamp(eps, 1 - eps)
-    return (x / (1 - x)).log()
+    return _logit(input if input.dtype.is_differentiable else input.to(get_default_dtype()), eps)
 
 
 @both

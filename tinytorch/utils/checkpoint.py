@@ -3,10 +3,9 @@ when backward asks (Chen et al. 2016, arXiv:1604.06174). Follows ``torch.utils.c
 
 Note [Recomputation]
 What the part's Nodes would save is replaced by Slots, numbered in the order of saving. The first Slot that backward
-asks for makes the part run again; what that saves, in the same order, are the values of all Slots. It is stopped
-as soon as it has saved as many as there are Slots. A value lives as long as its Slot, which is until its Node has let go of it,
-or is handed out once: another backward computes anew.
-"""
+asks for makes the part run again; what that saves, in the same order, are the values of all Slots. It is stopped as
+soon as it has saved as many as there are Slots. A value lives as long as its Slot, which is until its Node has let go
+of it, or is handed out once: another backward computes anew."""
 
 from __future__ import annotations
 
