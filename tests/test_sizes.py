@@ -237,7 +237,7 @@ GRADIENTS = {
     "bias": lambda m, x: m.zeros(65, x.shape[-1], dtype=x.dtype) + x[0],
     "column": lambda m, x: m.zeros(x.shape[0], 1025, dtype=x.dtype) * 2 + x[:, :1],
     "index_select": lambda m, x: x.index_select(-1, m.arange(x.shape[-1] - 1, -1, -3)),
-    "sort": lambda m, x: x.sort(-1, stable=True)[0],
+    "sort": lambda m, x: x.sort(dim=-1, stable=True)[0],
 }
 
 

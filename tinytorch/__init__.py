@@ -7,7 +7,23 @@ change in any version.
 
 from importlib import import_module as _import_module
 
-from . import autograd, cpu, cuda, fuse, interop, linalg, nn, ops, optim, pickling, random, return_types, special, utils
+from . import (
+    autograd,
+    cpu,
+    cuda,
+    fuse,
+    interop,
+    linalg,
+    nn,
+    ops,
+    optim,
+    pickling,
+    random,
+    return_types,
+    serialization,
+    special,
+    utils,
+)
 from .autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from .autograd.modes import (
     enable_grad,
@@ -63,9 +79,9 @@ __all__ = [
     "get_float32_matmul_precision", "get_num_threads", "half", "iinfo", "inference_mode", "int", "int16", "int32",
     "int64", "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
     "is_inference_mode_enabled", "layout", "linalg", "load", "long", "memory_format", "nn", "no_grad", "optim",
-    "preserve_format", "profiler", "random", "return_types", "save", "set_default_device", "set_default_dtype",
-    "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions", "short", "special",
-    "strided", "uint8", "utils", *ops.FUNCTIONS,
+    "preserve_format", "profiler", "random", "return_types", "save", "serialization", "set_default_device",
+    "set_default_dtype", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions",
+    "short", "special", "strided", "uint8", "utils", *ops.FUNCTIONS,
 ]  # fmt: skip
 
 

@@ -114,6 +114,16 @@ static PyObject *own(PyObject *cls, PyObject *handle) {
 
 static PyObject *own_given(PyObject *cls, PyObject *handle) { return own(cls, Py_NewRef(handle)); }
 
+/* The exception for memory that the C side did not get: no caller takes it for an operator that declines. */
+static PyObject *out_of_memory(void) {
+    PyObject *module = PyImport_ImportModule("tinytorch.backends.cpu");
+    PyObject *error = module ? PyObject_CallMethod(module, "error", NULL) : NULL;
+    if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(error);
+    Py_XDECREF(module);
+    return NULL;
+}
+
 /* Calls the C function of `self`, (class, function), and gives what it made an owner. `args` is what a function with
  * its flags gets: a tuple, the only argument, NULL. */
 static PyObject *call_and_own(PyObject *self, PyObject *args) {
@@ -123,6 +133,7 @@ static PyObject *call_and_own(PyObject *self, PyObject *args) {
     if (tt_pointer_of(handle, array_pointer)) return own(PyTuple_GetItem(self, 0), handle);
     Py_DECREF(handle);
     if (PyErr_Occurred()) return NULL;
+    if (tt_error_kind() == TT_OUT_OF_MEMORY) return out_of_memory();
     Py_RETURN_NONE;
 }
 
@@ -172,7 +183,7 @@ static PyMethodDef functions[] = {
      "owner(cls): a function of a descriptor that gives a new ``cls``, which owns it and has no history."},
     {"owned_result", owned_result, METH_VARARGS,
      "owned_result(cls, function): as ``function``, one of C that makes a descriptor; gives its owner, or None for\n"
-     "NULL. No signal's handler runs in between, so none can lose the descriptor."},
+     "NULL; OutOfMemoryError. No signal's handler runs in between, so none can lose the descriptor."},
     {NULL, NULL, 0, NULL},
 };
 

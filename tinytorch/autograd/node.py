@@ -141,13 +141,24 @@ class Handle:
 
     _next_id = itertools.count().__next__
 
-    def __init__(self, hooks: dict, hook):
+    def __init__(self, hooks: dict, *hook, extra_dict=None):
+        """A number in ``hooks`` for ``hook``, or for what the caller puts there; it is taken out of ``extra_dict``, a
+        dictionary or a list of them, too."""
         self.id, self._hooks = Handle._next_id(), hooks
-        hooks[self.id] = hook
+        while self.id in hooks:  # it was unpickled
+            self.id = Handle._next_id()
+        self._extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()
+        if hook:
+            hooks[self.id] = hook[0]
+
+    def hooks_dict_ref(self) -> dict:
+        """The dictionary that holds the hook by its number, ``id``."""
+        return self._hooks
 
     def remove(self):
         """Takes the hook out; a second call does nothing."""
-        self._hooks.pop(self.id, None)
+        for hooks in (self._hooks, *self._extra):
+            hooks.pop(self.id, None)
 
     def __enter__(self):
         return self

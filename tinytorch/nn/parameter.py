@@ -51,7 +51,7 @@ class Parameter(Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return _rebuild, (type(self), alias(self), self._node is not None)
+        return _rebuild, (type(self), alias(self), self._node is not None), self.__dict__ or None
 
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
@@ -78,7 +78,7 @@ class Buffer(Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_buffer, (type(self), alias(self), self.persistent)
+        return _rebuild_buffer, (type(self), alias(self), self.persistent), self.__dict__ or None
 
 
 def _rebuild(cls, data, requires_grad):

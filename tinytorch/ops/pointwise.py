@@ -504,7 +504,8 @@ def polygamma(n, input):
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
     if n == 0:
         return input.digamma()
-    return (-1.0) ** (n + 1) * math.factorial(n) * _zeta(input.new_full((), n + 1.0), input)
+    factorial = math.factorial(n) if n <= 170 else math.inf  # the largest that a float holds
+    return (-1.0) ** (n % 2 + 1) * factorial * _zeta(input.new_full((), n + 1.0), input)
 
 
 @both

@@ -5,8 +5,7 @@ Note [Recomputation]
 What the part's Nodes would save is replaced by Slots, numbered in the order of saving. The first Slot that backward
 asks for makes the part run again; what that saves, in the same order, are the values of all Slots. It is stopped as
 soon as it has saved as many as there are Slots. A value lives as long as its Slot, which is until its Node has let go
-of it, or is handed out once: another backward computes anew.
-"""
+of it, or is handed out once: another backward computes anew."""
 
 from __future__ import annotations
 
@@ -250,8 +249,7 @@ def _reentrance(use_reentrant, name: str) -> bool:
     if use_reentrant is not None:
         return use_reentrant
     warnings.warn(
-        f"torch.utils.checkpoint{name}: the use_reentrant parameter should be passed explicitly. use_reentrant=False "
-        "is recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True.",
+        f"checkpoint{name}: give use_reentrant: False is recommended, and True is what leaving it out means today",
         stacklevel=3,
     )
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...autograd.formulas import node_class
 from ...autograd.views import refresh
-from ...backends.cpu import error
+from ...backends.cpu import error, lib
 from ...tensor import Tensor, gives_tensor, own
 from .op import Op
 from .templates import build, recording
@@ -85,4 +85,8 @@ def wrong_type(op: str, params, args, optional) -> TypeError:
 
 def computed(h, fallback, *args) -> Tensor:
     """A derivative's own kernel has given ``h``; where it declined, the formula computes."""
-    return own(h) if h else fallback(*args)
+    if h:
+        return own(h)
+    if lib.tt_error_kind() == lib.TT_OUT_OF_MEMORY:  # another way would round otherwise
+        raise error()
+    return fallback(*args)
