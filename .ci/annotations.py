@@ -11,7 +11,9 @@ _PARAMETERS = {
         embedding.indices set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
         isclose.other allclose.other""",
-    "Tensor | Number": """other value exponent lerp.weight clamp_min.min clamp_max.max bucketize.input
+    "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest addbmm.rest
+        addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest addcmul_.rest
+        addcdiv_.rest other value exponent lerp.weight clamp_min.min clamp_max.max bucketize.input
         searchsorted.input isin.elements isin.test_elements result_type.tensor1 result_type.tensor2""",
     "Tensor | Number | None": "min max scatter.src",
     "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter

@@ -1,6 +1,7 @@
 """Comparing tinytorch with its oracles, PyTorch and NumPy, by way of NumPy arrays."""
 
 import numpy as np
+import pytest
 
 import tinytorch
 
@@ -80,3 +81,30 @@ def pair(torch, array, requires_grad=False, dtype=None):
 def allocated():
     """Bytes that live tensors hold on the CPU."""
     return tinytorch.cpu.memory_stats()["allocated_bytes.all.current"]
+
+
+def plain(value):
+    """A program's result as Python values, tensors with their dtypes."""
+    if is_tensor(value):
+        return dtype_name(value), value.detach().tolist()
+    if isinstance(value, (tuple, list)):
+        return [plain(part) for part in value]
+    return value
+
+
+def outcome(program, m):
+    """What program(m) returns, or "refused"."""
+    try:
+        return plain(program(m))
+    except RuntimeError:
+        return "refused"
+
+
+def doubles(m, *values, requires_grad=True):
+    """A vector of library m in float64."""
+    return m.tensor(list(values), dtype=m.float64, requires_grad=requires_grad)
+
+
+def table(*programs):
+    """The programs, one test each."""
+    return pytest.mark.parametrize("program", programs, ids=lambda p: p.__name__)

@@ -3,21 +3,43 @@
 import atexit
 import gc
 import os
+import random
 import shutil
 import sys
 import tempfile
 
 import pytest
+from hypothesis import settings
 
 # Helpers (compare.py, optable/) are imported by their plain names from every folder below.
 sys.path.insert(0, os.path.dirname(__file__))
 
 EMULATED = pytest.StashKey[bool]()
+# What a test may be skipped for where everything is installed (--complete): parts of reasons.
+EXPECTED = (
+    "needs a GPU",
+    "needs two GPUs",
+    "of a GPU's memory",
+    "one device",
+    "the device is emulated",
+    "this test looks into the emulated device",
+    "runs on the CPU alone",
+    "does not do all of",
+    "not an op of",
+    "on this machine",
+    "this machine has no",
+    "half types differ",
+    "a size",
+    "could not import 'cupy'",
+    "the page describes eager mode",
+)
 
 
 def pytest_addoption(parser):
     parser.addoption("--device", default="cpu", help="the device that runs the operator table (default: cpu)")
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+    parser.addoption("--shuffle", metavar="SEED", type=int, help="run the tests in a random order, that of SEED")
+    parser.addoption("--complete", action="store_true", help="fail what would be skipped since something is missing")
     parser.addoption("--fuse", action="store_true", help="run all tests in fused mode, as TINYTORCH_FUSE=1 does")
 
 
@@ -31,6 +53,9 @@ def pytest_configure(config):
             atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after tinytorch's compiler has stopped
     if config.getoption("--device").startswith("cuda"):
         config.stash[EMULATED] = emulate_without_gpu()
+    # Random programs are the same in every run, unless a seed is given; not hypothesis's own choice, made by $CI.
+    settings.register_profile("tests", derandomize=config.getoption("hypothesis_seed", None) is None, database=None)
+    settings.load_profile("tests")
 
 
 def emulate_without_gpu() -> bool:
@@ -52,7 +77,33 @@ def pytest_report_header(config):
     ]
 
 
+def demand(report, config) -> None:
+    """Makes a skip a failure, if everything is to be there."""
+    if report.outcome != "skipped" or not config.getoption("--complete") or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    if not any(part in reason for part in EXPECTED):
+        report.outcome, report.longrepr = "failed", f"--complete: nothing may be missing. {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    demand(report, item.config)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    report = yield
+    demand(report, collector.config)
+    return report
+
+
 def pytest_collection_modifyitems(config, items):
+    seed = config.getoption("--shuffle")
+    if seed is not None:
+        random.Random(seed).shuffle(items)  # the same order in every process of pytest-xdist
     if config.getoption("--slow") or "slow" in config.getoption("-m"):
         return
     slow = [item for item in items if item.get_closest_marker("slow")]

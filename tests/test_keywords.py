@@ -109,3 +109,38 @@ def test_calls_by_keyword(name):
 def test_arguments_that_are_missing_or_given_twice(call):
     with pytest.raises(TypeError):
         call()
+
+
+A, V, B = tinytorch.arange(4.0).reshape(2, 2), tinytorch.arange(2.0) + 1, tinytorch.arange(8.0).reshape(2, 2, 2)
+OLD_ORDERS = {
+    "add": (lambda: A.add(2, A), lambda: A.add(A, alpha=2)),
+    "torch.add": (lambda: tinytorch.add(A, 2, A), lambda: A.add(A, alpha=2)),
+    "add_": (lambda: A.clone().add_(2, A), lambda: A.add(A, alpha=2)),
+    "sub": (lambda: tinytorch.sub(A, 2, A), lambda: A.sub(A, alpha=2)),
+    "sub_": (lambda: A.clone().sub_(2, A), lambda: A.sub(A, alpha=2)),
+    "addmm": (lambda: tinytorch.addmm(2, A, 3, A, A), lambda: A.addmm(A, A, beta=2, alpha=3)),
+    "addmm beta": (lambda: tinytorch.addmm(2, A, A, A), lambda: A.addmm(A, A, beta=2)),
+    "Tensor.addmm": (lambda: A.addmm(2, 3, A, A), lambda: A.addmm(A, A, beta=2, alpha=3)),
+    "addmm_": (lambda: A.clone().addmm_(2, 3, A, A), lambda: A.addmm(A, A, beta=2, alpha=3)),
+    "addmv": (lambda: V.addmv(2, 3, A, V), lambda: V.addmv(A, V, beta=2, alpha=3)),
+    "addr": (lambda: A.addr(2, V, V), lambda: A.addr(V, V, beta=2)),
+    "baddbmm": (lambda: tinytorch.baddbmm(2, B, 3, B, B), lambda: B.baddbmm(B, B, beta=2, alpha=3)),
+    "addbmm": (lambda: tinytorch.addbmm(2, A, 3, B, B), lambda: A.addbmm(B, B, beta=2, alpha=3)),
+    "addcmul": (lambda: tinytorch.addcmul(A, 2, A, A), lambda: A.addcmul(A, A, value=2)),
+    "addcmul_": (lambda: A.clone().addcmul_(2, A, A), lambda: A.addcmul(A, A, value=2)),
+    "addcdiv": (lambda: A.addcdiv(2, A, A + 1), lambda: A.addcdiv(A, A + 1, value=2)),
+    "addcdiv_": (lambda: A.clone().addcdiv_(2, A, A + 1), lambda: A.addcdiv(A, A + 1, value=2)),
+}
+
+
+@pytest.mark.parametrize("name", OLD_ORDERS)
+@pytest.mark.filterwarnings("ignore:.*numbers between the tensors")
+def test_deprecated_orders(name):
+    call, wanted = OLD_ORDERS[name]
+    assert tinytorch.equal(call(), wanted())
+
+
+@pytest.mark.parametrize("call", [lambda: A.add(A, A), lambda: A.addmm(A, A, A), lambda: A.addmm(1, 2, 3, A, A)])
+def test_too_many_arguments(call):
+    with pytest.raises(TypeError):
+        call()

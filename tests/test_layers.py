@@ -1,7 +1,9 @@
-"""The order of folders and modules: .ci/layers.py finds nothing wrong here, and what is wrong elsewhere."""
+"""The order of folders and modules: .ci/layers.py finds nothing wrong here, and what is wrong elsewhere. The length of
+macros."""
 
 import importlib.util
 import pathlib
+import re
 
 import pytest
 
@@ -76,3 +78,13 @@ def test_a_circle_of_modules_is_found(layers, monkeypatch, tmp_path):
     )
     monkeypatch.setattr(layers, "ROOT", tmp_path)
     assert layers.check_python() == ["modules import one another in a circle: tinytorch.a tinytorch.b tinytorch.c"]
+
+
+def test_what_is_long_is_no_macro():
+    """Debuggers see no lines in a macro: "Functions of several dtypes" in kernels/README.md. A list, whose parameter
+    is X, may be long."""
+    folder = SCRIPT.parent.parent / "kernels"
+    files = [path for pattern in ("*.c", "*.h", "*.cuh") for path in folder.rglob(pattern)]
+    macros = [(path.name, m) for path in files for m in re.finditer(r"^#define (.*\\\n)*.*", path.read_text(), re.M)]
+    long = [(name, m[0]) for name, m in macros if m[0].count("\n") >= 30]
+    assert long and [(name, text) for name, text in long if not re.match(r"#define \w+\(X\)", text)] == []

@@ -11,7 +11,6 @@ import tinytorch
 quick = settings(
     max_examples=200,
     deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -82,6 +82,14 @@ _EVERY = (
     dtype(lib.TT_C64, "ComplexFloat", "c10::complex<float>"),
     dtype(lib.TT_C128, "ComplexDouble", "c10::complex<double>"),
 )
+
+
+def no_more(cls, *args, **kwargs):
+    """``__new__`` of a class whose instances are all there."""
+    raise TypeError(f"cannot create 'tinytorch.{cls.__name__}' instances")
+
+
+dtype.__new__ = no_more  # these are all
 DIFFERENTIABLE = tuple(d.is_differentiable for d in _EVERY)
 FLOATING = tuple(d.is_floating_point for d in _EVERY)
 INTEGRAL = tuple(not d.is_differentiable for d in _EVERY)  # bool too

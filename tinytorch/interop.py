@@ -182,15 +182,9 @@ def __int__(self) -> int:
     return int(_scalar(self))
 
 
-def _only(self):
-    if self._h.numel != 1:
-        raise ValueError(f"only one element tensors can be converted to Python scalars, got shape {tuple(self.shape)}")
-    return item(self)
-
-
 def __float__(self) -> float:
     """The one element as a Python float."""
-    return float(_only(self))
+    return float(_scalar(self))
 
 
 def __complex__(self) -> complex:

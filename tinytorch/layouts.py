@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .dtypes import no_more
+
 
 class memory_format:
     """How the dimensions of a new tensor lie in memory. Follows ``torch.memory_format``."""
@@ -30,6 +32,8 @@ channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 strided = layout("strided")
 
+
+memory_format.__new__ = no_more  # these are all
 _LAST = {channels_last: 4, channels_last_3d: 5}
 
 

@@ -71,7 +71,7 @@ def load_storage(data: bytes, where: str = "cpu") -> Storage:
     return Storage(bytes_on_cpu(data).to(where))
 
 
-def rebuild(cls, storage: Storage, of: dtype, shape, stride, offset: int, requires_grad: bool, state) -> Tensor:
+def rebuild(cls, storage: Storage, of: dtype, shape, stride, offset: int, requires_grad: bool) -> Tensor:
     """The tensor at this place of a storage, without history."""
     whole = vector(storage.whole, of)
     h = lib.tt_view(whole._h, len(shape), shape, stride, offset)
@@ -80,8 +80,6 @@ def rebuild(cls, storage: Storage, of: dtype, shape, stride, offset: int, requir
     t = owner(cls)(h)
     if requires_grad:
         make_leaf(t)
-    if state:
-        t.__dict__.update(state)
     return t
 
 
@@ -91,7 +89,7 @@ def _place(self) -> tuple:
 
 def __reduce_ex__(self, protocol):
     """How pickle and copy make the tensor again: its storage, its place in it, and the attributes set on it."""
-    return rebuild, (type(self), storage_of(self), *_place(self), self.__dict__ or None)
+    return rebuild, (type(self), storage_of(self), *_place(self)), self.__dict__ or None
 
 
 def __deepcopy__(self, memo):
@@ -104,7 +102,7 @@ def __deepcopy__(self, memo):
             "at the moment. If you were attempting to deepcopy a module, this may be because of a "
             "computed tensor among its attributes."
         )
-    t = rebuild(type(self), copy.deepcopy(storage_of(self), memo), *_place(self), None)
+    t = rebuild(type(self), copy.deepcopy(storage_of(self), memo), *_place(self))
     memo[id(self)] = t
     if self.grad is not None:
         t._grad = copy.deepcopy(self.grad, memo)

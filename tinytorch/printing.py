@@ -81,8 +81,9 @@ def _ends(values: np.ndarray) -> np.ndarray:
     n = options.edgeitems
     for axis in range(values.ndim):
         if values.shape[axis] > 2 * n:
-            rows = list(range(n)) + list(range(values.shape[axis] - n, values.shape[axis]))
-            values = values.take(rows, axis)
+            before = (slice(None),) * axis
+            first, last = before + (slice(n),), before + (slice(values.shape[axis] - n, None),)
+            values = np.concatenate([values[first], values[last]], axis)  # copies these alone, of an expanded view, too
     return values
 
 
@@ -134,9 +135,12 @@ def tensor_text(t, values: np.ndarray, contents: str | None = None) -> str:
             body = _body(values, indent, summary, _Format(_ends(values) if summary else values))
     if t.is_cuda:
         notes.insert(0, f"device='{t.device}'")
-    node = t.grad_fn
-    if node is not None:
-        notes.append(f"grad_fn=<{type(node).__name__}>")
+    try:
+        node = type(t.grad_fn).__name__
+    except RuntimeError:  # of a view whose base was written
+        node = "Invalid"
+    if node != "NoneType":
+        notes.append(f"grad_fn=<{node}>")
     elif t.requires_grad:
         notes.append("requires_grad=True")
     text = prefix + body

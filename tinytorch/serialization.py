@@ -1,129 +1,232 @@
-"""Saving to files and loading again. Follows ``torch.save`` and ``torch.load``.
+"""Saving to files and loading again. Follows ``torch.save``, ``torch.load`` and ``torch.serialization``.
 
-A file is an uncompressed zip archive: ``data.pkl`` is the object, pickled, with a reference in place of each tensor,
-which names the storage and the device where it was; ``data/0``, ``data/1``, ... are the storages, each once however
-many tensors show it."""
+A file is a zip archive (archive.py): ``data.pkl`` is the object, pickled, with a reference in place of each tensor's
+memory; ``data/0``, ``data/1``, ... are the memories, each once however many tensors show it."""
 
 from __future__ import annotations
 
+import contextlib
 import io
+import mmap as memory_map
+import os
 import pickle
-import zipfile
-from collections import Counter, OrderedDict, defaultdict
+import pickletools
+import uuid
+import warnings
 
-from .backends.cpu import ffi, lib
+from .archive import Reader, Writer
+from .backends.cpu import check, ffi, lib
 from .backends.cuda import runtime
 from .devices import device
-from .dtypes import Size, _by_name, dtype
-from .nn.parameter import Buffer, Parameter, _rebuild, _rebuild_buffer
-from .nn.state import StateDict
-from .pickling import bytes_on_cpu, content_of, storage_of, vector
+from .dtypes import uint8
+from .ops.create import frombuffer
+from .pickling import Storage
+from .safe_names import RENAMED, SAFE, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals, users
 from .tensor import Tensor, wrap
+from .unpickler import Reading
 
-_ALLOWED = {
-    (g.__module__, g.__qualname__): g
-    for g in (
-        OrderedDict,
-        Counter,
-        defaultdict,
-        set,
-        frozenset,
-        complex,
-        bytearray,
-        slice,
-        dict,
-        list,
-        Size,
-        device,
-        dtype,
-        _by_name,
-        StateDict,
-        Parameter,
-        Buffer,
-        _rebuild,
-        _rebuild_buffer,
-    )
-}
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_default_mmap_options",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "safe_globals",
+    "save",
+    "set_default_mmap_options",
+]
+
+_mmap_flags = [memory_map.MAP_PRIVATE]
 
 
-class _Pickler(pickle.Pickler):
-    """Pickles with references in place of tensors; ``storages`` collects the tensors whose storages are to be
-    written."""
-
-    def __init__(self, file, protocol: int):
-        super().__init__(file, protocol)
-        self.storages: dict[int, tuple[int, Tensor]] = {}  # address -> number, a tensor on it
-
-    def reducer_override(self, obj):
-        if type(obj) is not Tensor:
-            return NotImplemented
-        h = obj._h
-        address = int(ffi.cast("intptr_t", h.storage))
-        number, _ = self.storages.setdefault(address, (len(self.storages), obj))
-        return _tensor, (
-            number,
-            obj.dtype.name,
-            tuple(obj.shape),
-            obj.stride(),
-            obj.storage_offset(),
-            obj.requires_grad,
-            str(obj.device),
-        )
+def get_default_mmap_options() -> int:
+    """How ``load(mmap=True)`` maps files: ``mmap.MAP_PRIVATE`` at the start. Follows
+    ``torch.serialization.get_default_mmap_options``."""
+    return _mmap_flags[0]
 
 
-class _Unpickler(pickle.Unpickler):
-    """The opposite. With ``weights_only`` it makes nothing but tensors and plain containers."""
+class set_default_mmap_options:
+    """How ``load(mmap=True)`` maps files, for good or for a ``with`` block: ``mmap.MAP_PRIVATE``, where a write to a
+    tensor stays in memory, or ``mmap.MAP_SHARED``, where it goes to the file. ValueError for others. Follows
+    ``torch.serialization.set_default_mmap_options``."""
 
-    def __init__(self, file, archive: zipfile.ZipFile, weights_only: bool, put):
-        super().__init__(file)
-        self.archive, self.weights_only, self.put = archive, weights_only, put
-        self.bases: dict[int, Tensor] = {}  # a storage's number -> all of it as a vector of bytes
-
-    def find_class(self, module, name):
-        if module == __name__ and name == "_tensor":
-            return self.tensor
-        if not self.weights_only:
-            return super().find_class(module, name)
-        found = _ALLOWED.get((module, name))
-        if found is None:
-            raise pickle.UnpicklingError(
-                f"Weights only load failed: Unsupported global: GLOBAL {module}.{name} was not an allowed global by "
-                "default. Load with weights_only=False only if you trust the source of the file: it can then run any "
-                "code."
+    def __init__(self, flags: int):
+        if flags not in (memory_map.MAP_PRIVATE, memory_map.MAP_SHARED):
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
+                f"but got {flags}"
             )
+        self.before, _mmap_flags[0] = _mmap_flags[0], flags
+
+    def __enter__(self):
+        """The setting was made by ``__init__``."""
+
+    def __exit__(self, *_):
+        _mmap_flags[0] = self.before
+
+
+# Saving.
+
+
+def _is_path(f) -> bool:
+    return isinstance(f, (str, os.PathLike))
+
+
+def save(obj, f, pickle_module=pickle, pickle_protocol: int = 4, **unused) -> None:
+    """Writes ``obj``, any nest of containers and tensors, to a path or a binary file. Tensors that share memory will
+    share it again. A file that is there already is replaced when the new one is whole: it stays as it was if the disk
+    is full or ``obj`` cannot be pickled. ValueError for ``pickle_protocol`` 0 and 1; AttributeError for what is
+    neither a path nor has ``write``; RuntimeError when the folder is not there. Follows ``torch.save``."""
+    if not _is_path(f) and not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    if pickle_protocol in (0, 1):
+        raise ValueError(f"save: pickle_protocol must be 2 or more, got {pickle_protocol}")
+    storages: dict[int, tuple[int, Storage]] = {}
+
+    class Pickler(pickle_module.Pickler):
+        def persistent_id(self, obj):
+            if type(obj) is not Storage:
+                return None
+            number, _ = storages.setdefault(id(obj), (len(storages), obj))
+            return "storage", number, str(obj.whole.device)
+
+    content = io.BytesIO()
+    Pickler(content, pickle_protocol).dump(obj)
+    with _replacing(os.fspath(f)) if _is_path(f) else contextlib.nullcontext(f) as file:
+        archive = Writer(file)
+        archive.add("data.pkl", content.getvalue())
+        for number, storage in storages.values():
+            here = storage.whole.cpu()
+            check(lib.tt_sync(here._h, 0), "save")
+            archive.add(f"data/{number}", ffi.buffer(here._h.data, here._h.numel) if here._h.numel else b"")
+        archive.close()
+
+
+@contextlib.contextmanager
+def _replacing(path):
+    """A file to write that takes the place of ``path`` at the end, if nothing was raised. What is no ordinary file, or
+    is in a folder where no other may be made, is written itself."""
+    path = os.path.realpath(os.fsdecode(path))
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {folder} does not exist.")
+    beside = os.path.join(folder, f".{uuid.uuid4().hex}.tmp")
+    there = os.path.exists(path)
+    number = None
+    if not there or os.path.isfile(path):
+        with contextlib.suppress(PermissionError):
+            number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    if number is None:
+        with open(path, "wb") as file:
+            yield file
+        return
+    try:
+        with open(number, "wb") as file:
+            if there:
+                os.fchmod(number, os.stat(path).st_mode & 0o7777)
+            yield file
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(beside)
+        raise
+
+
+# Loading.
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None = None, mmap=None, **pickle_load_args):
+    """Reads what ``save`` wrote to a path or a binary file, from where the file stands; it stands behind the archive
+    then. Follows ``torch.load``.
+
+    With ``weights_only``, which is the default unless there is a ``pickle_module``, only tensors, containers and plain
+    values are made, and what ``serialization.add_safe_globals`` allows; pickle.UnpicklingError for anything else.
+    Without it a file can run any code; ``pickle_module.Unpickler`` reads the pickle, with ``pickle_load_args``.
+
+    Tensors go where they were, or where ``map_location`` says: a device for all, a dict from device to device
+    ("cuda:0" to "cpu"), or a function that gets a storage, as a vector of bytes (uint8) on the CPU, and the name of the
+    device where it was, and returns the vector on another one (None: where it was). RuntimeError when the device is
+    not there, or the file is cut off or corrupt.
+
+    With ``mmap`` the file, which must be given by its path (else ValueError), is mapped, and read when a tensor's
+    elements are, without a look at checksums; see ``serialization.set_default_mmap_options``."""
+    if weights_only is None:
+        weights_only = pickle_module is None
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if weights_only and pickle_load_args:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
+    if mmap and not _is_path(f):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    with _opened(f) as file:
+        archive = Reader(file)
+        if "data.pkl" not in archive:
+            raise RuntimeError(f"load: {f} is not a file that save() wrote: it has no data.pkl")
+        content = archive.read("data.pkl")
+        storages = _Storages(archive, _putting(map_location), _map(file) if mmap else None)
+        if weights_only:
+            return Reading(content, storages).load()
+
+        class Unpickler((pickle_module or pickle).Unpickler):
+            def persistent_load(self, reference):
+                return storages(reference)
+
+        return Unpickler(io.BytesIO(content), **pickle_load_args).load()
+
+
+def _opened(f):
+    """A context with the file to read. AttributeError for what cannot seek."""
+    if _is_path(f):
+        return open(f, "rb")
+    try:
+        f.seek(f.tell())
+    except (io.UnsupportedOperation, AttributeError) as e:
+        raise type(e)(
+            f"{e}. You can only load from a file that is seekable. Please pre-load the data into a buffer like "
+            "io.BytesIO and try to load from it instead."
+        ) from None
+    return contextlib.nullcontext(f)
+
+
+def _map(file) -> memory_map.mmap:
+    """The whole file in memory, as far as it is looked at."""
+    if get_default_mmap_options() == memory_map.MAP_PRIVATE:
+        return memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_COPY)
+    with open(file.name, "r+b") as writable:
+        return memory_map.mmap(writable.fileno(), 0, flags=memory_map.MAP_SHARED)
+
+
+class _Storages:
+    """What the references of a pickle stand for: each storage of the archive once, where it is to be."""
+
+    def __init__(self, archive: Reader, put, mapped: memory_map.mmap | None):
+        self.archive, self.put, self.mapped = archive, put, mapped
+        self.known: dict[int, Storage] = {}
+
+    def __call__(self, reference) -> Storage:
+        match reference:
+            case ("storage", int(number), str(where)):
+                pass
+            case _:
+                raise pickle.UnpicklingError("load: the file refers to something that save() does not write")
+        found = self.known.get(number)
+        if found is None:
+            name = f"data/{int(number)}"
+            if name not in self.archive:
+                raise pickle.UnpicklingError(f"load: the file has no storage number {number}")
+            found = self.known[number] = Storage(self.put(self.bytes(name), where))
         return found
 
-    def tensor(self, number, name, shape, strides, offset, requires_grad, where="cpu"):
-        """What a reference stands for."""
-        if len(shape) != len(strides):
-            raise pickle.UnpicklingError(f"load: a tensor of shape {shape} cannot have strides {strides}")
-        base = self.bases.get(number)
-        if base is None:
-            base = self.bases[number] = self.put(read_storage(self.archive, number), where)
-        whole, n = vector(base, _by_name(name)), len(shape)
-        made = wrap(
-            lib.tt_view(
-                whole._h,
-                n,
-                ffi.new("int64_t[]", list(shape) or [0]),
-                ffi.new("int64_t[]", list(strides) or [0]),
-                offset,
-            )
-        )
-        return made.requires_grad_() if requires_grad else made
-
-
-def _tensor(*reference):
-    """Stands for a tensor in a pickle; the unpickler puts its own method in its place."""
-    raise pickle.UnpicklingError("a tensor saved by tinytorch.save can only be read by tinytorch.load")
-
-
-def read_storage(archive: zipfile.ZipFile, number: int) -> Tensor:
-    """A storage of the archive as a vector of bytes."""
-    try:
-        return bytes_on_cpu(archive.read(f"data/{int(number)}"))
-    except KeyError:
-        raise pickle.UnpicklingError(f"load: the file has no storage number {number}") from None
+    def bytes(self, name: str) -> Tensor:
+        """A member of the archive as a vector of bytes on the CPU."""
+        n = self.archive.size(name)
+        if self.mapped is not None and n:
+            return frombuffer(self.mapped, dtype=uint8, count=n, offset=self.archive.offset(name))
+        made = wrap(lib.tt_empty(uint8.code, 1, (n,)))
+        if n:
+            self.archive.read_into(name, memoryview(ffi.buffer(made._h.data, n)))
+        return made
 
 
 def _restored(whole: Tensor, where: str) -> Tensor:
@@ -164,31 +267,30 @@ def _putting(map_location):
     return lambda whole, where: whole.to(target)
 
 
-def save(obj, f, pickle_module=None, pickle_protocol: int = 4, **unused) -> None:
-    """Writes ``obj``, any nest of containers and tensors, to a path or a binary file. Tensors that share memory will
-    share it again."""
-    content = io.BytesIO()
-    pickler = _Pickler(content, pickle_protocol)
-    pickler.dump(obj)
-    with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("data.pkl", content.getvalue())
-        for number, t in pickler.storages.values():
-            archive.writestr(f"data/{number}", content_of(storage_of(t).whole))
-
-
-def load(f, map_location=None, pickle_module=None, *, weights_only: bool = True, mmap=None, **unused):
-    """Reads what ``save`` wrote. With ``weights_only`` only tensors, containers and plain values are made;
-    pickle.UnpicklingError for anything else. Tensors go where they were, or where ``map_location`` says: a device for
-    all, a dict from device to device ("cuda:0" to "cpu"), or a function that gets a storage, as a vector of bytes
-    (uint8) on the CPU, and the name of the device where it was, and returns the vector on another one (None: where it
-    was). RuntimeError when the device is not there. ``mmap`` is accepted and has no effect."""
-    try:
-        archive = zipfile.ZipFile(f)
-    except zipfile.BadZipFile:
-        raise RuntimeError(f"load: {f} is not a file that save() wrote") from None
-    with archive:
+def get_unsafe_globals_in_checkpoint(f) -> list[str]:
+    """The names in a file, as "module.name", that ``load(weights_only=True)`` would refuse; nothing of it is run.
+    Follows ``torch.serialization.get_unsafe_globals_in_checkpoint``. ValueError for what ``save`` did not write."""
+    with _opened(f) as file:
         try:
-            content = archive.read("data.pkl")
-        except KeyError:
-            raise RuntimeError(f"load: {f} is not a file that save() wrote: it has no data.pkl") from None
-        return _Unpickler(io.BytesIO(content), archive, weights_only, _putting(map_location)).load()
+            content = Reader(file).read("data.pkl")
+        except (RuntimeError, EOFError, KeyError):
+            raise ValueError("Expected input to be a checkpoint returned by save()") from None
+    found: dict[str, None] = {}
+    texts: list = ["", ""]  # what was put on the stack last
+    memo: dict = {}
+    for op, arg, _ in pickletools.genops(content):
+        if op.name == "GLOBAL":
+            module, name = arg.split(" ", 1)
+            found[f"{RENAMED.get(module, module)}.{name}"] = None
+        elif op.name == "STACK_GLOBAL":
+            found["{}.{}".format(*texts)] = None
+        elif op.name == "MEMOIZE":
+            memo[len(memo)] = texts[1]
+        elif op.name in ("BINPUT", "LONG_BINPUT"):
+            memo[arg] = texts[1]
+        elif op.name in ("BINGET", "LONG_BINGET"):
+            texts = [texts[1], memo.get(arg)]
+        elif op.name != "FRAME":
+            texts = [texts[1], arg if isinstance(arg, str) else None]
+    safe = {*SAFE, *users()}
+    return [name for name in found if name not in safe]

@@ -76,6 +76,8 @@ class Tensor(TensorBase):
         n = self._h.ndim + extra
         low = max(n, 1)
         if not -low <= dim < low:
+            if isinstance(dim, bool) or not isinstance(dim, int):
+                raise TypeError(f"{operator_above()}a dimension must be int, not {type(dim).__name__}")
             raise IndexError(
                 f"{operator_above()}Dimension out of range (expected to be in range of "
                 f"[{-low}, {low - 1}], but got {dim})"
@@ -163,8 +165,10 @@ class Tensor(TensorBase):
 
     @property
     def _version(self) -> int:
-        """How often the storage was written in place; shared by all views."""
-        return self._h.storage.version
+        """How often its elements were written in place; shared by all views. RuntimeError for inference tensors."""
+        if self._h.flags & lib.TT_FLAG_INFERENCE:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return lib.tt_version_of(self._h)
 
     def is_set_to(self, tensor: Tensor) -> bool:
         """Do both show the same elements in the same way?"""

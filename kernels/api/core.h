@@ -16,7 +16,7 @@
 typedef struct tt_storage {
     char *data;            /* first byte */
     int64_t nbytes;        /* as asked for */
-    int64_t version;       /* one more for every write in place; shared by all views. Note [Version counters] */
+    int64_t version;       /* one more for every write in place, see tt_version */
     int32_t refs;          /* descriptors on this storage; atomic */
     int32_t writer;        /* Python's number of the operator that wrote last, for messages */
     int16_t size_class;    /* which free list it goes back to;-1: foreign memory, see owner */
@@ -30,11 +30,13 @@ typedef struct tt_storage {
 
 typedef struct tt_array {
     tt_storage *storage;
+    tt_storage
+        *counter;   /* whose version counts the writes to these elements; NULL: storage's. Note [Version counters] */
     char *data;            /* first element */
     int64_t numel;
     int64_t stamp; /* of an operator's result: bits 0-2: the inputs it broadcast or cast; bit 3: one is an inference
                               tensor; from bit 4 on the versions of the first two inputs, 30 bits each */
-    int64_t seen_version; /* of a tracked view: the storage's version when its history was last made */
+    int64_t seen_version; /* of a tracked view: tt_version when its history was last made */
     int32_t ndim;
     int16_t dtype;
     uint16_t flags;
@@ -46,7 +48,7 @@ typedef struct tt_array {
 enum {
     TT_FLAG_CONTIGUOUS = 1, /* row-major, no gaps */
     TT_FLAG_WEAK = 2, /* a Python scalar: takes no part in promotion within its category */
-    TT_FLAG_VIEW = 4, /* a tracked view: stale when seen_version != storage->version */
+    TT_FLAG_VIEW = 4, /* a tracked view: stale when seen_version != tt_version */
     TT_FLAG_DEVICE = 16, /* its memory is not the CPU's: Note [Devices] */
     TT_FLAG_READONLY = 32,
     TT_FLAG_INFERENCE = 64, /* made in inference mode */
@@ -119,6 +121,9 @@ int64_t tt_shape_key(
     tt_array *a); /* ndim << 60 and the sizes, 60 / ndim bits each, first lowest; -1: they do not fit */
 int tt_same_shape(tt_array *a, tt_array *b);
 int tt_bump(tt_array *a, int writer);
+int64_t tt_version_of(tt_array *a);
+int tt_own_counter(tt_array *a, int64_t version); /* writes to `a` and its later views are counted apart from now on */
+int tt_keep_counter(tt_array *a, tt_array *old); /* `a` takes the place of `old`, and keeps its count */
 int tt_set_default_dtype(int dtype);
 int tt_itemsize(int dtype);
 

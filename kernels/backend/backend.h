@@ -114,6 +114,7 @@ typedef struct tt_backend {
     /* n kernels of a fused program, which may run side by side. base: of each storage; compiled: where they are */
     bool (*run_kernels)(const tt_kernel *k, int n, char *const *base, const tt_number *numbers, bool compiled);
 } tt_backend;
+#define TT_ENTRY_TYPE(entry) __typeof__(*((tt_backend *)0)->entry) /* of the function itself */
 
 extern tt_backend *tt_backends[TT_DEVICE_KINDS];
 void tt_register_backend(int kind, tt_backend *backend);

@@ -1,6 +1,7 @@
 /* Descriptors: creation, views, what may be written. */
 #include "core/tt.h"
 #include "api/cuda.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define ITEMSIZE(code, suffix, type, ...) sizeof(type),
@@ -210,6 +211,7 @@ tt_array *tt_alias(tt_array *a) {
     b->flags &= (uint16_t) ~(TT_FLAG_VIEW | TT_FLAG_CREATION | TT_FLAG_WEAK);
     b->stamp = 0;
     tt_storage_ref(b->storage);
+    if (b->counter) tt_storage_ref(b->counter);
     return b;
 }
 
@@ -237,6 +239,7 @@ tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64
     set_layout(b, ndim, shape, strides);
     tt_update_flags(b);
     tt_storage_ref(b->storage);
+    if ((b->counter = a->counter)) tt_storage_ref(b->counter);
     return b;
 }
 
@@ -374,4 +377,32 @@ bool tt_may_write(const char *op, const tt_array *out) {
 int tt_bump(tt_array *a, int writer) {
     tt_bump_version(a, writer);
     return 0;
+}
+
+int64_t tt_version_of(tt_array *a) { return tt_version(a); }
+
+static int count_with(tt_array *a, tt_storage *counter) { /* whose reference it takes over */
+    if (a->counter) tt_storage_unref(a->counter);
+    a->counter = counter;
+    return 0;
+}
+
+int tt_own_counter(tt_array *a, int64_t version) {
+    tt_storage *s = calloc(1, sizeof *s); /* without memory: a counter only */
+    if (!s) {
+        tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a version counter");
+        return -1;
+    }
+    s->refs = 1;
+    s->writer = s->size_class = -1;
+    s->version = version;
+    return count_with(a, s);
+}
+
+int tt_keep_counter(tt_array *a, tt_array *old) {
+    tt_storage *s = tt_counter(old);
+    /* A storage that nobody else shows is not kept for the sake of its version. */
+    if (s == old->storage && __atomic_load_n(&s->refs, __ATOMIC_RELAXED) == 1) return tt_own_counter(a, s->version);
+    tt_storage_ref(s);
+    return count_with(a, s);
 }

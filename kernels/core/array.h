@@ -1,14 +1,15 @@
 /* Descriptors: sizes, strides, what may be written. */
 #pragma once
-#include "api/core.h"
+#include "core/version.h"
 #include <stdbool.h>
 
 int64_t tt_numel(int ndim, const int64_t *shape); /* -1 and an error on overflow or a negative size */
 void tt_set_contiguous(tt_array *a);              /* numel and strides from shape */
 void tt_update_flags(tt_array *a);
 static inline void tt_bump_version(tt_array *a, int writer) {
-    __atomic_fetch_add(&a->storage->version, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&a->storage->writer, writer, __ATOMIC_RELAXED);
+    tt_storage *s = tt_counter(a);
+    __atomic_fetch_add(&s->version, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->writer, writer, __ATOMIC_RELAXED);
 }
 tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides, int64_t start); /* views.c */
 tt_array *tt_track(const tt_array *a, tt_array *view);

@@ -5,6 +5,7 @@
  * whose functions are called only once there is such work. */
 #pragma once
 #include "core/devices.h"
+#include "core/version.h"
 
 /* What a trace knows of a storage. */
 typedef struct tt_lazy {
@@ -32,7 +33,7 @@ extern __thread int64_t tt_looks;
 /* May the array's elements be used, or is that the slow path's affair? Note [Declining] */
 static inline bool tt_current(const tt_array *a) {
     return (!(a->flags & TT_SLOW) || a->storage->device == tt_device) &&
-           (!(a->flags & TT_FLAG_VIEW) || a->seen_version == a->storage->version);
+           (!(a->flags & TT_FLAG_VIEW) || a->seen_version == tt_version(a));
 }
 /* ... and are they computed? Runs lazy writers. */
 static inline bool tt_ready(const tt_array *a) {

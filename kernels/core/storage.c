@@ -266,6 +266,7 @@ tt_array *tt_array_new(void) {
         return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for an array's descriptor");
     a->flags = tt_thread_flags;
     a->stamp = 0;
+    a->counter = NULL;
     return a;
 }
 
@@ -284,12 +285,13 @@ void tt_array_recycle(tt_array *a) {
 
 void tt_free(tt_array *a) {
     tt_storage_unref(a->storage);
+    if (a->counter) tt_storage_unref(a->counter);
     tt_array_recycle(a);
 }
 
 bool tt_free_may_wait(const tt_array *a) {
     const tt_storage *s = a->storage;
-    return tt_lazy_of(s) || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0;
+    return a->counter || tt_lazy_of(s) || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0;
 }
 
 void *tt_scratch(int64_t nbytes) {

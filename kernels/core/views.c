@@ -21,14 +21,15 @@ tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *st
     }
     tt_update_flags(b);
     tt_storage_ref(b->storage);
+    if ((b->counter = a->counter)) tt_storage_ref(b->counter);
     return b;
 }
 
-/* Marks a view of `a` as tracked, and up to date with its storage: autograd/views.py. */
+/* Marks a view of `a` as tracked, and up to date with its storage: autograd/views.py. Those of inference tensors are not. */
 tt_array *tt_track(const tt_array *a, tt_array *view) {
-    if (!view) return NULL;
+    if (!view || a->flags & TT_FLAG_INFERENCE) return view;
     view->flags |= TT_FLAG_VIEW | (a->flags & TT_FLAG_VIEW ? a->flags & TT_FLAG_CREATION : 0);
-    view->seen_version = view->storage->version;
+    view->seen_version = tt_version(view);
     return view;
 }
 

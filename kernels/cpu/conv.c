@@ -25,14 +25,10 @@ static int64_t end_place(const tt_conv_work *w, int64_t at) {
 #define A double
 #define OF(name) name##_f32
 #include "cpu/conv_loops.h"
-#undef T
-#undef OF
 #define T double
+#define A double
 #define OF(name) name##_f64
 #include "cpu/conv_loops.h"
-#undef T
-#undef A
-#undef OF
 #define T uint64_t /* wraps as signed integers do */
 #define A uint64_t
 #define OF(name) name##_i64

@@ -52,3 +52,7 @@ static void OF(weight)(void *context, int64_t begin, int64_t end) {
         }
     }
 }
+
+#undef T
+#undef A
+#undef OF

@@ -133,15 +133,7 @@ static void instructions(const worker *w, int stage, int level, int64_t n) {
 }
 
 static char *draw_block(const worker *w, const tt_slot *x, char *buffer, int64_t at, int64_t n) {
-    const tt_number *c = w->j->numbers + x->index;
-    tt_draw draw = {.seed = (uint64_t)c[0].bits,
-                    .draw = (uint64_t)c[1].bits,
-                    .kind = x->from & 7,
-                    .digits = x->from >> 3,
-                    .low = c[4].bits,
-                    .range = (uint64_t)c[5].bits};
-    memcpy(&draw.a, &c[2].bits, 8);
-    memcpy(&draw.b, &c[3].bits, 8);
+    tt_draw draw = tt_draw_of(x, w->j->numbers);
     return tt_random_block(&draw, x->dtype, buffer, at, n);
 }
 

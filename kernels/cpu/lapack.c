@@ -20,9 +20,6 @@ static bool asks(const tt_matrix *c) { return c->lwork < 0; } /* how much work m
 #define OF(name) name##_f32
 #define LAPACK(name) tt_blas.s##name
 #include "cpu/lapack_routines.h"
-#undef T
-#undef OF
-#undef LAPACK
 #define T double
 #define OF(name) name##_f64
 #define LAPACK(name) tt_blas.d##name

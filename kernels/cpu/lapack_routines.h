@@ -121,3 +121,7 @@ static int OF(svdvals)(const tt_matrix *c) {
     return LAPACK(gesdd)(COL_MAJOR, 'N', c->m, c->n, c->a, at_least_1(c->m), c->out[0], NULL, 1, NULL, 1, c->work,
                          c->lwork, c->iwork);
 }
+
+#undef T
+#undef OF
+#undef LAPACK

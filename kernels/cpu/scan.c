@@ -23,36 +23,36 @@ typedef struct {
 typedef void (*strip_fn)(const iterator *w, int64_t at,
                          int64_t width); /* elements at, at + inner, ... and neighbours */
 
+#define FUNCTION sum_f32
 #define T float
 #define A double
-#define FUNCTION sum_f32
 #define JOIN TT_PLUS_f64
 #include "cpu/scan_loop.h"
 #define FUNCTION prod_f32
+#define T float
+#define A double
 #define JOIN TT_TIMES_f64
 #include "cpu/scan_loop.h"
-#undef T
-#undef A
+#define FUNCTION sum_f64
 #define T double
 #define A double
-#define FUNCTION sum_f64
 #define JOIN TT_PLUS_f64
 #include "cpu/scan_loop.h"
 #define FUNCTION prod_f64
+#define T double
+#define A double
 #define JOIN TT_TIMES_f64
 #include "cpu/scan_loop.h"
-#undef T
-#undef A
+#define FUNCTION sum_i64
 #define T int64_t
 #define A int64_t
-#define FUNCTION sum_i64
 #define JOIN TT_PLUS_i64
 #include "cpu/scan_loop.h"
 #define FUNCTION prod_i64
+#define T int64_t
+#define A int64_t
 #define JOIN TT_TIMES_i64
 #include "cpu/scan_loop.h"
-#undef T
-#undef A
 
 /* One element after another: a join costs too much to do it twice for each. */
 #define LOGSUMEXP(X)                                                                                                   \

@@ -1,5 +1,5 @@
-/* A running sum or product of elements of type T, accumulated in A: FUNCTION is its name, JOIN(a, b) joins two
- * accumulators. scan.c includes this file for each. Note [The order of a scan] in backend/scan.h. */
+/* A running sum or product of elements of type T, accumulated in A; scan.c includes this file for each, with FUNCTION its
+ * name. JOIN(a, b) joins two accumulators. Note [The order of a scan] in backend/scan.h. */
 
 static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
     const T *x = (const T *)w->a + at;
@@ -58,4 +58,6 @@ static void FUNCTION(const iterator *w, int64_t at, int64_t width) {
 }
 
 #undef FUNCTION
+#undef T
+#undef A
 #undef JOIN

@@ -18,11 +18,6 @@ typedef struct {
 #define SAME(a, b) ((a) >> 32 == (b) >> 32)
 #define INDEX(e) ((int64_t)((e) & 0xffffffffu))
 #include "cpu/sort_row.h"
-#undef T
-#undef OF
-#undef IS_NAN
-#undef SAME
-#undef INDEX
 #define T tt_keyed
 #define OF(name) name##_keyed
 #define IS_NAN(e) ((e).key == ~(uint64_t)0)

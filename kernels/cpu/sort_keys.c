@@ -82,10 +82,6 @@ typedef struct {
 #define LESS(a, b) ((a) < (b))
 #define DIGIT_OF(e, shift) ((e) >> (32 + (shift)) & (BUCKETS - 1))
 #include "cpu/sort_keys_loops.h"
-#undef T
-#undef OF
-#undef LESS
-#undef DIGIT_OF
 #define T tt_keyed
 #define OF(name) name##_keyed
 #define LESS(a, b) ((a).key < (b).key || ((a).key == (b).key && (a).index < (b).index))

@@ -164,3 +164,8 @@ T *OF(tt_select)(T *x, T *spare, int64_t n, int64_t k, int bits) {
     OF(tt_nth)(spare, n, k - 1);
     return OF(finish)(x, spare, n, k, spare[k - 1], bits);
 }
+
+#undef T
+#undef OF
+#undef LESS
+#undef DIGIT_OF

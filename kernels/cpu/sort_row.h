@@ -32,3 +32,9 @@ static void OF(choose)(const job *j, T *x, T *spare, int64_t *chosen) {
     }
     for (int64_t i = 0; i < j->s.out_n; i++) chosen[i] = INDEX(s[i]);
 }
+
+#undef T
+#undef OF
+#undef IS_NAN
+#undef SAME
+#undef INDEX

@@ -1,4 +1,8 @@
-/* Fused mode's planner, fourth part: superinstructions for the interpreter: Note [Superinstructions]. */
+/* Superinstructions for the interpreter of fused programs: Note [Superinstructions] in superinstructions.h.
+ *
+ * What they are for: a wheel is used where there is no C compiler, and every kernel's first runs are interpreted. Eleven
+ * cheap operators on a million floats (bench fuse, AVX-512, two threads) take 0.12 ms with them, 0.36 ms without, 0.07 ms
+ * compiled, 0.5 to 0.9 ms eagerly. */
 #include "cpu/superinstructions.h"
 #include "cpu/simd.h"
 #include <stdlib.h>

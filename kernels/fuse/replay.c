@@ -42,7 +42,7 @@ static int locate(place *p, const tt_trace *t, const tt_array *a) {
     *p = (place){.storage = lazy && lazy->trace == t ? lazy->id : -1, .offset = a->data - a->storage->data};
     if (p->storage >= 0) p->offset -= lazy->origin;
     memcpy(&p->like, a, sizeof p->like);
-    p->version = a->storage->version;
+    p->version = tt_version(a);
     return a->storage->shared ? -1 : p->storage;
 }
 

@@ -6,6 +6,7 @@
 #include "api/decompose.h"
 #include "backend/backend.h"
 #include "backend/now.h"
+#include "ops/dims.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,28 +72,6 @@ static bool check_pair(const tt_matrix *c, const tt_array *a, const tt_array *b,
     else if (!fit) tt_fail(TT_RUNTIME_ERROR, "pivots must be int32, and one for each row of LU");
     else return true;
     return false;
-}
-
-/* The shape that the operands' leading dimensions broadcast to. */
-static bool broadcast_batch(call *j, const tt_array *a, const tt_array *b) {
-    int na = a->ndim - 2, nb = b ? b->ndim - 2 : 0;
-    tt_stack *s = &j->s;
-    s->nbatch = na > nb ? na : nb;
-    s->count = 1;
-    for (int d = 0; d < s->nbatch; d++) {
-        int ia = d - (s->nbatch - na), ib = d - (s->nbatch - nb);
-        int64_t x = ia < 0 ? 1 : a->shape[ia], y = ib < 0 ? 1 : b->shape[ib];
-        if (x != y && x != 1 && y != 1) {
-            tt_fail(TT_RUNTIME_ERROR,
-                    "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
-                    "non-singleton dimension %d",
-                    (long long)x, (long long)y, d);
-            return false;
-        }
-        s->batch[d] = x == 1 ? y : x;
-        s->count *= s->batch[d];
-    }
-    return true;
 }
 
 /* A stack of column-major matrices, or of vectors (cols < 0); *step: from one to the next, in bytes. */
@@ -216,7 +195,7 @@ int tt_decompose(int which, tt_array *a, tt_array *b, tt_array *pivots, int opti
         c->b_cols = (int)b->shape[b->ndim - 1];
         if (!check_pair(c, a, b, pivots)) return -1;
     }
-    if (!broadcast_batch(&j, a, b)) return -1;
+    if ((j.s.count = tt_broadcast_batch(a, b, j.s.batch, &j.s.nbatch)) < 0) return -1;
     if (!tt_ready(a) || (b && !tt_ready(b)) || (pivots && !tt_ready(pivots))) {
         tt_decline();
         return -1;

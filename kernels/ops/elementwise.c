@@ -64,7 +64,7 @@ static int common_dtype(int op, int n, tt_array *const *in) {
             return -1;
         }
     if (!tt_isa->ops[op][tt_compute_dtype(dtype)]) {
-        tt_fail(op == TT_OP_bitwise_not ? TT_TYPE_ERROR : TT_RUNTIME_ERROR, "%s: not implemented for '%s'",
+        tt_fail(op == TT_OP_bitwise_not ? TT_TYPE_ERROR : TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'",
                 tt_ops[op].name, tt_dtype_names[dtype]);
         return -1;
     }
@@ -144,7 +144,7 @@ static int64_t stamp(const tt_array *out, int n, tt_array *const *in) {
             bits |= (int64_t)1 << k;
         /* An inference tensor may not be saved: recording must look at it. */
         if (a->flags & ~tt_thread_flags & TT_FLAG_INFERENCE) bits |= 8;
-        if (k < 2) bits |= (a->storage->version & 0x3fffffff) << (4 + 30 * k);
+        if (k < 2) bits |= (tt_version(a) & 0x3fffffff) << (4 + 30 * k);
     }
     return bits;
 }
@@ -248,7 +248,7 @@ tt_array *tt_unary(int op, tt_array *a) {
         return apply(op, 1, &a);
     }
     if (!record) loop((char *[]){out->data, a->data}, a->numel);
-    out->stamp = (a->storage->version & 0x3fffffff) << 4;
+    out->stamp = (tt_version(a) & 0x3fffffff) << 4;
     return out;
 }
 
@@ -265,7 +265,7 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
         return apply(op, 2, (tt_array *[]){a, b});
     }
     if (!record) loop((char *[]){out->data, a->data, b->data}, a->numel);
-    out->stamp = (a->storage->version & 0x3fffffff) << 4 | (b->storage->version & 0x3fffffff) << 34;
+    out->stamp = (tt_version(a) & 0x3fffffff) << 4 | (tt_version(b) & 0x3fffffff) << 34;
     return out;
 }
 
@@ -349,7 +349,7 @@ tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, i
         if (!(out = like(a, tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : a->dtype))) return NULL;
         if (!record) run_with_number(loop, out, a, b, reflected);
         if (!record || tt_record_alike(op, a->dtype, out, 2, in)) {
-            out->stamp = (a->storage->version & 0x3fffffff) << (reflected ? 34 : 4);
+            out->stamp = (tt_version(a) & 0x3fffffff) << (reflected ? 34 : 4);
             return out;
         }
         tt_free(out);

@@ -199,10 +199,20 @@ static int narrow(tt_array *a, tt_array *wide, int status, int writer) {
     return status;
 }
 
+/* Moves values, broadcast to a shape, to what the plan names of `a`. */
+static int put(plan *pl, tt_array *a, tt_array *values, int ndim, int64_t *shape, int mode, int writer) {
+    tt_array *copy;
+    int given = rows_dtype(a, values, mode);
+    pl->moves.rows = tt_dense_rows(values, a, given, ndim, shape, &copy, &pl->moves.row_step);
+    bool moved = pl->moves.rows && tt_move_indexed(&pl->moves, &pl->where, a->dtype, given, mode);
+    if (copy) tt_free(copy);
+    if (moved && writer >= 0) tt_bump_version(a, writer);
+    return moved ? 0 : -1;
+}
+
 int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array *values, int mode, int rule,
                  int writer) {
     plan pl;
-    int status = -1, given;
     TT_ON_DEVICE(-1, "index_put_", 1, &a);
     if (!ready_values("index_put_", values) || !tt_writable("index_put_", a)) return -1;
     if (mode != TT_MOVE_PUT && tt_is_half(a->dtype) && !tt_here()->updates_halves) {
@@ -210,23 +220,15 @@ int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array
         return wide ? narrow(a, wide, tt_index_put(wide, n, code, indices, values, mode, rule, -1), writer) : -1;
     }
     if (!make_plan(&pl, a, n, code, indices, rule)) return -1;
-    tt_array flat = *values, *copy = NULL; /* leading dimensions of size 1 beyond the result's are dropped */
-    if (!broadcasts(values, pl.ndim, pl.shape)) goto done;
+    tt_array flat = *values; /* leading dimensions of size 1 beyond the result's are dropped */
+    if (!broadcasts(values, pl.ndim, pl.shape)) return -1;
     if (flat.ndim > pl.ndim) {
         int extra = flat.ndim - pl.ndim;
         memmove(flat.shape, flat.shape + extra, sizeof(int64_t) * (size_t)pl.ndim);
         memmove(flat.strides, flat.strides + extra, sizeof(int64_t) * (size_t)pl.ndim);
         flat.ndim = pl.ndim;
     }
-    given = rows_dtype(a, values, mode);
-    if (!(pl.moves.rows = tt_dense_rows(&flat, a, given, pl.ndim, pl.shape, &copy, &pl.moves.row_step)) ||
-        !tt_move_indexed(&pl.moves, &pl.where, a->dtype, given, mode))
-        goto done;
-    if (writer >= 0) tt_bump_version(a, writer);
-    status = 0;
-done:
-    if (copy) tt_free(copy);
-    return status;
+    return put(&pl, a, &flat, pl.ndim, pl.shape, mode, writer);
 }
 
 static bool index_fits(const char *op, const tt_array *index, const tt_array *a, int dim, const char *name) {
@@ -281,8 +283,6 @@ tt_array *tt_gather(tt_array *a, int dim, tt_array *index) {
 
 int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, int writer) {
     plan pl;
-    int status = -1, given = rows_dtype(a, src, mode);
-    tt_array *copy = NULL;
     TT_ON_DEVICE(-1, "scatter", 2, ((tt_array *[]){a, index}));
     if (!tt_ready(index)) {
         tt_decline();
@@ -294,24 +294,18 @@ int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, i
         tt_array *wide = widened(a);
         return wide ? narrow(a, wide, tt_scatter(wide, dim, index, src, mode, -1), writer) : -1;
     }
-    if (index->numel) {
-        if (!index_fits("scatter()", index, a, dim, "self") ||
-            (!number && !index_fits("scatter()", index, src, -1, "src")))
-            return -1;
-        own_plan(&pl, a, dim, &index);
-        tt_array part = *src; /* of src, what stands under index */
-        if (!number && part.ndim) {
-            part.numel = index->numel;
-            memcpy(part.shape, index->shape, sizeof(int64_t) * (size_t)index->ndim);
-            tt_update_flags(&part);
-        }
-        if (!(pl.moves.rows = tt_dense_rows(&part, a, given, index->ndim, index->shape, &copy, &pl.moves.row_step)) ||
-            !tt_move_indexed(&pl.moves, &pl.where, a->dtype, given, mode))
-            goto done;
+    if (!index->numel) {
+        if (writer >= 0) tt_bump_version(a, writer);
+        return 0;
     }
-    if (writer >= 0) tt_bump_version(a, writer);
-    status = 0;
-done:
-    if (copy) tt_free(copy);
-    return status;
+    if (!index_fits("scatter()", index, a, dim, "self") || (!number && !index_fits("scatter()", index, src, -1, "src")))
+        return -1;
+    own_plan(&pl, a, dim, &index);
+    tt_array part = *src; /* of src, what stands under index */
+    if (!number && part.ndim) {
+        part.numel = index->numel;
+        memcpy(part.shape, index->shape, sizeof(int64_t) * (size_t)index->ndim);
+        tt_update_flags(&part);
+    }
+    return put(&pl, a, &part, index->ndim, index->shape, mode, writer);
 }

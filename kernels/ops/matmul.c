@@ -3,6 +3,7 @@
 #include "backend/backend.h"
 #include "backend/now.h"
 #include "fuse/fuse.h"
+#include "ops/dims.h"
 #include <limits.h>
 #include <string.h>
 
@@ -48,28 +49,6 @@ static void describe(tt_matrices *x, const tt_array *a, bool transpose, bool row
     }
 }
 
-/* The batch dimensions of the result; with one of `a` only, and rows that follow each other in one step, `a` is a
- * single matrix. */
-static bool broadcast_batch(tt_product *p, const tt_array *a, const tt_array *b) {
-    int na = a->ndim > 2 ? a->ndim - 2 : 0, nb = b->ndim > 2 ? b->ndim - 2 : 0;
-    p->nbatch = na > nb ? na : nb;
-    p->stack = 1;
-    for (int d = 0; d < p->nbatch; d++) {
-        int ia = d - (p->nbatch - na), ib = d - (p->nbatch - nb);
-        int64_t x = ia < 0 ? 1 : a->shape[ia], y = ib < 0 ? 1 : b->shape[ib];
-        if (x != y && x != 1 && y != 1) {
-            tt_fail(TT_RUNTIME_ERROR,
-                    "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
-                    "non-singleton dimension %d",
-                    (long long)x, (long long)y, d);
-            return false;
-        }
-        p->batch[d] = x == 1 ? y : x;
-        p->stack *= p->batch[d];
-    }
-    return true;
-}
-
 static bool check_dtypes(const tt_array *a, const tt_array *b) {
     if (a->dtype != b->dtype) {
         tt_fail(TT_RUNTIME_ERROR, "expected m1 and m2 to have the same dtype, but got: %s != %s",
@@ -77,7 +56,7 @@ static bool check_dtypes(const tt_array *a, const tt_array *b) {
         return false;
     }
     if (a->dtype == TT_BOOL) {
-        tt_fail(TT_RUNTIME_ERROR, "not implemented for 'bool'");
+        tt_fail(TT_NOT_IMPLEMENTED, "not implemented for 'bool'");
         return false;
     }
     return true;
@@ -87,7 +66,7 @@ static bool check_dtypes(const tt_array *a, const tt_array *b) {
  * inference tensor, which may not be saved. */
 static int64_t versions(const tt_array *a, const tt_array *b) {
     int64_t inference = (a->flags | b->flags) & ~tt_thread_flags & TT_FLAG_INFERENCE ? 8 : 0;
-    uint64_t va = (uint64_t)a->storage->version & 0x3fffffff, vb = (uint64_t)b->storage->version & 0x3fffffff;
+    uint64_t va = (uint64_t)tt_version(a) & 0x3fffffff, vb = (uint64_t)tt_version(b) & 0x3fffffff;
     return inference | (int64_t)(va << 4 | vb << 34);
 }
 
@@ -103,7 +82,7 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
         return tt_fail(TT_RUNTIME_ERROR, "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
                        a->ndim, b->ndim);
     if (!check_dtypes(a, b) || (bias && !check_dtypes(a, bias))) return NULL;
-    if (!broadcast_batch(&p, a, b)) return NULL;
+    if ((p.stack = tt_broadcast_batch(a, b, p.batch, &p.nbatch)) < 0) return NULL;
     describe(&p.a, a, ta, true, p.nbatch);
     describe(&p.b, b, tb, false, p.nbatch);
     if (p.a.cols != p.b.rows) return mismatch(&p, a, b), NULL;

@@ -91,12 +91,15 @@ static PyObject *give(tt_tensor *out, PyObject *made) {
     return Py_NewRef((PyObject *)out);
 }
 
-/* out._node = cls(edges, saved, versions) */
+/* out._node = cls(edges, saved, versions); an inference tensor, which only a view of one is here, gets no history. */
 static PyObject *record(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     (void)self;
     if (n != 5) return PyErr_Format(PyExc_TypeError, "record(out, cls, edges, saved, versions) takes 5 arguments");
     tt_tensor *out = tt_tensor_of(args[0]);
-    PyObject *made = out && is_node_class(args[1]) ? make(args[1], args[2], args[3], args[4]) : NULL;
+    tt_array *a = out ? tt_array_of(out) : NULL;
+    if (!a) return NULL;
+    if (a->flags & TT_FLAG_INFERENCE) return Py_NewRef(args[0]);
+    PyObject *made = is_node_class(args[1]) ? make(args[1], args[2], args[3], args[4]) : NULL;
     return made ? give(out, made) : NULL;
 }
 

@@ -76,11 +76,65 @@ def test_views_share_the_version():
     assert x.clone()._version == 0
 
 
-def test_dot_data_shares_the_counter():
-    """The counter is the storage's, so that a write behind the tape's back is noticed (in torch it is not)."""
+def test_dot_data_counts_by_itself():
+    """A write there is none that backward notices; views of it share its counter, not those of the tensor."""
     x = tinytorch.zeros(3)
-    x.data.add_(1)
-    assert x.tolist() == [1.0, 1.0, 1.0] and x._version == 1
+    view, data = x[:2], x.data
+    data.add_(1)
+    data[0].add_(1)
+    assert x.tolist() == [2.0, 1.0, 1.0] and (x._version, view._version, data._version) == (0, 0, 2)
+    assert x.data._version == 0 and data.detach()._version == 2
+
+
+def test_assigned_data_keeps_the_counter():
+    """As in PyTorch the counter is the tensor's: it goes on, and views that were taken before count with it."""
+    x = tinytorch.zeros(1, 2)
+    view = x[:]
+    view.add_(1)
+    x.data = tinytorch.zeros(2, 3)
+    assert (x._version, view._version) == (1, 1)
+    x.add_(1)
+    view.add_(1)
+    assert (x._version, view._version) == (3, 3) and x.tolist() == [[1.0] * 3] * 2
+    alone = tinytorch.zeros(2).add_(1)
+    alone.data = tinytorch.zeros(3)
+    alone.add_(1)
+    assert alone._version == 2
+    with pytest.raises(RuntimeError, match="Deleting tensor data"):
+        del x.data
+
+
+MEMORY = {
+    "resize_": lambda t: t.resize_(5),
+    "resize_ to its own shape": lambda t: t.resize_(*t.shape),
+    "resize_as_": lambda t: t.resize_as_(tinytorch.zeros(7)),
+    "set_": lambda t: t.set_(tinytorch.arange(6.0).double(), 1, (2, 2), (3, 1)),
+    "set_ to nothing": lambda t: t.set_(),
+}
+
+
+@pytest.mark.parametrize("change", MEMORY.values(), ids=MEMORY)
+def test_other_memory_is_a_write(change):
+    """What was saved is gone: backward says so, instead of reading other memory."""
+    x, t = leaf(1.0, 2.0), tinytorch.tensor([3.0, 4.0], dtype=tinytorch.float64)
+    y = (x * t).sum()
+    assert change(t) is t and t._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_set():
+    source = tinytorch.arange(6.0)
+    t = tinytorch.zeros(2).set_(source, 1, (2, 2))
+    source[1] = 9.0
+    assert t.tolist() == [[9.0, 2.0], [3.0, 4.0]] and t.stride() == (2, 1)
+    assert tinytorch.zeros(2).set_(source).data_ptr() == source.data_ptr()
+    with pytest.raises(RuntimeError, match="Could not set tensor"):
+        t.set_(tinytorch.zeros(2, dtype=tinytorch.int64))
+    with pytest.raises(RuntimeError, match="leaf"):
+        tinytorch.zeros(2, requires_grad=True).set_(source)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        t.set_(source, 4, (3,))
 
 
 # ---- A saved value overwritten.
@@ -138,10 +192,14 @@ def test_anomaly_mode_gives_the_lines_of_both():
 
 
 def test_overwritten_through_data():
+    """As in PyTorch nobody notices: the derivative sees the new values. ``detach`` is noticed."""
     x = leaf(1.0, 2.0)
     a = x * 1
     y = a * a
     a.data.fill_(5.0)
+    y.sum().backward(retain_graph=True)
+    assert x.grad.tolist() == [10.0, 10.0]
+    a.detach().fill_(5.0)
     with pytest.raises(RuntimeError, match=overwritten("Mul", "fill_", 0, 1)):
         y.sum().backward()
 

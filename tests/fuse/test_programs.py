@@ -76,10 +76,9 @@ def drawing(examples, **how):
     return settings(
         max_examples=examples,
         deadline=None,
-        database=None,
         report_multiple_bugs=False,
         suppress_health_check=checks,
-        **{"derandomize": True, **how},
+        **how,
     )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import shlex
 import subprocess
 import threading
 import time
@@ -279,7 +280,7 @@ def test_a_failing_compiler_is_quoted(tmp_path):
 
 def test_the_compiler_that_the_user_chose_is_taken(tmp_path, monkeypatch):
     compiler.find.cache_clear()
-    mine = script(tmp_path / "mine", f'echo mine 1.0; exec {compiler.find().command[0]} "$@"')
+    mine = script(tmp_path / "mine", f'echo mine 1.0; exec {shlex.join(compiler.find().command)} "$@"')
     monkeypatch.setenv("CC", f"{mine} -pipe")
     compiler.find.cache_clear()
     try:

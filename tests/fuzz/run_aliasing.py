@@ -40,10 +40,12 @@ class Runner:
         self.compiler = Compiler()
         self.before = tinytorch.fuse.stats()
 
-    def compare(self, programs):
-        """For each program that ends otherwise than eagerly: (its place, tier, differences)."""
+    def compare(self, programs, at=lambda number: None):
+        """For each program that ends otherwise than eagerly: (its place, tier, differences). ``at`` hears the place of
+        each program before it runs."""
         wanted = {}
         for number, one in enumerate(programs):
+            at(number)
             wanted[number] = eager(one, self.device)
             if self.tier != "compiler":
                 with tinytorch.config(fuse_hot=-1):
@@ -52,10 +54,12 @@ class Runner:
             return
         with tinytorch.config(fuse_hot=0):
             for number, one in enumerate(programs):
+                at(number)
                 yield from self._compared(number, one, wanted[number], "while kernels are compiled")
                 self.compiler.want()
             self.compiler.compile()
             for number, one in enumerate(programs):
+                at(number)
                 yield from self._compared(number, one, wanted[number], "compiler")
 
     def _compared(self, number, program, wanted, tier):
@@ -98,37 +102,38 @@ def shrunk(program, device, tier):
     return program.shrunk(fails)
 
 
-def fuzz(seeds, device="cpu", tier="both", jobs=1, batch=250, seconds=60.0, tell=None):
-    """Runs the programs of all seeds. Gives {seed: what is wrong}, and what fused mode did.
-
-    ``tell(done)`` hears how many programs are done.
-    """
+def fuzz(seeds, device="cpu", tier="both", jobs=1, batch=250, seconds=60.0):
+    """Runs the programs of all seeds. Gives {seed: what is wrong}, and what fused mode did."""
     batches = [seeds[k : k + batch] for k in range(0, len(seeds), batch)]
-    wrong, counts, done = {}, {}, 0
+    wrong, counts, suspects = {}, {}, {}
 
     def work(number, report):
-        runner = Runner(device, tier)
+        runner, some = Runner(device, tier), batches[number]
         try:
-            for place, where, told in runner.compare([program(seed) for seed in batches[number]]):
-                report((batches[number][place], f"{where}: {'; '.join(told)}"))
-            report((None, runner.counted()))
+            at = lambda place: report(("at", some[place]))  # noqa: E731
+            for place, where, told in runner.compare([program(seed) for seed in some], at):
+                report(("wrong", some[place], f"{where}: {'; '.join(told)}"))
+            report(("counted", runner.counted()))
         finally:
             runner.close()
 
-    # A child for each batch: kernels that are loaded stay so.
-    for number, told in spread(range(len(batches)), work, jobs=jobs, share=1, seconds=seconds * 10):
-        if isinstance(told, Death):
-            found = {seed: failure(program(seed), device, tier, seconds) for seed in batches[number]}
-            found = {seed: what for seed, what in found.items() if what}
-            wrong.update(found or {batches[number][0]: f"{told}, only with those that follow"})
-        elif told[0] is None:
-            counts = {name: counts.get(name, 0) + n for name, n in told[1].items()}
-        else:
-            wrong.setdefault(*told)
-        if isinstance(told, Death) or told[0] is None:
-            done += len(batches[number])
-            if tell:
-                tell(done)
+    todo = range(len(batches))
+    while todo:
+        died = []
+        # A child for each batch: kernels that are loaded stay so.
+        for number, told in spread(todo, work, jobs=jobs, share=1, seconds=seconds * 10):
+            if isinstance(told, Death):  # of the program at work; the others run again
+                seed = suspects[number]
+                wrong[seed] = str(told)
+                batches.append([other for other in batches[number] if other != seed])
+                died.append(len(batches) - 1)
+            elif told[0] == "at":
+                suspects[number] = told[1]
+            elif told[0] == "wrong":
+                wrong.setdefault(*told[1:])
+            else:
+                counts = {name: counts.get(name, 0) + n for name, n in told[1].items()}
+        todo = died
     return wrong, counts
 
 

@@ -2,11 +2,12 @@
 
 from tinytorch.ops.declare import OPS as DECLARED
 
-from optable import decompose, index, linalg, more, nn, pointwise, reduce, shape, special
+from optable import decompose, functional, index, linalg, more, nn, pointwise, reduce, shape, special
 from optable.core import Op, Sample, Spec, make
 from optable.special import WITHOUT_ENTRY
 
-OPS = pointwise.OPS + special.OPS + reduce.OPS + shape.OPS + index.OPS + linalg.OPS + decompose.OPS + more.OPS + nn.OPS
+FAMILIES = (pointwise, special, reduce, shape, index, linalg, decompose, more, nn, functional)
+OPS = tuple(op for family in FAMILIES for op in family.OPS)
 
 # Further names of the same functions, where they have no entry of their own.
 ALIASES = {other: op.name for op in DECLARED.values() for other in op.aliases if other not in {o.name for o in OPS}}

@@ -150,6 +150,7 @@ class Op:
     int_domain: tuple = (-5, 6)
     rtol: float = 0  # how far the oracle itself is off, where that is more than rounding
     half_ulps: int = 1  # the error a half type may show: more than 1 if intermediate values are rounded too
+    composite: bool = False  # what happens to dtypes that are not listed follows from the parts, and is not asked
     cpu: bool = False  # other devices have no kernel: NotImplementedError there
     since: tuple = (0, 0)  # the oldest PyTorch that does all of this, where an older one is known not to
     ref: object = None  # a NumPy function of float64 arrays, the oracle where torch is missing

@@ -12,7 +12,7 @@ from tinytorch import nn
 from tinytorch.autograd import engine
 from tinytorch.autograd.node import Node
 from tinytorch import cpu
-from tinytorch.profiler import Allocation, profile, record_function
+from tinytorch.profiler import Allocation, collect, profile, record_function
 from tinytorch.tensor import FUNCTIONS, Tensor
 from tinytorch.utils.data import DataLoader, TensorDataset
 
@@ -373,6 +373,47 @@ def test_memory_is_told_with_its_operator(size):
     assert given_back and all(any(t.address == g.address and t.size == -g.size for t in taken) for g in given_back)
     for before, after in zip(p.trace.allocations, p.trace.allocations[1:]):
         assert after.total - before.total == after.size
+
+
+def test_records_for_which_there_is_no_room_are_counted(monkeypatch):
+    """Allocations and operators that were lost are told of; what is there is whole."""
+    monkeypatch.setattr(collect, "MOST_BYTES", 1 << 21)
+    with profile(profile_memory=True) as p:
+        for _ in range(40_000):
+            torch.ones(3) + 1
+    lost, trace = p.trace.dropped, p.trace
+    assert lost > 0
+    assert all(e.start <= e.end for e in trace.events) and len(trace.allocations) > 1000
+    # Of each turn: two operators, two blocks taken, two given back.
+    assert len(trace.events) + len(trace.allocations) + lost == pytest.approx(6 * 40_000, rel=0.01)
+    with profile(profile_memory=True) as p:
+        torch.ones(3) + 1
+    assert p.trace.dropped == 0 and sum(a.size for a in p.trace.allocations) == 0
+
+
+def test_what_was_over_before_the_trace_began_is_not_in_it(monkeypatch):
+    """Operators between the first record and the trace's start; and those that began then begin with the trace."""
+
+    class Early:
+        def __init__(self, options):
+            pass
+
+        def start(self):
+            (torch.ones(3) + 1).exp()
+            self.scope = record_function("open")
+            self.scope.__enter__()
+
+        def stop(self, trace):
+            pass
+
+    early = []
+    monkeypatch.setattr(collect, "SOURCES", [*collect.SOURCES, lambda o: early.append(Early(o)) or early[-1]])
+    with profile() as p:
+        torch.ones(3).log()
+        early[0].scope.__exit__(None, None, None)
+    events = p.events()
+    assert {e.name for e in events} == {"ones", "log", "open"}
+    assert all(p.trace.start <= e.start <= e.end <= p.trace.end and e.self_time >= 0 for e in events)
 
 
 def test_peaks_of_memory_are_as_without_a_profiler():

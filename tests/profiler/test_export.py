@@ -9,7 +9,16 @@ import pytest
 
 import tinytorch as torch
 from tinytorch import nn
-from tinytorch.profiler import Event, EventList, Trace, nest, profile, record_function, tensorboard_trace_handler
+from tinytorch.profiler import (
+    Allocation,
+    Event,
+    EventList,
+    Trace,
+    nest,
+    profile,
+    record_function,
+    tensorboard_trace_handler,
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +70,86 @@ def test_exclusive_and_total_times():
     assert [rows[k].self_cpu_time_total for k in "abc"] == [6 + 6 + 4, 3 + 3, 1]
     assert [rows[k].cpu_time_total for k in "abc"] == [20, 7, 1]  # what is within its own kind counts once
     assert rows["b"].cpu_time == 3.5
+
+
+def test_device_time_is_counted_for_the_launcher_and_all_around_it():
+    """For an operator within one of its own name once; for what is beside it not at all."""
+    us = 1000
+    calls = [
+        Event("module", "module", 0, 100 * us),
+        Event("op", "op", 10 * us, 50 * us),
+        Event("op", "op", 11 * us, 40 * us),
+        Event("launch", "runtime", 12 * us, 13 * us, correlation=1),
+        Event("launch", "runtime", 20 * us, 21 * us, correlation=2),
+        Event("other", "op", 60 * us, 70 * us),
+        Event("launch", "runtime", 61 * us, 62 * us, correlation=3),
+        Event("beside", "op", 110 * us, 120 * us),
+        Event("lost", "op", 120 * us, 130 * us, correlation=9),
+    ]
+    kernels = [
+        Event("k", "kernel", 30 * us, 37 * us, device="cuda:0", stream=0, correlation=1),
+        Event("k", "kernel", 40 * us, 51 * us, device="cuda:0", stream=0, correlation=2),
+        Event("copied", "copy", 200 * us, 213 * us, device="cuda:0", stream=0, correlation=3),
+        Event("alone", "kernel", 300 * us, 317 * us, device="cuda:0", stream=0),
+        Event("stray", "kernel", 320 * us, 339 * us, device="cuda:0", stream=0, correlation=77),
+    ]
+    nest(calls)
+    events = EventList(calls + kernels, Trace(calls + kernels, start=0, end=10**9))
+    rows = {r.key: r for r in events.key_averages()}
+    total = {key: r.device_time_total for key, r in rows.items()}
+    assert (total["module"], total["op"], total["other"]) == (7 + 11 + 13, 7 + 11, 13)
+    assert (total["launch"], total["beside"], total["lost"]) == (7 + 11 + 13, 0, 0)
+    assert (total["k"], total["copied"], total["alone"], total["stray"]) == (18, 13, 17, 19)
+    own = {key: r.self_device_time_total for key, r in rows.items()}
+    assert own == {**dict.fromkeys(total, 0), "k": 18, "copied": 13, "alone": 17, "stray": 19}
+    assert events.self_device_time_total == 18 + 13 + 17 + 19
+    assert rows["op"].device_time == 18 / 2 and rows["op"].cuda_time_total == 18
+    assert events.self_cpu_time_total == 100 + 10 + 10 and rows["k"].self_cpu_time_total == 0
+    lines = events.table().splitlines()
+    assert "CUDA total" in lines[1] and lines[-1] == "Self CUDA time total: 67.000us"
+
+
+def test_memory_of_an_event_and_of_what_is_inside():
+    us = 1000
+    spans = [("module", 0, 100), ("op", 10, 50), ("inner", 20, 30), ("later", 60, 70)]
+    events = nest([Event(name, "op", start * us, end * us) for name, start, end in spans])
+    events += [Event("op", "op", 10 * us, 50 * us, thread=1)]
+    records = [
+        Allocation(5 * us, 1, 1000, 0),
+        Allocation(15 * us, 2, 200, 0),
+        Allocation(25 * us, 3, 30, 0),
+        Allocation(29 * us, 3, -30, 0),
+        Allocation(28 * us, 4, 4, 0),
+        Allocation(40 * us, 2, -200, 0),
+        Allocation(55 * us, 5, 7000, 0),
+        Allocation(65 * us, 1, -1000, 0),
+        Allocation(25 * us, 6, 10**6, 0, thread=1),
+        Allocation(25 * us, 7, 10**9, 0, device="cuda:0"),
+        Allocation(25 * us, 8, 10**9, 0, thread=2),
+        Allocation(500 * us, 9, 10**9, 0),
+    ]
+    rows = {r.key: r for r in EventList(events, Trace(events, records, start=0, end=10**9)).key_averages()}
+    found = {key: (r.self_cpu_memory_usage, r.cpu_memory_usage) for key, r in rows.items()}
+    assert found == {
+        "module": (8000, 7004),
+        "op": (0 + 10**6, 4 + 10**6),
+        "inner": (4, 4),
+        "later": (-1000, -1000),
+    }
+
+
+def test_memory_of_operators(recorded):
+    """What an operator's result takes is its own; a module around it took it too, but not by itself."""
+    with profile(profile_memory=True) as p:
+        x = torch.ones(1000)
+        with record_function("around"):
+            y = x.exp()
+        del y
+    rows = {r.key: r for r in p.key_averages()}
+    taken = 4 * 1000
+    assert rows["exp"].self_cpu_memory_usage == rows["exp"].cpu_memory_usage >= taken
+    assert rows["around"].self_cpu_memory_usage == 0 and rows["around"].cpu_memory_usage >= taken
+    assert "Self CPU Mem" in p.key_averages().table(sort_by="self_cpu_memory_usage").splitlines()[1]
 
 
 def test_events_that_cross_are_not_nested():

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
+
 from ..backends.cpu import lib
 from ..devices import on_device
-from ..tensor import FUNCTIONS, Tensor, wrap
+from ..tensor import FUNCTIONS, Tensor, gives_tensor, wrap
 from . import engine
-from .node import AccumulateGrad, describe
+from .graph import GradientEdge, node_of
+from .node import Node, describe
 from .views import refresh
+
+_INT, _DEVICE = lib.TT_KIND_INT, lib.TT_FLAG_DEVICE
+_full = gives_tensor(lib.tt_full)
 
 
 def _sequence(x) -> tuple:
-    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+    """``x`` as a tuple: of itself alone, if it is one place in the graph, or nothing of the kind."""
+    return (x,) if isinstance(x, (Tensor, GradientEdge)) or not isinstance(x, Iterable) else tuple(x)
 
 
 def _roots(op: str, tensors, grads) -> list:
@@ -23,6 +31,11 @@ def _roots(op: str, tensors, grads) -> list:
     roots = []
     for k, (t, g) in enumerate(zip(tensors, grads)):
         if not isinstance(t, Tensor):
+            if isinstance(t, GradientEdge) and isinstance(g, Tensor):
+                roots.append((node_of(t), g))
+                continue
+            if isinstance(t, GradientEdge):
+                raise RuntimeError(f"grad can be implicitly created only for scalar outputs; {op} was given an edge")
             raise TypeError(f"{op}: element {k} of outputs must be a Tensor, got {type(t).__name__}")
         refresh(t)
         if t._node is None:
@@ -36,8 +49,8 @@ def _roots(op: str, tensors, grads) -> list:
                     f"{describe(t)} without a gradient"
                 )
             h = t._h
-            one = h.dtype, h.ndim, h.shape, lib.TT_KIND_INT, 0.0, 1
-            g = wrap(on_device(t.device, lib.tt_full, *one) if h.flags & lib.TT_FLAG_DEVICE else lib.tt_full(*one))
+            one = h.dtype, h.ndim, h.shape, _INT, 0.0, 1
+            g = wrap(on_device(t.device, lib.tt_full, *one)) if h.flags & _DEVICE else _full(*one)
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: gradients can be either Tensors or None, but got {type(g).__name__}")
         elif g.shape != t.shape:
@@ -62,34 +75,43 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     """
     keep = create_graph if retain_graph is None else retain_graph
     roots = _roots("backward", tensors, grad_tensors)
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
+            "this. If you have to use this function, make sure to reset the .grad fields of your parameters to None "
+            "after use to break the cycle and avoid the leak.",
+            stacklevel=3,
+        )
     if inputs is None:
-        engine.run(roots, keep_graph=keep, create_graph=create_graph)
+        engine.run(roots, keep, create_graph)
         return
     inputs = _sequence(inputs)
+    nodes = _targets("backward", inputs)
+    for t in inputs:
+        if isinstance(t, Tensor) and not t.is_leaf:
+            engine.retain(t)
+    engine.run(roots, keep, create_graph, dict.fromkeys(nodes, ()))
+
+
+def _targets(op: str, inputs: tuple) -> list[Node]:
+    """The Nodes whose gradients are those of ``inputs``."""
     if not inputs:
-        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    found = _captured("backward", roots, inputs, keep, create_graph)
-    for t, g in zip(inputs, found):
-        if g is not None:
-            if isinstance(t._node, AccumulateGrad):
-                engine.accumulate(t._node, g, create_graph)
-            else:
-                old = getattr(t, "_grad", None)
-                t._grad = g if old is None else old + g
-
-
-def _captured(op, roots, inputs, keep_graph, create_graph):
-    captures: dict = {}
+        raise RuntimeError(f"`inputs` argument to `{op}()` cannot be empty.")
+    nodes = []
     for k, t in enumerate(inputs):
         if not isinstance(t, Tensor):
-            raise TypeError(f"{op}: inputs must be Tensors, element {k} is a {type(t).__name__}")
+            if isinstance(t, GradientEdge):
+                nodes.append(node_of(t))
+                continue
+            raise RuntimeError(
+                f"{op}: all inputs have to be Tensors or GradientEdges, element {k} is a {type(t).__name__}"
+            )
         refresh(t)
         if t._node is None:
             raise RuntimeError(f"One of the differentiated Tensors does not require grad (input {k}, a {describe(t)})")
-        captures.setdefault(t._node, []).append(k)
-    return engine.run(
-        roots, keep_graph=keep_graph, create_graph=create_graph, captures=captures, num_captures=len(inputs)
-    )
+        nodes.append(t._node)
+    return nodes
 
 
 def grad(
@@ -121,15 +143,21 @@ def grad(
             _sequence(outputs), inputs, _sequence(grad_outputs), keep, create_graph, allow_unused, materialize_grads
         )
     roots = _roots("grad", outputs, grad_outputs)
-    found = _captured("grad", roots, inputs, keep, create_graph)
+    captures: dict[Node, list[int]] = {}
+    for k, node in enumerate(_targets("grad", inputs)):
+        captures.setdefault(node, []).append(k)
+    found = engine.run(roots, keep, create_graph, captures, len(inputs))
     for k, (t, g) in enumerate(zip(inputs, found)):
         if g is None:
             if not allow_unused:
                 raise RuntimeError(
                     "One of the differentiated Tensors appears to not have been used in the graph. Set "
-                    f"allow_unused=True if this is the desired behavior. (input {k}, a {describe(t)})"
+                    f"allow_unused=True if this is the desired behavior. (input {k}, "
+                    f"{f'a {describe(t)}' if isinstance(t, Tensor) else t})"
                 )
             if materialize_grads:
+                if isinstance(t, GradientEdge):
+                    raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
                 found[k] = t.new_zeros(t.shape)
     return tuple(found)
 

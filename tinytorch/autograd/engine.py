@@ -7,6 +7,7 @@ run backward through shared parts of a graph.
 
 from __future__ import annotations
 
+import threading
 import warnings
 import weakref
 from _thread import get_ident
@@ -17,7 +18,7 @@ from ..backends.cpu import lib
 from ..backends.native import nodes_on_path, with_history
 from ..dtypes import float32
 from ..tensor import Tensor, wrap
-from .modes import DEFAULT, QUIET, current, modes
+from .modes import DEFAULT, PARTIAL, QUIET, current, modes
 from .node import FREED, AccumulateGrad, Extra, Node, Port, describe, last_write, need_extra, new_alias, unpack
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
@@ -25,21 +26,28 @@ _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 
 def run(
     roots: list[tuple[Node, Tensor]],
-    *,
     keep_graph: bool,
     create_graph: bool,
     captures: dict[Node, list[int]] | None = None,
     num_captures: int = 0,
 ) -> list[Tensor | None]:
     """Runs backward from ``roots``. With ``captures``, returns the gradients that reach those Nodes, at the given
-    places of the result, and computes only the gradients on a path to them; without, accumulates into the leaves."""
+    places of the result, and computes only the gradients on a path to them; without, accumulates into the leaves.
+    Captures without results: accumulates into the leaves among them alone."""
+    thread = get_ident()
+    if nested and nested.get(thread, 0) >= MOST_NESTED:
+        return call_in_thread(run, roots, keep_graph, create_graph, captures, num_captures)
     results: list[Tensor | None] = [None] * num_captures
     useful = None if captures is None else nodes_on_path(captures, roots)
+    if useful is not None and not num_captures:
+        useful.update([(node, node.edges) for node in captures if type(node) is AccumulateGrad])
     pending: dict[Node, Tensor] = {}
     heap: list[tuple[int, Node]] = []
-    thread = get_ident()
     outside = modes.get(thread)  # None: the default
-    within = outside.with_grad(create_graph) if outside is not None else None if create_graph else QUIET
+    if outside is not None:
+        within = outside.with_grad(create_graph)
+    else:
+        within = None if create_graph else QUIET if captures is None else PARTIAL
     node = None
     try:  # Note [Interrupts] in kernels/python/contexts.c
         if within is not outside:
@@ -58,21 +66,25 @@ def run(
                 node = heappop(heap)[1]
                 g = pending.pop(node)
             extra = node.extra
-            if extra is not None and extra.hooked:
-                g = run_pre_hooks(node, extra, g)
             if useful is not None:
-                for place in captures.get(node, ()):
-                    results[place] = g
                 edges = useful.get(node)
+                if edges is None and extra is not None and extra.hooked:
+                    g = run_tensor_hooks(node, extra, g)
+                for place in captures.get(node, ()):
+                    results[place] = g  # where a gradient goes on from here, as it was before the hooks
                 if edges is None:
                     node = None
                     continue
             else:
                 edges = node.edges
+            if extra is not None and extra.hooked:
+                g = run_pre_hooks(node, extra, run_tensor_hooks(node, extra, g))
             saved = node.saved
             if not edges:
                 if type(node) is AccumulateGrad:
                     accumulate(node, g, create_graph)
+                    if extra is not None and extra.post_hooks:
+                        run_post_hooks(node, extra, (), g)
                     node = None
                     continue
             elif type(node) is Port:
@@ -137,8 +149,14 @@ def route_to_parent(port: Port, g, pending: dict, heap: list) -> None:
     pending[parent][index] = g
 
 
-def run_pre_hooks(node: Node, extra: Extra, g):
-    """Runs the hooks on the complete gradient of ``node``, and gives it to the tensors that retain it."""
+def run_tensor_hooks(node: Node, extra: Extra, g):
+    """Runs tensors' hooks on the complete gradient of ``node``, and gives it to the tensors that retain it."""
+    if extra.output_hooks:
+        for index, hooks in extra.output_hooks.items():
+            if g[index] is None:  # no gradient came, and so the output's Port has not run its hooks
+                for hook in list(hooks.values()):
+                    if hook(None) is not None:
+                        raise RuntimeError(f"{node.name()}: can't replace a None gradient with a non-None value")
     if extra.tensor_hooks:
         for hook in list(extra.tensor_hooks.values()):
             changed = hook(g)
@@ -150,13 +168,38 @@ def run_pre_hooks(node: Node, extra: Extra, g):
             t = ref()
             if t is not None and t._node is node:
                 t._grad = g if getattr(t, "_grad", None) is None else t._grad + g
-    if extra.pre_hooks:
-        for hook in list(extra.pre_hooks.values()):
-            changed = hook(tuple(g) if type(g) is list else (g,))
-            if changed is not None:
-                changed = changed if isinstance(changed, (tuple, list)) else (changed,)
-                g = list(changed) if type(g) is list else changed[0]
     return g
+
+
+def run_pre_hooks(node: Node, extra: Extra, g):
+    """Runs the hooks that want all gradients of ``node`` at once."""
+    for hook in list(extra.pre_hooks.values()) if extra.pre_hooks else ():
+        given = tuple(g) if type(g) is list else (g,)
+        changed = hook(given)
+        if changed is not None:
+            changed = _replaced(node, given, changed)
+            g = changed if type(g) is list else changed[0]
+    return g
+
+
+def run_post_hooks(node: Node, extra: Extra, grads, g):
+    """Runs the hooks that see what a Node has made of its gradients, and may replace it."""
+    for hook in list(extra.post_hooks.values()):
+        changed = hook(tuple(grads), tuple(g) if type(g) is list else (g,))
+        if changed is not None:
+            grads = _replaced(node, grads, changed)
+    return grads
+
+
+def _replaced(node: Node, grads, changed) -> list:
+    """The gradients that a hook gives instead of ``grads``: as many."""
+    changed = list(changed) if isinstance(changed, (tuple, list)) else [changed]
+    if len(changed) != len(grads):
+        raise RuntimeError(
+            f"{node.name()}: hook has returned an incorrect number of values: got {len(changed)}, but "
+            f"expected {len(grads)}"
+        )
+    return changed
 
 
 def check_replacement(node, g, changed):
@@ -185,10 +228,7 @@ def post_process(node: Node, extra: Extra, grads, g):
             if isinstance(gi, Tensor) and gi.dtype.is_floating_point and bool(gi.isnan().any()):
                 raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th output.")
     if extra.post_hooks:
-        for hook in list(extra.post_hooks.values()):
-            changed = hook(tuple(grads), tuple(g) if type(g) is list else (g,))
-            if changed is not None:
-                grads = changed if isinstance(changed, (tuple, list)) else (changed,)
+        grads = run_post_hooks(node, extra, grads, g)
     return grads
 
 
@@ -200,23 +240,75 @@ def unbroadcast(g: Tensor, shape, dtype, device) -> Tensor:
 
 
 def accumulate(node: AccumulateGrad, g: Tensor, create_graph: bool) -> None:
-    """Adds ``g`` to the leaf's gradient. A fresh ``g`` becomes it; one that others may see is copied."""
+    """Adds ``g`` to the leaf's gradient. A fresh ``g`` in the leaf's layout becomes it; one that others may see, or
+    in another layout, is copied."""
     t = node.ref()
     if t is None:
         return
     old = t._grad
     if old is None:
-        if create_graph or getrefcount(g) <= owned_refcount and g._h.storage.refs == 1 and g._h.flags & _CONTIGUOUS:
+        fresh = create_graph or getrefcount(g) <= owned_refcount and g._h.storage.refs == 1
+        if fresh and g._h.flags & t._h.flags & _CONTIGUOUS:
             t._grad = g
         else:
-            t._grad = wrap(lib.tt_contiguous(g._h)) if t._h.flags & _CONTIGUOUS else g.detach().clone()
+            t._grad = in_layout_of(t, g, fresh)
     elif create_graph:
         t._grad = old + g
     else:
         old.add_(g)
     if node.post_accumulate:
         for hook in list(node.post_accumulate.values()):
-            hook(t)
+            if hook(t) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+def in_layout_of(t: Tensor, g: Tensor, fresh: bool) -> Tensor:
+    """``g`` in the layout of the leaf ``t``: its strides where it is dense, else row-major. A copy unless ``fresh``."""
+    if not t._h.flags & _CONTIGUOUS:
+        steps = sorted([(step, n) for step, n in zip(t.stride(), t.shape) if n != 1])
+        numel = 1
+        for step, n in steps:
+            if step != numel:
+                break  # it has gaps, or overlaps
+            numel *= n
+        else:
+            made = g.with_layout(t.shape, t.stride())
+            return made if fresh or made is not g else g.detach().clone()
+    if fresh:
+        return g.contiguous()
+    h = lib.tt_contiguous(g._h)
+    return wrap(h) if h else g.detach().contiguous().clone()
+
+
+MOST_NESTED = 60  # backwards within backwards on one stack; what goes deeper takes another thread's
+nested: dict[int, int] = {}  # the threads in a user's derivative, and in how many
+carried: list = []  # functions that give a function which gives another thread the present one's state
+
+
+def call_in_thread(function, *args):
+    """What the function gives, on the stack of a new thread in this one's modes."""
+    outcome = []
+    mode, takers = modes.get(get_ident()), [give() for give in carried]
+
+    def work():
+        if mode is not None:
+            modes[get_ident()] = mode
+        try:
+            for take in takers:
+                take()
+            outcome.append((function(*args), None))
+        except BaseException as exc:
+            outcome.append((None, exc))
+        finally:
+            modes.pop(get_ident(), None)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    result, exc = outcome[0]
+    if exc is not None:
+        raise exc
+    return result
 
 
 owned_refcount = 0  # references to a gradient without other owner, seen in accumulate(): Note [Owned gradients]

@@ -207,7 +207,7 @@ def node_class(
         title,
         (Node,),
         {
-            "__slots__": ("ports",) if len(outputs) > 1 else (),
+            "__slots__": ("ports",) if len(outputs) != 1 else (),
             "__module__": __name__,
             "op": op,
             "tensors": tensors,

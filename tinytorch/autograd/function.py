@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import warnings
+from _thread import get_ident
 
+from ..backends.cpu import lib
 from ..backends.native import new_node
 from ..tensor import Tensor
-from .engine import unbroadcast
+from .engine import nested, unbroadcast
 from .modes import current, is_grad_enabled, no_grad
-from .node import FREED, Node, Packed, alias, count, make_ports, need_extra, port
-from .views import CUSTOM, FLAG_VIEW, check_inplace, rebase, refresh, track, wrote
+from .node import FREED, Node, Packed, alias, count, make_ports, need_extra, pack_with, port
+from .views import CUSTOM, FLAG_VIEW, check_inplace, rebase, refresh, refuse_saved, track, wrote
+
+FROZEN = ()  # stands for the metadata of an input that requires no gradient: what backward gives for it is dropped
 
 
 class FunctionCtx(Node):
@@ -71,23 +77,24 @@ class FunctionCtx(Node):
         version, owner = self.versions[k]
         if type(owner) is int:  # one of its own outputs, by number
             owner = self if self.num_outputs == 1 else port(self, owner)
-        if t._h.storage.version != version:
+        if lib.tt_version_of(t._h) != version:
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: "
                 f"{self.name()} saved a tensor of shape {tuple(t.shape)} at version {version}; it is at version "
-                f"{t._h.storage.version} now."
+                f"{t._version} now."
             )
         return t if t._node is owner else alias(t, owner)
 
     def keep(self, outputs) -> None:
         """Moves what forward asked to save into the Node, its own outputs as aliases without history."""
         hooks = current().saved_hooks
+        refuse_saved(self.name(), self.to_save)
         kept, versions = [], []
         for t in self.to_save:
             own = next((k for k, o in enumerate(outputs) if t is o), None) if t is not None else None
-            versions.append((t._h.storage.version, t._node if own is None else own) if t is not None else None)
+            versions.append((lib.tt_version_of(t._h), t._node if own is None else own) if t is not None else None)
             t = t if own is None else alias(t)
-            kept.append(Packed(hooks[-1][0](t), hooks[-1][1]) if hooks and t is not None else t)
+            kept.append(Packed(pack_with(hooks[-1], t), hooks[-1][1]) if hooks and t is not None else t)
         self.saved, self.versions, self.to_save = tuple(kept), tuple(versions), ()
 
     def backward(self, g, saved, edges):
@@ -95,7 +102,16 @@ class FunctionCtx(Node):
         grads = list(g) if type(g) is list else [g]
         if self.materialize_grads:
             grads = [_zeros(meta) if x is None and meta is not None else x for x, meta in zip(grads, self.outputs)]
-        results = self.function.backward(self, *grads)
+        derivative, thread = derivative_of(self.function), get_ident()
+        depth = nested.get(thread, 0)
+        try:
+            nested[thread] = depth + 1
+            results = derivative(self, *grads)
+        finally:
+            if depth:
+                nested[thread] = depth
+            else:
+                nested.pop(thread, None)
         results = list(results) if isinstance(results, (tuple, list)) else [results]
         if len(results) > len(self.inputs) and all(r is None for r in results[len(self.inputs) :]):
             del results[len(self.inputs) :]
@@ -107,14 +123,16 @@ class FunctionCtx(Node):
         for k, (r, meta) in enumerate(zip(results, self.inputs)):
             if r is None:
                 continue
-            if not isinstance(r, Tensor):
-                raise TypeError(f"{self.name()}: expected a Tensor or None as gradient {k}, got {type(r).__name__}")
             if meta is None:
                 raise RuntimeError(
-                    f"function {self.name()} returned a gradient different from None at position "
-                    f"{k + 1}, "
+                    f"function {self.name()} returned a gradient different than None at position {k + 1}, "
                     "but the corresponding forward input was not a Variable"
                 )
+            if not isinstance(r, Tensor):
+                raise RuntimeError(f"{self.name()}: expected a Tensor or None as gradient {k}, got {type(r).__name__}")
+            if meta is FROZEN:
+                results[k] = None
+                continue
             if r.shape != meta[0] or r.dtype is not meta[1] or r.device is not meta[2]:
                 if not _reducible(r.shape, meta[0]):
                     raise RuntimeError(
@@ -130,6 +148,18 @@ class FunctionCtx(Node):
         return results
 
     first_order = backward
+
+
+def derivative_of(function: type):
+    """What a Function's subclass implements: ``backward``, or ``vjp``, its other name. RuntimeError for both."""
+    if function.vjp is Function.vjp:
+        return function.backward
+    if function.backward is not Function.backward:
+        raise RuntimeError(
+            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
+            "one of them."
+        )
+    return function.vjp
 
 
 def _zeros(meta):
@@ -169,18 +199,29 @@ class Function(metaclass=_Meta):
             "autograd.Function to use it with backward mode AD."
         )
 
+    vjp = backward  # its other name
     setup_context = None
 
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so "
-            "you should invoke them on the class itself: use .apply()."
+            "you should invoke them on the class itself: use .apply().",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use a static forward "
+            "method, and call .apply() of the class."
         )
 
     @classmethod
-    def apply(cls, *args):
+    def apply(cls, *args, **kwargs):
         """Runs forward and records it."""
         ctx = cls._ctx()
+        if kwargs or cls.setup_context is not None:
+            args = _positional(cls, args, kwargs)
         tensors = [a if isinstance(a, Tensor) else None for a in args]
         for t in tensors:
             if t is not None:
@@ -201,13 +242,24 @@ class Function(metaclass=_Meta):
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
+def _positional(function: type, args: tuple, kwargs: dict) -> tuple:
+    """All arguments of forward by position, those left out by their defaults: backward gives a gradient for each."""
+    if function.setup_context is None:
+        raise TypeError(f"{function.__name__}.apply() takes keyword arguments only where setup_context is defined")
+    bound = inspect.signature(function.forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
 def _record(ctx: FunctionCtx, tensors: list, outputs: list) -> None:
     """Makes ``ctx`` the history of the outputs."""
     mode = current()
     if mode.anomaly:
         need_extra(ctx).trace = mode.anomaly()
     ctx.edges = tuple(t._node if t is not None else None for t in tensors)
-    ctx.inputs = tuple((t.shape, t.dtype, t.device) if t is not None and t._node is not None else None for t in tensors)
+    ctx.inputs = tuple(
+        [None if t is None else FROZEN if t._node is None else (t.shape, t.dtype, t.device) for t in tensors]
+    )
     ctx.key = -count()
     written = []
     for k, t in enumerate(outputs):

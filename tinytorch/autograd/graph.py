@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..backends.cpu import lib
 from ..tensor import Tensor
 from .modes import ModeContext, current
-from .node import AccumulateGrad, Handle, Node, Port, need_extra
+from .node import AccumulateGrad, Handle, Node, Port, need_extra, port
 from .views import refresh, writer_number, wrote
 
 __all__ = [
@@ -26,10 +26,15 @@ def register_hook(self, hook):
     refresh(self)
     if self._node is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    extra = need_extra(self._node)
+    node = self._node
+    extra = need_extra(node)
     extra.hooked = True
     if extra.tensor_hooks is None:
         extra.tensor_hooks = {}
+        if type(node) is Port:  # where no gradient arrives, the Node of all outputs runs the hooks
+            whole = need_extra(node.edges[0])
+            whole.hooked = True
+            whole.output_hooks = {**(whole.output_hooks or {}), node.saved[0]: extra.tensor_hooks}
     return Handle(extra.tensor_hooks, hook)
 
 
@@ -93,10 +98,11 @@ class disable_saved_tensors_hooks(ModeContext):
 
 
 class GradientEdge(NamedTuple):
-    """A place in the graph: a Node and the number of its output."""
+    """A place in the graph: a Node and the number of its output. ``backward`` and ``grad`` take it for a tensor."""
 
     node: Node
     output_nr: int
+    ownership_token: object = None
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -106,6 +112,11 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node = tensor._node
     return GradientEdge(node.edges[0], node.saved[0]) if isinstance(node, Port) else GradientEdge(node, 0)
+
+
+def node_of(edge: GradientEdge) -> Node:
+    """The Node that a gradient at ``edge`` goes to: one of several outputs' has its Port."""
+    return edge.node if edge.node.num_outputs == 1 else port(edge.node, edge.output_nr)
 
 
 def increment_version(tensor) -> None:

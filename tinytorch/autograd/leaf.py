@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import warnings
 
-from ..backends.cpu import lib
+from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, wrap
 from .engine import retain
 from .node import AccumulateGrad, Port, describe
-from .views import FLAG_INFERENCE, FLAG_VIEW, base_of, refresh
+from .modes import current
+from .views import FLAG_INFERENCE, FLAG_VIEW, Invalid, base_of, refresh
 
 
 def make_leaf(t: Tensor) -> Tensor:
     """Makes ``t`` a leaf that requires grad; RuntimeError unless its dtype is floating."""
     if not DIFFERENTIABLE[t._h.dtype]:
         raise RuntimeError(f"Only Tensors of floating point and complex dtype can require gradients, got {t.dtype!r}")
+    if t._h.flags & FLAG_INFERENCE and not current().inference:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     t._grad = None
     t._node = AccumulateGrad(t)
     return t
@@ -64,6 +67,8 @@ def _grad_fn(self):
     node = self._node
     if type(node) is Port:
         return node.edges[0]
+    if type(node) is Invalid:
+        raise RuntimeError(node.saved[0])
     return None if type(node) is AccumulateGrad else node
 
 
@@ -149,7 +154,20 @@ def _set_data(self, value) -> None:
             f"data set to a tensor that requires gradients must be floating point or complex dtype, got {value.dtype!r}"
         )
     shown = wrap(lib.tt_alias(value._h))
+    if lib.tt_keep_counter(shown._h, self._h) < 0:
+        raise error()
     self._h, shown._h = shown._h, self._h
+
+
+def _get_data(self):
+    shown = wrap(lib.tt_alias(self._h))
+    if lib.tt_own_counter(shown._h, 0) < 0:
+        raise error()
+    return shown
+
+
+def _deleted_data(self):
+    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
 
 def _get_base(self):
@@ -174,7 +192,12 @@ Tensor.grad = property(
 Tensor.grad_fn = property(_grad_fn, doc="The Node that made this tensor; None for leaves.")
 Tensor.output_nr = property(_output_nr, doc="Which output of its Node this is.")
 Tensor.retains_grad = property(_retains_grad, doc="Does backward keep the gradient of this computed tensor?")
-Tensor.data = property(_detach, _set_data, doc="The same memory without history; assignable.")
+Tensor.data = property(
+    _get_data,
+    _set_data,
+    _deleted_data,
+    "The same memory without history, whose writes backward does not notice; assignable.",
+)
 Tensor._base = property(_get_base, doc="The tensor of which this one is a view, or None.")
 Tensor.requires_grad_, Tensor.retain_grad = _requires_grad_, _retain_grad
 Tensor.detach, Tensor.detach_, Tensor._is_view, Tensor.is_inference = _detach, _detach_, _is_view, _is_inference

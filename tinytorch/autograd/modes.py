@@ -37,6 +37,10 @@ class Mode:
 
 DEFAULT = Mode()
 QUIET = Mode(grad=False)
+PARTIAL = Mode(grad=False)  # in a backward to some of the leaves only
+
+
+inference_used = [False]  # was any thread ever in inference mode? Else no tensor was made there
 
 
 def current() -> Mode:
@@ -84,7 +88,8 @@ class ModeContext(ModeContextBase):
                     try:
                         sent = yield value
                     except GeneratorExit:
-                        inner.close()
+                        with self.clone():
+                            inner.close()
                         raise
                     except BaseException as exc:
                         resume = functools.partial(inner.throw, exc)
@@ -131,6 +136,8 @@ class enable_grad(ModeContext, metaclass=_Maybe):
 class ModeSwitch(ModeSwitchBase, ModeContext):
     """A ModeContext that changes the mode as soon as it is made, by C: no handler comes between that and ``with``."""
 
+    _decorates = False
+
     def configure(self, mode: bool):
         """What ``__init__`` does before the mode is changed."""
         self.mode = bool(mode)
@@ -140,7 +147,9 @@ class ModeSwitch(ModeSwitchBase, ModeContext):
         cls.__signature__ = inspect.Signature(parameters[1:])
 
     def __call__(self, fn):
-        self.__exit__()  # as a decorator it leaves the present mode alone
+        if not self._decorates:
+            self._decorates = True
+            self.__exit__()  # as a decorator it leaves the present mode alone
         return super().__call__(fn)
 
 
@@ -168,7 +177,10 @@ class inference_mode(ModeContext):
         """All is done in ``__new__``."""
 
     def changes(self):
-        return {"grad": False, "inference": True} if self.mode else {"inference": False, "grad": True}
+        if not self.mode:
+            return {"inference": False, "grad": True}
+        inference_used[0] = True
+        return {"grad": False, "inference": True}
 
     def clone(self):
         return type(self)(self.mode)

@@ -6,7 +6,8 @@ A tensor holds the Node that made it; a Node holds its parents' Nodes (``edges``
 at once by reference counting. A Node that saves its own output saves an alias without history: no cycle.
 
 Note [Version counters]
-Every write in place adds one to the storage's ``version``, which all views share. A Node remembers the versions of
+Every write in place adds one to the storage's ``version``, which all views share; ``x.data`` and its views count by
+themselves (``counter`` in the descriptor), so that writing there is never noticed. A Node remembers the versions of
 what it saved. Whether to compare them is decided by time alone: ``count()`` numbers Nodes and writes alike, and only
 if the last write anywhere came after the Node was made does backward look at the versions one by one.
 """
@@ -20,7 +21,7 @@ from ..backends.cpu import error, ffi, lib
 from ..backends.native import NodeBase, count, new_node
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, gives_tensor
-from .modes import current, modes
+from .modes import current, modes, no_grad
 
 last_write = [0]
 writers: list[str] = []  # the names of operators that write in place, by the number the storage keeps
@@ -35,6 +36,7 @@ class Extra:
     __slots__ = (
         "unbroadcast_to",
         "tensor_hooks",
+        "output_hooks",
         "pre_hooks",
         "post_hooks",
         "retains",
@@ -47,6 +49,7 @@ class Extra:
     def __init__(self):
         self.unbroadcast_to = None  # per input: None, or the (shape, dtype, device) of a broadcast or cast one
         self.tensor_hooks = self.pre_hooks = self.post_hooks = None
+        self.output_hooks = None  # of several outputs: tensors' hooks, by the output's number
         self.retains = None  # weak references to the tensors that keep this gradient
         self.trace = None  # anomaly mode: the forward stack
         self.hooked = False  # is there anything to do before backward?
@@ -138,13 +141,24 @@ class Handle:
 
     _next_id = itertools.count().__next__
 
-    def __init__(self, hooks: dict, hook):
+    def __init__(self, hooks: dict, *hook, extra_dict=None):
+        """A number in ``hooks`` for ``hook``, or for what the caller puts there; it is taken out of ``extra_dict``, a
+        dictionary or a list of them, too."""
         self.id, self._hooks = Handle._next_id(), hooks
-        hooks[self.id] = hook
+        while self.id in hooks:  # it was unpickled
+            self.id = Handle._next_id()
+        self._extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()
+        if hook:
+            hooks[self.id] = hook[0]
+
+    def hooks_dict_ref(self) -> dict:
+        """The dictionary that holds the hook by its number, ``id``."""
+        return self._hooks
 
     def remove(self):
         """Takes the hook out; a second call does nothing."""
-        self._hooks.pop(self.id, None)
+        for hooks in (self._hooks, *self._extra):
+            hooks.pop(self.id, None)
 
     def __enter__(self):
         return self
@@ -202,7 +216,7 @@ def unpack(node: Node, with_history: bool, check: bool = True) -> tuple:
             continue
         elif check:
             expected = saved_version(node, k, edge)
-            if t._h.storage.version != expected:
+            if lib.tt_version_of(t._h) != expected:
                 raise overwritten(node, t, name, edge, expected)
         if with_history and edge is not None:
             owner = node.edges[edge] if edge >= 0 else node if node.num_outputs == 1 else port(node, -1 - edge)
@@ -222,7 +236,7 @@ def saved_version(node: Node, k: int, edge: int) -> int:
 
 def overwritten(node: Node, t: Tensor, name: str, edge: int | None, expected: int) -> RuntimeError:
     """The error for a saved tensor that was written in place since: who saved it, who wrote it, both versions."""
-    storage = t._h.storage
+    storage = t._h.counter or t._h.storage
     writer = writers[storage.writer] if 0 <= storage.writer < len(writers) else "an operation outside tinytorch"
     what = f"its argument '{name}'"
     if edge is not None and edge < 0:
@@ -230,13 +244,13 @@ def overwritten(node: Node, t: Tensor, name: str, edge: int | None, expected: in
     text = (
         f"one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"{node.name()} (of '{node.op}') saved {what}, a {describe(t)}, at version {expected}; '{writer}' has "
-        f"overwritten it and it is at version {storage.version} now. "
+        f"overwritten it and it is at version {t._version} now. "
     )
     trace = node.extra.trace if node.extra is not None else None
     written = overwrites.get(address(t))
     if trace:
         text += f"\nForward call that saved it:\n{trace}"
-    if written and written[0] == storage.version:
+    if written and written[0] == t._version:
         text += f"\nIn-place call that overwrote it:\n{written[1]}"
     if not trace:
         text += "Hint: autograd.set_detect_anomaly(True) shows the lines of both."
@@ -258,16 +272,30 @@ def link(cls: type, edges: tuple, saved: tuple, versions, key: int | None = None
         if mode.anomaly:
             need_extra(node).trace = mode.anomaly()
         if mode.saved_hooks and cls.tensors:
-            pack_saved(node, *mode.saved_hooks[-1])
+            pack_saved(node, mode.saved_hooks[-1])
     return node
 
 
-def pack_saved(node: Node, pack, unpack_hook) -> None:
+def pack_with(hooks: tuple, t: Tensor):
+    """What the pack hook of ``hooks`` makes of a saved tensor. It gets no history, records none, and may not write."""
+    given = alias(t)
+    version = lib.tt_version_of(given._h)
+    with no_grad():
+        packed = hooks[0](given)
+    if lib.tt_version_of(given._h) != version:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
+            "be modified by in-place operations as this can lead to unexpected side-effects."
+        )
+    return packed
+
+
+def pack_saved(node: Node, hooks: tuple) -> None:
     """Puts the Node's saved tensors through a pack hook."""
     values = list(node.saved)
     for position, _, _ in node.tensors:
         if isinstance(values[position], Tensor):
-            values[position] = Packed(pack(values[position]), unpack_hook)
+            values[position] = Packed(pack_with(hooks, values[position]), hooks[1])
     node.saved = tuple(values)
     need_extra(node).packed = True
 
@@ -281,8 +309,7 @@ def make_ports(node: Node, outputs) -> None:
         if isinstance(t, Tensor) and DIFFERENTIABLE[t._h.dtype]:
             t._node = made = new_port(edges, index, n)
             refs[index] = weakref.ref(made)
-    if node.num_outputs > 1:
-        node.ports = refs
+    node.ports = refs
 
 
 def new_port(edges: tuple[Node], index: int, n: int) -> Port:
@@ -302,4 +329,4 @@ def port(node: Node, index: int) -> Port:
 
 def saved_versions(cls: type, saved: tuple) -> tuple:
     """The present versions of the tensors among ``saved``, in the order of ``cls.tensors``."""
-    return tuple(saved[p]._h.storage.version if isinstance(saved[p], Tensor) else 0 for p, _, _ in cls.tensors)
+    return tuple(lib.tt_version_of(saved[p]._h) if isinstance(saved[p], Tensor) else 0 for p, _, _ in cls.tensors)

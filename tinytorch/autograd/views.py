@@ -16,21 +16,36 @@ from ..backends.cpu import lib
 from ..tensor import Tensor
 from .engine import post_process, retain
 from .modes import current, modes
-from .node import AccumulateGrad, Node, address, count, describe, last_write, link, overwrites, unpack, writers
+from .node import AccumulateGrad, Node, Port, address, count, describe, last_write, link, overwrites, unpack, writers
 
 FLAG_VIEW, FLAG_DEVICE, FLAG_INFERENCE = lib.TT_FLAG_VIEW, lib.TT_FLAG_DEVICE, lib.TT_FLAG_INFERENCE
 DEFAULT, NO_GRAD, MULTI_OUTPUT, CUSTOM, INFERENCE = range(5)  # how a view was made
 CREATION_BITS, CREATION = lib.TT_FLAG_CREATION, lib.TT_CREATION_SHIFT  # where that stands in its flags
 
 _REFUSALS = {
-    NO_GRAD: "A view was created in no_grad mode and is being modified inplace with grad mode enabled.",
-    INFERENCE: "A view was created in inference mode and is being modified inplace in normal mode.",
-    MULTI_OUTPUT: "is a view and is being modified inplace. This view is the output of a function that returns "
-    "multiple views. Such functions do not allow the output views to be modified inplace. You should "
-    "replace the inplace operation by an out-of-place one.",
-    CUSTOM: "is a view created inside a custom Function (or because an input was returned as-is) and is being "
-    "modified inplace. Please clone() the result inside the Function.",
+    NO_GRAD: ("A view was created in no_grad mode", " with grad mode enabled."),
+    INFERENCE: ("A view was created in inference mode", " in normal mode."),
+    MULTI_OUTPUT: (
+        "is a view",
+        ". This view is the output of a function that returns multiple views. Such functions do not allow the output "
+        "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+    ),
+    CUSTOM: (
+        "is a view",
+        ". This view was created inside a custom Function (or because an input was returned as-is), whose derivative "
+        "the write would override. Please clone() the result inside the Function.",
+    ),
 }
+
+
+def refusal(t: Tensor, what: str) -> str:
+    """Why the view ``t`` may not be written (``what`` says how), or used after its base was."""
+    start, end = _REFUSALS[creation_of(t)]
+    if start.startswith("is"):
+        node = t._node
+        of = "a function" if node is None else (node.edges[0] if type(node) is Port else node).name()
+        start = f"Output {node.saved[0] if type(node) is Port else 0} of {of.partition('Backward')[0]} {start}"
+    return f"{start} and {what}{end}"
 
 
 def base_of(t: Tensor) -> Tensor | None:
@@ -45,6 +60,8 @@ def creation_of(t: Tensor) -> int:
 
 def track(source: Tensor, out: Tensor, creation: int = DEFAULT) -> Tensor:
     """Makes ``out``, which shows elements of ``source``, a differentiable view."""
+    if source._h.flags & FLAG_INFERENCE:
+        return out
     if source._h.flags & FLAG_VIEW:
         out._view, creation = source._view, creation or creation_of(source)
     else:
@@ -52,8 +69,10 @@ def track(source: Tensor, out: Tensor, creation: int = DEFAULT) -> Tensor:
     if modes and not creation:
         mode = current()
         creation = DEFAULT if mode.grad else INFERENCE if mode.inference else NO_GRAD
+        if creation == INFERENCE and source._node is not None:
+            out._grad, out._node = None, AccumulateGrad(out)
     h = out._h
-    h.seen_version = h.storage.version
+    h.seen_version = lib.tt_version_of(h)
     h.flags = h.flags & ~CREATION_BITS | FLAG_VIEW | creation << CREATION
     return out
 
@@ -64,16 +83,32 @@ def refresh(*tensors: Tensor | None) -> None:
         if t is None or not t._h.flags & FLAG_VIEW:
             continue
         h = t._h
-        version = h.storage.version
+        version = lib.tt_version_of(h)
         if h.seen_version == version:
             continue
         h.seen_version = version
         base = t._view
-        if base._node is None or creation_of(t) in (NO_GRAD, INFERENCE):
+        if base._node is None:
+            continue
+        if creation_of(t) != DEFAULT:
+            why = refusal(t, "its base or another view of its base has been modified inplace")
+            t._node = link(Invalid, (base._node,), (why,), ())
             continue
         if isinstance(base._node, AccumulateGrad) and t._node is not None:
             continue  # written under no_grad: the history is as it was
         t._node = strided_history(t, base)
+
+
+def _invalid(g, saved, edges):
+    raise RuntimeError(saved[0])
+
+
+class Invalid(Node):
+    """The history of a view that may not outlive a write to its base. ``saved[0]`` says why."""
+
+    __slots__ = ()
+    op = "view"
+    backward = first_order = staticmethod(_invalid)
 
 
 def strided_history(t: Tensor, base: Tensor) -> Node:
@@ -151,7 +186,26 @@ def check_inplace(t: Tensor, name: str, recording: bool = False) -> None:
         )
     creation = creation_of(t)
     if creation != DEFAULT and (recording or history is not None):
-        raise RuntimeError(f"{name}: Output of {t._node.name() if t._node else 'a view'} {_REFUSALS[creation]}")
+        raise RuntimeError(f"{name}: {refusal(t, 'is being modified inplace')}")
+
+
+def refuse_saved(name: str, saved: tuple) -> None:
+    """Refuses to save inference tensors."""
+    for s in saved:
+        if isinstance(s, Tensor) and s._h.flags & FLAG_INFERENCE:
+            raise RuntimeError(
+                f"{name}: Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+                "inference mode in computation tracked by autograd. To work around this, you can make a clone to get "
+                "a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+            )
+
+
+def refuse_inference(t: Tensor, name: str) -> None:
+    """Refuses to write an inference tensor outside of inference mode."""
+    if t._h.flags & FLAG_INFERENCE and not current().inference:
+        raise RuntimeError(
+            f"{name}: Inplace update to inference tensor outside InferenceMode is not allowed. Make a clone() of it"
+        )
 
 
 def wrote(t: Tensor) -> None:
@@ -160,7 +214,7 @@ def wrote(t: Tensor) -> None:
     if modes:
         mode = current()
         if mode.anomaly:
-            overwrites[address(t)] = (t._h.storage.version, mode.anomaly())
+            overwrites[address(t)] = (t._version, mode.anomaly())
 
 
 def rebase(t: Tensor, node: Node) -> None:
@@ -169,9 +223,9 @@ def rebase(t: Tensor, node: Node) -> None:
     old = t._node
     if base is None:
         t._node = node
-        if old is not None and old.extra is not None and old.extra.retains:
-            retain(t)  # a retained gradient is that of the tensor's present value
-        return
-    base._node = link(CopySlices, (base._node, *node.edges[1:]), (node, geometry(base, t)), ())
-    t._h.seen_version = t._h.storage.version
-    t._node = strided_history(t, base)
+    else:
+        base._node = link(CopySlices, (base._node, *node.edges[1:]), (node, geometry(base, t)), ())
+        t._h.seen_version = lib.tt_version_of(t._h)
+        t._node = strided_history(t, base)
+    if old is not None and old.extra is not None and old.extra.retains and any(r() is t for r in old.extra.retains):
+        retain(t)  # a retained gradient is that of the tensor's present value

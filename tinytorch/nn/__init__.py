@@ -1,6 +1,6 @@
 """Modules, parameters, losses, initial values. Follows ``torch.nn``."""
 
-from . import functional, init, utils
+from . import functional, init, modules, utils
 from .activation import (
     CELU,
     ELU,
@@ -108,5 +108,6 @@ __all__ = [
     "Unflatten",
     "functional",
     "init",
+    "modules",
     "utils",
 ]

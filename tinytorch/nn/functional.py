@@ -385,12 +385,17 @@ def scaled_dot_product_attention(
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * scale) @ key.mT
     if is_causal:
-        attn_mask = scores.detach().new_ones(tuple(scores.shape[-2:])).tril() != 0
-    if attn_mask is not None:
-        floating = attn_mask.dtype.is_floating_point
-        scores = scores + attn_mask if floating else scores.masked_fill(attn_mask.logical_not(), -math.inf)
+        scores = scores.masked_fill(scores.detach().new_ones(tuple(scores.shape[-2:])).tril() == 0, -math.inf)
+    blocked = None  # the rows in which all is masked: 0 there, instead of the NaN of a softmax of nothing
+    if attn_mask is not None and attn_mask.dtype.is_floating_point:
+        blocked = (attn_mask == -math.inf).all(-1, keepdim=True)
+        scores = scores + attn_mask.masked_fill(blocked, 0)
+    elif attn_mask is not None:
+        blocked = attn_mask.any(-1, keepdim=True).logical_not()
+        scores = scores.masked_fill((attn_mask | blocked).logical_not(), -math.inf)
     weights = _softmax(scores, -1)
-    return (dropout(weights, dropout_p) if dropout_p > 0 else weights) @ value
+    out = (dropout(weights, dropout_p) if dropout_p > 0 else weights) @ value
+    return out if blocked is None else out.masked_fill(blocked, 0)
 
 
 _RANDOM = {
@@ -409,4 +414,4 @@ for _name in __all__:
     if _name in _declare.OPS and _declare.OPS[_name].function is _fn:  # tinytorch's own, too
         _declare.names_of("nn.functional")[_name] = _fn
     else:
-        _declare.publish(_fn, namespace="nn.functional", pure=_name not in _RANDOM)
+        globals()[_name] = _declare.publish(_fn, namespace="nn.functional", pure=_name not in _RANDOM)

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from ..autograd.function import Function
+import warnings
+from typing import NamedTuple
+
 from ..autograd.node import Handle
-from ..tensor import Tensor
+from .backward_hooks import Boundary, hook_last_node
 
-GLOBAL_PRE: dict = {}  # hooks on every module; ``handle id -> hook``
-GLOBAL_POST: dict = {}
-
-
-class Hook:
-    """A hook and how it wants to be called."""
-
-    __slots__ = ("fn", "with_kwargs", "always_call")
-
-    def __init__(self, fn, with_kwargs=False, always_call=False):
-        self.fn, self.with_kwargs, self.always_call = fn, with_kwargs, always_call
-
-    def __call__(self, *args):
-        return self.fn(*args)
+GLOBAL: dict = {}  # hooks on every module: handle id -> GlobalHook
+REGISTRATION: dict = {}  # hooks on what becomes a module's: handle id -> ("parameter", "buffer" or "module", hook)
 
 
-def register(hooks: dict, hook, prepend: bool = False) -> Handle:
-    """Adds a hook, at the end or in front."""
-    handle = Handle(hooks, hook)
+class GlobalHook(NamedTuple):
+    """A hook on every module, and how it wants to be called."""
+
+    kind: str  # "pre", "post", "backward_pre", "backward" or "last_node"
+    fn: object
+    with_kwargs: bool = False
+    always_call: bool = False
+
+
+def register(hooks: dict, hook, prepend: bool = False, extra: tuple = ()) -> Handle:
+    """Adds a hook, at the end or in front; its number goes into the dictionaries ``extra``, too."""
+    handle = Handle(hooks, hook, extra_dict=list(extra))
+    for flags in extra:
+        flags[handle.id] = True
     if prepend:
         rest = {k: v for k, v in hooks.items() if k != handle.id}
         for k, v in rest.items():
@@ -34,29 +35,92 @@ def register(hooks: dict, hook, prepend: bool = False) -> Handle:
 
 
 def register_module_forward_pre_hook(hook) -> Handle:
-    """``hook(module, args)`` before every module's forward. For debugging."""
-    return register(GLOBAL_PRE, Hook(hook))
+    """``hook(module, args)`` before every module's forward. For debugging. Follows
+    ``torch.nn.modules.module.register_module_forward_pre_hook``."""
+    return register(GLOBAL, GlobalHook("pre", hook))
 
 
 def register_module_forward_hook(hook, *, with_kwargs: bool = False, always_call: bool = False) -> Handle:
-    """``hook(module, args, output)`` after every module's forward. For debugging."""
-    return register(GLOBAL_POST, Hook(hook, with_kwargs, always_call))
+    """``hook(module, args, output)`` after every module's forward. For debugging. Follows
+    ``torch.nn.modules.module.register_module_forward_hook``."""
+    return register(GLOBAL, GlobalHook("post", hook, with_kwargs, always_call))
+
+
+def _register_global_backward(kind: str, other: str, hook) -> Handle:
+    if any(h.kind == other for h in GLOBAL.values()):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only "
+            "one of them."
+        )
+    return register(GLOBAL, GlobalHook(kind, hook))
+
+
+def register_module_full_backward_pre_hook(hook) -> Handle:
+    """``hook(module, grad_output)`` before every module's derivative. For debugging. Follows
+    ``torch.nn.modules.module.register_module_full_backward_pre_hook``."""
+    return register(GLOBAL, GlobalHook("backward_pre", hook))
+
+
+def register_module_full_backward_hook(hook) -> Handle:
+    """``hook(module, grad_input, grad_output)`` after every module's derivative. For debugging. Follows
+    ``torch.nn.modules.module.register_module_full_backward_hook``. RuntimeError beside
+    ``register_module_backward_hook``."""
+    return _register_global_backward("backward", "last_node", hook)
+
+
+def register_module_backward_hook(hook) -> Handle:
+    """``hook(module, grad_input, grad_output)`` with the gradients at the Node of every module's output: deprecated for
+    ``register_module_full_backward_hook``. Follows ``torch.nn.modules.module.register_module_backward_hook``."""
+    return _register_global_backward("last_node", "backward", hook)
+
+
+def register_module_parameter_registration_hook(hook) -> Handle:
+    """``hook(module, name, parameter)`` when a module gets a parameter; it may return another. Follows
+    ``torch.nn.modules.module.register_module_parameter_registration_hook``."""
+    return register(REGISTRATION, ("parameter", hook))
+
+
+def register_module_buffer_registration_hook(hook) -> Handle:
+    """``hook(module, name, buffer)`` when a module gets a buffer; it may return another. Follows
+    ``torch.nn.modules.module.register_module_buffer_registration_hook``."""
+    return register(REGISTRATION, ("buffer", hook))
+
+
+def register_module_module_registration_hook(hook) -> Handle:
+    """``hook(module, name, submodule)`` when a module gets another; it may return a third. Follows
+    ``torch.nn.modules.module.register_module_module_registration_hook``."""
+    return register(REGISTRATION, ("module", hook))
+
+
+def as_registered(kind: str, module, name: str, value):
+    """``value`` as the hooks want it to be registered."""
+    for of, hook in list(REGISTRATION.values()):
+        if of == kind:
+            found = hook(module, name, value)
+            value = value if found is None else found
+    return value
 
 
 class HookMethods:
     """The part of Module that has to do with hooks."""
 
+    _is_full_backward_hook: bool | None = None  # which kind ``_backward_hooks`` holds; None: none yet
+
     def register_forward_pre_hook(self, hook, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:
         """``hook(module, args)`` before forward; it may return other arguments (not a tuple: a single one). With
         ``with_kwargs``, ``hook(module, args, kwargs)`` and it may return a pair."""
-        return register(self._forward_pre_hooks, Hook(hook, with_kwargs), prepend)
+        extra = (self._forward_pre_hooks_with_kwargs,) if with_kwargs else ()
+        return register(self._forward_pre_hooks, hook, prepend, extra)
 
     def register_forward_hook(
         self, hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> Handle:
         """``hook(module, args, output)`` after forward, or ``hook(module, args, kwargs, output)`` with
         ``with_kwargs``; it may return another output. With ``always_call`` it is also called when forward raises."""
-        return register(self._forward_hooks, Hook(hook, with_kwargs, always_call), prepend)
+        extra = (self._forward_hooks_with_kwargs,) if with_kwargs else ()
+        if always_call:
+            extra += (self._forward_hooks_always_called,)
+        return register(self._forward_hooks, hook, prepend, extra)
 
     def register_full_backward_pre_hook(self, hook, prepend: bool = False) -> Handle:
         """``hook(module, grad_output)`` before the derivative of this module is taken; it may return another
@@ -65,161 +129,86 @@ class HookMethods:
 
     def register_full_backward_hook(self, hook, prepend: bool = False) -> Handle:
         """``hook(module, grad_input, grad_output)`` when the gradients of the inputs are there; it may return another
-        ``grad_input``. Both are tuples, with None for what is no tensor or needs no gradient."""
+        ``grad_input``. Both are tuples, with None for what is no tensor or needs no gradient. RuntimeError beside
+        ``register_backward_hook``."""
+        self._choose_backward_hooks(True)
         return register(self._backward_hooks, hook, prepend)
 
-    register_backward_hook = register_full_backward_hook
+    def register_backward_hook(self, hook) -> Handle:
+        """``hook(module, grad_input, grad_output)`` with the gradients at the Node of the output: deprecated for
+        ``register_full_backward_hook``, beside which it raises RuntimeError."""
+        self._choose_backward_hooks(False)
+        return register(self._backward_hooks, hook)
+
+    def _choose_backward_hooks(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
+            )
+        self._is_full_backward_hook = full
 
     def _call_with_hooks(self, args: tuple, kwargs: dict):
+        every = list(GLOBAL.items())
         called = set()
         output = None
         try:
-            args, kwargs = self._run_pre_hooks(args, kwargs)
+            args, kwargs = self._run_pre_hooks(every, args, kwargs)
             boundary = None
-            if self._backward_hooks or self._backward_pre_hooks:
-                boundary = Boundary(self)
+            pre = [h.fn for _, h in every if h.kind == "backward_pre"] + list(self._backward_pre_hooks.values())
+            full = [h.fn for _, h in every if h.kind == "backward"]
+            last_node = [h.fn for _, h in every if h.kind == "last_node"]
+            (last_node if self._is_full_backward_hook is False else full).extend(self._backward_hooks.values())
+            if pre or full:
+                boundary = Boundary(self, pre, full)
                 args = boundary.enter(args)
             output = self.forward(*args, **kwargs)
-            for hooks in (GLOBAL_POST, self._forward_hooks):
-                for key, hook in list(hooks.items()):
-                    called.add(key)
-                    output = self._run_hook(hook, args, kwargs, output)
-            return boundary.leave(output) if boundary is not None else output
+            for key, fn, with_kwargs, _ in self._post_hooks(every):
+                called.add(key)
+                output = self._run_hook(fn, with_kwargs, args, kwargs, output)
+            if boundary is not None:
+                output = boundary.leave(output)
+            if last_node:
+                hook_last_node(self, last_node, args, output)
+            return output
         except Exception:
-            for hooks in (GLOBAL_POST, self._forward_hooks):
-                for key, hook in list(hooks.items()):
-                    if hook.always_call and key not in called:
-                        output = self._run_hook(hook, args, kwargs, output)
+            for key, fn, with_kwargs, always in self._post_hooks(every):
+                if always and key not in called:
+                    try:
+                        output = self._run_hook(fn, with_kwargs, args, kwargs, output)
+                    except Exception as e:
+                        warnings.warn(
+                            "module forward hook with ``always_call=True`` raised an exception that was silenced as "
+                            f"another error was raised in forward: {e}",
+                            stacklevel=3,
+                        )
             raise
 
-    def _run_pre_hooks(self, args, kwargs):
-        for hooks in (GLOBAL_PRE, self._forward_pre_hooks):
-            for hook in list(hooks.values()):
-                if hook.with_kwargs:
-                    changed = hook.fn(self, args, kwargs)
-                    if changed is not None:
-                        if not isinstance(changed, tuple) or len(changed) != 2:
-                            raise RuntimeError(
-                                "forward pre-hook must return None or a tuple of (new_args, "
-                                f"new_kwargs), but got {changed}."
-                            )
-                        args, kwargs = changed
-                else:
-                    changed = hook.fn(self, args)
-                    if changed is not None:
-                        args = changed if isinstance(changed, tuple) else (changed,)
+    def _run_pre_hooks(self, every, args, kwargs):
+        hooks = [(h.fn, False) for _, h in every if h.kind == "pre"]
+        hooks += [(fn, key in self._forward_pre_hooks_with_kwargs) for key, fn in self._forward_pre_hooks.items()]
+        for fn, with_kwargs in hooks:
+            if with_kwargs:
+                changed = fn(self, args, kwargs)
+                if changed is not None:
+                    if not isinstance(changed, tuple) or len(changed) != 2:
+                        raise RuntimeError(
+                            "forward pre-hook must return None or a tuple of (new_args, "
+                            f"new_kwargs), but got {changed}."
+                        )
+                    args, kwargs = changed
+            else:
+                changed = fn(self, args)
+                if changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
         return args, kwargs
 
-    def _run_hook(self, hook, args, kwargs, output):
-        changed = hook.fn(self, args, kwargs, output) if hook.with_kwargs else hook.fn(self, args, output)
+    def _post_hooks(self, every) -> list[tuple]:
+        """Number, hook, with kwargs?, called always? of the hooks after forward."""
+        found = [(key, h.fn, h.with_kwargs, h.always_call) for key, h in every if h.kind == "post"]
+        with_kwargs, always = self._forward_hooks_with_kwargs, self._forward_hooks_always_called
+        return found + [(key, fn, key in with_kwargs, key in always) for key, fn in self._forward_hooks.items()]
+
+    def _run_hook(self, fn, with_kwargs, args, kwargs, output):
+        changed = fn(self, args, kwargs, output) if with_kwargs else fn(self, args, output)
         return output if changed is None else changed
-
-
-class Boundary:
-    """Where gradients enter and leave a module in one call of it: its backward hooks run there."""
-
-    def __init__(self, module):
-        self.module = module
-        self.grad_outputs = None
-        self.num_inputs = 0
-        self.at: list[int] = []  # which arguments are recorded
-        self.recorded = False
-
-    def enter(self, args: tuple) -> tuple:
-        """The arguments, with those that need a gradient led through the inner side of the boundary."""
-        self.num_inputs = len(args)
-        self.at = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
-        if not self.at:
-            return args
-        passed = _Inputs.apply(self, *[args[i] for i in self.at])
-        passed = passed if isinstance(passed, tuple) else (passed,)
-        args = list(args)
-        for i, t in zip(self.at, passed):
-            args[i] = t
-        self.recorded = any(t.requires_grad for t in passed)
-        return tuple(args)
-
-    def leave(self, output):
-        """The output, with its tensors led through the outer side. Tensors in tuples and lists are found too."""
-        tensors = output if isinstance(output, (tuple, list)) else (output,)
-        at = [i for i, t in enumerate(tensors) if isinstance(t, Tensor) and t.requires_grad]
-        if not at:
-            return output
-        passed = _Outputs.apply(self, len(tensors), at, *[tensors[i] for i in at])
-        passed = passed if isinstance(passed, tuple) else (passed,)
-        if not isinstance(output, (tuple, list)):
-            return passed[0]
-        made = list(output)
-        for i, t in zip(at, passed):
-            made[i] = t
-        if hasattr(output, "_fields"):  # a named tuple
-            return type(output)(*made)
-        return type(output)(made)
-
-    def outputs_done(self, grads: tuple, length: int, at: list[int]) -> tuple:
-        """The gradients of the outputs are there: pre-hooks, and, when no input needs one, the hooks themselves."""
-        full: tuple = tuple(grads[at.index(i)] if i in at else None for i in range(length))
-        for hook in list(self.module._backward_pre_hooks.values()):
-            changed = hook(self.module, full)
-            if changed is not None:
-                changed = changed if isinstance(changed, tuple) else (changed,)
-                check_length("full_backward_pre_hook", changed, length)
-                full = changed
-        self.grad_outputs = full
-        if not self.recorded:
-            self.run_hooks((None,) * self.num_inputs)
-        return tuple(full[i] for i in at)
-
-    def inputs_done(self, grads: tuple) -> tuple:
-        """The gradients of the inputs are there."""
-        full = [None] * self.num_inputs
-        for i, g in zip(self.at, grads):
-            full[i] = g
-        full = self.run_hooks(tuple(full))
-        return tuple(full[i] for i in self.at)
-
-    def run_hooks(self, full: tuple) -> tuple:
-        """Calls the backward hooks in order; each may replace the gradients of the inputs."""
-        for hook in list(self.module._backward_hooks.values()):
-            changed = hook(self.module, full, self.grad_outputs)
-            if changed is not None:
-                changed = changed if isinstance(changed, tuple) else (changed,)
-                check_length("full_backward_hook", changed, len(full))
-                full = changed
-        return full
-
-
-def check_length(what: str, given: tuple, wanted: int) -> None:
-    """RuntimeError when a hook returns another number of gradients than it was given."""
-    if len(given) != wanted:
-        raise RuntimeError(
-            f"{what}: Backward hook returned an invalid number of grad_input, got {len(given)}, but expected {wanted}"
-        )
-
-
-class _Inputs(Function):
-    """The inner side of a boundary."""
-
-    @staticmethod
-    def forward(ctx, boundary, *tensors):
-        ctx.boundary = boundary
-        ctx.set_materialize_grads(False)
-        return tuple([t.view_as(t) for t in tensors])
-
-    @staticmethod
-    def backward(ctx, *grads):
-        return (None, *ctx.boundary.inputs_done(grads))
-
-
-class _Outputs(Function):
-    """The outer side of a boundary."""
-
-    @staticmethod
-    def forward(ctx, boundary, length, at, *tensors):
-        ctx.boundary, ctx.length, ctx.at = boundary, length, at
-        ctx.set_materialize_grads(False)
-        return tuple([t.view_as(t) for t in tensors])
-
-    @staticmethod
-    def backward(ctx, *grads):
-        return (None, None, None, *ctx.boundary.outputs_done(grads, ctx.length, ctx.at))

@@ -6,7 +6,7 @@ from ..autograd.modes import no_grad
 from ..devices import CUDA, cuda_device, device
 from ..dtypes import bfloat16, dtype, float16, float32, float64
 from ..tensor import Tensor
-from .hooks import GLOBAL_POST, GLOBAL_PRE, HookMethods
+from .hooks import GLOBAL, REGISTRATION, HookMethods, as_registered
 from .parameter import Buffer, Parameter
 from .state import StateMethods
 
@@ -15,7 +15,10 @@ _DICTS = (
     "_buffers",
     "_modules",
     "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
     "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
     "_backward_pre_hooks",
     "_backward_hooks",
     "_state_dict_pre_hooks",
@@ -45,23 +48,19 @@ class Module(HookMethods, StateMethods):
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args, **kwargs):
-        if (
-            self._forward_pre_hooks
-            or self._forward_hooks
-            or self._backward_hooks
-            or self._backward_pre_hooks
-            or GLOBAL_PRE
-            or GLOBAL_POST
-        ):
+        if self._forward_pre_hooks or self._forward_hooks or self._backward_hooks or self._backward_pre_hooks or GLOBAL:
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
     def _weights(self):
         """``weight`` and ``bias``, for a layer's forward: as attributes they would cost half a microsecond each."""
-        own = self._parameters
-        if "weight" in own and "bias" in own:
-            return own["weight"], own["bias"]
-        return self.weight, self.bias  # reparametrised: computed attributes
+        attributes = self.__dict__
+        own = attributes["_parameters"]
+        if "weight" not in attributes and "bias" not in attributes and "weight" in own and "bias" in own:
+            weight = own["weight"]
+            if weight is not None:
+                return weight, own["bias"]
+        return self.weight, self.bias  # other attributes in their place
 
     # Attributes.
 
@@ -91,7 +90,7 @@ class Module(HookMethods, StateMethods):
             if parameters is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, "_modules")
-            attributes["_modules"][name] = value
+            attributes["_modules"][name] = as_registered("module", self, name, value) if REGISTRATION else value
         elif parameters is None:
             object.__setattr__(self, name, value)
         elif name in parameters:
@@ -114,7 +113,7 @@ class Module(HookMethods, StateMethods):
                 raise TypeError(
                     f"cannot assign '{type(value).__name__}' as buffer '{name}' (Tensor, nn.Buffer or None expected)"
                 )
-            attributes["_buffers"][name] = value
+            attributes["_buffers"][name] = as_registered("buffer", self, name, value) if REGISTRATION else value
         else:
             object.__setattr__(self, name, value)
 
@@ -171,6 +170,8 @@ class Module(HookMethods, StateMethods):
                     f"created explicitly. To express '{name}' as a function of another Tensor, compute "
                     "the value in the forward() method."
                 )
+            if REGISTRATION:
+                param = as_registered("parameter", self, name, param)
         known[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -181,7 +182,7 @@ class Module(HookMethods, StateMethods):
             raise TypeError(
                 f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required)"
             )
-        known[name] = tensor
+        known[name] = as_registered("buffer", self, name, tensor) if REGISTRATION else tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -193,7 +194,7 @@ class Module(HookMethods, StateMethods):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
         known = self.__dict__.get("_modules", {})
         self._check_name("module", name, known)
-        known[name] = module
+        known[name] = as_registered("module", self, name, module) if REGISTRATION else module
 
     register_module = add_module
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..autograd.node import AccumulateGrad, alias
+from ..autograd.node import alias
 from ..backends.cpu import error, ffi, lib
 from ..backends.native import owner
 from ..dtypes import get_default_dtype
@@ -39,7 +39,7 @@ class Parameter(Tensor):
             )
         made = _share(cls, data)
         if requires_grad:
-            made._node = AccumulateGrad(made)
+            made.requires_grad_()
         return made
 
     def __init__(self, data=None, requires_grad=True):
@@ -51,7 +51,7 @@ class Parameter(Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return _rebuild, (type(self), alias(self), self._node is not None)
+        return _rebuild, (type(self), alias(self), self._node is not None), self.__dict__ or None
 
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
@@ -78,7 +78,7 @@ class Buffer(Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_buffer, (type(self), alias(self), self.persistent)
+        return _rebuild_buffer, (type(self), alias(self), self.persistent), self.__dict__ or None
 
 
 def _rebuild(cls, data, requires_grad):

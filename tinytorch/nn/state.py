@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -33,6 +35,30 @@ class StateDict(OrderedDict):
     """An ordered dictionary that carries the versions of the modules (``_metadata``)."""
 
 
+class PostHook:
+    """A hook after ``state_dict()`` that changes it in place. RuntimeError when it returns another."""
+
+    def __init__(self, hook):
+        self.hook = hook
+
+    def __call__(self, *args):
+        if self.hook(*args) is not None:
+            raise RuntimeError("state_dict post-hook must return None")
+
+
+class WithModule:
+    """A hook that gets its module first, and does not keep it alive. Pickles and copies take the module along."""
+
+    def __init__(self, hook, module):
+        self.hook, self.module = hook, weakref.ref(module)
+
+    def __call__(self, *args):
+        return self.hook(self.module(), *args)
+
+    def __reduce__(self):
+        return WithModule, (self.hook, self.module())
+
+
 class StateMethods:
     """The part of Module that has to do with state dicts."""
 
@@ -51,26 +77,36 @@ class StateMethods:
         return register(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook) -> Handle:
-        """``hook(module, state_dict, prefix, local_metadata)`` when it is made; changes it in place."""
-        return register(self._state_dict_hooks, hook)
+        """``hook(module, state_dict, prefix, local_metadata)`` when it is made; changes it in place. RuntimeError, when
+        it is called, if it returns anything but None."""
+        return register(self._state_dict_hooks, PostHook(hook))
 
-    _register_state_dict_hook = register_state_dict_post_hook
+    def _register_state_dict_hook(self, hook) -> Handle:
+        return register(self._state_dict_hooks, hook)  # it may return another dictionary, which the root returns
 
     def register_load_state_dict_pre_hook(self, hook) -> Handle:
         """``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)``
         before this module loads its entries."""
-        return register(self._load_state_dict_pre_hooks, lambda *args: hook(self, *args))
+        return register(self._load_state_dict_pre_hooks, WithModule(hook, self))
 
     def _register_load_state_dict_pre_hook(self, hook, with_module: bool = False) -> Handle:
-        return register(self._load_state_dict_pre_hooks, (lambda *args: hook(self, *args)) if with_module else hook)
+        return register(self._load_state_dict_pre_hooks, WithModule(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook) -> Handle:
         """``hook(module, incompatible_keys)`` after this module has loaded; may change the lists in place."""
         return register(self._load_state_dict_post_hooks, hook)
 
-    def state_dict(self, *, destination=None, prefix: str = "", keep_vars: bool = False):
+    def state_dict(self, *args, destination=None, prefix: str = "", keep_vars: bool = False):
         """All parameters and persistent buffers by name, of this module and those inside. The tensors are the module's
         own, detached unless ``keep_vars``."""
+        if args:
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args) :])
         if destination is None:
             destination = StateDict()
             destination._metadata = OrderedDict()
@@ -124,11 +160,15 @@ class StateMethods:
                     load(child, {k: v for k, v in entries.items() if k.startswith(inner)}, inner)
             keys = IncompatibleKeys(missing, unexpected)
             for hook in list(module._load_state_dict_post_hooks.values()):
-                hook(module, keys)
+                if hook(module, keys) is not None:
+                    raise AssertionError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
+                        "values, if incompatible_keys need to be modified, it should be done inplace."
+                    )
 
         load(self, OrderedDict(state_dict), "")
         if strict:
-            for kind, keys in (("Missing", missing), ("Unexpected", unexpected)):
+            for kind, keys in (("Unexpected", unexpected), ("Missing", missing)):  # each goes to the front
                 if keys:
                     names = ", ".join(f'"{k}"' for k in keys)
                     problems.insert(0, f"{kind} key(s) in state_dict: {names}. ")

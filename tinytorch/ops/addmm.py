@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
-from ..tensor import wrap
-from .declare import both, method, primitive, same_parameters, write_out
+from ..tensor import Tensor, wrap
+from .declare import both, method, old_order, primitive, same_parameters, write_out
 from .linalg import bmm, mm, mv, outer
 
 
@@ -30,6 +30,8 @@ def _addmm(input, mat1, mat2, beta, alpha):
 
 def _is_floating(op, t, beta, alpha) -> bool:
     """Does the C kernel take these factors? For integers they must be integers."""
+    if not isinstance(t, Tensor):
+        raise TypeError(f"{op}(): expected Tensors, but got {type(t).__name__}")
     if DIFFERENTIABLE[t._h.dtype]:
         return True
     for name, factor in (("beta", beta), ("alpha", alpha)):
@@ -55,8 +57,12 @@ def _plus(op, input, product, beta, alpha):
     return _scaled(input, beta) + product
 
 
+def _old_order(op, beta, alpha, *given):
+    return old_order(op, 3, {"beta": beta, "alpha": alpha}, *given)
+
+
 @both
-def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
+def addmm(input, mat1, mat2, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * mat1 @ mat2``; input broadcasts to the product. With beta 0 the input's values do not
     count. Follows ``torch.addmm``.
 
@@ -71,6 +77,8 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     Raises:
         RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
     """
+    if rest:
+        input, mat1, mat2, beta, alpha = _old_order("addmm", beta, alpha, input, mat1, mat2, *rest)
     if _is_floating("addmm", mat1, beta, alpha):
         result = _addmm(input, mat1, mat2, beta, alpha)
     else:
@@ -79,22 +87,26 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
 
 
 @both
-def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
+def addmv(input, mat, vec, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * mat @ vec``. Follows ``torch.addmv``."""
+    if rest:
+        input, mat, vec, beta, alpha = _old_order("addmv", beta, alpha, input, mat, vec, *rest)
     _is_floating("addmv", mat, beta, alpha)
     result = _plus("addmv", input, mv(mat, vec), beta, alpha)
     return write_out("addmv", result, out)
 
 
 @both
-def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
+def addr(input, vec1, vec2, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * outer(vec1, vec2)``. Follows ``torch.addr``."""
+    if rest:
+        input, vec1, vec2, beta, alpha = _old_order("addr", beta, alpha, input, vec1, vec2, *rest)
     result = _plus("addr", input, outer(vec1, vec2), beta, alpha)
     return write_out("addr", result, out)
 
 
 @both
-def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+def baddbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * bmm(batch1, batch2)``. Follows ``torch.baddbmm``.
 
     Args:
@@ -108,14 +120,18 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     Raises:
         RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
     """
+    if rest:
+        input, batch1, batch2, beta, alpha = _old_order("baddbmm", beta, alpha, input, batch1, batch2, *rest)
     _is_floating("baddbmm", batch1, beta, alpha)
     result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
     return write_out("baddbmm", result, out)
 
 
 @both
-def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+def addbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * bmm(batch1, batch2).sum(0)``. Follows ``torch.addbmm``."""
+    if rest:
+        input, batch1, batch2, beta, alpha = _old_order("addbmm", beta, alpha, input, batch1, batch2, *rest)
     _is_floating("addbmm", batch1, beta, alpha)
     result = _plus("addbmm", input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
     return write_out("addbmm", result, out)

@@ -9,8 +9,8 @@ from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method
-from .pointwise import _add, _div, _div_floor, _div_trunc, _pow, _round, _square, _sub
+from .declare import alias, both, composite, method, old_order, primitive
+from .pointwise import _add, _addcdiv, _addcmul, _div, _div_floor, _div_trunc, _pow, _round, _square, _sub
 
 
 def _scaled(op, input, other, alpha):
@@ -27,12 +27,16 @@ def _scaled(op, input, other, alpha):
 
 
 def _with_alpha(name, plain, doc):
-    def public(input, other, *, alpha=1, out=None):
+    def public(input, other, *rest, alpha=1, out=None):
+        if rest:
+            input, other, alpha = old_order(name, 2, {"alpha": alpha}, input, other, *rest)
         return plain(input, _scaled(name, input, other, alpha), out=out)
 
     written = name + "_"
 
-    def inplace(self, other, *, alpha=1):
+    def inplace(self, other, *rest, alpha=1):
+        if rest:
+            self, other, alpha = old_order(written, 2, {"alpha": alpha}, self, other, *rest)
         return plain.op.update(self, other if alpha == 1 else _scaled(name, self, other, alpha), written)
 
     public.__name__ = public.__qualname__ = name
@@ -131,6 +135,60 @@ def float_power(input, exponent):
     return pow(*double)
 
 
+@both
+def addcmul(input, tensor1, tensor2, *rest, value=1, out=None):
+    """``input + value tensor1 tensor2``.
+
+    Args:
+        tensor1: a tensor
+        tensor2: a tensor
+        value: a number
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or all are bool
+    """
+    if rest:
+        input, tensor1, tensor2, value = old_order("addcmul", 3, {"value": value}, input, tensor1, tensor2, *rest)
+    if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
+        raise NotImplementedError("addcmul: not implemented for 'bool'")
+    return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+
+
+@both
+def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
+    """``input + value tensor1 / tensor2``.
+
+    Args:
+        tensor1: a tensor
+        tensor2: a tensor
+        value: a number
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or integers are divided
+    """
+    if rest:
+        input, tensor1, tensor2, value = old_order("addcdiv", 3, {"value": value}, input, tensor1, tensor2, *rest)
+    return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+
+
+@method
+def addcmul_(self, tensor1, tensor2, *rest, value=1):
+    """``addcmul`` in place."""
+    if rest:
+        self, tensor1, tensor2, value = old_order("addcmul_", 3, {"value": value}, self, tensor1, tensor2, *rest)
+    return _addcmul.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcmul_")
+
+
+@method
+def addcdiv_(self, tensor1, tensor2, *rest, value=1):
+    """``addcdiv`` in place."""
+    if rest:
+        self, tensor1, tensor2, value = old_order("addcdiv_", 3, {"value": value}, self, tensor1, tensor2, *rest)
+    return _addcdiv.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
+
+
 @composite
 def deg2rad(input):
     """Degrees as radians."""
@@ -143,6 +201,18 @@ def rad2deg(input):
     return input * (180 / math.pi)
 
 
+def _logit_formula(g, input, eps):
+    low, high, beyond = (0, 1, math.nan) if eps is None else (eps, 1 - eps, 0)
+    return (g / (input * (1 - input))).masked_fill((input < low) | (input > high), beyond)
+
+
+@primitive(name="logit", input=_logit_formula)
+def _logit(input, eps):
+    x = input.detach()
+    x = x if eps is None else x.clamp(eps, 1 - eps)
+    return (x / (1 - x)).log()
+
+
 @composite
 def logit(input, eps=None):
     """log(x / (1 - x)); with ``eps``, x is clamped to [eps, 1 - eps] first.
@@ -152,9 +222,7 @@ def logit(input, eps=None):
     Returns:
         A floating tensor of the shape of ``input``.
     """
-    x = input if input.dtype.is_differentiable else input.to(get_default_dtype())
-    x = x if eps is None else x.clamp(eps, 1 - eps)
-    return (x / (1 - x)).log()
+    return _logit(input if input.dtype.is_differentiable else input.to(get_default_dtype()), eps)
 
 
 @both

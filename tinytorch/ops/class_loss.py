@@ -12,7 +12,7 @@ from ..backends.cpu import error, ffi, lib
 from ..dtypes import FLOATING
 from ..tensor import Tensor, wrap
 from .activation import _log_softmax, _softmax
-from .declare import primitive, wrong_type
+from .declare import computed, primitive, wrong_type
 from .loss import legacy, reduction_code
 
 NULL = ffi.NULL
@@ -38,7 +38,7 @@ def _first_order(g, input, target, weight, stats, logits, reduction, ignore, smo
     h = lib.tt_class_loss_backward(
         g._h, input._h, target._h, NULL if weight is None else weight._h, stats._h, logits, reduction, ignore, smoothing
     )
-    return wrap(h) if h else _formula(g, input, target, weight, stats, logits, reduction, ignore, smoothing)
+    return computed(h, _formula, g, input, target, weight, stats, logits, reduction, ignore, smoothing)
 
 
 def _declare(name: str):

@@ -8,7 +8,7 @@ import warnings
 from ..backends.cpu import ffi, lib
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
-from .declare import binary, function, ternary, without_history
+from .declare import binary, function, primitive, ternary, without_history
 from .pointwise import _logsigmoid
 from .pointwise import _where as where
 
@@ -19,7 +19,7 @@ _INT64 = lib.TT_I64
 
 def reduction_code(reduction: str) -> int:
     """0, 1 or 2; ValueError for a word that is no reduction."""
-    code = _REDUCTIONS.get(reduction)
+    code = _REDUCTIONS.get(reduction) if isinstance(reduction, str) else None
     if code is None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return code
@@ -46,6 +46,9 @@ def reduce_losses(losses: Tensor, reduction: str) -> Tensor:
 
 
 def _same_size(op, input, target):
+    for name, t in (("input", input), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
     if input.shape != target.shape:
         warnings.warn(
             f"Using a target size ({tuple(target.shape)}) that is different to the input size "
@@ -163,6 +166,16 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 # Probabilities.
 
 
+@primitive(
+    title="BinaryCrossEntropyBackward0",
+    input=lambda g, input, target: g * (input - target) / ((1 - input) * input).clamp(min=1e-12),
+    target=lambda g, input: g * ((-input).log1p() - input.log()),
+)
+def _bce(input, target):
+    input, target = input.detach(), target.detach()
+    return (target - 1) * (-input).log1p().clamp(min=-100) - target * input.log().clamp(min=-100)
+
+
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """-(target log(input) + (1 - target) log(1 - input)) for probabilities, the logarithms not below -100. Follows
     ``torch.nn.functional.binary_cross_entropy``.
@@ -186,7 +199,7 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         )
     if input._h.numel and not bool(((input >= 0) & (input <= 1)).all()):
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
-    losses = (target - 1) * (-input).log1p().clamp(min=-100) - target * input.log().clamp(min=-100)
+    losses = _bce(input, target)
     return reduce_losses(losses if weight is None else losses * weight, reduction)
 
 

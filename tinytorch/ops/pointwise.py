@@ -28,7 +28,7 @@ mul = binary(
 _div = binary(
     "div",
     lambda g, b: g / b,
-    lambda g, b, out: -g * out / b,
+    lambda g, a, b: -g * (a / b) / b,
     dunder="truediv",
     doc="a / b, broadcast; integers give floats.",
 )
@@ -94,8 +94,8 @@ log10 = unary("log10", lambda g, input: g / (input * _LN10), doc="The logarithm 
 log1p = unary("log1p", lambda g, input: g / (input + 1), doc="log(1 + x), accurate near 0.")
 logaddexp = binary(
     "logaddexp",
-    lambda g, a, out: g * (a - out).exp(),
-    lambda g, b, out: g * (b - out).exp(),
+    lambda g, a, b: g / (1 + (b - a).exp()),
+    lambda g, a, b: g / (1 + (a - b).exp()),
     doc="log(exp(a) + exp(b)).",
     inplace=False,
 )
@@ -125,10 +125,17 @@ tanh = unary(
 asinh = unary("asinh", lambda g, input: g * (input * input + 1).rsqrt(), doc="The inverse hyperbolic sine.")
 acosh = unary("acosh", lambda g, input: g * ((input - 1) * (input + 1)).rsqrt(), doc="The inverse hyperbolic cosine.")
 atanh = unary("atanh", lambda g, input: g / (1 - input * input), doc="The inverse hyperbolic tangent.")
+
+
+def _square_of_distance(a, b):
+    square = a * a + b * b
+    return square.masked_fill(square == 0, 1)  # at the origin, where the gradient is taken as 0
+
+
 atan2 = binary(
     "atan2",
-    lambda g, a, b: g * (b / (a * a + b * b)),
-    lambda g, a, b: g * (-a / (a * a + b * b)),
+    lambda g, a, b: g * (b / _square_of_distance(a, b)),
+    lambda g, a, b: g * (-a / _square_of_distance(a, b)),
     doc="The angle of the point (b, a).",
 )
 hypot = binary("hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), doc="sqrt(a^2 + b^2).")
@@ -150,7 +157,11 @@ sinc = unary("sinc", lambda g, input: g * _sinc_slope(input), doc="sin(pi x) / (
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 erf = unary("erf", lambda g, input: g * (_TWO_OVER_SQRT_PI * (-(input * input)).exp()), doc="The error function.")
 erfc = unary("erfc", lambda g, input: g * (-_TWO_OVER_SQRT_PI * (-(input * input)).exp()), doc="1 - erf(x).")
-erfinv = unary("erfinv", lambda g, out: g * ((out * out).exp() / _TWO_OVER_SQRT_PI), doc="The inverse error function.")
+erfinv = unary(
+    "erfinv",
+    lambda g, input: g * (erfinv(input).square().exp() / _TWO_OVER_SQRT_PI),
+    doc="The inverse error function.",
+)
 lgamma = unary("lgamma", lambda g, input: g * input.digamma(), doc="log |gamma(x)|.")
 digamma = unary("digamma", lambda g, input: g * _zeta(input.new_full((), 2), input), doc="The derivative of lgamma.")
 _zeta = binary(
@@ -474,7 +485,8 @@ def polygamma(n, input):
         raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
     if n == 0:
         return input.digamma()
-    return (-1.0) ** (n + 1) * math.factorial(n) * _zeta(input.new_full((), n + 1.0), input)
+    factorial = math.factorial(n) if n <= 170 else math.inf  # the largest that a float holds
+    return (-1.0) ** (n % 2 + 1) * factorial * _zeta(input.new_full((), n + 1.0), input)
 
 
 @both
@@ -496,52 +508,6 @@ def lerp(input, end, weight, *, out=None):
 def lerp_(self, end, weight):
     """``lerp`` in place."""
     return _lerp.op.into(self, (self, end, weight), "lerp_")
-
-
-@both
-def addcmul(input, tensor1, tensor2, *, value=1, out=None):
-    """``input + value tensor1 tensor2``.
-
-    Args:
-        tensor1: a tensor
-        tensor2: a tensor
-        value: a number
-    Returns:
-        A tensor of the shape that the inputs broadcast to.
-    Raises:
-        RuntimeError: the shapes do not broadcast, or all are bool
-    """
-    if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
-        raise RuntimeError("addcmul: not implemented for 'bool'")
-    return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
-
-
-@both
-def addcdiv(input, tensor1, tensor2, *, value=1, out=None):
-    """``input + value tensor1 / tensor2``.
-
-    Args:
-        tensor1: a tensor
-        tensor2: a tensor
-        value: a number
-    Returns:
-        A tensor of the shape that the inputs broadcast to.
-    Raises:
-        RuntimeError: the shapes do not broadcast, or integers are divided
-    """
-    return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
-
-
-@method
-def addcmul_(self, tensor1, tensor2, *, value=1):
-    """``addcmul`` in place."""
-    return _addcmul.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcmul_")
-
-
-@method
-def addcdiv_(self, tensor1, tensor2, *, value=1):
-    """``addcdiv`` in place."""
-    return _addcdiv.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
 
 
 @function(kind="query")

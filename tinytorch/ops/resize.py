@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ..autograd.views import CREATION_BITS, FLAG_VIEW, check_inplace, writer_number, wrote
-from ..backends.cpu import lib
+from ..autograd.modes import is_grad_enabled
+from ..autograd.views import CREATION_BITS, FLAG_VIEW, check_inplace, refuse_inference, writer_number, wrote
+from ..backends.cpu import error, lib
 from ..devices import on_device
 from ..tensor import Tensor, wrap
 from .declare import ints, method, same_parameters
-from .shape import show, squeeze, swapaxes, t, transpose, unsqueeze
+from .shape import contiguous_strides, show, squeeze, swapaxes, t, transpose, unsqueeze
 
 
 def _restrides(fn):
@@ -23,7 +24,7 @@ def _restrides(fn):
         self._h.flags = self._h.flags & ~bits | seen._h.flags & bits  # not a view of itself
         lib.tt_bump(self._h, writer)
         wrote(self)
-        self._h.seen_version = self._h.storage.version
+        self._h.seen_version = lib.tt_version_of(self._h)
         self._node = seen._node
         return self
 
@@ -45,14 +46,55 @@ def resize_(self, size, *rest):
     sizes = ints((size, *rest))
     if self._node is not None:
         raise RuntimeError("cannot resize variables that require grad")
+    if sizes == self.shape:
+        return _moved(self, "resize_")
     h = wrap(on_device(self.device, lib.tt_empty, self._h.dtype, len(sizes), sizes))
     n = min(self._h.numel, h._h.numel)
     if n:
         old = show(self, [n], [1], self.storage_offset()) if self.is_contiguous() else self.reshape(-1)[:n]
         start = show(h, [n], [1], 0)
         lib.tt_copy(start._h, old._h)
-    self._h, h._h = h._h, self._h
-    return self
+    return _replaced(self, h, "resize_")
+
+
+def _replaced(t, by, name):
+    """Gives ``t`` the memory of ``by``. It counts as a write: backward finds that what was saved is gone."""
+    refuse_inference(t, name)
+    if lib.tt_keep_counter(by._h, t._h) < 0:
+        raise error(name)
+    t._h, by._h = by._h, t._h
+    return _moved(t, name)
+
+
+def _moved(t, name):
+    lib.tt_bump(t._h, writer_number(name))
+    wrote(t)
+    return t
+
+
+@method
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Makes this very tensor show another one's memory: as that does, or, with ``size``, ``stride`` (row-major if left
+    out) and ``storage_offset``, in another way; without ``source`` it becomes empty. RuntimeError for another dtype or
+    device, a layout beyond the memory, or a tensor that requires grad. Follows ``torch.Tensor.set_``."""
+    if source is None:
+        by = self.new_empty(0)
+    elif not isinstance(source, Tensor):
+        raise TypeError(f"set_(): argument 'source' must be Tensor, not {type(source).__name__}")
+    elif source.dtype is not self.dtype or source.device != self.device:
+        raise RuntimeError(
+            f"Could not set tensor of type {source.dtype} on {source.device} to a tensor of type {self.dtype} on "
+            f"{self.device}"
+        )
+    elif size is None:
+        by = wrap(lib.tt_alias(source._h))
+    else:
+        size = ints((size,))
+        by = show(source, size, contiguous_strides(size) if stride is None else ints((stride,)), storage_offset)
+    check_inplace(self, "set_")
+    if self._node is not None and is_grad_enabled():
+        raise RuntimeError("cannot set_ the memory of a tensor that requires grad")
+    return _replaced(self, by, "set_")
 
 
 @method

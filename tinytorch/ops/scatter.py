@@ -126,6 +126,34 @@ def _extreme(g, input, dim, index, src, out, of_input):
     return _widened(_gather(share, dim, index) * matches.to(g.dtype), src.shape)
 
 
+def _others_of_all_orders(g, input, dim, index, src, out, of_input):
+    """prod's gradient, differentiable where there are zeros, too. To P, the product of a place's other elements that
+    are not zero, comes the product of its other zeros: an elementary symmetric polynomial e_k of all of them, which
+    Newton's identities give from sums of powers. Places of more than three zeros count as if they had no gradient,
+    which is right up to third derivatives."""
+    part = _narrowed(src, index)
+    zeros = _count(input, dim, index, input == 0, part == 0)
+    if not bool((zeros > 0).any()):
+        return _others(g, input, dim, index, src, out, of_input)
+    product = _scatter_mul(input.masked_fill(input == 0, 1), dim, index, part.masked_fill(part == 0, 1))
+    z, z_part = input.masked_fill(input != 0, 0), part.masked_fill(part != 0, 0)
+    powers = [_scatter_add(z**k, dim, index, z_part**k) for k in (1, 2, 3)]
+    x = input if of_input else part
+    if not of_input:
+        g, product, zeros, z = _gather(g, dim, index), _gather(product, dim, index), _gather(zeros, dim, index), z_part
+        powers = [_gather(p, dim, index) for p in powers]
+    p1, p2, p3 = powers
+    all_zeros = [p1, (p1 * p1 - p2) / 2, (p1 * p1 * p1 - 3 * p1 * p2 + 2 * p3) / 6]  # e_1, e_2, e_3
+    other_zeros = [p1 - z, all_zeros[1] - z * (p1 - z)]  # the same without x, where x is zero
+    rest, is_zero = product / x.masked_fill(x == 0, 1), x == 0
+    result = rest.masked_fill(zeros > 3, 0)
+    for n, others in enumerate(other_zeros, 2):
+        result = (product * others).where((zeros == n) & is_zero, result)
+    for n, others in enumerate(all_zeros, 1):
+        result = (rest * others).where((zeros == n) & ~is_zero, result)
+    return g * result if of_input else _widened(g * result, src.shape)
+
+
 def _others(g, input, dim, index, src, out, of_input):
     """prod's gradient: the product of the other elements. P is the product of those that are not zero, and Z counts
     the zeros: without any it is P / x, at the only zero it is P, else zero."""
@@ -160,7 +188,9 @@ def _formulas(rule):
     }
 
 
-_scatter_mul, _ = _scattering("scatter_reduce", MULTIPLY, **_formulas(_others))
+_scatter_mul, _ = _scattering(
+    "scatter_reduce", MULTIPLY, first_order=_formulas(_others), **_formulas(_others_of_all_orders)
+)
 _scatter_max, _ = _scattering("scatter_reduce", LARGER, **_formulas(_extreme))
 _scatter_min, _ = _scattering("scatter_reduce", SMALLER, **_formulas(_extreme))
 

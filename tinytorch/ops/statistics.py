@@ -33,6 +33,44 @@ def _std(input, how, dims, keepdim, correction):
     return wrap(lib.tt_reduce_var(input._h, how, dims, correction, 1, keepdim))
 
 
+def _with_mean(formula, g, g_mean, input, *how):
+    """The gradients through a variance or deviation, and through the mean beside it."""
+    through = None if g is None else formula(g, input, *how)
+    if g_mean is None:
+        return (through,)
+    share = in_dtype(expand_reduced(g_mean / (count(input.shape, g_mean) or 1), input.shape, *how[-4:-1]), input.dtype)
+    return (share if through is None else through + share,)
+
+
+@primitive(
+    title="VarMeanBackward0",
+    outputs=("var", "mean"),
+    inputs=("input",),
+    vjp=lambda g_var, g_mean, input, how, dims, keepdim, correction: _with_mean(
+        _var_formula, g_var, g_mean, input, how, dims, keepdim, correction
+    ),
+)
+def _var_mean(input, how, dims, keepdim, correction):
+    return _moments(input, how, dims, keepdim, correction, 0)
+
+
+@primitive(
+    title="StdMeanBackward0",
+    outputs=("std", "mean"),
+    inputs=("input",),
+    vjp=lambda g_std, g_mean, input, std, how, dims, keepdim, correction: _with_mean(
+        _std_formula, g_std, g_mean, input, std, how, dims, keepdim, correction
+    ),
+)
+def _std_mean(input, how, dims, keepdim, correction):
+    return _moments(input, how, dims, keepdim, correction, 1)
+
+
+def _moments(input, how, dims, keepdim, correction, root):
+    mean = lib.tt_reduce(_mean.op.code, input._h, how, dims, keepdim, -1)
+    return wrap(lib.tt_reduce_var(input._h, how, dims, correction, root, keepdim)), wrap(mean)
+
+
 def _freedom(op, dim, unbiased, correction, keepdim):
     """torch's two signatures: ``(dim, unbiased, keepdim)`` and ``(dim, *, correction, keepdim)``."""
     if isinstance(dim, bool):
@@ -91,7 +129,7 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """
     dim, correction, keepdim = _freedom("var_mean", dim, unbiased, correction, keepdim)
     how, dims = parse_dims("var_mean", input, dim)
-    return _var(input, how, dims, keepdim, correction), _mean(input, how, dims, keepdim, -1)
+    return _var_mean(input, how, dims, keepdim, correction)
 
 
 @both
@@ -99,7 +137,7 @@ def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """``(std, mean)``. Follows ``torch.std_mean``."""
     dim, correction, keepdim = _freedom("std_mean", dim, unbiased, correction, keepdim)
     how, dims = parse_dims("std_mean", input, dim)
-    return _std(input, how, dims, keepdim, correction), _mean(input, how, dims, keepdim, -1)
+    return _std_mean(input, how, dims, keepdim, correction)
 
 
 # Norms. d |x|_p / dx = sign(x) |x|^(p-1) / |x|_p^(p-1), taken as 0 where the norm is 0.

@@ -8,7 +8,9 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import defaultdict
+from collections.abc import Mapping
 from copy import deepcopy
+from types import MappingProxyType
 
 from ..autograd.modes import enable_grad, no_grad
 from ..autograd.node import Handle, count, last_write
@@ -16,6 +18,7 @@ from ..autograd.views import writer_number
 from ..backends.cpu import error, ffi, lib
 from ..devices import CPU, on_device
 from ..dtypes import float32, float64, get_default_dtype
+from ..nn.hooks import register
 from ..tensor import Tensor, wrap
 
 NULL = ffi.NULL
@@ -36,6 +39,16 @@ class Optimizer:
     options of their own; ``defaults`` holds the options that a group leaves out. A subclass gives ``update(group)``,
     or, as in PyTorch, a ``step`` of its own. Follows ``torch.optim.Optimizer``."""
 
+    _stepped = False  # a scheduler warns when it is stepped first
+    _repeats = False  # is a parameter twice in its group? Then it is updated twice, one after the other
+    # Hooks. These stay empty: an optimiser gets dictionaries of its own with its first hook.
+    _optimizer_step_pre_hooks: Mapping = MappingProxyType({})
+    _optimizer_step_post_hooks: Mapping = MappingProxyType({})
+    _optimizer_state_dict_pre_hooks: Mapping = MappingProxyType({})
+    _optimizer_state_dict_post_hooks: Mapping = MappingProxyType({})
+    _optimizer_load_state_dict_pre_hooks: Mapping = MappingProxyType({})
+    _optimizer_load_state_dict_post_hooks: Mapping = MappingProxyType({})
+
     def __init__(self, params, defaults: dict):
         if isinstance(params, Tensor):
             raise TypeError(
@@ -45,10 +58,6 @@ class Optimizer:
         self.defaults = defaults
         self.state: defaultdict[Tensor, dict] = defaultdict(dict)
         self.param_groups: list[dict] = []
-        self._pre_hooks: dict = {}
-        self._post_hooks: dict = {}
-        self._stepped = False  # a scheduler warns when it is stepped first
-        self._repeats = False  # is a parameter twice in its group? Then it is updated twice, one after the other
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -125,8 +134,9 @@ class Optimizer:
 
     def step(self, closure=None):
         """One step along the gradients. ``closure``, if given, computes the loss anew, and the loss is returned."""
-        if self._pre_hooks:
-            self._call_hooks(self._pre_hooks, (closure,))
+        if self._optimizer_step_pre_hooks or _pre_hooks:
+            args, kwargs = _before_step(self, (self,) if closure is None else (self, closure), {})
+            closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         loss = None
         if closure is not None:
             with enable_grad():
@@ -141,8 +151,8 @@ class Optimizer:
         finally:
             last_write[0] = count()
         self._stepped = True
-        if self._post_hooks:
-            self._call_hooks(self._post_hooks, (closure,))
+        if self._optimizer_step_post_hooks or _post_hooks:
+            _after_step(self, (self,) if closure is None else (self, closure), {})
         return loss
 
     def update(self, group: dict) -> None:
@@ -151,23 +161,42 @@ class Optimizer:
 
     # Hooks.
 
-    def _call_hooks(self, hooks: dict, args: tuple) -> None:
-        for hook in list(hooks.values()):
-            hook(self, args, {})
+    def _register(self, kind: str, hook, prepend: bool = False) -> Handle:
+        return register(self.__dict__.setdefault(f"_optimizer_{kind}_hooks", {}), hook, prepend)
 
     def register_step_pre_hook(self, hook) -> Handle:
-        """Calls ``hook(optimizer, args, kwargs)`` before each step."""
-        return Handle(self._pre_hooks, hook)
+        """Calls ``hook(optimizer, args, kwargs)`` before each step; ``args`` begin with the optimiser. It may return
+        other args and kwargs, as a pair."""
+        return self._register("step_pre", hook)
 
     def register_step_post_hook(self, hook) -> Handle:
         """Calls ``hook(optimizer, args, kwargs)`` after each step."""
-        return Handle(self._post_hooks, hook)
+        return self._register("step_post", hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend: bool = False) -> Handle:
+        """Calls ``hook(optimizer)`` before ``state_dict()``."""
+        return self._register("state_dict_pre", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend: bool = False) -> Handle:
+        """Calls ``hook(optimizer, state_dict)`` when the state dict is made; it may return another."""
+        return self._register("state_dict_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend: bool = False) -> Handle:
+        """Calls ``hook(optimizer, state_dict)`` before ``load_state_dict()``, with a copy of the dictionary that it
+        may change, or return another."""
+        return self._register("load_state_dict_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend: bool = False) -> Handle:
+        """Calls ``hook(optimizer)`` after ``load_state_dict()``."""
+        return self._register("load_state_dict_post", hook, prepend)
 
     # Saving and restoring.
 
     def state_dict(self) -> dict:
         """``{"state": {number of a parameter: its state}, "param_groups": [options, with numbers for parameters]}``.
         The tensors are the optimiser's own."""
+        for hook in list(self._optimizer_state_dict_pre_hooks.values()):
+            hook(self)
         numbers: dict[int, int] = {}
         for group in self.param_groups:
             for p in group["params"]:
@@ -177,11 +206,19 @@ class Optimizer:
             for group in self.param_groups
         ]
         state = {numbers[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        made = {"state": state, "param_groups": groups}
+        for hook in list(self._optimizer_state_dict_post_hooks.values()):
+            changed = hook(self, made)
+            made = made if changed is None else changed
+        return made
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Takes the state of another optimiser of the same groups; tensors are copied, in the parameters' dtypes.
-        ValueError when the groups differ in number or size."""
+        What is kept by other keys is copied as it is. ValueError when the groups differ in number or size."""
+        state_dict = dict(state_dict)
+        for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
         saved_groups = deepcopy(state_dict["param_groups"])
         if len(saved_groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -199,7 +236,7 @@ class Optimizer:
         for k, value in state_dict["state"].items():
             if k in owner:
                 p, group = owner[k]
-                state[p] = {name: _adopted(v, p, name, group) for name, v in value.items()}
+                state[p] = _adopted(value, p, "", group)
             else:
                 state[k] = deepcopy(value)
         self.__setstate__(
@@ -210,6 +247,8 @@ class Optimizer:
                 ],
             }
         )
+        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
+            hook(self)
 
     def __getstate__(self):
         return {
@@ -221,14 +260,11 @@ class Optimizer:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
-        self.__dict__.setdefault("_pre_hooks", {})
-        self.__dict__.setdefault("_post_hooks", {})
-        self.__dict__.setdefault("_stepped", False)
         for group in self.param_groups:
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
         for values in self.state.values():
-            if "step" in values and not isinstance(values["step"], Tensor):
+            if isinstance(values, Mapping) and "step" in values and not isinstance(values["step"], Tensor):
                 values["step"] = step_count(values["step"])
 
     def __repr__(self):
@@ -239,25 +275,66 @@ class Optimizer:
         return text + ")"
 
 
+_pre_hooks: dict = {}  # of every optimiser
+_post_hooks: dict = {}
+
+
+def register_optimizer_step_pre_hook(hook) -> Handle:
+    """Calls ``hook(optimizer, args, kwargs)`` before each step of every optimiser. Follows
+    ``torch.optim.optimizer.register_optimizer_step_pre_hook``."""
+    return Handle(_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook) -> Handle:
+    """Calls ``hook(optimizer, args, kwargs)`` after each step of every optimiser. Follows
+    ``torch.optim.optimizer.register_optimizer_step_post_hook``."""
+    return Handle(_post_hooks, hook)
+
+
+def _before_step(optimizer, args: tuple, kwargs: dict) -> tuple:
+    """Calls the hooks before a step. Returns the arguments that they want. RuntimeError for a hook that returns
+    something else."""
+    for hook in [*_pre_hooks.values(), *optimizer._optimizer_step_pre_hooks.values()]:
+        changed = hook(optimizer, args, kwargs)
+        if changed is None:
+            continue
+        if not isinstance(changed, tuple) or len(changed) != 2:
+            raise RuntimeError(
+                f"{type(optimizer).__name__}.step must return None or a tuple of (new_args, new_kwargs), but got "
+                f"{changed}."
+            )
+        args, kwargs = changed
+    return args, kwargs
+
+
+def _after_step(optimizer, args: tuple, kwargs: dict) -> None:
+    """Calls the hooks after a step."""
+    for hook in [*optimizer._optimizer_step_post_hooks.values(), *_post_hooks.values()]:
+        hook(optimizer, args, kwargs)
+
+
 def _with_hooks(step):
     """A subclass's own ``step``, with the hooks around it."""
 
     @functools.wraps(step)
-    def inner(self, *args, **kwargs):
-        for hook in list(self._pre_hooks.values()):
-            hook(self, args, kwargs)
-        result = step(self, *args, **kwargs)
+    def inner(*args, **kwargs):
+        self = args[0]
+        args, kwargs = _before_step(self, args, kwargs)
+        result = step(*args, **kwargs)
         self._stepped = True
-        for hook in list(self._post_hooks.values()):
-            hook(self, args, kwargs)
+        _after_step(self, args, kwargs)
         return result
 
     return inner
 
 
 def _adopted(value, p: Tensor, name: str, group: dict):
-    """A loaded value of the state of ``p``: tensors are copied to its device, in its dtype. Step counts keep theirs,
-    and go to the CPU unless the group is capturable."""
+    """A loaded value of the state of ``p``: tensors in it are copied to its device, in its dtype. Step counts keep
+    theirs, and go to the CPU unless the group is capturable."""
+    if isinstance(value, dict):
+        return {k: _adopted(v, p, k, group) for k, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([_adopted(v, p, "", group) for v in value])
     if not isinstance(value, Tensor):
         return deepcopy(value)
     value = value.detach()
@@ -326,6 +403,8 @@ __all__ = [
     "filled_for",
     "lib",
     "not_differentiable",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
     "required",
     "step_count",
     "writer_number",

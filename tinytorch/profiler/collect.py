@@ -146,7 +146,8 @@ def _read_piece(words: list[int], thread: int, trace: Trace, jobs: list, shares:
             if device:  # of the operands; the event itself is the CPU's
                 extra["on"] = f"cuda:{device - 1}"
             event.extra = extra or None
-            events.append(event)
+            if event.end >= event.start:  # else it was over before the trace began
+                events.append(event)
         elif kind == lib.TT_PROFILE_MEMORY:
             trace.allocations.append(
                 Allocation(words[at + 1], words[at + 2], words[at + 3], words[at + 4], thread=thread)

@@ -13,6 +13,7 @@ import os
 import struct
 import threading
 import time
+import warnings
 from typing import NamedTuple
 
 from cffi import FFI
@@ -21,7 +22,6 @@ from ..backends.cpu import ffi as core
 from ..backends.cpu import lib as core_lib
 from ..backends.cuda import runtime
 from ..backends.cuda.binding import Library
-from .cuda_events import CudaEvents
 from .events import Event, Trace
 from .launches import Launch, recording
 
@@ -102,8 +102,8 @@ class Cupti:
 
     name = "cupti"
 
-    def __init__(self, library: Library | None = None):
-        self.cupti = library or _library
+    def __init__(self, library: Library):
+        self.cupti = library
         self._launches: list[Launch] = []
         self._callbacks = contextlib.ExitStack()
         self._enabled: list[int] = []
@@ -137,10 +137,15 @@ class Cupti:
     def stop(self) -> tuple[list[Event], dict]:
         """Ends, and waits for the devices. The events of the devices and of the calls that launched them; figures."""
         self._callbacks.close()
-        for device in runtime.open_devices():
-            if not runtime.is_capturing(device):
-                runtime.driver().synchronize(device)
-        clock = Clock(self._begin_clock, self._clock())
+        try:
+            for device in runtime.open_devices():
+                if not runtime.is_capturing(device):
+                    runtime.driver().synchronize(device)
+            clock = Clock(self._begin_clock, self._clock())
+        except RuntimeError:
+            self._disable()
+            self.cupti.lib.cuptiActivityFlushAll(_FORCED)  # the next session frees the buffers, unread
+            raise
         self._disable()
         self.cupti.call("cuptiActivityFlushAll", _FORCED)
         dropped = self.cupti.ffi.new("size_t *")
@@ -338,36 +343,35 @@ def demangled(name: str) -> str:
 _library = _Library()
 
 
-def timeline(library: Library | None = None) -> Cupti | CudaEvents | None:
-    """What looks at the devices from now on, already started: CUPTI, or events where that is not to be had; None where
-    there are no devices. Its stop() gives the events and figures (``timeline``: which of the two, and for events why;
-    ``dropped``: records that were lost; ``overhead``: nanoseconds that CUPTI says it took)."""
-    if not runtime.device_count():
-        return None
-    try:
-        found = Cupti(library)
-        found.start()
-    except (OSError, Failure, AttributeError) as exc:  # not installed, refused, too old
-        found = CudaEvents(str(exc).partition("\n")[0])
-        found.start()
-    return found
-
-
 class Devices:
     """The timeline of the devices as a part of a profile: see SOURCES in collect.py."""
 
     def __init__(self, options):
         self.on = options.cuda
         self.pid = os.getpid()
-        self.timeline: Cupti | CudaEvents | None = None
+        self.timeline: Cupti | None = None
+        self.figures: dict | None = None  # of a profile without the devices
 
     def start(self) -> None:
-        """Begins."""
-        if self.on:
-            self.timeline = timeline()
+        """Begins. Without CUPTI, or where it refuses, warns that the profile will not show the devices."""
+        if not self.on or not runtime.device_count():
+            return
+        found = Cupti(_library)
+        try:
+            found.start()
+        except (OSError, Failure, AttributeError) as exc:  # not installed, refused, too old
+            why = str(exc).partition("\n")[0]
+            self.figures = {"error": why}
+            with contextlib.suppress(Warning):  # where warnings are errors: the rest is collected already
+                text = f"the profile will not show what CUDA devices do: {why}"
+                warnings.warn(text, RuntimeWarning, stacklevel=6)  # at the with statement
+        else:
+            self.timeline = found
 
     def stop(self, trace: Trace) -> None:
         """Puts what the devices did among the events. In a forked child the devices cannot be asked."""
+        if self.figures is not None:
+            trace.metadata["devices"] = self.figures
         if self.timeline is None:
             return
         if self.pid != os.getpid():

@@ -1,5 +1,9 @@
 """One HTML page that shows profiles: a timeline of each mode, charts and tables. It needs no network.
 
+What it has that Perfetto, the viewer of ``export_chrome_trace``, has not: eager, interpreted and compiled
+runs of one program side by side; time, memory traffic and operations of each operator and kernel against what the
+machine can do; a fused kernel's operators and their lines, and why programs ended; memory by what it is used for.
+
 What the page shows is computed here, as plain numbers and texts; report.js draws it. Texts of the user's are data to
 it: they never become part of the page's markup.
 """

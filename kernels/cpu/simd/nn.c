@@ -51,8 +51,6 @@ _Static_assert(LANES == 32, "the lanes are joined in five steps");
 #define T float
 #define OF(name) name##_f32
 #include "cpu/simd/nn_loops.h"
-#undef T
-#undef OF
 #define T double
 #define OF(name) name##_f64
 #include "cpu/simd/nn_loops.h"

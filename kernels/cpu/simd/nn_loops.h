@@ -290,3 +290,6 @@ static void OF(class_loss_backward)(void *to, const void *from, int64_t r, const
         for (int64_t i = 0; i < n; i++) out[i] -= (T)(grad * share) * (w ? w[i] : 1);
     out[t] -= (T)(grad * hit);
 }
+
+#undef T
+#undef OF

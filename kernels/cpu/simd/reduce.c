@@ -4,77 +4,69 @@
 #include "scalar/arith.h"
 
 _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
-#define HALVE(h, name, X)                                                                                              \
-    for (int l = 0; l < h; l++) lane[l] = TT_JOIN_##name(X, lane[l], lane[l + h]);
 
-/* X: the dtype read; A: the accumulator's C type. What a reducer does: scalar/reducers.h. */
+/* (dtype read, accumulator's dtype): those of TT_READS_... in scalar/reducers.h */
+#define T TT_C_b8
+#define A TT_C_b8
+#define OF(name) name##_b8_b8
+#include "cpu/simd/reduce_loops.h"
+#define T TT_C_u8
+#define A TT_C_u8
+#define OF(name) name##_u8_u8
+#include "cpu/simd/reduce_loops.h"
+#define T TT_C_i8
+#define A TT_C_i8
+#define OF(name) name##_i8_i8
+#include "cpu/simd/reduce_loops.h"
+#define T TT_C_i16
+#define A TT_C_i16
+#define OF(name) name##_i16_i16
+#include "cpu/simd/reduce_loops.h"
+#define T TT_C_i32
+#define A TT_C_i32
+#define OF(name) name##_i32_i32
+#include "cpu/simd/reduce_loops.h"
+#define T TT_C_i64
+#define A TT_C_i64
+#define OF(name) name##_i64_i64
+#include "cpu/simd/reduce_loops.h"
+#define T TT_C_f32
+#define A TT_C_f32
+#define OF(name) name##_f32_f32
+#include "cpu/simd/reduce_loops.h"
+#define T TT_C_f64
+#define A TT_C_f64
+#define OF(name) name##_f64_f64
+#include "cpu/simd/reduce_loops.h"
+#define T TT_C_b8
+#define A TT_C_i64
+#define OF(name) name##_b8_i64
+#include "cpu/simd/reduce_loops.h"
+
+/* A reducer's map and join, and the loops with them as constants: X is the dtype read, A the accumulator's. */
 #define REDUCER(name, X, A)                                                                                            \
-    static void name##_##X##_fold(void *acc, const void *x, int64_t n, const void *param) {                            \
-        const TT_C_##X *v = x;                                                                                         \
-        const A *p = param;                                                                                            \
-        A lane[TT_LANES];                                                                                              \
-        int64_t i = TT_LANES;                                                                                          \
-        (void)p;                                                                                                       \
-        if (n >= TT_LANES) {                                                                                           \
-            for (int l = 0; l < TT_LANES; l++) lane[l] = TT_MAP_##name(X, v[l], p[0]);                                 \
-            for (; i + TT_LANES <= n; i += TT_LANES)                                                                   \
-                for (int l = 0; l < TT_LANES; l++)                                                                     \
-                    lane[l] = TT_JOIN_##name(X, lane[l], TT_MAP_##name(X, v[i + l], p[0]));                            \
-            for (int l = 0; i + l < n; l++) lane[l] = TT_JOIN_##name(X, lane[l], TT_MAP_##name(X, v[i + l], p[0]));    \
-        } else                                                                                                         \
-            for (int l = 0; l < TT_LANES; l++)                                                                         \
-                lane[l] = l < n ? (A)TT_MAP_##name(X, v[l], p[0]) : (A)TT_NONE_##name(X);                              \
-        HALVE(16, name, X)                                                                                             \
-        HALVE(8, name, X) HALVE(4, name, X) HALVE(2, name, X) HALVE(1, name, X) * (A *)acc = lane[0];                  \
+    TT_FN TT_C_##A name##_##X##_map(TT_C_##X x, const TT_C_##A *p, int64_t i) {                                        \
+        (void)p, (void)i;                                                                                              \
+        return TT_MAP_##name(X, x, p[i]);                                                                              \
     }                                                                                                                  \
-    static void name##_##X##_first(void *acc, const void *x, int64_t n, const void *param) {                           \
-        A *a = acc;                                                                                                    \
-        const TT_C_##X *v = x;                                                                                         \
-        const A *p = param;                                                                                            \
-        (void)p;                                                                                                       \
-        TT_INDEPENDENT                                                                                                 \
-        for (int64_t i = 0; i < n; i++) a[i] = TT_MAP_##name(X, v[i], p[i]);                                           \
+    TT_FN TT_C_##A name##_##X##_join2(TT_C_##A a, TT_C_##A b) { return TT_JOIN_##name(X, a, b); }                      \
+    static void name##_##X##_fold(void *acc, const void *x, int64_t n, const void *p) {                                \
+        fold_##X##_##A(acc, x, n, p, name##_##X##_map, name##_##X##_join2, TT_NONE_##name(X));                         \
     }                                                                                                                  \
-    static void name##_##X##_next(void *acc, const void *x, int64_t n, const void *param) {                            \
-        A *a = acc;                                                                                                    \
-        const TT_C_##X *v = x;                                                                                         \
-        const A *p = param;                                                                                            \
-        (void)p;                                                                                                       \
-        TT_INDEPENDENT                                                                                                 \
-        for (int64_t i = 0; i < n; i++) a[i] = TT_JOIN_##name(X, a[i], TT_MAP_##name(X, v[i], p[i]));                  \
+    static void name##_##X##_first(void *acc, const void *x, int64_t n, const void *p) {                               \
+        first_##X##_##A(acc, x, n, p, name##_##X##_map);                                                               \
+    }                                                                                                                  \
+    static void name##_##X##_next(void *acc, const void *x, int64_t n, const void *p) {                                \
+        next_##X##_##A(acc, x, n, p, name##_##X##_map, name##_##X##_join2);                                            \
     }                                                                                                                  \
     static void name##_##X##_rows(void *acc, const char *x, int64_t step, int64_t n, int64_t w) {                      \
-        const A *p = NULL;                                                                                             \
-        (void)p;                                                                                                       \
-        for (int64_t r = 0; r < n && r < TT_LANES; r++) name##_##X##_first((A *)acc + r * w, x + r * step, w, NULL);   \
-        for (int64_t r0 = TT_LANES; r0 < n; r0 += 4 * TT_LANES)                                                        \
-            for (int64_t r = r0; r < n && r < r0 + TT_LANES; r++) {                                                    \
-                A *to = (A *)acc + (r - r0) * w;                                                                       \
-                const char *row = x + r * step;                                                                        \
-                int64_t next = TT_LANES * step;                                                                        \
-                if (r + 3 * TT_LANES < n) { /* four at a time: the accumulators move less */                           \
-                    const TT_C_##X *a = (const void *)row, *b = (const void *)(row + next);                            \
-                    const TT_C_##X *c = (const void *)(row + 2 * next), *d = (const void *)(row + 3 * next);           \
-                    TT_INDEPENDENT                                                                                     \
-                    for (int64_t k = 0; k < w; k++) {                                                                  \
-                        A t = TT_JOIN_##name(X, to[k], TT_MAP_##name(X, a[k], p[0]));                                  \
-                        t = TT_JOIN_##name(X, t, TT_MAP_##name(X, b[k], p[0]));                                        \
-                        t = TT_JOIN_##name(X, t, TT_MAP_##name(X, c[k], p[0]));                                        \
-                        to[k] = TT_JOIN_##name(X, t, TT_MAP_##name(X, d[k], p[0]));                                    \
-                    }                                                                                                  \
-                } else                                                                                                 \
-                    for (int64_t k = r; k < n; k += TT_LANES) name##_##X##_next(to, x + k * step, w, NULL);            \
-            }                                                                                                          \
+        rows_##X##_##A(acc, x, step, n, w, name##_##X##_map, name##_##X##_join2);                                      \
     }                                                                                                                  \
     static void name##_##X##_join(void *acc, const void *other, int64_t n) {                                           \
-        A *a = acc;                                                                                                    \
-        const A *b = other;                                                                                            \
-        TT_INDEPENDENT                                                                                                 \
-        for (int64_t i = 0; i < n; i++) a[i] = TT_JOIN_##name(X, a[i], b[i]);                                          \
+        join_##X##_##A(acc, other, n, name##_##X##_join2);                                                             \
     }
 
-#define OF_DTYPE(name, X, A) REDUCER(name, X, TT_C_##A)
-#define OF_DTYPES(name, reads, flops) TT_READS_##reads(OF_DTYPE, name)
+#define OF_DTYPES(name, reads, flops) TT_READS_##reads(REDUCER, name)
 TT_REDUCERS(OF_DTYPES)
 
 #define SAME(a, b) ((a) == (b))

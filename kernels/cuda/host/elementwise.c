@@ -257,7 +257,7 @@ bool tt_cuda_copy_array(tt_array *out, const tt_array *a) {
 tt_array *tt_to_device(tt_array *a, int device) {
     __attribute__((cleanup(tt_leave_device), unused)) int before = tt_device;
     if (a->storage->lazy && !tt_flush(a, false)) return tt_decline();
-    if (a->flags & TT_FLAG_VIEW && a->seen_version != a->storage->version) return tt_decline();
+    if (a->flags & TT_FLAG_VIEW && a->seen_version != tt_version(a)) return tt_decline();
     tt_device = device;
     tt_pinning = !device && tt_is_non_blocking(); /* a copy that nobody waits for needs page-locked memory */
     tt_array *out = tt_like(a, a->dtype);

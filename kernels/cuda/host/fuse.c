@@ -74,15 +74,7 @@ static tt_array *find(bridge *b, int s) {
     } else if (x->kind == TT_SLOT_ROW) {
         *a = *find(b, x->from); /* of size 1 along its row: it broadcasts */
     } else if (x->kind == TT_SLOT_RANDOM) {
-        const tt_number *c = b->numbers + x->index;
-        tt_draw draw = {.seed = (uint64_t)c[0].bits,
-                        .draw = (uint64_t)c[1].bits,
-                        .kind = x->from & 7,
-                        .digits = x->from >> 3,
-                        .low = c[4].bits,
-                        .range = (uint64_t)c[5].bits};
-        memcpy(&draw.a, &c[2].bits, 8);
-        memcpy(&draw.b, &c[3].bits, 8);
+        tt_draw draw = tt_draw_of(x, b->numbers);
         if (!make(b, s) || !tt_cuda_random(&draw, a, x->dtype, NULL)) return NULL;
     }
     return a;

@@ -1,4 +1,7 @@
-"""NVIDIA's libraries behind cffi: one object for each, opened at its first use, whose calls raise what they report."""
+"""NVIDIA's libraries behind cffi: one object for each, opened at its first use, whose calls raise what they report.
+
+Its declarations are parsed then, too: the parser alone takes 40 ms to import, which `import tinytorch` should not cost
+where there is no GPU."""
 
 from __future__ import annotations
 
@@ -15,11 +18,21 @@ class Library:
 
     def __init__(self, name: str, declarations: str, status_text: str):
         self.name = name
-        self.ffi = FFI()
-        self.ffi.cdef(declarations)
+        self._declarations = declarations
         self._status_text = status_text
-        self._lib = None
-        self._lock = threading.Lock()
+        self._ffi = self._lib = None
+        self._lock = threading.RLock()
+
+    @property
+    def ffi(self):
+        """Makes and reads values of the declared types."""
+        if self._ffi is None:
+            with self._lock:
+                if self._ffi is None:
+                    ffi = FFI()
+                    ffi.cdef(self._declarations)
+                    self._ffi = ffi
+        return self._ffi
 
     @property
     def lib(self):

@@ -164,7 +164,7 @@ class PyCuda:
 
     def allocate(self, device: int, nbytes: int) -> int:
         """The address, or 0 when there is no memory."""
-        out = libcuda.ffi.new("uint64_t *")
+        out = ffi.new("uint64_t *")
         status = self.library.cuMemAlloc_v2(out, nbytes)
         if status == libcuda.OUT_OF_MEMORY:
             return 0
@@ -176,34 +176,34 @@ class PyCuda:
 
     def allocate_host(self, nbytes: int) -> int:
         """Page-locked memory of the CPU's for all devices: the address, or 0 when there is none."""
-        out = libcuda.ffi.new("void **")
+        out = ffi.new("void **")
         status = self.library.cuMemHostAlloc(out, nbytes, libcuda.PORTABLE)
         if status == libcuda.OUT_OF_MEMORY:
             return 0
         check(status, f"allocating {nbytes} bytes of page-locked memory")
-        return int(libcuda.ffi.cast("intptr_t", out[0]))
+        return int(ffi.cast("intptr_t", out[0]))
 
     def free_host(self, address: int) -> None:
-        check(self.library.cuMemFreeHost(libcuda.ffi.cast("void *", address)), "giving page-locked memory back")
+        check(self.library.cuMemFreeHost(ffi.cast("void *", address)), "giving page-locked memory back")
 
     def mapped(self, device: int, nbytes: int) -> tuple[int, int]:
         """Memory of the CPU's that kernels see, for as long as the process runs: its address here and there."""
-        out, there = libcuda.ffi.new("void **"), libcuda.ffi.new("uint64_t *")
+        out, there = ffi.new("void **"), ffi.new("uint64_t *")
         flags = libcuda.PORTABLE | libcuda.DEVICE_MAP
         check(self.library.cuMemHostAlloc(out, nbytes, flags), "allocating memory for both sides")
         check(self.library.cuMemHostGetDevicePointer_v2(there, out[0], 0), "asking for an address")
-        libcuda.ffi.memmove(out[0], bytes(nbytes), nbytes)
-        return int(libcuda.ffi.cast("intptr_t", out[0])), there[0]
+        ffi.memmove(out[0], bytes(nbytes), nbytes)
+        return int(ffi.cast("intptr_t", out[0])), there[0]
 
     def memory_info(self, device: int) -> tuple[int, int]:
         """Free and total bytes."""
-        free, total = libcuda.ffi.new("size_t *"), libcuda.ffi.new("size_t *")
+        free, total = ffi.new("size_t *"), ffi.new("size_t *")
         check(self.library.cuMemGetInfo_v2(free, total), f"asking for the memory of cuda:{device}")
         return free[0], total[0]
 
     def device_of(self, address: int) -> int:
         """The device whose memory that is."""
-        out = libcuda.ffi.new("int *")
+        out = ffi.new("int *")
         status = self.library.cuPointerGetAttribute(out, libcuda.DEVICE_ORDINAL, address)
         check(status, f"looking for the device of address {address:#x}")
         return out[0]
@@ -242,19 +242,19 @@ class PyCuda:
         with self._entered(device):
             stream = _forever(self.cuda.Stream(NON_BLOCKING))
             if priority:  # PyCUDA makes only streams of priority 0
-                value = libcuda.ffi.new("int[16]", (priority,))  # the driver's union has 64 bytes
+                value = ffi.new("int[16]", (priority,))  # the driver's union has 64 bytes
                 self.library.cuStreamSetAttribute(self._pointer(stream), libcuda.PRIORITY, value)
             return stream
 
     def priorities(self, device: int) -> tuple[int, int]:
         """The priorities of streams: the least urgent (the larger number), and the most urgent."""
         self.open(device)
-        least, greatest = libcuda.ffi.new("int *"), libcuda.ffi.new("int *")
+        least, greatest = ffi.new("int *"), ffi.new("int *")
         check(self.library.cuCtxGetStreamPriorityRange(least, greatest), "asking for the priorities of streams")
         return least[0], greatest[0]
 
     def priority(self, stream) -> int:
-        out = libcuda.ffi.new("int *")
+        out = ffi.new("int *")
         check(self.library.cuStreamGetPriority(self._pointer(stream), out), "asking for a stream's priority")
         return out[0]
 
@@ -269,7 +269,7 @@ class PyCuda:
         return self._ready(self.library.cuStreamQuery(self._pointer(stream)), "asking a stream")
 
     def _pointer(self, stream):
-        return libcuda.ffi.cast("void *", stream if type(stream) is int else self.handle(stream))
+        return ffi.cast("void *", stream if type(stream) is int else self.handle(stream))
 
     def _ready(self, status: int, what: str) -> bool:
         if status != libcuda.NOT_READY:
@@ -285,7 +285,7 @@ class PyCuda:
 
     def end_capture(self, stream):
         """The graph of what was recorded, ready to be run."""
-        graph = libcuda.ffi.new("void **")
+        graph = ffi.new("void **")
         cublas.leave_workspace(self.handle(stream))
         check(self.library.cuStreamEndCapture(self._pointer(stream), graph), "recording a graph")
         try:
@@ -319,12 +319,12 @@ class PyCuda:
         check(self.library.cuStreamWaitEvent(self._pointer(stream), event, 0), "letting a stream wait for an event")
 
     def milliseconds(self, start, end) -> float:
-        out = libcuda.ffi.new("float *")
+        out = ffi.new("float *")
         check(self.library.cuEventElapsedTime(out, start, end), "comparing the times of two events")
         return out[0]
 
     def event_handle(self, event) -> int:
-        return int(libcuda.ffi.cast("intptr_t", event))
+        return int(ffi.cast("intptr_t", event))
 
     def drop_event(self, event) -> None:
         self.library.cuEventDestroy_v2(event)

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from cffi import FFI
 
+from ..cpu import ffi
 from .libraries import once
 
-ffi = FFI()
 _DECLARATIONS = """
     int cuGetErrorName(int, const char **);
     int cuGetErrorString(int, const char **);
@@ -59,14 +59,13 @@ RELAXED = 2  # capture: the thread may go on allocating
 @once
 def library():
     """The driver's functions; RuntimeError where it is not installed."""
+    parsed = FFI()  # when first needed: see binding
+    parsed.cdef(_DECLARATIONS)
     for name in ("libcuda.so.1", "libcuda.so"):
         try:
-            found = ffi.dlopen(name)
+            return parsed.dlopen(name)
         except OSError as exc:
             reason = exc
-        else:
-            ffi.cdef(_DECLARATIONS)  # parsed when first needed: that takes some milliseconds
-            return found
     raise RuntimeError(f"no NVIDIA driver was found ({reason})")
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from cffi import FFI
-
 from ... import cache
-from .libraries import once, open_library
+from .binding import Library
 
-_ffi = FFI()
 _DECLARATIONS = """
     typedef struct _nvrtcProgram *nvrtcProgram;
     int nvrtcVersion(int *major, int *minor);
@@ -32,49 +29,52 @@ class CompileError(cache.CompileError, RuntimeError):
     """A kernel did not compile; the message has NVRTC's log."""
 
 
-@once
+class _Nvrtc(Library):
+    def __init__(self):
+        super().__init__("nvrtc", _DECLARATIONS, "nvrtcGetErrorString")
+
+    def error(self, function: str, status: int) -> RuntimeError:
+        return CompileError(str(super().error(function, status)))
+
+
+_nvrtc = _Nvrtc()
+
+
 def library():
     """NVRTC's functions; OSError when it is not installed."""
-    if not _ffi.list_types()[0]:  # parsed when first needed: that takes some milliseconds
-        _ffi.cdef(_DECLARATIONS)
-    return open_library(_ffi, "nvrtc")
+    return _nvrtc.lib
 
 
 @functools.cache
 def version() -> str:
     """As in "13.0"."""
-    major, minor = _ffi.new("int *"), _ffi.new("int *")
-    library().nvrtcVersion(major, minor)
+    major, minor = _nvrtc.ffi.new("int *"), _nvrtc.ffi.new("int *")
+    _nvrtc.call("nvrtcVersion", major, minor)
     return f"{major[0]}.{minor[0]}"
 
 
 def compile_cubin(source: str, name: str, arch: str, include: str) -> bytes:
     """``source`` for the GPU architecture ``arch`` ("sm_90"); ``#include`` looks in the folder ``include``."""
-    nvrtc = library()
-    program = _ffi.new("nvrtcProgram *")
-    _check(nvrtc.nvrtcCreateProgram(program, source.encode(), name.encode(), 0, _ffi.NULL, _ffi.NULL), name)
+    ffi = _nvrtc.ffi
+    program = ffi.new("nvrtcProgram *")
+    _nvrtc.call("nvrtcCreateProgram", program, source.encode(), name.encode(), 0, ffi.NULL, ffi.NULL)
     try:
-        texts = [_ffi.new("char[]", o.encode()) for o in (*OPTIONS, f"--gpu-architecture={arch}", f"-I{include}")]
-        status = nvrtc.nvrtcCompileProgram(program[0], len(texts), _ffi.new("char *[]", texts))
+        texts = [ffi.new("char[]", o.encode()) for o in (*OPTIONS, f"--gpu-architecture={arch}", f"-I{include}")]
+        status = _nvrtc.lib.nvrtcCompileProgram(program[0], len(texts), ffi.new("char *[]", texts))
         if status:
-            raise CompileError(f"the kernel {name} did not compile for {arch}:\n" + _log(nvrtc, program[0]))
-        size = _ffi.new("size_t *")
-        _check(nvrtc.nvrtcGetCUBINSize(program[0], size), name)
-        cubin = _ffi.new("char[]", size[0])
-        _check(nvrtc.nvrtcGetCUBIN(program[0], cubin), name)
-        return bytes(_ffi.buffer(cubin, size[0]))
+            raise CompileError(f"the kernel {name} did not compile for {arch}:\n" + _log(program[0]))
+        size = ffi.new("size_t *")
+        _nvrtc.call("nvrtcGetCUBINSize", program[0], size)
+        cubin = ffi.new("char[]", size[0])
+        _nvrtc.call("nvrtcGetCUBIN", program[0], cubin)
+        return bytes(ffi.buffer(cubin, size[0]))
     finally:
-        nvrtc.nvrtcDestroyProgram(program)
+        _nvrtc.lib.nvrtcDestroyProgram(program)
 
 
-def _log(nvrtc, program) -> str:
-    size = _ffi.new("size_t *")
-    nvrtc.nvrtcGetProgramLogSize(program, size)
-    text = _ffi.new("char[]", max(size[0], 1))
-    nvrtc.nvrtcGetProgramLog(program, text)
-    return _ffi.string(text).decode(errors="replace")
-
-
-def _check(status: int, name: str) -> None:
-    if status:
-        raise CompileError(f"{name}: {_ffi.string(library().nvrtcGetErrorString(status)).decode()}")
+def _log(program) -> str:
+    size = _nvrtc.ffi.new("size_t *")
+    _nvrtc.lib.nvrtcGetProgramLogSize(program, size)
+    text = _nvrtc.ffi.new("char[]", max(size[0], 1))
+    _nvrtc.lib.nvrtcGetProgramLog(program, text)
+    return _nvrtc.ffi.string(text).decode(errors="replace")

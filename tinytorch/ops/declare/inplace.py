@@ -8,9 +8,9 @@ checked before anything is written: an operator that raises has changed nothing.
 
 from __future__ import annotations
 
-from ...autograd.modes import current, modes
+from ...autograd.modes import current, inference_used, modes
 from ...autograd.node import alias, count, link, saved_versions
-from ...autograd.views import check_inplace, rebase, refresh, wrote
+from ...autograd.views import check_inplace, rebase, refresh, refuse_saved, wrote
 from ...backends.cpu import error, lib
 from ...dtypes import DIFFERENTIABLE
 from ...tensor import Tensor, wrap
@@ -40,6 +40,8 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
     if any(s is old for s in saved):
         copy = wrap(lib.tt_clone(old._h))
         saved = tuple([copy if s is old else s for s in saved])
+    if inference_used[0]:
+        refuse_saved(name, saved)
     before, key = saved_versions(op.node, saved), -count()
     if write(*values) < 0:
         raise error(name)
@@ -47,7 +49,7 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
     storage, overwritten, versions = out._h.storage, False, []
     for version, (position, _, edge) in zip(before, op.node.tensors):
         if edge is not None and edge < 0:
-            version = storage.version
+            version = lib.tt_version_of(out._h)
         elif isinstance(saved[position], Tensor) and saved[position]._h.storage == storage:
             overwritten = True
         versions.append(version)

@@ -14,16 +14,15 @@ import inspect
 import sys
 
 from ...autograd.formulas import operator_of
-from ...autograd.modes import current, modes
+from ...autograd.modes import current, inference_used, modes
 from ...autograd.node import link, make_ports, need_extra, saved_versions
-from ...autograd.views import writer_number
+from ...autograd.views import FLAG_INFERENCE, refuse_saved, writer_number
 from ...dtypes import DIFFERENTIABLE
 from ...tensor import FUNCTIONS, Tensor
 
 OPS: dict[str, Op] = {}
 NAMESPACES: dict[str, dict[str, object]] = {"": FUNCTIONS}  # the public functions of each namespace
 
-INFERENCE = 8  # bit of a stamp: an operand is an inference tensor, which may not be saved
 UNBROADCAST = 7  # bits of a stamp: which operands were broadcast or cast
 
 
@@ -121,12 +120,11 @@ class Op:
                 break
         else:
             return out
-        if stamp is not None and stamp & INFERENCE:
-            raise RuntimeError(
-                f"{self.name}: Inference tensors cannot be saved for backward. To work around you can "
-                "make a clone to get a normal tensor and use it in autograd."
-            )
+        if self.kind == "view" and args[0]._h.flags & FLAG_INFERENCE:
+            return out
         saved = self.node.save(edges, out, *args)
+        if inference_used[0]:
+            refuse_saved(self.name, saved)
         node = link(
             self.node, edges, saved, stamp if self.packed and stamp is not None else saved_versions(self.node, saved)
         )

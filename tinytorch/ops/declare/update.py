@@ -10,7 +10,7 @@ from .inplace import in_place
 from .op import Op
 
 
-def update(name: str, *, title: str | None = None, inplace: str | None = None, **vjps):
+def update(name: str, *, title: str | None = None, inplace: str | None = None, first_order=None, **vjps):
     """Declares an operator by the function that writes: ``write(h, writer, *args)`` puts the result into the
     descriptor ``h``, which holds the first argument's values, and checks all before it writes. ``args`` are the other
     arguments; the formulas are as for ``operator``, the first parameter being ``input``.
@@ -20,7 +20,7 @@ def update(name: str, *, title: str | None = None, inplace: str | None = None, *
 
     def declare(write):
         params = ("input", *parameters(write)[2:])
-        node = node_class(name, params, vjps, title=title)
+        node = node_class(name, params, vjps, first_order, title=title)
         written = inplace or name + "_"
         op = Op(name, "update", params=params, node=node, diff=tuple(params.index(p) for p in vjps), writes=written)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from bisect import bisect_right
 
-from .scheduler import LRScheduler, check_optimizer, per_group, set_rate
+from .scheduler import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, set_value, values_of
 
 
 class SequentialLR(LRScheduler):
@@ -24,7 +25,7 @@ class SequentialLR(LRScheduler):
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:  # as if no schedule had taken its first step yet ...
-            set_rate(group, group["initial_lr"])
+            set_value(group, "lr", group["initial_lr"])
         undo(self._schedulers)
         first = self._schedulers[bisect_right(self._milestones, 0)]
         first._initial_step()  # ... but the one whose turn it is
@@ -59,13 +60,13 @@ class ChainedScheduler(SequentialLR):
         self.optimizer = optimizer or (schedulers[0].optimizer if schedulers else None)
         check_schedulers(self, self.optimizer, schedulers)
         self._schedulers = schedulers
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = values_of(self.optimizer, "lr")
 
     def step(self):
         """Goes on to the next epoch."""
         for s in self._schedulers:
             s.step()
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = values_of(self.optimizer, "lr")
 
 
 def check_schedulers(owner, optimizer, schedulers) -> None:
@@ -121,37 +122,69 @@ class ReduceLROnPlateau(LRScheduler):
         self.optimizer = check_optimizer(optimizer)
         self.mode, self.factor, self.patience, self.cooldown, self.eps = mode, factor, patience, cooldown, eps
         self.threshold, self.threshold_mode = threshold, threshold_mode
-        self.min_lrs = per_group("min_lr", optimizer, min_lr)
-        self.best = math.inf if mode == "min" else -math.inf
-        self.cooldown_counter = self.num_bad_epochs = self.last_epoch = 0
-        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+        several, n = isinstance(min_lr, (list, tuple)), len(optimizer.param_groups)
+        if several and len(min_lr) != n:
+            raise ValueError(f"expected {n} min_lrs, got {len(min_lr)}")
+        self.default_min_lr = None if several else min_lr
+        self.min_lrs = list(min_lr) if several else [min_lr] * n
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.last_epoch = 0
+        self._last_lr = values_of(optimizer, "lr")
+        self._reset()
 
-    def better(self, value: float) -> bool:
-        """Is ``value`` an improvement by more than the threshold?"""
+    def _reset(self) -> None:
+        """Forgets the metrics so far."""
+        self.best = self.mode_worse
+        self.cooldown_counter = self.num_bad_epochs = 0
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Are bad epochs not counted yet?"""
+        return self.cooldown_counter > 0
+
+    def _is_better(self, a: float, best: float) -> bool:
+        """Is ``a`` an improvement by more than the threshold?"""
         sign = -1 if self.mode == "min" else 1
         if self.threshold_mode == "rel":
-            bar = self.best * (1.0 + sign * self.threshold)
+            bar = best * (1.0 + sign * self.threshold)
         else:
-            bar = self.best + sign * self.threshold
-        return value < bar if self.mode == "min" else value > bar
+            bar = best + sign * self.threshold
+        return a < bar if self.mode == "min" else a > bar
 
     def step(self, metrics, epoch=None):
         """Ends an epoch with a metric of ``metrics``."""
         value = float(metrics)
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if self.better(value):
+        if epoch is None:
+            epoch = self.last_epoch + 1
+        else:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+        self.last_epoch = epoch
+        if self._is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
         else:
             self.num_bad_epochs += 1
-        if self.cooldown_counter > 0:
+        if self.in_cooldown:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
-        groups = self.optimizer.param_groups
         if self.num_bad_epochs > self.patience:
-            for group, low in zip(groups, self.min_lrs):
-                old = float(group["lr"])
-                new = max(old * self.factor, low)
-                if old - new > self.eps:
-                    set_rate(group, new)
+            self._reduce_lr(epoch)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = [group["lr"] for group in groups]
+        self._last_lr = values_of(self.optimizer, "lr")
+
+    def _reduce_lr(self, epoch) -> None:
+        """Lowers the rates. RuntimeError when there are groups of which ``min_lr`` says nothing."""
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    f"The number of param groups in the `optimizer` ({len(groups)}) differs from when "
+                    f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group "
+                    "being added to the optimizer. Please modify the `min_lrs` field to match the length of the "
+                    "`optimizer` param groups."
+                )
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, low in zip(groups, self.min_lrs):
+            old = float(group["lr"])
+            new = max(old * self.factor, low)
+            if old - new > self.eps:
+                set_value(group, "lr", new)

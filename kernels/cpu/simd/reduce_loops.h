@@ -1,0 +1,71 @@
+/* The loops of reducers that read elements of type T and accumulate in A; simd/reduce.c includes this file for each such
+ * pair, with OF(name) the function's name. A reducer is three constants: what an element contributes, how two accumulators
+ * join, and what joined to anything leaves it as it is. The loops are inlined into a function for each reducer. */
+
+typedef A OF(map_fn)(T x, const A *param, int64_t i);
+typedef A OF(join_fn)(A a, A b);
+
+TT_FN void OF(fold)(void *acc, const void *x, int64_t n, const A *p, OF(map_fn) map, OF(join_fn) join, A none) {
+    const T *v = x;
+    A lane[TT_LANES];
+    int64_t i = TT_LANES;
+    if (n >= TT_LANES) {
+        for (int l = 0; l < TT_LANES; l++) lane[l] = map(v[l], p, 0);
+        for (; i + TT_LANES <= n; i += TT_LANES)
+            for (int l = 0; l < TT_LANES; l++) lane[l] = join(lane[l], map(v[i + l], p, 0));
+        for (int l = 0; i + l < n; l++) lane[l] = join(lane[l], map(v[i + l], p, 0));
+    } else
+        for (int l = 0; l < TT_LANES; l++) lane[l] = l < n ? map(v[l], p, 0) : none;
+    for (int l = 0; l < 16; l++) lane[l] = join(lane[l], lane[l + 16]);
+    for (int l = 0; l < 8; l++) lane[l] = join(lane[l], lane[l + 8]);
+    for (int l = 0; l < 4; l++) lane[l] = join(lane[l], lane[l + 4]);
+    for (int l = 0; l < 2; l++) lane[l] = join(lane[l], lane[l + 2]);
+    *(A *)acc = join(lane[0], lane[1]);
+}
+
+TT_FN void OF(first)(void *acc, const void *x, int64_t n, const A *p, OF(map_fn) map) {
+    A *a = acc;
+    const T *v = x;
+    TT_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) a[i] = map(v[i], p, i);
+}
+
+TT_FN void OF(next)(void *acc, const void *x, int64_t n, const A *p, OF(map_fn) map, OF(join_fn) join) {
+    A *a = acc;
+    const T *v = x;
+    TT_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) a[i] = join(a[i], map(v[i], p, i));
+}
+
+TT_FN void OF(rows)(void *acc, const char *x, int64_t step, int64_t n, int64_t w, OF(map_fn) map, OF(join_fn) join) {
+    for (int64_t r = 0; r < n && r < TT_LANES; r++) OF(first)((A *)acc + r * w, x + r * step, w, NULL, map);
+    for (int64_t r0 = TT_LANES; r0 < n; r0 += 4 * TT_LANES)
+        for (int64_t r = r0; r < n && r < r0 + TT_LANES; r++) {
+            A *to = (A *)acc + (r - r0) * w;
+            const char *row = x + r * step;
+            int64_t next = TT_LANES * step;
+            if (r + 3 * TT_LANES < n) { /* four at a time: the accumulators move less */
+                const T *a = (const void *)row, *b = (const void *)(row + next);
+                const T *c = (const void *)(row + 2 * next), *d = (const void *)(row + 3 * next);
+                TT_INDEPENDENT
+                for (int64_t k = 0; k < w; k++) {
+                    A t = join(to[k], map(a[k], NULL, 0));
+                    t = join(t, map(b[k], NULL, 0));
+                    t = join(t, map(c[k], NULL, 0));
+                    to[k] = join(t, map(d[k], NULL, 0));
+                }
+            } else
+                for (int64_t k = r; k < n; k += TT_LANES) OF(next)(to, x + k * step, w, NULL, map, join);
+        }
+}
+
+TT_FN void OF(join)(void *acc, const void *other, int64_t n, OF(join_fn) join) {
+    A *a = acc;
+    const A *b = other;
+    TT_INDEPENDENT
+    for (int64_t i = 0; i < n; i++) a[i] = join(a[i], b[i]);
+}
+
+#undef T
+#undef A
+#undef OF

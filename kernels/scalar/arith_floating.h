@@ -1,0 +1,70 @@
+/* Scalar functions of a floating type T; arith.h includes this file for each dtype, with OF(name) the function's name and
+ * BUILTIN(name) the compiler's function for T.
+ *
+ * maximum and minimum pass NaN on, fmax and fmin drop it. The derivative of gelu's tanh form follows from
+ * t = tanh(sqrt(2/pi) (x + 0.044715 x^3)) (Hendrycks and Gimpel 2016, arXiv:1606.08415). */
+#include "arith_common.h"
+
+TT_FN T OF(tt_add)(T a, T b) { return a + b; }
+TT_FN T OF(tt_sub)(T a, T b) { return a - b; }
+TT_FN T OF(tt_mul)(T a, T b) { return a * b; }
+TT_FN T OF(tt_div)(T a, T b) { return a / b; }
+TT_FN T OF(tt_neg)(T a) { return -a; }
+TT_FN T OF(tt_sign)(T a) { return (T)((a > 0) - (a < 0)); }
+TT_FN T OF(tt_square)(T a) { return a * a; }
+TT_FN T OF(tt_cube)(T a) { return a * a * a; }
+TT_FN T OF(tt_relu)(T a) { return a <= 0 ? (T)0 : a; }
+TT_FN T OF(tt_relu_backward)(T g, T out) { return out <= 0 ? (T)0 : g; }
+TT_FN T OF(tt_positive)(T a) { return a; }
+TT_FN T OF(tt_floor)(T a) { return BUILTIN(__builtin_floor)(a); }
+TT_FN T OF(tt_ceil)(T a) { return BUILTIN(__builtin_ceil)(a); }
+TT_FN T OF(tt_round)(T a) { return BUILTIN(__builtin_rint)(a); }
+TT_FN T OF(tt_trunc)(T a) { return BUILTIN(__builtin_trunc)(a); }
+TT_FN T OF(tt_frac)(T a) { return a - BUILTIN(__builtin_trunc)(a); }
+TT_FN uint8_t OF(tt_isnan)(T a) { return (uint8_t)(a != a); }
+TT_FN uint8_t OF(tt_isinf)(T a) { return (uint8_t)(BUILTIN(__builtin_fabs)(a) == (T)__builtin_inff()); }
+TT_FN uint8_t OF(tt_isfinite)(T a) { return (uint8_t)(BUILTIN(__builtin_fabs)(a) < (T)__builtin_inff()); }
+TT_FN uint8_t OF(tt_signbit)(T a) { return (uint8_t)(BUILTIN(__builtin_copysign)((T)1, a) < 0); }
+TT_FN T OF(tt_maximum)(T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b; }
+TT_FN T OF(tt_minimum)(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b; }
+TT_FN T OF(tt_fmax)(T a, T b) { return a != a ? b : b != b ? a : a > b ? a : b; }
+TT_FN T OF(tt_fmin)(T a, T b) { return a != a ? b : b != b ? a : a < b ? a : b; }
+TT_FN T OF(tt_trunc_divide)(T a, T b) { return BUILTIN(__builtin_trunc)(a / b); }
+TT_FN T OF(tt_xlogy)(T a, T b) { return b != b ? b : a == 0 ? (T)0 : a * OF(tt_log)(b); }
+TT_FN T OF(tt_clamp)(T a, T lo, T hi) { return OF(tt_minimum)(OF(tt_maximum)(a, lo), hi); }
+TT_FN T OF(tt_lerp)(T a, T b, T w) {
+    T d = b - a;
+    return BUILTIN(__builtin_fabs)(w) < (T)0.5 ? a + w * d : b - d * ((T)1 - w);
+}
+TT_FN T OF(tt_addcmul)(T a, T b, T c) { return a + b * c; }
+TT_FN T OF(tt_addcdiv)(T a, T b, T c) { return a + b / c; }
+TT_FN T OF(tt_masked_scale)(uint8_t kept, T a, T scale) { return a * (kept ? scale : (T)0); }
+TT_FN T OF(tt_smooth_l1)(T d, T bound) {
+    T size = BUILTIN(__builtin_fabs)(d);
+    return size < bound ? (T)0.5 * size * size / bound : size - (T)0.5 * bound;
+}
+TT_FN T OF(tt_huber)(T d, T bound) {
+    T size = BUILTIN(__builtin_fabs)(d);
+    return size < bound ? (T)0.5 * size * size : bound * (size - (T)0.5 * bound);
+}
+TT_FN T OF(tt_smooth_l1_backward)(T g, T d, T bound) {
+    return g * (d <= -bound ? (T)-1 : d >= bound ? (T)1 : d / bound);
+}
+TT_FN T OF(tt_huber_backward)(T g, T d, T bound) { return g * (d <= -bound ? -bound : d >= bound ? bound : d); }
+TT_FN T OF(tt_sigmoid_backward)(T g, T out) { return g * ((T)1 - out) * out; }
+TT_FN T OF(tt_tanh_backward)(T g, T out) { return g * ((T)1 - out * out); }
+TT_FN T OF(tt_silu_backward)(T g, T x) {
+    T s = OF(tt_sigmoid)(x);
+    return g * (s * ((T)1 + x * ((T)1 - s)));
+}
+TT_FN T OF(tt_gelu_backward)(T g, T x) { return g * OF(tt_gelu_slope)(x); }
+TT_FN T OF(tt_gelu_tanh_backward)(T g, T x) {
+    T k = (T)0.79788456080286535588, c = (T)0.044715;
+    T t = OF(tt_tanh)(k * (x + c * x * x * x));
+    T slope = k * ((T)1 + (T)3 * c * x * x);
+    return g * ((T)0.5 * ((T)1 + t) + (T)0.5 * x * ((T)1 - t * t) * slope);
+}
+
+#undef T
+#undef OF
+#undef BUILTIN

@@ -1,0 +1,131 @@
+"""A step of training that Ctrl-C strikes, once at each bytecode.
+
+    python tests/fuzz interrupts train [--every 7]
+
+KeyboardInterrupt must come out of the step, nothing be printed and swallowed, no mode stay behind, and the next run
+compute the same. A result whose descriptor is on its way from C to its owner may be lost: "lost" counts these. The
+signal arrives while a trace function waits for it before the bytecode; Python runs its handler where it next looks, as
+it would for a key that is pressed then.
+"""
+
+import argparse
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HAYSTACK = bytes(4 << 20)  # to search it takes longer than the signal does, and Python looks for none meanwhile
+
+
+def run(step, every=1, timeout=600) -> dict:
+    """What came of a step in a process of its own. ``every``: one of so many bytecodes is struck."""
+    command = [sys.executable, HERE, "interrupts", step, "--child", "--every", str(every)]
+    environment = {**os.environ, "TINYTORCH_FUSE": "0"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
+    lines = done.stdout.splitlines()
+    if done.returncode:
+        return {"died": done.returncode, "at": lines[-1:], "error": done.stderr[-1500:]}
+    return json.loads(lines[-1])
+
+
+class Striker:
+    """Traces the bytecodes of the library, and strikes at one of them."""
+
+    def __init__(self, strike=-1):
+        self.strike, self.count, self.fired, self.early, self.place = strike, 0, False, False, ""
+
+    def __enter__(self):
+        signal.signal(signal.SIGALRM, self.handler)
+        sys.settrace(self.tracer)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(None)
+
+    def tracer(self, frame, event, argument):
+        name = frame.f_code.co_filename
+        if event == "call" and "tinytorch" not in name and "steps.py" not in name and name[0] != "<":
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.count += 1
+            if self.count == self.strike:
+                sys.settrace(None)
+                self.place = f"{os.path.basename(name)}:{frame.f_lineno} in {frame.f_code.co_name}"
+                signal.setitimer(signal.ITIMER_REAL, 3e-5)
+                b"needle" in HAYSTACK  # noqa: B015 (it takes its time)
+        return self.tracer
+
+    def handler(self, _, frame):
+        self.fired = True
+        if frame.f_code is Striker.tracer.__code__:  # too early: in the trace function itself
+            self.early = True
+            return
+        raise KeyboardInterrupt
+
+
+def child(name, every):
+    """Strikes at one bytecode after the other; prints what came of it."""
+    import tinytorch as tt
+    from fuzz.steps import STEPS
+
+    step, unraisable, told, strikes, early = STEPS[name], [], [], 0, 0
+    sys.unraisablehook = lambda error: unraisable.append(f"{error.exc_value!r} in {error.object!r}")
+
+    def modes():
+        return tt.is_grad_enabled(), tt.is_inference_mode_enabled(), tt.backends.cpu.lib.tt_fuse_depth()
+
+    def struck(at):
+        """Did the interrupt come out? None where it came too early."""
+        seen = False
+        try:
+            with Striker(at) as striker:
+                step()
+            while not striker.fired:
+                pass
+        except KeyboardInterrupt:
+            seen = True
+        return (None if striker.early else seen), striker.place
+
+    for _ in range(3):  # what is made once is made
+        wanted = step()
+    with Striker() as counting:
+        step()
+    gc.collect()
+    clean, before, lost = modes(), tt.cpu.memory_allocated(), 0
+    gc.disable()
+    for at in range(1, counting.count + 1, every):
+        seen, place = struck(at)
+        if seen is None:
+            early += 1
+            continue
+        strikes += 1
+        if not seen:
+            told.append(f"{at} ({place}): swallowed")
+        if modes() != clean:
+            told.append(f"{at} ({place}): modes {modes()}")
+            break
+        if tt.cpu.memory_allocated() != before:
+            gc.collect()
+            lost += tt.cpu.memory_allocated() != before
+            before = tt.cpu.memory_allocated()
+        if strikes % 20 == 0 and step() != wanted:
+            told.append(f"{at} ({place}): the next run gives another result")
+    if step() != wanted:
+        told.append("the last run gives another result")
+    summary = {"bytecodes": counting.count, "strikes": strikes, "early": early, "lost": lost}
+    print(json.dumps(summary | {"wrong": told, "unraisable": unraisable}))
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="interrupts", description=__doc__.partition("\n")[0])
+    parser.add_argument("step")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.child:
+        return child(options.step, options.every)
+    print(json.dumps(run(options.step, options.every), indent=1))

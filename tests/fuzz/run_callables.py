@@ -1,0 +1,191 @@
+"""Calls of everything public with hostile arguments, in children: nothing may die, hang, or raise what it should not.
+
+    python tests/fuzz callables --calls 200000 --jobs 2
+    python tests/fuzz callables --first 1234 --calls 1       # prints the call and what both libraries do
+
+What is wrong:
+- a signal, a hang, a mode that stays behind;
+- an exception that tells of a fault inside (NEVER), unless PyTorch raises it, too, or the argument itself does;
+- where one argument of a good call was made wrong (callables.is_mutated), and PyTorch raises, too: an exception that
+  is neither of PyTorch's class nor of a subclass, unless ALLOWED says why;
+- in any other call, where several things are wrong at once and each library finds another one first: an exception that
+  is none of ORDINARY, nor PyTorch's.
+"""
+
+import argparse
+import collections
+import contextlib
+import os
+import re
+import resource
+import sys
+import tempfile
+import time
+import warnings
+
+import numpy as np
+
+import tinytorch
+from fuzz import arguments, callables
+from fuzz.children import Death, spread
+from tinytorch.backends.cpu import lib
+
+SECONDS = 10.0
+NEVER = {
+    "AttributeError", "KeyError", "AssertionError", "StopIteration", "UnboundLocalError", "NameError", "SystemError",
+    "RecursionError", "UnicodeDecodeError", "UnicodeEncodeError", "InterfaceError", "BufferError", "MemoryError",
+}  # fmt: skip
+ORDINARY = {"TypeError", "ValueError", "RuntimeError", "IndexError", "NotImplementedError", "OverflowError"}
+#: Integers beyond 64 bits: PyTorch itself raises five classes of exceptions for them.
+HUGE = re.compile(r"2\*\*(6[3-9]|80)|10\*\*30|2\*\*62")
+
+
+def outcome(m, source, names, inside=contextlib.nullcontext):
+    """("absent",), ("raised", classes, words) or ("answer", type): what a call does in a library."""
+    try:
+        with inside():
+            settle(eval(source, dict(names)))
+    except Exception as exc:
+        if isinstance(exc, AttributeError) and re.search(r"module '[\w.]+' has no attribute", str(exc)):
+            return ("absent",)
+        return "raised", tuple(c.__name__ for c in type(exc).__mro__), str(exc)[:300], where(exc)
+    return ("answer",)
+
+
+def where(exc):
+    """The innermost line of the library that an exception passed."""
+    found, at = "", exc.__traceback__
+    while at:
+        file = at.tb_frame.f_code.co_filename
+        if "tinytorch" in file and "/tests/" not in file:
+            found = f"{os.path.basename(file)}:{at.tb_lineno}"
+        at = at.tb_next
+    return found
+
+
+def settle(value):
+    """Looks at an answer: what is wrong with it should show."""
+    if isinstance(value, tinytorch.Tensor):
+        value.shape, value.dtype, value.requires_grad  # noqa: B018
+        if value.numel() < 2000:
+            value.detach().tolist()
+    elif isinstance(value, (tuple, list)) and len(value) < 50:
+        for item in value:
+            settle(item)
+
+
+def modes():
+    return (
+        tinytorch.is_grad_enabled(),
+        tinytorch.is_inference_mode_enabled(),
+        lib.tt_fuse_depth(),
+    )
+
+
+def quiet():
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    os.chdir(tempfile.gettempdir())
+    sys.unraisablehook = lambda _: None
+    out = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+
+
+def memory():
+    """The address space that a child may have: what this process has, and 1 GB."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize() + (1 << 30)
+
+
+def run(m, numbers, jobs, fused=False, seconds=SECONDS):
+    """{number: what its call does in a library}. ``fused``: every fourth in fused mode."""
+    names, before = arguments.scope(m), None
+
+    def work(number, report):
+        nonlocal before
+        if before is None:
+            quiet()
+            before = modes()
+        inside = tinytorch.fuse if fused and number % 4 == 3 else contextlib.nullcontext
+        found = outcome(m, callables.call(number), names, inside)
+        report(found if modes() == before else ("left behind", str(modes())))
+
+    return {
+        number: ("died", str(told)) if isinstance(told, Death) else told
+        for number, told in spread(numbers, work, jobs=jobs, share=2000, seconds=seconds, memory=memory())
+    }
+
+
+def allowed(source, wanted, got):
+    """May a call with one thing wrong raise another class than PyTorch's?"""
+    if HUGE.search(source) and {wanted, got} <= ORDINARY:
+        return True
+    return wanted in NEVER and got in ORDINARY  # PyTorch's own slip
+
+
+def wrong(number, ours, theirs):
+    """Why an outcome is wrong, in a few words; "" if it is not."""
+    if ours[0] in ("died", "left behind"):
+        return f"{ours[0]}: {ours[1]}"
+    if ours[0] != "raised" or "Fault" in ours[1]:
+        return ""
+    classes = ours[1]
+    raised = theirs is not None and theirs[0] == "raised"
+    if raised and theirs[1][0] in classes:
+        return ""
+    if classes[0] in NEVER:
+        return f"{classes[0]} from inside"
+    if not raised or "Fault" in theirs[1] or not callables.is_mutated(number):
+        return "" if ORDINARY & set(classes) else classes[0]
+    if allowed(callables.call(number), theirs[1][0], classes[0]):
+        return ""
+    return f"{classes[0]} for {theirs[1][0]}"
+
+
+def fuzz(numbers, torch=None, jobs=1, seconds=SECONDS):
+    """Makes the calls. Gives [(number, why it is wrong, what it does here, what in PyTorch)] and counts."""
+    ours = run(tinytorch, numbers, jobs, fused=True, seconds=seconds)
+    theirs = {}
+    if torch is not None:
+        torch.set_num_threads(1)
+        theirs = run(torch, [n for n in numbers if ours[n][0] == "raised"], jobs, seconds=seconds)
+    counts = collections.Counter(told[0] for told in ours.values())
+    found = [(n, wrong(n, ours[n], theirs.get(n)), ours[n], theirs.get(n)) for n in numbers]
+    return [row for row in found if row[1]], counts
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="callables", description=__doc__.partition("\n")[0])
+    parser.add_argument("--calls", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--show", type=int, default=3, help="calls shown of each kind of fault")
+    options = parser.parse_args(argv)
+    try:
+        import torch
+    except ImportError:
+        torch = None
+    start = time.perf_counter()
+    numbers = list(range(options.first, options.first + options.calls))
+    if options.calls == 1:
+        print(callables.call(options.first))
+    found, counts = fuzz(numbers, torch, options.jobs)
+    kinds = collections.defaultdict(list)
+    for number, why, ours, theirs in found:
+        kinds[why, ours[3] if ours[0] == "raised" else ""].append((number, ours, theirs))
+    for (why, place), rows in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        print(f"\n{len(rows)} x {why} ({place})")
+        for number, ours, theirs in rows[: options.show]:
+            print(f"  {number}: {callables.call(number)}")
+            print(f"    {': '.join((ours[1][0], ours[2])) if ours[0] == 'raised' else ours[1]}")
+            if theirs is not None and theirs[0] == "raised":
+                print(f"    torch: {theirs[1][0]}: {theirs[2]}")
+    done = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+    took = time.perf_counter() - start
+    print(f"\n{options.calls} calls ({done}): {len(found)} wrong; {options.calls / took:.0f} calls/s")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

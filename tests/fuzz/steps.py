@@ -1,0 +1,66 @@
+"""Steps of training that other fuzzers break off: each returns numbers that tell whether it did its work."""
+
+import tinytorch as tt
+from tinytorch import nn, optim
+from tinytorch.nn import functional as F
+
+
+def data(*shape):
+    n = 1
+    for size in shape:
+        n *= size
+    return (tt.arange(n).remainder(7).float() - 3).reshape(shape) / 4
+
+
+def network(seed=0):
+    tt.manual_seed(seed)
+    return nn.Sequential(nn.Embedding(11, 8), nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 5))
+
+
+def train(steps=2):
+    """A network with an embedding, normalisation, two products; Adam; gradients clipped."""
+    net = network()
+    optimizer = optim.AdamW(net.parameters(), lr=0.01)
+    target = tt.arange(6) % 5
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(tt.arange(6)), target)
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+    return [loss.item(), *(p.sum().item() for p in net.parameters())]
+
+
+def fused():
+    with tt.fuse():
+        return train()
+
+
+def second():
+    """A gradient's gradient, views written with recorded values, a hook."""
+    x = data(6, 5).requires_grad_()
+    y = x * 2
+    y[1:3].mul_(x[1:3].sin())
+    (g,) = tt.autograd.grad((y * y).softmax(1)[:, 0].sum(), x, create_graph=True)
+    g.register_hook(lambda g: g * 2)
+    (g * g).sum().backward()
+    return x.grad.flatten().tolist()
+
+
+def several():
+    """Sorting, indexing, joining, sums, products of matrices, decompositions, random numbers."""
+    tt.manual_seed(1)
+    a, b = data(40, 40), tt.rand(40, 40)
+    found = [
+        a.sort(0)[0].sum(),
+        (a @ b).sum(),
+        tt.cat([a, b[a > 0][None, :40].expand(3, 40)]).mean(),
+        a.cumsum(1).amax(),
+    ]
+    found += [b.topk(3)[0].sum(), a.unique().sum(), tt.einsum("ij,kj->ik", a, b).var(), b.median(), b.nonzero().sum()]
+    found += [tt.linalg.svdvals(b).sum(), tt.linalg.solve(b + 40 * tt.eye(40), a).sum(), a.to(tt.float16).sum().float()]
+    found += [F.conv1d(data(2, 3, 30), data(4, 3, 5)).sum(), b.gather(1, (a > 0).long()).sum(), b.flip(0)[3].sum()]
+    return [t.item() for t in found]
+
+
+STEPS = {f.__name__: f for f in (train, fused, second, several)}

@@ -1,0 +1,290 @@
+"""Every module of nn against PyTorch's: values, gradients, parameters and their names, repr, state; the random ones by
+what must hold of their numbers. A module or a function of nn.functional that no table here or in optable/ has is a
+failure."""
+
+import copy
+import pickle
+import types
+
+import numpy as np
+import pytest
+from compare import assert_same, to_numpy
+from optable import OPS
+
+import tinytorch as tt
+from tinytorch import nn
+from tinytorch.nn import functional as F
+
+CLASSES = np.array([0, 2, 1, 2, 0])
+BITS = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 0], [1, 0, 0]], "float64")
+WEIGHT = [0.5, 2.0, 1.0]
+
+
+def floats(*shape, low=-2.0, high=2.0, seed=0):
+    return np.random.default_rng(seed).uniform(low, high, shape)
+
+
+def shares(*shape, seed=1):
+    """Rows that sum to 1."""
+    values = floats(*shape, low=0.1, high=1.0, seed=seed)
+    return values / values.sum(1, keepdims=True)
+
+
+X = floats(5, 6)
+LOGITS = floats(5, 3)
+SHARES = shares(5, 3)
+
+# The constructor's call in library m, and the inputs. Those of floating point are differentiated.
+LAYERS = {
+    "Linear": (lambda m: m.nn.Linear(6, 4), X),
+    "Linear, bias=False": (lambda m: m.nn.Linear(6, 4, bias=False), X),
+    "Bilinear": (lambda m: m.nn.Bilinear(6, 3, 4), X, LOGITS),
+    "Bilinear, bias=False": (lambda m: m.nn.Bilinear(6, 3, 4, bias=False), X, LOGITS),
+    "Identity": (lambda m: m.nn.Identity(54, unused=3), X),
+    "Flatten": (lambda m: m.nn.Flatten(), floats(2, 3, 4)),
+    "Flatten, some": (lambda m: m.nn.Flatten(1, 2), floats(2, 3, 4, 5)),
+    "Unflatten": (lambda m: m.nn.Unflatten(1, (2, 3)), X),
+    "Unflatten, one inferred": (lambda m: m.nn.Unflatten(-1, (-1, 2)), X),
+    "Embedding": (lambda m: m.nn.Embedding(3, 4), CLASSES),
+    "Embedding, padding": (lambda m: m.nn.Embedding(3, 4, padding_idx=2), CLASSES),
+    "Sequential": (lambda m: m.nn.Sequential(m.nn.Linear(6, 4), m.nn.Tanh(), m.nn.Linear(4, 2)), X),
+    "LayerNorm": (lambda m: m.nn.LayerNorm(6), X),
+    "LayerNorm, plain": (lambda m: m.nn.LayerNorm(6, eps=1e-2, elementwise_affine=False), X),
+    "LayerNorm, no bias": (lambda m: m.nn.LayerNorm((3, 2), bias=False), floats(5, 3, 2)),
+    "RMSNorm": (lambda m: m.nn.RMSNorm(6), X),
+    "RMSNorm, plain": (lambda m: m.nn.RMSNorm((3, 2), eps=1e-2, elementwise_affine=False), floats(5, 3, 2)),
+    "CELU": (lambda m: m.nn.CELU(), X),
+    "CELU, alpha": (lambda m: m.nn.CELU(0.5), X),
+    "ELU": (lambda m: m.nn.ELU(), X),
+    "ELU, alpha": (lambda m: m.nn.ELU(alpha=0.5), X),
+    "GELU": (lambda m: m.nn.GELU(), X),
+    "GELU, tanh": (lambda m: m.nn.GELU(approximate="tanh"), X),
+    "GLU": (lambda m: m.nn.GLU(), X),
+    "GLU, dim": (lambda m: m.nn.GLU(dim=0), floats(4, 3)),
+    "SELU": (lambda m: m.nn.SELU(), X),
+    "Hardshrink": (lambda m: m.nn.Hardshrink(), X),
+    "Hardshrink, lambd": (lambda m: m.nn.Hardshrink(1.0), X),
+    "Hardsigmoid": (lambda m: m.nn.Hardsigmoid(), 3 * X),
+    "Hardswish": (lambda m: m.nn.Hardswish(), 3 * X),
+    "Hardtanh": (lambda m: m.nn.Hardtanh(), X),
+    "Hardtanh, bounds": (lambda m: m.nn.Hardtanh(-0.5, 1.5), X),
+    "LeakyReLU": (lambda m: m.nn.LeakyReLU(), X),
+    "LeakyReLU, slope": (lambda m: m.nn.LeakyReLU(0.3), X),
+    "LogSigmoid": (lambda m: m.nn.LogSigmoid(), X),
+    "LogSoftmax": (lambda m: m.nn.LogSoftmax(dim=1), X),
+    "Mish": (lambda m: m.nn.Mish(), X),
+    "PReLU": (lambda m: m.nn.PReLU(), X),
+    "PReLU, channels": (lambda m: m.nn.PReLU(6, init=0.1), X),
+    "ReLU": (lambda m: m.nn.ReLU(), X),
+    "ReLU6": (lambda m: m.nn.ReLU6(), 4 * X),
+    "SiLU": (lambda m: m.nn.SiLU(), X),
+    "Sigmoid": (lambda m: m.nn.Sigmoid(), X),
+    "Softmax": (lambda m: m.nn.Softmax(dim=0), X),
+    "Softmin": (lambda m: m.nn.Softmin(dim=1), X),
+    "Softplus": (lambda m: m.nn.Softplus(), X),
+    "Softplus, beta": (lambda m: m.nn.Softplus(2.0, 1.5), X),
+    "Softshrink": (lambda m: m.nn.Softshrink(), X),
+    "Softshrink, lambd": (lambda m: m.nn.Softshrink(0.2), X),
+    "Softsign": (lambda m: m.nn.Softsign(), X),
+    "Tanh": (lambda m: m.nn.Tanh(), X),
+    "Tanhshrink": (lambda m: m.nn.Tanhshrink(), X),
+    "Threshold": (lambda m: m.nn.Threshold(0.5, 20.0), X),
+    "Dropout, evaluation": (lambda m: m.nn.Dropout(0.3).eval(), X),
+    "Dropout of everything": (lambda m: m.nn.Dropout(1.0), X),
+    "Dropout1d, evaluation": (lambda m: m.nn.Dropout1d().eval(), floats(2, 3, 4)),
+    "Dropout2d, evaluation": (lambda m: m.nn.Dropout2d().eval(), floats(2, 3, 2, 2)),
+    "Dropout3d, evaluation": (lambda m: m.nn.Dropout3d().eval(), floats(2, 3, 2, 2, 1)),
+    "AlphaDropout, evaluation": (lambda m: m.nn.AlphaDropout(0.2).eval(), X),
+    "FeatureAlphaDropout, evaluation": (lambda m: m.nn.FeatureAlphaDropout(0.2).eval(), X),
+    "L1Loss": (lambda m: m.nn.L1Loss(), X, X[::-1]),
+    "L1Loss, sum": (lambda m: m.nn.L1Loss(reduction="sum"), X, X[::-1]),
+    "MSELoss": (lambda m: m.nn.MSELoss(), X, X[::-1]),
+    "MSELoss, none": (lambda m: m.nn.MSELoss(reduction="none"), X, X[::-1]),
+    "MSELoss, as of old": (lambda m: m.nn.MSELoss(size_average=False), X, X[::-1]),
+    "SmoothL1Loss": (lambda m: m.nn.SmoothL1Loss(), X, X[::-1]),
+    "SmoothL1Loss, beta": (lambda m: m.nn.SmoothL1Loss(beta=0.3, reduction="sum"), X, X[::-1]),
+    "HuberLoss": (lambda m: m.nn.HuberLoss(), X, X[::-1]),
+    "HuberLoss, delta": (lambda m: m.nn.HuberLoss(delta=0.3, reduction="sum"), X, X[::-1]),
+    "KLDivLoss": (lambda m: m.nn.KLDivLoss(reduction="batchmean"), np.log(shares(5, 3, seed=2)), SHARES),
+    "KLDivLoss, logarithms": (
+        lambda m: m.nn.KLDivLoss(reduction="sum", log_target=True),
+        np.log(shares(5, 3, seed=2)),
+        np.log(SHARES),
+    ),
+    "NLLLoss": (lambda m: m.nn.NLLLoss(), LOGITS, CLASSES),
+    "NLLLoss, weight": (lambda m: m.nn.NLLLoss(m.tensor(WEIGHT), ignore_index=1), LOGITS, CLASSES),
+    "CrossEntropyLoss": (lambda m: m.nn.CrossEntropyLoss(), LOGITS, CLASSES),
+    "CrossEntropyLoss, weight": (lambda m: m.nn.CrossEntropyLoss(m.tensor(WEIGHT), ignore_index=1), LOGITS, CLASSES),
+    "CrossEntropyLoss, smoothing": (
+        lambda m: m.nn.CrossEntropyLoss(m.tensor(WEIGHT), label_smoothing=0.2, reduction="sum"),
+        LOGITS,
+        CLASSES,
+    ),
+    "CrossEntropyLoss, probabilities": (lambda m: m.nn.CrossEntropyLoss(label_smoothing=0.1), LOGITS, SHARES),
+    "BCELoss": (lambda m: m.nn.BCELoss(), SHARES, BITS),
+    "BCELoss, weight": (lambda m: m.nn.BCELoss(m.tensor(WEIGHT), reduction="sum"), SHARES, BITS),
+    "BCEWithLogitsLoss": (lambda m: m.nn.BCEWithLogitsLoss(), LOGITS, BITS),
+    "BCEWithLogitsLoss, weights": (
+        lambda m: m.nn.BCEWithLogitsLoss(m.tensor(WEIGHT), pos_weight=m.tensor([3.0, 1.0, 0.5])),
+        LOGITS,
+        BITS,
+    ),
+}
+# Tested by themselves: containers and parameters (test_module.py).
+ELSEWHERE = {"Buffer", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList"}
+ELSEWHERE |= {name for name in nn.__all__ if isinstance(getattr(nn, name), types.ModuleType)}
+
+
+def build(m, name):
+    """The module in double precision, its parameters the same in both libraries."""
+    module = LAYERS[name][0](m).double()
+    with m.no_grad():
+        for k, p in enumerate(module.parameters()):
+            p.copy_(m.from_numpy(floats(*p.shape, low=-1, high=1, seed=k)))
+    return module
+
+
+def inputs(m, name):
+    made = [m.from_numpy(np.ascontiguousarray(x)) for x in LAYERS[name][1:]]
+    differentiated = name.partition(",")[0] not in ("BCELoss", "BCEWithLogitsLoss")
+    return [x.requires_grad_(x.is_floating_point() and (k == 0 or differentiated)) for k, x in enumerate(made)]
+
+
+@pytest.mark.filterwarnings("ignore:size_average and reduce args will be deprecated")
+@pytest.mark.parametrize("name", LAYERS)
+def test_module(torch, name):
+    results = []
+    for m in (tt, torch):
+        module, given = build(m, name), inputs(m, name)
+        y = module(*given)
+        weights = m.from_numpy(floats(*y.shape, low=0.5, high=1.5))
+        (y * weights.reshape(y.shape)).sum().backward()
+        grads = [
+            m.zeros_like(t) if t.grad is None else t.grad for t in (*given, *module.parameters()) if t.requires_grad
+        ]
+        results.append([y, *grads])
+        twin = copy.deepcopy(module)
+        assert_same(twin(*given), y, rtol=0, atol=0)
+    for a, e in zip(*results, strict=True):
+        assert_same(a, e, name, rtol=1e-7 if "Hardsigmoid" in name else 1e-9, atol=1e-11)
+    ours, theirs = build(tt, name), build(torch, name)
+    assert repr(ours) == repr(theirs)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    back = pickle.loads(pickle.dumps(ours))
+    assert_same(back(*inputs(tt, name)), ours(*inputs(tt, name)), rtol=0, atol=0)
+
+
+def test_every_module_and_function_is_in_a_table():
+    missing = set(nn.__all__) - ELSEWHERE - {name.partition(",")[0] for name in LAYERS}
+    assert not missing, missing
+    entries = {op.name.removeprefix("F.") for op in OPS}
+    missing = set(F.__all__) - entries - set(RANDOM) - {"gumbel_softmax"}
+    assert not missing, missing
+
+
+@pytest.mark.parametrize("name", ["ReLU", "ELU", "SiLU", "Hardtanh", "LeakyReLU", "Threshold", "Dropout", "SELU"])
+def test_inplace(torch, name):
+    """inplace=True writes the input, and gives its gradient all the same."""
+    results = []
+    for m in (tt, torch):
+        arguments = {"Threshold": (0.5, 2.0), "Dropout": (1.0,)}.get(name, ())
+        module, x = getattr(m.nn, name)(*arguments, inplace=True), m.from_numpy(X.copy()).requires_grad_()
+        y = x * 1
+        assert module(y) is y
+        y.backward(m.from_numpy(floats(5, 6, seed=5)))
+        results.append([y, x.grad])
+    for a, e in zip(*results):
+        assert_same(a, e, rtol=1e-9, atol=1e-11)
+
+
+# ---- Random: what must hold of the numbers.
+
+# Of each function: the shape it is given, and which elements share their fate.
+RANDOM = {
+    "dropout": ((40, 50), (2000, 1)),
+    "dropout1d": ((20, 50, 7), (1000, 7)),
+    "dropout2d": ((20, 50, 3, 2), (1000, 6)),
+    "dropout3d": ((20, 50, 3, 2, 2), (1000, 12)),
+    "alpha_dropout": ((40, 50), (2000, 1)),
+    "feature_alpha_dropout": ((20, 50, 7), (1000, 7)),
+    "rrelu": ((40, 50), (2000, 1)),
+}
+MODULES = {
+    "dropout": nn.Dropout,
+    "dropout1d": nn.Dropout1d,
+    "dropout2d": nn.Dropout2d,
+    "dropout3d": nn.Dropout3d,
+    "alpha_dropout": nn.AlphaDropout,
+    "feature_alpha_dropout": nn.FeatureAlphaDropout,
+}
+
+
+@pytest.mark.parametrize("how", ["function", "module", "in place"])
+@pytest.mark.parametrize("name", MODULES)
+def test_dropouts(name, how):
+    """Whole groups are dropped, as often as p says; what stays is scaled, and its gradient by the same number."""
+    shape, groups = RANDOM[name]
+    tt.manual_seed(3)
+    x = tt.ones(shape, dtype=tt.float64, requires_grad=True)
+    if how == "module":
+        y = MODULES[name](0.3)(x)
+    else:
+        y = x.clone()
+        result = getattr(F, name)(y, 0.3, True, how == "in place")
+        assert (result is y) == (how == "in place")
+        y = result
+    kept = y.detach().reshape(groups)
+    levels = kept.unique().tolist()
+    assert len(levels) == 2
+    assert bool((kept == kept[:, :1]).all()), "a group has one fate"
+    share = (kept[:, 0] == levels[1]).double().mean().item()
+    assert share == pytest.approx(0.7, abs=0.06)
+    y.sum().backward()
+    gradient = x.grad.reshape(groups)
+    slope = gradient.max().item()
+    assert set(gradient.unique().tolist()) == {0.0, slope}
+    assert bool(((gradient != 0) == (kept == levels[1])).all())
+    if "alpha" in name:  # mean 0 and variance 1 stay what they are: Klambauer et al. 2017, arXiv:1706.02515
+        low = -1.7580993408473766
+        a = (0.7 + low**2 * 0.7 * 0.3) ** -0.5
+        assert slope == pytest.approx(a, rel=1e-6)
+        assert levels == pytest.approx([a * low - a * low * 0.3, a - a * low * 0.3], rel=1e-6)
+    else:
+        assert levels == pytest.approx([0, 1 / 0.7]) and slope == pytest.approx(1 / 0.7)
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_rrelu_in_training(inplace):
+    """Slopes are drawn from [lower, upper); positive elements stay. The gradient is the slope."""
+    tt.manual_seed(0)
+    x = tt.full((4000,), -1.0, dtype=tt.float64)
+    x[:1000] = 2.0
+    x.requires_grad_()
+    y = F.rrelu(x.clone(), 0.2, 0.4, training=True, inplace=inplace)
+    slopes = -y.detach().numpy()[1000:]
+    assert (y.detach().numpy()[:1000] == 2).all()
+    assert 0.2 <= slopes.min() < 0.202 and 0.398 < slopes.max() < 0.4 and abs(slopes.mean() - 0.3) < 0.005
+    y.sum().backward()
+    np.testing.assert_allclose(to_numpy(x.grad), np.concatenate([np.ones(1000), slopes]))
+
+
+def test_gumbel_softmax():
+    """Rows of shares; the winners come as often as softmax says; hard ones are one-hot with the soft gradient."""
+    tt.manual_seed(0)
+    logits = tt.tensor([0.0, 1.0, 2.0], dtype=tt.float64)
+    rows = logits.expand(4000, 3).clone().requires_grad_()
+    soft = F.gumbel_softmax(rows, tau=0.5)
+    np.testing.assert_allclose(to_numpy(soft).sum(1), 1)
+    winners = np.bincount(to_numpy(soft).argmax(1), minlength=3) / 4000
+    np.testing.assert_allclose(winners, to_numpy(logits.softmax(0)), atol=0.03)
+    tt.manual_seed(1)
+    soft = F.gumbel_softmax(rows, tau=0.5)
+    tt.manual_seed(1)
+    hard = F.gumbel_softmax(rows, tau=0.5, hard=True)
+    assert set(to_numpy(hard).round(9).reshape(-1).tolist()) == {0.0, 1.0}
+    assert (to_numpy(hard).argmax(1) == to_numpy(soft).argmax(1)).all()
+    weights = tt.from_numpy(floats(4000, 3))
+    expected, actual = (tt.autograd.grad((y * weights).sum(), rows)[0] for y in (soft, hard))
+    assert_same(actual, expected, rtol=1e-12)
+    across = F.gumbel_softmax(rows.detach().t(), dim=0, hard=True)
+    np.testing.assert_allclose(to_numpy(across).sum(0), 1)

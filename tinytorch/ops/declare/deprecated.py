@@ -1,0 +1,29 @@
+"""PyTorch's deprecated overloads, in which factors stand between the tensors: ``add(input, alpha, other)``."""
+
+from __future__ import annotations
+
+import warnings
+
+from ...tensor import Tensor
+
+_warned: set[str] = set()
+
+
+def old_order(op: str, count: int, factors: dict, *given) -> tuple:
+    """The ``count`` tensors among the positional arguments ``given``, of which the signature has fewer, then the
+    ``factors``, by name, with the numbers among them in the place of their defaults. Warns once for each operator, as
+    PyTorch does. TypeError where other things are given."""
+    tensors = [x for x in given if isinstance(x, Tensor)]
+    numbers = [x for x in given if not isinstance(x, Tensor)]
+    if (
+        len(tensors) != count
+        or len(numbers) > len(factors)
+        or any(not isinstance(x, (bool, int, float)) for x in numbers)
+    ):
+        kinds = ", ".join(type(x).__name__ for x in given)
+        raise TypeError(f"{op}() received an invalid combination of arguments: ({kinds})")
+    if op not in _warned:
+        _warned.add(op)
+        names = ", ".join(f"{name}=" for name in factors)
+        warnings.warn(f"{op}: numbers between the tensors are deprecated: give {names} instead", stacklevel=3)
+    return *tensors, *numbers, *[*factors.values()][len(numbers) :]
