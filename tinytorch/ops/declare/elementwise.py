@@ -19,10 +19,11 @@ from ...autograd.node import count, last_write, link
 from ...autograd.views import check_inplace, rebase, wrote
 from ...backends.cpu import error, ffi, lib
 from ...tensor import Tensor, gives_tensor, wrap
-from .arguments import broadcast_shape, is_number, not_a_tensor, operand, requires, write_out
+from .arguments import broadcast_shape, is_number, operand, requires, write_out
 from .inplace import in_place
 from .op import Op
 from .publish import attach, publish, record_of
+from .refusals import not_a_tensor
 from .templates import build, recording
 
 _NO_TENSOR = ffi.NULL

@@ -12,8 +12,8 @@ from ...autograd.formulas import node_class
 from ...autograd.views import refresh
 from ...backends.cpu import error, lib
 from ...tensor import gives_tensor
-from .arguments import not_a_tensor
 from .op import Op
+from .refusals import not_a_tensor
 from .templates import build, recording
 
 _PARAMS = ("input", "how", "dims", "keepdim", "dtype")
