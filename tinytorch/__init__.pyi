@@ -6,6 +6,7 @@ from .types import Device, Number, _bool, _dtype, _float, _int, _layout, _memory
 from . import autograd as autograd
 from . import cpu as cpu
 from . import cuda as cuda
+from . import func as func
 from . import linalg as linalg
 from . import nn as nn
 from . import optim as optim
@@ -28,6 +29,11 @@ from .backends.cpu import set_num_threads as set_num_threads
 from .backends.cuda.flags import get_float32_matmul_precision as get_float32_matmul_precision
 from .backends.cuda.flags import set_float32_matmul_precision as set_float32_matmul_precision
 from .config import config as config
+from .determinism import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from .determinism import get_deterministic_debug_mode as get_deterministic_debug_mode
+from .determinism import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from .determinism import set_deterministic_debug_mode as set_deterministic_debug_mode
+from .determinism import use_deterministic_algorithms as use_deterministic_algorithms
 from .devices import device as device
 from .devices import get_default_device as get_default_device
 from .devices import set_default_device as set_default_device
@@ -74,54 +80,57 @@ __version__: str
 
 __all__ = [
     "Generator", "OutOfMemoryError", "Size", "Tensor", "__version__", "abs", "abs_", "absolute", "acos", "acos_",
-    "acosh", "acosh_", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "all", "allclose",
-    "amax", "amin", "aminmax", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_scatter", "as_tensor", "asarray",
-    "asin", "asin_", "asinh", "asinh_", "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d",
-    "atleast_2d", "atleast_3d", "autograd", "baddbmm", "bernoulli", "bfloat16", "bincount", "bitwise_and",
-    "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or",
-    "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "block_diag", "bmm",
-    "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat",
-    "ceil", "ceil_", "celu", "chain_matmul", "channels_last", "channels_last_3d", "chunk", "clamp", "clamp_max",
-    "clamp_min", "clip", "clone", "column_stack", "combinations", "concat", "concatenate", "config",
-    "contiguous_format", "conv1d", "copysign", "copysign_", "cos", "cos_", "cosh", "cosh_", "cosine_similarity",
-    "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "default_generator", "deg2rad",
-    "det", "detach", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff", "digamma",
-    "digamma_", "dist", "div", "div_", "divide", "dot", "double", "dropout", "dsplit", "dstack", "dtype", "einsum",
-    "embedding", "empty", "empty_like", "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc",
-    "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expm1", "expm1_", "eye", "fill", "fill_", "finfo",
-    "fix", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor",
-    "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "from_dlpack",
-    "from_numpy", "frombuffer", "full", "full_like", "fuse", "gather", "ge", "ge_", "get_default_device",
-    "get_default_dtype", "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater", "greater_equal",
-    "group_norm", "gt", "gt_", "half", "hardshrink", "heaviside", "heaviside_", "histc", "hsplit", "hstack", "hypot",
-    "hypot_", "iinfo", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put",
-    "index_put_", "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int",
-    "int16", "int32", "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
-    "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "is_same_size", "is_tensor", "isclose",
-    "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "kron", "kthvalue", "layer_norm", "layout", "le",
-    "le_", "lerp", "less", "less_equal", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_",
-    "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logcumsumexp", "logical_and",
-    "logical_and_", "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit",
-    "logspace", "logsumexp", "long", "lt", "lt_", "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_",
-    "masked_select", "matmul", "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm",
-    "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "mv", "nan_to_num", "nanmean",
-    "nanmedian", "nansum", "narrow", "ne", "ne_", "neg", "neg_", "negative", "nextafter", "nextafter_", "nn", "no_grad",
-    "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "optim", "outer", "pairwise_distance",
-    "permute", "polygamma", "positive", "pow", "pow_", "prelu", "preserve_format", "prod", "profiler", "promote_types",
-    "put", "put_", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random",
-    "randperm", "range", "ravel", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "remainder_",
-    "repeat_interleave", "reshape", "reshape_as", "result_type", "return_types", "rms_norm", "roll", "rot90", "round",
-    "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add",
-    "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu",
-    "serialization", "set_default_device", "set_default_dtype", "set_float32_matmul_precision", "set_grad_enabled",
-    "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_", "sign", "sign_",
-    "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax", "sort",
-    "special", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack", "std", "std_mean",
-    "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tan_",
-    "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose", "tril",
-    "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "trunc", "trunc_",
-    "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unsqueeze", "utils", "var", "var_mean", "vdot",
+    "acosh", "acosh_", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "all",
+    "allclose", "amax", "amin", "aminmax", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere",
+    "as_strided", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2",
+    "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "baddbmm", "bernoulli",
+    "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not",
+    "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor",
+    "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize",
+    "can_cast", "cartesian_prod", "cat", "ceil", "ceil_", "celu", "chain_matmul", "channels_last", "channels_last_3d",
+    "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "concat",
+    "concatenate", "config", "contiguous_format", "conv1d", "copysign", "copysign_", "cos", "cos_", "cosh", "cosh_",
+    "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum",
+    "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat", "diagonal",
+    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double", "dropout",
+    "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided", "enable_grad", "eq",
+    "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expm1",
+    "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float", "float16",
+    "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod",
+    "fmod_", "frac", "frac_", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather",
+    "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
+    "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater", "greater_equal", "group_norm", "gt",
+    "gt_", "half", "hardshrink", "heaviside", "heaviside_", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo",
+    "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_",
+    "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32",
+    "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+    "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
+    "is_inference_mode_enabled", "is_same_size", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan",
+    "isneginf", "isposinf", "kron", "kthvalue", "layer_norm", "layout", "le", "le_", "lerp", "less", "less_equal",
+    "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_",
+    "log_", "log_softmax", "logaddexp", "logcumsumexp", "logical_and", "logical_and_", "logical_not", "logical_not_",
+    "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logspace", "logsumexp", "long", "lt", "lt_",
+    "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_", "masked_select", "matmul", "max", "maximum",
+    "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort",
+    "mul", "mul_", "multinomial", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nansum", "narrow", "ne",
+    "ne_", "neg", "neg_", "negative", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "norm", "normal",
+    "not_equal", "numel", "ones", "ones_like", "optim", "outer", "pairwise_distance", "permute", "polygamma",
+    "positive", "pow", "pow_", "prelu", "preserve_format", "prod", "profiler", "promote_types", "put", "put_",
+    "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range",
+    "ravel", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape",
+    "reshape_as", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt",
+    "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
+    "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "serialization",
+    "set_default_device", "set_default_dtype", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+    "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_",
+    "sign", "sign_", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax",
+    "sort", "special", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack", "std",
+    "std_mean", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim",
+    "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace",
+    "transpose", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide",
+    "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "unsqueeze", "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot",
     "view_as", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
@@ -160,6 +169,7 @@ def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *rest: Tensor | Number, beta: Number = 1, alpha: Number = 1,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def adjoint(input: Tensor) -> Tensor: ...
 def all(
     input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *,
     out: Tensor | None = None, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
@@ -946,6 +956,18 @@ def unique_consecutive(
     input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None, *,
     axis: _int | None = None,
 ) -> Any: ...
+def unsafe_chunk(
+    input: Tensor, chunks: _int, dim: _int | Sequence[_int] | None = 0, *,
+    axis: _int | Sequence[_int] | None = None,
+) -> Tensor: ...
+def unsafe_split(
+    input: Tensor, split_size: _int | Sequence[_int], dim: _int | Sequence[_int] | None = 0, *,
+    axis: _int | Sequence[_int] | None = None,
+) -> Tensor: ...
+def unsafe_split_with_sizes(
+    input: Tensor, split_sizes: Sequence[_int], dim: _int | Sequence[_int] | None = 0, *,
+    axis: _int | Sequence[_int] | None = None,
+) -> Tensor: ...
 def unsqueeze(input: Tensor, dim: _int) -> Tensor: ...
 def var(
     input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: _bool | None = None,

@@ -10,8 +10,8 @@ from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..devices import on_device
 from ..dtypes import dtype as _dtype
-from ..tensor import Tensor, operator_above, wrap
-from .declare import both, dim_or_axis, ints, method, primitive, reduction, shortcut, write_all_out, write_out
+from ..tensor import Tensor, gives_tensor, operator_above, wrap
+from .declare import both, c_op, dim_or_axis, ints, method, primitive, reduction, shortcut, write_all_out, write_out
 from .join import cat
 from .pointwise import maximum, minimum
 
@@ -59,16 +59,22 @@ def count(shape, g: Tensor) -> float:
     return n / (g._h.numel or 1)
 
 
-@primitive(input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1))
-def expand_reduced(input, shape, how, dims, keepdim):
-    """A reduction's result, or its gradient, in the shape of what was reduced: the same elements with steps of 0. It
-    need not be tracked as a view, since nothing may be written to it."""
-    return wrap(lib.tt_expand_reduced(input._h, len(shape), shape, how, dims, keepdim))
+expand_reduced = c_op(
+    "expand_reduced",
+    lib.tt_expand_reduced,
+    params=("input", "shape", "how", "dims", "keepdim"),
+    counted=("shape",),
+    doc="A reduction's result, or its gradient, in the shape of what was reduced: the same elements with steps of 0. "
+    "It need not be tracked as a view, since nothing may be written to it.",
+    input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1),
+)
+_expanded = gives_tensor(lib.tt_expand_reduced)
 
 
 def _expand_reduced(g, shape, how, dims, keepdim):
     """``expand_reduced`` without history."""
-    return wrap(lib.tt_expand_reduced(g._h, len(shape), shape, how, dims, keepdim))
+    out = _expanded(g._h, len(shape), shape, how, dims, keepdim)
+    return expand_reduced(g, shape, how, dims, keepdim) if out is None else out
 
 
 # Sums.
@@ -253,8 +259,8 @@ def shared(g, input, out, how, dims, keepdim):
 
 _amax = reduction("amax", shared)
 _amin = reduction("amin", shared)
-_max = reduction("max", shared)
-_min = reduction("min", shared)
+_max = reduction("max", shared, title="MaxBackward1")
+_min = reduction("min", shared, title="MinBackward1")
 
 
 @both
