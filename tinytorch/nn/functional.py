@@ -385,10 +385,16 @@ def scaled_dot_product_attention(
     """
     if is_causal and attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if min(query._h.ndim, key._h.ndim, value._h.ndim) < 2:
+        raise RuntimeError(
+            "scaled_dot_product_attention: expected query, key and value of at least 2 dimensions, got "
+            f"{query._h.ndim}, {key._h.ndim} and {value._h.ndim}"
+        )
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if scale is None:
+        scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else math.inf
     scores = (query * scale) @ key.mT
     if is_causal:
         scores = scores.masked_fill(scores.detach().new_ones(tuple(scores.shape[-2:])).tril() == 0, -math.inf)

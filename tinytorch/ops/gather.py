@@ -369,10 +369,12 @@ def embedding(weight, indices, padding_idx=None):
     """The rows of the matrix ``weight`` that the int tensor ``indices`` names: its shape, and one dimension more. The
     row ``padding_idx`` gets no gradient. IndexError out of range. Follows ``torch.embedding``."""
     try:
+        if not isinstance(indices, Tensor):
+            raise TypeError(f"embedding(): argument 'indices' must be Tensor, not {type(indices).__name__}")
         if weight._h.ndim != 2:
             raise RuntimeError(f"embedding(): 'weight' must be 2-D, got shape {tuple(weight.shape)}")
-        if not isinstance(indices, Tensor) or indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
-            given = f"{name_of(indices)}Tensor" if isinstance(indices, Tensor) else type(indices).__name__
+        if indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
+            given = f"{name_of(indices)}Tensor"
             raise RuntimeError(
                 "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
                 f"Int; but got {given} instead (while checking arguments for embedding)"

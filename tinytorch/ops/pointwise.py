@@ -421,6 +421,8 @@ def where(self, condition, other):  # noqa: F811
 
 def _masked(op, input, mask, value):
     """The arguments of ``where`` that fill ``value`` into ``input``, whose dtype stays."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"{op}(): argument 'mask' must be Tensor, not {type(mask).__name__}")
     if mask.dtype is not _bool:
         raise RuntimeError(f"{op}: expected mask to be a bool tensor, got {mask.dtype!r}")
     if isinstance(value, Tensor):

@@ -10,6 +10,13 @@ from ...dtypes import dtype as _dtype
 from ...tensor import Tensor
 
 _VARARGS = inspect.CO_VARARGS
+#: Parameters that are tensors, or sequences of them, wherever a tensor's attribute was wanted.
+_TENSORS = frozenset(
+    """
+    input self tensor tensors other input1 input2 x1 x2 target anchor positive negative query key value attn_mask weight
+    out mask index indices source src condition
+    """.split()  # noqa: SIM905 (a list of words)
+)
 
 
 def positional(fn) -> tuple[str, ...]:
@@ -36,8 +43,9 @@ def not_a_tensor(op: str, exc: AttributeError, names, args) -> Exception:
             return TypeError(f"{op}(): argument '{name}' {must} {type(a).__name__}")
         if isinstance(a, (tuple, list)) and any(x is exc.obj for x in a):
             return TypeError(f"{op}(): expected Tensors in argument '{name}', but got {type(exc.obj).__name__}")
-    if args and not isinstance(args[0], (Tensor, tuple, list)):  # what was computed of it has none
-        return TypeError(f"{op}(): argument '{names[0]}' must be Tensor, not {type(args[0]).__name__}")
+    for name, a in zip(names, args):  # what was computed of it has none
+        if name in _TENSORS and not isinstance(a, (Tensor, tuple, list, type(None))):
+            return TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(a).__name__}")
     return exc
 
 
@@ -54,7 +62,7 @@ def _is_number(x) -> bool:
 
 
 def _is_dim(x) -> bool:
-    return all(map(_is_int, x)) if isinstance(x, (tuple, list)) else _is_int(x) or isinstance(x, str)
+    return all(map(_is_dim, x)) if isinstance(x, (tuple, list)) else _is_int(x) or isinstance(x, str)
 
 
 _TYPES = {
