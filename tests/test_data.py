@@ -1,5 +1,6 @@
 """Datasets, samplers and DataLoader."""
 
+import itertools
 import collections
 
 import numpy as np
@@ -201,3 +202,25 @@ def test_options():
     ):
         with pytest.raises(ValueError):
             DataLoader(d, **options)
+
+
+def test_random_samples_are_drawn_when_they_are_asked_for():
+    d = data.TensorDataset(tt.arange(10))
+    endless = data.RandomSampler(d, replacement=True, num_samples=10**10)
+    assert len(endless) == 10**10 and 0 <= next(iter(endless)) < 10
+    (batch,) = next(iter(data.DataLoader(d, 4, sampler=endless)))
+    assert batch.shape == (4,)
+    epochs = data.RandomSampler(d, num_samples=10**10)
+    assert sorted(itertools.islice(epochs, 20)) == sorted([*range(10), *range(10)])
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("size", [1, 3, 7, 10, 60])
+@pytest.mark.parametrize("options", [{"num_samples": 25}, {"replacement": True, "num_samples": 25}, {}])
+def test_batches_hold_what_the_sampler_gives(options, size, drop_last):
+    """Also where they reach over two permutations."""
+    d = data.TensorDataset(tt.arange(10))
+    made = [data.RandomSampler(d, **options, generator=tt.Generator().manual_seed(5)) for _ in range(2)]
+    wanted = list(data.BatchSampler(made[0], size, drop_last))
+    got = [batch.tolist() for (batch,) in data.DataLoader(d, size, sampler=made[1], drop_last=drop_last)]
+    assert got == wanted

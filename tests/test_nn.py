@@ -331,3 +331,31 @@ def test_training_learns():
             nn.CrossEntropyLoss()(model(inputs), wanted).backward()
             optimizer.step()
     assert (model(x).argmax(1) == target).float().mean().item() > 0.95
+
+
+def test_layers_read_their_attributes():
+    """A weight in the instance's dictionary, or that a class gives, is used as PyTorch uses it."""
+    x = tinytorch.ones(1, 2)
+    layer = nn.Linear(2, 2, bias=False)
+    layer.__dict__["weight"] = tinytorch.zeros(2, 2)
+    assert layer(x).tolist() == [[0.0, 0.0]]
+    del layer.__dict__["weight"]
+    assert layer(x).tolist() != [[0.0, 0.0]]
+    with_bias = nn.Linear(2, 2)
+    with_bias.__dict__["bias"] = tinytorch.ones(2) * 100
+    assert (with_bias(x) > 50).all()
+    del layer._parameters["weight"]
+    layer.weight = tinytorch.ones(2, 2)
+    assert layer(x).tolist() == [[2.0, 2.0]]
+
+    class Given(nn.Linear):
+        def __getattr__(self, name):
+            return tinytorch.ones(2, 2) * 3 if name == "weight" else super().__getattr__(name)
+
+    given = nn.Linear(2, 2, bias=False)
+    given.__class__ = Given
+    given._parameters["weight"] = None
+    assert given(x).tolist() == [[6.0, 6.0]]
+    norm = nn.LayerNorm(2)
+    norm.__dict__["weight"] = tinytorch.zeros(2)
+    assert norm(x).tolist() == [[0.0, 0.0]]

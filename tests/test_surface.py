@@ -57,7 +57,8 @@ def test_namespaces(namespace):
 
 @pytest.mark.parametrize("name", [
     "autograd", "autograd.functional", "autograd.graph", "cpu", "cuda", "fuse", "linalg", "nn", "nn.functional",
-    "nn.init", "nn.modules", "nn.modules.module", "nn.parameter", "nn.utils", "optim", "optim.lr_scheduler",
+    "nn.init", "nn.modules", "nn.modules.module", "nn.parameter", "nn.utils", "nn.utils.parametrizations",
+    "nn.utils.parametrize", "nn.utils.stateless", "func", "optim", "optim.lr_scheduler",
     "optim.swa_utils", "profiler", "random", "return_types",
     "serialization", "special", "utils", "utils.checkpoint", "utils.data", "utils.dlpack", "utils.hooks"])  # fmt: skip
 def test_public_modules_say_what_is_public(name):

@@ -11,6 +11,7 @@ from . import (
     autograd,
     cpu,
     cuda,
+    func,
     fuse,
     interop,
     linalg,
@@ -36,6 +37,13 @@ from .autograd.modes import (
 from .backends.cpu import OutOfMemoryError, get_num_threads, set_num_threads
 from .backends.cuda.flags import get_float32_matmul_precision, set_float32_matmul_precision
 from .config import config
+from .determinism import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    is_deterministic_algorithms_warn_only_enabled,
+    set_deterministic_debug_mode,
+    use_deterministic_algorithms,
+)
 from .devices import device, get_default_device, set_default_device
 from .dtypes import (
     Size,
@@ -73,15 +81,17 @@ _name_methods()
 
 __version__ = "0.1.0"
 __all__ = [
-    "Generator", "OutOfMemoryError", "Size", "Tensor", "__version__", "autograd", "bfloat16", "bool", "channels_last",
-    "channels_last_3d", "config", "contiguous_format", "cpu", "cuda", "default_generator", "device", "double", "dtype",
-    "enable_grad", "finfo", "float", "float16", "float32", "float64", "fuse", "get_default_device", "get_default_dtype",
+    "Generator", "OutOfMemoryError", "Size", "Tensor", "__version__", "are_deterministic_algorithms_enabled",
+    "autograd", "bfloat16", "bool", "channels_last", "channels_last_3d", "config", "contiguous_format", "cpu", "cuda",
+    "default_generator", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64",
+    "func", "fuse", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_threads", "half", "iinfo", "inference_mode", "int", "int16", "int32",
-    "int64", "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
-    "is_inference_mode_enabled", "layout", "linalg", "load", "long", "memory_format", "nn", "no_grad", "optim",
-    "preserve_format", "profiler", "random", "return_types", "save", "serialization", "set_default_device",
-    "set_default_dtype", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions",
-    "short", "special", "strided", "uint8", "utils", *ops.FUNCTIONS,
+    "int64", "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+    "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled", "layout", "linalg",
+    "load", "long", "memory_format", "nn", "no_grad", "optim", "preserve_format", "profiler", "random", "return_types",
+    "save", "serialization", "set_default_device", "set_default_dtype", "set_deterministic_debug_mode",
+    "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions", "short", "special",
+    "strided", "uint8", "use_deterministic_algorithms", "utils", *ops.FUNCTIONS,
 ]  # fmt: skip
 
 

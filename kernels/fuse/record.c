@@ -284,8 +284,15 @@ static int number_of(tt_trace *t, const tt_array *a, bool whole) {
     if (p) return p->trace == t ? p->id : -1;
     int id = t->num_storages;
     p = &t->storages[id];
-    *p =
-        (tt_lazy){.trace = t, .storage = s, .nbytes = s->nbytes, .origin = a->data - s->data, .id = id, .held = !whole};
+    if (!p->trace) { /* which stays: a thread that found this place through another storage may look at it even now */
+        p->trace = t;
+        p->id = id;
+    }
+    p->storage = s;
+    p->nbytes = s->nbytes;
+    p->origin = a->data - s->data;
+    p->held = !whole;
+    p->written = p->dying = false;
     if (!__atomic_compare_exchange_n(&s->lazy, &none, p, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return -1;
     if (!whole) tt_storage_ref(s);
     return t->num_storages++;

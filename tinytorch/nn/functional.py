@@ -414,4 +414,4 @@ for _name in __all__:
     if _name in _declare.OPS and _declare.OPS[_name].function is _fn:  # tinytorch's own, too
         _declare.names_of("nn.functional")[_name] = _fn
     else:
-        _declare.publish(_fn, namespace="nn.functional", pure=_name not in _RANDOM)
+        globals()[_name] = _declare.publish(_fn, namespace="nn.functional", pure=_name not in _RANDOM)

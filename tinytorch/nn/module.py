@@ -54,10 +54,13 @@ class Module(HookMethods, StateMethods):
 
     def _weights(self):
         """``weight`` and ``bias``, for a layer's forward: as attributes they would cost half a microsecond each."""
-        own = self._parameters
-        if "weight" in own and "bias" in own:
-            return own["weight"], own["bias"]
-        return self.weight, self.bias  # reparametrised: computed attributes
+        attributes = self.__dict__
+        own = attributes["_parameters"]
+        if "weight" not in attributes and "bias" not in attributes and "weight" in own and "bias" in own:
+            weight = own["weight"]
+            if weight is not None:
+                return weight, own["bias"]
+        return self.weight, self.bias  # other attributes in their place
 
     # Attributes.
 

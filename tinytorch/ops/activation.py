@@ -9,7 +9,7 @@ from ..autograd.node import alias
 from ..backends.cpu import lib
 from ..dtypes import FLOATING, float64
 from ..tensor import Tensor
-from .declare import both, c_op, computed, dim_or_axis, function, primitive
+from .declare import both, c_op, computed, dim_or_axis, function, not_a_tensor, primitive
 from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus, clamp
 from .pointwise import _where as where
 
@@ -97,6 +97,8 @@ def implicit_dim(name: str, input: Tensor, dim) -> int:
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=3,
     )
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
     return 0 if input._h.ndim in (0, 1, 3) else 1
 
 
@@ -114,7 +116,7 @@ def floating(op: str, *tensors) -> None:
         if not isinstance(t, Tensor):
             raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(t).__name__}")
         if not FLOATING[t._h.dtype]:
-            raise RuntimeError(f"{op}: not implemented for '{t.dtype.name}'")
+            raise NotImplementedError(f"{op}: not implemented for '{t.dtype.name}'")
 
 
 def gelu(input, approximate="none"):
@@ -221,7 +223,10 @@ def relu(input, inplace=False):
     Raises:
         RuntimeError: ``input`` is a bool
     """
-    return input.relu_() if inplace else input.relu()
+    try:
+        return input.relu_() if inplace else input.relu()
+    except AttributeError as exc:
+        raise not_a_tensor("relu", exc, ("input",), (input,)) from None
 
 
 def relu6(input, inplace=False):

@@ -151,7 +151,7 @@ def addcmul(input, tensor1, tensor2, *rest, value=1, out=None):
     if rest:
         input, tensor1, tensor2, value = old_order("addcmul", 3, {"value": value}, input, tensor1, tensor2, *rest)
     if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
-        raise RuntimeError("addcmul: not implemented for 'bool'")
+        raise NotImplementedError("addcmul: not implemented for 'bool'")
     return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
 
 

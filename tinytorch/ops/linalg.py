@@ -105,6 +105,8 @@ def matmul(input, other, *, out=None):
 
 
 def _want(op, t, name, ndim, what):
+    if not isinstance(t, Tensor):
+        raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
     if t._h.ndim != ndim:
         raise RuntimeError(f"{op}: {name} must be a {what}, got {t._h.ndim}D tensor of shape {tuple(t.shape)}")
 
@@ -181,7 +183,9 @@ def dot(input, tensor, *, out=None):
     Raises:
         RuntimeError: an input is no vector, or sizes or dtypes do not match
     """
-    for t in (input, tensor):
+    for name, t in (("input", input), ("tensor", tensor)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"dot(): argument '{name}' must be Tensor, not {type(t).__name__}")
         if t._h.ndim != 1:
             raise RuntimeError(f"dot: 1D tensors expected, but got {input._h.ndim}D and {tensor._h.ndim}D tensors")
     result = _dot(input, tensor)
@@ -459,7 +463,7 @@ def trace(input):
     if input._h.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input._h.ndim}")
     if input._h.dtype == lib.TT_BOOL:
-        raise RuntimeError("trace: not implemented for 'bool'")
+        raise NotImplementedError("trace: not implemented for 'bool'")
     return input.diagonal().sum()
 
 

@@ -19,7 +19,7 @@ _INT64 = lib.TT_I64
 
 def reduction_code(reduction: str) -> int:
     """0, 1 or 2; ValueError for a word that is no reduction."""
-    code = _REDUCTIONS.get(reduction)
+    code = _REDUCTIONS.get(reduction) if isinstance(reduction, str) else None
     if code is None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return code
@@ -46,6 +46,9 @@ def reduce_losses(losses: Tensor, reduction: str) -> Tensor:
 
 
 def _same_size(op, input, target):
+    for name, t in (("input", input), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
     if input.shape != target.shape:
         warnings.warn(
             f"Using a target size ({tuple(target.shape)}) that is different to the input size "

@@ -14,6 +14,7 @@ from .arguments import (
     dim_or_axis,
     ints,
     is_number,
+    not_a_tensor,
     number,
     operand,
     requires,

@@ -23,7 +23,10 @@ def {name}({params}):
     if {given}:
         {renamed}
     {need}
-    return fn({passed})
+    try:
+        return fn({passed})
+    except AttributeError as exc:
+        raise not_a_tensor({name!r}, exc, names, ({given_names},)) from None
 """
 
 
@@ -64,8 +67,10 @@ def numpy_names(fn):
         renamed=renamed,
         passed=", ".join(passed),
         need=need,
+        given_names=", ".join(defaults),
     )
     namespace = {"fn": fn, "defaults": defaults, "LEFT_OUT": _LEFT_OUT, "either": _either}
+    namespace |= {"not_a_tensor": not_a_tensor, "names": tuple(defaults)}
     exec(code_of(source, f"<eager names of {fn.__name__}>"), namespace)
     renaming = functools.wraps(fn)(namespace[fn.__name__])
     more = [inspect.Parameter(_NUMPY_NAMES[n], inspect.Parameter.KEYWORD_ONLY, default=_UNSET[n]) for n in names]
@@ -96,6 +101,8 @@ def castable(result: Tensor, out: Tensor) -> bool:
 
 
 def _check_out(op: str, result: Tensor, out: Tensor, same_dtype: bool) -> None:
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{op}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if (result._node is not None or out._node is not None) and not (modes and not current().grad):
         raise RuntimeError(
             f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "
@@ -134,6 +141,22 @@ def write_all_out(op: str, results: tuple, out: tuple | None) -> tuple:
     for result, to in zip(results, out):
         _check_out(op, result, to, True)
     return tuple([write_out(op, result, to, True) for result, to in zip(results, out)])
+
+
+def not_a_tensor(op: str, exc: AttributeError, names, args) -> Exception:
+    """The error for an argument that was asked for a tensor's attribute and has none: TypeError, naming operator and
+    argument; ``exc`` itself where that was no argument's fault."""
+    if isinstance(exc.obj, Tensor) and exc.name in ("_h", "_node"):
+        return exc  # a Tensor that was never initialized
+    for name, a in zip(names, args):
+        if a is exc.obj:
+            must = "must not be" if isinstance(a, Tensor) else "must be Tensor, not"
+            return TypeError(f"{op}(): argument '{name}' {must} {type(a).__name__}")
+        if isinstance(a, (tuple, list)) and any(x is exc.obj for x in a):
+            return TypeError(f"{op}(): expected Tensors in argument '{name}', but got {type(exc.obj).__name__}")
+    if args and not isinstance(args[0], (Tensor, tuple, list)):  # what was computed of it has none
+        return TypeError(f"{op}(): argument '{names[0]}' must be Tensor, not {type(args[0]).__name__}")
+    return exc
 
 
 def requires(*args) -> bool:

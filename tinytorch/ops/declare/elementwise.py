@@ -19,7 +19,7 @@ from ...autograd.node import count, last_write, link
 from ...autograd.views import check_inplace, rebase, wrote
 from ...backends.cpu import error, ffi, lib
 from ...tensor import Tensor, gives_tensor, wrap
-from .arguments import broadcast_shape, is_number, operand, requires, write_out
+from .arguments import broadcast_shape, is_number, not_a_tensor, operand, requires, write_out
 from .inplace import in_place
 from .op import Op
 from .publish import attach, publish, record_of
@@ -48,6 +48,8 @@ class Elementwise(Op):
 
     def slow(self, args: tuple):
         """The general path: numbers become tensors, views are refreshed, errors raised."""
+        if len(args) == 1 and not isinstance(args[0], Tensor):
+            raise TypeError(f"{self.name}(): argument 'input' must be Tensor, not {type(args[0]).__name__}")
         tensors = [operand(a, self.name, p) for a, p in zip(args, self.params)]  # alive until the call is over
         handles = [t._h for t in tensors]
         h = _CALLS[len(handles) - 1](self.code, *handles)
@@ -57,6 +59,9 @@ class Elementwise(Op):
 
     def into(self, out: Tensor, args: tuple, name: str):
         """Writes into ``out``; recorded when it is one of the arguments (in place). Returns it."""
+        if not isinstance(out, Tensor):
+            which = "input" if any(a is out for a in args) else "out"
+            raise TypeError(f"{name}(): argument '{which}' must be Tensor, not {type(out).__name__}")
         tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
         handles = [t._h for t in tensors]
         everything = (self.code, out._h, *handles, *[ffi.NULL] * (3 - len(handles)), self.writer)
@@ -304,7 +309,10 @@ def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") 
     written = name + "_"
 
     def of_two(input, other):
-        return op.update(input, other, written)
+        try:
+            return op.update(input, other, written)
+        except AttributeError as exc:
+            raise not_a_tensor(written, exc, ("input", second), (input, other)) from None
 
     def of_one(input):
         return op.into(input, (input,), written)

@@ -12,13 +12,17 @@ from ...autograd.formulas import node_class
 from ...autograd.views import refresh
 from ...backends.cpu import error, lib
 from ...tensor import gives_tensor
+from .arguments import not_a_tensor
 from .op import Op
 from .templates import build, recording
 
 _PARAMS = ("input", "how", "dims", "keepdim", "dtype")
 _call = gives_tensor(lib.tt_reduce)
 _CALLED = """
-    out = call(code, input._h, how, dims, keepdim, dtype)
+    try:
+        out = call(code, input._h, how, dims, keepdim, dtype)
+    except AttributeError as exc:
+        raise not_a_tensor(name, exc, ("input",), (input,)) from None
     if out is None:
         refresh(input)
         out = call(code, input._h, how, dims, keepdim, dtype)
@@ -72,6 +76,7 @@ def _build(op: Op, source: str, title: str, **things):
         code=op.code,
         refresh=refresh,
         error=error,
+        not_a_tensor=not_a_tensor,
         **things,
     )
     return fn

@@ -7,6 +7,7 @@ import itertools
 
 from ...backends.cuda.runtime import device_count
 from ...ops.create import as_tensor, tensor
+from ...ops.join import cat
 from ...ops.random import randint
 from ...tensor import Tensor
 from .collate import default_collate, default_convert, pin
@@ -133,16 +134,14 @@ class DataLoader:
                 index = tensor(batch)
                 yield take(tensors, index if rows is None else rows[index])
             return
-        order = self.sampler.order() if type(self.sampler) is RandomSampler else None
-        if rows is not None:
-            order = rows if order is None else rows[order]
         n, size = len(self.sampler), self.batch_size
+        if type(self.sampler) is RandomSampler:
+            for index in in_batches(self.sampler.pieces(), size, self.drop_last):
+                yield take(tensors, index if rows is None else rows[index])
+            return
         for begin in range(0, n - n % size if self.drop_last else n, size):
             end = min(begin + size, n)
-            if order is None:
-                yield [t[begin:end].clone() for t in tensors]
-            else:
-                yield take(tensors, order[begin:end])
+            yield [t[begin:end].clone() for t in tensors] if rows is None else take(tensors, rows[begin:end])
 
     def __len__(self):
         if isinstance(self.dataset, IterableDataset):
@@ -151,6 +150,21 @@ class DataLoader:
                 return n
             return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
         return len(self.batch_sampler if self.batched else self.sampler)
+
+
+def in_batches(pieces, size: int, drop_last: bool):
+    """What tensors hold, one after the other, as tensors of ``size``; a shorter one at the end unless
+    ``drop_last``."""
+    rest = None
+    for piece in pieces:
+        if rest is not None:
+            piece = cat([rest, piece])
+        whole = len(piece) - len(piece) % size
+        for begin in range(0, whole, size):
+            yield piece[begin : begin + size]
+        rest = piece[whole:] if whole < len(piece) else None
+    if rest is not None and not drop_last:
+        yield rest
 
 
 class Batches:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ...dtypes import float64
 from ...ops.create import as_tensor
-from ...ops.join import cat
 from ...ops.random import multinomial, randint, randperm
-from ...tensor import Tensor
+
+
+PIECE = 1 << 16  # draws at a time
 
 
 class Sampler:
@@ -63,18 +64,20 @@ class RandomSampler(Sampler):
         """How many numbers an iteration gives."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def order(self) -> Tensor:
-        """The numbers of one iteration as a tensor."""
+    def pieces(self):
+        """The numbers of one iteration, as tensors of some of them, each drawn when it is asked for."""
         n, wanted = len(self.data_source), self.num_samples
-        if self.replacement:
-            return randint(0, n, (wanted,), generator=self.generator)
-        rounds = [randperm(n, generator=self.generator) for _ in range(-(-wanted // n) if n else 0)]
-        if len(rounds) == 1 and wanted == n:
-            return rounds[0]
-        return cat(rounds)[:wanted] if rounds else randperm(0)
+        while wanted > 0 and n:
+            if self.replacement:
+                piece = randint(0, n, (min(wanted, PIECE),), generator=self.generator)
+            else:
+                piece = randperm(n, generator=self.generator)[:wanted]
+            wanted -= len(piece)
+            yield piece
 
     def __iter__(self):
-        return iter(self.order().tolist())
+        for piece in self.pieces():
+            yield from piece.tolist()
 
     def __len__(self):
         return self.num_samples

@@ -1,24 +1,22 @@
-"""Gradient clipping; parameters as one vector. Follows ``torch.nn.utils``."""
+"""Gradient clipping. Follows ``torch.nn.utils``."""
 
 from __future__ import annotations
 
 import math
 
-from ..autograd.modes import no_grad
-from ..autograd.views import writer_number, wrote
-from ..backends.cpu import ffi, lib
-from ..dtypes import float32
-from ..ops.create import tensor
-from ..ops.join import cat, stack
-from ..tensor import Tensor, wrap
+from ...autograd.modes import no_grad
+from ...autograd.views import writer_number, wrote
+from ...backends.cpu import ffi, lib
+from ...dtypes import float32
+from ...ops.create import tensor
+from ...ops.join import stack
+from ...tensor import Tensor, wrap
 
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",
     "get_total_norm",
-    "parameters_to_vector",
-    "vector_to_parameters",
 ]
 
 NULL = ffi.NULL
@@ -92,19 +90,3 @@ def clip_grad_value_(parameters, clip_value: float, foreach=None) -> None:
     with no_grad():
         for g in _grads(parameters):
             g.clamp_(-clip_value, clip_value)
-
-
-def parameters_to_vector(parameters) -> Tensor:
-    """All parameters as one 1-dimensional tensor; differentiable."""
-    return cat([p.reshape(-1) for p in parameters])
-
-
-def vector_to_parameters(vec: Tensor, parameters) -> None:
-    """The opposite: each parameter's data becomes a view of ``vec``."""
-    if not isinstance(vec, Tensor):
-        raise TypeError(f"expected Tensor, but got: {type(vec).__name__}")
-    at = 0
-    for p in parameters:
-        n = p.numel()
-        p.data = vec.detach()[at : at + n].view(tuple(p.shape))
-        at += n
