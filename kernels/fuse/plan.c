@@ -301,7 +301,7 @@ static void evict(void) {
     for (int b = 0; b < BUCKETS; b++)
         for (tt_plan **at = &table[b]; *at;) {
             tt_plan *plan = *at;
-            bool used = plan->users > 0;
+            bool used = __atomic_load_n(&plan->users, __ATOMIC_ACQUIRE) > 0;
             for (int k = 0; k < plan->program.num_kernels; k++)
                 used |= __atomic_load_n(&plan->program.kernels[k].state, __ATOMIC_ACQUIRE) == 1;
             if (used) at = &plan->next;
@@ -330,7 +330,7 @@ tt_program *tt_program_of(tt_trace *t, int *hit) {
     while (plan && (plan->hash != hash || plan->program.encoded != n ||
                     memcmp(plan->program.encoding, key, (size_t)n * 8) != 0))
         plan = plan->next;
-    if (plan) plan->users++;
+    if (plan) __atomic_fetch_add(&plan->users, 1, __ATOMIC_RELAXED); /* tt_program_done takes no lock */
     pthread_mutex_unlock(&lock);
     *hit = plan != NULL;
     if (plan) return &plan->program;

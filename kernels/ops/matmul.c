@@ -56,7 +56,7 @@ static bool check_dtypes(const tt_array *a, const tt_array *b) {
         return false;
     }
     if (a->dtype == TT_BOOL) {
-        tt_fail(TT_RUNTIME_ERROR, "not implemented for 'bool'");
+        tt_fail(TT_NOT_IMPLEMENTED, "not implemented for 'bool'");
         return false;
     }
     return true;

@@ -12,7 +12,7 @@
 
 bool tt_rows_are_float(const char *op, const tt_array *a) {
     if (tt_is_floating(a->dtype)) return true;
-    tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", op, tt_dtype_names[a->dtype]);
+    tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", op, tt_dtype_names[a->dtype]);
     return false;
 }
 

@@ -78,7 +78,7 @@ static bool has_elements(const char *op, const tt_array *a, int how, int64_t mas
 }
 
 static void *none_for(const char *op, int dtype) {
-    return tt_fail(TT_RUNTIME_ERROR, "%s: not implemented for '%s'", op, tt_dtype_names[dtype]);
+    return tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", op, tt_dtype_names[dtype]);
 }
 
 static void *want_floating(const char *op, int dtype) {
@@ -264,6 +264,8 @@ tt_array *tt_sum_to(tt_array *a, int ndim, int64_t *shape) {
 tt_array *tt_expand_reduced(tt_array *a, int ndim, int64_t *shape, int how, int64_t dims, int keepdim) {
     tt_array like = {.ndim = ndim};
     int64_t mask, strides[TT_MAX_NDIM];
+    TT_ON_DEVICE(NULL, "expand_reduced", 1, &a);
+    if (!tt_current(a)) return tt_decline();
     if (!dims_mask("expand_reduced", &like, how, dims, &mask)) return NULL;
     int n = 0;
     for (int d = 0; d < ndim; d++) {

@@ -42,7 +42,7 @@ tt_array *tt_bincount(tt_array *a, tt_array *weights, int64_t min_length) {
     TT_ON_DEVICE(NULL, "bincount", 2, ((tt_array *[]){a, weights}));
     if (!tt_ready(a) || (weights && !tt_ready(weights))) return tt_decline();
     if (a->ndim != 1 || tt_is_floating(a->dtype))
-        return tt_fail(TT_RUNTIME_ERROR,
+        return tt_fail(tt_is_floating(a->dtype) ? TT_NOT_IMPLEMENTED : TT_RUNTIME_ERROR,
                        "bincount: only supports 1-d non-negative integral inputs, got %d dimensions of "
                        "%s",
                        a->ndim, tt_dtype_names[a->dtype]);
@@ -77,7 +77,7 @@ tt_array *tt_histc(tt_array *a, int64_t bins, double lo, double hi) {
     TT_ON_DEVICE(NULL, "histc", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (a->dtype != TT_F32 && a->dtype != TT_F64)
-        return tt_fail(TT_RUNTIME_ERROR, "histc: not implemented for '%s'", tt_dtype_names[a->dtype]);
+        return tt_fail(TT_NOT_IMPLEMENTED, "histc: not implemented for '%s'", tt_dtype_names[a->dtype]);
     if (bins <= 0) return tt_fail(TT_RUNTIME_ERROR, "histc: bins must be > 0, but got %lld", (long long)bins);
     tt_array *x = tt_empty(TT_F64, a->ndim, a->shape), *out = NULL;
     if (!x || tt_copy_now(x, a) < 0) goto done;

@@ -124,13 +124,36 @@ static PyObject *out_of_memory(void) {
     return NULL;
 }
 
-/* Calls the C function of `self`, (class, function), and gives what it made an owner. `args` is what a function with
- * its flags gets: a tuple, the only argument, NULL. */
+/* A function of cffi's lib whose results get an owner, taken apart once. */
+typedef struct {
+    PyObject_HEAD PyObject *given; /* (class, function), which holds the rest */
+    PyObject *cls, *self;
+    PyCFunction call;
+} owned_function;
+
+static void dealloc_function(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    Py_DECREF(((owned_function *)self)->given);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot function_slots[] = {{Py_tp_dealloc, dealloc_function}, {0, NULL}};
+static PyType_Spec function_spec = {
+    .name = "tinytorch.backends._native.owned_function",
+    .basicsize = sizeof(owned_function),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = function_slots,
+};
+static PyTypeObject *function_type;
+
+/* Calls the C function of `self` and gives what it made an owner. `args` is what a function with its flags gets: a
+ * tuple, the only argument, NULL. */
 static PyObject *call_and_own(PyObject *self, PyObject *args) {
-    PyObject *function = PyTuple_GetItem(self, 1);
-    PyObject *handle = PyCFunction_GetFunction(function)(PyCFunction_GetSelf(function), args);
+    const owned_function *function = (const owned_function *)self;
+    PyObject *handle = function->call(function->self, args);
     if (!handle) return NULL;
-    if (tt_pointer_of(handle, array_pointer)) return own(PyTuple_GetItem(self, 0), handle);
+    if (tt_pointer_of(handle, array_pointer)) return own(function->cls, handle);
     Py_DECREF(handle);
     if (PyErr_Occurred()) return NULL;
     if (tt_error_kind() == TT_OUT_OF_MEMORY) return out_of_memory();
@@ -157,10 +180,17 @@ static PyObject *owned_result(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *cls, *function;
     if (!PyArg_ParseTuple(args, "OO!:owned_result", &cls, &PyCFunction_Type, &function) || !is_ours(cls)) return NULL;
+    PyMethodDef *method = NULL;
     for (int k = 0; k < 3; k++)
-        if (call_methods[k].ml_flags == PyCFunction_GetFlags(function)) return PyCFunction_New(&call_methods[k], args);
-    PyErr_SetString(PyExc_TypeError, "owned_result: a function of cffi's lib is expected");
-    return NULL;
+        if (call_methods[k].ml_flags == PyCFunction_GetFlags(function)) method = &call_methods[k];
+    if (!method) return PyErr_Format(PyExc_TypeError, "owned_result: a function of cffi's lib is expected");
+    owned_function *made = (owned_function *)PyType_GenericAlloc(function_type, 0);
+    if (!made) return NULL;
+    *made = (owned_function){made->ob_base, Py_NewRef(args), cls, PyCFunction_GetSelf(function),
+                             PyCFunction_GetFunction(function)};
+    PyObject *result = PyCFunction_New(method, (PyObject *)made);
+    Py_DECREF(made);
+    return result;
 }
 
 /* Python objects whose memory a storage uses. */
@@ -190,6 +220,7 @@ static PyMethodDef functions[] = {
 bool tt_add_tensor(PyObject *module, PyObject *ffi) {
     array_pointer = PyObject_CallMethod(ffi, "typeof", "s", "tt_array *");
     if (array_pointer) base = (PyTypeObject *)PyType_FromSpec(&spec);
-    return base && PyModule_AddObjectRef(module, "TensorBase", (PyObject *)base) == 0 &&
+    function_type = base ? (PyTypeObject *)PyType_FromSpec(&function_spec) : NULL;
+    return function_type && PyModule_AddObjectRef(module, "TensorBase", (PyObject *)base) == 0 &&
            PyModule_AddFunctions(module, functions) == 0;
 }

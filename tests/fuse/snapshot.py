@@ -21,6 +21,14 @@ def bits(t):
     return canonical(t.numpy())
 
 
+def history(t):
+    """The name of its Node; the error of a view whose history is refused, since its base was written."""
+    try:
+        return t.grad_fn and t.grad_fn.name()
+    except RuntimeError as exc:
+        return str(exc)
+
+
 def facts(value):
     """What a user can see of a value: a dict of plain objects."""
     if isinstance(value, tinytorch.Tensor):
@@ -32,7 +40,7 @@ def facts(value):
             "_version": value._version,
             "is_leaf": value.is_leaf,
             "requires_grad": value.requires_grad,
-            "grad_fn": value.grad_fn and value.grad_fn.name(),
+            "grad_fn": history(value),
             "bits": bits(value),
         }
         if value.is_leaf or value.retains_grad:

@@ -13,6 +13,7 @@ from optable import OPS
 from optable.core import Spec
 from tinytorch.ops.declare import NAMESPACES
 
+MUTATED = 0.5  # of all calls, those of the table with one thing wrong
 MODULES = ("nn", "nn.init", "nn.utils", "autograd", "autograd.functional", "optim", "optim.lr_scheduler", "utils.data")
 #: Not called: what changes the process for the calls that follow, writes files, or starts processes.
 LEFT_OUT = {
@@ -166,7 +167,8 @@ class Caller(arguments.Chooser):
     def argument(self, value, dtype):
         """The source of a sample's argument."""
         if isinstance(value, Spec):
-            return f"T({value.dtype or dtype!r}, {value.shape}, {value.layout!r})".replace("T(int", "T('int")
+            how = "index" if value.dtype == "int64" and value.layout == "plain" else value.layout
+            return f"T({value.dtype or dtype!r}, {value.shape}, {how!r})"
         if isinstance(value, (tuple, list)):
             inner = ", ".join(self.argument(v, dtype) for v in value)
             return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"
@@ -197,7 +199,7 @@ class Caller(arguments.Chooser):
 
     def call(self):
         kind = self.random.random()
-        if kind < 0.5:
+        if kind < MUTATED:
             return self.mutated()
         if kind < 0.75:
             return self.function()
@@ -205,5 +207,10 @@ class Caller(arguments.Chooser):
 
 
 def call(number):
-    """The source of a call, and whether it is one of the table with one thing wrong."""
+    """The source of a call."""
     return Caller(random.Random(number)).call()
+
+
+def is_mutated(number):
+    """Is it a call of the table with one thing wrong?"""
+    return random.Random(number).random() < MUTATED

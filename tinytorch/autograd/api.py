@@ -7,11 +7,14 @@ from collections.abc import Iterable
 
 from ..backends.cpu import lib
 from ..devices import on_device
-from ..tensor import FUNCTIONS, Tensor, wrap
+from ..tensor import FUNCTIONS, Tensor, gives_tensor, wrap
 from . import engine
 from .graph import GradientEdge, node_of
 from .node import Node, describe
 from .views import refresh
+
+_INT, _DEVICE = lib.TT_KIND_INT, lib.TT_FLAG_DEVICE
+_full = gives_tensor(lib.tt_full)
 
 
 def _sequence(x) -> tuple:
@@ -46,8 +49,8 @@ def _roots(op: str, tensors, grads) -> list:
                     f"{describe(t)} without a gradient"
                 )
             h = t._h
-            one = h.dtype, h.ndim, h.shape, lib.TT_KIND_INT, 0.0, 1
-            g = wrap(on_device(t.device, lib.tt_full, *one) if h.flags & lib.TT_FLAG_DEVICE else lib.tt_full(*one))
+            one = h.dtype, h.ndim, h.shape, _INT, 0.0, 1
+            g = wrap(on_device(t.device, lib.tt_full, *one)) if h.flags & _DEVICE else _full(*one)
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: gradients can be either Tensors or None, but got {type(g).__name__}")
         elif g.shape != t.shape:
@@ -70,6 +73,13 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     RuntimeError: no graph; a non-scalar without its gradient; a gradient of another shape; a graph already freed
     (``retain_graph``); a saved value overwritten in place.
     """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "backward: give either `grad_tensors` or `grad_variables`, which is deprecated, not both"
+            )
+        grad_tensors = grad_variables
     keep = create_graph if retain_graph is None else retain_graph
     roots = _roots("backward", tensors, grad_tensors)
     if create_graph:

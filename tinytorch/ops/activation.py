@@ -9,7 +9,7 @@ from ..autograd.node import alias
 from ..backends.cpu import lib
 from ..dtypes import FLOATING, float64
 from ..tensor import Tensor
-from .declare import both, c_op, computed, dim_or_axis, function, primitive
+from .declare import both, c_op, computed, dim_or_axis, function, not_a_tensor, primitive
 from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus, clamp
 from .pointwise import _where as where
 
@@ -62,9 +62,12 @@ def softmax(input, dim=None, dtype=None, *, axis=None):
         RuntimeError: integers without a floating ``dtype``
         IndexError: ``dim`` is out of range
     """
-    if axis is not None or dim is None:
-        dim = _needed("softmax", dim, axis)
-    return _softmax(input if dtype is None else input.to(dtype), dim)
+    try:
+        if axis is not None or dim is None:
+            dim = _needed("softmax", dim, axis)
+        return _softmax(input if dtype is None else input.to(dtype), dim)
+    except AttributeError as exc:
+        raise not_a_tensor("softmax", exc, ("input", "dim"), (input, dim)) from None
 
 
 @both
@@ -77,9 +80,12 @@ def log_softmax(input, dim=None, dtype=None, *, axis=None):
         RuntimeError: integers without a floating ``dtype``
         IndexError: ``dim`` is out of range
     """
-    if axis is not None or dim is None:
-        dim = _needed("log_softmax", dim, axis)
-    return _log_softmax(input if dtype is None else input.to(dtype), dim)
+    try:
+        if axis is not None or dim is None:
+            dim = _needed("log_softmax", dim, axis)
+        return _log_softmax(input if dtype is None else input.to(dtype), dim)
+    except AttributeError as exc:
+        raise not_a_tensor("log_softmax", exc, ("input", "dim"), (input, dim)) from None
 
 
 def _needed(op: str, dim, axis):
@@ -97,6 +103,8 @@ def implicit_dim(name: str, input: Tensor, dim) -> int:
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=3,
     )
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
     return 0 if input._h.ndim in (0, 1, 3) else 1
 
 
@@ -114,7 +122,7 @@ def floating(op: str, *tensors) -> None:
         if not isinstance(t, Tensor):
             raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(t).__name__}")
         if not FLOATING[t._h.dtype]:
-            raise RuntimeError(f"{op}: not implemented for '{t.dtype.name}'")
+            raise NotImplementedError(f"{op}: not implemented for '{t.dtype.name}'")
 
 
 def gelu(input, approximate="none"):
@@ -221,7 +229,10 @@ def relu(input, inplace=False):
     Raises:
         RuntimeError: ``input`` is a bool
     """
-    return input.relu_() if inplace else input.relu()
+    try:
+        return input.relu_() if inplace else input.relu()
+    except AttributeError as exc:
+        raise not_a_tensor("relu", exc, ("input",), (input,)) from None
 
 
 def relu6(input, inplace=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
-from ..tensor import wrap
+from ..tensor import Tensor, wrap
 from .declare import both, method, old_order, primitive, same_parameters, write_out
 from .linalg import bmm, mm, mv, outer
 
@@ -30,6 +30,8 @@ def _addmm(input, mat1, mat2, beta, alpha):
 
 def _is_floating(op, t, beta, alpha) -> bool:
     """Does the C kernel take these factors? For integers they must be integers."""
+    if not isinstance(t, Tensor):
+        raise TypeError(f"{op}(): expected Tensors, but got {type(t).__name__}")
     if DIFFERENTIABLE[t._h.dtype]:
         return True
     for name, factor in (("beta", beta), ("alpha", alpha)):
@@ -44,6 +46,8 @@ def _plus(op, input, product, beta, alpha):
     """beta * input + alpha * product, where input's NaNs do not count if beta is 0."""
     product = _scaled(product, alpha)
     shape = product.shape
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     if input._h.ndim > len(shape):
         raise RuntimeError(
             f"{op}: The expanded size of the tensor must match the existing size: input of shape "

@@ -8,7 +8,7 @@ import warnings
 from ..backends.cpu import ffi, lib
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
-from .declare import binary, function, primitive, ternary, without_history
+from .declare import binary, function, not_a_tensor, primitive, ternary, without_history
 from .pointwise import _logsigmoid
 from .pointwise import _where as where
 
@@ -19,7 +19,7 @@ _INT64 = lib.TT_I64
 
 def reduction_code(reduction: str) -> int:
     """0, 1 or 2; ValueError for a word that is no reduction."""
-    code = _REDUCTIONS.get(reduction)
+    code = _REDUCTIONS.get(reduction) if isinstance(reduction, str) else None
     if code is None:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return code
@@ -46,6 +46,9 @@ def reduce_losses(losses: Tensor, reduction: str) -> Tensor:
 
 
 def _same_size(op, input, target):
+    for name, t in (("input", input), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
     if input.shape != target.shape:
         warnings.warn(
             f"Using a target size ({tuple(target.shape)}) that is different to the input size "
@@ -66,11 +69,14 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     Raises:
         ValueError: ``reduction`` is unknown
     """
-    floating("mse_loss", input)
-    reduction = legacy(reduction, size_average, reduce)
-    _same_size("mse_loss", input, target)
-    losses = (input - target).square()
-    return _weighted(losses, weight, reduction)
+    try:
+        floating("mse_loss", input)
+        reduction = legacy(reduction, size_average, reduce)
+        _same_size("mse_loss", input, target)
+        losses = (input - target).square()
+        return _weighted(losses, weight, reduction)
+    except AttributeError as exc:
+        raise not_a_tensor("mse_loss", exc, ("input", "target", "weight"), (input, target, weight)) from None
 
 
 def _weighted(losses, weight, reduction):

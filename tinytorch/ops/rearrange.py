@@ -370,7 +370,7 @@ def _ready(t: Tensor) -> Tensor:
 def _need_numbers(op, *tensors):
     for t in tensors:
         if t._h.dtype == lib.TT_BOOL:
-            raise RuntimeError(f"{op}(): Unsupported input type encountered: not implemented for 'bool'")
+            raise NotImplementedError(f"{op}(): Unsupported input type encountered: not implemented for 'bool'")
 
 
 def _search(op, sorted, values, order, right, out_int32, out):

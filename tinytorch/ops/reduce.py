@@ -9,10 +9,20 @@ from __future__ import annotations
 from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..devices import on_device
-from ..tensor import Tensor, wrap
-from .declare import both, dim_or_axis, ints, method, primitive, reduction, shortcut, write_all_out, write_out
+from ..dtypes import dtype as _dtype
+from ..tensor import Tensor, gives_tensor, operator_above, wrap
+from .declare import both, c_op, dim_or_axis, ints, method, primitive, reduction, shortcut, write_all_out, write_out
 from .join import cat
 from .pointwise import maximum, minimum
+
+
+def _code(dtype) -> int:
+    """The number of a dtype, or -1 for None."""
+    if dtype is None:
+        return -1
+    if not isinstance(dtype, _dtype):
+        raise TypeError(f"{operator_above()}argument 'dtype' must be tinytorch.dtype, not {type(dtype).__name__}")
+    return dtype.code
 
 
 def parse_dims(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
@@ -31,6 +41,8 @@ def parse_dims(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
     if not dim:
         return 0, 0
     mask = 0
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     for d in dim:
         bit = 1 << input._dim(d)
         if mask & bit:
@@ -47,16 +59,22 @@ def count(shape, g: Tensor) -> float:
     return n / (g._h.numel or 1)
 
 
-@primitive(input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1))
-def expand_reduced(input, shape, how, dims, keepdim):
-    """A reduction's result, or its gradient, in the shape of what was reduced: the same elements with steps of 0. It
-    need not be tracked as a view, since nothing may be written to it."""
-    return wrap(lib.tt_expand_reduced(input._h, len(shape), shape, how, dims, keepdim))
+expand_reduced = c_op(
+    "expand_reduced",
+    lib.tt_expand_reduced,
+    params=("input", "shape", "how", "dims", "keepdim"),
+    counted=("shape",),
+    doc="A reduction's result, or its gradient, in the shape of what was reduced: the same elements with steps of 0. "
+    "It need not be tracked as a view, since nothing may be written to it.",
+    input=lambda g, how, dims, keepdim: _sum(g, how, dims, keepdim, -1),
+)
+_expanded = gives_tensor(lib.tt_expand_reduced)
 
 
 def _expand_reduced(g, shape, how, dims, keepdim):
     """``expand_reduced`` without history."""
-    return wrap(lib.tt_expand_reduced(g._h, len(shape), shape, how, dims, keepdim))
+    out = _expanded(g._h, len(shape), shape, how, dims, keepdim)
+    return expand_reduced(g, shape, how, dims, keepdim) if out is None else out
 
 
 # Sums.
@@ -113,7 +131,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keep
         RuntimeError: a dimension is named twice
     """
     how, dims = parse_dims("sum", input, dim, axis)
-    return write_out("sum", _sum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("sum", _sum(input, how, dims, keepdim or keepdims, _code(dtype)), out)
 
 
 @both
@@ -129,7 +147,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
         RuntimeError: integers without a floating ``dtype``
     """
     how, dims = parse_dims("mean", input, dim, axis)
-    return write_out("mean", _mean(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("mean", _mean(input, how, dims, keepdim or keepdims, _code(dtype)), out)
 
 
 @both
@@ -142,7 +160,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, k
         IndexError: ``dim`` is out of range
     """
     how, dims = parse_dims("nansum", input, dim, axis)
-    return write_out("nansum", _nansum(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("nansum", _nansum(input, how, dims, keepdim or keepdims, _code(dtype)), out)
 
 
 @both
@@ -159,7 +177,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.name}"
         )
     how, dims = parse_dims("nanmean", input, dim, axis)
-    dtype_code = -1 if dtype is None else dtype.code
+    dtype_code = _code(dtype)
     return write_out("nanmean", _nanmean(input, how, dims, keepdim or keepdims, dtype_code), out)
 
 
@@ -225,7 +243,7 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
     if dim is not None and not hasattr(dim, "__index__"):
         raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
     how, dims = parse_dims("prod", input, dim, axis)
-    return write_out("prod", _prod(input, how, dims, keepdim or keepdims, -1 if dtype is None else dtype.code), out)
+    return write_out("prod", _prod(input, how, dims, keepdim or keepdims, _code(dtype)), out)
 
 
 # Extremes. amax, amin, and max and min of everything, share the gradient among equal elements.
@@ -241,8 +259,8 @@ def shared(g, input, out, how, dims, keepdim):
 
 _amax = reduction("amax", shared)
 _amin = reduction("amin", shared)
-_max = reduction("max", shared)
-_min = reduction("min", shared)
+_max = reduction("max", shared, title="MaxBackward1")
+_min = reduction("min", shared, title="MinBackward1")
 
 
 @both

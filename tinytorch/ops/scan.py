@@ -112,7 +112,7 @@ def cumprod(input, dim, *, dtype=None, out=None):
 
 def _in_place(self, op, scan, dim, dtype):
     if self._h.dtype == lib.TT_BOOL and self._h.ndim and self._h.numel:
-        raise RuntimeError(f"{op}: not implemented for 'bool'")
+        raise NotImplementedError(f"{op}: not implemented for 'bool'")
     # A copy is scanned, because the derivative may need what is overwritten here.
     return self.copy_(scan(self.clone() if self._node is not None else self, dim, dtype=dtype))
 

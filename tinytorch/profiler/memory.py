@@ -107,11 +107,11 @@ class Memory:
         self.run = run = engine.run
         notes = self.notes
 
-        def recorded_run(roots, **options):
+        def recorded_run(roots, *args, **options):
             saved, leaves = _graph(roots)
             notes.extend(saved)
             try:
-                return run(roots, **options)
+                return run(roots, *args, **options)
             finally:
                 when = time.perf_counter_ns()
                 for ref in leaves:

@@ -12,6 +12,7 @@ from ...autograd.views import refresh, writer_number, wrote
 from ...backends.cpu import error, ffi, lib
 from ...tensor import Tensor, wrap
 from .op import operator_above
+from .refusals import refuse
 
 _KINDS = {bool: lib.TT_KIND_BOOL, int: lib.TT_KIND_INT, float: lib.TT_KIND_FLOAT}
 
@@ -23,7 +24,11 @@ def {name}({params}):
     if {given}:
         {renamed}
     {need}
-    return fn({passed})
+    try:
+        return fn({passed})
+    except Exception as exc:
+        refuse({name!r}, exc, names, ({given_names},))
+        raise
 """
 
 
@@ -64,8 +69,10 @@ def numpy_names(fn):
         renamed=renamed,
         passed=", ".join(passed),
         need=need,
+        given_names=", ".join(defaults),
     )
     namespace = {"fn": fn, "defaults": defaults, "LEFT_OUT": _LEFT_OUT, "either": _either}
+    namespace |= {"refuse": refuse, "names": tuple(defaults)}
     exec(code_of(source, f"<eager names of {fn.__name__}>"), namespace)
     renaming = functools.wraps(fn)(namespace[fn.__name__])
     more = [inspect.Parameter(_NUMPY_NAMES[n], inspect.Parameter.KEYWORD_ONLY, default=_UNSET[n]) for n in names]
@@ -96,6 +103,8 @@ def castable(result: Tensor, out: Tensor) -> bool:
 
 
 def _check_out(op: str, result: Tensor, out: Tensor, same_dtype: bool) -> None:
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{op}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if (result._node is not None or out._node is not None) and not (modes and not current().grad):
         raise RuntimeError(
             f"{op}(): functions with out=... arguments don't support automatic differentiation, but one "

@@ -35,6 +35,7 @@ def c_op(
     params: tuple[str, ...],
     doc: str,
     optional: tuple[str, ...] = (),
+    counted: tuple[str, ...] = (),
     constants: str = "",
     title: str | None = None,
     first_order: dict | None = None,
@@ -42,11 +43,15 @@ def c_op(
 ):
     """Declares an operator computed by the C function ``call`` from the descriptors of the differentiable parameters
     (the names of ``vjps``, among them the ``optional`` ones that may be None) and the other ``params`` as they are,
-    with ``constants`` after them. The first two tensors may be saved: their versions come in the result's stamp."""
+    those that are ``counted`` after their lengths, with ``constants`` after them. The first two tensors may be saved:
+    their versions come in the result's stamp."""
     node = node_class(name, params, vjps, first_order, title=title)
     op = Op(name, "primitive", params=params, node=node, diff=tuple(params.index(p) for p in vjps))
     arguments = [
-        (f"NULL if {p} is None else {p}._h" if p in optional else f"{p}._h") if p in vjps else p for p in params
+        (f"NULL if {p} is None else {p}._h" if p in optional else f"{p}._h")
+        if p in vjps
+        else (f"len({p}), {p}" if p in counted else p)
+        for p in params
     ]
     edges = [f"None if {p} is None else {p}._node" if p in optional else f"{p}._node" for p in vjps]
     names = [f"edge_{p}" for p in vjps]

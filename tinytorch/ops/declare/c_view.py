@@ -8,6 +8,7 @@ from ...autograd.node import link
 from ...autograd.views import FLAG_VIEW, refresh, track
 from ...tensor import gives_tensor
 from .op import Op
+from .refusals import not_a_tensor
 from .templates import BLOCK, build
 
 _SOURCE = """
@@ -22,7 +23,10 @@ def function({params}):
     except (AttributeError, OverflowError, TypeError):
         out = None
     if out is None:
-        return general({passed})
+        try:
+            return general({passed})
+        except AttributeError as exc:
+            raise not_a_tensor(op.name, exc, ({given},), ({values},)) from None
     out._view = input._view if viewed else input
     edge = input._node
     if modes:
@@ -58,6 +62,8 @@ def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE):
             prepare=_ONE_OR_MANY.format(names[rest - 1]) if "*rest" in names else "pass",
             arguments=arguments,
             saves=saves,
+            given=", ".join(repr(n.lstrip("*")) for n in names),
+            values=", ".join(n.lstrip("*") for n in names),
         )
         source += BLOCK.format(edges="(edge,)", saves=saves, versions="()")
         (apply,) = build(
@@ -71,6 +77,7 @@ def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE):
             track=track,
             refresh=refresh,
             FLAG_VIEW=FLAG_VIEW,
+            not_a_tensor=not_a_tensor,
         )
         apply.__doc__ = general.__doc__
         return apply

@@ -23,6 +23,7 @@ from .arguments import broadcast_shape, is_number, operand, requires, write_out
 from .inplace import in_place
 from .op import Op
 from .publish import attach, publish, record_of
+from .refusals import not_a_tensor
 from .templates import build, recording
 
 _NO_TENSOR = ffi.NULL
@@ -48,6 +49,8 @@ class Elementwise(Op):
 
     def slow(self, args: tuple):
         """The general path: numbers become tensors, views are refreshed, errors raised."""
+        if len(args) == 1 and not isinstance(args[0], Tensor):
+            raise TypeError(f"{self.name}(): argument 'input' must be Tensor, not {type(args[0]).__name__}")
         tensors = [operand(a, self.name, p) for a, p in zip(args, self.params)]  # alive until the call is over
         handles = [t._h for t in tensors]
         h = _CALLS[len(handles) - 1](self.code, *handles)
@@ -57,6 +60,9 @@ class Elementwise(Op):
 
     def into(self, out: Tensor, args: tuple, name: str):
         """Writes into ``out``; recorded when it is one of the arguments (in place). Returns it."""
+        if not isinstance(out, Tensor):
+            which = "input" if any(a is out for a in args) else "out"
+            raise TypeError(f"{name}(): argument '{which}' must be Tensor, not {type(out).__name__}")
         tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
         handles = [t._h for t in tensors]
         everything = (self.code, out._h, *handles, *[ffi.NULL] * (3 - len(handles)), self.writer)
@@ -81,17 +87,20 @@ class Elementwise(Op):
 
     def update(self, out: Tensor, other, name: str):
         """``into(out, (out, other), name)``, quicker where neither has a history to look after."""
-        mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
-        if mode.anomaly or (mode.grad and out._node is not None):
-            return self.into(out, (out, other), name)
-        if isinstance(other, Tensor):
-            if mode.grad and other._node is not None:
+        try:
+            mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
+            if mode.watches_writes or (mode.grad and out._node is not None):
                 return self.into(out, (out, other), name)
-            status = lib.tt_in_place(self.code, out._h, other._h, 0.0, self.writer)
-        elif type(other) is float:
-            status = lib.tt_in_place(self.code, out._h, _NO_TENSOR, other, self.writer)
-        else:
-            return self.into(out, (out, other), name)
+            if isinstance(other, Tensor):
+                if mode.grad and other._node is not None:
+                    return self.into(out, (out, other), name)
+                status = lib.tt_in_place(self.code, out._h, other._h, 0.0, self.writer)
+            elif type(other) is float:
+                status = lib.tt_in_place(self.code, out._h, _NO_TENSOR, other, self.writer)
+            else:
+                return self.into(out, (out, other), name)
+        except AttributeError as exc:
+            raise not_a_tensor(name, exc, ("input", "other"), (out, other)) from None
         if status <= 0:
             if status < 0:
                 raise error(name)
@@ -235,9 +244,10 @@ def binary(
     name of ``b`` as an argument. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms."""
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
+    source = _sources_of_binary(op, dunder is not None)
     made = build(
         op,
-        re.sub(r"\bother\b", second, _sources_of_binary(op, dunder is not None)),
+        source if second == "other" else re.sub(r"\bother\b", second, source),
         f"<eager, saving {_saves(op, 'input', second)}>",
         names,
         code=op.code,

@@ -16,6 +16,7 @@ from ...autograd.formulas import claim, node_class, parameters
 from ...autograd.views import FLAG_VIEW, MULTI_OUTPUT, refresh, track
 from ...tensor import Tensor
 from .op import Op
+from .refusals import not_a_tensor
 
 
 def primitive(
@@ -74,7 +75,10 @@ def primitive(
             for a in args[0] if variadic else args:
                 if isinstance(a, Tensor) and a._h.flags & FLAG_VIEW:
                     refresh(a)
-            out = forward(*args)
+            try:
+                out = forward(*args)
+            except AttributeError as exc:
+                raise not_a_tensor(called, exc, params, args) from None
             if view:
                 many = type(out) is tuple
                 for o in out if many else (out,):

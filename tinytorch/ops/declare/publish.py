@@ -20,8 +20,40 @@ from ...tensor import Tensor
 from .arguments import castable, numpy_names, requires, write_out
 from .docs import documented
 from .op import OPS, Op, names_of
+from .refusals import named, positional, refuse
 
 MODULE = __name__.partition(".")[0]
+
+
+# Plain functions that a training step runs: a further frame would show. They see to their arguments themselves.
+HOT = frozenset(
+    """
+    add sub div pow where clamp lerp addcmul addcdiv masked_fill masked_fill_ softmax log_softmax matmul mm bmm mv dot
+    addmm baddbmm linear embedding layer_norm cross_entropy nll_loss mse_loss dropout relu gelu silu elu leaky_relu
+    flatten clone contiguous to float double half bfloat16 int long bool type_as cpu cuda detach tensor as_tensor
+    from_numpy zeros ones full empty zeros_like ones_like full_like empty_like new_tensor new_empty new_full new_zeros
+    new_ones rand randn randint rand_like randn_like arange copy_ fill_ zero_ bernoulli_ normal_ uniform_ gather
+    index_select max min argmax argmin amax amin any all square
+    """.split()  # noqa: SIM905 (a list of words)
+)
+
+
+def checked(fn):
+    """``fn``, a public function, so that an argument of the wrong type is TypeError. What is HOT, generated or wrapped
+    already is left as it is."""
+    if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op") or fn.__name__ in HOT:
+        return fn
+    names = positional(fn)
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        try:
+            return fn(*args, **kwargs)
+        except Exception as exc:
+            refuse(fn.__name__, exc, *named(names, args, kwargs))
+            raise
+
+    return call
 
 
 def publish(
@@ -30,13 +62,13 @@ def publish(
     """Publishes ``fn`` under its name, and ``method`` (a function; True: ``fn``) as Tensor's. The kernel of that name
     becomes its record; without one, a record of this ``kind`` is made. Returns what is published."""
     name = name or fn.__name__
-    fn = fn if namespace else numpy_names(fn)
+    fn = checked(fn if namespace else numpy_names(fn))
     op = record_of(name, namespace, kind, pure)
     names_of(namespace)[name] = op.function = fn
     _name(fn, f"{MODULE}.{namespace}" if namespace else MODULE, name, op)
     fn.__doc__ = documented(fn, op, f"{namespace}.{name}" if namespace else name)
     if method is not None:
-        method = fn if method is True else numpy_names(method)
+        method = fn if method is True else checked(numpy_names(method))
         if method is not fn:
             _name(method, MODULE, f"Tensor.{name}", op)
             method.__doc__ = documented(method, op, name)
@@ -93,7 +125,7 @@ def method(fn=None, **fields):
     """Attaches ``fn`` to Tensor under its name."""
     if fn is None:
         return functools.partial(method, **fields)
-    fn = numpy_names(fn)
+    fn = checked(numpy_names(fn))
     op = record_of(fn.__name__, **fields)
     attach(fn, fn.__name__, op)
     op.method = fn
@@ -132,9 +164,15 @@ def composite(fn):
     fn = numpy_names(fn)
     name = fn.__name__
 
+    names = positional(fn)
+
     @functools.wraps(fn)
     def public(*args, out=None, **kwargs):
-        return write_out(name, fn(*args, **kwargs), out)
+        try:
+            return write_out(name, fn(*args, **kwargs), out)
+        except Exception as exc:
+            refuse(name, exc, *named(names, args, kwargs))
+            raise
 
     def inplace(self, *args, **kwargs):
         # What is recorded saves the old values, which the write is about to replace.

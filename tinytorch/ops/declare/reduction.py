@@ -13,12 +13,16 @@ from ...autograd.views import refresh
 from ...backends.cpu import error, lib
 from ...tensor import gives_tensor
 from .op import Op
+from .refusals import not_a_tensor, refuse
 from .templates import build, recording
 
 _PARAMS = ("input", "how", "dims", "keepdim", "dtype")
 _call = gives_tensor(lib.tt_reduce)
 _CALLED = """
-    out = call(code, input._h, how, dims, keepdim, dtype)
+    try:
+        out = call(code, input._h, how, dims, keepdim, dtype)
+    except AttributeError as exc:
+        raise not_a_tensor(name, exc, ("input",), (input,)) from None
     if out is None:
         refresh(input)
         out = call(code, input._h, how, dims, keepdim, dtype)
@@ -36,7 +40,11 @@ def function(input, how, dims, keepdim, dtype):{_CALLED}
 _PUBLIC = f"""
 def function(input, dim={{default}}, keepdim=False, *, {{dtype_}}out=None, axis=None, keepdims=False):
     if dim is not {{default}} or out is not None or axis is not None{{cast}}:
-        return general(input, dim, keepdim, {{passed}}out=out, axis=axis, keepdims=keepdims)
+        try:
+            return general(input, dim, keepdim, {{passed}}out=out, axis=axis, keepdims=keepdims)
+        except Exception as exc:
+            refuse(name, exc, ("input", "dim", "keepdim", "out"), (input, dim, keepdim, out))
+            raise
     how = dims = 0
     dtype, keepdim = -1, keepdim or keepdims
 {_CALLED}"""
@@ -72,6 +80,8 @@ def _build(op: Op, source: str, title: str, **things):
         code=op.code,
         refresh=refresh,
         error=error,
+        not_a_tensor=not_a_tensor,
+        refuse=refuse,
         **things,
     )
     return fn
