@@ -88,10 +88,15 @@ static bool ask_for_work(job *j) {
 
 bool tt_cpu_decompose(int decomposition, tt_stack *s) {
     job j = {s, routines[decomposition][s->dtype == TT_F64], false};
-    if (!tt_blas_need() || !ask_for_work(&j)) return false;
     int64_t work = (int64_t)s->first.m * s->first.n * at_least_1(s->first.k) + 512;
-    tt_parallel(s->count, work >= PARALLEL_WORK ? 1 : PARALLEL_WORK / work, run_matrices, &j);
-    if (j.failed)
+    int64_t grain = work >= PARALLEL_WORK ? 1 : PARALLEL_WORK / work;
+    int claimed, threads = tt_blas_enter(s->count > grain ? tt_get_num_threads() : 1, &claimed);
+    if (!threads) return false;
+    bool ok = ask_for_work(&j);
+    if (ok && threads > 1) tt_parallel(s->count, grain, run_matrices, &j);
+    else if (ok) run_matrices(&j, 0, s->count);
+    tt_blas_leave(claimed);
+    if (ok && j.failed)
         tt_fail(TT_OUT_OF_MEMORY, "out of memory for the work on matrices of %d x %d", s->first.m, s->first.n);
-    return !j.failed;
+    return ok && !j.failed;
 }

@@ -34,6 +34,9 @@ typedef struct {
     TT_BLAS_SYMBOLS(TT_BLAS_FIELD)
 #undef TT_BLAS_FIELD
 } tt_blas_functions;
-extern tt_blas_functions tt_blas; /* once tt_blas_need() was true */
+extern tt_blas_functions tt_blas; /* once tt_blas_enter was true */
 
-bool tt_blas_need(void); /* opens the library, where that was not done; else an error */
+/* Between the two, so many threads may call BLAS as tt_blas_enter gives, `threads` or 1; 0: an error. The library is open,
+ * and there is room for its buffers: Note [The memory of OpenBLAS]. */
+int tt_blas_enter(int threads, int *claimed);
+void tt_blas_leave(int claimed);

@@ -117,8 +117,12 @@ static void choose_tiles(job *p) {
     p->tiles = pieces(p->p.m, p->tile_m) * p->across;
 }
 
-static void run(job *p) {
+static void run(job *p, int threads) {
     choose_tiles(p);
+    if (threads == 1) {
+        run_tiles(p, 0, p->p.stack * p->tiles);
+        return;
+    }
     int64_t rows = p->tile_m < p->p.m ? p->tile_m : p->p.m, cols = p->tile_n < p->p.n ? p->tile_n : p->p.n;
     int64_t work = rows * cols * p->p.k, worth = p->p.m == 1 || p->p.n == 1 ? PARALLEL_WORK >> 4 : PARALLEL_WORK;
     tt_parallel(p->p.stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
@@ -138,7 +142,7 @@ typedef struct {
     tt_storage *storages[3];
 } later;
 
-static void run_later(tt_job *job) { run(&((later *)job)->p); }
+static void run_later(tt_job *job) { run(&((later *)job)->p, 1); }
 
 static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_array *b) {
     double work = (double)p->p.m * (double)p->p.n * (double)p->p.k;
@@ -154,9 +158,16 @@ static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_arr
     return false;
 }
 
+/* Might several threads work on it, or another one than this? */
+static bool may_be_shared(const tt_product *p) {
+    return p->asynchronous ||
+           (double)p->m * (double)p->n * (double)p->k * (double)p->stack > (double)(PARALLEL_WORK >> 4);
+}
+
 bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {
     p->dtype = tt_compute_dtype(a->dtype);
     bool is_float = tt_is_floating(p->dtype), ok = false;
+    int claimed = 0, threads = may_be_shared(p) ? tt_get_num_threads() : 1;
     tt_array *wide = p->dtype == out->dtype ? out : tt_empty(p->dtype, out->ndim, out->shape);
     if (!wide || (p->beta != 0 && tt_copy_now(wide, bias) < 0)) goto end;
     if (p->k == 0) {
@@ -164,16 +175,17 @@ bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_ar
         if (p->dtype == TT_F32) scale_f32((float *)wide->data, out->numel, (float)p->beta);
         else if (p->dtype == TT_F64) scale_f64((double *)wide->data, out->numel, p->beta);
     } else if (out->numel) {
-        if (is_float && !tt_blas_need()) goto end;
+        if (is_float && !(threads = tt_blas_enter(threads, &claimed))) goto end;
         if (p->nbatch && p->may_fold) tt_product_fold_batch(p);
         if (p->m > INT_MAX) goto end;
         if (!tt_product_prepare(p, &p->a, a, !is_float, false)) goto end;
         if (!tt_product_prepare(p, &p->b, b, !is_float, false)) goto end;
         job j = {.p = *p, .c = wide->data};
-        if (!p->asynchronous || !put_off(&j, out, a, b)) run(&j);
+        if (!p->asynchronous || threads == 1 || !put_off(&j, out, a, b)) run(&j, threads);
     }
     ok = wide == out || tt_copy_now(out, wide) == 0;
 end:
+    tt_blas_leave(claimed);
     if (wide && wide != out) tt_free(wide);
     return ok;
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from _thread import get_ident
 
 from ..backends.native import ModeContextBase, ModeSwitchBase, modes
@@ -16,18 +17,32 @@ from ..backends.native import ModeContextBase, ModeSwitchBase, modes
 class Mode:
     """What a thread has switched on or off."""
 
-    __slots__ = ("grad", "inference", "anomaly", "check_nan", "saved_hooks", "hooks_refused")
+    FIELDS = ("grad", "inference", "anomaly", "check_nan", "saved_hooks", "hooks_refused", "on_write", "multithreading")
+    __slots__ = (*FIELDS, "watches_writes")
 
-    def __init__(self, grad=True, inference=False, anomaly=False, check_nan=True, saved_hooks=(), hooks_refused=""):
+    def __init__(
+        self,
+        grad=True,
+        inference=False,
+        anomaly=False,
+        check_nan=True,
+        saved_hooks=(),
+        hooks_refused="",
+        on_write=None,
+        multithreading=True,
+    ):
         self.grad, self.inference, self.anomaly = grad, inference, anomaly
         self.check_nan, self.saved_hooks, self.hooks_refused = check_nan, saved_hooks, hooks_refused
+        self.on_write, self.multithreading = on_write, multithreading
+        self.watches_writes = bool(anomaly or on_write)  # do writes in place take the general path?
 
     def is_default(self) -> bool:
-        return self.grad and not (self.inference or self.anomaly or self.saved_hooks or self.hooks_refused)
+        special = self.inference or self.anomaly or self.saved_hooks or self.hooks_refused or self.on_write
+        return self.grad and self.multithreading and not special
 
     def changed(self, **fields) -> Mode | None:
         """This mode with other fields; None for the default."""
-        made = Mode(**{**{name: getattr(self, name) for name in Mode.__slots__}, **fields})
+        made = Mode(**{**{name: getattr(self, name) for name in Mode.FIELDS}, **fields})
         return None if made.is_default() else made
 
     def with_grad(self, grad: bool) -> Mode | None:
@@ -73,6 +88,14 @@ class ModeContext(ModeContextBase):
         return type(self)()
 
     def __call__(self, fn):
+        if inspect.isclass(fn):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                "the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
         if inspect.isgeneratorfunction(fn):
 
             @functools.wraps(fn)
@@ -140,7 +163,9 @@ class ModeSwitch(ModeSwitchBase, ModeContext):
 
     def configure(self, mode: bool):
         """What ``__init__`` does before the mode is changed."""
-        self.mode = bool(mode)
+        if not isinstance(mode, bool):
+            raise TypeError(f"{type(self).__name__}(): argument 'mode' must be bool, not {type(mode).__name__}")
+        self.mode = mode
 
     def __init_subclass__(cls):
         parameters = list(inspect.signature(cls.configure).parameters.values())
@@ -161,6 +186,22 @@ class set_grad_enabled(ModeSwitch):
 
     def clone(self):
         return enable_grad() if self.mode else no_grad()
+
+
+class set_multithreading_enabled(ModeSwitch):
+    """Taken as in PyTorch: backward runs in the thread that calls it in any case. Follows
+    ``torch.autograd.set_multithreading_enabled``."""
+
+    def inside(self, outside):
+        return (outside or DEFAULT).changed(multithreading=self.mode)
+
+    def clone(self):
+        return type(self)(self.mode)
+
+
+def is_multithreading_enabled() -> bool:
+    """What ``set_multithreading_enabled`` has said in this thread."""
+    return current().multithreading
 
 
 class inference_mode(ModeContext):
