@@ -43,7 +43,7 @@ static int locate(place *p, const tt_trace *t, const tt_array *a) {
     if (p->storage >= 0) p->offset -= lazy->origin;
     memcpy(&p->like, a, sizeof p->like);
     p->version = tt_version(a);
-    return a->storage->shared ? -1 : p->storage;
+    return tt_is_shared(a->storage) ? -1 : p->storage;
 }
 
 static bool random_numbers(const tt_program *p) {
@@ -60,7 +60,7 @@ static bool capture(tt_replay *r, tt_trace *t, tt_array **in, tt_array **out) {
     bool ok = role && (r->program = tt_program_of(t, &hit));
     for (int k = 0; ok && k < r->num_in; k++) {
         int s = locate(&r->in[k], t, in[k]);
-        ok = (s < 0 ? !in[k]->storage->shared : !role[s]) && /* one that is not used needs no place */
+        ok = (s < 0 ? !tt_is_shared(in[k]->storage) : !role[s]) && /* one that is not used needs no place */
              !(in[k]->flags & TT_FLAG_WEAK); /* recorded as a number */
         if (s >= 0) role[s] = 1;
     }
@@ -149,7 +149,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     if (!tt_replay_may(r->promised)) return 0;
     tt_device = r->program->device;
     for (int k = 0; k < num_in; k++) {
-        if (in[k]->storage->device != tt_device || !fits(in[k], &r->in[k].like) || in[k]->storage->shared ||
+        if (in[k]->storage->device != tt_device || !fits(in[k], &r->in[k].like) || tt_is_shared(in[k]->storage) ||
             !tt_current(in[k]))
             return 0;
         if (!r->any && r->in[k].storage >= 0 && in[k]->storage != r->in[k].like.storage) return 0;

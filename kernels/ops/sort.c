@@ -76,7 +76,8 @@ tt_array *tt_pick(int what, tt_array *a, int64_t k, int64_t dim, int keepdim, tt
     TT_ON_DEVICE(NULL, op, 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!tt_good_dim(op, a, &dim)) return NULL;
-    if (a->dtype == TT_BOOL && what != TT_MODE) return tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for 'bool'", op);
+    if (a->dtype == TT_BOOL && what != TT_MODE)
+        return tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for 'bool'", op);
     int64_t n = a->ndim ? a->shape[dim] : 1;
     if (n == 0)
         return tt_fail(TT_INDEX_ERROR, "%s(): Expected reduction dim %lld to have non-zero size.", op, (long long)dim);

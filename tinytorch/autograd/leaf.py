@@ -6,7 +6,7 @@ import warnings
 
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, gives_tensor, wrap
 from .engine import retain
 from .node import AccumulateGrad, Port, describe
 from .modes import current
@@ -32,6 +32,8 @@ def _requires_grad(self) -> bool:
 def _set_requires_grad(self, flag: bool) -> None:
     refresh(self)
     node = self._node
+    if not isinstance(flag, bool):
+        raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
     if node is not None and type(node) is not AccumulateGrad:
         if not flag:
             raise RuntimeError(
@@ -40,8 +42,6 @@ def _set_requires_grad(self, flag: bool) -> None:
                 "var_no_grad = var.detach()."
             )
         return
-    if not isinstance(flag, bool):
-        raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
     if flag and node is None:
         if not DIFFERENTIABLE[self._h.dtype]:
             raise RuntimeError(f"only Tensors of floating point dtype can require gradients, got {self.dtype!r}")
@@ -159,9 +159,12 @@ def _set_data(self, value) -> None:
     self._h, shown._h = shown._h, self._h
 
 
+_apart = gives_tensor(lib.tt_apart)
+
+
 def _get_data(self):
-    shown = wrap(lib.tt_alias(self._h))
-    if lib.tt_own_counter(shown._h, 0) < 0:
+    shown = _apart(self._h)
+    if shown is None:
         raise error()
     return shown
 
@@ -184,7 +187,12 @@ def _is_inference(self) -> bool:
     return self._h.flags & FLAG_INFERENCE != 0
 
 
-Tensor.requires_grad = property(_requires_grad, _set_requires_grad, doc="Are gradients of this tensor wanted?")
+Tensor.requires_grad = property(
+    _requires_grad,
+    _set_requires_grad,
+    lambda self: _set_requires_grad(self, None),
+    "Are gradients of this tensor wanted?",
+)
 Tensor.is_leaf = property(_is_leaf, doc="Was it made by the user, or without recording?")
 Tensor.grad = property(
     _get_grad, _set_grad, lambda self: _set_grad(self, None), doc="The gradient that backward accumulated, or None."

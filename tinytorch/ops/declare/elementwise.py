@@ -248,9 +248,10 @@ def binary(
     name of ``b`` as an argument. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms."""
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
+    source = _sources_of_binary(op, dunder is not None)
     made = build(
         op,
-        re.sub(r"\bother\b", second, _sources_of_binary(op, dunder is not None)),
+        source if second == "other" else re.sub(r"\bother\b", second, source),
         f"<eager, saving {_saves(op, 'input', second)}>",
         names,
         code=op.code,
@@ -326,7 +327,7 @@ def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") 
         source = f"def of_two(input, {second}):\n    return op.update(input, {second}, written)\n"
         (of_two,) = build(op, source, f"<in place {name}>", ("of_two",), written=written)
     inplace = of_two if len(op.params) == 2 else of_one
-    inplace.__name__ = written
+    inplace.__name__, inplace.op = written, record_of(written, kind="update")  # which sees to its arguments itself
     inplace.__doc__ = f"In place: {doc}"
     publish(inplace, method=inplace, kind="update")
 
