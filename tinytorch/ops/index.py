@@ -9,6 +9,9 @@ adds into zeros, and the other way round.
 from __future__ import annotations
 
 import functools
+import warnings
+
+import numpy as np
 
 from ..autograd.engine import unbroadcast
 from ..autograd.formulas import node_class
@@ -145,16 +148,19 @@ def _check_mask(x: Tensor, code, part: int, mask: Tensor) -> None:
     )
 
 
+_OF_A_TUPLE = (slice, Tensor, list, tuple, range, np.ndarray, str)
+
+
 def _as_tuple(key):
-    """A list that holds slices, None, Ellipsis or tensors stands for a tuple."""
-    if type(key) is list:
+    """A list of fewer than 32 items stands for a tuple if it holds slices, sequences, None, Ellipsis or tensors."""
+    if type(key) is list and len(key) < 32:
         for item in key:
-            if (
-                item is None
-                or item is Ellipsis
-                or isinstance(item, slice)
-                or (isinstance(item, Tensor) and item._h.ndim)
-            ):
+            if item is None or item is Ellipsis or isinstance(item, _OF_A_TUPLE):
+                warnings.warn(
+                    "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead "
+                    "of x[seq]. Later it may be interpreted as a tensor index, x[tensor(seq)].",
+                    stacklevel=4,
+                )
                 return tuple(key)
     return key
 

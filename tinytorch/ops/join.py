@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import lib
+from ..dtypes import get_default_dtype
 from ..tensor import FUNCTIONS, Tensor, wrap
 from .declare import alias, both, function, ints, method, primitive, write_out
 from .shape import _reshape
@@ -184,6 +185,8 @@ def block_diag(*tensors):
     Raises:
         ValueError: a tensor has more than two dimensions
     """
+    if not tensors:
+        return wrap(lib.tt_empty(get_default_dtype().code, 2, (1, 0)))
     tensors = [atleast_2d(x) for x in tensors]
     columns = sum(x.shape[1] for x in tensors)
     rows, left = [], 0
