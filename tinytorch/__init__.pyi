@@ -80,11 +80,11 @@ __version__: str
 
 __all__ = [
     "Generator", "OutOfMemoryError", "Size", "Tensor", "__version__", "abs", "abs_", "absolute", "acos", "acos_",
-    "acosh", "acosh_", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "all", "allclose",
-    "amax", "amin", "aminmax", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided",
-    "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2", "atan2_",
-    "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "baddbmm", "bernoulli",
+    "acosh", "acosh_", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "all",
+    "allclose", "amax", "amin", "aminmax", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere",
+    "as_strided", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2",
+    "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "baddbmm", "bernoulli",
     "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not",
     "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor",
     "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize",
@@ -129,9 +129,9 @@ __all__ = [
     "std_mean", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim",
     "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace",
     "transpose", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide",
-    "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unsqueeze",
-    "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot", "view_as", "vsplit", "vstack", "where", "xlogy",
-    "xlogy_", "zero_", "zeros", "zeros_like",
+    "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "unsqueeze", "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot",
+    "view_as", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -169,6 +169,7 @@ def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *rest: Tensor | Number, beta: Number = 1, alpha: Number = 1,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def adjoint(input: Tensor) -> Tensor: ...
 def all(
     input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *,
     out: Tensor | None = None, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
@@ -954,6 +955,18 @@ def unique_consecutive(
     input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None, *,
     axis: _int | None = None,
 ) -> Any: ...
+def unsafe_chunk(
+    input: Tensor, chunks: _int, dim: _int | Sequence[_int] | None = 0, *,
+    axis: _int | Sequence[_int] | None = None,
+) -> Tensor: ...
+def unsafe_split(
+    input: Tensor, split_size: _int | Sequence[_int], dim: _int | Sequence[_int] | None = 0, *,
+    axis: _int | Sequence[_int] | None = None,
+) -> Tensor: ...
+def unsafe_split_with_sizes(
+    input: Tensor, split_sizes: Sequence[_int], dim: _int | Sequence[_int] | None = 0, *,
+    axis: _int | Sequence[_int] | None = None,
+) -> Tensor: ...
 def unsqueeze(input: Tensor, dim: _int) -> Tensor: ...
 def var(
     input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: _bool | None = None,

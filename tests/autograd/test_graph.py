@@ -47,7 +47,7 @@ def test_names_and_walk():
         (lambda x: x.mean(), "MeanBackward0"),
         (lambda x: x.clone(), "CloneBackward0"),
         (lambda x: x.t(), "TBackward0"),
-        (lambda x: x @ x, "MatmulBackward0"),
+        (lambda x: x @ x, "MmBackward0"),
         (lambda x: x.view(-1), "ViewBackward0"),
         (lambda x: x.transpose(0, 1), "TransposeBackward0"),
         (lambda x: x.permute(1, 0), "PermuteBackward0"),

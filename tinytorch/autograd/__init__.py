@@ -5,14 +5,24 @@ from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_en
 from .api import backward, grad
 from .function import Function
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
-from .modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_multithreading_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from .node import Node
+from .variable import Variable
 from .dot import graph_to_dot
 
 __all__ = [
     "Function",
     "GradcheckError",
     "Node",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
@@ -26,7 +36,10 @@ __all__ = [
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_grad_enabled",
+    "is_multithreading_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
+    "variable",
 ]

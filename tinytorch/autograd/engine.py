@@ -37,10 +37,9 @@ def run(
     thread = get_ident()
     if nested and nested.get(thread, 0) >= MOST_NESTED:
         return call_in_thread(run, roots, keep_graph, create_graph, captures, num_captures)
+    watching = begin_watching(roots, captures, num_captures) if observers else ()
     results: list[Tensor | None] = [None] * num_captures
-    useful = None if captures is None else nodes_on_path(captures, roots)
-    if useful is not None and not num_captures:
-        useful.update([(node, node.edges) for node in captures if type(node) is AccumulateGrad])
+    useful = None if captures is None else path_to(captures, roots, num_captures)
     pending: dict[Node, Tensor] = {}
     heap: list[tuple[int, Node]] = []
     outside = modes.get(thread)  # None: the default
@@ -136,6 +135,11 @@ def run(
             modes.pop(thread, None)
         else:
             modes[thread] = outside
+        for observer in watching:
+            observer.end()
+    if afterwards:
+        for callback in afterwards.pop(thread, ()):
+            callback()
     return results
 
 
@@ -278,6 +282,35 @@ def in_layout_of(t: Tensor, g: Tensor, fresh: bool) -> Tensor:
         return g.contiguous()
     h = lib.tt_contiguous(g._h)
     return wrap(h) if h else g.detach().contiguous().clone()
+
+
+def path_to(captures: dict, roots: list, num_captures: int) -> dict:
+    """The Nodes that a backward to ``captures`` runs, each with its edges."""
+    useful = nodes_on_path(captures, roots)
+    if not num_captures:
+        useful.update([(node, node.edges) for node in captures if type(node) is AccumulateGrad])
+    return useful
+
+
+afterwards: dict[int, list] = {}  # by thread: what is to be called when its backward has ended
+observers: list = []  # hooks of several tensors, which want to know what a backward will reach
+
+
+def begin_watching(roots: list, captures: dict | None, num_captures: int) -> list:
+    """Tells the observers which Nodes a backward will reach; returns them."""
+    watching = list(observers)
+    if captures is None:
+        reached = {node for node, _ in roots}
+        todo = list(reached)
+        for node in todo:  # which grows meanwhile
+            new = [edge for edge in node.edges if edge is not None and edge not in reached]
+            reached.update(new)
+            todo += new
+    else:
+        reached = {*path_to(captures, roots, num_captures), *captures}
+    for observer in watching:
+        observer.begin(reached)
+    return watching
 
 
 MOST_NESTED = 60  # backwards within backwards on one stack; what goes deeper takes another thread's

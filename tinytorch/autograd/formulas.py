@@ -7,7 +7,7 @@ import linecache
 import types
 
 from ..backends.native import dtype_of, shape_of
-from .node import Node, new_alias
+from .node import Node, SavedTensor, new_alias, saved_value
 
 # Parameters that hold numbers, sizes or dtypes in every operator: nobody looks for tensors among what is saved of them.
 NEVER_TENSORS = {
@@ -73,6 +73,15 @@ def generate(source: str, filename: str, namespace: dict, op: str, *names: str) 
 def node_title(op: str) -> str:
     """The name of an operator's Node class where the declaration gives none: ``ExpBackward0`` of ``exp``."""
     return "".join(part.capitalize() for part in op.strip("_").split("_")) + "Backward0"
+
+
+def not_implemented(op: str):
+    """The formula of an operator whose results require grad, though nobody knows their derivative."""
+
+    def formula(g):
+        raise NotImplementedError(f"the derivative for '{op}' is not implemented.")
+
+    return formula
 
 
 class Formulas:
@@ -163,6 +172,25 @@ class Formulas:
         return source + (f"    return {results[0]}\n" if self.variadic else f"    return ({', '.join(results)},)\n")
 
 
+# Parameters as PyTorch's operators call them; of methods the first is "self".
+_ITS_NAMES = {"input": ("self", "input"), "a": ("self",), "b": ("other",), "out": ("result",)}
+
+
+@functools.cache
+def saved_attributes(names: tuple[str, ...]) -> dict[str, property]:
+    """What a Node shows of its saved values, by PyTorch's names: ``_saved_self``, ``_raw_saved_self``."""
+    attributes = {}
+    for position, name in enumerate(names):
+        base, _, suffix = name.rpartition("_")
+        called = _ITS_NAMES.get(name, (name,))
+        if suffix == "shape" and base:
+            called = tuple([f"{n}_sym_sizes" for n in _ITS_NAMES.get(base, (base,))])
+        for n in called:
+            attributes[f"_saved_{n}"] = property(functools.partial(saved_value, position=position))
+            attributes[f"_raw_saved_{n}"] = property(functools.partial(SavedTensor, position=position))
+    return attributes
+
+
 def node_class(
     op: str,
     params: tuple[str, ...],
@@ -217,5 +245,6 @@ def node_class(
             "first_order": staticmethod(namespace["first_order"]),
             "save": staticmethod(namespace["save"]),
             "saves": saves,
+            **saved_attributes(tuple(formulas.uses)),
         },
     )

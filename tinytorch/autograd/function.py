@@ -12,7 +12,7 @@ from ..backends.native import new_node
 from ..tensor import Tensor
 from .engine import nested, unbroadcast
 from .modes import current, is_grad_enabled, no_grad
-from .node import FREED, Node, Packed, alias, count, make_ports, need_extra, pack_with, port
+from .node import FREED, Node, Packed, SavedTensor, alias, count, make_ports, need_extra, pack_with, port
 from .views import CUSTOM, FLAG_VIEW, check_inplace, rebase, refresh, refuse_saved, track, wrote
 
 FROZEN = ()  # stands for the metadata of an input that requires no gradient: what backward gives for it is dropped
@@ -67,6 +67,10 @@ class FunctionCtx(Node):
         return tuple(self._restore(k) for k in range(len(self.saved)))
 
     saved_variables = saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple:
+        return tuple([SavedTensor(self, k) for k in range(len(self.saved))])
 
     def _restore(self, k):
         t = self.saved[k]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+from _thread import get_ident
 from typing import NamedTuple
 
 from ..backends.cpu import lib
 from ..tensor import Tensor
+from . import engine
 from .modes import ModeContext, current
+from .mutation import allow_mutation_on_saved_tensors
 from .node import AccumulateGrad, Handle, Node, Port, need_extra, port
 from .views import refresh, writer_number, wrote
 
 __all__ = [
     "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
@@ -74,13 +81,19 @@ class saved_tensors_hooks(ModeContext):
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keeps what is saved on the CPU. Follows ``torch.autograd.graph.save_on_cpu``."""
+    """Keeps what is saved on the CPU, with ``pin_memory`` in page-locked memory. Follows
+    ``torch.autograd.graph.save_on_cpu``."""
 
-    def __init__(self, pin_memory=False):
-        super().__init__(lambda t: (t.device, t.detach().cpu()), lambda packed: packed[1].to(packed[0]))
+    def __init__(self, pin_memory=False, device_type="cuda"):
+        def pack(t):
+            copy = t.cpu()
+            return t.device, copy.pin_memory() if pin_memory and t.is_cuda else copy
+
+        super().__init__(pack, lambda packed: packed[1].to(packed[0], non_blocking=pin_memory))
+        self.pin_memory, self.device_type = pin_memory, device_type
 
     def clone(self):
-        return type(self)()
+        return type(self)(self.pin_memory, self.device_type)
 
 
 class disable_saved_tensors_hooks(ModeContext):
@@ -112,6 +125,65 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node = tensor._node
     return GradientEdge(node.edges[0], node.saved[0]) if isinstance(node, Port) else GradientEdge(node, 0)
+
+
+class _MultiGradHook:
+    """What the hooks of several tensors share in each backward: what has arrived, and how much is to come."""
+
+    def __init__(self, tensors, fn, mode: str):
+        self.nodes = []
+        for t in tensors:
+            refresh(t)
+            self.nodes.append(t._node)
+        self.fn, self.mode = fn, mode
+        self.runs: dict[int, list] = {}  # of each thread, what its backwards have; the innermost is last
+        self.handles = [t.register_hook(functools.partial(self.arrived, k)) for k, t in enumerate(tensors)]
+        engine.observers.append(self)
+
+    def begin(self, reached) -> None:
+        expected = sum([(n.edges[0] if type(n) is Port else n) in reached for n in self.nodes])
+        self.runs.setdefault(get_ident(), []).append([[None] * len(self.nodes), expected])
+
+    def end(self) -> None:
+        runs = self.runs[get_ident()]
+        runs.pop()
+        if not runs:
+            del self.runs[get_ident()]
+
+    def arrived(self, k: int, grad):
+        run = self.runs[get_ident()][-1]
+        grads, expected = run
+        if self.mode == "any":
+            if expected > 0:
+                run[1] = 0
+                self.fn(grad)
+            return
+        grads[k] = grad
+        run[1] -= 1
+        if run[1] == 0:
+            self.fn(grads)
+
+    def remove(self) -> None:
+        """Takes the hook out."""
+        for handle in self.handles:
+            handle.remove()
+        if self in engine.observers:
+            engine.observers.remove(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.remove()
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """Calls ``fn(grads)`` in a backward when the gradients of all ``tensors`` that it computes have arrived: a list,
+    with None for the others. With ``mode="any"``, ``fn(grad)`` when the first has. Returns a handle with ``remove()``.
+    Follows ``torch.autograd.graph.register_multi_grad_hook``."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    return _MultiGradHook(tuple(tensors), fn, mode)
 
 
 def node_of(edge: GradientEdge) -> Node:

@@ -16,18 +16,32 @@ from ..backends.native import ModeContextBase, ModeSwitchBase, modes
 class Mode:
     """What a thread has switched on or off."""
 
-    __slots__ = ("grad", "inference", "anomaly", "check_nan", "saved_hooks", "hooks_refused")
+    FIELDS = ("grad", "inference", "anomaly", "check_nan", "saved_hooks", "hooks_refused", "on_write", "multithreading")
+    __slots__ = (*FIELDS, "watches_writes")
 
-    def __init__(self, grad=True, inference=False, anomaly=False, check_nan=True, saved_hooks=(), hooks_refused=""):
+    def __init__(
+        self,
+        grad=True,
+        inference=False,
+        anomaly=False,
+        check_nan=True,
+        saved_hooks=(),
+        hooks_refused="",
+        on_write=None,
+        multithreading=True,
+    ):
         self.grad, self.inference, self.anomaly = grad, inference, anomaly
         self.check_nan, self.saved_hooks, self.hooks_refused = check_nan, saved_hooks, hooks_refused
+        self.on_write, self.multithreading = on_write, multithreading
+        self.watches_writes = bool(anomaly or on_write)  # do writes in place take the general path?
 
     def is_default(self) -> bool:
-        return self.grad and not (self.inference or self.anomaly or self.saved_hooks or self.hooks_refused)
+        special = self.inference or self.anomaly or self.saved_hooks or self.hooks_refused or self.on_write
+        return self.grad and self.multithreading and not special
 
     def changed(self, **fields) -> Mode | None:
         """This mode with other fields; None for the default."""
-        made = Mode(**{**{name: getattr(self, name) for name in Mode.__slots__}, **fields})
+        made = Mode(**{**{name: getattr(self, name) for name in Mode.FIELDS}, **fields})
         return None if made.is_default() else made
 
     def with_grad(self, grad: bool) -> Mode | None:
@@ -161,6 +175,22 @@ class set_grad_enabled(ModeSwitch):
 
     def clone(self):
         return enable_grad() if self.mode else no_grad()
+
+
+class set_multithreading_enabled(ModeSwitch):
+    """Taken as in PyTorch: backward runs in the thread that calls it in any case. Follows
+    ``torch.autograd.set_multithreading_enabled``."""
+
+    def inside(self, outside):
+        return (outside or DEFAULT).changed(multithreading=self.mode)
+
+    def clone(self):
+        return type(self)(self.mode)
+
+
+def is_multithreading_enabled() -> bool:
+    """What ``set_multithreading_enabled`` has said in this thread."""
+    return current().multithreading
 
 
 class inference_mode(ModeContext):

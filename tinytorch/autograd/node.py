@@ -226,6 +226,46 @@ def unpack(node: Node, with_history: bool, check: bool = True) -> tuple:
     return tuple(values)
 
 
+def saved_value(node: Node, position: int):
+    """A saved value, with its history; RuntimeError once it was freed, or overwritten."""
+    if node.saved is FREED:
+        raise RuntimeError(
+            "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+            f"already been freed): what {node.name()} saved is gone. Specify retain_graph=True if you need to backward "
+            "through the graph a second time."
+        )
+    return unpack(node, True)[position]
+
+
+class SavedTensor:
+    """A place where a Node keeps a value, ``_raw_saved_self`` for example: hooks may be put there."""
+
+    __slots__ = ("node", "position")
+
+    def __init__(self, node: Node, position: int):
+        self.node, self.position = node, position
+
+    @property
+    def data(self):
+        """The saved value."""
+        return saved_value(self.node, self.position)
+
+    def register_hooks(self, pack_hook, unpack_hook) -> None:
+        """Puts the value through ``pack_hook`` now, and through ``unpack_hook`` when it is wanted. RuntimeError if it
+        was freed, or has hooks."""
+        t = None if self.node.saved is FREED else self.node.saved[self.position]
+        if type(t) is Packed:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set.")
+        if not isinstance(t, Tensor):
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed, or with value None, is forbidden"
+            )
+        values = list(self.node.saved)
+        values[self.position] = Packed(pack_with((pack_hook, unpack_hook), t), unpack_hook)
+        self.node.saved = tuple(values)
+        need_extra(self.node).packed = True
+
+
 def saved_version(node: Node, k: int, edge: int) -> int:
     """The version at which the k-th saved tensor was saved. A C call packs those of its first two operands into one
     number, its result's stamp."""

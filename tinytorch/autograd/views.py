@@ -168,8 +168,12 @@ def writer_number(name: str) -> int:
 def check_inplace(t: Tensor, name: str, recording: bool = False) -> None:
     """Refuses a write in place as PyTorch does: to leaves, to views of leaves, and, where it matters to the graph, to
     views of several outputs and views from no_grad. Nothing has been written yet."""
-    if modes and not current().grad:
-        return
+    if modes:
+        mode = current()
+        if mode.on_write is not None:
+            mode.on_write(t)
+        if not mode.grad:
+            return
     refresh(t)
     base = base_of(t)
     if base is None:

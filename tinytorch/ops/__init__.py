@@ -34,4 +34,5 @@ from . import (
     solve,
     sort,
     statistics,
+    unsafe,
 )

@@ -10,6 +10,7 @@ import math
 
 from ..dtypes import bool as _bool
 from ..tensor import Tensor
+from ..autograd.formulas import not_implemented
 from .declare import binary, both, composite, function, method, mul_vjp, ternary, unary, without_history
 
 # Arithmetic.
@@ -35,17 +36,23 @@ _div = binary(
 remainder = binary(
     "remainder",
     lambda g: g,
-    lambda g, a, b: -g * a.floor_divide(b),
+    lambda g, a, b: -g * _div_floor(a, b),
     dunder="mod",
     doc="a modulo b, with the sign of b.",
 )
 fmod = binary("fmod", lambda g: g, lambda g, a, b: -g * (a / b).trunc(), doc="a modulo b, with the sign of a.")
-floor_divide = binary("floor_divide", dunder="floordiv", doc="The floor of a / b, broadcast.")
+floor_divide = binary(
+    "floor_divide",
+    *[not_implemented("floor_divide")] * 2,
+    title="NotImplemented",
+    dunder="floordiv",
+    doc="The floor of a / b, broadcast.",
+)
 _div_floor = binary(
-    "floor_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", public=False, doc="a / b rounded down."
+    "floor_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward2", public=False, doc="a / b rounded down."
 )
 _div_trunc = binary(
-    "trunc_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward1", public=False, doc="a / b rounded to zero."
+    "trunc_divide", lambda g: g * 0, lambda g: g * 0, title="DivBackward2", public=False, doc="a / b rounded to zero."
 )
 
 
@@ -68,8 +75,14 @@ neg = unary("neg", lambda g: -g, doc="-x.")
 positive = unary("positive", lambda g: g, doc="x.", inplace=False)
 abs = unary("abs", lambda g, input: g * input.sign(), doc="|x|.")
 sign = unary("sign", lambda g: g * 0, doc="-1, 0 or 1.")
-_square = unary("square", lambda g, input: g * (2 * input), doc="x * x.")
-_cube = unary("cube", lambda g, input: g * (3 * input.square()), public=False, doc="x * x * x: x to the power 3.")
+_square = unary("square", lambda g, input: g * (2 * input), title="PowBackward0", doc="x * x.")
+_cube = unary(
+    "cube",
+    lambda g, input: g * (3 * input.square()),
+    title="PowBackward0",
+    public=False,
+    doc="x * x * x: x to the power 3.",
+)
 sqrt = unary("sqrt", lambda g, out: g / (2 * out), doc="The square root.")
 rsqrt = unary("rsqrt", lambda g, out: g * (-0.5 * (out * out * out)), doc="1 / sqrt(x).")
 reciprocal = unary("reciprocal", lambda g, out: -g * (out * out), doc="1 / x.")
@@ -91,7 +104,7 @@ expm1 = unary("expm1", lambda g, out: g * (out + 1), doc="exp(x) - 1, accurate n
 log = unary("log", lambda g, input: g / input, doc="The natural logarithm.")
 log2 = unary("log2", lambda g, input: g / (input * _LN2), doc="The logarithm of base 2.")
 log10 = unary("log10", lambda g, input: g / (input * _LN10), doc="The logarithm of base 10.")
-log1p = unary("log1p", lambda g, input: g / (input + 1), doc="log(1 + x), accurate near 0.")
+log1p = unary("log1p", lambda g, input: g / (input + 1), title="Log1PBackward0", doc="log(1 + x), accurate near 0.")
 logaddexp = binary(
     "logaddexp",
     lambda g, a, b: g / (1 + (b - a).exp()),
@@ -277,8 +290,15 @@ copysign = binary(
     lambda g: g * 0,
     doc="The magnitude of a with the sign of b.",
 )
-nextafter = binary("nextafter", doc="The float after a, towards b.")
-_heaviside = binary("heaviside", second="values", public=False, doc="0 below 0, 1 above, and `values` at 0.")
+nextafter = binary("nextafter", lambda g: g, lambda g: g * 0, doc="The float after a, towards b.")
+_heaviside = binary(
+    "heaviside",
+    *[not_implemented("heaviside")] * 2,
+    title="NotImplemented",
+    second="values",
+    public=False,
+    doc="0 below 0, 1 above, and `values` at 0.",
+)
 
 # Comparisons and logic.
 

@@ -259,8 +259,8 @@ def shared(g, input, out, how, dims, keepdim):
 
 _amax = reduction("amax", shared)
 _amin = reduction("amin", shared)
-_max = reduction("max", shared)
-_min = reduction("min", shared)
+_max = reduction("max", shared, title="MaxBackward1")
+_min = reduction("min", shared, title="MinBackward1")
 
 
 @both

@@ -12,6 +12,7 @@ from ..autograd.views import refresh
 from ..backends.cpu import ffi, lib
 from ..devices import on_device
 from ..tensor import wrap
+from ..autograd.formulas import not_implemented
 from .declare import both, primitive, write_all_out, write_out
 from .reduce import selection, shared
 
@@ -187,10 +188,17 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
 # The unique elements.
 
 
-def _unique(op, input, consecutive, return_inverse, return_counts, dim):
+def _uniques(op, consecutive):
+    @primitive(title=f"{op}Backward0", extra=("inverse", "counts"), input=not_implemented(op))
+    def unique(input, dim):
+        return _unique_of(op, input, consecutive, dim)
+
+    return unique
+
+
+def _unique_of(op, input, consecutive, dim):
     inverse, counts = ffi.new("tt_array **"), ffi.new("tt_array **")
     if dim is None:
-        refresh(input)
         values = wrap(lib.tt_unique(input._h, consecutive, inverse, counts))
         inverse = wrap(inverse[0]).reshape(input.shape)
     else:
@@ -206,10 +214,16 @@ def _unique(op, input, consecutive, return_inverse, return_counts, dim):
         first = wrap(lib.tt_unique_rows(rows._h, consecutive, inverse, counts))
         values = input.detach().index_select(dim, first)
         inverse = wrap(inverse[0])
-    results = (values, *((inverse,) if return_inverse else ()), *((wrap(counts[0]),) if return_counts else ()))
-    if not return_counts:
-        wrap(counts[0])  # frees it
-    return results if len(results) > 1 else values
+    return values, inverse, wrap(counts[0])
+
+
+_unique, _unique_consecutive = _uniques("Unique2", 0), _uniques("UniqueConsecutive", 1)
+
+
+def _asked_for(results, return_inverse, return_counts):
+    values, inverse, counts = results
+    asked = (values, *((inverse,) if return_inverse else ()), *((counts,) if return_counts else ()))
+    return asked if len(asked) > 1 else values
 
 
 @both
@@ -227,14 +241,14 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     Raises:
         IndexError: ``dim`` is out of range
     """
-    return _unique("unique", input, 0, return_inverse, return_counts, dim)
+    return _asked_for(_unique(input, dim), return_inverse, return_counts)
 
 
 @both
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The elements without those equal to the one before; else as ``unique``. Follows
     ``torch.unique_consecutive``."""
-    return _unique("unique_consecutive", input, 1, return_inverse, return_counts, dim)
+    return _asked_for(_unique_consecutive(input, dim), return_inverse, return_counts)
 
 
 # Histograms.

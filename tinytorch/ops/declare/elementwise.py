@@ -93,7 +93,7 @@ class Elementwise(Op):
     def update(self, out: Tensor, other, name: str):
         """``into(out, (out, other), name)``, quicker where neither has a history to look after."""
         mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
-        if mode.anomaly or (mode.grad and out._node is not None):
+        if mode.watches_writes or (mode.grad and out._node is not None):
             return self.into(out, (out, other), name)
         if isinstance(other, Tensor):
             if mode.grad and other._node is not None:

@@ -1,0 +1,5 @@
+"""The rules fail with what was compared."""
+
+import pytest
+
+pytest.register_assert_rewrite("rules")

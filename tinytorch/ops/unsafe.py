@@ -1,0 +1,51 @@
+"""Parts of a tensor that the tape takes for tensors of their own."""
+
+from __future__ import annotations
+
+from ..backends.cpu import check, lib
+from ..tensor import wrap
+from .declare import both, primitive
+from .slicing import _joined, _views, chunk, split
+
+
+def _apart(parts):
+    """Views that count writes by themselves, and whose base does not know of them."""
+    made = []
+    for part in parts:
+        made.append(wrap(lib.tt_alias(part._h)))
+        check(lib.tt_own_counter(made[-1]._h, 0), "unsafe_split")
+    return tuple(made)
+
+
+def _unsafe(name: str):
+    @primitive(name=name, outputs=(), input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
+    def unsafe(input, sizes, dim):
+        return _apart(_views(input.detach(), lib.tt_view_parts, len(sizes), dim, 0, sizes))
+
+    return unsafe
+
+
+_unsafe_split, _unsafe_split_with_sizes = _unsafe("unsafe_split"), _unsafe("unsafe_split_with_sizes")
+
+
+@both
+def unsafe_split(input, split_size, dim=0):
+    """``split`` whose results may be written in place, since the tape takes each for a tensor of its own: right only
+    where ``input`` and the other parts are not used after that. Follows ``torch.unsafe_split``."""
+    dim = input._dim(dim)
+    return _unsafe_split(input, tuple([p.shape[dim] for p in split(input.detach(), split_size, dim)]), dim)
+
+
+@both
+def unsafe_split_with_sizes(input, split_sizes, dim=0):
+    """``unsafe_split`` by sizes. Follows ``torch.unsafe_split_with_sizes``."""
+    dim = input._dim(dim)
+    sizes = tuple([p.shape[dim] for p in split(input.detach(), list(split_sizes), dim)])
+    return _unsafe_split_with_sizes(input, sizes, dim)
+
+
+@both
+def unsafe_chunk(input, chunks, dim=0):
+    """``chunk``, as ``unsafe_split`` is ``split``. Follows ``torch.unsafe_chunk``."""
+    dim = input._dim(dim)
+    return _unsafe_split(input, tuple([p.shape[dim] for p in chunk(input.detach(), chunks, dim)]), dim)
