@@ -16,6 +16,7 @@ import resource
 import struct
 import sys
 import warnings
+import zipfile
 
 import tinytorch as tt
 from tinytorch import nn, optim
@@ -30,7 +31,9 @@ NAMES = [
     "tinytorch.tensor Tensor", "tinytorch.nn.parameter Parameter", "tinytorch.nn.parameter Buffer",
     "tinytorch.nn.parameter _rebuild", "tinytorch.nn.parameter _rebuild_buffer", "tinytorch.nn.state StateDict",
     "tinytorch.pickling rebuild", "tinytorch.pickling Storage", "tinytorch.pickling load_storage",
-    "tinytorch.nn Module", "tinytorch lib",
+    "tinytorch.nn Module", "tinytorch lib", "torch FloatStorage", "torch.storage UntypedStorage", "torch float32",
+    "torch._utils _rebuild_tensor_v2", "torch._utils _rebuild_tensor_v3", "torch._utils _rebuild_parameter",
+    "torch._utils _rebuild_parameter_with_state", "torch._tensor _rebuild_from_type_v2", "torch Tensor", "torch Size",
 ]  # fmt: skip
 TEXTS = ["float32", "int64", "_h", "code", "cpu", "cuda:0", "storage", "__class__", "__dict__", "_metadata", "latin1",
          "most_common", "__del__", "_node", "_grad", "x", ""]  # fmt: skip
@@ -51,6 +54,39 @@ def packed(content: bytes, storages: list) -> bytes:
         archive.add(f"data/{number}", data)
     archive.close()
     return f.getvalue()
+
+
+class Pipe(io.RawIOBase):
+    """A file that cannot seek: a zip file written to it tells the sizes of members behind them, as PyTorch's do."""
+
+    def __init__(self):
+        self.content = bytearray()
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        self.content += bytes(data)
+        return len(data)
+
+
+def packed_as_pytorch(content: bytes, storages: list, **more: bytes) -> bytes:
+    """An archive as PyTorch writes it."""
+    f = Pipe()
+    with zipfile.ZipFile(f, "w") as archive:
+        archive.writestr("archive/data.pkl", content)
+        for name, data in more.items():
+            archive.writestr(f"archive/{name}", data)
+        for number, data in enumerate(storages):
+            archive.writestr(f"archive/data/{number}", data)
+    return bytes(f.content)
+
+
+PYTORCH = (  # a tensor of four floats, with an attribute
+    b"ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n"
+    b"((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\x000X\3\0\0\0cpuK\4tQK\0(K\4t(K\1t\x89ccollections\nOrderedDict\n)Rt"
+    b"}X\1\0\0\0aK\1stR"
+)
 
 
 def parts(file: bytes) -> tuple:
@@ -129,6 +165,7 @@ def made_up(rng: random.Random) -> bytes:
         lambda: b"\x90", lambda: b"\x91", lambda: b"d", lambda: b"l", lambda: b"1", lambda: b"\x93", lambda: b"\x92",
         lambda: name() + b"}" + text() + b"K\x05s\x86b", lambda: name() + b"N}" + text() + b"K\x05s\x86b",
         lambda: tensor() + b"N}" + text("_h") + b"h\0s\x86b", lambda: name() + text() + b"\x85R",
+        lambda: PYTORCH, lambda: PYTORCH + b"}" + text() + b"K\5sb",
         lambda: b"r" + rng.randbytes(4), lambda: b"\x8e" + rng.randbytes(8), lambda: b"\x96" + rng.randbytes(8),
         lambda: name() + b"J" + rng.randbytes(4) + b"\x85R", lambda: b"\x85" * rng.choice((10, 10_000)),
     ]  # fmt: skip
@@ -181,6 +218,8 @@ def main(count: int, seed: int) -> None:
     rng = random.Random(seed)
     files = originals()
     inner = [parts(f) for f in files]
+    theirs = packed_as_pytorch(b"\x80\2" + PYTORCH + b".", [bytes(16)], byteorder=b"little")
+    assert tt.load(io.BytesIO(theirs)).a == 1
     for f in files:
         use(tt.load(io.BytesIO(f)))  # what is imported or cached at first use is there
     for fail in (b"no archive at all", files[0][:100], packed(b"(.", [])):
@@ -192,8 +231,12 @@ def main(count: int, seed: int) -> None:
     before = state()
     loaded = 0
     for k in range(count):
-        kind = rng.randrange(4)
-        if kind == 0:
+        kind = rng.randrange(6)
+        if kind == 4:
+            file = mangled(rng, theirs)
+        elif kind == 5:
+            file = packed_as_pytorch(mangled(rng, b"\x80\2" + PYTORCH + b"."), [bytes(16)])
+        elif kind == 0:
             file = mangled(rng, rng.choice(files))
         elif kind == 1:
             file = packed(made_up(rng), [bytes(16)])

@@ -67,6 +67,8 @@ HOSTILE = {
     + b"h\1h\0\x85R" * 9000 + b"t",
     "a deep key": b"}" + b")" + b"\x85" * 1_000_000 + b"K\1s",
     "a shared key": b"})" + b"\x942h\0\x86" + b"".join(b"\x942h%c\x86" % k for k in range(1, 60)) + b"K\1s",
+    "a chain of defaultdicts": b"ccollections\ndefaultdict\n\x940cbuiltins\nlist\n\x85\x940h\0h\1R"
+    + b"q\0020h\0h\1RK\1h\2s" * 200_000,
     "a slice of a slice": b"cbuiltins\nslice\n)NN\x87R",
     "strides": TENSOR.replace(b"(K\1t", b"(K\1K\1t"),
     "dimensions": TENSOR.replace(b"(K\4t(K\1t", mark(b"K\1" * 200) + mark(b"K\1" * 200)),
@@ -93,6 +95,20 @@ def test_hostile_pickles(name):
     with pytest.raises((pickle.UnpicklingError, RuntimeError)):
         read(HOSTILE[name])
     assert tt.zeros(2).dtype is tt.float32 and nn.Parameter(tt.zeros(1)).requires_grad
+
+
+class Allowed(tt.Tensor):
+    __slots__ = ("mine",)
+
+
+def test_slots_of_what_the_program_allows():
+    of = f"c{__name__}\nAllowed\n".encode()
+    made = TENSOR.replace(b"ctinytorch.tensor\nTensor\n", of)
+    with tt.serialization.safe_globals([Allowed]):
+        assert read(made + b"N}X\4\0\0\0mineK\5s\x86b").mine == 5
+        for name in (b"_h", b"_node", b"_grad", b"__class__", b"data"):
+            with pytest.raises(pickle.UnpicklingError):
+                read(made + b"N}X" + struct.pack("<I", len(name)) + name + b"K\5s\x86b")
 
 
 def test_the_pieces_are_good():

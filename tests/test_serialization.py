@@ -310,6 +310,35 @@ def test_pickle_modules():
         load(f, encoding="ascii")
 
 
+class WithSlots(tt.Tensor):
+    __slots__ = ("elem", "other")
+
+
+class WithState(tt.Tensor):
+    def __getstate__(self):
+        return ("foo", self.__dict__)
+
+    def __setstate__(self, state):
+        self.marker, attributes = state
+        self.__dict__.update(attributes)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_kinds_of_tensors(weights_only):
+    """With what they keep beside their elements."""
+    a = WithSlots([1.0, 2.0])
+    a.elem, a.name = tt.ones(2), "a"
+    b = WithState([3.0])
+    b.note = "b"
+    with serialization.safe_globals([WithSlots, WithState]):
+        for way in (lambda x: again(x, weights_only=weights_only), pickled, copy.copy):
+            c, d = [way(x) for x in (a, b)]
+            assert type(c) is WithSlots and (c.elem.tolist(), c.name, hasattr(c, "other")) == ([1.0, 1.0], "a", False)
+            assert type(d) is WithState and (d.marker, d.note, d.tolist()) == ("foo", "b", [3.0])
+    c = copy.deepcopy(a)
+    assert type(c) is WithSlots and c.elem.tolist() == [1.0, 1.0] and c.elem is not a.elem
+
+
 class Point:
     def __init__(self, x, y):
         self.x, self.y = x, y

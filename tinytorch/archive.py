@@ -1,7 +1,8 @@
 """Archives: zip files whose members are stored as they are, which any program for zip files reads.
 
 A Writer only appends, so that it can write to whatever takes bytes; a Reader goes from one member to the next, from the
-place where the file stands, and leaves the file behind the archive. Each size that a file claims is compared with the
+place where the file stands, and leaves the file behind the archive. PyTorch's archives tell the sizes of members behind
+them: these are found through the directory at the end of the file. Each size that a file claims is compared with the
 length of the file before anything of that size is made.
 """
 
@@ -9,11 +10,13 @@ from __future__ import annotations
 
 import os
 import struct
+import zipfile
 import zlib
 
 ALIGNMENT = 64  # of members: what maps the file finds its numbers where a kernel wants them
 CHUNK = 1 << 24  # bytes written at a time
 NO_ROOM = 0xFFFFFFFF  # in a field of 32 bits: the number stands in a field of 64
+SIZES_BEHIND = 8  # a flag of a member: its sizes stand behind it
 PADDING, SIZES_64 = 0x4246, 1  # kinds of extra fields
 DATE = 0x21  # 1 January 1980: the same content makes the same bytes
 
@@ -103,11 +106,16 @@ class Reader:
         start = f.tell()
         f.seek(0, os.SEEK_END)
         self.length = f.tell()
-        self.members: dict[str, tuple[int, int, int]] = {}  # name -> offset, size, checksum
+        self.members: dict[
+            str, tuple[int, int, int | None]
+        ] = {}  # name -> offset, size, checksum unless it is not sure
         if start >= self.length:
             raise EOFError("load: ran out of input: the file stands at its end")
         if self._at(start, 4) != FIRST:
             raise RuntimeError("load: this is not a file that save() wrote")
+        if self._at(start, LOCAL.size)[6] & SIZES_BEHIND:
+            self._through_directory()
+            return
         at = start
         while (kind := self._at(at, 4)) == FIRST:
             at = self._member(at)
@@ -125,10 +133,29 @@ class Reader:
 
     def _at(self, at: int, size: int) -> bytes:
         """Some bytes of a header. RuntimeError when the file ends before."""
-        if at + size > self.length:
+        if at < 0 or at + size > self.length:
             raise RuntimeError("load: the file is cut off")
         self.f.seek(at)
         return self.f.read(size)
+
+    def _through_directory(self) -> None:
+        """Finds the members of PyTorch's archives, without the folder that all are in."""
+        try:
+            with zipfile.ZipFile(self.f) as archive:
+                entries = archive.infolist()
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error) as e:
+            raise RuntimeError(f"load: the file is corrupt or cut off: {e}") from None
+        if sum(e.file_size for e in entries) > self.length:
+            raise RuntimeError("load: the file is corrupt: its members are longer than it is")
+        for e in entries:
+            name, extra = LOCAL.unpack(self._at(e.header_offset, LOCAL.size))[9:]
+            offset = e.header_offset + LOCAL.size + name + extra
+            if e.compress_type != zipfile.ZIP_STORED or e.flag_bits & 1:
+                raise RuntimeError(f"load: {e.filename!r} of the file is compressed")
+            if e.header_offset < 0 or offset + e.file_size > self.length:
+                raise RuntimeError(f"load: the file is cut off within {e.filename!r}")
+            self.members[e.filename.partition("/")[2] or e.filename] = offset, e.file_size, None
+        self.f.seek(0, os.SEEK_END)
 
     def _member(self, at: int) -> int:
         """Takes note of the member whose header is at ``at``. Returns where it ends."""
@@ -182,7 +209,7 @@ class Reader:
                 raise RuntimeError(f"load: the file is cut off within {name!r}")
             done += n
         self.f.seek(back)
-        if zlib.crc32(target) != checksum:
+        if checksum is not None and zlib.crc32(target) != checksum:
             raise RuntimeError(
                 f"load: the file is corrupt: {name!r} has another checksum than it says; mmap=True does not look at it"
             )

@@ -176,7 +176,7 @@ class iinfo:
     """Limits of an integer dtype: ``bits, max, min``. Follows torch.iinfo."""
 
     def __init__(self, d: dtype):
-        if d.is_floating_point or d is bool:
+        if not isinstance(d, dtype) or d.is_floating_point or d is bool:
             raise TypeError(f"iinfo: expected an integer dtype, got {d!r}; use finfo for floating-point ones")
         self.bits = 8 * d.itemsize
         self.dtype = d.name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from .backends.cpu import error, ffi, lib
@@ -10,7 +12,7 @@ from .dtypes import bool as _bool
 from .ops.create import from_numpy
 from .ops.declare import attach, record_of
 from .printing import tensor_text
-from .tensor import Tensor, wrap
+from .tensor import Tensor, operator_above, wrap
 
 _BOOL, _BFLOAT16, _FLOAT32 = lib.TT_BOOL, lib.TT_BF16, lib.TT_F32
 # By code: what ffi.unpack makes Python numbers of; elements of half types, which C has no type for, are cast first.
@@ -161,19 +163,28 @@ def __repr__(self, *, tensor_contents=None) -> str:
     return tensor_text(self, share(shown, False), tensor_contents)
 
 
+def _no_number(self, kind: type, text: str, depth: int = 2) -> Exception:
+    """The error for a tensor that has to be one number: TypeError where the library wanted it, of an argument."""
+    caller = sys._getframe(depth)
+    if caller.f_globals.get("__name__", "").startswith("tinytorch.") or caller.f_code.co_filename.startswith("<eager"):
+        return TypeError(f"{operator_above()}expected a number or a bool, got a Tensor of shape {tuple(self.shape)}")
+    return kind(text)
+
+
 def __bool__(self) -> bool:
     """The truth of the one element. RuntimeError where there are several."""
     h = self._h
     if h.numel != 1:
         if h.numel == 0:
-            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+            raise _no_number(self, RuntimeError, "Boolean value of Tensor with no values is ambiguous")
+        raise _no_number(self, RuntimeError, "Boolean value of Tensor with more than one value is ambiguous")
     return item(self) != 0
 
 
 def _scalar(self):
     if self._h.numel != 1:
-        raise ValueError(f"only one element tensors can be converted to Python scalars, got shape {tuple(self.shape)}")
+        text = f"only one element tensors can be converted to Python scalars, got shape {tuple(self.shape)}"
+        raise _no_number(self, ValueError, text, 3)
     return item(self)
 
 

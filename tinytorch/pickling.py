@@ -87,9 +87,29 @@ def _place(self) -> tuple:
     return self.dtype, tuple(self.shape), self.stride(), self.storage_offset(), self.requires_grad
 
 
+def slots_of(cls: type) -> set[str]:
+    """The names of the ``__slots__`` of a class and its bases; of a kind of tensor, those that it has beyond Tensor."""
+    names = set()
+    for base in cls.__mro__:
+        if base is Tensor:
+            break
+        slots = base.__dict__.get("__slots__", ())
+        names.update((slots,) if isinstance(slots, str) else slots)
+    return names - {"__dict__", "__weakref__"}
+
+
+def state_of(t: Tensor):
+    """What pickle keeps of a tensor beside its elements: what its class's ``__getstate__`` gives, or its attributes,
+    with a dictionary of those in slots of its class, if there are any."""
+    if getattr(type(t), "__getstate__", None) is not getattr(object, "__getstate__", None):
+        return t.__getstate__()
+    slots = {name: getattr(t, name) for name in slots_of(type(t)) if hasattr(t, name)}
+    return (t.__dict__ or None, slots) if slots else t.__dict__ or None
+
+
 def __reduce_ex__(self, protocol):
     """How pickle and copy make the tensor again: its storage, its place in it, and the attributes set on it."""
-    return rebuild, (type(self), storage_of(self), *_place(self)), self.__dict__ or None
+    return rebuild, (type(self), storage_of(self), *_place(self)), state_of(self)
 
 
 def __deepcopy__(self, memo):
@@ -108,6 +128,9 @@ def __deepcopy__(self, memo):
         t._grad = copy.deepcopy(self.grad, memo)
     if self.__dict__:
         t.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    for name in slots_of(type(self)):
+        if hasattr(self, name):
+            setattr(t, name, copy.deepcopy(getattr(self, name), memo))
     return t
 
 

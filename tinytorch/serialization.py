@@ -1,17 +1,18 @@
 """Saving to files and loading again. Follows ``torch.save``, ``torch.load`` and ``torch.serialization``.
 
 A file is a zip archive (archive.py): ``data.pkl`` is the object, pickled, with a reference in place of each tensor's
-memory; ``data/0``, ``data/1``, ... are the memories, each once however many tensors show it."""
+memory; ``data/0``, ``data/1``, ... are the memories, each once however many tensors show it.
+PyTorch's files are alike, and their weights can be read too (torch_names.py)."""
 
 from __future__ import annotations
 
 import contextlib
+import enum
 import io
 import mmap as memory_map
 import os
 import pickle
 import pickletools
-import uuid
 import warnings
 
 from .archive import Reader, Writer
@@ -20,20 +21,25 @@ from .backends.cuda import runtime
 from .devices import device
 from .dtypes import uint8
 from .ops.create import frombuffer
+from .ops.join import cat
 from .pickling import Storage
 from .safe_names import RENAMED, SAFE, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals, users
 from .tensor import Tensor, wrap
+from .torch_names import StorageType, TypedStorage
 from .unpickler import Reading
 
 __all__ = [
     "add_safe_globals",
     "clear_safe_globals",
+    "LoadEndianness",
+    "get_default_load_endianness",
     "get_default_mmap_options",
     "get_safe_globals",
     "get_unsafe_globals_in_checkpoint",
     "load",
     "safe_globals",
     "save",
+    "set_default_load_endianness",
     "set_default_mmap_options",
 ]
 
@@ -64,6 +70,31 @@ class set_default_mmap_options:
 
     def __exit__(self, *_):
         _mmap_flags[0] = self.before
+
+
+class LoadEndianness(enum.Enum):
+    """An order of bytes. Follows ``torch.serialization.LoadEndianness``."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+_load_endianness: list = [None]
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """The order of bytes in PyTorch's files that do not tell theirs; None at the start, which is little. Follows
+    ``torch.serialization.get_default_load_endianness``."""
+    return _load_endianness[0]
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Sets the order of bytes in PyTorch's files that do not tell theirs. TypeError for what is no LoadEndianness.
+    Follows ``torch.serialization.set_default_load_endianness``."""
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    _load_endianness[0] = endianness
 
 
 # Saving.
@@ -111,7 +142,7 @@ def _replacing(path):
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
-    beside = os.path.join(folder, f".{uuid.uuid4().hex}.tmp")
+    beside = os.path.join(folder, f".{os.urandom(16).hex()}.tmp")
     there = os.path.exists(path)
     number = None
     if not there or os.path.isfile(path):
@@ -138,7 +169,8 @@ def _replacing(path):
 
 def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None = None, mmap=None, **pickle_load_args):
     """Reads what ``save`` wrote to a path or a binary file, from where the file stands; it stands behind the archive
-    then. Follows ``torch.load``.
+    then. What PyTorch's ``torch.save`` wrote (in the format of 1.6 and later) is read too, as far as it is tensors,
+    containers and plain values. Follows ``torch.load``.
 
     With ``weights_only``, which is the default unless there is a ``pickle_module``, only tensors, containers and plain
     values are made, and what ``serialization.add_safe_globals`` allows; pickle.UnpicklingError for anything else.
@@ -169,6 +201,10 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None 
             return Reading(content, storages).load()
 
         class Unpickler((pickle_module or pickle).Unpickler):
+            def find_class(self, module, name):
+                theirs = SAFE.get(f"{module}.{name}") if module.partition(".")[0] == "torch" else None
+                return super().find_class(module, name) if theirs is None else theirs
+
             def persistent_load(self, reference):
                 return storages(reference)
 
@@ -202,21 +238,32 @@ class _Storages:
 
     def __init__(self, archive: Reader, put, mapped: memory_map.mmap | None):
         self.archive, self.put, self.mapped = archive, put, mapped
-        self.known: dict[int, Storage] = {}
+        self.known: dict[str, Storage] = {}
 
     def __call__(self, reference) -> Storage:
+        kind = None
         match reference:
             case ("storage", int(number), str(where)):
+                key = str(int(number))
+            case ("storage", StorageType() as kind, str(key), str(where), int()):  # PyTorch's
                 pass
             case _:
                 raise pickle.UnpicklingError("load: the file refers to something that save() does not write")
-        found = self.known.get(number)
+        found = self.known.get(key)
         if found is None:
-            name = f"data/{int(number)}"
-            if name not in self.archive:
-                raise pickle.UnpicklingError(f"load: the file has no storage number {number}")
-            found = self.known[number] = Storage(self.put(self.bytes(name), where))
-        return found
+            if f"data/{key}" not in self.archive:
+                raise pickle.UnpicklingError(f"load: the file has no storage number {key:.20}")
+            whole = self.bytes(f"data/{key}")
+            if kind is not None and kind.of is not None and self.big_endian():
+                whole = reversed_elements(whole, kind.of.itemsize)
+            found = self.known[key] = Storage(self.put(whole, where))
+        return found if kind is None else TypedStorage(found, kind.of)
+
+    def big_endian(self) -> bool:
+        """Has the file numbers whose most significant byte comes first?"""
+        if "byteorder" in self.archive:
+            return self.archive.read("byteorder") == b"big"
+        return get_default_load_endianness() is LoadEndianness.BIG
 
     def bytes(self, name: str) -> Tensor:
         """A member of the archive as a vector of bytes on the CPU."""
@@ -227,6 +274,12 @@ class _Storages:
         if n:
             self.archive.read_into(name, memoryview(ffi.buffer(made._h.data, n)))
         return made
+
+
+def reversed_elements(whole: Tensor, size: int) -> Tensor:
+    """A vector of bytes, with those of each element of this size the other way round."""
+    n = whole.numel() // size * size
+    return cat([whole[:n].reshape(-1, size).flip(1).reshape(-1), whole[n:]])
 
 
 def _restored(whole: Tensor, where: str) -> Tensor:

@@ -14,11 +14,12 @@ from __future__ import annotations
 import enum
 import pickle
 import struct
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from pickle import UnpicklingError
 
 from .nn.state import StateDict
-from .safe_names import BLOCKED, MAKERS, RENAMED, SAFE, check_key, users
+from .pickling import slots_of
+from .safe_names import BLOCKED, MAKERS, MOST_PARTS, RENAMED, SAFE, check_key, users
 from .tensor import Tensor
 
 
@@ -32,6 +33,7 @@ class Reading:
 
     def __init__(self, content: bytes, persistent_load):
         self.content, self.at, self.persistent_load = content, 0, persistent_load
+        self.nested = 0  # defaultdicts that are values of others
         self.left = 64 + len(content)  # what may yet be copied
         self.stack: list = []
         self.marks: list[list] = []  # the stacks below the marks
@@ -158,6 +160,8 @@ class Reading:
             state, slots = state
         if not mine and (slots is not None or not isinstance(top, (StateDict, OrderedDict, Tensor))):
             raise UnpicklingError(f"Can only set attributes of tensors and state dicts, not of {type(top)}")
+        if slots is not None and not (isinstance(slots, dict) and slots.keys() <= slots_of(type(top))):
+            raise UnpicklingError(f"{type(top)} has no slots of these names")
         for attributes in (state, slots):
             if attributes is not None and not (
                 isinstance(attributes, dict) and all(type(k) is str and k[:2] != "__" for k in attributes)
@@ -183,6 +187,10 @@ class Reading:
             raise UnpicklingError("a key has no value")
         for key, value in zip(items[::2], items[1::2]):
             check_key(key)
+            if type(target) is type(value) is defaultdict:
+                self.nested += 1  # CPython frees a defaultdict by recursion: a chain of them would end the process
+                if self.nested > MOST_PARTS:
+                    raise UnpicklingError(f"more than {MOST_PARTS} defaultdicts are values of others")
             target[key] = value
 
     def set_item(self) -> None:

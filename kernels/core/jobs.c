@@ -137,7 +137,7 @@ bool tt_left_to_jobs(tt_storage *s) {
 static bool mark(const tt_job *job) {
     for (int k = 0; k < job->num; k++) {
         const tt_storage *s = job->storages[k];
-        if (s->size_class < 0 || s->device || s->shared) return false;
+        if (s->size_class < 0 || s->device || tt_is_shared(s)) return false;
     }
     for (int k = 0; k < job->num_out; k++) {
         tt_lazy *p = NULL;

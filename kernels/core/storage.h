@@ -10,6 +10,7 @@ tt_array *tt_array_new(void); /* an uninitialised descriptor */
 void tt_array_recycle(tt_array *a);
 bool tt_free_may_wait(const tt_array *a); /* May tt_free call back, or wait for a thread that calls back? */
 static inline void tt_storage_ref(tt_storage *s) { __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED); }
+static inline bool tt_is_shared(const tt_storage *s) { return __atomic_load_n(&s->shared, __ATOMIC_RELAXED); }
 void *tt_scratch(
     int64_t nbytes); /* temporary memory of the CPU's, from the same caches; NULL and an error when there is none */
 void tt_scratch_free(void *p);

@@ -147,7 +147,7 @@ int tt_sync(tt_array *a, int share) {
         tt_flush_failed = false;
         return -1;
     }
-    if (share) a->storage->shared = 1;
+    if (share) __atomic_store_n(&a->storage->shared, 1, __ATOMIC_RELAXED);
     return 0;
 }
 
@@ -408,7 +408,7 @@ static bool take(tt_array **a, tt_array **copy) {
     tt_storage *s = (*a)->storage;
     tt_lazy *p = tt_lazy_of(s);
     if (p && p->trace != tt_recorder && !flush_storage(s, true, TT_FLUSH_THREAD)) return false;
-    if (!s->shared || tt_recorder->in_place) return true;
+    if (!tt_is_shared(s) || tt_recorder->in_place) return true;
     *copy = *a = tt_clone_now(*a);
     return *a;
 }
@@ -417,7 +417,7 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
                    const int64_t *shape, int64_t mask) {
     tt_trace *t = tt_recorder;
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
-    if (out->storage->shared || tt_fuse_running(t)) return false;
+    if (tt_is_shared(out->storage) || tt_fuse_running(t)) return false;
     int device = out->storage->device;
     tt_lazy *p = tt_lazy_of(out->storage);
     if (p && p->trace != t && !flush_storage(out->storage, true, TT_FLUSH_THREAD)) {
@@ -470,7 +470,7 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
             modes |= TT_MODE_NUMBER << (2 * which);
         } else {
             const tt_lazy *p = tt_lazy_of(a->storage);
-            if ((a->storage->shared && !(which && t->in_place)) ||
+            if ((tt_is_shared(a->storage) && !(which && t->in_place)) ||
                 (p && (p->trace != t || p->origin != a->data - a->storage->data)))
                 return false;
             if ((id = p ? p->id : number_of(t, a, !which)) < 0) return false;
@@ -518,6 +518,6 @@ bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype) {
 
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param) {
     /* What NumPy may write is copied, row-major; elements that lie in another order are added up in that order. */
-    if (a->storage->shared && !(a->flags & TT_FLAG_CONTIGUOUS) && !tt_recorder->in_place) return false;
+    if (tt_is_shared(a->storage) && !(a->flags & TT_FLAG_CONTIGUOUS) && !tt_recorder->in_place) return false;
     return record(TT_NODE_REDUCE, reducer, read, out, param ? 2 : 1, (tt_array *[]){a, param}, a->ndim, a->shape, mask);
 }

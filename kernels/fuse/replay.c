@@ -60,13 +60,14 @@ static bool capture(tt_replay *r, tt_trace *t, tt_array **in, tt_array **out) {
     bool ok = role && (r->program = tt_program_of(t, &hit));
     for (int k = 0; ok && k < r->num_in; k++) {
         int s = locate(&r->in[k], t, in[k]);
-        ok = (s < 0 ? !in[k]->storage->shared || t->in_place : !role[s]) && /* one that is not used needs no place */
+        ok = (s < 0 ? !tt_is_shared(in[k]->storage) || t->in_place
+                    : !role[s]) && /* one that is not used needs no place */
              !(in[k]->flags & TT_FLAG_WEAK); /* recorded as a number */
         if (s >= 0) role[s] = 1;
     }
     for (int k = 0; ok && k < r->num_out; k++) {
         int s = locate(&r->out[k], t, out[k]);
-        ok = s >= 0 && !role[s] && !t->storages[s].held && !out[k]->storage->shared &&
+        ok = s >= 0 && !role[s] && !t->storages[s].held && !tt_is_shared(out[k]->storage) &&
              out[k]->data == out[k]->storage->data &&
              out[k]->numel * tt_itemsizes[out[k]->dtype] == out[k]->storage->nbytes;
         if (ok) role[s] = 2;

@@ -42,7 +42,7 @@ tt_array *tt_bincount(tt_array *a, tt_array *weights, int64_t min_length) {
     TT_ON_DEVICE(NULL, "bincount", 2, ((tt_array *[]){a, weights}));
     if (!tt_ready(a) || (weights && !tt_ready(weights))) return tt_decline();
     if (a->ndim != 1 || tt_is_floating(a->dtype))
-        return tt_fail(TT_RUNTIME_ERROR,
+        return tt_fail(tt_is_floating(a->dtype) ? TT_NOT_IMPLEMENTED : TT_RUNTIME_ERROR,
                        "bincount: only supports 1-d non-negative integral inputs, got %d dimensions of "
                        "%s",
                        a->ndim, tt_dtype_names[a->dtype]);

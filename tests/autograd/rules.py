@@ -21,6 +21,11 @@ def plain(value):
     return value.tolist() if hasattr(value, "tolist") else value
 
 
+def leaf(torch, *values, **options):
+    """A leaf of these values, that requires grad."""
+    return torch.tensor(list(values), requires_grad=True, **options)
+
+
 def agree(program, torch):
     """Fails unless the program says the same of both libraries."""
     results = []

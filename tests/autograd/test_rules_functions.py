@@ -269,6 +269,77 @@ def test_second_derivatives_of_products_with_zeros(operator, zeros):
     assert tinytorch.autograd.gradgradcheck(scattered_product(tinytorch, operator), (x, src))
 
 
+# ---- Numerical checks.
+
+
+def function_of(torch, forward, backward, **settings):
+    """A Function's apply."""
+
+    def run(ctx, *args):
+        ctx.set_materialize_grads(settings.get("materialize", True))
+        ctx.save_for_backward(*args)
+        return forward(*args)
+
+    body = {"forward": staticmethod(run), "backward": staticmethod(backward)}
+    return type("F", (torch.autograd.Function,), body).apply
+
+
+@program
+def what_gradcheck_says(torch):
+    def check(fn, *shape, dtype=torch.float64, **options):
+        x = torch.linspace(0.5, 2, 4, dtype=dtype).requires_grad_()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            said = outcome(lambda: torch.autograd.gradcheck(fn, (x,), **options))
+        return said, sorted({w.category.__name__ for w in caught})
+
+    def depends_on_values(x):
+        return torch.cat([x, x]) if bool((x >= 0.5).all()) else x
+
+    wrong = function_of(torch, lambda x: x * 2, lambda ctx, g: g * 3)
+    two = function_of(torch, lambda x: (x * 2, x * 3), lambda ctx, g, h: g * 2 + h * 3)
+    lazy = function_of(torch, lambda x: (x * 2, x * 3), lambda ctx, g, h: g * 2 + h * 3, materialize=False)
+    count = [0]
+
+    def changes(ctx, g):
+        count[0] += 1
+        return g * (2 + 1e-7 * count[0])
+
+    return [
+        check(torch.sin),
+        check(torch.sin, dtype=torch.float32, eps=1e-2, atol=1e-1),
+        check(wrong),
+        check(wrong, raise_exception=False),
+        check(wrong, fast_mode=True),
+        check(two),
+        check(lazy, raise_exception=False)[0] != [True],
+        check(depends_on_values),
+        check(lambda x: x.detach().sin()),
+        check(lambda x: (x.detach() * 0, x.sin())),
+        check(lambda x: (x * 2).detach()),
+        check(function_of(torch, lambda x: x * 2, changes), raise_exception=False),
+        check(function_of(torch, lambda x: x * 2, changes), nondet_tol=1e-2),
+        check(torch.sin, check_backward_ad=False),
+        check(lambda x: x.sin() * 2, check_batched_grad=True),
+        outcome(lambda: torch.autograd.gradcheck(torch.sin, (torch.ones(2, dtype=torch.float64),))),
+        outcome(lambda: torch.autograd.gradcheck(torch.sin, torch.ones(1).double().expand(3).requires_grad_())),
+        outcome(lambda: torch.autograd.gradgradcheck(torch.sin, (torch.ones(2).double().requires_grad_(),))),
+        outcome(lambda: torch.autograd.gradgradcheck(wrong, (torch.ones(2).double().requires_grad_(),))),
+    ]
+
+
+@program
+def what_a_checked_function_sees(torch):
+    seen = set()
+
+    def f(x):
+        seen.add((x.requires_grad, torch.is_grad_enabled(), x.is_leaf))
+        return x * 2
+
+    torch.autograd.gradcheck(f, (torch.rand(1, dtype=torch.float64, requires_grad=True),))
+    return sorted(seen)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name, torch):
     agree(PROGRAMS[name], torch)

@@ -130,7 +130,8 @@ def tensor(m):
                 "expanded": (1, *shape[1:]),
                 "offset": (shape[0] + 1, *shape[1:]),
             }.get(how, shape)
-        t = (m.arange(math.prod(base)) % 5 - 1).to(getattr(m, dtype)).reshape(base)
+        n = m.arange(math.prod(base))
+        t = (n % 2 if how == "index" else n % 5 - 1).to(getattr(m, dtype)).reshape(base)
         if shape and how == "transposed":
             t = t.permute(tuple(range(len(shape)))[::-1])
         elif shape and how == "strided":

@@ -167,7 +167,8 @@ class Caller(arguments.Chooser):
     def argument(self, value, dtype):
         """The source of a sample's argument."""
         if isinstance(value, Spec):
-            return f"T({value.dtype or dtype!r}, {value.shape}, {value.layout!r})".replace("T(int", "T('int")
+            how = "index" if value.dtype == "int64" and value.layout == "plain" else value.layout
+            return f"T({value.dtype or dtype!r}, {value.shape}, {how!r})"
         if isinstance(value, (tuple, list)):
             inner = ", ".join(self.argument(v, dtype) for v in value)
             return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' * (len(value) == 1)})"

@@ -364,6 +364,68 @@ def test_spectral_norm(shape, dim):
     close(a.weight, b.weight, 1e-9)
 
 
+# The normalizations of old, by hooks.
+
+
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_weight_norm_by_a_hook(dim):
+    nets = []
+    for m in (tt, torch):
+        net = m.nn.Linear(3, 2).double()
+        with m.no_grad():
+            net.weight.copy_(m.arange(6.0).reshape(2, 3) + 1)
+            net.bias.zero_()
+        with pytest.warns(FutureWarning, match="weight_norm"):
+            assert m.nn.utils.weight_norm(net, dim=dim) is net
+        assert sorted(n for n, _ in net.named_parameters()) == ["bias", "weight_g", "weight_v"]
+        with m.no_grad():
+            net.weight_g.mul_(2)
+        net(m.ones(1, 3, dtype=m.float64)).pow(2).sum().backward()
+        with pytest.raises(RuntimeError, match="Cannot register two"), pytest.warns(FutureWarning):
+            m.nn.utils.weight_norm(net)
+        nets.append(net)
+    a, b = nets
+    close(a.weight_g.grad, b.weight_g.grad), close(a.weight_v.grad, b.weight_v.grad), close(a.weight, b.weight)
+    for m, net in ((tt, a), (torch, b)):
+        assert m.nn.utils.remove_weight_norm(net) is net and isinstance(net.weight, m.nn.Parameter)
+        assert sorted(net.state_dict()) == ["bias", "weight"] and not net._forward_pre_hooks
+        with pytest.raises(ValueError, match="not found in"):
+            m.nn.utils.remove_weight_norm(net)
+    close(a.weight, b.weight)
+
+
+@pytest.mark.parametrize("dim", [None, 1])
+def test_spectral_norm_by_a_hook(dim):
+    values, x = np.random.default_rng(0).standard_normal((3, 4)), [[1.0, 2.0, 3.0, 4.0]]
+    nets = []
+    for m in (tt, torch):
+        net = m.nn.Linear(4, 3, bias=False).double()
+        with m.no_grad():
+            net.weight.copy_(m.tensor(values.tolist(), dtype=m.float64))
+        m.nn.utils.spectral_norm(net, n_power_iterations=2, dim=dim)
+        assert list(net.state_dict()) == ["weight_orig", "weight_u", "weight_v"]
+        nets.append(net)
+    a, b = nets
+    b.load_state_dict(
+        {k: torch.tensor(v.tolist(), dtype=torch.float64) for k, v in a.state_dict().items()}, strict=False
+    )
+    for m, net in ((tt, a), (torch, b)):
+        for _ in range(2):
+            out = net(m.tensor(x, dtype=m.float64))
+        out.pow(2).sum().backward()
+        with pytest.raises(RuntimeError, match="Cannot register two"):
+            m.nn.utils.spectral_norm(net)
+        with pytest.raises(ValueError, match="to be positive"):
+            m.nn.utils.spectral_norm(m.nn.Linear(1, 1), n_power_iterations=0)
+    close(a.weight, b.weight, 1e-9), close(a.weight_orig.grad, b.weight_orig.grad, 1e-8)
+    for m, net in ((tt, a), (torch, b)):
+        m.nn.utils.remove_spectral_norm(net)
+        assert list(net.state_dict()) == ["weight"]
+        with pytest.raises(ValueError, match="not found in"):
+            m.nn.utils.remove_spectral_norm(net)
+    close(a.weight, b.weight, 1e-9)
+
+
 # Modules as functions.
 
 

@@ -1,6 +1,6 @@
 """The tape: modes, gradients, hooks, functions with own derivatives, numerical checks."""
 
-from . import functional, graph
+from . import functional, grad_mode, graph
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .api import backward, grad
 from .function import Function
@@ -28,6 +28,7 @@ __all__ = [
     "enable_grad",
     "functional",
     "grad",
+    "grad_mode",
     "gradcheck",
     "gradgradcheck",
     "graph",

@@ -73,6 +73,13 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     RuntimeError: no graph; a non-scalar without its gradient; a gradient of another shape; a graph already freed
     (``retain_graph``); a saved value overwritten in place.
     """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "backward: give either `grad_tensors` or `grad_variables`, which is deprecated, not both"
+            )
+        grad_tensors = grad_variables
     keep = create_graph if retain_graph is None else retain_graph
     roots = _roots("backward", tensors, grad_tensors)
     if create_graph:

@@ -215,6 +215,7 @@ def node_class(
     """
     inputs = list(inputs or vjps)
     formulas = Formulas(op, params, inputs, outputs, extra, variadic)
+    apart = bool(first_order or joint)  # else one function is both
     first_order = first_order or vjps
     if callable(vjps):
         for formula in (vjps, first_order):
@@ -228,8 +229,11 @@ def node_class(
     namespace = {"__name__": title, "alias": new_alias, "shape_of": shape_of, "dtype_of": dtype_of}
     source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
     source += formulas.function("backward", vjps, None, namespace)
-    source += formulas.function("first_order", first_order, joint, namespace)
-    generate(source, "<derivative>", namespace, title, "backward", "first_order")
+    if apart:
+        source += formulas.function("first_order", first_order, joint, namespace)
+        generate(source, "<derivative>", namespace, title, "backward", "first_order")
+    else:
+        generate(source, "<derivative>", namespace, title, "backward")
     holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1
     return type(
         title,
@@ -242,7 +246,7 @@ def node_class(
             "holds": holds,
             "num_outputs": len(outputs),
             "backward": staticmethod(namespace["backward"]),
-            "first_order": staticmethod(namespace["first_order"]),
+            "first_order": staticmethod(namespace["first_order" if apart else "backward"]),
             "save": staticmethod(namespace["save"]),
             "saves": saves,
             **saved_attributes(tuple(formulas.uses)),

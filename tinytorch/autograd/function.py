@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
+import weakref
 from _thread import get_ident
 
 from ..backends.cpu import lib
@@ -12,25 +13,26 @@ from ..backends.native import new_node
 from ..tensor import Tensor
 from .engine import nested, unbroadcast
 from .modes import current, is_grad_enabled, no_grad
-from .node import FREED, Node, Packed, SavedTensor, alias, count, make_ports, need_extra, pack_with, port
-from .views import CUSTOM, FLAG_VIEW, check_inplace, rebase, refresh, refuse_saved, track, wrote
+from .node import FREED, Node, Packed, SavedTensor, alias, make_ports, need_extra, pack_with, port
+from .views import CUSTOM, FLAG_VIEW, check_inplace, rebase, refresh, refuse_saved, track, writer_number, wrote
 
 FROZEN = ()  # stands for the metadata of an input that requires no gradient: what backward gives for it is dropped
 
 
-class FunctionCtx(Node):
-    """What a Function's forward and backward share: its Node in the graph. Any attribute may be set on it."""
+class FunctionCtx:
+    """What a Function's forward and backward share. Any attribute may be set on it: what backward needs otherwise is
+    kept by its Node, which owns it."""
 
-    op = "Function"
-    holds = 1
-    function: type  # the user's Function
+    _node = None  # once recorded: a weak reference to the Node
 
     def __init__(self):
-        self.edges, self.saved, self.versions, self.extra = (), (), (), None
-        self.key = 0
         self.to_save = self.dirty_tensors = self.non_differentiable = ()
         self.materialize_grads = True
         self.needs_input_grad: tuple[bool, ...] = ()
+
+    def name(self) -> str:
+        """The name of its Node."""
+        return type(self).__name__
 
     def save_for_backward(self, *tensors):
         """Keeps inputs, outputs or intermediate tensors (or None) for backward, guarded against writes in place."""
@@ -53,20 +55,38 @@ class FunctionCtx(Node):
         """Shall undefined gradients reach backward as zeros (True, the default) or as None?"""
         self.materialize_grads = bool(value)
 
+    save_for_forward = save_for_backward  # there are no forward-mode derivatives
+
     @property
     def saved_tensors(self) -> tuple:
         """The kept tensors. RuntimeError once backward has freed them, or if one was overwritten."""
-        if self.to_save:
-            return self.to_save  # still in forward
+        node = self._node() if self._node is not None else None
+        return self.to_save if node is None else node.restore()  # without a Node, in forward
+
+    saved_variables = saved_tensors
+
+
+class FunctionNode(Node):
+    """A custom Function's place in the graph. What users set on ``ctx`` they find here, too."""
+
+    op = "Function"
+    holds = 1
+    function: type  # the user's Function
+
+    def __getattr__(self, name: str):
+        if name == "ctx":
+            raise AttributeError(name)
+        return getattr(self.ctx, name)
+
+    def restore(self) -> tuple:
+        """The saved tensors, with their histories."""
         if self.saved is FREED:
             raise RuntimeError(
                 "Trying to backward through the graph a second time (or directly access saved tensors "
                 f"after they have already been freed): {self.name()}'s saved tensors are gone. Specify "
                 "retain_graph=True if you need to backward through the graph a second time."
             )
-        return tuple(self._restore(k) for k in range(len(self.saved)))
-
-    saved_variables = saved_tensors
+        return tuple([self._restore(k) for k in range(len(self.saved))])
 
     @property
     def _raw_saved_tensors(self) -> tuple:
@@ -89,28 +109,28 @@ class FunctionCtx(Node):
             )
         return t if t._node is owner else alias(t, owner)
 
-    def keep(self, outputs) -> None:
-        """Moves what forward asked to save into the Node, its own outputs as aliases without history."""
+    def keep(self, tensors, outputs) -> None:
+        """Saves what forward asked for, its own outputs as aliases without history."""
         hooks = current().saved_hooks
-        refuse_saved(self.name(), self.to_save)
+        refuse_saved(self.name(), tensors)
         kept, versions = [], []
-        for t in self.to_save:
+        for t in tensors:
             own = next((k for k, o in enumerate(outputs) if t is o), None) if t is not None else None
             versions.append((lib.tt_version_of(t._h), t._node if own is None else own) if t is not None else None)
             t = t if own is None else alias(t)
             kept.append(Packed(pack_with(hooks[-1], t), hooks[-1][1]) if hooks and t is not None else t)
-        self.saved, self.versions, self.to_save = tuple(kept), tuple(versions), ()
+        self.saved, self.versions = tuple(kept), tuple(versions)
 
     def backward(self, g, saved, edges):
         """Calls the user's backward with the outputs' gradients, and brings what it gives to the inputs' shapes."""
         grads = list(g) if type(g) is list else [g]
-        if self.materialize_grads:
+        if self.ctx.materialize_grads:
             grads = [_zeros(meta) if x is None and meta is not None else x for x, meta in zip(grads, self.outputs)]
         derivative, thread = derivative_of(self.function), get_ident()
         depth = nested.get(thread, 0)
         try:
             nested[thread] = depth + 1
-            results = derivative(self, *grads)
+            results = derivative(self.ctx, *grads)
         finally:
             if depth:
                 nested[thread] = depth
@@ -178,11 +198,13 @@ def _reducible(shape, to) -> bool:
 
 
 class _Meta(type):
-    """Makes the context class of each Function, so that its Nodes carry its name."""
+    """Makes the classes of each Function's contexts and Nodes, so that they carry its name."""
 
     def __init__(cls, name, bases, body):
         super().__init__(name, bases, body)
-        cls._ctx = type(name + "Backward", (FunctionCtx,), {"function": cls, "op": name, "__module__": cls.__module__})
+        title, module = name + "Backward", cls.__module__
+        cls._ctx = type(title, (FunctionCtx,), {"__module__": module})
+        cls._node = type(title, (FunctionNode,), {"function": cls, "op": name, "__module__": module})
 
 
 class Function(metaclass=_Meta):
@@ -239,11 +261,28 @@ class Function(metaclass=_Meta):
                 result = cls.forward(*args)
                 cls.setup_context(ctx, args, result)
         outputs = list(result) if isinstance(result, tuple) else [result]
+        dirty = ctx.dirty_tensors
+        if dirty and not all(any(d is o for o in outputs) for d in dirty):
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
+                "are modified inplace must all be outputs of the Function."
+            )
         if recording:
-            _record(ctx, tensors, outputs)
+            _record(cls._node, ctx, tensors, outputs)
         else:
-            ctx.to_save = ()
+            for k, o in enumerate(outputs):  # an input is given back as another tensor
+                if isinstance(o, Tensor) and any(o is t for t in tensors) and not any(o is d for d in dirty):
+                    outputs[k] = alias(o)
+        ctx.to_save = ctx.dirty_tensors = ctx.non_differentiable = ()
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
+
+
+class InplaceFunction(Function):
+    """A Function, as old programs name those that write their inputs."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace
 
 
 def _positional(function: type, args: tuple, kwargs: dict) -> tuple:
@@ -255,22 +294,28 @@ def _positional(function: type, args: tuple, kwargs: dict) -> tuple:
     return bound.args
 
 
-def _record(ctx: FunctionCtx, tensors: list, outputs: list) -> None:
-    """Makes ``ctx`` the history of the outputs."""
+def _record(cls: type, ctx: FunctionCtx, tensors: list, outputs: list) -> None:
+    """Makes a Node of ``ctx`` the history of the outputs."""
+    node = new_node(cls, tuple([t._node if t is not None else None for t in tensors]), (), ())
+    node.ctx, ctx._node = ctx, weakref.ref(node)
     mode = current()
     if mode.anomaly:
-        need_extra(ctx).trace = mode.anomaly()
-    ctx.edges = tuple(t._node if t is not None else None for t in tensors)
-    ctx.inputs = tuple(
+        need_extra(node).trace = mode.anomaly()
+    node.inputs = tuple(
         [None if t is None else FROZEN if t._node is None else (t.shape, t.dtype, t.device) for t in tensors]
     )
-    ctx.key = -count()
     written = []
     for k, t in enumerate(outputs):
         if not isinstance(t, Tensor):
             continue
         if any(t is d for d in ctx.dirty_tensors):
-            check_inplace(t, ctx.name(), True)
+            check_inplace(t, node.name(), True)
+            if len(outputs) > 1 and t._h.flags & FLAG_VIEW:
+                raise RuntimeError(
+                    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot "
+                    "return more than one Tensor. This is not supported by the current autograd engine."
+                )
+            lib.tt_bump(t._h, writer_number(node.name()))  # forward may have written it by other means
             wrote(t)
             written.append(t)
         elif any(t is i for i in tensors):
@@ -278,24 +323,21 @@ def _record(ctx: FunctionCtx, tensors: list, outputs: list) -> None:
             t = outputs[k]
         elif t._h.flags & FLAG_VIEW and any(i is not None and i._h.storage == t._h.storage for i in tensors):
             track(t, t, CUSTOM)
-    ctx.keep(outputs)
-    ctx.outputs = [
-        (t.shape, t.new_empty(())) if isinstance(t, Tensor) and t.dtype.is_floating_point else None for t in outputs
-    ]
+    node.keep(ctx.to_save, outputs)
+    node.outputs = [(t.shape, t.new_empty(())) if isinstance(t, Tensor) else None for t in outputs]
     differentiable = [
         t if isinstance(t, Tensor) and not any(t is n for n in ctx.non_differentiable) else None for t in outputs
     ]
-    ctx.dirty_tensors = ctx.non_differentiable = ()
-    ctx.num_outputs = len(outputs)
+    node.num_outputs = len(outputs)
     if len(outputs) > 1:
-        make_ports(ctx, differentiable)
+        make_ports(node, differentiable)
         return
     for t in differentiable:
         if t is not None and t.dtype.is_floating_point:
             if any(t is w for w in written):
-                rebase(t, ctx)
+                rebase(t, node)
             else:
-                t._node = ctx
+                t._node = node
 
 
 class _Twice(Node):
@@ -318,13 +360,13 @@ def once_differentiable(fn):
         with no_grad():
             results = fn(ctx, *grads)
         sources = tuple(g._node for g in grads if isinstance(g, Tensor))
-        if not is_grad_enabled() or not any(e is not None for e in (*sources, *ctx.edges)):
+        if not is_grad_enabled() or not any(e is not None for e in sources):
             return results
         marked = []
         for r in results if isinstance(results, tuple) else (results,):
             if isinstance(r, Tensor):
                 r = alias(r)
-                r._node = new_node(_Twice, (*sources, *ctx.edges), (), ())
+                r._node = new_node(_Twice, sources, (), ())
             marked.append(r)
         return tuple(marked) if isinstance(results, tuple) else marked[0]
 

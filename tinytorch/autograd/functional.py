@@ -10,7 +10,7 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
 def _tuple(op, x, what) -> tuple[tuple, bool]:
-    single = not isinstance(x, (tuple, list))
+    single = not isinstance(x, tuple)
     items = (x,) if single else tuple(x)
     for k, t in enumerate(items):
         if not isinstance(t, Tensor):
@@ -100,7 +100,16 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """The derivative of every output element with respect to every input element: shape ``output.shape + input.shape``;
-    nested tuples when there are several inputs or outputs."""
+    nested tuples when there are several inputs or outputs. ``vectorize`` and ``strategy`` change nothing but what is
+    refused: RuntimeError for ``strict`` with the first, NotImplementedError for "forward-mode" without it."""
+    if strategy not in ("reverse-mode", "forward-mode"):
+        raise AssertionError(f'Expected strategy to be either "forward-mode" or "reverse-mode", but got {strategy}')
+    if strategy == "forward-mode" and create_graph:
+        raise NotImplementedError('jacobian: `create_graph=True` is not implemented for strategy="forward-mode"')
+    if strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError('jacobian: strategy="forward-mode" is implemented with `vectorize=True` only')
+    if strict and vectorize:
+        raise RuntimeError("jacobian: `strict=True` and `vectorize=True` are not supported together")
     with enable_grad():
         points, outputs, many, many_outputs = _call("jacobian", func, inputs, create_graph)
         rows = []
@@ -125,6 +134,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 def _scalar(op, func):
     def checked(*args):
         out = func(*args)
+        if op == "hessian":
+            _tuple(op, out, "outputs of the user-provided function")
         if not isinstance(out, Tensor) or out.numel() != 1:
             raise RuntimeError(
                 f"The output of the function given to {op} should be a single Tensor with one "
@@ -150,15 +161,19 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """(func(inputs), v^T H) for a scalar function."""
-    func = _scalar("vhp", func)
+    return _products(func, inputs, v, create_graph, strict, "vhp")
+
+
+def _products(func, inputs, v, create_graph, strict, op):
+    func = _scalar(op, func)
     with enable_grad():
-        points, outputs, many, _ = _call("vhp", func, inputs, create_graph)
-        v = _like("vhp", v, points, "input")
-        first = _grad(outputs, points, (outputs[0].detach().new_ones(()),), True, strict, "vhp")
-        products = _grad(first, points, v, create_graph, strict, "vhp")
+        points, outputs, many, _ = _call(op, func, inputs, create_graph)
+        v = _like(op, v, points, "input")
+        first = _grad(outputs, points, (outputs[0].detach().new_ones(()),), True, strict, op)
+        products = _grad(first, points, v, create_graph, strict, op)
     return _detached(outputs, create_graph)[0], _pack(_detached(products, create_graph), many)
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """(func(inputs), H v) for a scalar function: H is symmetric, so this is ``vhp``."""
-    return vhp(func, inputs, v, create_graph, strict)
+    return _products(func, inputs, v, create_graph, strict, "hvp")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 from ..tensor import FUNCTIONS, Tensor
 from .api import grad
-from .modes import enable_grad, no_grad
+from .modes import enable_grad
 
 
 class GradcheckError(RuntimeError):
@@ -24,19 +25,24 @@ def _outputs(fn, inputs) -> tuple:
 
 
 def _numerical(fn, inputs, t, eps):
-    """d outputs / d t by central differences: for each output a matrix (elements of t, elements of output)."""
+    """d outputs / d t by central differences: for each output a matrix (elements of t, elements of output). The
+    function sees inputs that require grad, and is recorded, as when it is derived."""
     rows: list[list] = []
-    with no_grad():
-        flat = t.detach()
-        for index in itertools.product(*(range(n) for n in t.shape)):
-            old = flat[index].item()
-            flat[index] = old + eps
-            plus = [o.clone() for o in _outputs(fn, inputs)]
-            flat[index] = old - eps
-            minus = [o.clone() for o in _outputs(fn, inputs)]
+    flat, shapes = t.data, [o.shape for o in _outputs(fn, inputs)]
+    for index in itertools.product(*(range(n) for n in t.shape)):
+        old, sides = flat[index].item(), []
+        for step in (eps, -eps):
+            flat[index] = old + step
+            sides.append([o.detach().clone() for o in _outputs(fn, inputs)])
             flat[index] = old
-            rows.append([((p - m) / (2 * eps)).reshape(-1) for p, m in zip(plus, minus)])
-    columns = zip(*rows) if rows else [[] for _ in _outputs(fn, inputs)]
+            if [o.shape for o in sides[-1]] != shapes:
+                raise AssertionError(
+                    "Expected `func` to return outputs with the same shape when inputs are perturbed on index "
+                    f"{index} by {step}, but got {[tuple(o.shape) for o in sides[-1]]} instead of "
+                    f"{[tuple(s) for s in shapes]}."
+                )
+        rows.append([((p - m) / (2 * eps)).reshape(-1) for p, m in zip(*sides)])
+    columns = zip(*rows) if rows else [[] for _ in shapes]
     return [FUNCTIONS["stack"](list(c)) if c else None for c in columns]
 
 
@@ -63,26 +69,39 @@ def gradcheck(
     check_undefined_grad=True,
     check_grad_dtypes=False,
     check_batched_grad=False,
+    check_batched_forward_grad=False,
+    check_forward_ad=False,
+    check_backward_ad=True,
     fast_mode=False,
-    masked=False,
+    masked=None,
 ):
     """Compares the derivatives of ``func`` at ``inputs`` (float64 tensors that require grad) with central differences.
-    True if they agree within ``atol + rtol |numerical|``; else GradcheckError, or False. Also run backward twice for
-    the same bits within ``nondet_tol``. Follows ``torch.autograd.gradcheck``.
+    True if they agree within ``atol + rtol |numerical|``; else GradcheckError, or False. Follows
+    ``torch.autograd.gradcheck``.
 
-    ``check_batched_grad``, ``fast_mode`` and ``masked`` are accepted for compatibility and change nothing.
+    Args:
+        eps: the step of the differences
+        nondet_tol: by how much a second backward may differ from the first
+        check_undefined_grad: also with gradients of some outputs only
+        check_grad_dtypes: whether a gradient of another dtype than its input is an error
+        check_batched_grad: also with a batch of gradients
+        check_forward_ad: not implemented, like ``check_batched_forward_grad``
+        fast_mode: taken as in PyTorch, like ``masked``; all elements are compared in any case
+    Raises:
+        GradcheckError: a derivative is wrong
+        ValueError: no input requires grad
+        RuntimeError: an input has a stride of 0
+        AssertionError: the shapes of outputs depend on the inputs' values, or nothing is to be checked
     """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_forward_ad or check_batched_forward_grad:
+        raise NotImplementedError("gradcheck: there are no forward-mode derivatives")
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    options = (check_undefined_grad, check_grad_dtypes, check_batched_grad)
     try:
-        _check(
-            func,
-            inputs if isinstance(inputs, (tuple, list)) else (inputs,),
-            eps,
-            atol,
-            rtol,
-            nondet_tol,
-            check_undefined_grad,
-            check_grad_dtypes,
-        )
+        with enable_grad():
+            _check(func, inputs, eps, atol, rtol, nondet_tol, *options)
     except GradcheckError:
         if raise_exception:
             raise
@@ -90,7 +109,7 @@ def gradcheck(
     return True
 
 
-def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined, check_dtypes):
+def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined, check_dtypes, check_batched):
     targets = _differentiable(inputs)
     if not targets:
         raise ValueError(
@@ -99,15 +118,16 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined, check_dty
         )
     for k, t in enumerate(targets):
         if t.dtype.itemsize < 8:
-            raise ValueError(
-                f"gradcheck: input {k} requires gradient and is {t.dtype.name}; central differences need float64"
+            warnings.warn(
+                f"Input #{k} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex.",
+                stacklevel=3,
             )
         if not all(n <= 1 or s > 0 for n, s in zip(t.shape, t.stride())):
             raise RuntimeError(f"gradcheck: the {k}th input has a dimension with stride 0; use a contiguous copy")
     # The numerical derivatives come first: they write the inputs in place, which outputs made before would notice.
     numerical = [_numerical(func, inputs, t, eps) for t in targets]
-    with enable_grad():
-        outputs = _outputs(func, inputs)
+    outputs = _outputs(func, inputs)
     recorded = [o for o in outputs if o.requires_grad]
     for i, t in enumerate(targets):
         for j, (o, expected) in enumerate(zip(outputs, numerical[i])):
@@ -143,6 +163,36 @@ def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined, check_dty
             (g,) = grad(o, t, o.new_ones(o.shape), retain_graph=True, allow_unused=True)
             if g is not None and (g.shape != t.shape or (check_dtypes and g.dtype is not t.dtype)):
                 raise GradcheckError(f"grad is incorrect size or dtype: {tuple(g.shape)} for input {tuple(t.shape)}")
+    if check_undefined and len(recorded) > 1:
+        _check_undefined(recorded, targets)
+    if check_batched:
+        _check_batched(recorded, targets, atol, rtol)
+
+
+def _check_undefined(outputs, targets):
+    """An output that is left out counts as one with a gradient of zeros."""
+    seeds = [o.new_ones(o.shape) for o in outputs]
+    for k in range(len(outputs)):
+        zeros = [s if i == k else s.new_zeros(s.shape) for i, s in enumerate(seeds)]
+        expected = grad(outputs, targets, zeros, retain_graph=True, allow_unused=True)
+        try:
+            found = grad(outputs[k], targets, seeds[k], retain_graph=True, allow_unused=True)
+        except Exception as exc:
+            raise GradcheckError("Expected backward function to handle undefined output grads.") from exc
+        for e, f in zip(expected, found):
+            if e is not None and not e.allclose(e.new_zeros(e.shape) if f is None else f, equal_nan=True):
+                raise GradcheckError("Expected backward function to handle undefined output grads.")
+
+
+def _check_batched(outputs, targets, atol, rtol):
+    """A batch of gradients gives what each of them gives."""
+    for o in outputs:
+        seeds = FUNCTIONS["randn"]((2, *o.shape), dtype=o.dtype, device=o.device)
+        batch = grad(o, targets, seeds, retain_graph=True, allow_unused=True, is_grads_batched=True)
+        rows = [grad(o, targets, s, retain_graph=True, allow_unused=True) for s in seeds.unbind()]
+        for b, *each in zip(batch, *rows):
+            if b is not None and not b.allclose(FUNCTIONS["stack"](each), rtol=rtol, atol=atol):
+                raise GradcheckError("Batched gradients differ from those computed one by one")
 
 
 def gradgradcheck(
@@ -159,6 +209,8 @@ def gradgradcheck(
     check_undefined_grad=True,
     check_grad_dtypes=False,
     check_batched_grad=False,
+    check_fwd_over_rev=False,
+    check_rev_over_rev=True,
     fast_mode=False,
     masked=False,
 ):
@@ -196,4 +248,7 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
     )

@@ -32,6 +32,8 @@ def _requires_grad(self) -> bool:
 def _set_requires_grad(self, flag: bool) -> None:
     refresh(self)
     node = self._node
+    if not isinstance(flag, bool):
+        raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
     if node is not None and type(node) is not AccumulateGrad:
         if not flag:
             raise RuntimeError(
@@ -40,8 +42,6 @@ def _set_requires_grad(self, flag: bool) -> None:
                 "var_no_grad = var.detach()."
             )
         return
-    if not isinstance(flag, bool):
-        raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
     if flag and node is None:
         if not DIFFERENTIABLE[self._h.dtype]:
             raise RuntimeError(f"only Tensors of floating point dtype can require gradients, got {self.dtype!r}")
@@ -184,7 +184,12 @@ def _is_inference(self) -> bool:
     return self._h.flags & FLAG_INFERENCE != 0
 
 
-Tensor.requires_grad = property(_requires_grad, _set_requires_grad, doc="Are gradients of this tensor wanted?")
+Tensor.requires_grad = property(
+    _requires_grad,
+    _set_requires_grad,
+    lambda self: _set_requires_grad(self, None),
+    "Are gradients of this tensor wanted?",
+)
 Tensor.is_leaf = property(_is_leaf, doc="Was it made by the user, or without recording?")
 Tensor.grad = property(
     _get_grad, _set_grad, lambda self: _set_grad(self, None), doc="The gradient that backward accumulated, or None."

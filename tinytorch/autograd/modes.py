@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from _thread import get_ident
 
 from ..backends.native import ModeContextBase, ModeSwitchBase, modes
@@ -87,6 +88,14 @@ class ModeContext(ModeContextBase):
         return type(self)()
 
     def __call__(self, fn):
+        if inspect.isclass(fn):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                "the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
         if inspect.isgeneratorfunction(fn):
 
             @functools.wraps(fn)
@@ -154,7 +163,9 @@ class ModeSwitch(ModeSwitchBase, ModeContext):
 
     def configure(self, mode: bool):
         """What ``__init__`` does before the mode is changed."""
-        self.mode = bool(mode)
+        if not isinstance(mode, bool):
+            raise TypeError(f"{type(self).__name__}(): argument 'mode' must be bool, not {type(mode).__name__}")
+        self.mode = mode
 
     def __init_subclass__(cls):
         parameters = list(inspect.signature(cls.configure).parameters.values())

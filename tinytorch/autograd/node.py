@@ -88,6 +88,10 @@ class Node(NodeBase):
             extra.metadata = {}
         return extra.metadata
 
+    def _sequence_nr(self) -> int:
+        """A number that grows with the time at which Nodes were made."""
+        return -self.key
+
     def register_hook(self, hook):
         """Calls ``hook(grad_inputs, grad_outputs)`` after this Node's backward; it may return other grad_inputs."""
         extra = need_extra(self)

@@ -189,10 +189,13 @@ def dropout(input, p=0.5, training=True, inplace=False):
     Raises:
         ValueError: ``p`` is below 0 or above 1
     """
-    _check_probability("dropout", p)
-    if not training or p == 0 or not input._h.numel:
-        return input
-    return input.mul_(dropout_mask(input, p)) if inplace else dropped(input, p)
+    try:
+        _check_probability("dropout", p)
+        if not training or p == 0 or not input._h.numel:
+            return input
+        return input.mul_(dropout_mask(input, p)) if inplace else dropped(input, p)
+    except AttributeError as exc:
+        raise _declare.not_a_tensor("dropout", exc, ("input",), (input,)) from None
 
 
 def _channels(op, input, p, training, inplace, dims):
@@ -302,16 +305,19 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     Raises:
         IndexError: a number is out of range
     """
-    if scale_grad_by_freq or sparse:
-        raise NotImplementedError("embedding: scale_grad_by_freq and sparse gradients are not available")
-    n = weight._h.shape[0] if weight._h.ndim else 0
-    if padding_idx is not None:
-        if not -n <= padding_idx < n:
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= n
-    if max_norm is not None:
-        _shorten(weight.detach(), input, max_norm, norm_type)
-    return _rows(weight, input, padding_idx)
+    try:
+        if scale_grad_by_freq or sparse:
+            raise NotImplementedError("embedding: scale_grad_by_freq and sparse gradients are not available")
+        n = weight._h.shape[0] if weight._h.ndim else 0
+        if padding_idx is not None:
+            if not -n <= padding_idx < n:
+                raise AssertionError("Padding_idx must be within num_embeddings")
+            padding_idx %= n
+        if max_norm is not None:
+            _shorten(weight.detach(), input, max_norm, norm_type)
+        return _rows(weight, input, padding_idx)
+    except AttributeError as exc:
+        raise _declare.not_a_tensor("embedding", exc, ("input", "weight"), (input, weight)) from None
 
 
 def _shorten(weight: Tensor, input: Tensor, max_norm, norm_type) -> None:
@@ -379,10 +385,16 @@ def scaled_dot_product_attention(
     """
     if is_causal and attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if min(query._h.ndim, key._h.ndim, value._h.ndim) < 2:
+        raise RuntimeError(
+            "scaled_dot_product_attention: expected query, key and value of at least 2 dimensions, got "
+            f"{query._h.ndim}, {key._h.ndim} and {value._h.ndim}"
+        )
     if enable_gqa:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if scale is None:
+        scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else math.inf
     scores = (query * scale) @ key.mT
     if is_causal:
         scores = scores.masked_fill(scores.detach().new_ones(tuple(scores.shape[-2:])).tril() == 0, -math.inf)

@@ -62,9 +62,12 @@ def softmax(input, dim=None, dtype=None, *, axis=None):
         RuntimeError: integers without a floating ``dtype``
         IndexError: ``dim`` is out of range
     """
-    if axis is not None or dim is None:
-        dim = _needed("softmax", dim, axis)
-    return _softmax(input if dtype is None else input.to(dtype), dim)
+    try:
+        if axis is not None or dim is None:
+            dim = _needed("softmax", dim, axis)
+        return _softmax(input if dtype is None else input.to(dtype), dim)
+    except AttributeError as exc:
+        raise not_a_tensor("softmax", exc, ("input", "dim"), (input, dim)) from None
 
 
 @both
@@ -77,9 +80,12 @@ def log_softmax(input, dim=None, dtype=None, *, axis=None):
         RuntimeError: integers without a floating ``dtype``
         IndexError: ``dim`` is out of range
     """
-    if axis is not None or dim is None:
-        dim = _needed("log_softmax", dim, axis)
-    return _log_softmax(input if dtype is None else input.to(dtype), dim)
+    try:
+        if axis is not None or dim is None:
+            dim = _needed("log_softmax", dim, axis)
+        return _log_softmax(input if dtype is None else input.to(dtype), dim)
+    except AttributeError as exc:
+        raise not_a_tensor("log_softmax", exc, ("input", "dim"), (input, dim)) from None
 
 
 def _needed(op: str, dim, axis):

@@ -46,6 +46,8 @@ def _plus(op, input, product, beta, alpha):
     """beta * input + alpha * product, where input's NaNs do not count if beta is 0."""
     product = _scaled(product, alpha)
     shape = product.shape
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
     if input._h.ndim > len(shape):
         raise RuntimeError(
             f"{op}: The expanded size of the tensor must match the existing size: input of shape "

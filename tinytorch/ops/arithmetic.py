@@ -9,7 +9,7 @@ from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, old_order, primitive
+from .declare import alias, both, composite, method, not_a_tensor, old_order, primitive
 from .pointwise import _add, _addcdiv, _addcmul, _div, _div_floor, _div_trunc, _pow, _round, _square, _sub
 
 
@@ -154,11 +154,14 @@ def addcmul(input, tensor1, tensor2, *rest, value=1, out=None):
     Raises:
         RuntimeError: the shapes do not broadcast, or all are bool
     """
-    if rest:
-        input, tensor1, tensor2, value = old_order("addcmul", 3, {"value": value}, input, tensor1, tensor2, *rest)
-    if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
-        raise NotImplementedError("addcmul: not implemented for 'bool'")
-    return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+    try:
+        if rest:
+            input, tensor1, tensor2, value = old_order("addcmul", 3, {"value": value}, input, tensor1, tensor2, *rest)
+        if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
+            raise NotImplementedError("addcmul: not implemented for 'bool'")
+        return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+    except AttributeError as exc:
+        raise not_a_tensor("addcmul", exc, ("input", "tensor1", "tensor2"), (input, tensor1, tensor2)) from None
 
 
 @both
@@ -174,9 +177,12 @@ def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
     Raises:
         RuntimeError: the shapes do not broadcast, or integers are divided
     """
-    if rest:
-        input, tensor1, tensor2, value = old_order("addcdiv", 3, {"value": value}, input, tensor1, tensor2, *rest)
-    return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+    try:
+        if rest:
+            input, tensor1, tensor2, value = old_order("addcdiv", 3, {"value": value}, input, tensor1, tensor2, *rest)
+        return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
+    except AttributeError as exc:
+        raise not_a_tensor("addcdiv", exc, ("input", "tensor1", "tensor2"), (input, tensor1, tensor2)) from None
 
 
 @method

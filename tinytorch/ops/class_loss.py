@@ -133,6 +133,8 @@ def _of_probabilities(input, target, weight, reduction, smoothing):
         target = target * (1 - smoothing) + smoothing / classes
     terms = _log_softmax(input, dim) * target
     if weight is not None:
+        if not isinstance(weight, Tensor):
+            raise wrong_type("cross_entropy", ("weight",), (weight,), ())
         if tuple(weight.shape) != (classes,):
             raise RuntimeError(
                 f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "

@@ -10,7 +10,7 @@ from ..dtypes import bool as _bool
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..tensor import Tensor, wrap
 from .create import pinned
-from .declare import Op, attach, both, function, method, operand, primitive, publish, record_of, requires
+from .declare import attach, both, function, method, not_a_tensor, Op, operand, primitive, publish, record_of, requires
 from .from_python import dtype_code
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
@@ -84,11 +84,14 @@ def clone(input, *, memory_format=preserve_format):
     Returns:
         A tensor with memory of its own.
     """
-    if memory_format is preserve_format or memory_format is None:
-        return _clone(input)
-    if memory_format is contiguous_format:
-        return _clone_contiguous(input)
-    return _formatted(input, memory_format, "clone")
+    try:
+        if memory_format is preserve_format or memory_format is None:
+            return _clone(input)
+        if memory_format is contiguous_format:
+            return _clone_contiguous(input)
+        return _formatted(input, memory_format, "clone")
+    except AttributeError as exc:
+        raise not_a_tensor("clone", exc, ("input",), (input,)) from None
 
 
 @method

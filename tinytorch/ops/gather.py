@@ -9,7 +9,7 @@ from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, wrap
-from .declare import both, function, number, primitive, write_out
+from .declare import both, function, not_a_tensor, number, primitive, write_out
 from .index import ADD, FLAT, INDEX, KEEP, REPLACE, SELF, STRICT, adder, putter, reader
 from .shape import broadcast_shapes
 
@@ -69,16 +69,21 @@ def index_select(input, dim, index, *, out=None):
         IndexError: an index is out of range
         RuntimeError: ``index`` has another dtype
     """
-    need_index("index_select", index)
-    _need_vector("index_select", index)
-    dim = input._dim(dim)
-    if input._h.ndim == 0:
-        if index._h.numel != 1:
-            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index._h.numel} value(s)")
-        result = reader("index_select", 1, SELF)(input, _flat(input), index.reshape(()))
-    else:
-        result = reader("index_select", 1, SELF)(input, _along(dim), index if index._h.ndim else index.reshape(1))
-    return write_out("index_select", result, out, True)
+    try:
+        need_index("index_select", index)
+        _need_vector("index_select", index)
+        dim = input._dim(dim)
+        if input._h.ndim == 0:
+            if index._h.numel != 1:
+                raise RuntimeError(
+                    f"index_select(): Index to scalar can have only 1 value, got {index._h.numel} value(s)"
+                )
+            result = reader("index_select", 1, SELF)(input, _flat(input), index.reshape(()))
+        else:
+            result = reader("index_select", 1, SELF)(input, _along(dim), index if index._h.ndim else index.reshape(1))
+        return write_out("index_select", result, out, True)
+    except AttributeError as exc:
+        raise not_a_tensor("index_select", exc, ("input", "dim", "index"), (input, dim, index)) from None
 
 
 def along_vector(op: str, input, dim: int, index, source):
@@ -365,14 +370,19 @@ def _embedding(weight, indices, padding_idx):
 def embedding(weight, indices, padding_idx=None):
     """The rows of the matrix ``weight`` that the int tensor ``indices`` names: its shape, and one dimension more. The
     row ``padding_idx`` gets no gradient. IndexError out of range. Follows ``torch.embedding``."""
-    if weight._h.ndim != 2:
-        raise RuntimeError(f"embedding(): 'weight' must be 2-D, got shape {tuple(weight.shape)}")
-    if not isinstance(indices, Tensor) or indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
-        given = f"{name_of(indices)}Tensor" if isinstance(indices, Tensor) else type(indices).__name__
-        raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
-            f"Int; but got {given} instead (while checking arguments for embedding)"
-        )
-    if padding_idx is not None and padding_idx < 0:
-        padding_idx = None if padding_idx == -1 else padding_idx + weight._h.shape[0]
-    return _embedding(weight, indices, padding_idx)
+    try:
+        if not isinstance(indices, Tensor):
+            raise TypeError(f"embedding(): argument 'indices' must be Tensor, not {type(indices).__name__}")
+        if weight._h.ndim != 2:
+            raise RuntimeError(f"embedding(): 'weight' must be 2-D, got shape {tuple(weight.shape)}")
+        if indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
+            given = f"{name_of(indices)}Tensor"
+            raise RuntimeError(
+                "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
+                f"Int; but got {given} instead (while checking arguments for embedding)"
+            )
+        if padding_idx is not None and padding_idx < 0:
+            padding_idx = None if padding_idx == -1 else padding_idx + weight._h.shape[0]
+        return _embedding(weight, indices, padding_idx)
+    except AttributeError as exc:
+        raise not_a_tensor("embedding", exc, ("weight", "indices"), (weight, indices)) from None

@@ -141,6 +141,7 @@ def hstack(tensors):
     Raises:
         RuntimeError: sizes along other dimensions differ
     """
+    _common("hstack", tensors)
     tensors = atleast_1d(tuple(tensors))
     return cat(tensors, 0 if tensors[0]._h.ndim == 1 else 1)
 
@@ -187,6 +188,9 @@ def block_diag(*tensors):
     """
     if not tensors:
         return wrap(lib.tt_empty(get_default_dtype().code, 2, (1, 0)))
+    for k, x in enumerate(tensors):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"block_diag: expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
     tensors = [atleast_2d(x) for x in tensors]
     columns = sum(x.shape[1] for x in tensors)
     rows, left = [], 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..backends import blas
 from ..backends.cpu import lib
 from ..tensor import Tensor
-from .declare import attach, both, c_op, computed, function, write_out
+from .declare import attach, both, c_op, computed, function, not_a_tensor, write_out
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -165,10 +165,13 @@ def mv(input, vec, *, out=None):
     Raises:
         RuntimeError: an input has another number of dimensions, or sizes or dtypes do not match
     """
-    _want("mv", input, "input", 2, "matrix")
-    _want("mv", vec, "vec", 1, "vector")
-    result = _mv(input, vec)
-    return write_out("mv", result, out, True)
+    try:
+        _want("mv", input, "input", 2, "matrix")
+        _want("mv", vec, "vec", 1, "vector")
+        result = _mv(input, vec)
+        return write_out("mv", result, out, True)
+    except AttributeError as exc:
+        raise not_a_tensor("mv", exc, ("input", "vec"), (input, vec)) from None
 
 
 @both
@@ -183,13 +186,14 @@ def dot(input, tensor, *, out=None):
     Raises:
         RuntimeError: an input is no vector, or sizes or dtypes do not match
     """
-    for name, t in (("input", input), ("tensor", tensor)):
-        if not isinstance(t, Tensor):
-            raise TypeError(f"dot(): argument '{name}' must be Tensor, not {type(t).__name__}")
-        if t._h.ndim != 1:
-            raise RuntimeError(f"dot: 1D tensors expected, but got {input._h.ndim}D and {tensor._h.ndim}D tensors")
-    result = _dot(input, tensor)
-    return write_out("dot", result, out, True)
+    try:
+        for t in (input, tensor):
+            if t._h.ndim != 1:
+                raise RuntimeError(f"dot: 1D tensors expected, but got {input._h.ndim}D and {tensor._h.ndim}D tensors")
+        result = _dot(input, tensor)
+        return write_out("dot", result, out, True)
+    except AttributeError as exc:
+        raise not_a_tensor("dot", exc, ("input", "tensor"), (input, tensor)) from None
 
 
 @both
@@ -288,9 +292,12 @@ def linear(input, weight, bias=None):
     Raises:
         RuntimeError: sizes or dtypes do not match
     """
-    if weight._h.ndim == 1:
-        return _vector_weight(input, weight, bias)
-    return _linear(input, weight, bias)
+    try:
+        if weight._h.ndim == 1:
+            return _vector_weight(input, weight, bias)
+        return _linear(input, weight, bias)
+    except AttributeError as exc:
+        raise not_a_tensor("linear", exc, ("input", "weight", "bias"), (input, weight, bias)) from None
 
 
 def _vector_weight(input, weight, bias):

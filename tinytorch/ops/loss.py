@@ -8,7 +8,7 @@ import warnings
 from ..backends.cpu import ffi, lib
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
-from .declare import binary, function, primitive, ternary, without_history
+from .declare import binary, function, not_a_tensor, primitive, ternary, without_history
 from .pointwise import _logsigmoid
 from .pointwise import _where as where
 
@@ -69,11 +69,14 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     Raises:
         ValueError: ``reduction`` is unknown
     """
-    floating("mse_loss", input)
-    reduction = legacy(reduction, size_average, reduce)
-    _same_size("mse_loss", input, target)
-    losses = (input - target).square()
-    return _weighted(losses, weight, reduction)
+    try:
+        floating("mse_loss", input)
+        reduction = legacy(reduction, size_average, reduce)
+        _same_size("mse_loss", input, target)
+        losses = (input - target).square()
+        return _weighted(losses, weight, reduction)
+    except AttributeError as exc:
+        raise not_a_tensor("mse_loss", exc, ("input", "target", "weight"), (input, target, weight)) from None
 
 
 def _weighted(losses, weight, reduction):

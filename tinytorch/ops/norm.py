@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..backends.cpu import error, ffi, lib
 from ..dtypes import ALL, finfo, float32
 from ..tensor import Tensor, wrap
-from .declare import function, primitive, wrong_type
+from .declare import function, not_a_tensor, primitive, wrong_type
 from .reduce import in_dtype
 
 NULL = ffi.NULL
@@ -112,8 +112,11 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
     Raises:
         RuntimeError: the last sizes are others
     """
-    dims = _check_shape("layer_norm", input, normalized_shape)
-    return _layer_norm(input, weight, bias, dims, eps, False)[0]
+    try:
+        dims = _check_shape("layer_norm", input, normalized_shape)
+        return _layer_norm(input, weight, bias, dims, eps, False)[0]
+    except AttributeError as exc:
+        raise not_a_tensor("layer_norm", exc, ("input", "weight", "bias"), (input, weight, bias)) from None
 
 
 @function

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..backends.cpu import lib
 from ..tensor import Tensor
 from .create import check_fits
-from .declare import function, method, operand, overwrite, scalar_kind
+from .declare import function, method, not_a_tensor, operand, overwrite, scalar_kind
 
 _copy = overwrite("copy_", "CopyBackwards", lambda g: g)
 _fill_number = overwrite("fill_", "FillBackward0")
@@ -33,20 +33,23 @@ def copy_(self, other, non_blocking=False):
 @method
 def fill_(input, value):
     """Writes a number, or the value of a 0-d tensor, everywhere. Follows ``torch.Tensor.fill_``."""
-    if isinstance(value, Tensor):
-        if value._h.ndim:
-            raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {value._h.ndim} dimensions."
-            )
-        return _fill_tensor(input, lib.tt_copy, value._h, source=value)
     try:
-        kind = scalar_kind(value)
-    except TypeError:
-        raise TypeError(f"fill_(): argument 'value' must be Number, not {type(value).__name__}") from None
-    check_fits(input._h.dtype, kind, value)
-    if kind == lib.TT_KIND_FLOAT:
-        return _fill_number(input, lib.tt_fill, kind, float(value), 0)
-    return _fill_number(input, lib.tt_fill, kind, 0.0, int(value))
+        if isinstance(value, Tensor):
+            if value._h.ndim:
+                raise RuntimeError(
+                    f"fill_ only supports 0-dimension value tensor but got tensor with {value._h.ndim} dimensions."
+                )
+            return _fill_tensor(input, lib.tt_copy, value._h, source=value)
+        try:
+            kind = scalar_kind(value)
+        except TypeError:
+            raise TypeError(f"fill_(): argument 'value' must be Number, not {type(value).__name__}") from None
+        check_fits(input._h.dtype, kind, value)
+        if kind == lib.TT_KIND_FLOAT:
+            return _fill_number(input, lib.tt_fill, kind, float(value), 0)
+        return _fill_number(input, lib.tt_fill, kind, 0.0, int(value))
+    except AttributeError as exc:
+        raise not_a_tensor("fill_", exc, ("input", "value"), (input, value)) from None
 
 
 @function

@@ -11,7 +11,7 @@ import math
 from ..dtypes import bool as _bool
 from ..tensor import Tensor
 from ..autograd.formulas import not_implemented
-from .declare import binary, both, composite, function, method, mul_vjp, ternary, unary, without_history
+from .declare import binary, both, composite, function, method, mul_vjp, not_a_tensor, ternary, unary, without_history
 
 # Arithmetic.
 
@@ -385,9 +385,12 @@ def where(condition, input=None, other=None, *, out=None):
     Raises:
         RuntimeError: the shapes do not broadcast, or ``condition`` is not bool
     """
-    if input is None and other is None:
-        return condition.nonzero(as_tuple=True)
-    return _where(condition, input, other, out=out)
+    try:
+        if input is None and other is None:
+            return condition.nonzero(as_tuple=True)
+        return _where(condition, input, other, out=out)
+    except AttributeError as exc:
+        raise not_a_tensor("where", exc, ("condition", "input", "other"), (condition, input, other)) from None
 
 
 @both
@@ -402,17 +405,25 @@ def masked_fill(input, mask, value):
     Raises:
         RuntimeError: ``mask`` is not bool, or the dtype cannot hold ``value``
     """
-    return _where(*_masked("masked_fill", input, mask, value))
+    try:
+        return _where(*_masked("masked_fill", input, mask, value))
+    except AttributeError as exc:
+        raise not_a_tensor("masked_fill", exc, ("input", "mask", "value"), (input, mask, value)) from None
 
 
 @method
 def where(self, condition, other):  # noqa: F811
     """``self`` where ``condition`` holds, else ``other``."""
-    return _where(condition, self, other)
+    try:
+        return _where(condition, self, other)
+    except AttributeError as exc:
+        raise not_a_tensor("where", exc, ("self", "condition", "other"), (self, condition, other)) from None
 
 
 def _masked(op, input, mask, value):
     """The arguments of ``where`` that fill ``value`` into ``input``, whose dtype stays."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"{op}(): argument 'mask' must be Tensor, not {type(mask).__name__}")
     if mask.dtype is not _bool:
         raise RuntimeError(f"{op}: expected mask to be a bool tensor, got {mask.dtype!r}")
     if isinstance(value, Tensor):

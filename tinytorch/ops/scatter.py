@@ -6,7 +6,7 @@ from ..backends.cpu import check, error, lib
 from ..devices import on_device
 from ..dtypes import iinfo
 from ..tensor import Tensor, wrap
-from .declare import both, number, primitive, update, write_out
+from .declare import both, not_a_tensor, number, primitive, update, write_out
 from .gather import along_vector, name_of, need_index
 from .index import ADD, LARGER, MULTIPLY, REPLACE, SLICE, SMALLER, embed
 from .shape import broadcast_shapes
@@ -47,9 +47,12 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     Raises:
         RuntimeError: an index is out of range, or shapes do not match
     """
-    dim = input._dim(dim)
-    need_index("gather", index)
-    return write_out("gather", _gather(input, dim, index), out, True)
+    try:
+        dim = input._dim(dim)
+        need_index("gather", index)
+        return write_out("gather", _gather(input, dim, index), out, True)
+    except AttributeError as exc:
+        raise not_a_tensor("gather", exc, ("input", "dim", "index"), (input, dim, index)) from None
 
 
 @both

@@ -7,7 +7,7 @@ from ..dtypes import Size
 from ..dtypes import dtype as _dtype
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
-from .declare import both, c_view, function, ints, method, primitive
+from .declare import both, c_view, function, ints, method, not_a_tensor, primitive
 
 
 def contiguous_strides(shape) -> tuple[int, ...]:
@@ -168,18 +168,21 @@ def flatten(input, start_dim=0, end_dim=-1):
     Raises:
         RuntimeError: ``start_dim`` comes after ``end_dim``
     """
-    if start_dim == 0 and end_dim == -1 and input._h.ndim > 1:
-        return input.reshape(-1)
-    start, end = input._dim(start_dim), input._dim(end_dim)
-    if start > end:
-        raise RuntimeError(
-            f"flatten() has invalid args: start_dim cannot come after end_dim (got {start_dim} and {end_dim})"
-        )
-    shape = tuple(input.shape)
-    n = 1
-    for s in shape[start : end + 1]:
-        n *= s
-    return input if start == end and shape else _reshape(input, (*shape[:start], n, *shape[end + 1 :]))
+    try:
+        if start_dim == 0 and end_dim == -1 and input._h.ndim > 1:
+            return input.reshape(-1)
+        start, end = input._dim(start_dim), input._dim(end_dim)
+        if start > end:
+            raise RuntimeError(
+                f"flatten() has invalid args: start_dim cannot come after end_dim (got {start_dim} and {end_dim})"
+            )
+        shape = tuple(input.shape)
+        n = 1
+        for s in shape[start : end + 1]:
+            n *= s
+        return input if start == end and shape else _reshape(input, (*shape[:start], n, *shape[end + 1 :]))
+    except AttributeError as exc:
+        raise not_a_tensor("flatten", exc, ("input",), (input,)) from None
 
 
 @both

@@ -338,8 +338,8 @@ _TABLE: list[tuple[Rule, str]] = [
         "view reshape reshape_as view_as flatten unflatten ravel squeeze squeeze_ unsqueeze unsqueeze_ transpose "
         "transpose_ adjoint swapaxes swapaxes_ swapdims_ t t_ permute movedim expand expand_as "
         "broadcast_to broadcast_tensors narrow select split split_with_sizes chunk tensor_split hsplit vsplit "
-        "dsplit unsafe_split unsafe_split_with_sizes unsafe_chunk unbind set_ unfold diagonal "
-        "as_strided atleast_1d atleast_2d atleast_3d detach detach_ meshgrid rot90 "
+        "dsplit unsafe_split unsafe_split_with_sizes unsafe_chunk unbind set_ unfold diagonal as_strided atleast_1d "
+        "atleast_2d atleast_3d detach detach_ meshgrid rot90 "
         "H T mH mT data empty empty_like empty_strided new_empty new_empty_strided new resize_ resize_as_ "
         "as_tensor asarray from_numpy frombuffer from_dlpack to_dlpack",
     ),

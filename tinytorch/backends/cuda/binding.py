@@ -40,8 +40,11 @@ class Library:
         if self._lib is None:
             with self._lock:
                 if self._lib is None:
-                    self._lib = open_library(self.ffi, self.name)
+                    self._lib = self._open()
         return self._lib
+
+    def _open(self):
+        return open_library(self.ffi, self.name)
 
     def call(self, function: str, *args) -> None:
         """Calls a function that returns a status."""

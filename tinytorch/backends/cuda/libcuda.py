@@ -4,10 +4,8 @@ process whose thread ends with a context on its stack), memory that outlives Pyt
 
 from __future__ import annotations
 
-from cffi import FFI
-
 from ..cpu import ffi
-from .libraries import once
+from .binding import Library
 
 _DECLARATIONS = """
     int cuGetErrorName(int, const char **);
@@ -56,17 +54,27 @@ PORTABLE, DEVICE_MAP = 1, 2  # page-locked memory: for all contexts; at an addre
 RELAXED = 2  # capture: the thread may go on allocating
 
 
-@once
+class _Driver(Library):
+    """The loader finds it: it comes with the system's driver."""
+
+    def _open(self):
+        for name in ("libcuda.so.1", "libcuda.so"):
+            try:
+                return self.ffi.dlopen(name)
+            except OSError as exc:
+                reason = exc
+        raise RuntimeError(f"no NVIDIA driver was found ({reason})")
+
+    def error(self, function: str, status: int) -> RuntimeError:
+        return RuntimeError(f"CUDA error: {text_of(status)} when calling `{function}`")
+
+
+_driver = _Driver("cuda", _DECLARATIONS, "cuGetErrorString")
+
+
 def library():
     """The driver's functions; RuntimeError where it is not installed."""
-    parsed = FFI()  # when first needed: see binding
-    parsed.cdef(_DECLARATIONS)
-    for name in ("libcuda.so.1", "libcuda.so"):
-        try:
-            return parsed.dlopen(name)
-        except OSError as exc:
-            reason = exc
-    raise RuntimeError(f"no NVIDIA driver was found ({reason})")
+    return _driver.lib
 
 
 def text_of(status: int) -> str:

@@ -3,26 +3,9 @@ path."""
 
 from __future__ import annotations
 
-import functools
 import glob
 import importlib.util
 import os
-import threading
-
-
-def once(fn):
-    """``fn()``, called by the thread that comes first; the others wait for its result. What it raises is not kept."""
-    lock, results = threading.Lock(), []
-
-    @functools.wraps(fn)
-    def result():
-        if not results:
-            with lock:
-                if not results:
-                    results.append(fn())
-        return results[0]
-
-    return result
 
 
 def candidates(name: str) -> list[str]:

@@ -62,6 +62,8 @@ def clip_grads_with_norm_(parameters, max_norm: float, total_norm: Tensor, forea
     """Scales the gradients by ``max_norm / total_norm`` where that is less than 1."""
     grads = _grads(parameters)
     with no_grad():
+        if not isinstance(total_norm, Tensor):
+            raise TypeError(f"clip_grads_with_norm_: total_norm must be Tensor, not {type(total_norm).__name__}")
         scale = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
         handles = [g._h for g in grads]
         apart = len({h.storage for h in handles}) == len(handles)

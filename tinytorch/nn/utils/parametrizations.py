@@ -125,6 +125,14 @@ def orthogonal(
     return register_parametrization(module, name, made, unsafe=True)
 
 
+def length_of(v: Tensor, dim: int) -> Tensor:
+    """The norm over all dimensions but ``dim``; over all, without dimensions, for -1."""
+    if dim == -1:
+        return v.norm()
+    others = tuple(d for d in range(v.ndim) if d != dim)
+    return v.norm(dim=others, keepdim=True) if others else v.abs()
+
+
 class _WeightNorm(Module):
     """Length times direction."""
 
@@ -132,18 +140,11 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def length(self, v: Tensor) -> Tensor:
-        """The norm over all dimensions but ``dim``; over all, without dimensions, for -1."""
-        if self.dim == -1:
-            return v.norm()
-        others = tuple(d for d in range(v.ndim) if d != self.dim)
-        return v.norm(dim=others, keepdim=True) if others else v.abs()
-
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return weight_v * (weight_g / self.length(weight_v))
+        return weight_v * (weight_g / length_of(weight_v, self.dim))
 
     def right_inverse(self, weight: Tensor):
-        return self.length(weight), weight
+        return length_of(weight, self.dim), weight
 
 
 def _rename(name: str, state_dict, prefix: str, *_) -> None:
@@ -163,6 +164,33 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     return module
 
 
+def as_matrix(weight: Tensor, dim: int) -> Tensor:
+    """``dim`` in front, all others as one."""
+    return weight.movedim(dim, 0).flatten(1)
+
+
+def random_directions(matrix: Tensor, eps: float) -> list[Tensor]:
+    """Vectors of length 1, as many numbers as the matrix has rows, and columns."""
+    return [normalize(matrix.new_empty(n).normal_(0, 1), dim=0, eps=eps) for n in matrix.shape]
+
+
+@no_grad()
+def power_method(matrix: Tensor, u: Tensor, v: Tensor, iterations: int, eps: float) -> None:
+    """Brings ``u`` and ``v`` nearer to the first singular vectors, in place."""
+    for _ in range(iterations):
+        u.copy_(normalize(matrix.mv(v), dim=0, eps=eps))
+        v.copy_(normalize(matrix.mT.mv(u), dim=0, eps=eps))
+
+
+def over_spectral_norm(weight: Tensor, dim: int, u: Tensor, v: Tensor, iterations: int, eps: float) -> Tensor:
+    """A tensor over its largest singular value as a matrix with the rows of ``dim``, after some steps of the power
+    method."""
+    matrix = as_matrix(weight, dim)
+    power_method(matrix, u, v, iterations, eps)
+    u, v = u.clone(), v.clone()  # the next steps write them, and the derivative needs them
+    return weight / u.dot(matrix.mv(v))
+
+
 class _SpectralNorm(Module):
     """A tensor over its largest singular value, which the power method finds."""
 
@@ -178,30 +206,17 @@ class _SpectralNorm(Module):
         self.dim, self.eps = dim % ndim, eps
         if ndim > 1:
             self.n_power_iterations = n_power_iterations
-            matrix = self.as_matrix(weight.detach())
-            for buffer, n in zip(("_u", "_v"), matrix.shape):
-                self.register_buffer(buffer, normalize(matrix.new_empty(n).normal_(0, 1), dim=0, eps=eps))
-            self.power_method(matrix, 15)
-
-    def as_matrix(self, weight: Tensor) -> Tensor:
-        """``dim`` in front, all others as one."""
-        return weight.movedim(self.dim, 0).flatten(1)
-
-    @no_grad()
-    def power_method(self, matrix: Tensor, iterations: int) -> None:
-        """Brings ``_u`` and ``_v`` nearer to the singular vectors, in place."""
-        for _ in range(iterations):
-            self._u.copy_(normalize(matrix.mv(self._v), dim=0, eps=self.eps))
-            self._v.copy_(normalize(matrix.mT.mv(self._u), dim=0, eps=self.eps))
+            matrix = as_matrix(weight.detach(), self.dim)
+            u, v = random_directions(matrix, eps)
+            power_method(matrix, u, v, 15, eps)
+            self.register_buffer("_u", u)
+            self.register_buffer("_v", v)
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
             return normalize(weight, dim=0, eps=self.eps)
-        matrix = self.as_matrix(weight)
-        if self.training:
-            self.power_method(matrix, self.n_power_iterations)
-        u, v = self._u.clone(), self._v.clone()  # the next forward writes them, and this one's derivative needs them
-        return weight / u.dot(matrix.mv(v))
+        iterations = self.n_power_iterations if self.training else 0
+        return over_spectral_norm(weight, self.dim, self._u, self._v, iterations, self.eps)
 
     def right_inverse(self, value: Tensor) -> Tensor:
         return value

@@ -14,7 +14,6 @@ from .arguments import (
     dim_or_axis,
     ints,
     is_number,
-    not_a_tensor,
     number,
     operand,
     requires,
@@ -29,5 +28,6 @@ from .elementwise import Elementwise, binary, mul_vjp, ternary, unary, without_h
 from .op import NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive
 from .publish import alias, attach, both, composite, function, method, name_methods, publish, record_of, same_parameters
+from .refusals import not_a_tensor
 from .reduction import reduction, shortcut
 from .update import overwrite, update

@@ -12,6 +12,7 @@ from ...autograd.views import refresh, writer_number, wrote
 from ...backends.cpu import error, ffi, lib
 from ...tensor import Tensor, wrap
 from .op import operator_above
+from .refusals import refuse
 
 _KINDS = {bool: lib.TT_KIND_BOOL, int: lib.TT_KIND_INT, float: lib.TT_KIND_FLOAT}
 
@@ -25,8 +26,9 @@ def {name}({params}):
     {need}
     try:
         return fn({passed})
-    except AttributeError as exc:
-        raise not_a_tensor({name!r}, exc, names, ({given_names},)) from None
+    except Exception as exc:
+        refuse({name!r}, exc, names, ({given_names},))
+        raise
 """
 
 
@@ -70,7 +72,7 @@ def numpy_names(fn):
         given_names=", ".join(defaults),
     )
     namespace = {"fn": fn, "defaults": defaults, "LEFT_OUT": _LEFT_OUT, "either": _either}
-    namespace |= {"not_a_tensor": not_a_tensor, "names": tuple(defaults)}
+    namespace |= {"refuse": refuse, "names": tuple(defaults)}
     exec(code_of(source, f"<eager names of {fn.__name__}>"), namespace)
     renaming = functools.wraps(fn)(namespace[fn.__name__])
     more = [inspect.Parameter(_NUMPY_NAMES[n], inspect.Parameter.KEYWORD_ONLY, default=_UNSET[n]) for n in names]
@@ -141,22 +143,6 @@ def write_all_out(op: str, results: tuple, out: tuple | None) -> tuple:
     for result, to in zip(results, out):
         _check_out(op, result, to, True)
     return tuple([write_out(op, result, to, True) for result, to in zip(results, out)])
-
-
-def not_a_tensor(op: str, exc: AttributeError, names, args) -> Exception:
-    """The error for an argument that was asked for a tensor's attribute and has none: TypeError, naming operator and
-    argument; ``exc`` itself where that was no argument's fault."""
-    if isinstance(exc.obj, Tensor) and exc.name in ("_h", "_node"):
-        return exc  # a Tensor that was never initialized
-    for name, a in zip(names, args):
-        if a is exc.obj:
-            must = "must not be" if isinstance(a, Tensor) else "must be Tensor, not"
-            return TypeError(f"{op}(): argument '{name}' {must} {type(a).__name__}")
-        if isinstance(a, (tuple, list)) and any(x is exc.obj for x in a):
-            return TypeError(f"{op}(): expected Tensors in argument '{name}', but got {type(exc.obj).__name__}")
-    if args and not isinstance(args[0], (Tensor, tuple, list)):  # what was computed of it has none
-        return TypeError(f"{op}(): argument '{names[0]}' must be Tensor, not {type(args[0]).__name__}")
-    return exc
 
 
 def requires(*args) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from ...autograd.node import link
 from ...autograd.views import FLAG_VIEW, refresh, track
 from ...tensor import gives_tensor
-from .arguments import not_a_tensor
 from .op import Op
+from .refusals import not_a_tensor
 from .templates import BLOCK, build
 
 _SOURCE = """

@@ -48,8 +48,8 @@ _DOMAINS = {
     "INTS": "Of the dtype that the inputs promote to: integers.",
 }
 _REFUSED = {"NUM": "a bool", "INT": "of a floating dtype", "REAL": "of an integer dtype", "INTS": "no integer tensor"}
-_SECTION = re.compile(r"^    (Args|Returns|Raises|Example):$", re.M)
-_ENTRY = re.compile(r"^        (\w+): ", re.M)
+_SECTION = re.compile(r"\n    (Args|Returns|Raises|Example):(?=\n)")
+_ENTRY = re.compile(r"\n        (\w+): ")
 
 
 def documented(fn, op, name: str) -> str | None:

@@ -20,10 +20,11 @@ from ...autograd.views import check_inplace, rebase, wrote
 from ...backends.cpu import error, ffi, lib
 from ...dtypes import ALL
 from ...tensor import Tensor, gives_tensor, wrap
-from .arguments import broadcast_shape, is_number, not_a_tensor, operand, requires, write_out
+from .arguments import broadcast_shape, is_number, operand, requires, write_out
 from .inplace import in_place
 from .op import Op
 from .publish import attach, publish, record_of
+from .refusals import not_a_tensor
 from .templates import build, recording
 
 _NO_TENSOR = ffi.NULL
@@ -92,17 +93,20 @@ class Elementwise(Op):
 
     def update(self, out: Tensor, other, name: str):
         """``into(out, (out, other), name)``, quicker where neither has a history to look after."""
-        mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
-        if mode.watches_writes or (mode.grad and out._node is not None):
-            return self.into(out, (out, other), name)
-        if isinstance(other, Tensor):
-            if mode.grad and other._node is not None:
+        try:
+            mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
+            if mode.watches_writes or (mode.grad and out._node is not None):
                 return self.into(out, (out, other), name)
-            status = lib.tt_in_place(self.code, out._h, other._h, 0.0, self.writer)
-        elif type(other) is float:
-            status = lib.tt_in_place(self.code, out._h, _NO_TENSOR, other, self.writer)
-        else:
-            return self.into(out, (out, other), name)
+            if isinstance(other, Tensor):
+                if mode.grad and other._node is not None:
+                    return self.into(out, (out, other), name)
+                status = lib.tt_in_place(self.code, out._h, other._h, 0.0, self.writer)
+            elif type(other) is float:
+                status = lib.tt_in_place(self.code, out._h, _NO_TENSOR, other, self.writer)
+            else:
+                return self.into(out, (out, other), name)
+        except AttributeError as exc:
+            raise not_a_tensor(name, exc, ("input", "other"), (out, other)) from None
         if status <= 0:
             if status < 0:
                 raise error(name)
@@ -246,9 +250,10 @@ def binary(
     name of ``b`` as an argument. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms."""
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
+    source = _sources_of_binary(op, dunder is not None)
     made = build(
         op,
-        re.sub(r"\bother\b", second, _sources_of_binary(op, dunder is not None)),
+        source if second == "other" else re.sub(r"\bother\b", second, source),
         f"<eager, saving {_saves(op, 'input', second)}>",
         names,
         code=op.code,
@@ -315,10 +320,7 @@ def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") 
     written = name + "_"
 
     def of_two(input, other):
-        try:
-            return op.update(input, other, written)
-        except AttributeError as exc:
-            raise not_a_tensor(written, exc, ("input", second), (input, other)) from None
+        return op.update(input, other, written)
 
     def of_one(input):
         return op.into(input, (input,), written)

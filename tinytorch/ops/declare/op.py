@@ -120,7 +120,7 @@ class Op:
                 break
         else:
             return out
-        if self.kind == "view" and args[0]._h.flags & FLAG_INFERENCE:
+        if inference_used[0] and result._h.flags & FLAG_INFERENCE:  # made in the mode, or a view of what was
             return out
         saved = self.node.save(edges, out, *args)
         if inference_used[0]:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from ...autograd.formulas import claim, node_class, parameters
 from ...autograd.views import FLAG_VIEW, MULTI_OUTPUT, refresh, track
 from ...tensor import Tensor
-from .arguments import not_a_tensor
 from .op import Op
+from .refusals import not_a_tensor
 
 
 def primitive(

@@ -17,9 +17,10 @@ from types import FunctionType
 
 from ...autograd.formulas import claim
 from ...tensor import Tensor
-from .arguments import castable, not_a_tensor, numpy_names, requires, write_out
+from .arguments import castable, numpy_names, requires, write_out
 from .docs import documented
 from .op import OPS, Op, names_of
+from .refusals import named, positional, refuse
 
 MODULE = __name__.partition(".")[0]
 
@@ -38,18 +39,19 @@ HOT = frozenset(
 
 
 def checked(fn):
-    """``fn``, a public function that asks its arguments for a tensor's attributes: TypeError where one has none. What
-    is HOT, generated or wrapped already is left as it is."""
+    """``fn``, a public function, so that an argument of the wrong type is TypeError. What is HOT, generated or wrapped
+    already is left as it is."""
     if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op") or fn.__name__ in HOT:
         return fn
-    names = fn.__code__.co_varnames
+    names = positional(fn)
 
     @functools.wraps(fn)
     def call(*args, **kwargs):
         try:
             return fn(*args, **kwargs)
-        except AttributeError as exc:
-            raise not_a_tensor(fn.__name__, exc, (*names[: len(args)], *kwargs), (*args, *kwargs.values())) from None
+        except Exception as exc:
+            refuse(fn.__name__, exc, *named(names, args, kwargs))
+            raise
 
     return call
 
@@ -162,14 +164,15 @@ def composite(fn):
     fn = numpy_names(fn)
     name = fn.__name__
 
-    names = fn.__code__.co_varnames
+    names = positional(fn)
 
     @functools.wraps(fn)
     def public(*args, out=None, **kwargs):
         try:
             return write_out(name, fn(*args, **kwargs), out)
-        except AttributeError as exc:
-            raise not_a_tensor(name, exc, (*names[: len(args)], *kwargs), (*args, *kwargs.values())) from None
+        except Exception as exc:
+            refuse(name, exc, *named(names, args, kwargs))
+            raise
 
     def inplace(self, *args, **kwargs):
         # What is recorded saves the old values, which the write is about to replace.

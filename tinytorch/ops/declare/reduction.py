@@ -12,8 +12,8 @@ from ...autograd.formulas import node_class
 from ...autograd.views import refresh
 from ...backends.cpu import error, lib
 from ...tensor import gives_tensor
-from .arguments import not_a_tensor
 from .op import Op
+from .refusals import not_a_tensor, refuse
 from .templates import build, recording
 
 _PARAMS = ("input", "how", "dims", "keepdim", "dtype")
@@ -40,7 +40,11 @@ def function(input, how, dims, keepdim, dtype):{_CALLED}
 _PUBLIC = f"""
 def function(input, dim={{default}}, keepdim=False, *, {{dtype_}}out=None, axis=None, keepdims=False):
     if dim is not {{default}} or out is not None or axis is not None{{cast}}:
-        return general(input, dim, keepdim, {{passed}}out=out, axis=axis, keepdims=keepdims)
+        try:
+            return general(input, dim, keepdim, {{passed}}out=out, axis=axis, keepdims=keepdims)
+        except Exception as exc:
+            refuse(name, exc, ("input", "dim", "keepdim", "out"), (input, dim, keepdim, out))
+            raise
     how = dims = 0
     dtype, keepdim = -1, keepdim or keepdims
 {_CALLED}"""
@@ -77,6 +81,7 @@ def _build(op: Op, source: str, title: str, **things):
         refresh=refresh,
         error=error,
         not_a_tensor=not_a_tensor,
+        refuse=refuse,
         **things,
     )
     return fn

@@ -38,6 +38,9 @@ class TensorDataset(Dataset):
     """Tensors of one length: sample ``i`` is row ``i`` of each."""
 
     def __init__(self, *tensors: Tensor):
+        for t in tensors:
+            if not isinstance(t, Tensor):
+                raise TypeError(f"TensorDataset: expected Tensors, got {type(t).__name__}")
         if any(t.shape[0] != tensors[0].shape[0] for t in tensors):
             raise AssertionError("Size mismatch between tensors: " + ", ".join(str(t.shape[0]) for t in tensors))
         self.tensors = tensors
