@@ -206,7 +206,7 @@ def _kinds(args) -> list:
 
 def _state(t: Tensor) -> tuple:
     """What an operator may change of a tensor."""
-    return t._h, t._version, t.shape, t.stride(), t._node
+    return t._h, lib.tt_version_of(t._h), t.shape, t.stride(), t._node
 
 
 def _same(a: tuple, b: tuple | None) -> bool:
