@@ -131,7 +131,18 @@ def test_a_list_as_a_tuple_warns():
         a(tinytorch, 2, 3, 4)[[[0, 1], [1, 2]]]
 
 
+def test_a_mask_of_bytes_warns():
+    mask = tinytorch.tensor([1, 0], dtype=tinytorch.uint8)
+    with pytest.warns(UserWarning, match="uint8 is now deprecated"):
+        assert a(tinytorch, 2, 3)[mask].tolist() == [[0, 1, 2]]
+
+
+def delete(x):
+    del x[0]
+
+
 REFUSED = {
+    "deleting an item": lambda m, x: delete(x),
     "alpha of bool": lambda m, x: m.add(x, x, alpha=True),
     "alpha of bool, ints": lambda m, x: m.sub(x.int(), x.int(), alpha=True),
     "alpha of bool in place": lambda m, x: x.clone().add_(x, alpha=True),

@@ -90,6 +90,11 @@ def _tensor_part(item: Tensor, code, indices, masks) -> None:
         )
     if h.flags & FLAG_VIEW:
         refresh(item)
+    if h.dtype == lib.TT_U8:
+        warnings.warn(
+            "indexing with dtype tinytorch.uint8 is now deprecated, please use a dtype tinytorch.bool instead.",
+            stacklevel=5,
+        )
     if h.dtype not in _MASKS:
         if h.ndim == 0:
             code += (AT, item.__index__(), 0, 0)
@@ -420,6 +425,14 @@ def _check_dtypes(self, values) -> None:
 
 attach(getitem, "__getitem__", Op("getitem", "view"))
 attach(setitem, "__setitem__", Op("setitem", "update"))
+
+
+def _delitem(self, key):
+    """Refused: a tensor has no items of its own."""
+    raise TypeError("Tensor does not support deleting items")
+
+
+Tensor.__delitem__ = _delitem
 
 
 def _put_arguments(op, input, indices, values, accumulate):
