@@ -122,7 +122,7 @@ int64_t tt_shape_key(
 int tt_same_shape(tt_array *a, tt_array *b);
 int tt_bump(tt_array *a, int writer);
 int64_t tt_version_of(tt_array *a);
-int tt_own_counter(tt_array *a, int64_t version); /* writes to `a` and its later views are counted apart from now on */
+tt_array *tt_apart(tt_array *a); /* an alias that counts by itself, from 0 */
 int tt_keep_counter(tt_array *a, tt_array *old); /* `a` takes the place of `old`, and keeps its count */
 int tt_set_default_dtype(int dtype);
 int tt_itemsize(int dtype);

@@ -387,7 +387,7 @@ static int count_with(tt_array *a, tt_storage *counter) { /* whose reference it 
     return 0;
 }
 
-int tt_own_counter(tt_array *a, int64_t version) {
+static int own_counter(tt_array *a, int64_t version) {
     tt_storage *s = calloc(1, sizeof *s); /* without memory: a counter only */
     if (!s) {
         tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for a version counter");
@@ -399,10 +399,17 @@ int tt_own_counter(tt_array *a, int64_t version) {
     return count_with(a, s);
 }
 
+tt_array *tt_apart(tt_array *a) {
+    tt_array *b = tt_alias(a);
+    if (b && own_counter(b, 0) == 0) return b;
+    if (b) tt_free(b);
+    return NULL;
+}
+
 int tt_keep_counter(tt_array *a, tt_array *old) {
     tt_storage *s = tt_counter(old);
     /* A storage that nobody else shows is not kept for the sake of its version. */
-    if (s == old->storage && __atomic_load_n(&s->refs, __ATOMIC_RELAXED) == 1) return tt_own_counter(a, s->version);
+    if (s == old->storage && __atomic_load_n(&s->refs, __ATOMIC_RELAXED) == 1) return own_counter(a, s->version);
     tt_storage_ref(s);
     return count_with(a, s);
 }

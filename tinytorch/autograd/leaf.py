@@ -6,7 +6,7 @@ import warnings
 
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, gives_tensor, wrap
 from .engine import retain
 from .node import AccumulateGrad, Port, describe
 from .modes import current
@@ -159,9 +159,12 @@ def _set_data(self, value) -> None:
     self._h, shown._h = shown._h, self._h
 
 
+_apart = gives_tensor(lib.tt_apart)
+
+
 def _get_data(self):
-    shown = wrap(lib.tt_alias(self._h))
-    if lib.tt_own_counter(shown._h, 0) < 0:
+    shown = _apart(self._h)
+    if shown is None:
         raise error()
     return shown
 

@@ -299,12 +299,14 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
-def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
-    """Runs a sequence of functions in ``segments`` checkpointed parts; the last part is not checkpointed. Follows
-    ``torch.utils.checkpoint.checkpoint_sequential``."""
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, preserve_rng_state=True):
+    """Runs a sequence of functions in ``segments`` checkpointed parts; the last part is not checkpointed. ValueError
+    for more parts than functions. Follows ``torch.utils.checkpoint.checkpoint_sequential``."""
     reentrant = _reentrance(use_reentrant, ".checkpoint_sequential")
     functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
-    size = max(len(functions) // segments, 1)
+    size = len(functions) // segments
+    if not size:
+        raise ValueError(f"checkpoint_sequential: {segments} segments of {len(functions)} functions")
 
     def run(part):
         def forward(x):
@@ -316,5 +318,7 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
 
     cut = size * (segments - 1)
     for start in range(0, cut, size):
-        input = checkpoint(run(functions[start : start + size]), input, use_reentrant=reentrant, **kwargs)
+        input = checkpoint(
+            run(functions[start : start + size]), input, use_reentrant=reentrant, preserve_rng_state=preserve_rng_state
+        )
     return run(functions[cut:])(input)

@@ -329,7 +329,7 @@ def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") 
         source = f"def of_two(input, {second}):\n    return op.update(input, {second}, written)\n"
         (of_two,) = build(op, source, f"<in place {name}>", ("of_two",), written=written)
     inplace = of_two if len(op.params) == 2 else of_one
-    inplace.__name__ = written
+    inplace.__name__, inplace.op = written, record_of(written, kind="update")  # which sees to its arguments itself
     inplace.__doc__ = f"In place: {doc}"
     publish(inplace, method=inplace, kind="update")
 
