@@ -2,11 +2,13 @@
 
 import argparse
 import os
+import pathlib
 import sys
 from importlib.util import find_spec
 
 from . import cpu, cuda, fuse, markdown, overhead, profiler, report
 
+RESULTS = pathlib.Path(__file__).parent / "results"
 SUITES = {
     "overhead": overhead.SUITE,
     "cpu": cpu.SUITE,
@@ -34,10 +36,17 @@ def parse():
     parser.add_argument("--only", metavar="TEXT", default="", help="only rows whose name contains TEXT")
     parser.add_argument("--sides", metavar="NAMES", default="", help="only these columns of the table: a,b,c")
     parser.add_argument("--rounds", metavar="N", type=int, help="how often every side has its turn")
-    parser.add_argument("--json", metavar="FILE", help="write the figures and their circumstances to FILE")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        help="write the figures and their circumstances to FILE, "
+        "for a whole suite bench/results/SUITE.json unless given",
+    )
     parser.add_argument("--markdown", metavar="FILE", help="write them to FILE as a table")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a row misses its target")
     options = parser.parse_args()
+    if options.suite and not (options.json or options.only or options.sides):
+        options.json = str(RESULTS / f"{options.suite}.json")
     if options.rounds is not None and options.rounds < 1:
         parser.error("--rounds must be at least 1")
     return options

@@ -79,9 +79,10 @@ class Eager:
         return step
 
     def warm(self, call):
-        """Get ready to be timed, after the first call."""
+        """Get ready to be timed, after the first call; how many calls were run."""
         for _ in range(WARM_UP):
             call()
+        return WARM_UP
 
     def finish(self):
         """Wait for the GPU."""
@@ -117,6 +118,7 @@ class Fused(Eager):
             raise RuntimeError("fused mode recorded nothing, so this would be eager mode's time")
         if runs["interpreted"] and not runs["compiled"]:
             raise RuntimeError(f"nothing ran compiled: {runs}")
+        return WARM_UP + 1
 
 
 class Graph(Eager):
@@ -159,13 +161,26 @@ class Graph(Eager):
 
     def warm(self, call):
         self.recording = True
-        super().warm(call)
+        return WARM_UP + super().warm(call)  # the first call runs some more before it is recorded
 
 
 class Torch(Eager):
     """PyTorch, one operator after the other."""
 
     module = "torch"
+
+
+class TorchFused(Torch):
+    """PyTorch with its own fused optimizers."""
+
+    optimizing = {"fused": True}
+
+
+class TorchGraph(Graph):
+    """PyTorch's operators as a CUDA graph of its own, its fused optimizer's step among them."""
+
+    module = "torch"
+    optimizing = {"fused": True, "capturable": True}
 
 
 class Compile(Torch):
@@ -196,11 +211,35 @@ class Compile(Torch):
         super().clear()
 
 
+class ReduceOverhead(Compile):
+    """torch.compile with CUDA graphs, of a function, or of the model and the whole training step around it."""
+
+    optimizing = {"fused": True, "capturable": True}
+
+    def function(self, function):
+        return self.torch.compile(function, mode="reduce-overhead")
+
+    step = function
+
+    def model(self, model):
+        return model  # the step is compiled around it
+
+
 class Copy(Torch):
     """PyTorch's copy of as many bytes as the row cannot but move: what the memory can do."""
 
 
-DEVICES = {"eager": Eager, "fused": Fused, "graph": Graph, "torch": Torch, "compile": Compile, "copy": Copy}
+DEVICES = {
+    "eager": Eager,
+    "fused": Fused,
+    "graph": Graph,
+    "torch": Torch,
+    "torch-fused": TorchFused,
+    "torch-graph": TorchGraph,
+    "compile": Compile,
+    "reduce-overhead": ReduceOverhead,
+    "copy": Copy,
+}
 
 
 def ends_of(result):

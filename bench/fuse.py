@@ -27,12 +27,17 @@ class FusedRow(Row):
     needs: str = "fused"
     #: ``expected(np)``: what the call after the warm-up returns, in float64. None: nothing to compare.
     expected: Callable | None = None
+    #: ``make(library, fuse)`` gives a training step and the parameters; without fusion it is to give the same bits.
+    trains: bool = False
 
     def on(self, side):
-        return getattr(LIBRARIES[side], self.needs) is not None
+        library = LIBRARIES[side]
+        return getattr(library, self.needs) is not None and library.only in (None, self.needs)
 
     def prepare(self, side, threads):
         library = LIBRARIES[side](threads)
+        if self.trains:
+            return self._trained(library)
         call = self.make(library)
         if not self.first:
             library.warm(call)
@@ -40,6 +45,20 @@ class FusedRow(Row):
             _compare(library, call(), self.expected(library.np))
             library.verify()
         return call
+
+    def _trained(self, library):
+        """The step, once as many as a plain twin's have given its parameters."""
+        step, parameters = self.make(library, library.fused)
+        library.warm(step)
+        step()
+        library.verify()
+        found = [library.numpy(p).copy() for p in parameters]
+        plain, parameters = self.make(library, lambda function: function)
+        for _ in range(WARM_UP + 1):
+            plain()
+        if not all((a == library.numpy(b)).all() for a, b in zip(found, parameters, strict=True)):
+            raise ArithmeticError("fused training steps have given other parameters than plain ones")
+        return step
 
 
 def _compare(library, results, expected):
@@ -59,7 +78,7 @@ SUITE = Suite(
     rounds=8,
     sides={side: library.module for side, library in LIBRARIES.items()},
     ours="compiled",
-    peers=("torch", "inductor", "jax", "mlx", "numexpr"),
+    peers=("torch", "torch-fused", "inductor", "jax", "mlx", "numexpr"),
     limits={("interpreted", "compiled"): 2.0},
     kind=FusedRow,
 )
@@ -272,26 +291,28 @@ def adam(library):
 BATCHES = 11
 
 
-@SUITE.row("a training step of examples/digits.py", target=0.97, against="eager", needs="example", per=BATCHES)
-def digits(library):
+@SUITE.row(
+    "a training step of examples/digits.py", target=0.97, against="eager", needs="example", per=BATCHES, trains=True
+)
+def digits(library, fuse):
     example, torch = library.example("digits"), library.xp
     torch.manual_seed(0)
     images, labels = example.load(0)[0].tensors
     batches = list(zip(images.split(32), labels.split(32)))[:BATCHES]
     model = example.MLP()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    return functools.partial(library.fused(example.train_epoch), model, optimizer, batches, "cpu")
+    return functools.partial(fuse(example.train_epoch), model, optimizer, batches, "cpu"), list(model.parameters())
 
 
-@SUITE.row("a training step of examples/gpt.py", target=0.97, against="eager", needs="example")
-def gpt(library):
+@SUITE.row("a training step of examples/gpt.py", target=0.97, against="eager", needs="example", trains=True)
+def gpt(library, fuse):
     example, torch = library.example("gpt"), library.xp
     torch.manual_seed(0)
     tokens, _ = example.load(0, train_size=128, test_size=1)
     model = example.GPT()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
-    return functools.partial(library.fused(example.train_step), model, optimizer, schedule, tokens)
+    return functools.partial(fuse(example.train_step), model, optimizer, schedule, tokens), list(model.parameters())
 
 
 RECORDED = 50

@@ -30,6 +30,8 @@ class Library:
     #: Whether an operator is recorded, to be run later; whether it makes a Node.
     lazy = taped = None
     #: What not every library, or not every way of using it, has.
+    #: The only such thing for which it is a side; None: all that it has.
+    only = None
     vjp = second = recording = gelu = cross_entropy = adam = example = None
 
     def __init__(self, threads):
@@ -123,11 +125,14 @@ class Eager(Library):
     def cross_entropy(self, logits, target):
         return self.xp.nn.functional.cross_entropy(logits, target)
 
+    #: How the optimizer is asked to update all parameters at once.
+    optimizing = {"foreach": True}
+
     def adam(self, parameters, gradients, rate):
         """A function that makes a step and returns the parameters."""
         for parameter, gradient in zip(parameters, gradients):
             parameter.grad = gradient
-        step = self.fused(self.xp.optim.Adam(parameters, lr=rate, foreach=True).step)
+        step = self.fused(self.xp.optim.Adam(parameters, lr=rate, **self.optimizing).step)
 
         def run():
             step()
@@ -189,6 +194,13 @@ class Torch(Eager):
 
     module = "torch"
     example = None
+
+
+class TorchFused(Torch):
+    """PyTorch's own fused optimizers."""
+
+    only = "adam"
+    optimizing = {"fused": True}
 
 
 class Inductor(Torch):
@@ -411,6 +423,7 @@ LIBRARIES = {
     "interpreted": Interpreted,
     "compiled": Compiled,
     "torch": Torch,
+    "torch-fused": TorchFused,
     "inductor": Inductor,
     "jax": Jax,
     "mlx": Mlx,

@@ -69,14 +69,14 @@ def _mlp_step(torch, make_optimizer):
     return step
 
 
-@SUITE.row("MLP 64-64-64-10, batch 32, Adam step", target=0.4)
-def mlp_adam(torch):
-    return _mlp_step(torch, lambda parameters: torch.optim.Adam(parameters, lr=1e-3))
+@SUITE.row("MLP 64-64-64-10, batch 32, Adam step", target=0.4, optimizes=True)
+def mlp_adam(torch, **options):
+    return _mlp_step(torch, lambda parameters: torch.optim.Adam(parameters, lr=1e-3, **options))
 
 
-@SUITE.row("MLP 64-64-64-10, batch 32, SGD step", target=0.5)
-def mlp_sgd(torch):
-    return _mlp_step(torch, lambda parameters: torch.optim.SGD(parameters, lr=1e-2))
+@SUITE.row("MLP 64-64-64-10, batch 32, SGD step", target=0.5, optimizes=True)
+def mlp_sgd(torch, **options):
+    return _mlp_step(torch, lambda parameters: torch.optim.SGD(parameters, lr=1e-2, **options))
 
 
 @SUITE.row("a * 2.0 (4,4)", numpy=_numpy(lambda a: a * 2.0))

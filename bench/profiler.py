@@ -53,8 +53,8 @@ def measure(row, sides, rounds):
             times["on"].append(_batch(call, count))
         _batch(call, 100)  # the interpreter adapts to the functions anew
         times["again"].append(_batch(call, count))
-    seconds = {side: min(values) for side, values in times.items()}
-    seconds["added"] = max(seconds["on"] - seconds["again"], 0.0)
+    seconds = {side: median(values) for side, values in times.items()}
+    seconds["added"] = max(median(on - off for on, off in zip(times["on"], times["again"])), 0.0)
     return Measured({side: seconds[side] for side in sides})
 
 

@@ -1,5 +1,6 @@
 """What a row is, and how a suite collects its rows."""
 
+import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +8,8 @@ from dataclasses import dataclass, field
 from .timing import BATCH
 
 #: The sides of an ordinary comparison, in the order of the table's columns, and the module that each one imports.
-SIDES = {"ours": "tinytorch", "torch": "torch", "numpy": "numpy"}
+#: PyTorch's own fused optimizers are a side where there is one.
+SIDES = {"ours": "tinytorch", "torch": "torch", "torch-fused": "torch", "numpy": "numpy"}
 #: What a target is compared with if it is the fastest of the peers.
 BEST = "best"
 
@@ -23,6 +25,8 @@ class Row:
     name: str
     make: Callable
     numpy: Callable | None = None
+    #: ``make(torch, **options)`` takes options for an optimizer.
+    optimizes: bool = False
     #: The limit on ours / ``against`` (a side, or `BEST`), or, if ``absolute``, on ours alone (seconds).
     #: None: for information only.
     target: float | None = None
@@ -49,7 +53,7 @@ class Row:
 
     def on(self, side):
         """Whether that side has a version of this row."""
-        return side != "numpy" or self.numpy is not None
+        return {"numpy": self.numpy is not None, "torch-fused": self.optimizes}.get(side, True)
 
     def prepare(self, side, threads):
         """Import the side's library, limit its threads, build the data; return the call to time."""
@@ -58,7 +62,8 @@ class Row:
             return self.numpy(module)
         module.set_num_threads(threads)
         module.manual_seed(0)
-        return self.make(module)
+        make = functools.partial(self.make, fused=True) if side == "torch-fused" else self.make
+        return make(module)
 
     def waiter(self, side):
         """What a batch calls at its end to wait for what its calls have begun; None: they have ended."""
@@ -92,7 +97,7 @@ class Suite:
     rounds: int
     sides: dict[str, str] = field(default_factory=lambda: SIDES)
     ours: str = "ours"
-    peers: tuple[str, ...] = ("torch",)
+    peers: tuple[str, ...] = ("torch", "torch-fused")
     limits: dict[tuple[str, str], float] = field(default_factory=dict)
     #: Says why the suite cannot run on this machine, if it cannot.
     obstacle: Callable | None = None

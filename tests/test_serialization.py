@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections import Counter, OrderedDict, defaultdict
 
@@ -238,6 +239,9 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     (tmp_path / "link").symlink_to(path)
     save(tt.zeros(3), tmp_path / "link")
     assert (tmp_path / "link").is_symlink() and load(path).tolist() == [0.0] * 3
+    with tempfile.NamedTemporaryFile() as f:
+        save(tt.ones(3), f.name)
+        assert load(f).tolist() == [1.0] * 3
     save(tt.ones(3), "/dev/null")
     assert not os.path.isfile("/dev/null")
     with pytest.raises(OSError, match="No space left"):

@@ -127,7 +127,7 @@ def _collected(cls, *kinds):
 
 
 def _defaultdict(reading, *args):
-    check(len(args) == 1 and (args[0] is None or args[0] in FACTORIES), "defaultdict")
+    check(len(args) == 1 and (args[0] is None or any(args[0] is f for f in FACTORIES)), "defaultdict")
     return defaultdict(*args)
 
 

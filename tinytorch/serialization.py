@@ -136,8 +136,9 @@ def save(obj, f, pickle_module=pickle, pickle_protocol: int = 4, **unused) -> No
 
 @contextlib.contextmanager
 def _replacing(path):
-    """A file to write that takes the place of ``path`` at the end, if nothing was raised. What is no ordinary file, or
-    is in a folder where no other may be made, is written itself."""
+    """A file to write that takes the place of ``path`` at the end, if nothing was raised. What is no ordinary file, is
+    empty (somebody may have it open: a temporary file), or is in a folder where no other may be made, is written
+    itself."""
     path = os.path.realpath(os.fsdecode(path))
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
@@ -145,7 +146,7 @@ def _replacing(path):
     beside = os.path.join(folder, f".{os.urandom(16).hex()}.tmp")
     there = os.path.exists(path)
     number = None
-    if not there or os.path.isfile(path):
+    if not there or (os.path.isfile(path) and os.path.getsize(path)):
         with contextlib.suppress(PermissionError):
             number = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     if number is None:

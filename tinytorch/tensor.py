@@ -172,6 +172,8 @@ class Tensor(TensorBase):
 
     def is_set_to(self, tensor: Tensor) -> bool:
         """Do both show the same elements in the same way?"""
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"is_set_to(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
         return (
             address_of(self) == address_of(tensor) and self.shape == tensor.shape and self.stride() == tensor.stride()
         )

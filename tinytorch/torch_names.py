@@ -94,9 +94,10 @@ def _parameter(reading, *args):
 
 
 def _from_type(reading, *args):
-    check(len(args) == 4 and type(args[2]) is tuple and args[1] in (Tensor, Parameter), "a tensor with attributes")
-    fn, _, inner, state = args
-    check(fn in (rebuild_tensor, rebuild_tensor_of, rebuild_parameter), "a tensor with attributes")
+    check(len(args) == 4 and type(args[2]) is tuple and isinstance(args[1], type), "a tensor with attributes")
+    fn, cls, inner, state = args
+    check(cls is Tensor or cls is Parameter, "a tensor with attributes")
+    check(any(fn is f for f in (rebuild_tensor, rebuild_tensor_of, rebuild_parameter)), "a tensor with attributes")
     _check_attributes(reading, state)
     return _with_attributes(MAKERS[fn](reading, *inner), state)
 

@@ -133,17 +133,18 @@ class Reading:
         make = MAKERS.get(fn) if isinstance(fn, type) or callable(fn) else None
         if make is not None:
             made = make(self, *args)
+            own = isinstance(made, (dict, set, Tensor))  # what can be changed; a dtype is everybody's
         elif any(fn is allowed for allowed in self.users.values()):
             self.calls_user = True
             made = fn.__new__(fn, *args) if new else fn(*args)
             self.calls_user = False
+            own = isinstance(fn, type) and isinstance(made, fn) and not isinstance(made, (enum.Enum, type))
         else:
             raise UnpicklingError(f"Trying to call a {type(fn).__name__}, {_name(fn)}, that was not allowed")
-        if not isinstance(made, (enum.Enum, type)) and (
-            make is not None or (isinstance(fn, type) and isinstance(made, fn))
-        ):
-            return self.new(made)
-        self.stack.append(made)
+        if own:
+            self.new(made)
+        else:
+            self.stack.append(made)
 
     def build(self) -> None:
         """Gives the object on top its state."""

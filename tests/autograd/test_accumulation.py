@@ -147,6 +147,16 @@ def gradient_in_the_layout_of_the_other_factor(m):
     return [x.grad.clone(), x.grad.stride(), x.grad.is_contiguous()]
 
 
+def retained_twice(m):
+    x = doubles(m, 1.0, 2.0)
+    y = x * 3
+    y.retain_grad()
+    (y * y).sum().backward(retain_graph=True)
+    first = y.grad.clone()
+    (y * 5).sum().backward()
+    return [first, y.grad, x.grad]
+
+
 # ---- .grad under create_graph.
 
 
@@ -191,6 +201,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Using backward.. with create_gra
     expanded_gradient,
     transposed_gradient,
     gradient_in_the_layout_of_the_other_factor,
+    retained_twice,
     accumulated_twice_under_create_graph,
     accumulated_without_a_graph_first,
     second_derivative_into_the_same_grad,

@@ -74,7 +74,7 @@ def attributes():
 def _source(entry):
     """What an entry of the table calls: "torch.add", "torch.nn.functional.gelu"; None if it is no function."""
     name = entry.name.replace("F.", "nn.functional.")
-    for namespace in ("", "nn.functional"):
+    for namespace in ("", "nn.functional") if entry.call is None else ("nn.functional", ""):
         source = ".".join(filter(None, ("torch", namespace, name)))
         if source in functions() and not (entry.call is None and namespace):
             return source

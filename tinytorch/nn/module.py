@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..autograd.modes import no_grad
 from ..devices import CUDA, cuda_device, device
 from ..dtypes import bfloat16, dtype, float16, float32, float64
+from ..ops.create_like import empty_like
 from ..tensor import Tensor
 from .hooks import GLOBAL, REGISTRATION, HookMethods, as_registered
 from .parameter import Buffer, Parameter
@@ -254,9 +255,9 @@ class Module(HookMethods, StateMethods):
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    def modules(self):
+    def modules(self, remove_duplicate: bool = True):
         """This module and all inside, each once."""
-        for _, module in self.named_modules():
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def get_submodule(self, target: str) -> Module:
@@ -269,6 +270,21 @@ class Module(HookMethods, StateMethods):
             if not isinstance(module, Module):
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts a module in the place of a dotted name. ValueError without a name or for what is no module;
+        AttributeError where something else has the name, or, with ``strict``, nothing."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if not isinstance(getattr(parent, name, module), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
 
     def _get_member(self, target: str, kind: str, what: str):
         path, _, name = target.rpartition(".")
@@ -349,6 +365,10 @@ class Module(HookMethods, StateMethods):
                 if b is not None:
                     self._buffers[name] = fn(b)
         return self
+
+    def to_empty(self, *, device, recurse: bool = True):
+        """Puts parameters and buffers on a device, with values yet to be set. Returns this module."""
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
 
     def to(self, *args, **kwargs):
         """``to(device)``, ``to(dtype)``, ``to(device, dtype)`` or ``to(tensor)``: floating-point parameters and buffers

@@ -197,6 +197,9 @@ def einsum(equation=None, *operands):
     else:
         terms, output = _parse(args[0])
         operands = list(args[1]) if len(args) == 2 and isinstance(args[1], (list, tuple)) else list(args[1:])
+    for k, x in enumerate(operands):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"einsum(): expected Tensor as operand {k}, but got {type(x).__name__}")
     if not operands:
         raise ValueError("einsum(): must provide at least one operand")
     if len(terms) != len(operands):

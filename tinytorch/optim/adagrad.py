@@ -6,10 +6,10 @@ from .optimizer import (
     Optimizer,
     check_options,
     check_rate,
+    check_ways,
     error,
     filled_for,
     lib,
-    not_differentiable,
     step_count,
     writer_number,
 )
@@ -43,7 +43,7 @@ class Adagrad(Optimizer):
                 (eps >= 0.0, "epsilon value", eps),
             ]
         )
-        not_differentiable(differentiable)
+        check_ways(differentiable, foreach, fused)
         super().__init__(
             params,
             {

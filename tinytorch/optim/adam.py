@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from ..tensor import Tensor
 from .optimizer import (
     NULL,
     Optimizer,
     check_options,
     check_rate,
+    check_ways,
     error,
     lib,
-    not_differentiable,
     step_count,
     writer_number,
     zeros_for,
@@ -40,6 +41,12 @@ class Adam(Optimizer):
         decoupled_weight_decay: bool = False,
     ):
         check_rate(lr)
+        if isinstance(betas[0], Tensor) is not isinstance(betas[1], Tensor):
+            raise ValueError("betas must be either both floats or both Tensors")
+        if foreach and not capturable:
+            for what, value in (("lr", lr), ("betas[0]", betas[0])):
+                if isinstance(value, Tensor):
+                    raise ValueError(f"{what} as a Tensor is not supported for capturable=False and foreach=True")
         check_options(
             [
                 (eps >= 0.0, "epsilon value", eps),
@@ -48,7 +55,7 @@ class Adam(Optimizer):
                 (weight_decay >= 0.0, "weight_decay value", weight_decay),
             ]
         )
-        not_differentiable(differentiable)
+        check_ways(differentiable, foreach, fused)
         super().__init__(
             params,
             {

@@ -384,8 +384,11 @@ def check_rate(lr) -> None:
     check_options([(lr >= 0.0, "learning rate", lr)])
 
 
-def not_differentiable(differentiable: bool) -> None:
-    """Updates are made in place in C: there is nothing to differentiate through."""
+def check_ways(differentiable: bool, foreach: bool | None = None, fused: bool | None = None) -> None:
+    """RuntimeError for ways to update that exclude each other, and for ``differentiable``: updates are made in place in
+    C, and there is nothing to differentiate through."""
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
     if differentiable:
         raise RuntimeError(
             "differentiable=True is not supported: optimizers update the parameters in one call, in "
@@ -398,11 +401,11 @@ __all__ = [
     "Optimizer",
     "check_options",
     "check_rate",
+    "check_ways",
     "empty_for",
     "error",
     "filled_for",
     "lib",
-    "not_differentiable",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
     "required",

@@ -7,9 +7,9 @@ from .optimizer import (
     Optimizer,
     check_options,
     check_rate,
+    check_ways,
     error,
     lib,
-    not_differentiable,
     step_count,
     writer_number,
     zeros_for,
@@ -45,7 +45,7 @@ class RMSprop(Optimizer):
                 (alpha >= 0.0, "alpha value", alpha),
             ]
         )
-        not_differentiable(differentiable)
+        check_ways(differentiable)
         super().__init__(
             params,
             {

@@ -7,10 +7,10 @@ from .optimizer import (
     Optimizer,
     check_options,
     check_rate,
+    check_ways,
     empty_for,
     error,
     lib,
-    not_differentiable,
     writer_number,
 )
 
@@ -41,7 +41,7 @@ class SGD(Optimizer):
         )
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        not_differentiable(differentiable)
+        check_ways(differentiable, foreach, fused)
         super().__init__(
             params,
             {

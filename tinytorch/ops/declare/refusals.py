@@ -14,7 +14,7 @@ _VARARGS = inspect.CO_VARARGS
 _TENSORS = frozenset(
     """
     input self tensor tensors other input1 input2 x1 x2 target anchor positive negative query key value attn_mask weight
-    out mask index indices source src condition
+    weights out mask index indices source src condition operands
     """.split()  # noqa: SIM905 (a list of words)
 )
 
