@@ -253,6 +253,8 @@ def _splitter(name: str, dim: int, least: int):
                 f"with {input._h.ndim} dimensions!"
             )
         along = 0 if input._h.ndim == 1 else dim
+        if isinstance(indices_or_sections, int) and indices_or_sections <= 0:
+            raise RuntimeError(f"{name}: number of sections must be larger than 0, got {indices_or_sections}")
         if isinstance(indices_or_sections, int) and input._h.shape[along] % indices_or_sections:
             raise RuntimeError(
                 f"{name}: the size of dimension {along} ({input._h.shape[along]}) is not divisible by "

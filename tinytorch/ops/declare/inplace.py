@@ -21,6 +21,8 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
     """Runs ``write(*values)``, a C function that writes into ``out`` and gives a negative status where it refused, and
     records it as ``op`` of ``args``, of which ``out`` is one. ``name``: for messages. ``broadcasts``: gradients of
     arguments whose shape or dtype differs from the result's are brought back to these. Returns ``out``."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(out).__name__}")
     edges = None
     for a in args:
         if isinstance(a, Tensor):
