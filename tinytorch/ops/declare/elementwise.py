@@ -16,7 +16,7 @@ from _thread import get_ident
 from ...autograd.formulas import node_class
 from ...autograd.modes import DEFAULT, modes
 from ...autograd.node import count, last_write, link
-from ...autograd.views import check_inplace, rebase, wrote
+from ...autograd.views import check_inplace, outrun, rebase, wrote
 from ...backends.cpu import error, ffi, lib
 from ...dtypes import ALL
 from ...tensor import Tensor, gives_tensor, wrap
@@ -57,6 +57,8 @@ class Elementwise(Op):
         handles = [t._h for t in tensors]
         h = _CALLS[len(handles) - 1](self.code, *handles)
         if not h:
+            if outrun(*tensors):
+                return self.slow(args)
             raise error(self.name)
         return self.record(wrap(h), args, h.stamp)
 
@@ -85,6 +87,8 @@ class Elementwise(Op):
             return write_out(name, self.slow(args), out)
         check_inplace(out, name)
         if lib.tt_elementwise_out(*everything) < 0:
+            if outrun(out, *tensors):
+                return self.into(out, args, name)
             raise error(name)
         wrote(out)
         if self.node is None and requires(out):

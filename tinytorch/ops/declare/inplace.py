@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...autograd.modes import current, inference_used, modes
 from ...autograd.node import alias, count, link, saved_versions
-from ...autograd.views import check_inplace, rebase, refresh, refuse_saved, wrote
+from ...autograd.views import check_inplace, outrun, rebase, refresh, refuse_saved, wrote
 from ...backends.cpu import error, lib
 from ...dtypes import DIFFERENTIABLE
 from ...tensor import Tensor, wrap
@@ -32,6 +32,8 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
     check_inplace(out, name, edges is not None)
     if edges is None:
         if write(*values) < 0:
+            if outrun(*args):
+                return in_place(op, out, args, write, *values, name=name, broadcasts=broadcasts)
             raise error(name)
         wrote(out)
         return out
@@ -44,6 +46,8 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
         refuse_saved(name, saved)
     before, key = saved_versions(op.node, saved), -count()
     if write(*values) < 0:
+        if outrun(*args):
+            return in_place(op, out, args, write, *values, name=name, broadcasts=broadcasts)
         raise error(name)
     wrote(out)
     storage, overwritten, versions = out._h.storage, False, []
