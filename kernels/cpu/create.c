@@ -44,7 +44,10 @@ static void fill_range(void *context, int64_t begin, int64_t end) {
 static void triangle(tt_array *out, const tt_range *r) {
     int size = tt_itemsizes[out->dtype];
     char *row = out->data, *col = out->data + out->shape[1] * size;
-    for (int64_t k = 0; k < r->rows; k++) {
+    bool upper = r->kind == TT_RANGE_TRIU; /* the rows before its first element, or after its last, may be many */
+    int64_t first = !upper && r->offset < 0 ? -r->offset : 0;
+    int64_t last = upper && r->cols - r->offset < r->rows ? r->cols - r->offset : r->rows;
+    for (int64_t k = first; k < last; k++) {
         int64_t begin, end;
         tt_range_row(r, k, &begin, &end);
         for (int64_t c = begin; c < end; c++, row += size, col += size) {

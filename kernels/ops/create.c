@@ -31,8 +31,18 @@ tt_array *tt_logspace(int dtype, int64_t n, double start, double end, double bas
     return filled("logspace", &r, dtype, n);
 }
 
+static int64_t within(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+
+/* The elements on and below a diagonal: one more in each row, from the first row that has any to the first that has
+ * all. */
+static int64_t lower_count(int64_t rows, int64_t cols, int64_t offset) {
+    int64_t begin = within(-offset, 0, rows), full = within(cols - offset, begin, rows);
+    int64_t first = begin + 1 + offset, between = full - begin;
+    return between * first + between * (between - 1) / 2 + (rows - full) * cols;
+}
+
 tt_array *tt_triangle(int dtype, int64_t rows, int64_t cols, int64_t offset, int upper) {
-    int64_t shape[2] = {2, 0}, begin, end, element[2] = {rows, cols}, total;
+    int64_t shape[2] = {2, 0}, element[2] = {rows, cols}, total;
     if (rows < 0 || cols < 0)
         return tt_fail(TT_RUNTIME_ERROR, "%s_indices: rows and columns must not be negative, got %lld and %lld",
                        upper ? "triu" : "tril", (long long)rows, (long long)cols);
@@ -41,10 +51,7 @@ tt_array *tt_triangle(int dtype, int64_t rows, int64_t cols, int64_t offset, int
     if (offset > cols) offset = cols;
     if (offset < -rows - 1) offset = -rows - 1;
     tt_range r = {.kind = upper ? TT_RANGE_TRIU : TT_RANGE_TRIL, .rows = rows, .cols = cols, .offset = offset};
-    for (int64_t row = 0; row < rows; row++) {
-        tt_range_row(&r, row, &begin, &end);
-        shape[1] += end - begin;
-    }
+    shape[1] = upper ? total - lower_count(rows, cols, offset - 1) : lower_count(rows, cols, offset);
     tt_array *out = tt_empty(dtype, 2, shape);
     if (!out) return NULL;
     if (TT_WORK("tril_indices", range, out, &r)) return out;

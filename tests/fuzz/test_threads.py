@@ -93,12 +93,16 @@ def test_shared_weights(few_threads, mode):
 
 @pytest.mark.parametrize("mode", ["eager", "fused"])
 def test_shared_buffer(few_threads, mode):
-    """Each writes its part of one buffer."""
+    """Each writes its part of one buffer, and reads it and others' while all write."""
     buffer = tt.zeros(THREADS, 33)
 
     def work(k):
         for step in range(5):
             buffer[k] = float(k + step)
+            assert buffer[k].tolist() == [float(k + step)] * 33
+            assert buffer[(k + 1) % THREADS].sum().item() >= 0
+            assert ((buffer[k] + 1) * 2).amax(0).item() == 2.0 * (k + step + 1)
+            buffer[k].mul_(1).add_(0)
 
     in_threads(THREADS, fused(work) if mode == "fused" else work)
     assert buffer.tolist() == [[k + 4.0] * 33 for k in range(THREADS)]

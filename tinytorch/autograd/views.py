@@ -111,6 +111,15 @@ class Invalid(Node):
     backward = first_order = staticmethod(_invalid)
 
 
+def outrun(*tensors) -> bool:
+    """Has another thread written, since ``refresh``, to memory that a view among ``tensors`` shows? A C call that
+    declined is made again then."""
+    if lib.tt_error_kind() != lib.TT_DECLINED:
+        return False
+    handles = [t._h for t in tensors if isinstance(t, Tensor)]
+    return any(h.flags & FLAG_VIEW and h.seen_version != h.storage.version for h in handles)
+
+
 def strided_history(t: Tensor, base: Tensor) -> Node:
     """The Node that derives the view ``t`` from its base's present history."""
     return link(AsStridedBackward0, (base._node,), geometry(base, t), ())

@@ -49,6 +49,8 @@ def _split(text: str, where: str) -> tuple:
 
 
 def _parse(equation: str):
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum(): argument 'equation' must be str, not {type(equation).__name__}")
     left, arrow, right = equation.partition("->")
     terms = [_split(t, f"operand {k}") for k, t in enumerate(left.split(","))]
     return terms, _split(right, "the output") if arrow else None

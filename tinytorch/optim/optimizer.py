@@ -55,6 +55,8 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
                 f"{type(params).__name__}"
             )
+        if not isinstance(defaults, Mapping):
+            raise TypeError(f"the optimizer's defaults should be a dict, but got {type(defaults).__name__}")
         self.defaults = defaults
         self.state: defaultdict[Tensor, dict] = defaultdict(dict)
         self.param_groups: list[dict] = []

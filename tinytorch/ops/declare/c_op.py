@@ -4,7 +4,7 @@ what every training step runs, such as products of matrices and softmax."""
 from __future__ import annotations
 
 from ...autograd.formulas import node_class
-from ...autograd.views import refresh
+from ...autograd.views import outrun, refresh
 from ...backends.cpu import error, lib
 from ...tensor import Tensor, gives_tensor, own
 from .op import Op
@@ -17,10 +17,10 @@ def function({params}):
         {edge_names} = {edges}
     except (AttributeError, TypeError):
         raise wrong_type(name, params, ({params},), optional) from None
-    if out is None:
+    while out is None:
         refresh({tensors})
         out = call({arguments})
-        if out is None:
+        if out is None and not outrun({tensors}):
             raise error(name)
         {edge_names} = {edges}
     if {no_edge}:
@@ -74,6 +74,7 @@ def c_op(
         optional=optional,
         error=error,
         refresh=refresh,
+        outrun=outrun,
         wrong_type=wrong_type,
     )
     apply.__doc__ = doc

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...autograd.modes import current, inference_used, modes
 from ...autograd.node import alias, count, link, saved_versions
-from ...autograd.views import check_inplace, rebase, refresh, refuse_saved, wrote
+from ...autograd.views import check_inplace, outrun, rebase, refresh, refuse_saved, wrote
 from ...backends.cpu import error, lib
 from ...dtypes import DIFFERENTIABLE
 from ...tensor import Tensor, wrap
@@ -21,6 +21,8 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
     """Runs ``write(*values)``, a C function that writes into ``out`` and gives a negative status where it refused, and
     records it as ``op`` of ``args``, of which ``out`` is one. ``name``: for messages. ``broadcasts``: gradients of
     arguments whose shape or dtype differs from the result's are brought back to these. Returns ``out``."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(out).__name__}")
     edges = None
     for a in args:
         if isinstance(a, Tensor):
@@ -32,6 +34,8 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
     check_inplace(out, name, edges is not None)
     if edges is None:
         if write(*values) < 0:
+            if outrun(*args):
+                return in_place(op, out, args, write, *values, name=name, broadcasts=broadcasts)
             raise error(name)
         wrote(out)
         return out
@@ -44,6 +48,8 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
         refuse_saved(name, saved)
     before, key = saved_versions(op.node, saved), -count()
     if write(*values) < 0:
+        if outrun(*args):
+            return in_place(op, out, args, write, *values, name=name, broadcasts=broadcasts)
         raise error(name)
     wrote(out)
     storage, overwritten, versions = out._h.storage, False, []

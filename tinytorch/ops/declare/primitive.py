@@ -13,7 +13,7 @@ history when higher derivatives are asked.
 from __future__ import annotations
 
 from ...autograd.formulas import claim, node_class, parameters
-from ...autograd.views import FLAG_VIEW, MULTI_OUTPUT, refresh, track
+from ...autograd.views import FLAG_VIEW, MULTI_OUTPUT, outrun, refresh, track
 from ...tensor import Tensor
 from .op import Op
 from .refusals import not_a_tensor
@@ -79,6 +79,10 @@ def primitive(
                 out = forward(*args)
             except AttributeError as exc:
                 raise not_a_tensor(called, exc, params, args) from None
+            except NotImplementedError:
+                if outrun(*(args[0] if variadic else args)):
+                    return call(*args)
+                raise
             if view:
                 many = type(out) is tuple
                 for o in out if many else (out,):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 
 from ...autograd.formulas import node_class
-from ...autograd.views import refresh
+from ...autograd.views import outrun, refresh
 from ...backends.cpu import error, lib
 from ...tensor import gives_tensor
 from .op import Op
@@ -23,10 +23,10 @@ _CALLED = """
         out = call(code, input._h, how, dims, keepdim, dtype)
     except AttributeError as exc:
         raise not_a_tensor(name, exc, ("input",), (input,)) from None
-    if out is None:
+    while out is None:
         refresh(input)
         out = call(code, input._h, how, dims, keepdim, dtype)
-        if out is None:
+        if out is None and not outrun(input):
             raise error(name)
     edge = input._node
     if edge is None or Node is None:
@@ -79,6 +79,7 @@ def _build(op: Op, source: str, title: str, **things):
         call=_call,
         code=op.code,
         refresh=refresh,
+        outrun=outrun,
         error=error,
         not_a_tensor=not_a_tensor,
         refuse=refuse,
