@@ -32,6 +32,7 @@ EXPECTED = (
     "a size",
     "could not import 'cupy'",
     "the page describes eager mode",
+    "only root can",
 )
 
 

@@ -257,3 +257,16 @@ def test_gradients(torch, name):
                 expected, scale = grad, np.abs(grad).max()
             rtol = 3e-5 if dtype == "float32" else 1e-10
             np.testing.assert_allclose(grad, expected, rtol, rtol * scale, err_msg=f"{n} of {dtype}")
+
+
+@pytest.mark.parametrize("n", [33, 1025, 2049])
+def test_where_the_largest_is(n):
+    """At every place of a row, and of a column."""
+    ones, places = tt.eye(n), list(range(n))
+    for dim in (0, 1):
+        for found in (ones.argmax(dim), (-ones).argmin(dim), ones.max(dim)[1], (-ones).min(dim)[1]):
+            assert found.tolist() == places
+        assert ones.cummax(dim)[1].select(dim, n - 1).tolist() == places
+        assert ones.topk(1, dim)[1].reshape(n).tolist() == places
+    for k in {*range(0, n, 97), n - 2, n - 1}:
+        assert ones[k].argmax().item() == (-ones[k]).argmin().item() == k

@@ -97,6 +97,7 @@ OPS = (
             S(T(2, 3), T(4, 3)),
             S(T(2, 3), T(4, 3), T(4)),
             S(T(3), T(4, 3), T(4)),
+            S(T(2, 3), T(3, 3), T(3)),  # a square: either way round fits
             S(T(2, 2, 3), T(4, 3), T(4)),
             S(T(0, 3), T(4, 3), T(4)),
             S(T(2, 3, layout="transposed"), T(4, 3, layout="transposed"), T(4, layout="strided")),
