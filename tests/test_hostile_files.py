@@ -82,6 +82,8 @@ HOSTILE = {
     "a buffer of a parameter": b"ctinytorch.nn.parameter\n_rebuild_buffer\n(ctinytorch.nn.parameter\nParameter\n"
     + TENSOR + b"\x88tR",
     "dtype": b"ctinytorch.dtypes\n_by_name\nX\4\0\0\0cplx\x85R",
+    "version 0.1": b"ctinytorch.serialization\n_tensor\n(K\0X\7\0\0\0float32(K\2t(K\1K\1tK\1\x89tR",
+    "version 0.1, a number": b"ctinytorch.serialization\n_tensor\n(NX\7\0\0\0float32(K\2t(K\1tK\1\x89tR",
     "memo": b"NhK",
 }  # fmt: skip
 

@@ -424,6 +424,25 @@ def test_out_takes_the_shape_of_the_result(device, op):
     assert_same(out, expected)
 
 
+LAXER = ("cumsum", "cumprod", "nan_to_num")
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.out and op.name not in LAXER], ids=str)
+def test_out_of_another_dtype(torch, op):
+    """out= of a dtype that torch refuses is refused, and takes the result where torch gives it."""
+    for dtype in [d for d in ("float32", "int32", "bool") if d in op.dtypes]:
+        sample, arrays = next(iter(op.samples_for(dtype)))
+        for other in ("float32", "float64", "int64", "int32", "bool"):
+            done = []
+            for m in (torch, tinytorch):
+                out = m.empty(0, dtype=getattr(m, other))
+                try:
+                    done.append(run(op, m, sample, make(m, sample, arrays, dtype)[1], out=out) is not None)
+                except (RuntimeError, TypeError):
+                    done.append(False)
+            assert done[0] == done[1], f"{describe(op, sample, dtype)} into {other}: torch takes it: {done[0]}"
+
+
 @pytest.mark.parametrize("op", [op for op in OPS if op.out and op.grad], ids=str)
 def test_out_has_no_derivative(device, op):
     sample, arrays = next(iter(op.samples_for("float32")))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tinytorch as tt
+from corrupt_files import Pipe
 from tinytorch import nn, optim, serialization
 from tinytorch.serialization import load, save
 
@@ -171,6 +172,21 @@ def test_several_archives_in_a_file(tmp_path):
             f.seek(0)
             assert pickle.load(f) == 41 and load(f).tolist() == [1.0]
             assert pickle.load(f) == 42 and load(f)[0].tolist() == [0.0, 0.0] and f.read() == b"tail"
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("where", [b"", b"X\3\0\0\0cpu"])
+def test_files_of_version_0_1(where, weights_only):
+    tensor = b"ctinytorch.serialization\n_tensor\n(K\0X\7\0\0\0float32(K\2t(K\1tK\1\x89" + where + b"tR"
+    parameter = b"ctinytorch.nn.parameter\n_rebuild\n(ctinytorch.nn.parameter\nParameter\n" + tensor + b"\x88tR"
+    members = {"data.pkl": b"\x80\4" + tensor + parameter + b"\x86.", "data/0": np.arange(3, dtype="<f4").tobytes()}
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w") as z:  # what was saved to a pipe
+        for name, content in members.items():
+            z.writestr(name, content)
+    for f in (archive(**members), io.BytesIO(pipe.content)):
+        t, p = load(f, weights_only=weights_only)
+        assert t.tolist() == p.tolist() == [1.0, 2.0] and type(p) is nn.Parameter and t.data_ptr() == p.data_ptr()
 
 
 class Filelike:

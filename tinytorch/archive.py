@@ -139,7 +139,8 @@ class Reader:
         return self.f.read(size)
 
     def _through_directory(self) -> None:
-        """Finds the members of PyTorch's archives, without the folder that all are in."""
+        """Finds the members of an archive that tells their sizes behind them; those of PyTorch's, without the folder
+        that all are in."""
         try:
             with zipfile.ZipFile(self.f) as archive:
                 entries = archive.infolist()
@@ -147,6 +148,8 @@ class Reader:
             raise RuntimeError(f"load: the file is corrupt or cut off: {e}") from None
         if sum(e.file_size for e in entries) > self.length:
             raise RuntimeError("load: the file is corrupt: its members are longer than it is")
+        names = [e.filename for e in entries]
+        folder = next((n.removesuffix("data.pkl") for n in names if ("/" + n).endswith("/data.pkl")), "")
         for e in entries:
             name, extra = LOCAL.unpack(self._at(e.header_offset, LOCAL.size))[9:]
             offset = e.header_offset + LOCAL.size + name + extra
@@ -154,7 +157,7 @@ class Reader:
                 raise RuntimeError(f"load: {e.filename!r} of the file is compressed")
             if e.header_offset < 0 or offset + e.file_size > self.length:
                 raise RuntimeError(f"load: the file is cut off within {e.filename!r}")
-            self.members[e.filename.partition("/")[2] or e.filename] = offset, e.file_size, None
+            self.members[e.filename.removeprefix(folder)] = offset, e.file_size, None
         self.f.seek(0, os.SEEK_END)
 
     def _member(self, at: int) -> int:

@@ -176,6 +176,20 @@ def _tensor(reading, *args):
     return rebuild(*args)
 
 
+def tensor_of_0_1(load_storage, number, name, shape, strides, offset, requires_grad, where="cpu") -> Tensor:
+    """A tensor as version 0.1 wrote it. ``load_storage`` gives what a persistent id stands for."""
+    storage = load_storage(("storage", number, where))
+    return rebuild(Tensor, storage, _by_name(name), tuple(shape), tuple(strides), offset, requires_grad)
+
+
+def _tensor_of_0_1(reading, *args):
+    check(
+        len(args) in (6, 7) and type(args[0]) is int and all(type(a) is str for a in (args[1], *args[6:])), "a tensor"
+    )
+    storage = reading.persistent_load(("storage", args[0], *(args[6:] or ("cpu",))))
+    return _tensor(reading, Tensor, storage, _by_name(args[1]), *args[2:6])
+
+
 def _attribute(make, base):
     """A maker of a parameter or buffer of a tensor."""
 
@@ -203,9 +217,11 @@ MAKERS = {
     device: _device,
     _by_name: _dtype,
     rebuild: _tensor,
+    tensor_of_0_1: _tensor_of_0_1,
     _rebuild: _attribute(_rebuild, Parameter),
     _rebuild_buffer: _attribute(_rebuild_buffer, Buffer),
 }
 FACTORIES = (dict, list, set, int, float, str, bool, tuple, OrderedDict)
 SAFE = {_path(g): g for g in (*MAKERS, *FACTORIES, Tensor, Parameter, Buffer) if g is not codecs.encode}
 SAFE["_codecs.encode"] = codecs.encode
+SAFE["tinytorch.serialization._tensor"] = tensor_of_0_1

@@ -75,6 +75,8 @@ class Tensor(TensorBase):
         """``dim`` as a number from 0 on; IndexError when out of range. ``extra`` dimensions are about to be added."""
         n = self._h.ndim + extra
         low = max(n, 1)
+        if dim is True or dim is False:
+            raise TypeError(f"{operator_above()}argument 'dim' must be int, not bool")
         if not -low <= dim < low:
             if isinstance(dim, bool) or not isinstance(dim, int):
                 raise TypeError(f"{operator_above()}a dimension must be int, not {type(dim).__name__}")

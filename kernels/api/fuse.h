@@ -184,6 +184,8 @@ tt_replay *tt_replay_new(int promised, int num_in, tt_array **in, int num_out, t
  * does not depend on the arguments. */
 int tt_replay_agrees(tt_replay *a, tt_replay *b);
 int tt_replay_may(int promised); /* now, and in this thread? */
+/* Until the mode ends, which this thread has just entered, for a pure function: Note [Memory of others] in record.c. */
+void tt_fuse_read_in_place(void);
 /* 1: ran, and made `out`; 0: it is for other shapes, dtypes or layouts; -1: an error */
 int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out);
 void tt_replay_free(tt_replay *r);

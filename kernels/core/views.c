@@ -83,11 +83,12 @@ tt_array *tt_view_expanded(tt_array *a, int n, int64_t *sizes) {
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
     int lead = n - a->ndim;
     if (n > TT_MAX_NDIM || lead < 0) return NULL;
-    for (int d = 0; d < n; d++) {
+    for (int d = n - 1; d >= 0; d--) {
         int64_t have = d < lead ? 1 : a->shape[d - lead];
         shape[d] = sizes[d] == -1 && d >= lead ? have : sizes[d];
         if (shape[d] < 0 || (shape[d] != have && have != 1)) return NULL;
-        strides[d] = d < lead || (have == 1 && shape[d] != 1) ? 0 : a->strides[d - lead];
+        if (have == 1 && shape[d] != 1) strides[d] = 0;
+        else strides[d] = d >= lead ? a->strides[d - lead] : d + 1 < n ? shape[d + 1] * strides[d + 1] : 0;
     }
     int64_t numel = 1;
     for (int d = 0; d < n; d++)

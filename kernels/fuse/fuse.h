@@ -42,6 +42,7 @@ typedef struct tt_trace {
     int device;             /* of all its nodes, as tt_storage's */
     int depth, step;        /* in the mode; in the mode for steps */
     bool joined;            /* once for tt_fuse_everywhere */
+    bool in_place;          /* it reads shared memory where that is: Note [Memory of others] in record.c */
     int32_t since_enter;    /* nodes since the mode was entered last, runs of the trace or not */
     int32_t num_nodes, num_storages, num_numbers;
     int64_t looks;          /* tt_looks as the mode was entered last */

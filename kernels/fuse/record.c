@@ -193,7 +193,7 @@ static void thread_ends(void *trace) {
     if (!run(t, TT_FLUSH_LEAVE)) clear(t);
     tt_notify_discard();
     t->depth = t->step = 0;
-    t->joined = false;
+    t->joined = t->in_place = false;
     tt_trace_unlock(t);
     keep(t);
 }
@@ -237,8 +237,12 @@ int tt_fuse_leave(void) {
     if (!t || !t->depth) return 0;
     if (--t->depth) return t->depth;
     tt_recorder = NULL;
-    t->joined = false;
+    t->joined = t->in_place = false;
     return run_locked(t, TT_FLUSH_LEAVE) ? 0 : -1;
+}
+
+void tt_fuse_read_in_place(void) {
+    if (tt_recorder && tt_recorder->depth == 1 && !tt_fuse_everywhere) tt_recorder->in_place = true;
 }
 
 int tt_fuse_step(int on) {
@@ -391,6 +395,12 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
     return true;
 }
 
+/* Note [Memory of others]
+ * What NumPy or another library shares (storage->shared) may be written at any time, without our knowing. An operator
+ * that is recorded must read what was there when it was called: so it reads a copy, made at once. In a pure function that
+ * is the outermost of the mode nobody writes but the function itself, which was promised or seen not to, and the trace
+ * ends with the call: there (in_place) the memory itself is read. Shared memory is never written by a trace. */
+
 /* An operand as recording may keep it: flushed if another thread's, copied if others may write it meanwhile. */
 static bool take(tt_array **a, tt_array **copy) {
     *copy = NULL;
@@ -398,7 +408,7 @@ static bool take(tt_array **a, tt_array **copy) {
     tt_storage *s = (*a)->storage;
     tt_lazy *p = tt_lazy_of(s);
     if (p && p->trace != tt_recorder && !flush_storage(s, true, TT_FLUSH_THREAD)) return false;
-    if (!tt_is_shared(s)) return true;
+    if (!tt_is_shared(s) || tt_recorder->in_place) return true;
     *copy = *a = tt_clone_now(*a);
     return *a;
 }
@@ -460,7 +470,8 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
             modes |= TT_MODE_NUMBER << (2 * which);
         } else {
             const tt_lazy *p = tt_lazy_of(a->storage);
-            if (tt_is_shared(a->storage) || (p && (p->trace != t || p->origin != a->data - a->storage->data)))
+            if ((tt_is_shared(a->storage) && !(which && t->in_place)) ||
+                (p && (p->trace != t || p->origin != a->data - a->storage->data)))
                 return false;
             if ((id = p ? p->id : number_of(t, a, !which)) < 0) return false;
             if (!which) t->storages[id].written = true;
@@ -507,6 +518,6 @@ bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype) {
 
 bool tt_record_reduce(int reducer, int read, tt_array *out, tt_array *a, int64_t mask, tt_array *param) {
     /* What NumPy may write is copied, row-major; elements that lie in another order are added up in that order. */
-    if (tt_is_shared(a->storage) && !(a->flags & TT_FLAG_CONTIGUOUS)) return false;
+    if (tt_is_shared(a->storage) && !(a->flags & TT_FLAG_CONTIGUOUS) && !tt_recorder->in_place) return false;
     return record(TT_NODE_REDUCE, reducer, read, out, param ? 2 : 1, (tt_array *[]){a, param}, a->ndim, a->shape, mask);
 }

@@ -36,14 +36,14 @@ void tt_replay_free(tt_replay *r) {
     free(r);
 }
 
-/* Where an array's storage is in the trace; -1: it is not there, or others may change it. */
+/* Where an array's storage is in the trace; -1: it is not there. */
 static int locate(place *p, const tt_trace *t, const tt_array *a) {
     const tt_lazy *lazy = tt_lazy_of(a->storage);
     *p = (place){.storage = lazy && lazy->trace == t ? lazy->id : -1, .offset = a->data - a->storage->data};
     if (p->storage >= 0) p->offset -= lazy->origin;
     memcpy(&p->like, a, sizeof p->like);
     p->version = tt_version(a);
-    return tt_is_shared(a->storage) ? -1 : p->storage;
+    return p->storage;
 }
 
 static bool random_numbers(const tt_program *p) {
@@ -60,13 +60,15 @@ static bool capture(tt_replay *r, tt_trace *t, tt_array **in, tt_array **out) {
     bool ok = role && (r->program = tt_program_of(t, &hit));
     for (int k = 0; ok && k < r->num_in; k++) {
         int s = locate(&r->in[k], t, in[k]);
-        ok = (s < 0 ? !tt_is_shared(in[k]->storage) : !role[s]) && /* one that is not used needs no place */
+        ok = (s < 0 ? !tt_is_shared(in[k]->storage) || t->in_place
+                    : !role[s]) && /* one that is not used needs no place */
              !(in[k]->flags & TT_FLAG_WEAK); /* recorded as a number */
         if (s >= 0) role[s] = 1;
     }
     for (int k = 0; ok && k < r->num_out; k++) {
         int s = locate(&r->out[k], t, out[k]);
-        ok = s >= 0 && !role[s] && !t->storages[s].held && out[k]->data == out[k]->storage->data &&
+        ok = s >= 0 && !role[s] && !t->storages[s].held && !tt_is_shared(out[k]->storage) &&
+             out[k]->data == out[k]->storage->data &&
              out[k]->numel * tt_itemsizes[out[k]->dtype] == out[k]->storage->nbytes;
         if (ok) role[s] = 2;
     }
@@ -149,9 +151,7 @@ int tt_replay_run(tt_replay *r, int num_in, tt_array **in, tt_array **out) {
     if (!tt_replay_may(r->promised)) return 0;
     tt_device = r->program->device;
     for (int k = 0; k < num_in; k++) {
-        if (in[k]->storage->device != tt_device || !fits(in[k], &r->in[k].like) || tt_is_shared(in[k]->storage) ||
-            !tt_current(in[k]))
-            return 0;
+        if (in[k]->storage->device != tt_device || !fits(in[k], &r->in[k].like) || !tt_current(in[k])) return 0;
         if (!r->any && r->in[k].storage >= 0 && in[k]->storage != r->in[k].like.storage) return 0;
         for (int j = 0; j < k; j++) /* one storage may not stand for two */
             if (in[j]->storage == in[k]->storage) return 0;

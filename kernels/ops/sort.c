@@ -14,28 +14,21 @@ static tt_array *run(tt_sorting *j, const char *op, tt_array *a, int64_t out_n, 
     if (j->n >= (int64_t)1 << 32) return tt_fail(TT_RUNTIME_ERROR, "%s: at most 2^32 - 1 elements can be sorted", op);
     for (int d = 0; d < a->ndim; d++)
         if (d != j->dim || keepdim) shape[ndim++] = d == j->dim ? out_n : a->shape[d];
-    tt_array *values = tt_empty(a->dtype, ndim, shape);
-    *indices = values ? tt_empty(TT_I64, ndim, shape) : NULL;
+    bool like = j->what == TT_SORT; /* a whole of the input's shape takes its layout, too */
+    tt_array *values = like ? tt_like(a, a->dtype) : tt_empty(a->dtype, ndim, shape);
+    *indices = !values ? NULL : like ? tt_like(a, TT_I64) : tt_empty(TT_I64, ndim, shape);
     if (!*indices) {
         if (values) tt_free(values);
         return NULL;
     }
     if (!values->numel) return values;
-    int64_t step = 1;
-    j->out_step = 1;
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        if (d == j->dim) {
-            j->out_step = step;
-            step *= out_n;
-        } else step *= a->shape[d];
-    }
+    bool dropped = a->ndim && !keepdim;
+    j->out_step = a->ndim && keepdim ? values->strides[j->dim] : 1;
     for (int d = 0; d < a->ndim; d++) {
         if (d == j->dim) continue;
-        int64_t below = 1;
-        for (int e = d + 1; e < a->ndim; e++) below *= e == j->dim ? out_n : a->shape[e];
         j->rows.size[j->rows.n] = j->out_rows.size[j->rows.n] = a->shape[d];
         j->rows.step[j->rows.n] = a->strides[d] * size;
-        j->out_rows.step[j->rows.n++] = below;
+        j->out_rows.step[j->rows.n++] = values->strides[d - (dropped && d > j->dim)];
         j->num_rows *= a->shape[d];
     }
     j->out_rows.n = j->rows.n;

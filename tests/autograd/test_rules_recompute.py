@@ -32,9 +32,7 @@ def arguments_that_are_no_tensors(torch):
     out = []
     for r in (True, False):
         x.grad = None
-        y = checkpoint(
-            lambda a, d, n, many: (a * d["k"], n, None, many[0] * a), x, {"k": 2}, None, [3], use_reentrant=r
-        )
+        y = checkpoint(lambda a, d, n, s: (a * d["k"], n, None, s[0] * a), x, {"k": 2}, None, [3], use_reentrant=r)
         (y[0].sum() + y[3].sum()).backward()
         out.append((x.grad, y[1], y[2]))
     return out

@@ -237,7 +237,7 @@ WRONG = {
         "v1.bits: 1 of 6 elements differ, the first at (0, 1)",
     ),
     "a view not updated": (["v2 = v2 - 1"], "v2.bits"),
-    "a version": (["v1.data.add_(0)"], "v1._version: 1 eagerly, 2 fused"),
+    "a version": (["v1.add_(0)"], "v1._version: 1 eagerly, 2 fused"),
     "a sign of zero": (["v5 = -v5"], "v5.bits: 1 of 1 elements differ, the first at ():"),
     "a gradient": (["v3 = v3 * 1.0000001"], "v3.bits"),
     "an accumulated gradient": (["v4.grad = v3"], "v4.grad: None eagerly"),

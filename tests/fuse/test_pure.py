@@ -1,9 +1,11 @@
 """Functions promised to be pure are replayed, or run when they cannot be."""
 
+import numpy as np
 import pytest
 
 import tinytorch as torch
-from tinytorch.backends.cpu import lib
+from fuse.helpers import held
+from tinytorch.backends.cpu import ffi, lib
 
 
 def bits(t):
@@ -145,3 +147,73 @@ def test_an_argument_that_is_read_outside_too():
     for x in (*others, w, torch.ones(4)):
         assert torch.equal(fast(x), x * w)
     assert torch.fuse.stats()["replayed"] == before + 5
+
+
+# ---- Memory that NumPy has, too.
+
+
+def replayed():
+    out = ffi.new("int64_t[]", lib.TT_FUSE_STATS)
+    lib.tt_fuse_stats(out)
+    return out[lib.TT_FUSE_REPLAYED]
+
+
+LENT = {
+    "from_numpy": lambda array: torch.from_numpy(array),
+    "a view": lambda array: torch.from_numpy(array)[1:, ::2],
+    "transposed": lambda array: torch.from_numpy(array).t(),
+    "DLPack": lambda array: torch.from_dlpack(array),
+}
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize("lend", LENT)
+def test_shared_memory_is_read_where_it_is(lend, pure):
+    """As an argument and from outside; what NumPy writes between two calls is seen, what it writes after one is not."""
+    array = np.linspace(-1, 1, 600, dtype=np.float32).reshape(20, 30)
+    x = LENT[lend](array)
+
+    def fn(y):
+        return (y * 2 + x).tanh() * y, (x * y).sum(1)
+
+    call, other = torch.fuse(fn, pure=pure), torch.ones(x.shape)
+    before = replayed()
+    for y in (other,) * 9 + (x, other) * 3:
+        array += 0.5
+        want = [bits(t) for t in fn(y)]
+        got = call(y)
+        array *= 0.5
+        assert [bits(t) for t in got] == want
+    assert replayed() - before >= 5
+    memory = held()
+    call(other)
+    assert held() == memory
+
+
+def test_shared_memory_in_a_mode_around_the_call():
+    """There the call's end is not the program's: what was there when an operator read is copied."""
+    array = np.ones(50, np.float32)
+    x = torch.from_numpy(array)
+    call = torch.fuse(lambda y: y * x + 1, pure=True)
+    with torch.fuse():
+        results = []
+        for k in range(6):
+            array[:] = k
+            results += [call(x), x * x + 1]
+            array[:] = 100
+    assert [t[0].item() for t in results] == [k * k + 1 for k in range(6) for _ in range(2)]
+
+
+def test_shared_memory_that_the_function_writes():
+    array = np.ones(50, np.float32)
+    x = torch.from_numpy(array)
+
+    def fn(y):
+        z = y * x
+        x.add_(1)
+        return z + x
+
+    call, y = torch.fuse(fn), torch.full((50,), 2.0)
+    for k in range(6):
+        assert call(y).tolist() == [2.0 * (k + 1) + k + 2] * 50
+        assert array.tolist() == [k + 2.0] * 50

@@ -141,6 +141,31 @@ def test_streams_are_current_where_they_are_chosen(gpu):
     assert cuda.current_stream() == default
 
 
+def test_backwards_that_go_on_in_other_threads_take_the_stream_along(gpu):
+    seen = set()
+
+    class F(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, depth):
+            ctx.depth = depth
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.add((cuda.current_stream().stream_id, threading.get_ident()))
+            if ctx.depth:
+                with tt.enable_grad():
+                    F.apply(tt.ones((), device="cuda", requires_grad=True), ctx.depth - 1).backward()
+            return g, None
+
+    s = cuda.Stream()
+    with cuda.stream(s):
+        x = tt.ones((), device="cuda", requires_grad=True)
+        F.apply(x, 130).backward()
+    assert {stream for stream, _ in seen} == {s.stream_id} and len(seen) == 3
+    assert x.grad.item() == 1
+
+
 def test_streams_are_given_out_in_turn(gpu):
     assert len({cuda.Stream() for _ in range(100)}) == 32
     assert cuda.default_stream() not in {cuda.Stream() for _ in range(40)}

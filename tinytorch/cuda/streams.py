@@ -3,6 +3,7 @@ being recorded: Note [Fused mode and streams] in backends/cuda/runtime.py."""
 
 from __future__ import annotations
 
+from ..autograd import engine
 from ..backends.cpu import check, lib
 from ..backends.cuda import runtime
 from ..devices import device as _device
@@ -144,6 +145,22 @@ def set_stream(stream: Stream | None) -> None:
     """Makes ``stream`` this thread's current one, and its device the current one."""
     if stream is not None:
         StreamContext(stream).__enter__()
+
+
+def _this_threads():
+    """A function that gives another thread this one's current device and streams, for backwards that go on there."""
+    device, streams = runtime.current_device(), [(k, lib.tt_cuda_stream(k)) for k in runtime.open_devices()]
+
+    def take():
+        if streams:
+            runtime.set_current_device(device)
+        for k, number in streams:
+            lib.tt_cuda_set_stream(k, number)
+
+    return take
+
+
+engine.carried.append(_this_threads)
 
 
 def current_stream(device=None) -> Stream:

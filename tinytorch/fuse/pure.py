@@ -119,6 +119,8 @@ class Pure:
         key, tensors = (None, ()) if outside is None else self.look(args + outside)
         with self.mode:
             before = list(map(_state, tensors))
+            if key is not None:
+                lib.tt_fuse_read_in_place()
             result = self.fn(*args)
             # An argument may be written without being recorded; what is read outside may be another thread's.
             if key is not None and before == list(map(_state, tensors)) and _same(outside, plan.outside()):
@@ -204,7 +206,7 @@ def _kinds(args) -> list:
 
 def _state(t: Tensor) -> tuple:
     """What an operator may change of a tensor."""
-    return t._h, t._version, t.shape, t.stride(), t._node
+    return t._h, lib.tt_version_of(t._h), t.shape, t.stride(), t._node
 
 
 def _same(a: tuple, b: tuple | None) -> bool:

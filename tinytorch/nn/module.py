@@ -40,6 +40,7 @@ class Module(HookMethods, StateMethods):
             raise TypeError(f"{type(self).__name__}.__init__() got unexpected arguments {args or kwargs}")
         attributes = self.__dict__
         attributes["training"] = True
+        attributes["_is_full_backward_hook"] = None
         attributes["_non_persistent_buffers_set"] = set()
         for name in _DICTS:
             attributes[name] = {}

@@ -7,7 +7,7 @@ import warnings
 
 from ..autograd.node import alias
 from ..backends.cpu import lib
-from ..dtypes import FLOATING, float64
+from ..dtypes import FLOATING, float32, float64
 from ..tensor import Tensor
 from .declare import both, c_op, computed, dim_or_axis, function, not_a_tensor, primitive
 from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus, clamp
@@ -339,7 +339,12 @@ def celu(input, alpha=1.0, inplace=False):
     floating("celu", input)
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
-    return overwrite(lambda x: where(x > 0, x, (clamp(x, None, 0) / alpha).expm1() * alpha), input, inplace)
+
+    def of(x):
+        wide = x.to(float32) if x.element_size() == 2 else x  # alpha may be beyond a half type, and so may x / alpha
+        return where(x > 0, x, ((clamp(wide, None, 0) / alpha).expm1() * alpha).to(x.dtype))
+
+    return overwrite(of, input, inplace)
 
 
 # Klambauer et al. 2017, "Self-normalizing neural networks", equation 14.

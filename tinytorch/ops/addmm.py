@@ -85,7 +85,7 @@ def addmm(input, mat1, mat2, *rest, beta=1, alpha=1, out=None):
         result = _addmm(input, mat1, mat2, beta, alpha)
     else:
         result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
-    return write_out("addmm", result, out)
+    return write_out("addmm", result, out, True)
 
 
 @both
@@ -95,7 +95,7 @@ def addmv(input, mat, vec, *rest, beta=1, alpha=1, out=None):
         input, mat, vec, beta, alpha = _old_order("addmv", beta, alpha, input, mat, vec, *rest)
     _is_floating("addmv", mat, beta, alpha)
     result = _plus("addmv", input, mv(mat, vec), beta, alpha)
-    return write_out("addmv", result, out)
+    return write_out("addmv", result, out, True)
 
 
 @both
@@ -104,7 +104,7 @@ def addr(input, vec1, vec2, *rest, beta=1, alpha=1, out=None):
     if rest:
         input, vec1, vec2, beta, alpha = _old_order("addr", beta, alpha, input, vec1, vec2, *rest)
     result = _plus("addr", input, outer(vec1, vec2), beta, alpha)
-    return write_out("addr", result, out)
+    return write_out("addr", result, out, True)
 
 
 @both
@@ -126,7 +126,7 @@ def baddbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
         input, batch1, batch2, beta, alpha = _old_order("baddbmm", beta, alpha, input, batch1, batch2, *rest)
     _is_floating("baddbmm", batch1, beta, alpha)
     result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
-    return write_out("baddbmm", result, out)
+    return write_out("baddbmm", result, out, True)
 
 
 @both
@@ -136,7 +136,7 @@ def addbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
         input, batch1, batch2, beta, alpha = _old_order("addbmm", beta, alpha, input, batch1, batch2, *rest)
     _is_floating("addbmm", batch1, beta, alpha)
     result = _plus("addbmm", input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
-    return write_out("addbmm", result, out)
+    return write_out("addbmm", result, out, True)
 
 
 def _in_place(fn):

@@ -14,9 +14,13 @@ from .pointwise import _add, _addcdiv, _addcmul, _div, _div_floor, _div_trunc, _
 
 
 def _scaled(op, input, other, alpha):
-    if alpha == 1:
+    if alpha == 1 and alpha is not True:
         return other
     given = (input, other)
+    if isinstance(alpha, bool) and not all(
+        x.dtype is _bool if isinstance(x, Tensor) else isinstance(x, bool) for x in given
+    ):
+        raise RuntimeError(f"{op}: Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, float) and not any(
         x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, float) for x in given
     ):
@@ -37,7 +41,9 @@ def _with_alpha(name, plain, doc):
     def inplace(self, other, *rest, alpha=1):
         if rest:
             self, other, alpha = old_order(written, 2, {"alpha": alpha}, self, other, *rest)
-        return plain.op.update(self, other if alpha == 1 else _scaled(name, self, other, alpha), written)
+        return plain.op.update(
+            self, other if alpha is not True and alpha == 1 else _scaled(name, self, other, alpha), written
+        )
 
     public.__name__ = public.__qualname__ = name
     inplace.__name__ = inplace.__qualname__ = name + "_"

@@ -7,7 +7,7 @@ import math
 from ..backends.cpu import lib
 from ..dtypes import finfo
 from ..tensor import Tensor
-from .declare import both, composite, function
+from .declare import both, composite, function, write_out
 from .pointwise import _where as where
 
 
@@ -92,15 +92,15 @@ def is_same_size(input, other) -> bool:
 
 
 @both
-def isposinf(input):
+def isposinf(input, *, out=None):
     """Where ``input`` is +inf; bool."""
-    return input == math.inf
+    return write_out("isposinf", input == math.inf, out, True)
 
 
 @both
-def isneginf(input):
+def isneginf(input, *, out=None):
     """Where ``input`` is -inf; bool."""
-    return input == -math.inf
+    return write_out("isneginf", input == -math.inf, out, True)
 
 
 @composite

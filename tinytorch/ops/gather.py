@@ -81,7 +81,7 @@ def index_select(input, dim, index, *, out=None):
             result = reader("index_select", 1, SELF)(input, _flat(input), index.reshape(()))
         else:
             result = reader("index_select", 1, SELF)(input, _along(dim), index if index._h.ndim else index.reshape(1))
-        return write_out("index_select", result, out)
+        return write_out("index_select", result, out, True)
     except AttributeError as exc:
         raise not_a_tensor("index_select", exc, ("input", "dim", "index"), (input, dim, index)) from None
 
@@ -133,7 +133,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
         RuntimeError: shapes or dtypes do not match
     """
     args = _add_arguments("index_add", input, dim, index, source, alpha)
-    return write_out("index_add", putter("index_add", 1, SELF)[0](input, *args), out)
+    return write_out("index_add", putter("index_add", 1, SELF)[0](input, *args), out, True)
 
 
 @both
@@ -162,7 +162,7 @@ def index_copy(input, dim, index, source, *, out=None):
         RuntimeError: shapes or dtypes do not match
     """
     args = _copy_arguments("index_copy", input, dim, index, source)
-    return write_out("index_copy", putter("index_copy", 1, STRICT)[0](input, *args), out)
+    return write_out("index_copy", putter("index_copy", 1, STRICT)[0](input, *args), out, True)
 
 
 @both
@@ -222,7 +222,7 @@ def take(input, index, *, out=None):
         IndexError: an index is out of range
     """
     _need_long("take", index)
-    return write_out("take", reader("take", 1, FLAT)(input, _flat(input), index), out)
+    return write_out("take", reader("take", 1, FLAT)(input, _flat(input), index), out, True)
 
 
 def _need_long(op, index):
@@ -273,10 +273,12 @@ def nonzero(input, *, out=None, as_tuple=False):
     if input._h.flags & FLAG_VIEW:
         refresh(input)
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         if input._h.ndim == 0:
             return (wrap(lib.tt_nonzero(input._h, True)),)
         return tuple(wrap(lib.tt_nonzero(input._h, False)).unbind(1))
-    return write_out("nonzero", wrap(lib.tt_nonzero(input._h, False)), out)
+    return write_out("nonzero", wrap(lib.tt_nonzero(input._h, False)), out, True)
 
 
 @both
@@ -305,7 +307,7 @@ def masked_select(input, mask, *, out=None):
         raise RuntimeError(f"masked_select: expected BoolTensor for mask, got {getattr(mask, 'dtype', type(mask))}")
     shape = broadcast_shapes(tuple(input.shape), tuple(mask.shape))
     input = input if input.shape == shape else input.expand(shape)
-    return write_out("masked_select", reader("masked_select")(input, _flat(input), _positions(mask, shape)), out)
+    return write_out("masked_select", reader("masked_select")(input, _flat(input), _positions(mask, shape)), out, True)
 
 
 def _positions(mask, shape) -> Tensor:

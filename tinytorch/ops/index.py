@@ -9,6 +9,9 @@ adds into zeros, and the other way round.
 from __future__ import annotations
 
 import functools
+import warnings
+
+import numpy as np
 
 from ..autograd.engine import unbroadcast
 from ..autograd.formulas import node_class
@@ -87,6 +90,11 @@ def _tensor_part(item: Tensor, code, indices, masks) -> None:
         )
     if h.flags & FLAG_VIEW:
         refresh(item)
+    if h.dtype == lib.TT_U8:
+        warnings.warn(
+            "indexing with dtype tinytorch.uint8 is now deprecated, please use a dtype tinytorch.bool instead.",
+            stacklevel=5,
+        )
     if h.dtype not in _MASKS:
         if h.ndim == 0:
             code += (AT, item.__index__(), 0, 0)
@@ -145,16 +153,19 @@ def _check_mask(x: Tensor, code, part: int, mask: Tensor) -> None:
     )
 
 
+_OF_A_TUPLE = (slice, Tensor, list, tuple, range, np.ndarray, str)
+
+
 def _as_tuple(key):
-    """A list that holds slices, None, Ellipsis or tensors stands for a tuple."""
-    if type(key) is list:
+    """A list of fewer than 32 items stands for a tuple if it holds slices, sequences, None, Ellipsis or tensors."""
+    if type(key) is list and len(key) < 32:
         for item in key:
-            if (
-                item is None
-                or item is Ellipsis
-                or isinstance(item, slice)
-                or (isinstance(item, Tensor) and item._h.ndim)
-            ):
+            if item is None or item is Ellipsis or isinstance(item, _OF_A_TUPLE):
+                warnings.warn(
+                    "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead "
+                    "of x[seq]. Later it may be interpreted as a tensor index, x[tensor(seq)].",
+                    stacklevel=4,
+                )
                 return tuple(key)
     return key
 
@@ -414,6 +425,14 @@ def _check_dtypes(self, values) -> None:
 
 attach(getitem, "__getitem__", Op("getitem", "view"))
 attach(setitem, "__setitem__", Op("setitem", "update"))
+
+
+def _delitem(self, key):
+    """Refused: a tensor has no items of its own."""
+    raise TypeError("Tensor does not support deleting items")
+
+
+Tensor.__delitem__ = _delitem
 
 
 def _put_arguments(op, input, indices, values, accumulate):

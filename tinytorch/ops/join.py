@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import lib
+from ..dtypes import get_default_dtype
 from ..tensor import FUNCTIONS, Tensor, wrap
 from .declare import alias, both, function, ints, method, primitive, write_out
 from .shape import _reshape
@@ -185,6 +186,8 @@ def block_diag(*tensors):
     Raises:
         ValueError: a tensor has more than two dimensions
     """
+    if not tensors:
+        return wrap(lib.tt_empty(get_default_dtype().code, 2, (1, 0)))
     for k, x in enumerate(tensors):
         if not isinstance(x, Tensor):
             raise TypeError(f"block_diag: expected Tensor as element {k} in argument 0, but got {type(x).__name__}")

@@ -101,7 +101,7 @@ def matmul(input, other, *, out=None):
     Raises:
         RuntimeError: the inner sizes, the batches or the dtypes do not match, or an input is 0-d
     """
-    return _matmul(input, other) if out is None else write_out("matmul", _matmul(input, other), out)
+    return _matmul(input, other) if out is None else write_out("matmul", _matmul(input, other), out, True)
 
 
 def _want(op, t, name, ndim, what):
@@ -126,7 +126,7 @@ def mm(input, mat2, *, out=None):
     _want("mm", input, "self", 2, "matrix")
     _want("mm", mat2, "mat2", 2, "matrix")
     result = _mm(input, mat2)
-    return write_out("mm", result, out)
+    return write_out("mm", result, out, True)
 
 
 @both
@@ -150,7 +150,7 @@ def bmm(input, mat2, *, out=None):
             f"got: [{b[0]}, {b[1]}]."
         )
     result = _bmm(input, mat2)
-    return write_out("bmm", result, out)
+    return write_out("bmm", result, out, True)
 
 
 @both
@@ -169,7 +169,7 @@ def mv(input, vec, *, out=None):
         _want("mv", input, "input", 2, "matrix")
         _want("mv", vec, "vec", 1, "vector")
         result = _mv(input, vec)
-        return write_out("mv", result, out)
+        return write_out("mv", result, out, True)
     except AttributeError as exc:
         raise not_a_tensor("mv", exc, ("input", "vec"), (input, vec)) from None
 
@@ -191,7 +191,7 @@ def dot(input, tensor, *, out=None):
             if t._h.ndim != 1:
                 raise RuntimeError(f"dot: 1D tensors expected, but got {input._h.ndim}D and {tensor._h.ndim}D tensors")
         result = _dot(input, tensor)
-        return write_out("dot", result, out)
+        return write_out("dot", result, out, True)
     except AttributeError as exc:
         raise not_a_tensor("dot", exc, ("input", "tensor"), (input, tensor)) from None
 
@@ -224,7 +224,7 @@ def inner(input, other, *, out=None):
                 f"{list(input.shape)} and {list(other.shape)}"
             )
         result = tensordot(input, other, ([-1], [-1]))
-    return write_out("inner", result, out)
+    return write_out("inner", result, out, True)
 
 
 @both

@@ -291,11 +291,12 @@ copysign = binary(
     doc="The magnitude of a with the sign of b.",
 )
 nextafter = binary("nextafter", lambda g: g, lambda g: g * 0, doc="The float after a, towards b.")
-heaviside = binary(
+_heaviside = binary(
     "heaviside",
     *[not_implemented("heaviside")] * 2,
     title="NotImplemented",
     second="values",
+    public=False,
     doc="0 below 0, 1 above, and `values` at 0.",
 )
 
@@ -470,6 +471,25 @@ _clamp_max = binary(
 )
 
 
+for _fn in (
+    neg,
+    abs,
+    sign,
+    floor,
+    ceil,
+    _round,
+    trunc,
+    frac,
+    bitwise_not,
+    signbit,
+    _heaviside,
+    _clamp,
+    _clamp_min,
+    _clamp_max,
+):
+    _fn.op.exact_out = True
+
+
 @both
 def clamp(input, min=None, max=None, *, out=None):
     """``input`` with values below ``min`` or above ``max`` replaced by them (numbers or tensors). The gradient flows
@@ -531,13 +551,49 @@ def lerp(input, end, weight, *, out=None):
     Raises:
         RuntimeError: the shapes do not broadcast, or an input is not floating
     """
+    _check_lerp(input, end, weight)
     return _lerp(input, end, weight, out=out)
+
+
+def _check_lerp(input, *others):
+    """RuntimeError unless tensors have the dtype of ``input``; a weight without dimensions is as good as a number."""
+    for name, t in zip(("end", "weight"), others):
+        if isinstance(t, Tensor) and t._h.dtype != input._h.dtype and (name == "end" or t._h.ndim):
+            raise RuntimeError(f"lerp: expected dtype {input.dtype!r} for `{name}` but got dtype {t.dtype!r}")
 
 
 @method
 def lerp_(self, end, weight):
     """``lerp`` in place."""
+    _check_lerp(self, end, weight)
     return _lerp.op.into(self, (self, end, weight), "lerp_")
+
+
+def _check_heaviside(input, values):
+    if isinstance(values, Tensor) and values._h.dtype != input._h.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+
+
+@both
+def heaviside(input, values, *, out=None):
+    """0 below 0, 1 above, and `values` at 0.
+
+    Args:
+        values: a tensor of the dtype of ``input``
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the dtypes differ, or the shapes do not broadcast
+    """
+    _check_heaviside(input, values)
+    return _heaviside(input, values) if out is None else _heaviside.op.into(out, (input, values), "heaviside")
+
+
+@method
+def heaviside_(self, values):
+    """``heaviside`` in place."""
+    _check_heaviside(self, values)
+    return _heaviside.op.into(self, (self, values), "heaviside_")
 
 
 @function(kind="query")

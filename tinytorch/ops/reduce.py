@@ -35,7 +35,7 @@ def parse_dims(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
     if type(dim) is int:
         return 1, dim
     if not isinstance(dim, (tuple, list)):
-        if not hasattr(dim, "__index__"):
+        if not hasattr(dim, "__index__") or isinstance(dim, bool):
             raise TypeError(f"{op}(): argument 'dim' must be int or tuple of ints, not {type(dim).__name__}")
         return 1, dim.__index__()
     if not dim:
@@ -274,7 +274,7 @@ def amax(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
         IndexError: ``dim`` is out of range, or has no elements
     """
     how, dims = parse_dims("amax", input, dim, axis)
-    return write_out("amax", _amax(input, how, dims, keepdim or keepdims, -1), out)
+    return write_out("amax", _amax(input, how, dims, keepdim or keepdims, -1), out, True)
 
 
 @both
@@ -288,7 +288,7 @@ def amin(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
         IndexError: ``dim`` is out of range, or has no elements
     """
     how, dims = parse_dims("amin", input, dim, axis)
-    return write_out("amin", _amin(input, how, dims, keepdim or keepdims, -1), out)
+    return write_out("amin", _amin(input, how, dims, keepdim or keepdims, -1), out, True)
 
 
 def _aminmax_vjp(g_min, g_max, input, min, max, how, dims, keepdim):

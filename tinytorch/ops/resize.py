@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..autograd.modes import is_grad_enabled
 from ..autograd.views import CREATION_BITS, FLAG_VIEW, check_inplace, refuse_inference, writer_number, wrote
 from ..backends.cpu import error, lib
@@ -41,19 +43,27 @@ Tensor.swapdims_ = Tensor.transpose_
 
 @method
 def resize_(self, size, *rest):
-    """Gives this very tensor another shape. Where it grows, its elements keep their order and the new ones have no
-    defined value. RuntimeError if it requires grad. Follows ``torch.Tensor.resize_``."""
+    """Gives this very tensor another shape, over the memory that it has, in the order in which elements lie there.
+    Where that is too small, it gets new memory, which begins with the old elements; the others have no defined value.
+    RuntimeError if it requires grad. Follows ``torch.Tensor.resize_``."""
     sizes = ints((size, *rest))
     if self._node is not None:
         raise RuntimeError("cannot resize variables that require grad")
     if sizes == self.shape:
         return _moved(self, "resize_")
+    room = self._h.storage.nbytes // self.itemsize - self.storage_offset()
+    n = math.prod(sizes)
+    if 0 <= n <= room:
+        h = show(self, sizes, contiguous_strides(sizes), self.storage_offset())
+        h._h.flags |= self._h.flags & (FLAG_VIEW | CREATION_BITS)
+        _replaced(self, h, "resize_")
+        self._h.seen_version = lib.tt_version_of(self._h)
+        return self
     h = wrap(on_device(self.device, lib.tt_empty, self._h.dtype, len(sizes), sizes))
-    n = min(self._h.numel, h._h.numel)
-    if n:
-        old = show(self, [n], [1], self.storage_offset()) if self.is_contiguous() else self.reshape(-1)[:n]
-        start = show(h, [n], [1], 0)
-        lib.tt_copy(start._h, old._h)
+    if room > 0:
+        old, start = show(self, [room], [1], self.storage_offset()), show(h, [room], [1], 0)
+        if lib.tt_copy(start._h, old._h) < 0:
+            raise error("resize_")
     return _replaced(self, h, "resize_")
 
 

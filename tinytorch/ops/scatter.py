@@ -50,7 +50,7 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     try:
         dim = input._dim(dim)
         need_index("gather", index)
-        return write_out("gather", _gather(input, dim, index), out)
+        return write_out("gather", _gather(input, dim, index), out, True)
     except AttributeError as exc:
         raise not_a_tensor("gather", exc, ("input", "dim", "index"), (input, dim, index)) from None
 
@@ -67,10 +67,10 @@ def take_along_dim(input, indices, dim=None, *, out=None):
     Raises:
         RuntimeError: an index is out of range, or shapes do not match
     """
-    if indices._h.dtype not in (lib.TT_I32, lib.TT_I64):
+    if indices._h.dtype != lib.TT_I64:
         raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {name_of(indices)}")
     if dim is None:
-        return write_out("take_along_dim", _gather(input.reshape(-1), 0, indices.reshape(-1)), out)
+        return write_out("take_along_dim", _gather(input.reshape(-1), 0, indices.reshape(-1)), out, True)
     if input._h.ndim != indices._h.ndim:
         raise RuntimeError(
             "take_along_dim(): input and indices should have the same number of dimensions, but got "
@@ -86,7 +86,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
             source = input if list(t.shape) == shape else t.expand(shape)
         else:
             indices = indices if list(t.shape) == shape else t.expand(shape)
-    return write_out("take_along_dim", _gather(source, dim, indices), out)
+    return write_out("take_along_dim", _gather(source, dim, indices), out, True)
 
 
 def _from_places(g, shape, dim, index):
@@ -245,8 +245,8 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None, out=None):
     """
     src = _source("scatter", src, value)
     if reduce is not None:
-        return write_out("scatter", _legacy("scatter", input, dim, index, src, reduce), out)
-    return write_out("scatter", _scatter(input, *_scatter_arguments("scatter", input, dim, index, src)), out)
+        return write_out("scatter", _legacy("scatter", input, dim, index, src, reduce), out, True)
+    return write_out("scatter", _scatter(input, *_scatter_arguments("scatter", input, dim, index, src)), out, True)
 
 
 @both
@@ -271,7 +271,7 @@ def scatter_add(input, dim, index, src, *, out=None):
         RuntimeError: an index is out of range, or shapes or dtypes do not match
     """
     args = _scatter_arguments("scatter_add", input, dim, index, src)
-    return write_out("scatter_add", _scatter_add(input, *args), out)
+    return write_out("scatter_add", _scatter_add(input, *args), out, True)
 
 
 @both
@@ -328,7 +328,9 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     Raises:
         RuntimeError: an index is out of range, or shapes or dtypes do not match
     """
-    return write_out("scatter_reduce", _reduced("scatter_reduce", input, dim, index, src, reduce, include_self), out)
+    return write_out(
+        "scatter_reduce", _reduced("scatter_reduce", input, dim, index, src, reduce, include_self), out, True
+    )
 
 
 @both

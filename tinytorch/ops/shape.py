@@ -52,6 +52,12 @@ def _view(input, shape):
     return wrap(lib.tt_reshape_view(input._h, len(shape), shape))
 
 
+@primitive(title="UnsafeViewBackward0", input=lambda g, input_shape: g.reshape(input_shape))
+def _unsafe_view(input, shape):
+    """What nobody else shows is a tensor of its own rather than a view."""
+    return wrap(lib.tt_reshape_view(input._h, len(shape), shape))
+
+
 @primitive(view=True)
 def _view_dtype(input, to):
     if not isinstance(to, _dtype):
@@ -118,7 +124,7 @@ def _reshape(input, shape):
         if made:
             lib.tt_free(made)
         elif lib.tt_error_kind() == lib.TT_DECLINED:
-            return _view(input.clone(memory_format=contiguous_format), shape)
+            return _unsafe_view(input.clone(memory_format=contiguous_format), shape)
     return _view(input, shape)
 
 
@@ -219,7 +225,9 @@ def _expand(input, shape):
     h = input._h
     old, steps = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim)
     lead = len(shape) - len(old)
-    strides = [0] * lead + [0 if o == 1 and s != 1 else st for o, s, st in zip(old, shape[lead:], steps)]
+    strides = [0 if o == 1 and s != 1 else st for o, s, st in zip(old, shape[lead:], steps)]
+    for d in reversed(range(lead)):
+        strides.insert(0, 0 if shape[d] != 1 else shape[d + 1] * strides[0] if strides else 0)
     return show(input, shape, strides, lib.tt_offset(h))
 
 
@@ -300,6 +308,8 @@ def broadcast_shapes(*shapes):
     result = [1] * ndim
     for shape in shapes:
         shape = ints((shape,))
+        if any(n < 0 for n in shape):
+            raise ValueError(f"Attempting to broadcast a dimension with negative length: {shape}")
         for d in range(1, len(shape) + 1):
             if shape[-d] != 1:
                 if result[-d] not in (1, shape[-d]):

@@ -13,7 +13,7 @@ from ..backends.cpu import ffi, lib
 from ..devices import on_device
 from ..tensor import wrap
 from ..autograd.formulas import not_implemented
-from .declare import both, primitive, write_out
+from .declare import both, primitive, write_all_out, write_out
 from .reduce import selection, shared
 
 _KTH, _MEDIAN, _NANMEDIAN, _MODE = range(4)
@@ -22,7 +22,7 @@ _KTH, _MEDIAN, _NANMEDIAN, _MODE = range(4)
 def _pair(values, indices, out, op, result):
     if out is None:
         return result(values, indices)
-    return result(write_out(op, values, out[0]), write_out(op, indices, out[1]))
+    return result(*write_all_out(op, (values, indices), out))
 
 
 def _sort_forward(input, descending, dim, keepdim):
@@ -75,7 +75,7 @@ def argsort(input, dim=-1, descending=False, stable=False):
 @both
 def msort(input, *, out=None):
     """``input`` sorted along its first dimension. Follows ``torch.msort``."""
-    return write_out("msort", sort(input, 0).values, out)
+    return write_out("msort", sort(input, 0).values, out, True)
 
 
 @both
@@ -93,6 +93,8 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     Raises:
         RuntimeError: there are fewer than ``k`` elements
     """
+    if isinstance(k, bool):
+        raise TypeError("topk(): argument 'k' must be int, not bool")
     return _pair(*_topk(input, k, largest, input._dim(dim), True), out, "topk", return_types.topk)
 
 

@@ -18,6 +18,7 @@ from ...autograd.modes import DEFAULT, modes
 from ...autograd.node import count, last_write, link
 from ...autograd.views import check_inplace, outrun, rebase, wrote
 from ...backends.cpu import error, ffi, lib
+from ...dtypes import ALL
 from ...tensor import Tensor, gives_tensor, wrap
 from .arguments import broadcast_shape, is_number, operand, requires, write_out
 from .inplace import in_place
@@ -35,6 +36,7 @@ class Elementwise(Op):
 
     __slots__ = ("code",)
     TABLE: dict[str, Elementwise] = {}  # by the name of the scalar function
+    exact_out = False  # must ``out`` have the result's dtype? Otherwise the result is cast
 
     def __init__(self, name, params, formulas, first_order=None, title=None, joint=None):
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
@@ -77,6 +79,10 @@ class Elementwise(Op):
                 f"{name}(): functions with out=... arguments don't support automatic differentiation, "
                 "but one of the arguments requires grad."
             )
+        if self.exact_out:
+            dtype = lib.tt_op_result_type(self.code, *handles, *[ffi.NULL] * (3 - len(handles)))
+            if 0 <= dtype != out._h.dtype:
+                raise RuntimeError(f"{name}(): Expected out tensor of dtype {ALL[dtype]!r}, but got {out.dtype!r}")
         if out.shape != broadcast_shape(self.name, handles):
             return write_out(name, self.slow(args), out)
         check_inplace(out, name)
