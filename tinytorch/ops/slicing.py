@@ -320,28 +320,6 @@ def unbind(input, dim=0):
     return _unbind(input, dim)
 
 
-def _parts(input, size, dim):
-    h = input._h
-    if h.ndim == 0:
-        raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = dim if 0 <= dim < h.ndim else input._dim(dim)
-    n = h.shape[dim]
-    if isinstance(size, int):
-        if size < 0 or (size == 0 and n):
-            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
-        if n:
-            return _cut(input, dim, n, size)
-        sizes = (0,)
-    else:
-        sizes = ints((size,))
-        if sum(sizes) != n or min(sizes, default=0) < 0:
-            raise RuntimeError(
-                f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
-                f"dimension {dim}), but got split_sizes={list(sizes)}"
-            )
-    return _cut(input, dim, n, 0, sizes)
-
-
 @method
 def split(self, split_size, dim=0):
     """Consecutive parts along ``dim``: of one size (the last may be smaller), or of the given sizes. Follows
@@ -354,7 +332,29 @@ def split(self, split_size, dim=0):
     Raises:
         RuntimeError: the sizes do not add up to that of ``dim``, or are negative
     """
-    return _parts(self, split_size, dim)
+    h = self._h
+    if h.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = dim if 0 <= dim < h.ndim else self._dim(dim)
+    n = h.shape[dim]
+    size = split_size
+    if isinstance(size, int):
+        if size < 0 or (size == 0 and n):
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+        if n:
+            return _cut(self, dim, n, size)
+        sizes = (0,)
+    else:
+        sizes = ints((size,))
+        if sum(sizes) != n or min(sizes, default=0) < 0:
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+                f"dimension {dim}), but got split_sizes={list(sizes)}"
+            )
+    return _cut(self, dim, n, 0, sizes)
+
+
+_split_method = split
 
 
 @function  # noqa: F811
@@ -369,7 +369,7 @@ def split(input, split_size_or_sections, dim=0):  # noqa: F811
     Raises:
         RuntimeError: the sizes do not add up to that of ``dim``, or are negative
     """
-    return _parts(input, split_size_or_sections, dim)
+    return _split_method(input, split_size_or_sections, dim)
 
 
 @both

@@ -28,12 +28,14 @@ MODULE = __name__.partition(".")[0]
 # Plain functions that a training step runs: a further frame would show. They see to their arguments themselves.
 HOT = frozenset(
     """
-    add sub div pow where clamp lerp addcmul addcdiv masked_fill masked_fill_ softmax log_softmax matmul mm bmm mv dot
-    addmm baddbmm linear embedding layer_norm cross_entropy nll_loss mse_loss dropout relu gelu silu elu leaky_relu
-    flatten clone contiguous to float double half bfloat16 int long bool type_as cpu cuda detach tensor as_tensor
-    from_numpy zeros ones full empty zeros_like ones_like full_like empty_like new_tensor new_empty new_full new_zeros
-    new_ones rand randn randint rand_like randn_like arange copy_ fill_ zero_ bernoulli_ normal_ uniform_ gather
-    index_select max min argmax argmin amax amin any all square
+    add sub div pow where clamp lerp addcmul addcdiv masked_fill masked_fill_ softmax log_softmax matmul mm bmm mv
+    dot addmm baddbmm linear embedding layer_norm cross_entropy nll_loss mse_loss dropout relu gelu silu elu
+    leaky_relu flatten clone contiguous to float double half bfloat16 int long bool type_as cpu cuda detach tensor
+    as_tensor from_numpy zeros ones full empty zeros_like ones_like full_like empty_like new_tensor new_empty
+    new_full new_zeros new_ones rand randn randint rand_like randn_like arange copy_ fill_ zero_ bernoulli_
+    normal_ uniform_ gather index_select max min argmax argmin amax amin any all square add_ sub_ subtract_ div_
+    divide_ true_divide_ clamp_ clip_ split chunk unbind cat stack is_contiguous reshape transpose
+    scaled_dot_product_attention scatter_add index_add
     """.split()  # noqa: SIM905 (a list of words)
 )
 
