@@ -254,3 +254,15 @@ def test_searches():
     agree(lambda s, v: tt.searchsorted(s, v, right=True), sorted_rows, floats(7, 9))
     agree(lambda s, v: tt.bucketize(v, s, out_int32=True), sorted_rows[0], floats(3, 9))
     agree(lambda x, y: tt.isin(x, y), rounded(20, 4), rounded(5000)[:9])
+
+
+@pytest.mark.parametrize("shape, order, dim", [((3, 40), (1, 0), 0), ((3, 4, 5), (2, 0, 1), 1), ((3, 3000), (1, 0), 0)])
+def test_sort_keeps_a_dense_layout(shape, order, dim):
+    x = rounded(*shape)
+
+    def sorted_and_strides(t):
+        values, indices = t.permute(order).sort(dim)
+        assert values.stride() == indices.stride() == t.permute(order).stride()
+        return values, indices
+
+    agree(sorted_and_strides, x)

@@ -18,6 +18,8 @@ def share_device(source):
     current stream waits for the object's. TypeError for dtypes without a counterpart, ValueError for negative
     strides."""
     interface = source.__cuda_array_interface__
+    if not isinstance(interface, dict):  # a class has the property, and no array
+        raise TypeError(f"expected an array on a device, got {type(source).__name__}")
     if interface.get("mask") is not None:
         raise NotImplementedError("as_tensor: arrays with a mask are not supported")
     code = numpy_code(np.dtype(interface["typestr"]))

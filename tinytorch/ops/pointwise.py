@@ -557,6 +557,8 @@ def lerp(input, end, weight, *, out=None):
 
 def _check_lerp(input, *others):
     """RuntimeError unless tensors have the dtype of ``input``; a weight without dimensions is as good as a number."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"lerp(): argument 'input' must be Tensor, not {type(input).__name__}")
     for name, t in zip(("end", "weight"), others):
         if isinstance(t, Tensor) and t._h.dtype != input._h.dtype and (name == "end" or t._h.ndim):
             raise RuntimeError(f"lerp: expected dtype {input.dtype!r} for `{name}` but got dtype {t.dtype!r}")
