@@ -172,7 +172,9 @@ def grad(
 def _batched(outputs, inputs, grad_outputs, keep, create_graph, allow_unused, materialize):
     for g in grad_outputs:
         if g is not None and not (isinstance(g, Tensor) and g._h.ndim):
-            raise TypeError(f"grad: is_grads_batched=True needs Tensors of a dimension at least, got {type(g).__name__}")
+            raise TypeError(
+                f"grad: is_grads_batched=True needs Tensors of a dimension at least, got {type(g).__name__}"
+            )
     sizes = {g.shape[0] for g in grad_outputs if g is not None}
     if len(sizes) != 1:
         raise RuntimeError(f"grad: is_grads_batched=True needs gradients of one batch size, got {sorted(sizes)}")
