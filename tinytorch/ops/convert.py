@@ -8,6 +8,7 @@ from ..devices import device as _device
 from ..dtypes import ALL, bfloat16, dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from ..dtypes import bool as _bool
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
+from ..layouts import memory_format as _memory_format
 from ..tensor import Tensor, wrap
 from .create import pinned
 from .declare import attach, both, function, method, not_a_tensor, Op, operand, primitive, publish, record_of, requires
@@ -116,6 +117,8 @@ def is_contiguous(self, memory_format=contiguous_format) -> bool:
     """Do the elements lie without gaps, in this format? Follows ``torch.Tensor.is_contiguous``."""
     if memory_format is contiguous_format:
         return self._h.flags & _CONTIGUOUS != 0
+    if not isinstance(memory_format, _memory_format):
+        raise TypeError(f"is_contiguous(): argument 'memory_format' must not be {type(memory_format).__name__}")
     shape = self.shape
     if len(shape) != (4 if memory_format.name == "channels_last" else 5):
         return False

@@ -80,9 +80,9 @@ class Elementwise(Op):
                 "but one of the arguments requires grad."
             )
         if self.exact_out:
-            dtype = lib.tt_op_result_type(self.code, *handles, *[ffi.NULL] * (3 - len(handles)))
-            if 0 <= dtype != out._h.dtype:
-                raise RuntimeError(f"{name}(): Expected out tensor of dtype {ALL[dtype]!r}, but got {out.dtype!r}")
+            wanted = lib.tt_op_result_type(self.code, *handles, *[ffi.NULL] * (3 - len(handles)))
+            if wanted >= 0 and wanted != out._h.dtype:
+                raise RuntimeError(f"{name}(): Expected out tensor of dtype {ALL[wanted]!r}, but got {out.dtype!r}")
         if out.shape != broadcast_shape(self.name, handles):
             return write_out(name, self.slow(args), out)
         check_inplace(out, name)

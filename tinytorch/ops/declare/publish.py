@@ -34,8 +34,7 @@ HOT = frozenset(
     as_tensor from_numpy zeros ones full empty zeros_like ones_like full_like empty_like new_tensor new_empty
     new_full new_zeros new_ones rand randn randint rand_like randn_like arange copy_ fill_ zero_ bernoulli_
     normal_ uniform_ gather index_select max min argmax argmin amax amin any all square add_ sub_ subtract_ div_
-    divide_ true_divide_ clamp_ clip_ split chunk unbind cat stack is_contiguous reshape transpose
-    scaled_dot_product_attention scatter_add index_add
+    divide_ true_divide_ clamp_ clip_ is_contiguous
     """.split()  # noqa: SIM905 (a list of words)
 )
 
