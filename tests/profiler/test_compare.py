@@ -40,7 +40,7 @@ def test_a_chain_is_one_kernel_when_fused():
     assert eager.traffic == 13 * n  # the difference reads two
     assert 2 * n <= interpreted.traffic == compiled.traffic <= 3 * n
     assert compiled.traffic == compiled.explanation.bytes_read + compiled.explanation.bytes_written
-    assert eager.peak >= 2 * n and interpreted.peak == interpreted.explanation.peak_memory >= n
+    assert eager.peak >= 2 * n and n <= interpreted.peak <= interpreted.explanation.peak_memory
     assert (eager.agrees, interpreted.agrees, compiled.agrees) == (None, True, True)
     assert all(m.seconds > 0 and m.first > 0 for m in told.modes.values())
     assert compiled.ready > 0 and eager.ready is None
