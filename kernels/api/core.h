@@ -80,6 +80,7 @@ enum {
     TT_LINALG_ERROR /* a matrix has no such decomposition */
 };
 int tt_error_kind(void);
+void tt_error_clear(void); /* it has been raised: a call that fails in silence later is not taken for it */
 const char *tt_error_text(void);
 
 /* threads */

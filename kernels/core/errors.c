@@ -41,6 +41,7 @@ void *tt_decline(void) {
 }
 
 int tt_error_kind(void) { return kind; }
+void tt_error_clear(void) { kind = TT_DECLINED; }
 const char *tt_error_text(void) { return kind == TT_DECLINED ? "" : text ? text : "out of memory"; }
 
 const char *tt_shape_text(char *buf, int ndim, const int64_t *shape) {

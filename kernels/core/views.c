@@ -60,16 +60,16 @@ static int64_t dim_of(int64_t d, int n) { return d < -n || d >= n ? -1 : d < 0 ?
 tt_array *tt_view_shaped(tt_array *a, int n, int64_t *shape) {
     int64_t sizes[TT_MAX_NDIM], known = 1;
     int unknown = -1;
-    if (n > TT_MAX_NDIM) return NULL;
+    if (n > TT_MAX_NDIM) return tt_decline();
     for (int d = 0; d < n; d++) {
         sizes[d] = shape[d];
         if (shape[d] == -1 && unknown < 0) unknown = d;
-        else if (shape[d] < 0 || __builtin_mul_overflow(known, shape[d], &known)) return NULL;
+        else if (shape[d] < 0 || __builtin_mul_overflow(known, shape[d], &known)) return tt_decline();
     }
     if (unknown >= 0) {
-        if (known == 0 || a->numel % known) return NULL;
+        if (known == 0 || a->numel % known) return tt_decline();
         sizes[unknown] = a->numel / known;
-    } else if (known != a->numel) return NULL;
+    } else if (known != a->numel) return tt_decline();
     if (!(a->flags & TT_FLAG_CONTIGUOUS) || !a->numel) return tt_track(a, tt_reshape_view(a, n, sizes));
     int64_t strides[TT_MAX_NDIM], step = 1;
     for (int d = n - 1; d >= 0; d--) {
@@ -82,27 +82,27 @@ tt_array *tt_view_shaped(tt_array *a, int n, int64_t *shape) {
 tt_array *tt_view_expanded(tt_array *a, int n, int64_t *sizes) {
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
     int lead = n - a->ndim;
-    if (n > TT_MAX_NDIM || lead < 0) return NULL;
+    if (n > TT_MAX_NDIM || lead < 0) return tt_decline();
     for (int d = n - 1; d >= 0; d--) {
         int64_t have = d < lead ? 1 : a->shape[d - lead];
         shape[d] = sizes[d] == -1 && d >= lead ? have : sizes[d];
-        if (shape[d] < 0 || (shape[d] != have && have != 1)) return NULL;
+        if (shape[d] < 0 || (shape[d] != have && have != 1)) return tt_decline();
         if (have == 1 && shape[d] != 1) strides[d] = 0;
         else strides[d] = d >= lead ? a->strides[d - lead] : d + 1 < n ? shape[d + 1] * strides[d + 1] : 0;
     }
     int64_t numel = 1;
     for (int d = 0; d < n; d++)
-        if (__builtin_mul_overflow(numel, shape[d], &numel) || numel > INT64_MAX / 8) return NULL;
+        if (__builtin_mul_overflow(numel, shape[d], &numel) || numel > INT64_MAX / 8) return tt_decline();
     return shown(a, n, shape, strides, 0);
 }
 
 tt_array *tt_view_permuted(tt_array *a, int n, int64_t *dims) {
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
     unsigned seen = 0;
-    if (n != a->ndim) return NULL;
+    if (n != a->ndim) return tt_decline();
     for (int k = 0; k < n; k++) {
         int64_t d = dim_of(dims[k], n);
-        if (d < 0 || seen >> d & 1) return NULL;
+        if (d < 0 || seen >> d & 1) return tt_decline();
         seen |= 1u << d;
         shape[k] = a->shape[d];
         strides[k] = a->strides[d];
@@ -113,7 +113,7 @@ tt_array *tt_view_permuted(tt_array *a, int n, int64_t *dims) {
 tt_array *tt_view_transposed(tt_array *a, int64_t dim0, int64_t dim1) {
     dim0 = dim_of(dim0, a->ndim);
     dim1 = dim_of(dim1, a->ndim);
-    if (dim0 < 0 || dim1 < 0) return NULL;
+    if (dim0 < 0 || dim1 < 0) return tt_decline();
     tt_array *b = shown(a, a->ndim, a->shape, a->strides, 0);
     if (!b) return NULL;
     b->shape[dim0] = a->shape[dim1];
@@ -141,7 +141,7 @@ tt_array *tt_view_squeezed(tt_array *a, int n, int64_t *dims) {
     int ndim = 0;
     for (int k = 0; k < n; k++) {
         int64_t d = dim_of(dims[k], a->ndim);
-        if (d < 0) return NULL;
+        if (d < 0) return tt_decline();
         among |= 1u << d;
     }
     for (int d = 0; d < a->ndim; d++) {
@@ -156,7 +156,7 @@ tt_array *tt_view_unsqueezed(tt_array *a, int64_t dim) {
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
     int n = a->ndim + 1;
     dim = dim_of(dim, n);
-    if (dim < 0 || n > TT_MAX_NDIM) return NULL;
+    if (dim < 0 || n > TT_MAX_NDIM) return tt_decline();
     for (int d = 0; d < a->ndim; d++) {
         shape[d + (d >= dim)] = a->shape[d];
         strides[d + (d >= dim)] = a->strides[d];
@@ -169,7 +169,7 @@ tt_array *tt_view_unsqueezed(tt_array *a, int64_t dim) {
 tt_array *tt_view_selected(tt_array *a, int64_t dim, int64_t index) {
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
     dim = dim_of(dim, a->ndim);
-    if (dim < 0 || index < -a->shape[dim] || index >= a->shape[dim]) return NULL;
+    if (dim < 0 || index < -a->shape[dim] || index >= a->shape[dim]) return tt_decline();
     for (int d = 0, k = 0; d < a->ndim; d++) {
         if (d == dim) continue;
         shape[k] = a->shape[d];
@@ -181,10 +181,10 @@ tt_array *tt_view_selected(tt_array *a, int64_t dim, int64_t index) {
 tt_array *tt_view_narrowed(tt_array *a, int64_t dim, int64_t start, int64_t length) {
     int64_t shape[TT_MAX_NDIM];
     dim = dim_of(dim, a->ndim);
-    if (dim < 0) return NULL;
+    if (dim < 0) return tt_decline();
     int64_t n = a->shape[dim];
     if (start < 0) start += n;
-    if (start < 0 || start > n || length < 0 || length > n - start) return NULL;
+    if (start < 0 || start > n || length < 0 || length > n - start) return tt_decline();
     memcpy(shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
     shape[dim] = length;
     return shown(a, a->ndim, shape, a->strides, start * a->strides[dim]);

@@ -119,6 +119,7 @@ static PyObject *out_of_memory(void) {
     PyObject *module = PyImport_ImportModule("tinytorch.backends.cpu");
     PyObject *error = module ? PyObject_CallMethod(module, "error", NULL) : NULL;
     if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    tt_error_clear();
     Py_XDECREF(error);
     Py_XDECREF(module);
     return NULL;
