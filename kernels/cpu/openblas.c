@@ -126,7 +126,7 @@ static bool open_once(void) {
     bool ok = opened || open_library();
     if (ok && !opened) {
         call_once();
-        limited = is_limited();
+        __atomic_store_n(&limited, is_limited(), __ATOMIC_RELAXED);
         __atomic_store_n(&opened, true, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&opening);
@@ -140,8 +140,9 @@ static bool has_buffers(int threads) {
 int tt_blas_enter(int threads, int *claimed) {
     *claimed = 0;
     if (!tt_blas_is_open() && !open_once()) return 0;
-    if (threads > 1) limited = is_limited();
-    if (!limited) return threads;
+    bool counts = threads > 1 ? is_limited() : __atomic_load_n(&limited, __ATOMIC_RELAXED);
+    if (threads > 1) __atomic_store_n(&limited, counts, __ATOMIC_RELAXED);
+    if (!counts) return threads;
     int all = __atomic_add_fetch(&inside, threads, __ATOMIC_RELAXED);
     if (!has_buffers(all)) {
         all = __atomic_sub_fetch(&inside, threads - 1, __ATOMIC_RELAXED);
