@@ -5,6 +5,8 @@ import pytest
 from compare import doubles, outcome, table
 
 import tinytorch
+from tinytorch.autograd import views
+from tinytorch.backends.cpu import ffi, lib
 
 
 def case(*args):
@@ -389,3 +391,14 @@ def test_operand_written_after_use(torch, name, written, write, wanted):
     expected = outcome(lambda m: program(m, WRITES[write]), torch)
     if actual != expected:  # less is saved here
         assert expected == "refused" and actual == outcome(lambda m: program(m, WRITES["nothing"]), torch)
+
+
+def test_a_view_that_counts_apart_is_not_outrun_by_its_storage():
+    """What is asked after a C call that declined: did another thread write? The storage's count is not that of x.data."""
+    x = tinytorch.zeros(4)
+    part = x.data[:2]
+    x.add_(1)
+    assert lib.tt_view_permuted(part._h, 2, [0, 1]) == ffi.NULL and lib.tt_error_kind() == lib.TT_DECLINED
+    assert not views.outrun(part)
+    part._h.seen_version -= 1
+    assert views.outrun(part)

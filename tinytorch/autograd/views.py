@@ -117,7 +117,7 @@ def outrun(*tensors) -> bool:
     if lib.tt_error_kind() != lib.TT_DECLINED:
         return False
     handles = [t._h for t in tensors if isinstance(t, Tensor)]
-    return any(h.flags & FLAG_VIEW and h.seen_version != h.storage.version for h in handles)
+    return any(h.flags & FLAG_VIEW and h.seen_version != lib.tt_version_of(h) for h in handles)
 
 
 def strided_history(t: Tensor, base: Tensor) -> Node:
