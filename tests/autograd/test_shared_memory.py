@@ -394,7 +394,7 @@ def test_operand_written_after_use(torch, name, written, write, wanted):
 
 
 def test_a_view_that_counts_apart_is_not_outrun_by_its_storage():
-    """What is asked after a C call that declined: did another thread write? The storage's count is not that of x.data."""
+    """Asked after a C call that declined: did another thread write? The count of x.data is not the storage's."""
     x = tinytorch.zeros(4)
     part = x.data[:2]
     x.add_(1)
