@@ -107,11 +107,13 @@ class Op:
         ``stamp`` is the result's, where the C call made one."""
         if self.node is None or (modes and not current().grad):
             return out
-        edges = self.edges(args)
-        for edge in edges:
-            if edge is not None:
+        for a in args[0] if self.variadic else args:
+            if isinstance(a, Tensor) and a._node is not None:
                 break
         else:
+            return out
+        edges = self.edges(args)
+        if not any([edge is not None for edge in edges]):
             return out
         several = self.node.num_outputs != 1
         results = out if several else (out[0],) if type(out) is tuple else (out,)
