@@ -25,7 +25,8 @@ def make_leaf(t: Tensor) -> Tensor:
 
 
 def _requires_grad(self) -> bool:
-    refresh(self)
+    if self._h.flags & FLAG_VIEW:
+        refresh(self)
     return self._node is not None
 
 
