@@ -29,6 +29,7 @@ from . import (
     resize,
     scan,
     scatter,
+    select,
     shape,
     slicing,
     solve,

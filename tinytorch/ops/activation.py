@@ -10,8 +10,9 @@ from ..backends.cpu import lib
 from ..dtypes import FLOATING, float32, float64
 from ..tensor import Tensor
 from .declare import both, c_op, computed, dim_or_axis, function, not_a_tensor, primitive
-from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus, clamp
+from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus
 from .pointwise import _where as where
+from .select import clamp
 
 # softmax: dy = y (g - sum(g y)); its logarithm: g - exp(y) sum(g).
 

@@ -1,5 +1,5 @@
-"""Elementwise operators with arguments of their own (alpha, rounding_mode, decimals), and other names of those in
-pointwise.py."""
+"""Elementwise operators with arguments of their own (alpha, rounding_mode, decimals, weight), and other names of those
+in pointwise.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,21 @@ from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
 from .declare import alias, both, composite, method, not_a_tensor, old_order, primitive
-from .pointwise import _add, _addcdiv, _addcmul, _div, _div_floor, _div_trunc, _pow, _round, _square, _sub
+from .pointwise import (
+    _add,
+    _addcdiv,
+    _addcmul,
+    _div,
+    _div_floor,
+    _div_trunc,
+    _heaviside,
+    _lerp,
+    _pow,
+    _round,
+    _square,
+    _sub,
+    _zeta,
+)
 
 
 def _scaled(op, input, other, alpha):
@@ -277,3 +291,75 @@ for _name, *_others in (
     ("sign", "sgn"),
 ):
     alias(_name, *_others)
+
+
+@composite
+def polygamma(n, input):
+    """The ``n``-th derivative of digamma; ``n`` is a number not below 0 (for the method, the argument)."""
+    if isinstance(n, Tensor):  # the method: self.polygamma(n)
+        n, input = input, n
+    if n < 0:
+        raise RuntimeError(f"polygamma(n, x) does not support negative n, got {n}")
+    if n == 0:
+        return input.digamma()
+    factorial = math.factorial(n) if n <= 170 else math.inf  # the largest that a float holds
+    return (-1.0) ** (n % 2 + 1) * factorial * _zeta(input.new_full((), n + 1.0), input)
+
+
+@both
+def lerp(input, end, weight, *, out=None):
+    """``input + weight (end - input)``; ``weight`` is a number or a tensor.
+
+    Args:
+        end: a tensor
+        weight: a number, or a tensor
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or an input is not floating
+    """
+    _check_lerp(input, end, weight)
+    return _lerp(input, end, weight, out=out)
+
+
+def _check_lerp(input, *others):
+    """RuntimeError unless tensors have the dtype of ``input``; a weight without dimensions is as good as a number."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"lerp(): argument 'input' must be Tensor, not {type(input).__name__}")
+    for name, t in zip(("end", "weight"), others):
+        if isinstance(t, Tensor) and t._h.dtype != input._h.dtype and (name == "end" or t._h.ndim):
+            raise RuntimeError(f"lerp: expected dtype {input.dtype!r} for `{name}` but got dtype {t.dtype!r}")
+
+
+@method
+def lerp_(self, end, weight):
+    """``lerp`` in place."""
+    _check_lerp(self, end, weight)
+    return _lerp.op.into(self, (self, end, weight), "lerp_")
+
+
+def _check_heaviside(input, values):
+    if isinstance(values, Tensor) and values._h.dtype != input._h.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+
+
+@both
+def heaviside(input, values, *, out=None):
+    """0 below 0, 1 above, and `values` at 0.
+
+    Args:
+        values: a tensor of the dtype of ``input``
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the dtypes differ, or the shapes do not broadcast
+    """
+    _check_heaviside(input, values)
+    return _heaviside(input, values) if out is None else _heaviside.op.into(out, (input, values), "heaviside")
+
+
+@method
+def heaviside_(self, values):
+    """``heaviside`` in place."""
+    _check_heaviside(self, values)
+    return _heaviside.op.into(self, (self, values), "heaviside_")

@@ -296,3 +296,13 @@ def promote_types(type1, type2):
 
 publish(Tensor.detach, name="detach", method=True, kind="view")
 attach(Tensor.detach_, "detach_", record_of("detach_", kind="update"))
+
+
+@function(kind="query")
+def can_cast(from_, to):
+    """May an in-place operator put results of dtype ``from_`` into ``to``? Follows ``torch.can_cast``."""
+
+    def kind(d):
+        return 2 if d.is_floating_point else int(d is not _bool)
+
+    return kind(from_) <= kind(to)

@@ -2,7 +2,7 @@
 ``torch.special``."""
 
 from ..ops.activation import log_softmax, softmax
-from ..ops.arithmetic import logit, round
+from ..ops.arithmetic import logit, polygamma, round
 from ..ops.declare import alias as _alias
 from ..ops.pointwise import (
     digamma,
@@ -12,7 +12,6 @@ from ..ops.pointwise import (
     exp2,
     expm1,
     log1p,
-    polygamma,
     sinc,
     xlogy,
 )

@@ -113,7 +113,7 @@ class Op:
         else:
             return out
         edges = self.edges(args)
-        if not any([edge is not None for edge in edges]):
+        if not any(edges):
             return out
         several = self.node.num_outputs != 1
         results = out if several else (out[0],) if type(out) is tuple else (out,)

@@ -1,0 +1,127 @@
+"""Elements chosen by a condition, a mask or bounds: where, masked_fill, clamp."""
+
+from __future__ import annotations
+
+from ..dtypes import bool as _bool
+from ..tensor import Tensor
+from .convert import can_cast
+from .declare import both, composite, function, method, not_a_tensor
+from .pointwise import _clamp, _clamp_max, _clamp_min, _where
+
+
+@function
+def where(condition, input=None, other=None, *, out=None):
+    """``input`` where the bool tensor ``condition`` holds, else ``other``; all three broadcast. With the condition
+    alone, the indices where it holds, as ``nonzero(as_tuple=True)``. Follows ``torch.where``.
+
+    Args:
+        condition: a bool tensor
+        input: a tensor, or a number
+        other: a tensor, or a number
+    Returns:
+        A tensor of the shape that the three broadcast to and the dtype that ``input`` and ``other`` promote to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or ``condition`` is not bool
+    """
+    try:
+        if input is None and other is None:
+            return condition.nonzero(as_tuple=True)
+        return _where(condition, input, other, out=out)
+    except AttributeError as exc:
+        raise not_a_tensor("where", exc, ("condition", "input", "other"), (condition, input, other)) from None
+
+
+@both
+def masked_fill(input, mask, value):
+    """``input`` with ``value`` (a number or 0-d tensor) where the bool tensor ``mask`` holds.
+
+    Args:
+        mask: a bool tensor, broadcast with ``input``
+        value: a number, or a 0-d tensor
+    Returns:
+        A tensor of the dtype of ``input``.
+    Raises:
+        RuntimeError: ``mask`` is not bool, or the dtype cannot hold ``value``
+    """
+    try:
+        return _where(*_masked("masked_fill", input, mask, value))
+    except AttributeError as exc:
+        raise not_a_tensor("masked_fill", exc, ("input", "mask", "value"), (input, mask, value)) from None
+
+
+@method
+def where(self, condition, other):  # noqa: F811
+    """``self`` where ``condition`` holds, else ``other``."""
+    try:
+        return _where(condition, self, other)
+    except AttributeError as exc:
+        raise not_a_tensor("where", exc, ("self", "condition", "other"), (self, condition, other)) from None
+
+
+def _masked(op, input, mask, value):
+    """The arguments of ``where`` that fill ``value`` into ``input``, whose dtype stays."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"{op}(): argument 'mask' must be Tensor, not {type(mask).__name__}")
+    if mask.dtype is not _bool:
+        raise RuntimeError(f"{op}: expected mask to be a bool tensor, got {mask.dtype!r}")
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise RuntimeError(f"{op}: value must be a number or 0-dimensional, got shape {tuple(value.shape)}")
+        if not can_cast(value.dtype, input.dtype):
+            raise RuntimeError(f"{op}: value of dtype {value.dtype.name} cannot be converted to {input.dtype.name}")
+        return mask, value.to(input.dtype), input
+    if isinstance(value, float) and not input.dtype.is_differentiable:
+        raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name} without overflow: {value}")
+    return mask, bool(value) if input.dtype is _bool else value, input
+
+
+@method
+def masked_fill_(self, mask, value):
+    """In place: ``value`` where ``mask`` holds."""
+    return _where.op.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
+
+
+def _bounds(op, input, min, max):
+    if min is None and max is None:
+        raise RuntimeError(f"{op}: At least one of 'min' or 'max' must not be None")
+    # One bound alone is maximum or minimum; both in one pass.
+    if min is None or max is None:
+        pick = _clamp_max if min is None else _clamp_min
+        return pick, (input, max if min is None else min)
+    return _clamp, (input, min, max)
+
+
+@both
+def clamp(input, min=None, max=None, *, out=None):
+    """``input`` with values below ``min`` or above ``max`` replaced by them (numbers or tensors). The gradient flows
+    where the value was kept. Follows ``torch.clamp``.
+
+    Args:
+        min: a number, a tensor or None
+        max: a number, a tensor or None
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: neither bound is given, or the shapes do not broadcast
+    """
+    fn, args = _bounds("clamp", input, min, max)
+    return fn(*args) if out is None else fn.op.into(out, args, "clamp")
+
+
+@method
+def clamp_(self, min=None, max=None):
+    """``clamp`` in place."""
+    fn, args = _bounds("clamp_", self, min, max)
+    return fn.op.into(self, args, "clamp_")
+
+
+@composite
+def clamp_min(input, min):
+    """``clamp`` from below alone."""
+    return clamp(input, min)
+
+
+@composite
+def clamp_max(input, max):
+    """``clamp`` from above alone."""
+    return clamp(input, None, max)
