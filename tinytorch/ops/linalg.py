@@ -472,19 +472,3 @@ def trace(input):
     if input._h.dtype == lib.TT_BOOL:
         raise NotImplementedError("trace: not implemented for 'bool'")
     return input.diagonal().sum()
-
-
-@both
-def adjoint(input):
-    """The matrix, or each of a stack, conjugated and transposed: ``mH``. Follows ``torch.adjoint``.
-
-    Args:
-        input: a tensor (*, M, N)
-    Returns:
-        A view (*, N, M).
-    Raises:
-        RuntimeError: one dimension
-    """
-    if input._h.ndim == 1:
-        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
-    return input.mT if input._h.ndim else input

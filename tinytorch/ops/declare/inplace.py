@@ -43,6 +43,7 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
     saved = op.node.save(edges, out, *[old if a is out else a for a in args])
     if any(s is old for s in saved):
         copy = wrap(lib.tt_clone(old._h))
+        copy._node = out._node
         saved = tuple([copy if s is old else s for s in saved])
     if inference_used[0]:
         refuse_saved(name, saved)
