@@ -113,6 +113,17 @@ def grad_fn_by_its_inner_name(torch):
 
 
 @program
+def what_is_the_tensor_itself(torch):
+    x = leaf(torch, 1.0, 2.0)
+    a, b = torch.broadcast_tensors(x, torch.ones(()))
+    out = [+x is x, torch.positive(x) is x, a.grad_fn is None, b.shape, outcome(lambda: +torch.ones(2).bool())]
+    for parts in (lambda y: y.tensor_split(2), lambda y: y.tensor_split((1,)), lambda y: y.split(1)):
+        y = x * 1
+        out += [outcome(lambda y=y, parts=parts: parts(y)[0].mul_(3)), y]
+    return out
+
+
+@program
 def transposes_of_every_number_of_dimensions(torch):
     out = []
     for shape in ((), (3,), (2, 3), (2, 3, 4)):

@@ -71,6 +71,9 @@ class Node(NodeBase):
     backward = None  # (g, saved, edges) -> gradients, in differentiable operations
     first_order = None  # the same without history: for first derivatives only
 
+    choose = None  # (*arguments) -> this class, or that of its variants which has the name for them: Note [Names]
+    choice, variants = "Node", {}  # the same as an expression, and what it names
+
     def name(self) -> str:
         """The class's name, such as ``MulBackward0``."""
         return type(self).__name__

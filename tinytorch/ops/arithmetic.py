@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from ..backends.cpu import lib
 from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
@@ -223,6 +224,19 @@ def addcdiv_(self, tensor1, tensor2, *rest, value=1):
         self, tensor1, tensor2, value = old_order("addcdiv_", 3, {"value": value}, self, tensor1, tensor2, *rest)
     _refuse_integers(tensor1, tensor2)
     return _addcdiv.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
+
+
+@both
+def positive(input):
+    """``input`` itself. RuntimeError for bool."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"positive(): argument 'input' must be Tensor, not {type(input).__name__}")
+    if input._h.dtype == lib.TT_BOOL:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+Tensor.__pos__ = Tensor.positive
 
 
 @composite

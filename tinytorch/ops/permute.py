@@ -7,7 +7,7 @@ import warnings
 from ..backends.cpu import ffi, lib
 from ..tensor import Tensor
 from .declare import alias, both, c_view, ints, primitive
-from .shape import _view, show
+from .shape import show
 
 
 def _inverse(dims):
@@ -86,7 +86,7 @@ def swapaxes(input, axis0, axis1):
 @primitive(view=True, title="TBackward0", input=lambda g: t(g))
 def _t(input):
     h = input._h
-    return show(input, [h.shape[1], h.shape[0]], [h.strides[1], h.strides[0]], lib.tt_offset(h))
+    return show(input, ffi.unpack(h.shape, h.ndim)[::-1], ffi.unpack(h.strides, h.ndim)[::-1], lib.tt_offset(h))
 
 
 @both
@@ -102,7 +102,7 @@ def t(input):
     n = input._h.ndim
     if n > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {n}D")
-    return _t(input) if n == 2 else _view(input, tuple(input.shape))
+    return _t(input)
 
 
 @both

@@ -333,11 +333,15 @@ def broadcast_tensors(*tensors):
         RuntimeError: the shapes do not broadcast
     """
     shape = broadcast_shapes(*(tuple(t.shape) for t in tensors))
-    return tuple(t.expand(shape) for t in tensors)
+    return tuple([t if t.shape == shape else t.expand(shape) for t in tensors])
 
 
-@primitive(view=True, title="SqueezeBackward1", input=lambda g, input_shape: g.reshape(input_shape))
-def _squeeze(input, dims):
+@primitive(
+    view=True,
+    title={"SqueezeBackward0": "dim is None", "SqueezeBackward2": "dim == ()", "SqueezeBackward1": ""},
+    input=lambda g, input_shape: g.reshape(input_shape),
+)
+def _squeeze(input, dims, dim):
     h = input._h
     keep = [d for d in range(h.ndim) if d not in dims or h.shape[d] != 1]
     return show(input, [h.shape[d] for d in keep], [h.strides[d] for d in keep], lib.tt_offset(h))
@@ -349,6 +353,7 @@ def _squeeze(input, dims):
     _squeeze,
     params="input, dim=None, *rest",
     arguments="-1 if dim is None else len(sizes), sizes",
+    node="Node_0 if dim is None else Node_1 if rest or type(dim) is not int else Node",
 )
 def squeeze(input, dim=None, *rest):
     """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.squeeze``.
@@ -361,7 +366,7 @@ def squeeze(input, dim=None, *rest):
         IndexError: a dimension is out of range
     """
     dims = range(input._h.ndim) if dim is None else [input._dim(d) for d in ints((dim, *rest))]
-    return _squeeze(input, tuple(dims))
+    return _squeeze(input, tuple(dims), dim if dim is None or isinstance(dim, int) and not rest else ())
 
 
 @primitive(view=True, title="UnsqueezeBackward0", input=lambda g, dim: squeeze(g, dim))

@@ -127,9 +127,8 @@ class Op:
         saved = self.node.save(edges, out, *args)
         if inference_used[0]:
             refuse_saved(self.name, saved)
-        node = link(
-            self.node, edges, saved, stamp if self.packed and stamp is not None else saved_versions(self.node, saved)
-        )
+        versions = stamp if self.packed and stamp is not None else saved_versions(self.node, saved)
+        node = link(self.class_for(args), edges, saved, versions)
         if stamp is not None and stamp & UNBROADCAST:
             self.note_unbroadcast(node, args, stamp)
         if several:
@@ -137,6 +136,10 @@ class Op:
         else:
             result._node = node
         return out
+
+    def class_for(self, args: tuple) -> type:
+        """The class of the Node of a call: Note [Names] in autograd/formulas.py."""
+        return self.node if self.node.choose is None else self.node.choose(*args)
 
     def note_unbroadcast(self, node, args: tuple, bits: int) -> None:
         """Notes the operands whose gradients backward unbroadcasts or casts: those of the lowest bits of a stamp."""
