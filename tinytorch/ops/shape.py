@@ -491,7 +491,7 @@ def _squeeze(input, dims):
     lib.tt_view_squeezed,
     _squeeze,
     params="input, dim=None, *rest",
-    arguments="-1 if dim is None else len(sizes), sizes",
+    arguments="-1 if dim is None else len(sizes), sizes or ()",
 )
 def squeeze(input, dim=None, *rest):
     """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.squeeze``.
