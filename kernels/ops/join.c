@@ -60,7 +60,7 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
             from.ndim++;
         }
         tt_update_flags(&part);
-        if (tt_copy(&part, &from) < 0) {
+        if (tt_copy(&part, &from, -1) < 0) {
             tt_free(out);
             return NULL;
         }

@@ -31,7 +31,8 @@ def _requires_grad(self) -> bool:
 
 
 def _set_requires_grad(self, flag: bool) -> None:
-    refresh(self)
+    if self._h.flags & FLAG_VIEW:
+        refresh(self)
     node = self._node
     if not isinstance(flag, bool):
         raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
@@ -59,7 +60,8 @@ def _requires_grad_(self, requires_grad: bool = True):
 
 
 def _is_leaf(self) -> bool:
-    refresh(self)
+    if self._h.flags & FLAG_VIEW:
+        refresh(self)
     return self._node is None or type(self._node) is AccumulateGrad
 
 

@@ -383,8 +383,3 @@ def port(node: Node, index: int) -> Port:
         made = new_port((node,), index, len(node.ports))
         node.ports[index] = weakref.ref(made)
     return made
-
-
-def saved_versions(cls: type, saved: tuple) -> tuple:
-    """The present versions of the tensors among ``saved``, in the order of ``cls.tensors``."""
-    return tuple(lib.tt_version_of(saved[p]._h) if isinstance(saved[p], Tensor) else 0 for p, _, _ in cls.tensors)

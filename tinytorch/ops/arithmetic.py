@@ -51,14 +51,12 @@ def _with_alpha(name, plain, doc):
             input, other, alpha = old_order(name, 2, {"alpha": alpha}, input, other, *rest)
         return plain(input, _scaled(name, input, other, alpha), out=out)
 
-    written = name + "_"
+    op, written = plain.op, name + "_"
 
     def inplace(self, other, *rest, alpha=1):
         if rest:
             self, other, alpha = old_order(written, 2, {"alpha": alpha}, self, other, *rest)
-        return plain.op.update(
-            self, other if alpha is not True and alpha == 1 else _scaled(name, self, other, alpha), written
-        )
+        return op.update(self, _scaled(name, self, other, alpha) if alpha != 1 or alpha is True else other, written)
 
     public.__name__ = public.__qualname__ = name
     inplace.__name__ = inplace.__qualname__ = name + "_"

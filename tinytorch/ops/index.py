@@ -296,7 +296,7 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
     names = [f"index{k}" for k in range(n)]
 
     def write(h, writer, code, values, mode, *indices):
-        check(
+        return check(
             lib.tt_index_put(h, len(code) // 4, code, [i._h for i in indices], values._h, mode, rule, writer),
             None if name == "index_put" else f"{name}()",
         )

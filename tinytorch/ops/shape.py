@@ -352,7 +352,7 @@ def _squeeze(input, dims, dim):
     lib.tt_view_squeezed,
     _squeeze,
     params="input, dim=None, *rest",
-    arguments="-1 if dim is None else len(sizes), sizes",
+    arguments="-1 if dim is None else len(sizes), sizes or ()",
     node="Node_0 if dim is None else Node_1 if rest or type(dim) is not int else Node",
 )
 def squeeze(input, dim=None, *rest):

@@ -77,8 +77,8 @@ class Elementwise(Op):
         everything = (self.code, out._h, *handles, *[ffi.NULL] * (3 - len(handles)), self.writer)
         if any(a is out for a in args):
             if self.node is None and requires(out):
-                return in_place(_forgotten, out, (out,), lib.tt_elementwise_out, *everything, name=name)
-            return in_place(self, out, args, lib.tt_elementwise_out, *everything, name=name, broadcasts=True)
+                return in_place(_forgotten, out, (out,), name, False, lib.tt_elementwise_out, *everything)
+            return in_place(self, out, args, name, True, lib.tt_elementwise_out, *everything)
         if self.node is not None and requires(out, *args):
             raise RuntimeError(
                 f"{name}(): functions with out=... arguments don't support automatic differentiation, "
@@ -103,11 +103,16 @@ class Elementwise(Op):
     def update(self, out: Tensor, other, name: str):
         """``into(out, (out, other), name)``, quicker where neither has a history to look after."""
         try:
-            mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
-            if mode.watches_writes or (mode.grad and out._node is not None):
+            recording = True
+            if modes:
+                mode = modes.get(get_ident(), DEFAULT)
+                if mode.watches_writes:
+                    return self.into(out, (out, other), name)
+                recording = mode.grad
+            if recording and out._node is not None:
                 return self.into(out, (out, other), name)
             if isinstance(other, Tensor):
-                if mode.grad and other._node is not None:
+                if recording and other._node is not None:
                     return self.into(out, (out, other), name)
                 status = lib.tt_in_place(self.code, out._h, other._h, 0.0, self.writer)
             elif type(other) is float:

@@ -15,8 +15,9 @@ import sys
 
 from ...autograd.formulas import operator_of
 from ...autograd.modes import current, inference_used, modes
-from ...autograd.node import link, make_ports, need_extra, saved_versions
+from ...autograd.node import link, make_ports, need_extra
 from ...autograd.views import FLAG_INFERENCE, refuse_saved, writer_number
+from ...backends.native import edges_of, new_node, versions_of
 from ...dtypes import DIFFERENTIABLE
 from ...tensor import FUNCTIONS, Tensor
 
@@ -99,10 +100,9 @@ class Op:
     def __repr__(self):
         return f"<Op {self.qualified}: {self.kind}>"
 
-    def edges(self, args: tuple) -> tuple:
-        """The Nodes that the gradients of the arguments go to."""
-        candidates = args[0] if self.variadic else [args[i] for i in self.diff]
-        return tuple([a._node if isinstance(a, Tensor) else None for a in candidates])
+    def edges(self, args: tuple) -> tuple | None:
+        """The Nodes that the gradients of the arguments go to; None where there are none."""
+        return edges_of(args[0]) if self.variadic else edges_of(args, self.diff)
 
     def record(self, out, args: tuple, stamp: int | None = None):
         """Gives the result ``out`` of ``args`` its history, where one is wanted, and returns it. Forms call it for
@@ -110,32 +110,28 @@ class Op:
         ``stamp`` is the result's, where the C call made one."""
         if self.node is None or (modes and not current().grad):
             return out
-        for a in args[0] if self.variadic else args:
-            if isinstance(a, Tensor) and a._node is not None:
-                break
-        else:
+        edges = edges_of(args[0]) if self.variadic else edges_of(args, self.diff)
+        if edges is None:
             return out
-        edges = self.edges(args)
-        if not any(edges):
+        cls = self.node
+        several = cls.num_outputs != 1
+        if type(out) is tuple and not out:  # unbind of a dimension of size 0
             return out
-        several = self.node.num_outputs != 1
-        results = out if several else (out[0],) if type(out) is tuple else (out,)
-        for result in results:
-            if DIFFERENTIABLE[result._h.dtype]:
-                break
-        else:
+        result = out[0] if type(out) is tuple else out
+        if not DIFFERENTIABLE[result._h.dtype] and not (several and any(DIFFERENTIABLE[x._h.dtype] for x in out)):
             return out
         if inference_used[0] and result._h.flags & FLAG_INFERENCE:  # made in the mode, or a view of what was
             return out
-        saved = self.node.save(edges, out, *args)
+        saved = cls.save(edges, out, *args)
         if inference_used[0]:
             refuse_saved(self.name, saved)
-        versions = stamp if self.packed and stamp is not None else saved_versions(self.node, saved)
-        node = link(self.class_for(args), edges, saved, versions)
+        versions = stamp if self.packed and stamp is not None else versions_of(cls.tensors, saved)
+        cls = self.class_for(args)
+        node = link(cls, edges, saved, versions) if modes else new_node(cls, edges, saved, versions)
         if stamp is not None and stamp & UNBROADCAST:
             self.note_unbroadcast(node, args, stamp)
         if several:
-            make_ports(node, results[: self.node.num_outputs or None])
+            make_ports(node, out[: cls.num_outputs or None])
         else:
             result._node = node
         return out

@@ -13,7 +13,8 @@ history when higher derivatives are asked.
 from __future__ import annotations
 
 from ...autograd.formulas import claim, node_class, parameters
-from ...autograd.views import FLAG_VIEW, MULTI_OUTPUT, outrun, refresh, track
+from ...autograd.views import MULTI_OUTPUT, outrun, refresh, track
+from ...backends.native import has_views
 from ...tensor import Tensor
 from .op import COMPUTES, Op
 from .refusals import not_a_tensor
@@ -85,15 +86,15 @@ def primitive(
         record = op.record
 
         def call(*args):
-            for a in args[0] if variadic else args:
-                if isinstance(a, Tensor) and a._h.flags & FLAG_VIEW:
-                    refresh(a)
+            given = args[0] if variadic else args
+            if has_views(given):
+                refresh(*[a for a in given if isinstance(a, Tensor)])
             try:
                 out = forward(*args)
             except AttributeError as exc:
                 raise not_a_tensor(called, exc, params, args) from None
             except NotImplementedError:
-                if outrun(*(args[0] if variadic else args)):
+                if outrun(*given):
                     return call(*args)
                 raise
             if view:

@@ -70,7 +70,7 @@ def _build(op: Op, source: str, title: str, node: str = "Node", **things):
     """The function of a source that begins with the kernel's call."""
     saves, versions = op.node.saves if op.node else "()", "()"
     if op.node and op.node.tensors:
-        saves, versions = f"(saved := {saves})", "saved_versions(Node, saved)"
+        saves, versions = f"(saved := {saves})", "versions_of(Node.tensors, saved)"
     source += recording(f"({', '.join(_PARAMS)})", "(edge,)", saves, versions, node)
     (fn,) = build(
         op,

@@ -13,9 +13,9 @@ from _thread import get_ident
 
 from ...autograd.formulas import generate
 from ...autograd.modes import DEFAULT, modes
-from ...autograd.node import new_alias, saved_versions
+from ...autograd.node import new_alias
 from ...backends.cpu import ffi
-from ...backends.native import dtype_of, record, record_stamped, shape_of
+from ...backends.native import dtype_of, record, record_stamped, shape_of, versions_of
 from ...tensor import Tensor
 from .op import COMPUTES
 
@@ -65,7 +65,7 @@ def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> l
         "DEFAULT": DEFAULT,
         "get_ident": get_ident,
         "alias": new_alias,
-        "saved_versions": saved_versions,
+        "versions_of": versions_of,
         "NULL": ffi.NULL,
         "unpack": ffi.unpack,
         **things,
