@@ -112,8 +112,14 @@ class Op:
             return out
         cls = self.node
         several = cls.num_outputs != 1
-        result = out[0] if type(out) is tuple else out
-        if not DIFFERENTIABLE[result._h.dtype] and not (several and any(DIFFERENTIABLE[x._h.dtype] for x in out)):
+        result = out[0] if type(out) is tuple and not several else out
+        if several:
+            for result in out:
+                if DIFFERENTIABLE[result._h.dtype]:
+                    break
+            else:
+                return out
+        elif not DIFFERENTIABLE[result._h.dtype]:
             return out
         if inference_used[0] and result._h.flags & FLAG_INFERENCE:  # made in the mode, or a view of what was
             return out
