@@ -21,6 +21,7 @@ from . import (
     loss,
     norm,
     overwrite,
+    permute,
     pointwise,
     random,
     ranges,

@@ -229,7 +229,7 @@ def embed(g, shape, code):
 
 
 @primitive(
-    title="SliceScatterBackward0",
+    title={"SelectScatterBackward0": f"code[-4] == {AT}", "SliceScatterBackward0": ""},
     input=lambda g, src_shape, code: view_scatter(g, _nought(g, src_shape), code),
     src=lambda g, code: pick(g, code),
 )

@@ -10,7 +10,8 @@ from ..backends.cpu import error, lib
 from ..devices import on_device
 from ..tensor import Tensor, wrap
 from .declare import ints, method, same_parameters
-from .shape import contiguous_strides, show, squeeze, swapaxes, t, transpose, unsqueeze
+from .permute import swapaxes, t, transpose
+from .shape import contiguous_strides, show, squeeze, unsqueeze
 
 
 def _restrides(fn):

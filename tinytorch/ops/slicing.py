@@ -427,6 +427,7 @@ def tensor_split(
         if cuts <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
         small, larger = divmod(n, cuts)
-        return _split_with_sizes(input, (small + 1,) * larger + (small,) * (cuts - larger), dim)
-    bounds = [0, *(min(max(c + n if c < 0 else c, 0), n) for c in cuts), n]
-    return tuple(_slice(input, (dim, a, max(b - a, 0), 1)) for a, b in zip(bounds, bounds[1:]))
+        bounds = [k * small + min(k, larger) for k in range(cuts + 1)]
+    else:
+        bounds = [0, *(min(max(c + n if c < 0 else c, 0), n) for c in cuts), n]
+    return tuple([_slice(input, (dim, a, max(b - a, 0), 1)) for a, b in zip(bounds, bounds[1:])])

@@ -127,6 +127,8 @@ class Op:
         if inference_used[0]:
             refuse_saved(self.name, saved)
         versions = stamp if self.packed and stamp is not None else versions_of(cls.tensors, saved)
+        if cls.choose is not None:  # Note [Names] in autograd/formulas.py
+            cls = cls.choose(*args)
         node = link(cls, edges, saved, versions) if modes else new_node(cls, edges, saved, versions)
         if stamp is not None and stamp & UNBROADCAST:
             self.note_unbroadcast(node, args, stamp)

@@ -24,7 +24,7 @@ def primitive(
     *,
     name: str | None = None,
     namespace: str = "",
-    title: str | None = None,
+    title: str | dict[str, str] | None = None,
     view: bool = False,
     variadic: bool = False,
     outputs: tuple[str, ...] = ("out",),

@@ -26,23 +26,25 @@ _MODES = """
 """
 BLOCK = """
     edges = {edges}
-    return record(out, Node, edges, {saves}, {versions})
+    return record(out, {node}, edges, {saves}, {versions})
 """
 _STAMPED = """
     edges = {edges}
-    if record_stamped(out, Node, edges, {saves}) is None:
+    if record_stamped(out, {node}, edges, {saves}) is None:
         return op_record(out, {args}, out._h.stamp)
     return out
 """
 
 
-def recording(args: str, edges: str, saves: str, versions: str = "()") -> str:
+def recording(args: str, edges: str, saves: str, versions: str = "()", node: str = "Node") -> str:
     """The end of a form's source: the recording block, and Op.record for all that is not plain. ``args``, ``edges`` and
     ``saves`` are expressions of the tuples of arguments, Nodes and saved values; with ``versions="stamp"`` the C call
-    has stamped its result."""
+    has stamped its result. ``node``: that of the Node's class."""
     stamped = versions == "stamp"
     head = _MODES.format(args=args, stamp=", out._h.stamp" if stamped else "")
-    return head + (_STAMPED if stamped else BLOCK).format(args=args, edges=edges, saves=saves, versions=versions)
+    return head + (_STAMPED if stamped else BLOCK).format(
+        args=args, edges=edges, saves=saves, versions=versions, node=node
+    )
 
 
 def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> list:
@@ -51,6 +53,7 @@ def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> l
         "op": op,
         "name": op.name,
         "Node": op.node,
+        **(op.node.variants if op.node else {}),
         "op_record": op.record,
         "record": record,
         "record_stamped": record_stamped,

@@ -11,7 +11,9 @@ from .inplace import in_place
 from .op import Op
 
 
-def update(name: str, *, title: str | None = None, inplace: str | None = None, first_order=None, **vjps):
+def update(
+    name: str, *, title: str | dict[str, str] | None = None, inplace: str | None = None, first_order=None, **vjps
+):
     """Declares an operator by the function that writes: ``write(h, writer, *args)`` puts the result into the
     descriptor ``h``, which holds the first argument's values, checks all before it writes, and gives the C call's
     status. ``args`` are the other arguments; the formulas are as for ``primitive``; the first parameter is ``input``.
@@ -43,7 +45,7 @@ def update(name: str, *, title: str | None = None, inplace: str | None = None, f
     return declare
 
 
-def overwrite(name: str, title: str | None = None, source=None):
+def overwrite(name: str, title: str | dict[str, str] | None = None, source=None):
     """Declares an in-place operator after which nothing is left of the old values: their gradient is zero.
     ``source(g, ...)``: the gradient of the tensor that is written into it, if there is one.
 
