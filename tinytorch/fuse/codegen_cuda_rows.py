@@ -9,6 +9,7 @@ from ones: that takes less than to branch.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from ..backends.cpu import lib
@@ -104,15 +105,13 @@ class Reducing(Planning):
             return "one"
         if x.flat:
             return "flat"
-        end = k.ndim
-        if self.pattern == "outer_reduction":
-            end, reduced = k.kept, 1
-            while reduced < k.row:
-                reduced *= k.shape[end]
-                end += 1
-        if end - k.kept != 1:
+        if self.pattern == "outer_reduction":  # whose dimensions may be merged with those around them
+            shape = list(k.shape)[: k.ndim]
+            alone = shape[k.kept : k.kept + 1] == [k.row] and math.prod(shape[: k.kept]) == k.rows
+            return "line" if alone else "apart"
+        if k.ndim - k.kept != 1:
             return "apart"
-        unit = self.pattern != "outer_reduction" and x.strides[k.kept] == SIZES[self.access_type(a)]
+        unit = x.strides[k.kept] == SIZES[self.access_type(a)]
         return "unit" if unit else "line"
 
     def pointers(self, apart: int) -> list[str]:
