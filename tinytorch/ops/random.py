@@ -262,7 +262,8 @@ _writers = {
 def _fill(self, name: str, generator, a: float, b: float) -> Tensor:
     if name != "geometric_":
         _check_floating(self._h.dtype, name)
-    return _writers[name](self, lib.tt_random, _KINDS[name[:-1]], _own(generator, name, self), a, b)
+    g = pointer(generator, name, self._h.storage.device)
+    return _writers[name](self, lib.tt_random, _KINDS[name[:-1]], g, a, b)
 
 
 @method

@@ -59,7 +59,8 @@ def in_place(op: Op, out: Tensor, args: tuple, name: str, broadcasts: bool, writ
         versions.append(version)
     # Backward compares versions only where a write came after the Node's key: the key of a Node that saved what it has
     # overwritten itself must be older than the write.
-    node = link(op.class_for(args), edges, saved, tuple(versions), key if overwritten else None)
+    cls = op.node if op.node.choose is None else op.node.choose(*args)
+    node = link(cls, edges, saved, tuple(versions), key if overwritten else None)
     if broadcasts and any(
         isinstance(a, Tensor) and (a._h.dtype != out._h.dtype or a.shape != out.shape or a.device is not out.device)
         for a in args

@@ -115,10 +115,14 @@ class Op:
             return out
         cls = self.node
         several = cls.num_outputs != 1
-        if type(out) is tuple and not out:  # unbind of a dimension of size 0
-            return out
-        result = out[0] if type(out) is tuple else out
-        if not DIFFERENTIABLE[result._h.dtype] and not (several and any(DIFFERENTIABLE[x._h.dtype] for x in out)):
+        result = out[0] if type(out) is tuple and not several else out
+        if several:
+            for result in out:
+                if DIFFERENTIABLE[result._h.dtype]:
+                    break
+            else:
+                return out
+        elif not DIFFERENTIABLE[result._h.dtype]:
             return out
         if inference_used[0] and result._h.flags & FLAG_INFERENCE:  # made in the mode, or a view of what was
             return out
@@ -126,7 +130,8 @@ class Op:
         if inference_used[0]:
             refuse_saved(self.name, saved)
         versions = stamp if self.packed and stamp is not None else versions_of(cls.tensors, saved)
-        cls = self.class_for(args)
+        if cls.choose is not None:  # Note [Names] in autograd/formulas.py
+            cls = cls.choose(*args)
         node = link(cls, edges, saved, versions) if modes else new_node(cls, edges, saved, versions)
         if stamp is not None and stamp & UNBROADCAST:
             self.note_unbroadcast(node, args, stamp)
@@ -135,10 +140,6 @@ class Op:
         else:
             result._node = node
         return out
-
-    def class_for(self, args: tuple) -> type:
-        """The class of the Node of a call: Note [Names] in autograd/formulas.py."""
-        return self.node if self.node.choose is None else self.node.choose(*args)
 
     def note_unbroadcast(self, node, args: tuple, bits: int) -> None:
         """Notes the operands whose gradients backward unbroadcasts or casts: those of the lowest bits of a stamp."""
