@@ -128,6 +128,16 @@ OPS = (
     ),
     Op("nan_to_num", NAN_TO_NUM, method=True, inplace=True, out=True),
     Op("addcmul", TERNARY, method=True, inplace=True, out=True, dtypes=NUMBERS),
+    Op(
+        "frexp",
+        (
+            *(S(spec) for spec in ONE),
+            *only(FLOATS, rough(S(T(8, values=(0.0, -0.0, 1.0, -4.0, math.inf, -math.inf, math.nan, 5e-8))))),
+            *only(("float32", "float64"), rough(S(T(3, values=(1e-45, -1e-40, 3e38))))),
+        ),
+        method=True,
+        dtypes=FLOATS,
+    ),
     Op("addcdiv", TERNARY, method=True, inplace=True, out=True, domain=(0.5, 2), dtypes=FLOATS),
 )
 

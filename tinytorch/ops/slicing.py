@@ -418,6 +418,8 @@ def tensor_split(
     Raises:
         RuntimeError: the number of parts is not positive
     """
+    if input._h.ndim == 0:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     dim = input._dim(dim)
     n = input._h.shape[dim]
     cuts = cuts_of("tensor_split", indices_or_sections, sections, indices, tensor_indices_or_sections)
