@@ -40,8 +40,7 @@ typedef struct tt_array {
     int32_t ndim;
     int16_t dtype;
     uint16_t flags;
-    int64_t shape[16];
-    int64_t strides[16]; /* in elements */
+    int64_t *shape, *strides; /* ndim of each; strides in elements. Note [Room for dimensions] in core/storage.c */
 } tt_array;
 
 /* of tt_array */

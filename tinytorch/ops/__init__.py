@@ -5,6 +5,7 @@ from . import (
     activation,
     addmm,
     arithmetic,
+    aten,
     class_loss,
     compare,
     conv,

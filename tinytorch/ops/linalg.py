@@ -463,8 +463,15 @@ def kron(input, other, *, out=None):
     n = max(input._h.ndim, other._h.ndim)
     a = (1,) * (n - input._h.ndim) + tuple(input.shape)
     b = (1,) * (n - other._h.ndim) + tuple(other.shape)
-    left = input.reshape([s for pair in zip(a, (1,) * n) for s in pair])
-    right = other.reshape([s for pair in zip((1,) * n, b) for s in pair])
+    left, right = [], []
+    for x, y in zip(a, b):
+        if x != 1 and y != 1:
+            left += [x, 1]
+            right += [1, y]
+        elif x != y:  # two sizes of 1 need no dimension
+            left.append(x)
+            right.append(y)
+    left, right = input.reshape(left), other.reshape(right)
     result = (left * right).reshape([x * y for x, y in zip(a, b)])
     return write_out("kron", result, out)
 

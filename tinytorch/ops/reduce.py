@@ -48,7 +48,7 @@ def parse_dims(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
         if mask & bit:
             raise RuntimeError(f"{op}(): dim {d} appears multiple times in the list of dims")
         mask |= bit
-    return 2, mask
+    return 2, mask - (mask >> 63 << 64)  # as an int64
 
 
 def count(shape, g: Tensor) -> float:

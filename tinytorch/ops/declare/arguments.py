@@ -184,7 +184,7 @@ def number(x) -> Tensor:
 
 def broadcast_shape(op: str, handles: list) -> tuple:
     """The shape that operands broadcast to. RuntimeError when they do not."""
-    shape = ffi.new("int64_t[16]")
+    shape = ffi.new("int64_t[64]")
     ndim = lib.tt_broadcast(len(handles), handles, shape)
     if ndim < 0:
         raise error(op)

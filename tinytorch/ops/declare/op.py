@@ -22,6 +22,9 @@ from ...dtypes import DIFFERENTIABLE
 from ...tensor import FUNCTIONS, Tensor
 
 OPS: dict[str, Op] = {}
+# Where the functions stand that compute without history, (mapping, key, operator): another may take their place for a
+# while (utils/selective.py), so that an operator's result is recorded, but not computed.
+COMPUTES: list[tuple[object, str, Op]] = []
 NAMESPACES: dict[str, dict[str, object]] = {"": FUNCTIONS}  # the public functions of each namespace
 
 UNBROADCAST = 7  # bits of a stamp: which operands were broadcast or cast

@@ -16,8 +16,21 @@ from ...autograd.formulas import claim, node_class, parameters
 from ...autograd.views import MULTI_OUTPUT, outrun, refresh, track
 from ...backends.native import has_views
 from ...tensor import Tensor
-from .op import Op
+from .op import COMPUTES, Op
 from .refusals import not_a_tensor
+
+
+class _Contents:
+    """A closure's variable, as a mapping of one key."""
+
+    def __init__(self, cell):
+        self.cell = cell
+
+    def __getitem__(self, key):
+        return self.cell.cell_contents
+
+    def __setitem__(self, key, value):
+        self.cell.cell_contents = value
 
 
 def primitive(
@@ -95,6 +108,9 @@ def primitive(
         call.__name__ = call.__qualname__ = called
         call.__doc__ = forward.__doc__
         call.op = op
+        if not view:
+            cell = call.__closure__[call.__code__.co_freevars.index("forward")]
+            COMPUTES.append((_Contents(cell), "forward", op))
         return call
 
     return declare

@@ -17,6 +17,7 @@ from ...autograd.node import new_alias
 from ...backends.cpu import ffi
 from ...backends.native import dtype_of, record, record_stamped, shape_of, versions_of
 from ...tensor import Tensor
+from .op import COMPUTES
 
 _MODES = """
     if modes:
@@ -70,6 +71,8 @@ def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> l
         **things,
     }
     generate(source, filename, namespace, op.name, *names)
+    if op.kind != "view":
+        COMPUTES.extend([(namespace, key, op) for key in ("call", "call_scalar") if key in things])
     made = [namespace[n] for n in names]
     for fn in made:
         fn.op = op
