@@ -40,7 +40,7 @@ COMPILER = (
 )
 
 _ffi = FFI()
-_ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes);")
+_ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes, int back);")
 
 
 def available() -> bool:
@@ -71,6 +71,7 @@ class Emulator:
     def __init__(self, count: int = 2):
         self.count = count
         self.launches = []  # names of the kernels run, in order
+        self.backwards = False  # do the last blocks and threads of a kernel run first?
         self.plans = None  # those of planning()
         self.idle = False  # nothing is computed
         self._lock = threading.RLock()
@@ -203,7 +204,8 @@ class Emulator:
                 return
             if library is None:
                 library = _ffi.dlopen(compile_kernel(source, self._folder))
-            self._tell(stream, name, lambda: library.tt_run(_ffi.from_buffer(values), *grid[:2], block[0], shared))
+            work = _ffi.from_buffer(values), *grid[:2], block[0], shared
+            self._tell(stream, name, lambda: library.tt_run(*work, self.backwards))
 
         if not self.idle:  # so that what does not compile is found where it is loaded
             library = _ffi.dlopen(compile_kernel(source, self._folder))
