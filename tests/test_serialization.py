@@ -332,6 +332,18 @@ def test_pickle_modules():
     f.seek(0)
     with pytest.raises(RuntimeError, match="asked"):
         load(f, pickle_module=Throwing)
+
+    class References(pickle.Unpickler):
+        def persistent_load(self, reference):
+            raise RuntimeError("mine")
+
+    class Own:
+        Unpickler = References
+
+    f.seek(0)
+    with pytest.raises(RuntimeError, match="mine"):
+        load(f, pickle_module=Own)
+    f.seek(0)
     with pytest.raises(RuntimeError, match="explicit pickle_module"):
         load(f, pickle_module=pickle, weights_only=True)
     f.seek(0)
