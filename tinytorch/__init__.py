@@ -8,6 +8,7 @@ change in any version.
 from importlib import import_module as _import_module
 
 from . import (
+    _C,
     autograd,
     cpu,
     cuda,
@@ -18,6 +19,7 @@ from . import (
     nn,
     ops,
     optim,
+    overrides,
     pickling,
     random,
     return_types,
@@ -88,9 +90,10 @@ __all__ = [
     "get_float32_matmul_precision", "get_num_threads", "half", "iinfo", "inference_mode", "int", "int16", "int32",
     "int64", "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
     "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled", "layout", "linalg",
-    "load", "long", "memory_format", "nn", "no_grad", "optim", "preserve_format", "profiler", "random", "return_types",
-    "save", "serialization", "set_default_device", "set_default_dtype", "set_deterministic_debug_mode",
-    "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions", "short", "special",
+    "load", "long", "memory_format", "nn", "no_grad", "optim", "overrides", "preserve_format", "profiler", "random",
+    "return_types", "save", "serialization", "set_default_device", "set_default_dtype",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
+    "set_printoptions", "short", "special",
     "strided", "uint8", "use_deterministic_algorithms", "utils", *ops.FUNCTIONS,
 ]  # fmt: skip
 

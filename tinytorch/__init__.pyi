@@ -10,6 +10,7 @@ from . import func as func
 from . import linalg as linalg
 from . import nn as nn
 from . import optim as optim
+from . import overrides as overrides
 from . import random as random
 from . import return_types as return_types
 from . import serialization as serialization
@@ -115,13 +116,13 @@ __all__ = [
     "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort",
     "mul", "mul_", "multinomial", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nansum", "narrow", "ne",
     "ne_", "neg", "neg_", "negative", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "norm", "normal",
-    "not_equal", "numel", "ones", "ones_like", "optim", "outer", "pairwise_distance", "permute", "polygamma",
-    "positive", "pow", "pow_", "prelu", "preserve_format", "prod", "profiler", "promote_types", "put", "put_",
-    "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range",
-    "ravel", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape",
-    "reshape_as", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt",
-    "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
-    "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "serialization",
+    "not_equal", "numel", "ones", "ones_like", "optim", "outer", "overrides", "pairwise_distance", "permute",
+    "polygamma", "positive", "pow", "pow_", "prelu", "preserve_format", "prod", "profiler", "promote_types", "put",
+    "put_", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm",
+    "range", "ravel", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "remainder_", "repeat_interleave",
+    "reshape", "reshape_as", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack",
+    "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_",
+    "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "serialization",
     "set_default_device", "set_default_dtype", "set_deterministic_debug_mode", "set_float32_matmul_precision",
     "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_",
     "sign", "sign_", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax",

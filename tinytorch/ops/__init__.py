@@ -35,5 +35,6 @@ from . import (
     solve,
     sort,
     statistics,
+    subclass,
     unsafe,
 )
