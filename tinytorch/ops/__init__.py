@@ -35,6 +35,7 @@ from . import (
     solve,
     sort,
     statistics,
+    storages,
     subclass,
     unsafe,
 )
