@@ -54,19 +54,20 @@ def test_both_ends_see_what_the_other_writes(method):
 
 
 def give(results):
-    results.put(tinytorch.full((1 << 16,), 3.0))
-    results.put([tinytorch.arange(4), tinytorch.empty(0, 3), tinytorch.tensor(True)])
-    results.put(tinytorch.zeros(1).share_memory_().untyped_storage())
+    results.send(tinytorch.full((1 << 16,), 3.0))
+    results.send([tinytorch.arange(4), tinytorch.empty(0, 3), tinytorch.tensor(True)])
+    results.send(tinytorch.zeros(1).share_memory_().untyped_storage())
     threading.Event().wait()  # until it is terminated
 
 
 @needs_descriptors
 def test_nothing_is_left():
     before, names = descriptors(), set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
-    results = mp.SimpleQueue()
+    receive, results = mp.Pipe(duplex=False)
     process = mp.get_context("fork").Process(target=give, args=(results,), daemon=True)
     process.start()
-    big, several, storage = results.get(), results.get(), results.get()
+    results.close()
+    big, several, storage = receive.recv(), receive.recv(), receive.recv()
     process.terminate()
     process.join()
     assert big.mean().item() == 3.0 and storage.tolist() == [0] * 4  # they outlive the sender
@@ -74,7 +75,7 @@ def test_nothing_is_left():
     assert {name for name in os.listdir("/dev/shm") if "tinytorch" in name} <= names if names else True
     del big, several, storage
     process.close()
-    results.close()
+    receive.close()
     assert descriptors() <= before
 
 

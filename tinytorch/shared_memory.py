@@ -87,6 +87,6 @@ def block_of(t: Tensor) -> Block | None:
 def shared_copy(whole: Tensor) -> Tensor:
     """The bytes of a vector of them in a new block."""
     made = bytes_of(new_block(whole._h.numel))
-    if lib.tt_copy(made._h, whole._h) < 0:
+    if lib.tt_copy(made._h, whole._h, -1) < 0:
         raise error("share_memory_")
     return made
