@@ -379,6 +379,14 @@ def test_plain_tensors_take_no_detour():
     assert all(getattr(tinytorch.Tensor, n).__code__ is code for n, code in operators.items())
 
 
+def test_other_classes_are_asked_once_overrides_was_used():
+    """Before, no function looks for them (in PyTorch all do, always)."""
+    with pytest.raises(TypeError):
+        tinytorch.exp(Scalar(1))
+    assert tinytorch.overrides.is_tensor_like(Scalar(1))
+    assert tinytorch.exp(Scalar(1)) == ("exp", ["Scalar"], 1, [])
+
+
 def test_signatures_and_sources_stay():
     names = ("softmax", "cat", "exp", "einsum")
     before = [(inspect.signature(getattr(tinytorch, n)), inspect.getsource(getattr(tinytorch, n))) for n in names]

@@ -1,5 +1,7 @@
 """Operators in other hands: ``__torch_function__`` of subclasses of Tensor, of any other object, and of modes. Follows
-``torch.overrides``."""
+``torch.overrides``. Objects that are no Tensors are asked once a subclass of Tensor that overrides was defined, a mode
+was entered, or a function of this module was called: before that no function looks for them, and they are a TypeError.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import sys
 from ..ops.declare import NAMESPACES
 from ..tensor import Tensor
 from ..torch_function import active_mode, dispatch, get_default_nowrap_functions, off, overriding
-from .overridable import NOT_BY_ARGUMENTS, overridable_methods
+from .overridable import NOT_BY_ARGUMENTS, install, overridable_methods
 from .modes import BaseTorchFunctionMode, TorchFunctionMode
 
 __all__ = [
@@ -29,18 +31,21 @@ __all__ = [
 def has_torch_function(relevant_args) -> bool:
     """Is the call of a function with these arguments in other hands: has one a ``__torch_function__``, or is a mode
     entered? Follows ``torch.overrides.has_torch_function``."""
+    install()
     return active_mode() or (not off() and bool(overriding(relevant_args)))
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
     """What the handlers among ``relevant_args``, and modes, make of ``public_api(*args, **kwargs)``: the first result
     that is not NotImplemented. TypeError when there is none. Follows ``torch.overrides.handle_torch_function``."""
+    install()
     return dispatch(public_api, () if off() else overriding(relevant_args), args, kwargs)
 
 
 def wrap_torch_function(dispatcher):
     """Decorates a function so that arguments may override it: ``dispatcher``, called as the function is, gives those
     that are looked at. Follows ``torch.overrides.wrap_torch_function``."""
+    install()
 
     def decorate(fn):
         @functools.wraps(fn)
@@ -57,12 +62,14 @@ def wrap_torch_function(dispatcher):
 
 def is_tensor_like(inp) -> bool:
     """Is it a Tensor, or an object with a ``__torch_function__``? Follows ``torch.overrides.is_tensor_like``."""
+    install()
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
 def get_overridable_functions() -> dict:
     """The functions that arguments may override, as lists by the module or class they belong to. Follows
     ``torch.overrides.get_overridable_functions``."""
+    install()
     package = __name__.partition(".")[0]
     found = {}
     for namespace, functions in NAMESPACES.items():
