@@ -41,7 +41,7 @@ COMPILER = (
 )
 
 _ffi = FFI()
-_ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes);")
+_ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes, int back);")
 
 
 def available() -> bool:
@@ -73,6 +73,7 @@ class Emulator:
         self._count = self.count = count  # all, and those that are plugged in
         self._taken_out = {}  # what tinytorch keeps of those that were opened
         self.launches = []  # names of the kernels run, in order
+        self.backwards = False  # do the last blocks and threads of a kernel run first?
         self.plans = None  # those of planning()
         self.idle = False  # nothing is computed
         self._lock = threading.RLock()
@@ -218,7 +219,8 @@ class Emulator:
                 return
             if library is None:
                 library = _ffi.dlopen(compile_kernel(source, self._folder))
-            self._tell(stream, name, lambda: library.tt_run(_ffi.from_buffer(values), *grid[:2], block[0], shared))
+            work = _ffi.from_buffer(values), *grid[:2], block[0], shared
+            self._tell(stream, name, lambda: library.tt_run(*work, self.backwards))
 
         if not self.idle:  # so that what does not compile is found where it is loaded
             library = _ffi.dlopen(compile_kernel(source, self._folder))
