@@ -87,7 +87,7 @@ def test_examples(name):
     )
     assert test.examples
     report = []
-    doctest.DocTestRunner().run(test, out=report.append)
+    doctest.DocTestRunner(verbose=False).run(test, out=report.append)
     assert not report, "".join(report)
 
 

@@ -25,6 +25,8 @@ SIGNED_PAIRS = only(
         )
     ),
 )
+NAN = math.nan
+MISSING = only(FLOATS, rough(S(T(4, values=(1.0, NAN, 2.0, NAN)), T(4, values=(NAN, 1.0, 2.0, NAN)))))
 TERNARY = tuple(
     S(*tensors, **more)
     for tensors in (
@@ -88,8 +90,8 @@ OPS = (
         dtypes=NUMBERS,
         more=WITH_SCALARS,
     ),
-    binary("fmax", inplace=False, more=(*SPECIAL_PAIRS, *TIES)),
-    binary("fmin", inplace=False, more=(*SPECIAL_PAIRS, *TIES)),
+    binary("fmax", inplace=False, more=(*SPECIAL_PAIRS, *TIES, *MISSING)),
+    binary("fmin", inplace=False, more=(*SPECIAL_PAIRS, *TIES, *MISSING)),
     binary("copysign", more=(*WITH_SCALARS, *SIGNED_PAIRS)),
     binary("hypot", more=SPECIAL_PAIRS, dtypes=FLOATS),
     # A half type's neighbour is not float32's, rounded: the halves are left out.

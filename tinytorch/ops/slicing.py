@@ -432,4 +432,4 @@ def tensor_split(
         bounds = [k * small + min(k, larger) for k in range(cuts + 1)]
     else:
         bounds = [0, *(min(max(c + n if c < 0 else c, 0), n) for c in cuts), n]
-    return tuple([_slice(input, (dim, a, max(b - a, 0), 1)) for a, b in zip(bounds, bounds[1:])])
+    return tuple([narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:])])
