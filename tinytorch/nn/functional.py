@@ -194,8 +194,9 @@ def dropout(input, p=0.5, training=True, inplace=False):
         if not training or p == 0 or not input._h.numel:
             return input
         return input.mul_(dropout_mask(input, p)) if inplace else dropped(input, p)
-    except AttributeError as exc:
-        raise _declare.not_a_tensor("dropout", exc, ("input",), (input,)) from None
+    except Exception as exc:
+        _declare.refuse(exc)
+        raise
 
 
 def _channels(op, input, p, training, inplace, dims):
@@ -316,8 +317,9 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         if max_norm is not None:
             _shorten(weight.detach(), input, max_norm, norm_type)
         return _rows(weight, input, padding_idx)
-    except AttributeError as exc:
-        raise _declare.not_a_tensor("embedding", exc, ("input", "weight"), (input, weight)) from None
+    except Exception as exc:
+        _declare.refuse(exc)
+        raise
 
 
 def _shorten(weight: Tensor, input: Tensor, max_norm, norm_type) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, wrap
-from .declare import both, method, old_order, primitive, same_parameters, write_out
+from .declare import both, method, old_order, primitive, same_parameters, write_out, refuse
 from .linalg import bmm, mm, mv, outer
 
 
@@ -79,13 +79,17 @@ def addmm(input, mat1, mat2, *rest, beta=1, alpha=1, out=None):
     Raises:
         RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
     """
-    if rest:
-        input, mat1, mat2, beta, alpha = _old_order("addmm", beta, alpha, input, mat1, mat2, *rest)
-    if _is_floating("addmm", mat1, beta, alpha):
-        result = _addmm(input, mat1, mat2, beta, alpha)
-    else:
-        result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
-    return write_out("addmm", result, out, True)
+    try:
+        if rest:
+            input, mat1, mat2, beta, alpha = _old_order("addmm", beta, alpha, input, mat1, mat2, *rest)
+        if _is_floating("addmm", mat1, beta, alpha):
+            result = _addmm(input, mat1, mat2, beta, alpha)
+        else:
+            result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
+        return write_out("addmm", result, out, True)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -122,11 +126,17 @@ def baddbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
     Raises:
         RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
     """
-    if rest:
-        input, batch1, batch2, beta, alpha = _old_order("baddbmm", beta, alpha, input, batch1, batch2, *rest)
-    _is_floating("baddbmm", batch1, beta, alpha)
-    result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
-    return write_out("baddbmm", result, out, True)
+    try:
+        if rest:
+            input, batch1, batch2, beta, alpha = _old_order("baddbmm", beta, alpha, input, batch1, batch2, *rest)
+        if batch1._h.ndim < 2 or batch2._h.ndim < 3:
+            raise IndexError(f"baddbmm: expected 3D tensors, got {batch1._h.ndim}D and {batch2._h.ndim}D")
+        _is_floating("baddbmm", batch1, beta, alpha)
+        result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
+        return write_out("baddbmm", result, out, True)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both

@@ -9,7 +9,7 @@ from ..dtypes import bool as _bool
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, not_a_tensor, old_order, primitive
+from .declare import alias, both, composite, method, refuse, old_order, primitive
 from .pointwise import (
     _add,
     _addcdiv,
@@ -72,7 +72,7 @@ sub = _with_alpha("sub", _sub, "``input - alpha * other``, broadcast. Follows ``
 
 
 @both
-def rsub(input, other, *, alpha=1):
+def rsub(input, other, alpha=1):
     """``other - alpha * input``."""
     return _sub(other, _scaled("rsub", other, input, alpha))
 
@@ -98,14 +98,22 @@ def div(input, other, *, rounding_mode=None, out=None):
     Raises:
         RuntimeError: the shapes do not broadcast, or ``rounding_mode`` is unknown
     """
-    fn = _rounding("div", rounding_mode)
-    return fn(input, other) if out is None else fn.op.into(out, (input, other), "div")
+    try:
+        fn = _rounding("div", rounding_mode)
+        return fn(input, other) if out is None else fn.op.into(out, (input, other), "div")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
 def div_(self, other, *, rounding_mode=None):
     """``div`` in place."""
-    return _rounding("div_", rounding_mode).op.update(self, other, "div_")
+    try:
+        return _rounding("div_", rounding_mode).op.update(self, other, "div_")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -145,7 +153,11 @@ def pow(input, exponent, *, out=None):
     Raises:
         RuntimeError: the shapes do not broadcast, or an integer has a negative integer exponent
     """
-    return _pow(input, exponent, out=out)
+    try:
+        return _pow(input, exponent, out=out)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -174,8 +186,9 @@ def addcmul(input, tensor1, tensor2, *rest, value=1, out=None):
         if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
             raise NotImplementedError("addcmul: not implemented for 'bool'")
         return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
-    except AttributeError as exc:
-        raise not_a_tensor("addcmul", exc, ("input", "tensor1", "tensor2"), (input, tensor1, tensor2)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -195,8 +208,9 @@ def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
         if rest:
             input, tensor1, tensor2, value = old_order("addcdiv", 3, {"value": value}, input, tensor1, tensor2, *rest)
         return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
-    except AttributeError as exc:
-        raise not_a_tensor("addcdiv", exc, ("input", "tensor1", "tensor2"), (input, tensor1, tensor2)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
@@ -318,8 +332,12 @@ def lerp(input, end, weight, *, out=None):
     Raises:
         RuntimeError: the shapes do not broadcast, or an input is not floating
     """
-    _check_lerp(input, end, weight)
-    return _lerp(input, end, weight, out=out)
+    try:
+        _check_lerp(input, end, weight)
+        return _lerp(input, end, weight, out=out)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _check_lerp(input, *others):

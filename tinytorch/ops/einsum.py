@@ -22,6 +22,11 @@ def _sublists(args):
     output = None
     if len(args) % 2:
         output = tuple(operands.pop())
+    for label in (c for t in (*terms, output or ()) for c in t):
+        if label is not Ellipsis and not 0 <= label < len(_LETTERS):
+            raise ValueError(
+                f"einsum(): subscript in subscript list is not within the valid range [0, {len(_LETTERS)})"
+            )
     return terms, output, operands
 
 

@@ -8,7 +8,7 @@ import warnings
 from ..backends.cpu import ffi, lib
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
-from .declare import binary, function, not_a_tensor, primitive, ternary, without_history
+from .declare import binary, function, refuse, primitive, ternary, without_history
 from .pointwise import _logsigmoid
 from .pointwise import _where as where
 
@@ -75,8 +75,9 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         _same_size("mse_loss", input, target)
         losses = (input - target).square()
         return _weighted(losses, weight, reduction)
-    except AttributeError as exc:
-        raise not_a_tensor("mse_loss", exc, ("input", "target", "weight"), (input, target, weight)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _weighted(losses, weight, reduction):
@@ -193,8 +194,9 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         ValueError: the shapes differ
         RuntimeError: an input is below 0 or above 1
     """
-    floating("binary_cross_entropy", input)
+    floating("binary_cross_entropy", input, target)
     reduction = legacy(reduction, size_average, reduce)
+    reduction_code(reduction)
     if input.shape != target.shape:
         raise ValueError(
             f"binary_cross_entropy: Using a target size ({tuple(target.shape)}) that is different to the "
@@ -287,14 +289,16 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = input.new_full(tuple(input.shape), var)
+    elif not isinstance(var, Tensor):
+        raise TypeError(f"gaussian_nll_loss(): argument 'var' must be Tensor or float, not {type(var).__name__}")
+    elif bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
     if var.shape != input.shape:
         if tuple(input.shape[:-1]) == tuple(var.shape):
             var = var.unsqueeze(-1)
         elif not (tuple(input.shape[:-1]) == tuple(var.shape[:-1]) and var.shape[-1] == 1):
             raise ValueError("var is of incorrect size")
     reduction_code(reduction)
-    if bool((var < 0).any()):
-        raise ValueError("var has negative entry/entries")
     kept = where(var.detach() < eps, var.detach() * 0 + eps, var)
     losses = 0.5 * (kept.log() + (input - target).square() / kept)
     return reduce_losses(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..backends.cpu import lib
 from ..tensor import Tensor
 from .create import check_fits
-from .declare import function, method, not_a_tensor, operand, overwrite, scalar_kind
+from .declare import function, method, refuse, operand, overwrite, scalar_kind
 
 _copy = overwrite("copy_", "CopyBackwards", lambda g: g)
 _fill_number = overwrite("fill_", "FillBackward0")
@@ -48,8 +48,9 @@ def fill_(input, value):
         if kind == lib.TT_KIND_FLOAT:
             return _fill_number(input, lib.tt_fill, kind, float(value), 0)
         return _fill_number(input, lib.tt_fill, kind, 0.0, int(value))
-    except AttributeError as exc:
-        raise not_a_tensor("fill_", exc, ("input", "value"), (input, value)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @function

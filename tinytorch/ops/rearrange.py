@@ -8,7 +8,7 @@ from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import bool as _bool
 from ..tensor import Tensor, wrap
 from .create import tensor
-from .declare import both, function, ints, primitive, update, write_out
+from .declare import both, function, ints, method, primitive, update, write_out
 from .index import AT, INDEX, KEEP, LEFT_OUT, SLICE, reader, view_scatter
 from .join import cat
 from .shape import contiguous_strides
@@ -29,18 +29,25 @@ def _distinct(op: str, input, dims) -> tuple:
     return dims if input._h.ndim else ()
 
 
-@both
-def flip(input, dims, *rest):
+@function
+def flip(input, dims):
     """A copy with the order along ``dims`` reversed. Follows ``torch.flip``.
 
     Args:
-        dims: the dimensions
+        dims: a tuple of dimensions
     Returns:
         A copy.
     Raises:
         RuntimeError: a dimension is named twice
+        TypeError: ``dims`` is a number
     """
-    return _flip(input, _distinct("flip", input, ints((dims, *rest))))
+    return _flip(input, _distinct("flip", input, ints(tuple(dims))))
+
+
+@method
+def flip(self, dims, *rest):  # noqa: F811
+    """``tinytorch.flip``, which also takes the dimensions one by one."""
+    return _flip(self, _distinct("flip", self, ints((dims, *rest))))
 
 
 @both

@@ -7,7 +7,7 @@ from ..dtypes import Size
 from ..dtypes import dtype as _dtype
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
-from .declare import both, c_view, function, ints, method, not_a_tensor, primitive
+from .declare import both, c_view, function, ints, method, primitive, publish, refuse
 
 
 def contiguous_strides(shape) -> tuple[int, ...]:
@@ -181,8 +181,9 @@ def flatten(input, start_dim=0, end_dim=-1):
         for s in shape[start : end + 1]:
             n *= s
         return input if start == end and shape else _reshape(input, (*shape[:start], n, *shape[end + 1 :]))
-    except AttributeError as exc:
-        raise not_a_tensor("flatten", exc, ("input",), (input,)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -363,7 +364,6 @@ def _transpose(input, a, b):
     return show(input, shape, strides, lib.tt_offset(h))
 
 
-@both
 @c_view(
     lib.tt_view_permuted, _permute, params="input, dims, *rest", arguments="len(sizes), sizes", saves="(tuple(sizes),)"
 )
@@ -388,6 +388,9 @@ def permute(input, dims, *rest):
     if len(set(dims)) != len(dims):
         raise RuntimeError(f"permute(): duplicate dims are not allowed, got {dims}")
     return _permute(input, dims)
+
+
+permute = publish(permute.of_sequence, method=permute)
 
 
 @both

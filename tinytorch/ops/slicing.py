@@ -7,6 +7,8 @@ geometry; and embed's derivative is the view again.
 
 from __future__ import annotations
 
+import operator
+
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, own, wrap
@@ -115,7 +117,9 @@ def narrow(input, dim, start, length):
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     dim = input._dim(dim)
     n = input._h.shape[dim]
-    start = int(start)
+    if isinstance(start, Tensor) and (start._h.ndim or start.dtype.kind != lib.TT_KIND_INT):
+        raise RuntimeError("narrow(): start must be a 0-dim integral Tensor.")
+    start = operator.index(start)
     if not -n <= start <= n:
         raise IndexError(f"narrow(): start ({start}) out of range for dimension {dim} of size {n}")
     start += n if start < 0 else 0
@@ -315,7 +319,7 @@ def unbind(input, dim=0):
     """
     h = input._h
     if h.ndim == 0:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = dim if 0 <= dim < h.ndim else input._dim(dim)
     return _unbind(input, dim)
 
@@ -428,6 +432,11 @@ def tensor_split(
     n = input._h.shape[dim]
     cuts = cuts_of("tensor_split", indices_or_sections, sections, indices, tensor_indices_or_sections)
     if isinstance(cuts, Tensor):
+        if cuts._h.ndim > 1 or cuts._h.dtype != lib.TT_I64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a 0-d or 1-d tensor of int64, "
+                f"got {cuts._h.ndim} dimensions and {cuts.dtype!r}"
+            )
         cuts = cuts.tolist()
     if isinstance(cuts, int):
         if cuts <= 0:

@@ -16,7 +16,6 @@ from ...autograd.formulas import claim, node_class, parameters
 from ...autograd.views import FLAG_VIEW, MULTI_OUTPUT, outrun, refresh, track
 from ...tensor import Tensor
 from .op import Op
-from .refusals import not_a_tensor
 
 
 def primitive(
@@ -77,8 +76,6 @@ def primitive(
                     refresh(a)
             try:
                 out = forward(*args)
-            except AttributeError as exc:
-                raise not_a_tensor(called, exc, params, args) from None
             except NotImplementedError:
                 if outrun(*(args[0] if variadic else args)):
                     return call(*args)

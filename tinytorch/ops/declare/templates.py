@@ -9,6 +9,7 @@ through ``Op.record``.
 
 from __future__ import annotations
 
+import textwrap
 from _thread import get_ident
 
 from ...autograd.formulas import generate
@@ -17,6 +18,7 @@ from ...autograd.node import new_alias, saved_versions
 from ...backends.cpu import ffi
 from ...backends.native import dtype_of, record, record_stamped, shape_of
 from ...tensor import Tensor
+from .refusals import refuse
 
 _MODES = """
     if modes:
@@ -36,6 +38,15 @@ _STAMPED = """
 """
 
 
+_JUDGED = """
+    try:
+{}
+    except Exception as exc:
+        refuse(exc)
+        raise
+"""
+
+
 def recording(args: str, edges: str, saves: str, versions: str = "()") -> str:
     """The end of a form's source: the recording block, and Op.record for all that is not plain. ``args``, ``edges`` and
     ``saves`` are expressions of the tuples of arguments, Nodes and saved values; with ``versions="stamp"`` the C call
@@ -43,6 +54,11 @@ def recording(args: str, edges: str, saves: str, versions: str = "()") -> str:
     stamped = versions == "stamp"
     head = _MODES.format(args=args, stamp=", out._h.stamp" if stamped else "")
     return head + (_STAMPED if stamped else BLOCK).format(args=args, edges=edges, saves=saves, versions=versions)
+
+
+def judged(body: str) -> str:
+    """The body of a public function; what goes wrong in it is judged (refusals.py)."""
+    return _JUDGED.format(textwrap.indent(textwrap.dedent(body).strip(), 8 * " "))
 
 
 def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> list:
@@ -63,6 +79,7 @@ def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> l
         "alias": new_alias,
         "saved_versions": saved_versions,
         "NULL": ffi.NULL,
+        "refuse": refuse,
         "unpack": ffi.unpack,
         **things,
     }
