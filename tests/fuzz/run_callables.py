@@ -120,7 +120,8 @@ def run(m, numbers, jobs, fused=False, seconds=SECONDS):
 #: What PyTorch says where it has not checked an argument itself; of int32 indices (of int64 it is IndexError).
 SLIPS = re.compile(
     "Boolean value of Tensor|unsupported operand|INTERNAL ASSERT|bad_alloc|max_size|not supported between"
-    "|can only concatenate|object is not callable|INDICES element is out of DATA bounds"
+    "|can only concatenate|object is not callable|INDICES element is out of DATA bounds|ufunc 'add'|by zero"
+    "|truth value of an array|setStorage|Overflow when unpacking|Could this error message be improved"
 )
 #: PyTorch's arithmetic takes a number for ``out``, and writes the result into a tensor that nobody sees.
 NUMBER_FOR_OUT = re.compile("argument 'out' must be Tensor, not (int|float|bool|complex)")

@@ -310,13 +310,11 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         if scale_grad_by_freq or sparse:
             raise NotImplementedError("embedding: scale_grad_by_freq and sparse gradients are not available")
         n = weight._h.shape[0] if weight._h.ndim else 0
-        if padding_idx is not None:
-            if not -n <= padding_idx < n:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= n
+        if padding_idx is not None and not -n <= padding_idx < n:
+            raise AssertionError("Padding_idx must be within num_embeddings")
         if max_norm is not None:
             _shorten(weight.detach(), input, max_norm, norm_type)
-        return _rows(weight, input, padding_idx)
+        return _rows(weight, input, None if padding_idx is None else padding_idx % n)
     except Exception as exc:
         _declare.refuse(exc)
         raise

@@ -111,6 +111,11 @@ def addr(input, vec1, vec2, *rest, beta=1, alpha=1, out=None):
     return write_out("addr", result, out, True)
 
 
+def _need_batches(op, batch1, batch2):
+    if batch1._h.ndim < 2 or batch2._h.ndim < 3:
+        raise IndexError(f"{op}: expected 3D tensors, got {batch1._h.ndim}D and {batch2._h.ndim}D")
+
+
 @both
 def baddbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * bmm(batch1, batch2)``. Follows ``torch.baddbmm``.
@@ -129,8 +134,7 @@ def baddbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
     try:
         if rest:
             input, batch1, batch2, beta, alpha = _old_order("baddbmm", beta, alpha, input, batch1, batch2, *rest)
-        if batch1._h.ndim < 2 or batch2._h.ndim < 3:
-            raise IndexError(f"baddbmm: expected 3D tensors, got {batch1._h.ndim}D and {batch2._h.ndim}D")
+        _need_batches("baddbmm", batch1, batch2)
         _is_floating("baddbmm", batch1, beta, alpha)
         result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
         return write_out("baddbmm", result, out, True)
@@ -144,6 +148,7 @@ def addbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * bmm(batch1, batch2).sum(0)``. Follows ``torch.addbmm``."""
     if rest:
         input, batch1, batch2, beta, alpha = _old_order("addbmm", beta, alpha, input, batch1, batch2, *rest)
+    _need_batches("addbmm", batch1, batch2)
     _is_floating("addbmm", batch1, beta, alpha)
     result = _plus("addbmm", input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
     return write_out("addbmm", result, out, True)

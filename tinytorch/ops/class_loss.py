@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..backends.cpu import error, ffi, lib
-from ..dtypes import FLOATING
+from ..dtypes import FLOATING, int64
 from ..tensor import wrap
 from .activation import _log_softmax, _softmax
 from .declare import computed, primitive, refuse
@@ -63,21 +63,24 @@ _cross_entropy, _nll_loss = _declare("cross_entropy"), _declare("nll_loss")
 def _any_shape(loss, input, target, weight, logits, reduction, ignore, smoothing):
     """Brings (C) and (N, C, d1, d2, ...) to a matrix, classes last."""
     op, shape, wanted = loss.op.name, tuple(input.shape), tuple(target.shape)
-    if logits and not FLOATING[input._h.dtype] and shape:
+    if target._h.dtype == lib.TT_U8:
+        target = target.to(int64)
+    if logits and input._h.numel and shape and not FLOATING[input._h.dtype]:
         raise NotImplementedError(f"{op}: not implemented for '{input.dtype.name}'")
     if len(shape) == 1:
         if len(wanted) > 1:
             raise RuntimeError(f"{op}: a target of 0 or 1 dimensions expected, got {list(wanted)}")
-        if wanted and wanted[0] != 1 and target._h.dtype == _INT64:
+        if target._h.dtype != _INT64:
+            raise RuntimeError(f"{op}: expected a target of int64, got {target.dtype.name}")
+        if wanted and wanted[0] != 1:
             raise ValueError(f"{op}: Expected input batch_size (1) to match target batch_size ({wanted[0]}).")
         out = loss(input.unsqueeze(0), target.reshape(-1), weight, logits, reduction, ignore, smoothing)[0]
         return out.reshape(wanted) if reduction == 0 else out
     if len(shape) < 2:
         raise (IndexError if logits else ValueError)(f"{op}: input should be at least 1D, got 0D")
-    if not wanted:
-        raise IndexError(f"{op}: the target of a batch should be at least 1D, got 0D")
-    if shape[0] != wanted[0]:
-        raise ValueError(f"{op}: Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0]}).")
+    batch = wanted[0] if wanted else 0
+    if not wanted or shape[0] != batch:
+        raise ValueError(f"{op}: Expected input batch_size ({shape[0]}) to match target batch_size ({batch}).")
     if shape[2:] != wanted[1:]:
         raise RuntimeError(f"{op}: Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
     rows = input.movedim(1, -1).reshape(target._h.numel, shape[1])
@@ -113,7 +116,7 @@ def cross_entropy(
         a, b = input._h, target._h
         if a.ndim == 2 and b.ndim == 1 and b.dtype == _INT64:
             return _cross_entropy(input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing)[0]
-        if a.ndim and input.shape == target.shape:
+        if input.shape == target.shape:
             return _of_probabilities(input, target, weight, reduction, label_smoothing)
         return _any_shape(
             _cross_entropy, input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing
@@ -128,6 +131,8 @@ def _of_probabilities(input, target, weight, reduction, smoothing):
         raise RuntimeError(
             f"cross_entropy: Expected floating point type for target with class probabilities, got {target.dtype.name}"
         )
+    if not input._h.ndim:
+        raise IndexError("cross_entropy: input should be at least 1D, got 0D")
     dim = 0 if input._h.ndim == 1 else 1
     classes = input.shape[dim]
     if smoothing:

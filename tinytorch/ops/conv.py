@@ -103,7 +103,7 @@ def _walk(length: int, taps: int, stride, padding, dilation, groups: int) -> tup
         if stride != 1:
             raise RuntimeError("padding='same' is not supported for strided convolutions")
         return length, (1, (reach - 1) // 2, dilation, groups)
-    if isinstance(padding, str) and padding != "valid":
+    if isinstance(padding, (str, bytes)) and padding != "valid":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     padding = 0 if padding == "valid" else _of_one_dimension("padding", padding)
     if padding < 0:

@@ -194,7 +194,7 @@ def einsum(equation=None, *operands):
         RuntimeError: sizes of one index differ, or the equation does not fit the operands
     """
     args = (equation, *operands)
-    if equation is None:
+    if equation is None and not operands:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand "
             "and its subscripts list"

@@ -34,7 +34,7 @@ def need_index(op: str, index, wanted=(lib.TT_I32, lib.TT_I64), vector: bool = F
     if not isinstance(index, Tensor):
         raise TypeError(f"{op}(): argument 'index' must be Tensor, not {type(index).__name__}")
     if vector and index._h.ndim > 1:
-        raise (RuntimeError if op == "index_fill_" else IndexError)(
+        raise (RuntimeError if op == "index_fill_" and index._h.dtype in wanted else IndexError)(
             f"{op}(): Index is supposed to be a vector, got shape {tuple(index.shape)}"
         )
     if index._h.dtype not in wanted:
@@ -71,6 +71,8 @@ def index_select(input, dim, index, *, out=None):
     try:
         need_index("index_select", index, vector=True)
         dim = input._dim(dim)
+        if input._h.ndim and not input._h.shape[dim] and index._h.numel:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
         if input._h.ndim == 0:
             if index._h.numel != 1:
                 raise RuntimeError(
@@ -91,12 +93,18 @@ def along_vector(op: str, input, dim: int, index, source):
         if not isinstance(t, Tensor):
             raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
     copies = op.startswith("index_copy")
-    if not source._h.ndim and index._h.numel != 1 and index._h.ndim <= 1:
-        raise IndexError(f"{op}(): When source is scalar, index should have one element (got {index._h.numel})")
     have, want = list(source.shape) or [1], list(input.shape) or [1]
-    if copies and source._h.ndim and input._h.ndim and len(have) != len(want) and index._h.ndim <= 1:
-        raise IndexError(f"{op}(): source has {len(have)} dimensions, self {len(want)}; they must have as many")
-    need_index(op, index, (lib.TT_I64,) if copies else (lib.TT_I32, lib.TT_I64), vector=True)
+    if not copies or index._h.ndim > 1:
+        need_index(op, index, vector=True)
+        _need_same(op, input, source)
+    if not source._h.ndim and index._h.numel != 1:
+        raise (IndexError if copies or not input._dim(dim) else RuntimeError)(
+            f"{op}(): When source is scalar, index should have one element (got {index._h.numel})"
+        )
+    if copies:
+        if source._h.ndim and input._h.ndim and len(have) != len(want):
+            raise IndexError(f"{op}(): source has {len(have)} dimensions, self {len(want)}; they must have as many")
+        need_index(op, index, (lib.TT_I64,))
     _need_same(op, input, source)
     dim = input._dim(dim)
     if len(have) != len(want):

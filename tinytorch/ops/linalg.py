@@ -327,6 +327,10 @@ def bilinear(input1, input2, weight, bias=None):
         raise RuntimeError(
             f"bilinear(): input batch dimensions do not match: got {tuple(input1.shape)} and {tuple(input2.shape)}"
         )
+    if weight._h.ndim != 3:
+        raise (IndexError if weight._h.ndim < 3 else RuntimeError)(
+            f"bilinear(): weight must have 3 dimensions, got {weight._h.ndim}"
+        )
     n, m = weight.shape[1:]
     if input1.shape[-1] != n or input2.shape[-1] != m:
         raise RuntimeError(
@@ -340,11 +344,8 @@ def bilinear(input1, input2, weight, bias=None):
 # Products made of these.
 
 
-def _dims(op, t, dims):
-    dims = [t._dim(d) for d in ([dims] if isinstance(dims, int) else dims)]
-    if len(set(dims)) != len(dims):
-        raise RuntimeError(f"{op}: dim {dims[0]} appears multiple times in the list of dims {dims}")
-    return dims
+def _dims(t, dims):
+    return [t._dim(d) for d in ([dims] if isinstance(dims, int) else dims)]
 
 
 @function
@@ -361,8 +362,10 @@ def tensordot(a, b, dims=2, out=None):
     Raises:
         RuntimeError: the sizes that are summed over differ, or ``dims`` is out of range
     """
+    if a._h.dtype != b._h.dtype:
+        raise RuntimeError(f"tensordot: both inputs should have the same dtype, got {a.dtype!r} and {b.dtype!r}")
     if isinstance(dims, Tensor):
-        dims = dims.tolist()
+        dims = dims.tolist() if dims._h.numel != 1 else int(dims)
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -373,7 +376,10 @@ def tensordot(a, b, dims=2, out=None):
         if not isinstance(dims, (tuple, list)):
             raise RuntimeError(f"tensordot expects dims to be int or a pair of lists of ints, but got dims={dims}")
         first, second = dims
-        over_a, over_b = _dims("tensordot", a, first), _dims("tensordot", b, second)
+        over_a, over_b = _dims(a, first), _dims(b, second)
+        for over in (over_a, over_b):
+            if len(set(over)) != len(over):
+                raise RuntimeError(f"tensordot: a dim appears multiple times in the list of dims {over}")
     if len(over_a) != len(over_b):
         raise RuntimeError("tensordot: both dimension lists should have same length")
     for x, y in zip(over_a, over_b):
@@ -443,6 +449,8 @@ def cross(input, other, dim=None, *, out=None):
     Raises:
         RuntimeError: ``dim`` has another size than 3
     """
+    if input._h.ndim != other._h.ndim:
+        raise RuntimeError("cross: inputs must have the same number of dimensions")
     if dim is None:
         dim = next((d for d, s in enumerate(input.shape) if s == 3), None)
         if dim is None:

@@ -194,14 +194,16 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         ValueError: the shapes differ
         RuntimeError: an input is below 0 or above 1
     """
-    floating("binary_cross_entropy", input, target)
     reduction = legacy(reduction, size_average, reduce)
     reduction_code(reduction)
+    if not isinstance(target, Tensor):
+        raise TypeError(f"binary_cross_entropy(): argument 'target' must be Tensor, not {type(target).__name__}")
     if input.shape != target.shape:
         raise ValueError(
             f"binary_cross_entropy: Using a target size ({tuple(target.shape)}) that is different to the "
             f"input size ({tuple(input.shape)}) is deprecated. Please ensure they have the same size."
         )
+    floating("binary_cross_entropy", input, target)
     if input._h.numel and not bool(((input >= 0) & (input <= 1)).all()):
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
     losses = _bce(input, target)
@@ -224,13 +226,13 @@ def binary_cross_entropy_with_logits(
     Raises:
         ValueError: the shapes differ
     """
-    floating("binary_cross_entropy_with_logits", input)
     reduction = legacy(reduction, size_average, reduce)
     if input.shape != target.shape:
         raise ValueError(
             "binary_cross_entropy_with_logits: Target size "
             f"({tuple(target.shape)}) must be the same as input size ({tuple(input.shape)})"
         )
+    floating("binary_cross_entropy_with_logits", input)
     log_p = _logsigmoid(input)
     if pos_weight is None:
         losses = (1 - target) * input - log_p

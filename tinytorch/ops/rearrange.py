@@ -3,6 +3,8 @@ in sorted values."""
 
 from __future__ import annotations
 
+import operator
+
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import bool as _bool
@@ -298,6 +300,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
 @both
 def select_scatter(input, src, dim, index):
     """A copy of ``input`` with ``src`` as entry ``index`` along ``dim``."""
+    input.select(dim, index)  # raises where there is no such entry
     _same_dtype("select_scatter", input, src)
     return view_scatter(input, src, (KEEP, input._dim(dim), 0, 0, AT, index, 0, 0))
 
@@ -306,6 +309,9 @@ def select_scatter(input, src, dim, index):
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """A copy of ``input`` with ``src`` in place of a slice along ``dim``."""
     _same_dtype("slice_scatter", input, src)
+    if step <= 0:
+        raise RuntimeError(f"slice_scatter: step must be positive, got {step}")
+    start, end = (None if e is None else operator.index(e) for e in (start, end))
     ends = [LEFT_OUT if e is None else min(max(e, LEFT_OUT + 1), -1 - LEFT_OUT) for e in (start, end)]
     return view_scatter(input, src, (KEEP, input._dim(dim), 0, 0, SLICE, *ends, step))
 
@@ -336,8 +342,10 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     dim = input._dim(dim)
     n = input._h.shape[dim]
     if isinstance(repeats, Tensor) and repeats._h.numel == 1 and repeats._h.ndim <= 1 and n != 1:
+        _need_counts(repeats)
         repeats = int(repeats)
     if not isinstance(repeats, Tensor):
+        repeats = operator.index(repeats)
         if repeats < 0:
             raise RuntimeError(f"repeat_interleave: Repeats must be non-negative, got {repeats}")
         shape = list(input.shape)
@@ -356,12 +364,15 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     return reader("index_select")(input, (KEEP, dim, 0, 0, INDEX, 1, 0, 0), _positions(repeats))
 
 
+def _need_counts(repeats):
+    if repeats._h.dtype not in (lib.TT_I32, lib.TT_I64):
+        raise NotImplementedError(f"repeat_interleave: not implemented for repeats of '{repeats.dtype.name}'")
+
+
 def _positions(repeats):
-    if repeats._h.ndim != 1 or repeats._h.dtype not in (lib.TT_I32, lib.TT_I64):
-        raise RuntimeError(
-            "repeat_interleave: repeats has to be a vector of dtype int32 or int64, got "
-            f"{repeats.dtype!r} of shape {tuple(repeats.shape)}"
-        )
+    if repeats._h.ndim != 1:
+        raise RuntimeError(f"repeat_interleave: repeats has to be a vector, got shape {tuple(repeats.shape)}")
+    _need_counts(repeats)
     return wrap(lib.tt_repeat_positions(_ready(repeats)._h))
 
 

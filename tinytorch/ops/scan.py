@@ -119,6 +119,7 @@ def cumprod(input, dim, *, dtype=None, out=None):
 
 
 def _in_place(self, op, scan, dim, dtype):
+    dim = self._dim(dim)
     if self._h.dtype == lib.TT_BOOL and self._h.ndim and self._h.numel:
         raise NotImplementedError(f"{op}: not implemented for 'bool'")
     # A copy is scanned, because the derivative may need what is overwritten here.

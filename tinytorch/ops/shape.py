@@ -207,6 +207,8 @@ def unflatten(input, dim, sizes):
     Raises:
         RuntimeError: the sizes' product is not that of ``dim``
     """
+    if not sizes or not input._h.ndim:
+        raise RuntimeError("unflatten: sizes must be non-empty, and the input at least 1-dimensional")
     dim = input._dim(dim)
     shape = tuple(input.shape)
     sizes = _inferred("unflatten", tuple(sizes), shape[dim])
@@ -291,7 +293,7 @@ def broadcast_to(input, size):
     Raises:
         RuntimeError: the shape of ``input`` does not broadcast to it
     """
-    return input.expand(tuple(size))
+    return input.expand(ints((size,)))
 
 
 @function(kind="query")

@@ -85,7 +85,7 @@ def select(input, dim, index):
     """
     if input._h.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = input._dim(dim)
+    dim, index = input._dim(dim), operator.index(index)
     n = input._h.shape[dim]
     if not -n <= index < n:
         raise IndexError(
@@ -240,7 +240,7 @@ def as_strided(input, size, stride, storage_offset=None):
         input,
         size,
         stride,
-        offset if storage_offset is None else storage_offset,
+        offset if storage_offset is None else operator.index(storage_offset),
         (tuple(input.shape), input.stride(), offset),
     )
 
@@ -341,7 +341,7 @@ def split(self, split_size, dim=0):
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = dim if 0 <= dim < h.ndim else self._dim(dim)
     n = h.shape[dim]
-    size = split_size
+    size = int(split_size) if isinstance(split_size, Tensor) else split_size
     if isinstance(size, int):
         if size < 0 or (size == 0 and n):
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
@@ -428,6 +428,8 @@ def tensor_split(
     Raises:
         RuntimeError: the number of parts is not positive
     """
+    if input._h.ndim == 0:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     dim = input._dim(dim)
     n = input._h.shape[dim]
     cuts = cuts_of("tensor_split", indices_or_sections, sections, indices, tensor_indices_or_sections)
@@ -438,7 +440,8 @@ def tensor_split(
                 f"got {cuts._h.ndim} dimensions and {cuts.dtype!r}"
             )
         cuts = cuts.tolist()
-    if isinstance(cuts, int):
+    if not isinstance(cuts, (tuple, list)):
+        cuts = operator.index(cuts)
         if cuts <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
         small, larger = divmod(n, cuts)

@@ -19,7 +19,7 @@ def function({params}):
             refresh(input)
         {prepare}
         out = call(x, {arguments})
-    except (AttributeError, OverflowError, TypeError):
+    except (AttributeError, OverflowError, TypeError, ValueError):
         out = None
     if out is None:
         try:

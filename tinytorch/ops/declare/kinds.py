@@ -14,7 +14,7 @@ _PARAMETERS = {
         prelu.weight linear.weight bilinear.weight conv1d.weight embedding.weight take_along_dim.indices
         embedding.indices set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
-        isclose.other allclose.other
+        isclose.other allclose.other heaviside.values
         logaddexp.other atan2.other hypot.other maximum.other minimum.other fmax.other fmin.other nextafter.other
         logical_and.other logical_or.other logical_xor.other""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest addbmm.rest
@@ -25,6 +25,7 @@ _PARAMETERS = {
         clamp_max.max bucketize.input searchsorted.input isin.elements isin.test_elements
         result_type.tensor1 result_type.tensor2""",
     "Tensor | Number | None": "scatter.src",
+    "Tensor | _int | None": "repeat_interleave.repeats",
     "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
         gradient out""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
@@ -47,7 +48,8 @@ _PARAMETERS = {
         enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
         create_graph expand.implicit""",
     "_bool | None": "unbiased size_average retain_graph reduce copy",
-    "_int | Sequence[_int]": """shapes shifts split_size_or_sections
+    "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections
+        dsplit.indices_or_sections shapes shifts split_size_or_sections
         split_size expand.size resize_.size repeat.repeats
         Tensor.reshape.shape sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims
         Tensor.tile.dims roll.dims
@@ -74,7 +76,7 @@ _PARAMETERS = {
     "str | None": "rounding_mode side driver meshgrid.indexing scatter.reduce",
     "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
     "Number | str | None": "norm.p",
-    "Any": """__getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values repeats
+    "Any": """__getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
         indices_or_sections hook stream args element
         memo protocol array context return_scalar max_version dl_device tensor_contents __array__.copy
         __dlpack__.copy""",
@@ -159,6 +161,10 @@ FORMS: dict[str, list[tuple[str, str]]] = {
     "Tensor.where": [("{t}, condition: Tensor, other: Tensor | Number", "Tensor")],
     "clamp": _clamp(", *, out: Tensor | None = None"),
     "clamp_": _clamp(""),
+    "rsub": [
+        ("{t}, other: Tensor, *, alpha: Number = 1", "Tensor"),
+        ("{t}, other: Number, alpha: Number = 1", "Tensor"),
+    ],
     "movedim": [
         ("{t}, source: _int, destination: _int", "Tensor"),
         ("{t}, source: Sequence[_int], destination: Sequence[_int]", "Tensor"),

@@ -52,7 +52,8 @@ def refuse(exc: Exception) -> None:
     given = arguments(fn, code, found)
     if isinstance(found, dict):  # before Python 3.13 a copy, which the frame keeps, and in which is ``exc``
         found.clear()
-    if given is None or (isinstance(exc, ValueError) and fn.op.namespace == "nn.functional"):
+    own = isinstance(exc, ValueError) and "truth value" not in str(exc)  # that of an array is NumPy's error
+    if given is None or (own and fn.op.namespace == "nn.functional"):
         return  # PyTorch's nn.functional looks at values before its parser sees any argument
     name = fn.__name__ if fn.op.namespace in ("", "nn.functional") else f"{fn.op.namespace}.{fn.__name__}"
     text = judged(fn, given)
@@ -102,7 +103,7 @@ def declared(fn: FunctionType) -> list[dict[str, tuple]]:
         shown = inspect.signature(fn).parameters.values()
         forms = [[(p, asked_of(p, keys, op.namespace)) for p in shown]]
     else:
-        forms = [[(p, p.annotation) for p in parsed(params)] for params, _ in FORMS[entry]]
+        forms = [[(p, plain(p.annotation)) for p in parsed(params)] for params, _ in FORMS[entry]]
     several = getattr(return_types, op.qualified.replace(".", "_"), None)
     if several and not entry:
         out = f"tuple[{', '.join(['Tensor'] * len(several._fields))}] | None"
@@ -110,16 +111,42 @@ def declared(fn: FunctionType) -> list[dict[str, tuple]]:
     return [{p.name: (p.kind, kind) for p, kind in form} for form in forms]
 
 
-_UNASKED = {"reduction", "tensordot.dims"}  # of functions that PyTorch has in Python, too
+# What PyTorch asks of an argument where that is more, or less, than a stub should promise; None: any will do, as in
+# functions that it has in Python.
+_ASKED = {
+    "reduction": None,
+    "tensordot.dims": None,
+    "normalize.p": None,
+    "split.split_size": "python int | Tensor | Sequence[_int]",
+    "split.split_size_or_sections": "python int | Tensor | Sequence[_int]",
+    "any.dim": "int | Sequence[_int] | None",
+    "all.dim": "int | Sequence[_int] | None",
+    "squeeze.dim": "int | Sequence[_int] | None",
+    "polygamma.n": "int",
+    "one_hot.num_classes": "int",
+    "unflatten.sizes": "None | Sequence[_int]",
+    "unsafe_split.split_size": "_int",
+    "index_put.indices": "Sequence[Tensor or None]",
+    "triplet_margin_loss.margin": None,
+    "triplet_margin_with_distance_loss.margin": None,
+}
 
 
 def asked_of(p: inspect.Parameter, keys: list[str], namespace: str) -> str | None:
     """The type that an argument must have; None where any will do. nn.functional is written in Python: any object is a
     flag there, and what is no reduction, ValueError."""
+    for entry in (f"{keys[-1]}.{p.name}", p.name):
+        if entry in _ASKED:
+            return _ASKED[entry]
     kind = kind_of(p, keys)[0]
-    if not {p.name, f"{keys[-1]}.{p.name}"}.isdisjoint(_UNASKED) or (namespace == "nn.functional" and kind == "_bool"):
+    if namespace == "nn.functional" and kind == "_bool":
         return None
-    return kind.replace("_int", "int", 1) if kind and kind.startswith("_int") and "dim" in p.name else kind
+    return plain(kind) if "dim" in p.name else kind
+
+
+def plain(kind: str | None) -> str | None:
+    """One integer alone is no other object that is an index."""
+    return kind.replace("_int", "int", 1) if kind in ("_int", "_int | None") else kind
 
 
 def parsed(params: str) -> list[inspect.Parameter]:
@@ -197,7 +224,7 @@ def _is_number(x) -> bool:
 
 def _is_int(x) -> bool:
     if isinstance(x, (int, Tensor)):
-        return not isinstance(x, bool) if isinstance(x, int) else x._h.numel == 1 and x.dtype.kind == lib.TT_KIND_INT
+        return not isinstance(x, bool) if isinstance(x, int) else x._h.numel == 1 and not x.is_floating_point()
     try:
         return -(1 << 63) <= operator.index(x) < 1 << 63 and type(x).__name__ != "bool"
     except Exception:  # as any method of an argument may raise
@@ -207,7 +234,7 @@ def _is_int(x) -> bool:
 def _is_plain_int(x) -> bool:
     """An integer, or a 0-d tensor of one, but no other object that is an index."""
     if isinstance(x, Tensor):
-        return x._h.ndim == 0 and _is_int(x)
+        return x._h.ndim == 0 and x.dtype.kind == lib.TT_KIND_INT
     return _is_int(x) and (isinstance(x, int) or _is_numpy_scalar(x))
 
 
@@ -224,10 +251,12 @@ _TYPES = {
     "Number": _is_number,
     "_int": _is_int,
     "int": _is_plain_int,
+    "python int": lambda x: isinstance(x, int),
     "_float": _is_float,
     "_bool": lambda x: isinstance(x, bool),
-    "str": lambda x: isinstance(x, str),
+    "str": lambda x: isinstance(x, (str, bytes)),
     "None": lambda x: x is None,
+    "Tensor or None": lambda x: x is None or isinstance(x, Tensor),
     "_dtype": lambda x: isinstance(x, dtype) or any(x is python for python in (bool, int, float)),
     "_layout": lambda x: isinstance(x, layout),
     "_memory_format": lambda x: isinstance(x, memory_format),
