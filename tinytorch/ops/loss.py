@@ -372,6 +372,8 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     terms = (margin - chosen + rows).clamp(min=0)
     terms = terms if p == 1 else terms.square()
     if weight is not None:
+        if weight._h.ndim != 1:
+            raise ValueError("multi_margin_loss: weight must be one-dimensional")
         terms = terms * weight.gather(0, index.reshape(-1)).reshape(-1, 1)
     losses = terms.scatter(1, index, 0.0).sum(1) / rows.shape[1]
     return reduce_losses(losses if input._h.ndim == 2 else losses.reshape(()), reduction)

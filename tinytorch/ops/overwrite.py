@@ -18,15 +18,19 @@ def copy_(self, other, non_blocking=False):
     """Writes ``other``, broadcast and cast, into this tensor; ``non_blocking``: without waiting for a copy between a
     CUDA device and page-locked memory. Follows ``torch.Tensor.copy_``. RuntimeError if its shape does not broadcast
     to this one's."""
-    if not isinstance(other, Tensor):
-        other = operand(other, "copy_", "other")
-    if not non_blocking:
-        return _copy(self, lib.tt_copy, other._h, source=other)
-    try:  # Note [Interrupts] in kernels/python/contexts.c
-        lib.tt_cuda_non_blocking(1)
-        return _copy(self, lib.tt_copy, other._h, source=other)
-    finally:
-        lib.tt_cuda_non_blocking(0)
+    try:
+        if not isinstance(other, Tensor):
+            other = operand(other, "copy_", "other")
+        if not non_blocking:
+            return _copy(self, lib.tt_copy, other._h, source=other)
+        try:  # Note [Interrupts] in kernels/python/contexts.c
+            lib.tt_cuda_non_blocking(1)
+            return _copy(self, lib.tt_copy, other._h, source=other)
+        finally:
+            lib.tt_cuda_non_blocking(0)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @function
@@ -63,4 +67,8 @@ def fill(input, value):
 @method
 def zero_(input):
     """Writes zero everywhere. Follows ``torch.Tensor.zero_``."""
-    return _zero(input, lib.tt_fill, lib.TT_KIND_INT, 0.0, 0)
+    try:
+        return _zero(input, lib.tt_fill, lib.TT_KIND_INT, 0.0, 0)
+    except Exception as exc:
+        refuse(exc)
+        raise

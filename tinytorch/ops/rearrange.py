@@ -128,7 +128,7 @@ def rot90(input, k=1, dims=(0, 1)):
 
 def _triangle(name: str, below: bool):
     def write(h, writer, diagonal):
-        check(lib.tt_zero_triangle(h, min(max(diagonal, -(1 << 62)), 1 << 62), below, writer))
+        return check(lib.tt_zero_triangle(h, min(max(diagonal, -(1 << 62)), 1 << 62), below, writer))
 
     part = (lambda g, diagonal: _triu(g, diagonal)) if below else (lambda g, diagonal: _tril(g, diagonal))
     return update(name, input=part)(write)
@@ -276,7 +276,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
             f"as_strided_scatter: mismatch in length of strides and shape: {list(size)} and {list(stride)}"
         )
     offset = lib.tt_offset(input._h)
-    start = 0 if storage_offset is None else storage_offset - offset
+    start = 0 if storage_offset is None else operator.index(storage_offset) - offset
     return _strided_scatter(input, src, (tuple(input.shape), input.stride()), size, stride, start)
 
 

@@ -6,7 +6,7 @@ from ..dtypes import bool as _bool
 from ..tensor import Tensor
 from .convert import can_cast
 from .declare import both, composite, function, method, refuse
-from .pointwise import _clamp, _clamp_max, _clamp_min, _where
+from .pointwise import _clamp, _clamp_max, _clamp_min, _masked_fill, _where
 
 
 @function
@@ -45,7 +45,7 @@ def masked_fill(input, mask, value):
         RuntimeError: ``mask`` is not bool, or the dtype cannot hold ``value``
     """
     try:
-        return _where(*_masked("masked_fill", input, mask, value))
+        return _masked_fill(*_masked("masked_fill", input, mask, value))
     except Exception as exc:
         refuse(exc)
         raise
@@ -82,7 +82,7 @@ def _masked(op, input, mask, value):
 def masked_fill_(self, mask, value):
     """In place: ``value`` where ``mask`` holds."""
     try:
-        return _where.op.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
+        return _masked_fill.op.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
     except Exception as exc:
         refuse(exc)
         raise

@@ -20,6 +20,7 @@ import functools
 import inspect
 import itertools
 import operator
+import re
 from types import CodeType, FunctionType
 
 from ... import return_types
@@ -31,6 +32,7 @@ from ...layouts import layout, memory_format
 from ...tensor import Tensor
 from .kinds import FORMS, keys_of, kind_of
 
+NUMPYS = re.compile("truth value of an|invalid literal")  # NumPy's errors for arrays
 _published: dict[int, tuple[CodeType, FunctionType]] = {}  # by id of the code, which is kept alive
 
 
@@ -52,7 +54,7 @@ def refuse(exc: Exception) -> None:
     given = arguments(fn, code, found)
     if isinstance(found, dict):  # before Python 3.13 a copy, which the frame keeps, and in which is ``exc``
         found.clear()
-    own = isinstance(exc, ValueError) and "truth value" not in str(exc)  # that of an array is NumPy's error
+    own = isinstance(exc, ValueError) and not NUMPYS.search(str(exc))
     if given is None or (own and fn.op.namespace == "nn.functional"):
         return  # PyTorch's nn.functional looks at values before its parser sees any argument
     name = fn.__name__ if fn.op.namespace in ("", "nn.functional") else f"{fn.op.namespace}.{fn.__name__}"
@@ -126,6 +128,7 @@ _ASKED = {
     "one_hot.num_classes": "int",
     "unflatten.sizes": "None | Sequence[_int]",
     "unsafe_split.split_size": "_int",
+    "broadcast_to.size": "_int | Sequence[_int]",
     "index_put.indices": "Sequence[Tensor or None]",
     "triplet_margin_loss.margin": None,
     "triplet_margin_with_distance_loss.margin": None,
