@@ -64,8 +64,7 @@ static int common_dtype(int op, int n, tt_array *const *in) {
             return -1;
         }
     if (!tt_isa->ops[op][tt_compute_dtype(dtype)]) {
-        tt_fail(op == TT_OP_bitwise_not ? TT_TYPE_ERROR : TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'",
-                tt_ops[op].name, tt_dtype_names[dtype]);
+        tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", tt_ops[op].name, tt_dtype_names[dtype]);
         return -1;
     }
     if (skip && in[0]->dtype != TT_BOOL) {
