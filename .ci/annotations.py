@@ -51,6 +51,7 @@ _PARAMETERS = {
     "_dtype": "from_ to type1 type2 frombuffer.dtype",
     "_dtype | None": "dtype",
     "_layout | None": "layout",
+    "type[Tensor]": "cls",
     "_memory_format": "memory_format",
     "_memory_format | None": "clone.memory_format",
     "Device": "device",

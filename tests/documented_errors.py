@@ -244,5 +244,6 @@ linalg.qr RuntimeError M.linalg.qr(T([[1]]))
 linalg.cholesky LinAlgError M.linalg.cholesky(-M.eye(2))
 Tensor.to TypeError Z(2).to([])
 Tensor.item RuntimeError Z(2).item()
+Tensor.as_subclass TypeError Z(2).as_subclass(int)
 """
 ERRORS = [tuple(line.split(" ", 2)) for line in ERRORS.strip().splitlines()]

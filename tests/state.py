@@ -14,12 +14,14 @@ from gpu.emulator import Emulator
 
 import tinytorch
 from tinytorch import printing
+from tinytorch.autograd import engine
 from tinytorch.backends import native
 from tinytorch.backends.cpu import lib
 from tinytorch.backends.cuda import flags, runtime
 from tinytorch.config import config
 from tinytorch.fuse import listeners
 from tinytorch.fuse.worker import worker
+from tinytorch.utils.checkpoint import _backwards
 
 
 def _paths(variables: dict[str, str]) -> list[str]:
@@ -29,7 +31,7 @@ def _paths(variables: dict[str, str]) -> list[str]:
 # Variables of tinytorch's modules, which every test leaves as they were: their values, or what is in them.
 WATCHED = _paths(
     {
-        "autograd.engine": "afterwards carried nested observers owned_refcount",
+        "autograd.engine": "afterwards carried nested owned_refcount",
         "backends.cpu": "_kept",
         "backends.cuda.runtime": "_captures _profiled",
         "config": "_changed _values",
@@ -45,16 +47,19 @@ WATCHED = _paths(
         "profiler.session": "_lock _open",
         "safe_names": "_allowed",
         "serialization": "_load_endianness _mmap_flags",
-        "utils.checkpoint": "_settings",
+        "utils.checkpoint": "_groups _settings",
+        "utils.selective": "_entered _open _originals",
         "utils.data.workers": "_info",
     }
 )
 # Those that may grow: what was found or made once is kept.
 KEPT = _paths(
     {
+        "autograd.engine": "observers",  # but see below
         "autograd.formulas": "_owners",
         "autograd.modes": "inference_used",
         "autograd.node": "last_write overwrites writers",
+        "autograd.views": "_writer_numbers",
         "backends.cuda.cublas": "_handles _plans _workspaces",
         "backends.cuda.runtime": "_devices _driver _idle _kept _recorded _several",
         "cuda.graphs": "_pools",
@@ -122,6 +127,7 @@ def _of_torch() -> dict:
 
 STATE = {
     **{path: _variable(path) for path in WATCHED},
+    "observers of backwards": lambda: [o for o in engine.observers if o is not _backwards],  # it goes with the next one
     "grad modes of threads": lambda: (*native.modes.items(),),
     "depth of fused mode": lambda: config.get("fuse") or lib.tt_fuse_depth(),  # which the first operator enters
     "threads of kernels": lib.tt_get_num_threads,

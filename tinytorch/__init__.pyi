@@ -8,12 +8,15 @@ from . import cpu as cpu
 from . import cuda as cuda
 from . import func as func
 from . import linalg as linalg
+from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import optim as optim
+from . import overrides as overrides
 from . import random as random
 from . import return_types as return_types
 from . import serialization as serialization
 from . import special as special
+from . import storage as storage
 from . import utils as utils
 from .autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
@@ -69,6 +72,8 @@ from .layouts import strided as strided
 from .printing import set_printoptions as set_printoptions
 from .serialization import load as load
 from .serialization import save as save
+from .storage import TypedStorage as TypedStorage
+from .storage import UntypedStorage as UntypedStorage
 from .tensor import Tensor as Tensor
 from . import profiler as profiler
 from .fuse import _Callable
@@ -79,19 +84,19 @@ int = int32
 __version__: str
 
 __all__ = [
-    "Generator", "OutOfMemoryError", "Size", "Tensor", "__version__", "abs", "abs_", "absolute", "acos", "acos_",
-    "acosh", "acosh_", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "adjoint", "all",
-    "allclose", "amax", "amin", "aminmax", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
-    "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere",
-    "as_strided", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2",
-    "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "baddbmm", "bernoulli",
-    "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not",
-    "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor",
-    "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize",
-    "can_cast", "cartesian_prod", "cat", "ceil", "ceil_", "celu", "chain_matmul", "channels_last", "channels_last_3d",
-    "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "concat",
-    "concatenate", "config", "contiguous_format", "conv1d", "copysign", "copysign_", "cos", "cos_", "cosh", "cosh_",
-    "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum",
+    "Generator", "OutOfMemoryError", "Size", "Tensor", "TypedStorage", "UntypedStorage", "__version__", "abs", "abs_",
+    "absolute", "acos", "acos_", "acosh", "acosh_", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv",
+    "addr", "adjoint", "all", "allclose", "amax", "amin", "aminmax", "any", "arange", "arccos", "arccosh", "arcsin",
+    "arcsinh", "arctan", "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort",
+    "argwhere", "as_strided", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan",
+    "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "baddbmm",
+    "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_",
+    "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_",
+    "bitwise_xor", "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to",
+    "bucketize", "can_cast", "cartesian_prod", "cat", "ceil", "ceil_", "celu", "chain_matmul", "channels_last",
+    "channels_last_3d", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations",
+    "concat", "concatenate", "config", "contiguous_format", "conv1d", "copysign", "copysign_", "cos", "cos_", "cosh",
+    "cosh_", "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum",
     "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat", "diagonal",
     "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double", "dropout",
     "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided", "enable_grad", "eq",
@@ -106,30 +111,31 @@ __all__ = [
     "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32", "int64",
     "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
     "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
-    "is_inference_mode_enabled", "is_same_size", "is_tensor", "isclose", "isfinite", "isin", "isinf", "isnan",
-    "isneginf", "isposinf", "kron", "kthvalue", "layer_norm", "layout", "le", "le_", "lerp", "less", "less_equal",
-    "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_",
-    "log_", "log_softmax", "logaddexp", "logcumsumexp", "logical_and", "logical_and_", "logical_not", "logical_not_",
-    "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logspace", "logsumexp", "long", "lt", "lt_",
-    "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_", "masked_select", "matmul", "max", "maximum",
-    "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort",
-    "mul", "mul_", "multinomial", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nansum", "narrow", "ne",
-    "ne_", "neg", "neg_", "negative", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "norm", "normal",
-    "not_equal", "numel", "ones", "ones_like", "optim", "outer", "pairwise_distance", "permute", "polygamma",
-    "positive", "pow", "pow_", "prelu", "preserve_format", "prod", "profiler", "promote_types", "put", "put_",
-    "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range",
-    "ravel", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape",
-    "reshape_as", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt",
-    "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
-    "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "serialization",
-    "set_default_device", "set_default_dtype", "set_deterministic_debug_mode", "set_float32_matmul_precision",
-    "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_",
-    "sign", "sign_", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax",
-    "sort", "special", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack", "std",
-    "std_mean", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim",
-    "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace",
-    "transpose", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide",
-    "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unsafe_chunk", "unsafe_split",
+    "is_inference_mode_enabled", "is_same_size", "is_storage", "is_tensor", "isclose", "isfinite", "isin", "isinf",
+    "isnan", "isneginf", "isposinf", "kron", "kthvalue", "layer_norm", "layout", "le", "le_", "lerp", "less",
+    "less_equal", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p", "log1p_",
+    "log2", "log2_", "log_", "log_softmax", "logaddexp", "logcumsumexp", "logical_and", "logical_and_", "logical_not",
+    "logical_not_", "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logspace", "logsumexp",
+    "long", "lt", "lt_", "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_", "masked_select", "matmul",
+    "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis",
+    "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiprocessing", "mv", "nan_to_num", "nanmean",
+    "nanmedian", "nansum", "narrow", "ne", "ne_", "neg", "neg_", "negative", "nextafter", "nextafter_", "nn", "no_grad",
+    "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "optim", "outer", "overrides",
+    "pairwise_distance", "permute", "polygamma", "positive", "pow", "pow_", "prelu", "preserve_format", "prod",
+    "profiler", "promote_types", "put", "put_", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn",
+    "randn_like", "random", "randperm", "range", "ravel", "reciprocal", "reciprocal_", "relu", "relu_", "remainder",
+    "remainder_", "repeat_interleave", "reshape", "reshape_as", "result_type", "return_types", "rms_norm", "roll",
+    "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_",
+    "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select",
+    "select_scatter", "selu", "serialization", "set_default_device", "set_default_dtype",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
+    "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "sin",
+    "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax", "sort", "special", "split",
+    "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack", "std", "std_mean", "storage",
+    "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tan_",
+    "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose", "tril",
+    "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "trunc", "trunc_",
+    "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unsafe_chunk", "unsafe_split",
     "unsafe_split_with_sizes", "unsqueeze", "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot",
     "view_as", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
@@ -491,6 +497,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def is_floating_point(input: Tensor) -> _bool: ...
 def is_same_size(input: Tensor, other: Tensor) -> _bool: ...
+def is_storage(obj: Any) -> Tensor: ...
 def is_tensor(obj: Any) -> _bool: ...
 def isclose(
     input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False,

@@ -90,6 +90,8 @@ int tt_set_isa(const char *name);
 
 /* memory */
 void tt_free(tt_array *a);
+/* Gives the storage of `a` another size, in its place: 1; 0: there is no room behind it; -1: an error */
+int tt_resize_storage(tt_array *a, int64_t nbytes);
 void tt_memory_stats(int64_t *out);
 void tt_reset_peak(void);
 void tt_raise_peak(int64_t allocated, int64_t reserved); /* undoes tt_reset_peak: the peaks were this high before */

@@ -306,6 +306,22 @@ bool tt_free_may_wait(const tt_array *a) {
     return a->counter || tt_lazy_of(s) || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0;
 }
 
+int tt_resize_storage(tt_array *a, int64_t nbytes) {
+    tt_storage *s = a->storage;
+    if (nbytes < 0) {
+        tt_fail(TT_RUNTIME_ERROR, "resize_: a storage cannot have %lld bytes", (long long)nbytes);
+        return -1;
+    }
+    int c = IS_RECORDED(s) ? s->size_class - RECORDED : s->size_class;
+    if (nbytes > (c < 0 ? s->nbytes : class_bytes(c))) return 0;
+    if (c >= 0) {
+        ASAN_POISON_MEMORY_REGION(s->data, (size_t)class_bytes(c));
+        ASAN_UNPOISON_MEMORY_REGION(s->data, (size_t)nbytes);
+    }
+    s->nbytes = nbytes;
+    return 1;
+}
+
 void *tt_scratch(int64_t nbytes) {
     tt_storage *s = host_storage(nbytes);
     return s ? s->data : NULL;

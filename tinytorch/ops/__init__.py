@@ -38,5 +38,7 @@ from . import (
     solve,
     sort,
     statistics,
+    storages,
+    subclass,
     unsafe,
 )

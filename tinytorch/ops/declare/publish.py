@@ -114,7 +114,7 @@ def name_methods() -> None:
     """Gives the methods that the tape and interop.py attached the name under which pickle finds them."""
     for name, member in vars(Tensor).items():
         if isinstance(member, FunctionType) and member.__module__ != MODULE:
-            member.__module__, member.__qualname__ = MODULE, f"Tensor.{name}"
+            member.__module__, member.__qualname__, member.__name__ = MODULE, f"Tensor.{name}", name
 
 
 def function(fn=None, **fields):
