@@ -15,6 +15,11 @@ static inline void tt_bump_version(tt_array *a, int writer) {
     __atomic_fetch_add(&s->version, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&s->writer, writer, __ATOMIC_RELAXED);
 }
+/* The end of a write into `a`: 0 if it was done, which counts unless `writer` is -1 (the array is new); else -1. */
+static inline int tt_written(tt_array *a, int writer, bool done) {
+    if (done && writer >= 0) tt_bump_version(a, writer);
+    return done ? 0 : -1;
+}
 tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides, int64_t start); /* views.c */
 tt_array *tt_track(const tt_array *a, tt_array *view);
 bool tt_may_write(const char *op, const tt_array *out); /* no internal overlap, not read-only */

@@ -129,15 +129,6 @@ tt_array *tt_view_transposed(tt_array *a, int64_t dim0, int64_t dim1) {
 
 tt_array *tt_view_t(tt_array *a) { return a->ndim == 2 ? tt_view_transposed(a, 0, 1) : NULL; }
 
-tt_array *tt_view_reversed(tt_array *a) {
-    int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
-    for (int d = 0; d < a->ndim; d++) {
-        shape[d] = a->shape[a->ndim - 1 - d];
-        strides[d] = a->strides[a->ndim - 1 - d];
-    }
-    return shown(a, a->ndim, shape, strides, 0);
-}
-
 tt_array *tt_view_squeezed(tt_array *a, int n, int64_t *dims) {
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
     uint64_t among = n < 0 ? ~(uint64_t)0 : 0;

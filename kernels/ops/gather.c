@@ -194,8 +194,7 @@ static tt_array *widened(tt_array *a) {
 
 /* The end of such an update: writes the copy back if `status` is good, and frees it. */
 static int narrow(tt_array *a, tt_array *wide, int status, int writer) {
-    if (status == 0) status = tt_copy_now(a, wide);
-    if (status == 0 && writer >= 0) tt_bump_version(a, writer);
+    status = tt_written(a, writer, status == 0 && tt_copy_now(a, wide) == 0);
     tt_free(wide);
     return status;
 }
@@ -207,8 +206,7 @@ static int put(plan *pl, tt_array *a, tt_array *values, int ndim, int64_t *shape
     pl->moves.rows = tt_dense_rows(values, a, given, ndim, shape, &copy, &pl->moves.row_step);
     bool moved = pl->moves.rows && tt_move_indexed(&pl->moves, &pl->where, a->dtype, given, mode);
     if (copy) tt_free(copy);
-    if (moved && writer >= 0) tt_bump_version(a, writer);
-    return moved ? 0 : -1;
+    return tt_written(a, writer, moved);
 }
 
 int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array *values, int mode, int rule,
@@ -290,10 +288,7 @@ int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, i
         tt_array *wide = widened(a);
         return wide ? narrow(a, wide, tt_scatter(wide, dim, index, src, mode, -1), writer) : -1;
     }
-    if (!index->numel) {
-        if (writer >= 0) tt_bump_version(a, writer);
-        return 0;
-    }
+    if (!index->numel) return tt_written(a, writer, true);
     if (!index_fits("scatter()", index, a, dim, "self") || (!number && !index_fits("scatter()", index, src, -1, "src")))
         return -1;
     own_plan(&pl, a, dim, &index);

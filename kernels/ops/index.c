@@ -119,7 +119,7 @@ static tt_array *with_part(tt_array *whole, tt_array *src, int n, const int64_t 
                     "expected src to have a size equal to the slice of self. src size = %s, "
                     "slice size = %s",
                     tt_shape_text(have, src->ndim, src->shape), tt_shape_text(want, part->ndim, part->shape));
-        else if (tt_copy(part, src) == 0) {
+        else if (tt_copy(part, src, -1) == 0) {
             tt_free(part);
             return whole;
         }

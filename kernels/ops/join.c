@@ -62,7 +62,7 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
             for (int d = 0; d < in[k]->ndim; d++) strides[d + (d >= dim)] = in[k]->strides[d];
         }
         tt_update_flags(&part);
-        if (tt_copy(&part, &from) < 0) {
+        if (tt_copy(&part, &from, -1) < 0) {
             tt_free(out);
             return NULL;
         }

@@ -74,6 +74,5 @@ int tt_zero_triangle(tt_array *a, int64_t diagonal, int below, int writer) {
     if (!TT_RECORDING || !record_triangle(a, diagonal, below)) {
         if (!tt_writable(name, a) || !zero_triangle(a, diagonal, below)) return -1;
     }
-    if (writer >= 0) tt_bump_version(a, writer);
-    return 0;
+    return tt_written(a, writer, true);
 }

@@ -127,8 +127,8 @@ def run(
                 heappush(heap, (node.key, node))
                 node = None
             grads = gi = None
-    except Exception as exc:
-        explain(node, exc)
+    except Exception:
+        explain(node)
         raise
     finally:
         if outside is None:
@@ -297,9 +297,12 @@ observers: list = []  # hooks of several tensors, which want to know what a back
 
 
 def begin_watching(roots: list, captures: dict | None, num_captures: int) -> list:
-    """Tells the observers which Nodes a backward will reach; returns them."""
+    """Tells the observers which Nodes a backward will reach, or that there is one; returns them."""
     watching = list(observers)
-    if captures is None:
+    reached: object = ()
+    if all(not observer.looks for observer in watching):
+        pass
+    elif captures is None:
         reached = {node for node, _ in roots}
         todo = list(reached)
         for node in todo:  # which grows meanwhile
@@ -398,7 +401,7 @@ def retain(t: Tensor) -> None:
         extra.retains.append(weakref.ref(t))
 
 
-def explain(node: Node | None, exc: Exception) -> None:
+def explain(node: Node | None) -> None:
     """In anomaly mode, shows the forward call of the Node whose backward failed."""
     if node is not None and node.extra is not None and node.extra.trace:
         warnings.warn(

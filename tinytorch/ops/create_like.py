@@ -76,7 +76,7 @@ def _filled_like(input, value, dtype, device, requires_grad, pin_memory, memory_
         out = finish(h, op)
         check_fits(h.dtype, kind, value)
         floating = kind == lib.TT_KIND_FLOAT
-        check(lib.tt_fill(h, kind, float(value) if floating else 0.0, 0 if floating else int(value)), op)
+        check(lib.tt_fill(h, kind, float(value) if floating else 0.0, 0 if floating else int(value), -1), op)
         out = pinned(out, op) if pin_memory else out
         return out.requires_grad_() if requires_grad else out
     return finish(h, op)

@@ -274,7 +274,3 @@ def _splitter(name: str, dim: int, least: int):
 
 
 hsplit, vsplit, dsplit = _splitter("hsplit", 1, 1), _splitter("vsplit", 0, 2), _splitter("dsplit", 2, 3)
-
-
-for _alias, _name in (("swapdims", "transpose"), ("moveaxis", "movedim")):
-    alias(_name, _alias)
