@@ -217,8 +217,14 @@ static inline tt_array *like(const tt_array *a, int dtype) {
     out->dtype = (int16_t)dtype;
     out->ndim = a->ndim;
     out->numel = a->numel;
-    for (int d = 0; d < a->ndim; d++) out->shape[d] = a->shape[d];
-    tt_set_contiguous(out);
+    int64_t step = 1, *sizes = out->shape, *steps = out->strides;
+    const int64_t *from = a->shape;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        int64_t size = sizes[d] = from[d];
+        steps[d] = step;
+        step *= size ? size : 1;
+    }
+    out->flags |= TT_FLAG_CONTIGUOUS;
     tt_storage *s = tt_storage_new(a->numel * tt_itemsizes[dtype]);
     if (!s) {
         tt_array_recycle(out);
