@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+from multiprocessing import resource_sharer
 from multiprocessing.reduction import ForkingPickler
 
 import pytest
@@ -15,6 +16,13 @@ from tinytorch.utils.data import DataLoader, TensorDataset
 
 METHODS = [m for m in ("fork", "spawn") if m in mp.get_all_start_methods()]
 needs_descriptors = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this machine has no /proc")
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    """The thread that hands file descriptors to those who were sent them ends with the test."""
+    yield
+    resource_sharer.stop(timeout=60)
 
 
 def descriptors():

@@ -119,7 +119,6 @@ tt_array *tt_clone(tt_array *a);
 int tt_copy(tt_array *out, tt_array *a, int writer);
 int tt_fill(tt_array *out, int kind, double f, int64_t i, int writer);
 int64_t tt_offset(tt_array *a);
-int tt_is_contiguous(tt_array *a);
 int64_t tt_shape_key(
     tt_array *a); /* ndim << 60 and the sizes, 60 / ndim bits each, first lowest; -1: they do not fit */
 int tt_same_shape(tt_array *a, tt_array *b);

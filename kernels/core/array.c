@@ -329,8 +329,6 @@ int64_t tt_shape_key(tt_array *a) {
     return key;
 }
 
-int tt_is_contiguous(tt_array *a) { return a->flags & TT_FLAG_CONTIGUOUS; }
-
 int tt_same_shape(tt_array *a, tt_array *b) {
     return a->ndim == b->ndim && memcmp(a->shape, b->shape, sizeof(int64_t) * (size_t)a->ndim) == 0;
 }

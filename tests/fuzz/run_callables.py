@@ -154,8 +154,12 @@ def fuzz(numbers, torch=None, jobs=1, seconds=SECONDS):
     ours = run(tinytorch, numbers, jobs, fused=True, seconds=seconds)
     theirs = {}
     if torch is not None:
-        torch.set_num_threads(1)
-        theirs = run(torch, [n for n in numbers if ours[n][0] == "raised"], jobs, seconds=seconds)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # a forked process has no others
+        try:
+            theirs = run(torch, [n for n in numbers if ours[n][0] == "raised"], jobs, seconds=seconds)
+        finally:
+            torch.set_num_threads(threads)
     counts = collections.Counter(told[0] for told in ours.values())
     found = [(n, wrong(n, ours[n], theirs.get(n)), ours[n], theirs.get(n)) for n in numbers]
     return [row for row in found if row[1]], counts

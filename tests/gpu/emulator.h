@@ -201,6 +201,8 @@ template <typename T> static inline T max(T a, T b) { return a > b ? a : b; }
 namespace tt_emulated {
 static void (*body)(const void *);
 static const void *arguments;
+static bool backwards; // the last block and the last thread first: no result may depend on who is first
+static unsigned nth(unsigned k, unsigned n) { return backwards ? n - 1 - k : k; }
 
 static void run_fiber() {
     body(arguments);
@@ -218,7 +220,8 @@ static void run_block() {
     for (;;) {
         unsigned ended = 0, at_barrier = 0;
         bool ran = false;
-        for (unsigned t = 0; t < n; t++) {
+        for (unsigned k = 0; k < n; k++) {
+            unsigned t = nth(k, n);
             if (fibers[t].state != RUNS) continue;
             self = t;
             threadIdx = {t, 0, 0};
@@ -261,12 +264,12 @@ static int run(void (*kernel)(const void *), const void *args, bool waits, unsig
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     for (unsigned j = 0; j < y; j++)
         for (unsigned i = 0; i < x; i++) {
-            blockIdx = {i, j, 0};
+            blockIdx = {nth(i, x), nth(j, y), 0};
             if (waits) run_block();
             else
                 for (unsigned t = 0; t < threads; t++) {
-                    threadIdx = {t, 0, 0};
-                    self = t;
+                    self = nth(t, threads);
+                    threadIdx = {self, 0, 0};
                     kernel(args);
                 }
         }
@@ -276,7 +279,8 @@ static int run(void (*kernel)(const void *), const void *args, bool waits, unsig
 
 #define TT_EMULATED_ENTRY(waits)                                                                             \
     static void tt_call(const void *args) { tt_kernel(*(const TT_ARGS *)args); }                             \
-    extern "C" int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes) {       \
+    extern "C" int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes, int back) { \
         tt_emulated::give_shared(bytes);                                                                     \
+        tt_emulated::backwards = back;                                                                       \
         return tt_emulated::run(tt_call, args, waits, x, y, threads);                                        \
     }

@@ -128,7 +128,7 @@ def run(
                 node = None
             grads = gi = None
     except Exception as exc:
-        explain(node, exc)
+        explain(node)
         raise
     finally:
         if outside is None:
@@ -401,7 +401,7 @@ def retain(t: Tensor) -> None:
         extra.retains.append(weakref.ref(t))
 
 
-def explain(node: Node | None, exc: Exception) -> None:
+def explain(node: Node | None) -> None:
     """In anomaly mode, shows the forward call of the Node whose backward failed."""
     if node is not None and node.extra is not None and node.extra.trace:
         warnings.warn(

@@ -15,6 +15,7 @@ from . import (
     decompose,
     determinant,
     einsum,
+    frexp,
     gather,
     index,
     join,

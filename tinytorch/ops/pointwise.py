@@ -97,13 +97,6 @@ unary("positive", public=False, doc="A copy, which is x ** 1.")
 abs = unary("abs", lambda g, input: g * input.sign(), doc="|x|.")
 sign = unary("sign", lambda g: g * 0, doc="-1, 0 or 1.")
 _square = unary("square", lambda g, input: g * (2 * input), title="PowBackward0", doc="x * x.")
-_cube = unary(
-    "cube",
-    lambda g, input: g * (3 * input.square()),
-    title="PowBackward0",
-    public=False,
-    doc="x * x * x: x to the power 3.",
-)
 sqrt = unary("sqrt", lambda g, out: g / (2 * out), doc="The square root.")
 rsqrt = unary("rsqrt", lambda g, out: g * (-0.5 * (out * out * out)), doc="1 / sqrt(x).")
 reciprocal = unary("reciprocal", lambda g, out: -g * (out * out), doc="1 / x.")

@@ -418,6 +418,8 @@ def tensor_split(
     Raises:
         RuntimeError: the number of parts is not positive
     """
+    if input._h.ndim == 0:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     dim = input._dim(dim)
     n = input._h.shape[dim]
     cuts = cuts_of("tensor_split", indices_or_sections, sections, indices, tensor_indices_or_sections)
@@ -430,4 +432,4 @@ def tensor_split(
         bounds = [k * small + min(k, larger) for k in range(cuts + 1)]
     else:
         bounds = [0, *(min(max(c + n if c < 0 else c, 0), n) for c in cuts), n]
-    return tuple([_slice(input, (dim, a, max(b - a, 0), 1)) for a, b in zip(bounds, bounds[1:])])
+    return tuple([narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:])])

@@ -263,6 +263,7 @@ _TABLE: list[tuple[Rule, str]] = [
     ),
     (_pointwise(4), "hardsigmoid softsign"),
     (_pointwise(5), "hardswish"),
+    (_pointwise(16), "frexp"),
     (_pointwise(20), "elu selu celu"),
     (_pointwise(27), "tanhshrink"),
     (_pointwise(72), "mish"),
