@@ -10,7 +10,7 @@ _PARAMETERS = {
         prelu.weight linear.weight bilinear.weight conv1d.weight embedding.weight take_along_dim.indices
         embedding.indices set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
-        isclose.other allclose.other""",
+        isclose.other allclose.other complex.real complex.imag polar.abs polar.angle""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest addbmm.rest
         addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest addcmul_.rest
         addcdiv_.rest other value exponent lerp.weight clamp_min.min clamp_max.max bucketize.input

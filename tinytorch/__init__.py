@@ -49,6 +49,10 @@ from .dtypes import (
     Size,
     bfloat16,
     bool,
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
     double,
     dtype,
     finfo,
@@ -82,7 +86,8 @@ _name_methods()
 __version__ = "0.1.0"
 __all__ = [
     "Generator", "OutOfMemoryError", "Size", "Tensor", "__version__", "are_deterministic_algorithms_enabled",
-    "autograd", "bfloat16", "bool", "channels_last", "channels_last_3d", "config", "contiguous_format", "cpu", "cuda",
+    "autograd", "bfloat16", "bool", "channels_last", "cdouble", "cfloat", "channels_last_3d", "complex128",
+    "complex64", "config", "contiguous_format", "cpu", "cuda",
     "default_generator", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64",
     "func", "fuse", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_threads", "half", "iinfo", "inference_mode", "int", "int16", "int32",

@@ -3,6 +3,7 @@
 #include "core/version.h"
 #include <stdbool.h>
 
+bool tt_complex_fits(int device, int dtype);      /* may a device have such arrays? Else an error */
 int64_t tt_numel(int ndim, const int64_t *shape); /* -1 and an error on overflow or a negative size */
 void tt_set_contiguous(tt_array *a);              /* numel and strides from shape */
 void tt_update_flags(tt_array *a);

@@ -7,6 +7,7 @@ from . import (
     arithmetic,
     class_loss,
     compare,
+    complex_numbers,
     conv,
     convert,
     create,

@@ -158,7 +158,8 @@ def silu(input, inplace=False):
     Raises:
         RuntimeError: ``input`` is not floating
     """
-    floating("silu", input)
+    if not (isinstance(input, Tensor) and input.is_complex()):
+        floating("silu", input)
     return overwrite(_silu, input, True) if inplace else _silu(input)
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 
 from ..dtypes import bool as _bool
+from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, not_a_tensor, old_order, primitive
+from .declare import alias, both, composite, method, not_a_tensor, old_order, primitive, real_only
 from .pointwise import (
     _add,
     _addcdiv,
@@ -35,8 +36,10 @@ def _scaled(op, input, other, alpha):
         x.dtype is _bool if isinstance(x, Tensor) else isinstance(x, bool) for x in given
     ):
         raise RuntimeError(f"{op}: Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, float) and not any(
-        x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, float) for x in given
+    if isinstance(alpha, complex) and not any(is_complex_number(x) for x in given):
+        raise RuntimeError(f"{op}: For non-complex input tensors, argument alpha must not be a complex number.")
+    if isinstance(alpha, (float, complex)) and not any(
+        x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, (float, complex)) for x in given
     ):
         raise RuntimeError(f"{op}: For integral input tensors, argument alpha must not be a floating point number")
     if isinstance(other, Tensor) and other.dtype is _bool:
@@ -148,11 +151,16 @@ def pow(input, exponent, *, out=None):
     return _pow(input, exponent, out=out)
 
 
+def is_complex_number(x) -> bool:
+    """Is it a complex tensor, or number?"""
+    return x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex)
+
+
 @both
 def float_power(input, exponent):
-    """``pow`` computed in float64."""
-    double = [x.to(_float64) if isinstance(x, Tensor) else x for x in (input, exponent)]
-    return pow(*double)
+    """``pow`` computed in float64, or complex128."""
+    wide = _complex128 if any(is_complex_number(x) for x in (input, exponent)) else _float64
+    return pow(*[x.to(wide) if isinstance(x, Tensor) else x for x in (input, exponent)])
 
 
 @both
@@ -218,12 +226,14 @@ def addcdiv_(self, tensor1, tensor2, *rest, value=1):
 @composite
 def deg2rad(input):
     """Degrees as radians."""
+    real_only("deg2rad", input)
     return input * (math.pi / 180)
 
 
 @composite
 def rad2deg(input):
     """Radians as degrees."""
+    real_only("rad2deg", input)
     return input * (180 / math.pi)
 
 
@@ -248,6 +258,7 @@ def logit(input, eps=None):
     Returns:
         A floating tensor of the shape of ``input``.
     """
+    real_only("logit", input)
     return _logit(input if input.dtype.is_differentiable else input.to(get_default_dtype()), eps)
 
 
@@ -288,7 +299,6 @@ for _name, *_others in (
     ("atan2", "arctan2"),
     ("trunc", "fix"),
     ("clamp", "clip"),
-    ("sign", "sgn"),
 ):
     alias(_name, *_others)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..backends import blas
 from ..backends.cpu import lib
-from ..tensor import Tensor
+from ..tensor import FUNCTIONS, Tensor
 from .declare import attach, both, c_op, computed, function, not_a_tensor, write_out
 
 blas.announce()
@@ -198,8 +198,8 @@ def dot(input, tensor, *, out=None):
 
 @both
 def vdot(input, other, *, out=None):
-    """``dot``; for complex numbers the first argument would be conjugated."""
-    return dot(input, other, out=out)
+    """``dot`` of the conjugate of ``input`` with ``other``. Follows ``torch.vdot``."""
+    return dot(FUNCTIONS["conj"](input), other, out=out)
 
 
 @both
@@ -481,10 +481,10 @@ def adjoint(input):
     Args:
         input: a tensor (*, M, N)
     Returns:
-        A view (*, N, M).
+        A tensor (*, N, M): of a real one a view.
     Raises:
         RuntimeError: one dimension
     """
     if input._h.ndim == 1:
         raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
-    return input.mT if input._h.ndim else input
+    return FUNCTIONS["conj"](input.mT if input._h.ndim else input)

@@ -11,7 +11,20 @@ from ..backends.cpu import ffi, lib
 from ..devices import on_device
 from ..dtypes import dtype as _dtype
 from ..tensor import Tensor, gives_tensor, operator_above, wrap
-from .declare import both, c_op, dim_or_axis, ints, method, primitive, reduction, shortcut, write_all_out, write_out
+from .convert import in_dtype
+from .declare import (
+    both,
+    c_op,
+    dim_or_axis,
+    ints,
+    method,
+    primitive,
+    real_only,
+    reduction,
+    shortcut,
+    write_all_out,
+    write_out,
+)
 from .join import cat
 from .pointwise import maximum, minimum
 
@@ -78,10 +91,6 @@ def _expand_reduced(g, shape, how, dims, keepdim):
 
 
 # Sums.
-
-
-def in_dtype(g, dtype):
-    return g if g.dtype is dtype else g.to(dtype)
 
 
 _sum = reduction(
@@ -172,6 +181,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
     Raises:
         RuntimeError: integers
     """
+    real_only("nanmean", input)
     if not input.dtype.is_differentiable:
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.name}"

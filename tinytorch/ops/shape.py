@@ -475,8 +475,6 @@ def _matrix_transposed(self):
 
 Tensor.T = property(_reversed, doc="The dimensions in reverse order.")
 Tensor.mT = property(_matrix_transposed, doc="The last two dimensions exchanged.")
-Tensor.H = property(lambda self: self.t(), doc="A matrix transposed (and conjugated, were it complex).")
-Tensor.mH = Tensor.mT
 
 
 @primitive(view=True, title="SqueezeBackward1", input=lambda g, input_shape: g.reshape(input_shape))

@@ -15,6 +15,7 @@ from .arguments import (
     ints,
     is_number,
     number,
+    number_parts,
     operand,
     requires,
     scalar_kind,
@@ -28,6 +29,6 @@ from .elementwise import Elementwise, binary, mul_vjp, ternary, unary, without_h
 from .op import NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive
 from .publish import alias, attach, both, composite, function, method, name_methods, publish, record_of, same_parameters
-from .refusals import not_a_tensor
+from .refusals import not_a_tensor, real_only
 from .reduction import reduction, shortcut
 from .update import overwrite, update

@@ -12,7 +12,7 @@ from ...autograd.modes import current, inference_used, modes
 from ...autograd.node import alias, count, link, saved_versions
 from ...autograd.views import check_inplace, outrun, rebase, refresh, refuse_saved, wrote
 from ...backends.cpu import error, lib
-from ...dtypes import DIFFERENTIABLE
+from ...dtypes import COMPLEX, DIFFERENTIABLE
 from ...tensor import Tensor, wrap
 from .op import Op
 
@@ -61,7 +61,8 @@ def in_place(op: Op, out: Tensor, args: tuple, write, *values, name: str, broadc
         versions.append(version)
     # Backward compares versions only where a write came after the Node's key: the key of a Node that saved what it has
     # overwritten itself must be older than the write.
-    node = link(op.node, edges, saved, tuple(versions), key if overwritten else None)
+    cls = op.node.of_complex() if COMPLEX[out._h.dtype] else op.node
+    node = link(cls, edges, saved, tuple(versions), key if overwritten else None)
     if broadcasts and any(
         isinstance(a, Tensor) and (a._h.dtype != out._h.dtype or a.shape != out.shape or a.device is not out.device)
         for a in args

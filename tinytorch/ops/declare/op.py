@@ -17,7 +17,7 @@ from ...autograd.formulas import operator_of
 from ...autograd.modes import current, inference_used, modes
 from ...autograd.node import link, make_ports, need_extra, saved_versions
 from ...autograd.views import FLAG_INFERENCE, refuse_saved, writer_number
-from ...dtypes import DIFFERENTIABLE
+from ...dtypes import COMPLEX, DIFFERENTIABLE
 from ...tensor import FUNCTIONS, Tensor
 
 OPS: dict[str, Op] = {}
@@ -127,9 +127,8 @@ class Op:
         saved = self.node.save(edges, out, *args)
         if inference_used[0]:
             refuse_saved(self.name, saved)
-        node = link(
-            self.node, edges, saved, stamp if self.packed and stamp is not None else saved_versions(self.node, saved)
-        )
+        cls = self.node.of_complex() if COMPLEX[result._h.dtype] else self.node
+        node = link(cls, edges, saved, stamp if self.packed and stamp is not None else saved_versions(self.node, saved))
         if stamp is not None and stamp & UNBROADCAST:
             self.note_unbroadcast(node, args, stamp)
         if several:

@@ -96,3 +96,10 @@ def refuse(op: str, exc: Exception, names, args) -> None:
         wanted, fits = _TYPE_OF.get(name, (None, None))
         if wanted and a is not None and not fits(a):
             raise TypeError(f"{op}(): argument '{name}' must be {wanted}, not {type(a).__name__}") from None
+
+
+def real_only(op: str, *tensors) -> None:
+    """RuntimeError where one of the tensors is complex: for operators made of others that would take it."""
+    for t in tensors:
+        if isinstance(t, Tensor) and t.is_complex():
+            raise RuntimeError(f"{op} is not supported for complex tensors.")
