@@ -1,6 +1,6 @@
 """Plants faults, one at a time, and says which of them the tests do not notice. Run by hand:
 
-    python tests/mutants.py                    # all of tests/planted/; goes on where it was stopped
+    python tests/mutants.py                    # all of tests/planted/, but for those that were noticed before
     python tests/mutants.py python views.py    # those whose room, file or text has one of these words
     python tests/mutants.py --check            # only whether every text is still there, once
 
@@ -11,8 +11,8 @@ are there, and what they become.
     -    if old is None:
     +    if True:
 
-The tree is copied to build/mutants, and a fault in C compiled there (CC="ccache gcc" saves time). Tests that fail
-without any fault are told of, and none of their faults is tried.
+The tree is copied to build/mutants, and a fault in C compiled there (CC="ccache gcc" saves time). The test that has
+noticed a fault must pass without it, else "fails without a fault" is said.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -75,7 +76,8 @@ def misplaced(mutants: list[Mutant], tree: pathlib.Path) -> list[Mutant]:
 
 def command(tree: pathlib.Path, *words: str) -> tuple[int, str]:
     """Runs a command in the tree; its status (-1: it was stopped), and the end of what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(tree), "TINYTORCH_CACHE_DIR": "", "TINYTORCH_EMULATOR_DIR": ""}
+    environment = {**os.environ, "PYTHONPATH": str(tree), "TINYTORCH_CACHE_DIR": ""}
+    environment["TINYTORCH_EMULATOR_DIR"] = str(tree.parent / "emulator")  # kernels, by their source and its headers
     try:
         done = subprocess.run(
             words, cwd=tree, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
@@ -90,11 +92,9 @@ def build(tree: pathlib.Path) -> tuple[int, str]:
     return command(tree, sys.executable, "setup.py", "-q", "build_ext", "--inplace")
 
 
-def test(tree: pathlib.Path, tests: str) -> tuple[int, str]:
+def test(tree: pathlib.Path, *tests: str) -> tuple[int, str]:
     """Runs tests up to the first that fails."""
-    return command(
-        tree, sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", *shlex.split(tests)
-    )
+    return command(tree, sys.executable, "-m", "pytest", "-q", "-x", "--no-header", *tests)
 
 
 def copied(folder: pathlib.Path) -> pathlib.Path:
@@ -113,7 +113,8 @@ def copied(folder: pathlib.Path) -> pathlib.Path:
 
 def tried(tree: pathlib.Path, mutant: Mutant) -> dict:
     """What became of one fault."""
-    path = tree / mutant.file
+    path, tests = tree / mutant.file, shlex.split(mutant.tests)
+    shutil.rmtree(tree / ".pytest_cache", ignore_errors=True)  # which tests have failed
     whole = path.read_text()
     path.write_text(whole.replace(mutant.old, mutant.new))
     started = time.monotonic()
@@ -121,12 +122,20 @@ def tried(tree: pathlib.Path, mutant: Mutant) -> dict:
         status, text = build(tree) if mutant.compiled else (0, "")
         if status:
             return {"end": "does not compile", "text": text}
-        status, text = test(tree, mutant.tests)
+        status, text = test(tree, *tests)
     finally:
         path.write_text(whole)
+        if mutant.compiled:
+            build(tree)
+    seconds = round(time.monotonic() - started, 1)
+    if status == 0:
+        return {"end": "survived", "text": text, "seconds": seconds}
     if status == 5 or status == 4:  # pytest: no tests, or wrong arguments
         return {"end": "no tests", "text": text}
-    return {"end": "noticed" if status else "survived", "text": text, "seconds": round(time.monotonic() - started, 1)}
+    status, without = test(tree, "--last-failed", *tests)
+    if status:
+        return {"end": "fails without a fault", "text": without}
+    return {"end": "noticed", "text": text, "seconds": seconds}
 
 
 def main() -> None:
@@ -134,7 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("words", nargs="*", help="faults whose room, file or text has one of these")
     parser.add_argument("--check", action="store_true", help="only look whether the texts are there")
-    parser.add_argument("--again", action="store_true", help="also those that were tried before")
+    parser.add_argument("--again", action="store_true", help="also those that were noticed before")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutants", help="where to work")
     options = parser.parse_args()
     mutants = [m for m in read() if not options.words or any(word in "\n".join(m) for word in options.words)]
@@ -149,20 +158,10 @@ def main() -> None:
     status, text = build(tree)
     if status:
         sys.exit(text)
-    green: dict[str, bool] = {}
     for number, mutant in enumerate(mutants, 1):
-        if mutant in lost or (mutant.key in results and not options.again):
-            continue
-        if mutant.tests not in green:
-            status, text = test(tree, mutant.tests)
-            green[mutant.tests] = status == 0
-            if status:
-                print(f"fails without a fault: {mutant.tests}\n{text}")
-        if not green[mutant.tests]:
+        if mutant in lost or (results.get(mutant.key, {}).get("end") == "noticed" and not options.again):
             continue
         results[mutant.key] = tried(tree, mutant)
-        if mutant.compiled:
-            build(tree)
         kept.write_text(json.dumps(results, indent=1))
         print(f"{number}/{len(mutants)} {results[mutant.key]['end']}: {mutant}", flush=True)
     ends = [results[m.key]["end"] if m.key in results else "not tried" for m in mutants]

@@ -1,5 +1,6 @@
 """Files that nobody vouches for: corrupted ones, and those made to do harm."""
 
+import enum
 import io
 import pathlib
 import pickle
@@ -66,6 +67,7 @@ HOSTILE = {
     "sets": b"](" + b"".join(b"J" + struct.pack("<i", i) for i in range(9000)) + b"e\x94cbuiltins\nset\n\x940("
     + b"h\1h\0\x85R" * 9000 + b"t",
     "a deep key": b"}" + b")" + b"\x85" * 1_000_000 + b"K\1s",
+    "a deep element": b"\x8f(" + b")" + b"\x85" * 1_000_000 + b"\x90",
     "a shared key": b"})" + b"\x942h\0\x86" + b"".join(b"\x942h%c\x86" % k for k in range(1, 60)) + b"K\1s",
     "a chain of defaultdicts": b"ccollections\ndefaultdict\n\x940cbuiltins\nlist\n\x85\x940h\0h\1R"
     + b"q\0020h\0h\1RK\1h\2s" * 200_000,
@@ -111,6 +113,21 @@ def test_slots_of_what_the_program_allows():
         for name in (b"_h", b"_node", b"_grad", b"__class__", b"data"):
             with pytest.raises(pickle.UnpicklingError):
                 read(made + b"N}X" + struct.pack("<I", len(name)) + name + b"K\5s\x86b")
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+def test_members_of_an_enumeration_stay_as_they_are():
+    """They are everybody's, also where the program has allowed their class."""
+    made = f"c{__name__}\nColour\nK\1\x85R".encode("latin1")
+    with tt.serialization.safe_globals([Colour]):
+        assert read(made) is Colour.RED
+        for name in ("_value_", "more"):
+            with pytest.raises(pickle.UnpicklingError, match="Can only change what the file itself has made"):
+                read(made + b"}" + text(name) + b"K\5sb")
+    assert vars(Colour.RED).keys() == vars(enum.Enum("Colour", "RED").RED).keys() and Colour.RED.value == 1
 
 
 def test_the_pieces_are_good():

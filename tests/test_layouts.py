@@ -131,6 +131,12 @@ def test_a_list_as_a_tuple_warns():
         a(tinytorch, 2, 3, 4)[[[0, 1], [1, 2]]]
 
 
+@pytest.mark.parametrize("name, shape", [("T", ()), ("T", (3,)), ("T", (2, 3, 4)), ("H", ()), ("mT", ()), ("mH", ())])
+def test_transposes_of_what_is_no_matrix_warn(name, shape):
+    with pytest.warns(UserWarning, match="deprecated"):
+        getattr(tinytorch.ones(shape), name)
+
+
 def test_a_mask_of_bytes_warns():
     mask = tinytorch.tensor([1, 0], dtype=tinytorch.uint8)
     with pytest.warns(UserWarning, match="uint8 is now deprecated"):

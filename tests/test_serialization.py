@@ -6,6 +6,7 @@ import io
 import mmap
 import os
 import pickle
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 import tinytorch as tt
-from corrupt_files import Pipe
+from corrupt_files import Pipe, packed
 from tinytorch import nn, optim, serialization
 from tinytorch.serialization import load, save
 
@@ -241,7 +242,11 @@ except OSError as e:
 """
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path):
+def interrupt(self):
+    raise KeyboardInterrupt
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "file"
     save(tt.ones(2), path)
     path.chmod(0o640)
@@ -258,6 +263,10 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     with tempfile.NamedTemporaryFile() as f:
         save(tt.ones(3), f.name)
         assert load(f).tolist() == [1.0] * 3
+    with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
+        patch.setattr(serialization.Writer, "close", interrupt)
+        save(tt.ones(3), path)
+    assert load(path).tolist() == [0.0] * 3
     save(tt.ones(3), "/dev/null")
     assert not os.path.isfile("/dev/null")
     with pytest.raises(OSError, match="No space left"):
@@ -323,6 +332,18 @@ def test_pickle_modules():
     f.seek(0)
     with pytest.raises(RuntimeError, match="asked"):
         load(f, pickle_module=Throwing)
+
+    class References(pickle.Unpickler):
+        def persistent_load(self, reference):
+            raise RuntimeError("mine")
+
+    class Own:
+        Unpickler = References
+
+    f.seek(0)
+    with pytest.raises(RuntimeError, match="mine"):
+        load(f, pickle_module=Own)
+    f.seek(0)
     with pytest.raises(RuntimeError, match="explicit pickle_module"):
         load(f, pickle_module=pickle, weights_only=True)
     f.seek(0)
@@ -419,6 +440,8 @@ def test_what_the_program_allows():
     finally:
         serialization.clear_safe_globals()
     assert serialization.get_safe_globals() == []
+    named = b"\x80\4\x8c\2osq\0\x8c\6system\x93h\0\x8c\5popen\x93\x86."  # the module's name comes from the memo
+    assert serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(packed(named, []))) == ["os.system", "os.popen"]
     with pytest.raises(ValueError, match="Expected input to be a checkpoint"):
         serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(b"hello"))
     with serialization.safe_globals([Point]):  # what it raises is not hidden
@@ -462,6 +485,10 @@ def test_corrupted_archives(tmp_path):
     at = whole.index(bytes(range(8))[:1] + bytes(7) + b"\1")  # the numbers 0, 1
     with pytest.raises(RuntimeError, match="checksum"):
         load(io.BytesIO(whole[:at] + b"\7" + whole[at + 1 :]))
+    last = whole.index(b"PK\1\2")  # the directory, whose first entry is taken out
+    entry = 46 + sum(struct.unpack_from("<3H", whole, last + 28))
+    with pytest.raises(RuntimeError, match="does not list its members"):
+        load(io.BytesIO(whole[:last] + whole[last + entry :]))
     f = io.BytesIO()
     with zipfile.ZipFile(f, "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr("data.pkl", bytes(1_000_000))

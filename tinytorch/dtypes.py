@@ -3,6 +3,8 @@ codes for equality with cffi's enumerators (``lib.TT_F32``), never with numbers 
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .backends.cpu import ffi, lib
@@ -164,6 +166,7 @@ class Size(tuple):
         return Size(tuple(self) + tuple(other))
 
 
+@functools.cache
 def exact_integers(d: dtype) -> tuple[int, int]:
     """The least and the largest integer such that the dtype holds both and all between."""
     if d.is_differentiable:

@@ -177,6 +177,8 @@ def _replacing(path):
 
 # Loading.
 
+_PICKLES = ("_pickle", "pickle")
+
 
 def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None = None, mmap=None, **pickle_load_args):
     """Reads what ``save`` wrote to a path or a binary file, from where the file stands; it stands behind the archive
@@ -211,7 +213,9 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None 
         if weights_only:
             return Reading(content, storages).load()
 
-        class Unpickler((pickle_module or pickle).Unpickler):
+        base = (pickle_module or pickle).Unpickler
+
+        class Unpickler(base):
             def find_class(self, module, name):
                 if (module, name) == (__name__, "_tensor"):
                     return functools.partial(tensor_of_0_1, storages)
@@ -219,8 +223,9 @@ def load(f, map_location=None, pickle_module=None, *, weights_only: bool | None 
                 return super().find_class(module, name) if theirs is None else theirs
 
             def persistent_load(self, reference):
-                return storages(reference)
+                return super().persistent_load(reference) if own_references else storages(reference)
 
+        own_references = any("persistent_load" in c.__dict__ for c in base.__mro__ if c.__module__ not in _PICKLES)
         return Unpickler(io.BytesIO(content), **pickle_load_args).load()
 
 

@@ -40,8 +40,7 @@ typedef struct tt_array {
     int32_t ndim;
     int16_t dtype;
     uint16_t flags;
-    int64_t shape[16];
-    int64_t strides[16]; /* in elements */
+    int64_t *shape, *strides; /* ndim of each; strides in elements. Note [Room for dimensions] in core/storage.c */
 } tt_array;
 
 /* of tt_array */
@@ -119,8 +118,9 @@ tt_array *tt_view_part(tt_array *a, int imaginary);
 tt_array *tt_cast(tt_array *a, int dtype);
 tt_array *tt_contiguous(tt_array *a);
 tt_array *tt_clone(tt_array *a);
-int tt_copy(tt_array *out, tt_array *a);
-int tt_fill(tt_array *out, int kind, double f, int64_t i);
+/* `writer`, here and below: Python's number of the operator that writes, for messages; -1: the write does not count */
+int tt_copy(tt_array *out, tt_array *a, int writer);
+int tt_fill(tt_array *out, int kind, double f, int64_t i, int writer);
 int64_t tt_offset(tt_array *a);
 int tt_is_contiguous(tt_array *a);
 int64_t tt_shape_key(

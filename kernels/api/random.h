@@ -9,9 +9,9 @@ typedef struct tt_generator {
 } tt_generator;
 uint64_t tt_take_draws(tt_generator *g, uint64_t n); /* the number of the first */
 int tt_random_kind(const char *name);
-int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b);
-int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g);
-int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t range);
+int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b, int writer);
+int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g, int writer);
+int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t range, int writer);
 tt_array *tt_randperm(int dtype, int64_t n, tt_generator *g);
 /* `a` times a mask: `scale`, which a's dtype is to hold, with probability `keep`, else 0. tt_second() then gives the mask;
  * where one kernel has drawn and multiplied, bools instead that say where it is not 0. */

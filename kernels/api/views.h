@@ -7,7 +7,6 @@ tt_array *tt_view_expanded(tt_array *a, int n, int64_t *sizes);  /* -1: as it is
 tt_array *tt_view_permuted(tt_array *a, int n, int64_t *dims);
 tt_array *tt_view_transposed(tt_array *a, int64_t dim0, int64_t dim1);
 tt_array *tt_view_t(tt_array *a);                                /* of a matrix */
-tt_array *tt_view_reversed(tt_array *a);                         /* its dimensions */
 tt_array *tt_view_squeezed(tt_array *a, int n, int64_t *dims);   /* n < 0: all dimensions of size 1 */
 tt_array *tt_view_unsqueezed(tt_array *a, int64_t dim);
 tt_array *tt_view_selected(tt_array *a, int64_t dim, int64_t index);

@@ -30,6 +30,9 @@ typedef struct tt_moves {
     tt_mover mover;
     int64_t first, part;    /* the least offset, and the bytes of a part of the table, where parts are shared out */
 } tt_moves;
+void tt_moves_begin(tt_moves *j, char *table, int64_t m); /* no dimensions yet, and no rows */
+/* One TT_INDEX part: along one dimension, whose number in the array is `source`. */
+void tt_index_along(tt_indexed *v, int source, int64_t size, int64_t stride);
 /* One more dimension, inside of those there are; merged with the last where both are one stretch. */
 void tt_merge_dim(int *n, int64_t *shapes, int64_t *strides, int64_t shape, int64_t stride);
 

@@ -1,4 +1,7 @@
-/* Several operands of one shape, for a loop or a kernel. */
+/* Several operands of one shape, for a loop or a kernel.
+ *
+ * There is room for TT_MAX_NDIM dimensions, of which those there are are filled in, and looked at: it costs nothing while
+ * nobody clears or copies the whole. So it is with all structures that have arrays of TT_MAX_NDIM. */
 #pragma once
 #include "core/tt.h"
 
@@ -12,6 +15,7 @@ typedef struct {
     int16_t compute[5];                 /* as the loop wants it */
 } tt_iter;
 void tt_iter_coalesce(tt_iter *it);     /* sorts and merges dimensions; call once after filling the fields */
+void tt_iter_copy(tt_iter *it, const tt_array *out, const tt_array *a); /* operands of a copy or cast. Not coalesced */
 /* Describes operand k as `a`, broadcast to the shape of `out`, for a loop that wants `compute`. */
 void tt_iter_operand(tt_iter *it, int k, const tt_array *out, const tt_array *a, int compute);
 /* Operands of an elementwise operator of that dtype: k = 0 is `out`. Not coalesced. */

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define TT_FUSE_KERNEL_NODES 96
+#define TT_FUSE_DIMS 16        /* of a kernel: an operator with more that are not 1 is not recorded */
+_Static_assert(sizeof(((tt_access *)0)->strides) == TT_FUSE_DIMS * sizeof(int64_t), "see api/fuse.h");
 #define TT_FUSE_LONG_ROW 32768 /* rows up to this are reduced in stages */
 #define TT_DRAW_NUMBERS 6      /* recorded numbers that make a draw */
 

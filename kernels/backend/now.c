@@ -67,8 +67,12 @@ void tt_set_element(char *p, int dtype, int kind, double f, int64_t i) {
 
 tt_array *tt_element(tt_array *one, char *room, int dtype, int kind, double f, int64_t i) {
     static tt_storage nowhere; /* the CPU's */
-    *one = (tt_array){
-        .storage = &nowhere, .dtype = (int16_t)dtype, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
+    *one = (tt_array){.storage = &nowhere,
+                      .dtype = (int16_t)dtype,
+                      .numel = 1,
+                      .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK,
+                      .shape = tt_no_dims,
+                      .strides = tt_no_dims};
     one->data = memset(room, 0, TT_MAX_ITEMSIZE);
     tt_set_element(one->data, dtype, kind, f, i);
     return one;

@@ -18,11 +18,14 @@ static bool fits(tt_matrices *x) {
 
 bool tt_product_prepare(tt_product *p, tt_matrices *x, const tt_array *from, bool always_plain, bool whole) {
     if (from->dtype == p->dtype && fits(x) && !(always_plain && x->trans) && !whole) return true;
+    int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
     tt_array view = {.storage = from->storage,
                      .data = (char *)(uintptr_t)x->data,
                      .dtype = from->dtype,
                      .ndim = p->nbatch + 2,
-                     .numel = x->rows * x->cols};
+                     .numel = x->rows * x->cols,
+                     .shape = shape,
+                     .strides = strides};
     for (int d = 0; d < p->nbatch; d++) {
         view.shape[d] = x->steps[d] || whole ? p->batch[d] : 1; /* what is broadcast is copied once */
         view.strides[d] = x->steps[d];

@@ -1,7 +1,6 @@
 /* How an operand is cut up for a reduction: Note [The tree of a reduction] in reduction.h. */
 #include "backend/reduction.h"
 #include "api/reduce.h"
-#include <string.h>
 
 #define SHORT 16    /* so few elements make one result: better gathered across neighbouring results */
 
@@ -70,7 +69,7 @@ void tt_reduction_plan(tt_reduction *g, const tt_array *a, int64_t mask, int rea
     n = sorted(a, ~mask, false, order);
     g->kept = coalesced(&g->outer, a, n, order, g->stored);
     g->in_order = true;
-    memset(g->result_strides, 0, sizeof g->result_strides);
+    for (int d = 0; d < a->ndim; d++) g->result_strides[d] = 0;
     int64_t step = 1;
     for (int m = n - 1; m >= 0; m--) {
         g->result_strides[order[m]] = step;
@@ -100,8 +99,8 @@ void tt_reduction_plan(tt_reduction *g, const tt_array *a, int64_t mask, int rea
 void tt_reduction_layout(const tt_reduction *g, tt_array *from, const tt_array *out, int64_t mask) {
     bool keepdim = out->ndim == g->a->ndim;
     from->ndim = out->ndim;
+    from->shape = out->shape;
     from->numel = out->numel;
     for (int d = 0, n = 0; d < g->a->ndim; d++)
         if (keepdim || !(mask >> d & 1)) from->strides[n++] = g->result_strides[d];
-    memcpy(from->shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
 }

@@ -41,5 +41,6 @@ typedef struct tt_reduction {
 
 /* `mask` has a bit for each reduced dimension; `logical`: elements are numbered row-major, not as they lie. */
 void tt_reduction_plan(tt_reduction *g, const tt_array *a, int64_t mask, int read, int acc_size, bool logical);
-/* Results in the plan's order as an array of the shape that `out` has: sizes and strides of `from`. */
+/* Results in the plan's order as an array of the shape that `out` has: ndim, numel and shape of `from`, and what its
+ * strides point to. */
 void tt_reduction_layout(const tt_reduction *g, tt_array *from, const tt_array *out, int64_t mask);

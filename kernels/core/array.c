@@ -12,6 +12,7 @@ const int tt_itemsizes[TT_NUM_DTYPES] = {TT_DTYPES(ITEMSIZE)};
 const char *const tt_dtype_names[TT_NUM_DTYPES] = {TT_DTYPES(NAME)};
 static const tt_dtype_info facts[TT_NUM_DTYPES] = {TT_DTYPES(FACTS)};
 int tt_default_dtype = TT_F32;
+int64_t tt_no_dims[1];
 
 const tt_dtype_info *tt_dtype_facts(int dtype) { return dtype >= 0 && dtype < TT_NUM_DTYPES ? &facts[dtype] : NULL; }
 int tt_itemsize(int dtype) { return tt_itemsizes[dtype]; }
@@ -22,38 +23,38 @@ int tt_set_default_dtype(int dtype) {
 
 int64_t tt_numel(int ndim, const int64_t *shape) {
     char text[TT_SHAPE_TEXT];
-    int64_t n = 1;
-    bool empty = false;
+    int64_t n = 1, signs = 0;
+    bool overflows = false;
     if (ndim > TT_MAX_NDIM) {
-        tt_fail(TT_RUNTIME_ERROR, "an array has at most %d dimensions, got %d", TT_MAX_NDIM, ndim);
+        tt_fail(TT_RUNTIME_ERROR, "only tensors with up to %d dims are supported, got %d", TT_MAX_NDIM, ndim);
         return -1;
     }
     for (int d = 0; d < ndim; d++) {
+        signs |= shape[d];
+        overflows |= __builtin_mul_overflow(n, shape[d], &n);
+    }
+    if (signs >= 0 && !overflows && n <= INT64_MAX / TT_MAX_ITEMSIZE) return n;
+    for (int d = 0; d < ndim; d++)
         if (shape[d] < 0) {
             tt_fail(TT_RUNTIME_ERROR, "Trying to create tensor with negative dimension %lld: %s", (long long)shape[d],
                     tt_shape_text(text, ndim, shape));
             return -1;
         }
-        empty |= shape[d] == 0;
-    }
-    if (empty) return 0;
     for (int d = 0; d < ndim; d++)
-        if (__builtin_mul_overflow(n, shape[d], &n) || n > INT64_MAX / TT_MAX_ITEMSIZE) {
-            tt_fail(TT_RUNTIME_ERROR, "Storage size calculation overflowed with sizes=%s",
-                    tt_shape_text(text, ndim, shape));
-            return -1;
-        }
-    return n;
+        if (shape[d] == 0) return 0;
+    tt_fail(TT_RUNTIME_ERROR, "Storage size calculation overflowed with sizes=%s", tt_shape_text(text, ndim, shape));
+    return -1;
 }
 
 void tt_update_flags(tt_array *a) {
+    const int64_t *shape = a->shape, *strides = a->strides;
     int64_t expected = 1;
     bool contiguous = true;
     if (a->numel)
         for (int d = a->ndim - 1; d >= 0; d--) {
-            if (a->shape[d] == 1) continue;
-            contiguous &= a->strides[d] == expected;
-            expected *= a->shape[d];
+            if (shape[d] == 1) continue;
+            contiguous &= strides[d] == expected;
+            expected *= shape[d];
         }
     a->flags = (uint16_t)((a->flags & ~TT_FLAG_CONTIGUOUS) | (contiguous ? TT_FLAG_CONTIGUOUS : 0));
 }
@@ -95,7 +96,7 @@ static tt_array *with_storage(tt_array *a, int64_t nbytes) {
 tt_array *tt_empty(int dtype, int ndim, int64_t *shape) {
     int64_t n = tt_numel(ndim, shape);
     if (n < 0) return NULL;
-    tt_array *a = tt_array_new();
+    tt_array *a = tt_array_new(ndim);
     if (!a) return NULL;
     a->dtype = (int16_t)dtype;
     a->ndim = ndim;
@@ -140,7 +141,7 @@ tt_array *tt_empty_strided(int dtype, int ndim, int64_t *shape, int64_t *strides
     int64_t reach = extent(ndim, shape, strides);
     if (reach < 0 || reach > INT64_MAX / TT_MAX_ITEMSIZE)
         return tt_fail(TT_RUNTIME_ERROR, "Storage size calculation overflowed");
-    tt_array *a = tt_array_new();
+    tt_array *a = tt_array_new(ndim);
     if (!a) return NULL;
     a->dtype = (int16_t)dtype;
     a->ndim = ndim;
@@ -188,7 +189,7 @@ tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_
                          void *owner, void (*release)(void *)) {
     int64_t n = tt_numel(ndim, shape);
     if (n < 0 || !check_strides(ndim, strides) || !tt_complex_fits(device, dtype)) return NULL;
-    tt_array *a = tt_array_new();
+    tt_array *a = tt_array_new(ndim);
     if (!a) return NULL;
     tt_storage *s;
     if (!(s = __builtin_calloc(1, sizeof *s))) {
@@ -217,11 +218,10 @@ tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_
 
 /* Another descriptor of the same elements; it keeps the flags of the device, not those of history. */
 tt_array *tt_alias(tt_array *a) {
-    tt_array *b = tt_array_new();
+    tt_array *b = tt_array_new(a->ndim);
     if (!b) return NULL;
     memcpy(b, a, offsetof(tt_array, shape));
-    memcpy(b->shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
-    memcpy(b->strides, a->strides, sizeof(int64_t) * (size_t)a->ndim);
+    set_layout(b, a->ndim, a->shape, a->strides);
     b->flags &= (uint16_t) ~(TT_FLAG_VIEW | TT_FLAG_CREATION | TT_FLAG_WEAK);
     b->stamp = 0;
     tt_storage_ref(b->storage);
@@ -242,7 +242,7 @@ tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64
                        "are out of bounds for storage of size %lld",
                        tt_shape_text(st, ndim, shape), tt_shape_text(dt, ndim, strides), (long long)offset,
                        (long long)size, (long long)a->storage->nbytes);
-    tt_array *b = tt_array_new();
+    tt_array *b = tt_array_new(ndim);
     if (!b) return NULL;
     b->storage = a->storage;
     b->data = a->storage->data + offset * size;
@@ -334,16 +334,19 @@ tt_array *tt_view_dtype(tt_array *a, int dtype) {
 
 /* Complex numbers as their first parts; `add`: as both, along one more dimension. */
 static tt_array *in_parts(tt_array *a, bool add) {
-    tt_array *b = tt_alias(a);
+    int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
+    int ndim = a->ndim;
+    for (int d = 0; d < ndim; d++) {
+        shape[d] = a->shape[d];
+        strides[d] = 2 * a->strides[d];
+    }
+    if (add) {
+        shape[ndim] = 2;
+        strides[ndim++] = 1;
+    }
+    tt_array *b = tt_show(a, ndim, shape, strides, 0);
     if (!b) return NULL;
     b->dtype = (int16_t)tt_real_dtype(a->dtype);
-    for (int d = 0; d < a->ndim; d++) b->strides[d] *= 2;
-    if (add) {
-        b->shape[b->ndim] = 2;
-        b->strides[b->ndim++] = 1;
-        b->numel *= 2;
-    }
-    tt_update_flags(b);
     return b;
 }
 
@@ -351,7 +354,8 @@ tt_array *tt_view_as_real(tt_array *a) {
     if (!tt_is_complex(a->dtype))
         return tt_fail(TT_RUNTIME_ERROR, "view_as_real is only supported for complex tensors");
     if (a->ndim == TT_MAX_NDIM)
-        return tt_fail(TT_RUNTIME_ERROR, "an array has at most %d dimensions, and this view has more", TT_MAX_NDIM);
+        return tt_fail(TT_RUNTIME_ERROR, "only tensors with up to %d dims are supported, got %d", TT_MAX_NDIM,
+                       a->ndim + 1);
     return in_parts(a, true);
 }
 

@@ -47,8 +47,13 @@ const char *tt_error_text(void) { return kind == TT_DECLINED ? "" : text ? text 
 const char *tt_shape_text(char *buf, int ndim, const int64_t *shape) {
     char *p = buf;
     *p++ = '(';
-    for (int d = 0; d < ndim; d++)
+    for (int d = 0; d < ndim; d++) {
+        if (p - buf > TT_SHAPE_TEXT - 32) {
+            p += snprintf(p, 24, "..."); /* no room for the rest */
+            break;
+        }
         p += snprintf(p, 24, d + 1 < ndim ? "%lld, " : ndim == 1 ? "%lld," : "%lld", (long long)shape[d]);
+    }
     *p++ = ')';
     *p = 0;
     return buf;

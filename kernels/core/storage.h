@@ -6,7 +6,7 @@ extern __thread uint16_t tt_thread_flags; /* of the arrays that this thread make
 tt_storage *tt_storage_new(int64_t nbytes); /* on tt_device */
 void tt_storage_unref(tt_storage *s);
 void tt_storage_end(tt_storage *s); /* after the last reference */
-tt_array *tt_array_new(void); /* an uninitialised descriptor */
+tt_array *tt_array_new(int ndim); /* an uninitialised descriptor, with room for so many dimensions */
 void tt_array_recycle(tt_array *a);
 bool tt_free_may_wait(const tt_array *a); /* May tt_free call back, or wait for a thread that calls back? */
 static inline void tt_storage_ref(tt_storage *s) { __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED); }

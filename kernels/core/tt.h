@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TT_MAX_NDIM 16
+#define TT_MAX_NDIM 64 /* dimensions are named by the bits of 64-bit masks */
 #define TT_BLOCK 1024 /* elements a loop runs over at a time: a few operands of it stay in L1 */
 
 extern const int tt_itemsizes[TT_NUM_DTYPES];

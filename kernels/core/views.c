@@ -7,18 +7,19 @@
 
 /* A view inside of what `a` shows; `start` counts elements from its first. */
 tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *strides, int64_t start) {
-    tt_array *b = tt_array_new();
+    tt_array *b = tt_array_new(ndim);
     if (!b) return NULL;
     b->storage = a->storage;
     b->data = a->data + start * tt_itemsizes[a->dtype];
     b->ndim = ndim;
     b->dtype = a->dtype;
     b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY | TT_FLAG_INFERENCE);
-    b->numel = 1;
+    int64_t n = 1, *sizes = b->shape, *steps = b->strides;
     for (int d = 0; d < ndim; d++) {
-        b->numel *= b->shape[d] = shape[d];
-        b->strides[d] = strides[d];
+        n *= sizes[d] = shape[d];
+        steps[d] = strides[d];
     }
+    b->numel = n;
     tt_update_flags(b);
     tt_storage_ref(b->storage);
     if ((b->counter = a->counter)) tt_storage_ref(b->counter);
@@ -92,18 +93,18 @@ tt_array *tt_view_expanded(tt_array *a, int n, int64_t *sizes) {
     }
     int64_t numel = 1;
     for (int d = 0; d < n; d++)
-        if (__builtin_mul_overflow(numel, shape[d], &numel) || numel > INT64_MAX / 8) return tt_decline();
+        if (__builtin_mul_overflow(numel, shape[d], &numel) || numel > INT64_MAX / TT_MAX_ITEMSIZE) return tt_decline();
     return shown(a, n, shape, strides, 0);
 }
 
 tt_array *tt_view_permuted(tt_array *a, int n, int64_t *dims) {
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
-    unsigned seen = 0;
+    uint64_t seen = 0;
     if (n != a->ndim) return tt_decline();
     for (int k = 0; k < n; k++) {
         int64_t d = dim_of(dims[k], n);
         if (d < 0 || seen >> d & 1) return tt_decline();
-        seen |= 1u << d;
+        seen |= (uint64_t)1 << d;
         shape[k] = a->shape[d];
         strides[k] = a->strides[d];
     }
@@ -126,23 +127,14 @@ tt_array *tt_view_transposed(tt_array *a, int64_t dim0, int64_t dim1) {
 
 tt_array *tt_view_t(tt_array *a) { return a->ndim == 2 ? tt_view_transposed(a, 0, 1) : NULL; }
 
-tt_array *tt_view_reversed(tt_array *a) {
-    int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
-    for (int d = 0; d < a->ndim; d++) {
-        shape[d] = a->shape[a->ndim - 1 - d];
-        strides[d] = a->strides[a->ndim - 1 - d];
-    }
-    return shown(a, a->ndim, shape, strides, 0);
-}
-
 tt_array *tt_view_squeezed(tt_array *a, int n, int64_t *dims) {
     int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
-    unsigned among = n < 0 ? ~0u : 0;
+    uint64_t among = n < 0 ? ~(uint64_t)0 : 0;
     int ndim = 0;
     for (int k = 0; k < n; k++) {
         int64_t d = dim_of(dims[k], a->ndim);
         if (d < 0) return tt_decline();
-        among |= 1u << d;
+        among |= (uint64_t)1 << d;
     }
     for (int d = 0; d < a->ndim; d++) {
         if (a->shape[d] == 1 && among >> d & 1) continue;

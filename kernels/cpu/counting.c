@@ -19,7 +19,8 @@ tt_array *tt_cpu_nonzero(const uint8_t *set, const tt_array *a, bool flat) {
             k += set[i] != 0;
         }
     } else if (out && ndim) {
-        int64_t *p = (int64_t *)out->data, index[TT_MAX_NDIM] = {0};
+        int64_t *p = (int64_t *)out->data, index[TT_MAX_NDIM];
+        memset(index, 0, sizeof(int64_t) * (size_t)ndim);
         for (int64_t i = 0, k = 0; k < count; i++) {
             if (set[i]) {
                 memcpy(p + k * ndim, index, sizeof(int64_t) * (size_t)ndim);

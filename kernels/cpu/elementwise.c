@@ -52,10 +52,8 @@ bool tt_cpu_copy(tt_array *out, const tt_array *a) {
         tt_cpu_fill(out, element);
         return true;
     }
-    tt_iter it = {.nops = 2, .ndim = out->ndim, .numel = out->numel};
-    memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
-    tt_iter_operand(&it, 0, out, out, out->dtype);
-    tt_iter_operand(&it, 1, out, a, out->dtype);
+    tt_iter it;
+    tt_iter_copy(&it, out, a);
     tt_iter_coalesce(&it);
     tt_iter_run(&it, NULL, 1 << 15);
     return true;

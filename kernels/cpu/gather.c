@@ -57,8 +57,9 @@ static const int64_t *index_values(tt_array *index, int ndim, int64_t *shape, tt
 
 /* The offsets of a walk of the table along the positions' shape. */
 static void add_steps(int64_t *offsets, int64_t m, const tt_index_where *w, int64_t itemsize) {
-    int64_t counter[TT_MAX_NDIM] = {0}, at = 0;
+    int64_t counter[TT_MAX_NDIM], at = 0;
     int last = w->ndim - 1;
+    for (int d = 0; d < last; d++) counter[d] = 0;
     int64_t inner = w->ndim ? w->shape[last] : 1, inner_step = w->ndim ? w->steps[last] * itemsize : 0;
     for (int64_t i = 0; i < m; i += inner) {
         for (int64_t k = 0; k < inner; k++) offsets[i + k] += at + k * inner_step;

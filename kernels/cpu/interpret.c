@@ -313,10 +313,16 @@ bool tt_job_extern(const job *j) {
     const tt_kernel_reduction *f = &k->reductions[0];
     const tt_access *from = &k->accesses[f->slot];
     int size = tt_itemsizes[from->dtype], acc = tt_itemsizes[f->acc];
-    tt_array a = {.data = j->data[f->slot], .dtype = from->dtype, .ndim = k->ndim, .numel = k->numel};
+    int64_t shape[TT_FUSE_DIMS], strides[2][TT_FUSE_DIMS];
+    tt_array a = {.data = j->data[f->slot],
+                  .dtype = from->dtype,
+                  .ndim = k->ndim,
+                  .numel = k->numel,
+                  .shape = shape,
+                  .strides = strides[0]};
     for (int d = 0; d < k->ndim; d++) {
-        a.shape[d] = k->shape[d];
-        a.strides[d] = from->strides[d] / size;
+        shape[d] = k->shape[d];
+        strides[0][d] = from->strides[d] / size;
     }
     tt_update_flags(&a);
     tt_reduction g;
@@ -326,14 +332,15 @@ bool tt_job_extern(const job *j) {
     const char *params = f->param >= 0 ? j->data[f->param] : NULL;
     bool ok = tt_reduction_run(&g, tt_get_reducer(f->reducer, f->dtype), params, results, NULL);
     if (results == j->data[f->access]) return ok;
-    tt_array made = {.data = results, .dtype = f->acc, .numel = g.kept},
-             out = {.data = j->data[f->access], .dtype = f->acc, .numel = g.kept};
+    tt_array made = {.data = results, .dtype = f->acc, .numel = g.kept, .shape = shape, .strides = strides[0]}, out;
     for (int d = 0; d < k->ndim; d++) {
         if (k->row >> d & 1) continue;
-        made.shape[made.ndim] = out.shape[made.ndim] = k->shape[d];
-        made.strides[made.ndim++] = g.result_strides[d];
+        shape[made.ndim] = k->shape[d];
+        strides[0][made.ndim++] = g.result_strides[d];
     }
-    out.ndim = made.ndim;
+    out = made;
+    out.data = j->data[f->access];
+    out.strides = strides[1];
     tt_set_contiguous(&out);
     ok = ok && tt_copy_now(&out, &made) == 0;
     tt_scratch_free(results);

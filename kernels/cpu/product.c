@@ -17,7 +17,7 @@
 #define LARGE_WORK ((int64_t)1 << 27)      /* from here on more tiles, for machines with many cores */
 
 typedef struct {
-    tt_product p;
+    const tt_product *p;
     int64_t tile_m, tile_n, across, tiles;
     char *c;
 } job;
@@ -28,11 +28,11 @@ typedef struct {
         const U *a = (const U *)pa, *b = (const U *)pb;                                                                \
         U *c = (U *)pc;                                                                                                \
         for (int64_t i = 0; i < rows; i++) {                                                                           \
-            if (p->p.beta == 0) memset(c + i * p->p.n, 0, (size_t)cols * sizeof(U));                                   \
-            for (int64_t l = 0; l < p->p.k; l++) {                                                                     \
-                U f = a[i * p->p.a.ld + l];                                                                            \
-                const U *row = b + l * p->p.b.ld;                                                                      \
-                U *to = c + i * p->p.n;                                                                                \
+            if (p->p->beta == 0) memset(c + i * p->p->n, 0, (size_t)cols * sizeof(U));                                 \
+            for (int64_t l = 0; l < p->p->k; l++) {                                                                    \
+                U f = a[i * p->p->a.ld + l];                                                                           \
+                const U *row = b + l * p->p->b.ld;                                                                     \
+                U *to = c + i * p->p->n;                                                                               \
                 for (int64_t j = 0; j < cols; j++) to[j] = (U)(to[j] + 1u * f * row[j]);                               \
             }                                                                                                          \
         }                                                                                                              \
@@ -46,54 +46,54 @@ INTEGER_PRODUCT(64, uint64_t)
 #define FLOAT_PRODUCT(s, T)                                                                                            \
     static void product_##s(const job *p, const char *pa, const char *pb, char *pc, int rows, int cols) {              \
         const T *a = (const T *)pa, *b = (const T *)pb;                                                                \
-        T *c = (T *)pc, alpha = (T)p->p.alpha, beta = (T)p->p.beta;                                                    \
-        int k = (int)p->p.k, lda = (int)p->p.a.ld, ldb = (int)p->p.b.ld;                                               \
-        int step_a = p->p.a.trans ? lda : 1, step_b = p->p.b.trans ? 1 : ldb;                                          \
-        if (p->p.m == 1 && p->p.n == 1) {                                                                              \
+        T *c = (T *)pc, alpha = (T)p->p->alpha, beta = (T)p->p->beta;                                                  \
+        int k = (int)p->p->k, lda = (int)p->p->a.ld, ldb = (int)p->p->b.ld;                                            \
+        int step_a = p->p->a.trans ? lda : 1, step_b = p->p->b.trans ? 1 : ldb;                                        \
+        if (p->p->m == 1 && p->p->n == 1) {                                                                            \
             T dot = alpha * tt_blas.s##dot(k, a, step_a, b, step_b);                                                   \
             *c = beta == 0 ? dot : dot + beta * *c;                                                                    \
-        } else if (p->p.n == 1) {                                                                                      \
-            if (p->p.a.trans) tt_blas.s##gemv(ROW_MAJOR, TRANS, k, rows, alpha, a, lda, b, step_b, beta, c, 1);        \
+        } else if (p->p->n == 1) {                                                                                     \
+            if (p->p->a.trans) tt_blas.s##gemv(ROW_MAJOR, TRANS, k, rows, alpha, a, lda, b, step_b, beta, c, 1);       \
             else tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, rows, k, alpha, a, lda, b, step_b, beta, c, 1);                  \
-        } else if (p->p.m == 1) {                                                                                      \
-            if (p->p.b.trans) tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, cols, k, alpha, b, ldb, a, step_a, beta, c, 1);     \
+        } else if (p->p->m == 1) {                                                                                     \
+            if (p->p->b.trans) tt_blas.s##gemv(ROW_MAJOR, NO_TRANS, cols, k, alpha, b, ldb, a, step_a, beta, c, 1);    \
             else tt_blas.s##gemv(ROW_MAJOR, TRANS, k, cols, alpha, b, ldb, a, step_a, beta, c, 1);                     \
         } else                                                                                                         \
-            tt_blas.s##gemm(ROW_MAJOR, p->p.a.trans ? TRANS : NO_TRANS, p->p.b.trans ? TRANS : NO_TRANS, rows, cols,   \
-                            k, alpha, a, lda, b, ldb, beta, c, (int)p->p.n);                                           \
+            tt_blas.s##gemm(ROW_MAJOR, p->p->a.trans ? TRANS : NO_TRANS, p->p->b.trans ? TRANS : NO_TRANS, rows, cols, \
+                            k, alpha, a, lda, b, ldb, beta, c, (int)p->p->n);                                          \
     }
 FLOAT_PRODUCT(s, float)
 FLOAT_PRODUCT(d, double)
 
 #define COMPLEX_PRODUCT(s, T)                                                                                          \
     static void product_##s(const job *p, const char *a, const char *b, char *c, int rows, int cols) {                 \
-        T alpha[2] = {(T)p->p.alpha, 0}, beta[2] = {(T)p->p.beta, 0};                                                  \
-        tt_blas.s##gemm(ROW_MAJOR, p->p.a.trans ? TRANS : NO_TRANS, p->p.b.trans ? TRANS : NO_TRANS, rows, cols,       \
-                        (int)p->p.k, alpha, a, (int)p->p.a.ld, b, (int)p->p.b.ld, beta, c, (int)p->p.n);               \
+        T alpha[2] = {(T)p->p->alpha, 0}, beta[2] = {(T)p->p->beta, 0};                                                \
+        tt_blas.s##gemm(ROW_MAJOR, p->p->a.trans ? TRANS : NO_TRANS, p->p->b.trans ? TRANS : NO_TRANS, rows, cols,     \
+                        (int)p->p->k, alpha, a, (int)p->p->a.ld, b, (int)p->p->b.ld, beta, c, (int)p->p->n);           \
     }
 COMPLEX_PRODUCT(c, float)
 COMPLEX_PRODUCT(z, double)
 
 static void run_tiles(void *context, int64_t begin, int64_t end) {
     const job *p = context;
-    int size = tt_itemsizes[p->p.dtype];
+    int size = tt_itemsizes[p->p->dtype];
     for (int64_t item = begin; item < end; item++) {
         int64_t stack = item / p->tiles, tile = item % p->tiles;
         int64_t i = tile / p->across * p->tile_m, j = tile % p->across * p->tile_n;
-        int64_t rows = p->p.m - i < p->tile_m ? p->p.m - i : p->tile_m;
-        int64_t cols = p->p.n - j < p->tile_n ? p->p.n - j : p->tile_n;
-        const char *a = p->p.a.data + i * (p->p.a.trans ? 1 : p->p.a.ld) * size;
-        const char *b = p->p.b.data + j * (p->p.b.trans ? p->p.b.ld : 1) * size;
-        char *c = p->c + ((stack * p->p.m + i) * p->p.n + j) * size;
-        for (int d = p->p.nbatch - 1; d >= 0; d--) {
-            a += stack % p->p.batch[d] * p->p.a.steps[d] * size;
-            b += stack % p->p.batch[d] * p->p.b.steps[d] * size;
-            stack /= p->p.batch[d];
+        int64_t rows = p->p->m - i < p->tile_m ? p->p->m - i : p->tile_m;
+        int64_t cols = p->p->n - j < p->tile_n ? p->p->n - j : p->tile_n;
+        const char *a = p->p->a.data + i * (p->p->a.trans ? 1 : p->p->a.ld) * size;
+        const char *b = p->p->b.data + j * (p->p->b.trans ? p->p->b.ld : 1) * size;
+        char *c = p->c + ((stack * p->p->m + i) * p->p->n + j) * size;
+        for (int d = p->p->nbatch - 1; d >= 0; d--) {
+            a += stack % p->p->batch[d] * p->p->a.steps[d] * size;
+            b += stack % p->p->batch[d] * p->p->b.steps[d] * size;
+            stack /= p->p->batch[d];
         }
-        if (p->p.dtype == TT_F32) product_s(p, a, b, c, (int)rows, (int)cols);
-        else if (p->p.dtype == TT_F64) product_d(p, a, b, c, (int)rows, (int)cols);
-        else if (p->p.dtype == TT_C64) product_c(p, a, b, c, (int)rows, (int)cols);
-        else if (p->p.dtype == TT_C128) product_z(p, a, b, c, (int)rows, (int)cols);
+        if (p->p->dtype == TT_F32) product_s(p, a, b, c, (int)rows, (int)cols);
+        else if (p->p->dtype == TT_F64) product_d(p, a, b, c, (int)rows, (int)cols);
+        else if (p->p->dtype == TT_C64) product_c(p, a, b, c, (int)rows, (int)cols);
+        else if (p->p->dtype == TT_C128) product_z(p, a, b, c, (int)rows, (int)cols);
         else if (size == 1) product_8(p, a, b, c, rows, cols);
         else if (size == 2) product_16(p, a, b, c, rows, cols);
         else if (size == 4) product_32(p, a, b, c, rows, cols);
@@ -105,38 +105,38 @@ static int64_t pieces(int64_t n, int64_t tile) { return (n + tile - 1) / tile; }
 
 /* Tiles as large as TILE allows, but enough of them to share out. A product with a vector is bound by memory. */
 static void choose_tiles(job *p) {
-    int64_t work = p->p.m * p->p.n * p->p.k, wanted = work >= LARGE_WORK ? 8 : 4;
-    bool vector = p->p.m == 1 || p->p.n == 1;
-    p->tile_m = vector ? (p->p.m == 1 ? 1 : INT_MAX) : TILE;
-    p->tile_n = vector ? (p->p.n == 1 ? 1 : INT_MAX) : TILE;
+    int64_t work = p->p->m * p->p->n * p->p->k, wanted = work >= LARGE_WORK ? 8 : 4;
+    bool vector = p->p->m == 1 || p->p->n == 1;
+    p->tile_m = vector ? (p->p->m == 1 ? 1 : INT_MAX) : TILE;
+    p->tile_n = vector ? (p->p->n == 1 ? 1 : INT_MAX) : TILE;
     if (vector) {
-        int64_t run = 1 + ((int64_t)1 << 17) / (p->p.k + 1);
+        int64_t run = 1 + ((int64_t)1 << 17) / (p->p->k + 1);
         run = run < TILE_MIN ? TILE_MIN : run;
-        if (p->p.n > 1) p->tile_n = run;
+        if (p->p->n > 1) p->tile_n = run;
         else p->tile_m = run;
     } else if (work > PARALLEL_WORK) {
         for (;;) {
-            int64_t tm = p->tile_m < p->p.m ? p->tile_m : p->p.m, tn = p->tile_n < p->p.n ? p->tile_n : p->p.n;
-            bool enough = pieces(p->p.m, tm) * pieces(p->p.n, tn) * p->p.stack >= wanted;
-            if (enough || tm * tn * p->p.k < PARALLEL_WORK) break;
+            int64_t tm = p->tile_m < p->p->m ? p->tile_m : p->p->m, tn = p->tile_n < p->p->n ? p->tile_n : p->p->n;
+            bool enough = pieces(p->p->m, tm) * pieces(p->p->n, tn) * p->p->stack >= wanted;
+            if (enough || tm * tn * p->p->k < PARALLEL_WORK) break;
             if ((tm >= tn ? tm : tn) < 2 * TILE_MIN) break;
             if (tm > tn) p->tile_m = (pieces(tm, 2) + 15) / 16 * 16;
             else p->tile_n = (pieces(tn, 2) + 15) / 16 * 16;
         }
     }
-    p->across = pieces(p->p.n, p->tile_n);
-    p->tiles = pieces(p->p.m, p->tile_m) * p->across;
+    p->across = pieces(p->p->n, p->tile_n);
+    p->tiles = pieces(p->p->m, p->tile_m) * p->across;
 }
 
 static void run(job *p, int threads) {
     choose_tiles(p);
     if (threads == 1) {
-        run_tiles(p, 0, p->p.stack * p->tiles);
+        run_tiles(p, 0, p->p->stack * p->tiles);
         return;
     }
-    int64_t rows = p->tile_m < p->p.m ? p->tile_m : p->p.m, cols = p->tile_n < p->p.n ? p->tile_n : p->p.n;
-    int64_t work = rows * cols * p->p.k, worth = p->p.m == 1 || p->p.n == 1 ? PARALLEL_WORK >> 4 : PARALLEL_WORK;
-    tt_parallel(p->p.stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
+    int64_t rows = p->tile_m < p->p->m ? p->tile_m : p->p->m, cols = p->tile_n < p->p->n ? p->tile_n : p->p->n;
+    int64_t work = rows * cols * p->p->k, worth = p->p->m == 1 || p->p->n == 1 ? PARALLEL_WORK >> 4 : PARALLEL_WORK;
+    tt_parallel(p->p->stack * p->tiles, work >= worth ? 1 : worth / (work + 1) + 1, run_tiles, p);
 }
 
 #define SCALE(name, T)                                                                                                 \
@@ -149,6 +149,7 @@ SCALE(f64, double)
 /* A product as an asynchronous job: Note [Asynchronous jobs]. */
 typedef struct {
     tt_job job;
+    tt_product product;
     job p;
     tt_storage *storages[3];
 } later;
@@ -156,14 +157,17 @@ typedef struct {
 static void run_later(tt_job *job) { run(&((later *)job)->p, 1); }
 
 static bool put_off(const job *p, tt_array *out, const tt_array *a, const tt_array *b) {
-    double work = (double)p->p.m * (double)p->p.n * (double)p->p.k;
-    bool worth = work >= JOB_LEAST && work * tt_get_num_threads() <= JOB_MOST && out->dtype == p->p.dtype;
+    double work = (double)p->p->m * (double)p->p->n * (double)p->p->k;
+    bool worth = work >= JOB_LEAST && work * tt_get_num_threads() <= JOB_MOST && out->dtype == p->p->dtype;
     if (!worth) return false;
     later *l = tt_scratch(sizeof *l);
     if (!l) return false;
-    *l = (later){{.run = run_later, .num_out = 1, .num = 3, .storages = l->storages},
-                 *p,
-                 {out->storage, (p->p.a.copy ? p->p.a.copy : a)->storage, (p->p.b.copy ? p->p.b.copy : b)->storage}};
+    *l =
+        (later){{.run = run_later, .num_out = 1, .num = 3, .storages = l->storages},
+                *p->p,
+                *p,
+                {out->storage, (p->p->a.copy ? p->p->a.copy : a)->storage, (p->p->b.copy ? p->p->b.copy : b)->storage}};
+    l->p.p = &l->product;
     if (tt_job_submit(&l->job)) return true;
     tt_scratch_free(l);
     return false;
@@ -192,7 +196,7 @@ bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_ar
         if (p->m > INT_MAX) goto end;
         if (!tt_product_prepare(p, &p->a, a, !is_float, false)) goto end;
         if (!tt_product_prepare(p, &p->b, b, !is_float, false)) goto end;
-        job j = {.p = *p, .c = wide->data};
+        job j = {.p = p, .c = wide->data};
         if (!p->asynchronous || threads == 1 || !put_off(&j, out, a, b)) run(&j, threads);
     }
     ok = wide == out || tt_copy_now(out, wide) == 0;

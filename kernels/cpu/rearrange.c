@@ -5,7 +5,10 @@
 /* Copies a box of elements: `from` and `to` give the first element and strides (bytes, of any sign) of each side. */
 static void copy_box(int dtype, int ndim, const int64_t *shape, char *to, const int64_t *to_strides, char *from,
                      const int64_t *from_strides) {
-    tt_iter it = {.nops = 2, .ndim = ndim, .numel = 1};
+    tt_iter it;
+    it.nops = 2;
+    it.ndim = ndim;
+    it.numel = 1;
     for (int d = 0; d < ndim; d++) {
         it.shape[d] = shape[d];
         it.strides[0][d] = to_strides[d];
@@ -58,7 +61,11 @@ static void reverse_rows(void *context, int64_t begin, int64_t end) {
 }
 
 static void run_flip(tt_array *out, const tt_array *a, const bool *flipped) {
-    flip f = {.ndim = a->ndim, .size = tt_itemsizes[a->dtype], .start = a->data, .out = out->data};
+    flip f;
+    f.ndim = a->ndim;
+    f.size = tt_itemsizes[a->dtype];
+    f.start = a->data;
+    f.out = out->data;
     memcpy(f.shape, a->shape, sizeof(int64_t) * (size_t)a->ndim);
     byte_strides(a, f.from);
     byte_strides(out, f.to);

@@ -13,7 +13,8 @@ static char *results_of(const tt_reduction *g, tt_array *out, int acc) {
 static bool deliver(const tt_reduction *g, tt_array *out, int acc, char *results, int64_t mask) {
     if (results == out->data) return true;
     static tt_storage here; /* the CPU's */
-    tt_array from = {.storage = &here, .data = results, .dtype = (int16_t)acc};
+    int64_t strides[TT_MAX_NDIM];
+    tt_array from = {.storage = &here, .data = results, .dtype = (int16_t)acc, .strides = strides};
     tt_reduction_layout(g, &from, out, mask);
     return tt_copy_now(out, &from) == 0;
 }
@@ -41,7 +42,7 @@ static void finish(int then, char *results, int acc, int64_t n, int64_t reduced)
 
 bool tt_cpu_reduce(tt_array *out, const tt_array *a, int64_t mask, int reducer, int read, int acc, int then) {
     const tt_reducer *r = tt_get_reducer(reducer, read);
-    bool all = mask == ((int64_t)1 << a->ndim) - 1;
+    bool all = mask == tt_first_bits(a->ndim);
     if (all && a->flags & TT_FLAG_CONTIGUOUS && a->numel <= TT_BLOCK && a->dtype == read && acc == out->dtype) {
         r->reduce_block(out->data, a->data, a->numel, NULL);
         finish(then, out->data, acc, 1, a->numel);

@@ -3,9 +3,9 @@
 
 /* The keys in x; the positions chosen, in order, to `chosen`. */
 static void OF(choose)(const job *j, T *x, T *spare, int64_t *chosen) {
-    int64_t n = j->s.n, k = j->s.k, nans = 0;
+    int64_t n = j->s->n, k = j->s->k, nans = 0;
     T *s = x;
-    switch (j->s.what) {
+    switch (j->s->what) {
     case TT_SORT: s = OF(tt_sort)(x, spare, n, j->bits); break;
     case TT_TOPK: s = OF(tt_select)(x, spare, n, k, j->bits); break;
     case TT_MODE: {
@@ -20,17 +20,17 @@ static void OF(choose)(const job *j, T *x, T *spare, int64_t *chosen) {
         return;
     }
     default:
-        if (j->s.what != TT_KTH) {
-            if (tt_is_floating(j->s.a->dtype))
+        if (j->s->what != TT_KTH) {
+            if (tt_is_floating(j->s->a->dtype))
                 for (int64_t i = 0; i < n; i++) nans += IS_NAN(x[i]);
-            if (nans && j->s.what == TT_MEDIAN) k = n - nans;
+            if (nans && j->s->what == TT_MEDIAN) k = n - nans;
             else k = nans == n ? 0 : (n - nans - 1) / 2;
         }
         OF(tt_nth)(x, n, k);
         *chosen = INDEX(x[k]);
         return;
     }
-    for (int64_t i = 0; i < j->s.out_n; i++) chosen[i] = INDEX(s[i]);
+    for (int64_t i = 0; i < j->s->out_n; i++) chosen[i] = INDEX(s[i]);
 }
 
 #undef T

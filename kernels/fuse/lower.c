@@ -263,7 +263,7 @@ static void compute(emitter *e, tt_node *node, int number) {
 /* Merges dimensions that are one stride for every access. A POINTWISE kernel takes the order of its first store; the order
  * of the others is fixed, and the rows' dimensions stay as they are for the accesses of level 0. */
 static void coalesce(tt_kernel *k, const tt_group *d) {
-    int order[TT_MAX_NDIM], merged[TT_MAX_NDIM], kept = k->pattern == TT_PATTERN_ROW_REDUCTION ? d->kept : 0;
+    int order[TT_FUSE_DIMS], merged[TT_FUSE_DIMS], kept = k->pattern == TT_PATTERN_ROW_REDUCTION ? d->kept : 0;
     const tt_access *lead =
         k->pattern == TT_PATTERN_POINTWISE && k->num_stores ? &k->accesses[k->stores[0].access] : NULL;
     for (int i = 0; i < k->num_slots; i++) /* random numbers go by the row-major index */
@@ -290,7 +290,7 @@ static void coalesce(tt_kernel *k, const tt_group *d) {
     if (k->ndim == 0) k->shape[k->ndim++] = 1;
     for (int a = 0; a < k->num_accesses; a++) {
         tt_access *x = &k->accesses[a];
-        int64_t old[TT_MAX_NDIM], dense = tt_itemsizes[x->dtype];
+        int64_t old[TT_FUSE_DIMS], dense = tt_itemsizes[x->dtype];
         memcpy(old, x->strides, sizeof old);
         if (x->level == 1) {
             memset(x->strides, 0, sizeof x->strides);

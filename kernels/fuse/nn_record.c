@@ -36,7 +36,13 @@ bool tt_worth_recording(const tt_array *a) {
 }
 
 static recipe begin(const tt_array *a, int64_t mask) {
-    recipe r = {.trace = tt_recorder, .dtype = tt_compute_dtype(a->dtype), .mask = mask, .n = 1};
+    recipe r;
+    r.trace = tt_recorder;
+    r.dtype = tt_compute_dtype(a->dtype);
+    r.mask = mask;
+    r.n = 1;
+    r.num_made = 0;
+    r.failed = false;
     for (int d = 0; d < a->ndim; d++) {
         bool in_row = mask >> d & 1;
         if (in_row) r.n *= a->shape[d];
@@ -70,7 +76,12 @@ static tt_array *apply(recipe *r, int op, tt_array *out, tt_array *a, tt_array *
 
 /* A number as an operand. */
 static tt_array number(double *value) {
-    return (tt_array){.data = (char *)value, .dtype = TT_F64, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
+    return (tt_array){.data = (char *)value,
+                      .dtype = TT_F64,
+                      .numel = 1,
+                      .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK,
+                      .shape = tt_no_dims,
+                      .strides = tt_no_dims};
 }
 
 static tt_array *with_number(recipe *r, int op, tt_array *out, tt_array *a, double value) {
@@ -94,7 +105,7 @@ static tt_array *rows_of(recipe *r, tt_array *a) {
 }
 
 tt_array *tt_record_softmax(tt_array *a, tt_array *y, int dim, bool log) {
-    recipe r = begin(a, (int64_t)1 << dim);
+    recipe r = begin(a, tt_bit(dim));
     tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
     r.failed = !out;
     if (y && log) {

@@ -5,7 +5,7 @@
 typedef struct {
     int mode, id, dtype;
     int64_t offset;              /* bytes */
-    int64_t steps[TT_MAX_NDIM];  /* bytes, along the node's space; a reduction's result: along its kept dimensions */
+    int64_t steps[TT_FUSE_DIMS];  /* bytes, along the node's space; a reduction's result: along its kept dimensions */
     int writer;                  /* the node that wrote the storage last before this one; -1: none */
     int inside;                  /* level of the value where it is passed on within a kernel; -1: through memory */
     int next;                    /* the operand that read the storage through memory before this one; -1 */
@@ -14,7 +14,7 @@ typedef struct {
 typedef struct {
     int kind, op, dtype, n;
     int nd;                      /* its space: the shape without dimensions of size 1 */
-    int64_t space[TT_MAX_NDIM], numel;
+    int64_t space[TT_FUSE_DIMS], numel;
     int64_t mask;                /* a reduction's, of dimensions of the space */
     tt_operand o[4];             /* 0: the result */
     bool whole;                  /* it writes all of its storage */
@@ -27,7 +27,7 @@ typedef struct {
 
 typedef struct {
     int nd;
-    int64_t space[TT_MAX_NDIM], numel;
+    int64_t space[TT_FUSE_DIMS], numel;
     int pattern, kept;             /* as in tt_kernel */
     int64_t mask;
     int num_nodes, num_operands;

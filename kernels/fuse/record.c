@@ -313,6 +313,13 @@ static int number_of_constant(tt_trace *t, const tt_array *a) {
 
 static bool is_number(const tt_array *a) { return a->flags & TT_FLAG_WEAK; }
 
+/* Has the shape more dimensions than a kernel? */
+static inline bool is_too_deep(int ndim, const int64_t *shape) {
+    int dims = ndim;
+    for (int d = 0; dims > TT_FUSE_DIMS && d < ndim; d++) dims -= shape[d] == 1;
+    return dims > TT_FUSE_DIMS;
+}
+
 static bool same_shape(const tt_array *a, int ndim, const int64_t *shape) {
     return a->ndim == ndim && memcmp(a->shape, shape, sizeof(int64_t) * (size_t)ndim) == 0;
 }
@@ -422,7 +429,8 @@ static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *
                    const int64_t *shape, int64_t mask) {
     tt_trace *t = tt_recorder;
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
-    if (has_complex(out, n, operands) || tt_is_shared(out->storage) || tt_fuse_running(t)) return false;
+    if (has_complex(out, n, operands) || tt_is_shared(out->storage) || tt_fuse_running(t) || is_too_deep(ndim, shape))
+        return false;
     int device = out->storage->device;
     tt_lazy *p = tt_lazy_of(out->storage);
     if (p && p->trace != t && !flush_storage(out->storage, true, TT_FLUSH_THREAD)) {
@@ -464,7 +472,8 @@ bool tt_record_op(int op, int dtype, tt_array *out, int n, tt_array *const *in) 
 /* Notes down an operator of at most two operands that are whole and of the result's shape, or numbers; false where there is
  * more to it. The lock is held. */
 static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int n, tt_array *const *in) {
-    if (is_full(t) || t->encoded + 3 + out->ndim > t->room || (t->num_nodes && t->device) || out->storage->jobs)
+    if (is_full(t) || is_too_deep(out->ndim, out->shape) || t->encoded + 3 + out->ndim > t->room ||
+        (t->num_nodes && t->device) || out->storage->jobs)
         return false;
     int64_t operands = 0, modes = 0, dtypes = out->dtype;
     for (int k = 1; k <= n + 1; k++) {
@@ -518,7 +527,12 @@ bool tt_record_random(tt_array *out, const tt_draw *draw, int dtype) {
         {draw->low, TT_I64},           {(int64_t)draw->range, TT_I64}};
     memcpy(&numbers[2].bits, &draw->a, 8);
     memcpy(&numbers[3].bits, &draw->b, 8);
-    tt_array all = {.data = (char *)numbers, .dtype = (int16_t)dtype, .flags = TT_FLAG_WEAK}, *in = &all;
+    tt_array all = {.data = (char *)numbers,
+                    .dtype = (int16_t)dtype,
+                    .flags = TT_FLAG_WEAK,
+                    .shape = tt_no_dims,
+                    .strides = tt_no_dims},
+             *in = &all;
     return record(TT_NODE_RANDOM, draw->kind | draw->digits << 3, dtype, out, 1, &in, out->ndim, out->shape, 0);
 }
 

@@ -12,6 +12,7 @@
 typedef struct {
     int storage;
     tt_array like;
+    int64_t dims[2][TT_MAX_NDIM]; /* of `like` */
     int64_t offset, version;
 } place;
 
@@ -41,7 +42,9 @@ static int locate(place *p, const tt_trace *t, const tt_array *a) {
     const tt_lazy *lazy = tt_lazy_of(a->storage);
     *p = (place){.storage = lazy && lazy->trace == t ? lazy->id : -1, .offset = a->data - a->storage->data};
     if (p->storage >= 0) p->offset -= lazy->origin;
-    memcpy(&p->like, a, sizeof p->like);
+    p->like = *a;
+    p->like.shape = memcpy(p->dims[0], a->shape, sizeof(int64_t) * (size_t)a->ndim);
+    p->like.strides = memcpy(p->dims[1], a->strides, sizeof(int64_t) * (size_t)a->ndim);
     p->version = tt_version(a);
     return p->storage;
 }

@@ -2,8 +2,7 @@
 #include "fuse/fuse.h"
 #include "backend/now.h"
 
-/* out[...] = a, with broadcasting and casting, from any device to any; the caller bumps the version. */
-int tt_copy(tt_array *out, tt_array *a) {
+static int copy(tt_array *out, tt_array *a) {
     TT_ON_DEVICE(-1, "copy_", 1, &out);
     if (out->storage->device != a->storage->device) {
         if (tt_ready_to_write(out) && (!tt_lazy_of(a->storage) || tt_flush(a, false))) return tt_copy_now(out, a);
@@ -17,6 +16,9 @@ int tt_copy(tt_array *out, tt_array *a) {
     }
     return tt_copy_now(out, a);
 }
+
+/* out[...] = a, with broadcasting and casting, from any device to any. */
+int tt_copy(tt_array *out, tt_array *a, int writer) { return tt_written(out, writer, copy(out, a) == 0); }
 
 static tt_array *recorded(tt_array *out, tt_array *a) {
     if (!out || !a->numel || (TT_RECORDING && tt_record_copy(out, a))) return out;
@@ -49,7 +51,7 @@ tt_array *tt_scalar(int kind, double f, int64_t i) {
     return a;
 }
 
-int tt_fill(tt_array *out, int kind, double f, int64_t i) {
+static int fill(tt_array *out, int kind, double f, int64_t i) {
     tt_array one;
     char room[TT_MAX_ITEMSIZE];
     TT_ON_DEVICE(-1, "fill_", 1, &out);
@@ -62,6 +64,10 @@ int tt_fill(tt_array *out, int kind, double f, int64_t i) {
         return -1;
     }
     return tt_copy_unchecked(out, &one);
+}
+
+int tt_fill(tt_array *out, int kind, double f, int64_t i, int writer) {
+    return tt_written(out, writer, fill(out, kind, f, i) == 0);
 }
 
 tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i) {

@@ -121,8 +121,9 @@ static bool divides_by_zero(int op, int dtype, tt_array *b, int ndim, const int6
     if (!tt_divides_integers(op, dtype) || b->storage->device) return false;
     for (int d = 0; d < ndim; d++)
         if (shape[d] == 0) return false;
-    int64_t index[TT_MAX_NDIM] = {0};
+    int64_t index[TT_MAX_NDIM];
     int size = tt_itemsizes[b->dtype];
+    for (int d = 0; d < b->ndim; d++) index[d] = 0;
     for (int64_t i = 0; i < b->numel; i++) {
         int64_t at = 0, value;
         for (int d = 0; d < b->ndim; d++) at += index[d] * b->strides[d];
@@ -215,7 +216,7 @@ static inline bool small(const tt_array *a) {
 }
 
 static inline tt_array *like(const tt_array *a, int dtype) {
-    tt_array *out = tt_array_new();
+    tt_array *out = tt_array_new(a->ndim);
     if (!out) return NULL;
     out->dtype = (int16_t)dtype;
     out->ndim = a->ndim;
@@ -316,7 +317,12 @@ static bool update(int op, tt_array *out, tt_array *b) {
 /* A Python number as an operand: a descriptor on the stack, of the widest dtype of its kind. */
 static tt_array *weak(tt_array *a, tt_storage *s, char *element, int kind, const double *f, const int64_t *i) {
     *s = (tt_storage){.data = element, .refs = 1};
-    *a = (tt_array){.storage = s, .data = element, .numel = 1, .flags = TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS};
+    *a = (tt_array){.storage = s,
+                    .data = element,
+                    .numel = 1,
+                    .flags = TT_FLAG_WEAK | TT_FLAG_CONTIGUOUS,
+                    .shape = tt_no_dims,
+                    .strides = tt_no_dims};
     a->dtype = (int16_t)tt_dtype_of_kind(kind);
     if (kind == TT_KIND_FLOAT || kind == TT_KIND_COMPLEX) memcpy(element, f, 8);
     if (kind == TT_KIND_COMPLEX) memcpy(element + 8, i, 8);

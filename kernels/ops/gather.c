@@ -49,7 +49,7 @@ static int64_t broadcast(plan *pl, int n, tt_array *const *indices) {
         }
     }
     if (pl->ndim + ndim > TT_MAX_NDIM) {
-        tt_fail(TT_RUNTIME_ERROR, "an array has at most %d dimensions, and this index makes %d", TT_MAX_NDIM,
+        tt_fail(TT_RUNTIME_ERROR, "only tensors with up to %d dims are supported, and this index makes %d", TT_MAX_NDIM,
                 pl->ndim + ndim);
         return -1;
     }
@@ -81,12 +81,13 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
     bool adjoin = true;
     for (int k = 1; k < v->n; k++) adjoin &= v->dim[k] == v->dim[k - 1] + v->span[k - 1];
     if (!adjoin) first = 0;
-    bool taken[TT_MAX_NDIM] = {false};
+    bool taken[TT_MAX_NDIM];
+    for (int d = 0; d < v->ndim; d++) taken[d] = false;
     for (int k = 0; k < v->n; k++)
         for (int d = 0; d < v->span[k]; d++) taken[v->dim[k] + d] = true;
     int64_t size = tt_itemsizes[a->dtype];
     tt_moves *j = &pl->moves;
-    *j = (tt_moves){.table = a->data + v->start * size, .npre = 1, .npost = 1};
+    tt_moves_begin(j, a->data + v->start * size, 0);
     pl->ndim = 0;
     for (int d = 0; d < first; d++) {
         pl->shape[pl->ndim++] = v->shape[d];
@@ -99,7 +100,7 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
     for (int d = first; d < v->ndim; d++) {
         if (taken[d]) continue;
         if (pl->ndim == TT_MAX_NDIM)
-            return tt_fail(TT_RUNTIME_ERROR, "an array has at most %d dimensions, and this index makes more",
+            return tt_fail(TT_RUNTIME_ERROR, "only tensors with up to %d dims are supported, and this index makes more",
                            TT_MAX_NDIM);
         pl->shape[pl->ndim++] = v->shape[d];
         j->npost *= v->shape[d];
@@ -194,8 +195,7 @@ static tt_array *widened(tt_array *a) {
 
 /* The end of such an update: writes the copy back if `status` is good, and frees it. */
 static int narrow(tt_array *a, tt_array *wide, int status, int writer) {
-    if (status == 0) status = tt_copy_now(a, wide);
-    if (status == 0 && writer >= 0) tt_bump_version(a, writer);
+    status = tt_written(a, writer, status == 0 && tt_copy_now(a, wide) == 0);
     tt_free(wide);
     return status;
 }
@@ -207,8 +207,7 @@ static int put(plan *pl, tt_array *a, tt_array *values, int ndim, int64_t *shape
     pl->moves.rows = tt_dense_rows(values, a, given, ndim, shape, &copy, &pl->moves.row_step);
     bool moved = pl->moves.rows && tt_move_indexed(&pl->moves, &pl->where, a->dtype, given, mode);
     if (copy) tt_free(copy);
-    if (moved && writer >= 0) tt_bump_version(a, writer);
-    return moved ? 0 : -1;
+    return tt_written(a, writer, moved);
 }
 
 int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array *values, int mode, int rule,
@@ -224,9 +223,8 @@ int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array
     tt_array flat = *values; /* leading dimensions of size 1 beyond the result's are dropped */
     if (!broadcasts(values, pl.ndim, pl.shape)) return -1;
     if (flat.ndim > pl.ndim) {
-        int extra = flat.ndim - pl.ndim;
-        memmove(flat.shape, flat.shape + extra, sizeof(int64_t) * (size_t)pl.ndim);
-        memmove(flat.strides, flat.strides + extra, sizeof(int64_t) * (size_t)pl.ndim);
+        flat.shape += flat.ndim - pl.ndim;
+        flat.strides += flat.ndim - pl.ndim;
         flat.ndim = pl.ndim;
     }
     return put(&pl, a, &flat, pl.ndim, pl.shape, mode, writer);
@@ -256,12 +254,8 @@ static bool index_fits(const char *op, const tt_array *index, const tt_array *a,
 
 /* The plan of a gather or scatter: one index tensor along `dim`, and the steps of the other dimensions. */
 static void own_plan(plan *pl, const tt_array *a, int dim, tt_array **index) {
-    pl->moves = (tt_moves){.table = a->data, .m = (*index)->numel, .npre = 1, .npost = 1};
-    pl->view = (tt_indexed){.n = 1,
-                            .span = {1},
-                            .source = {dim},
-                            .shape = {a->ndim ? a->shape[dim] : 1},
-                            .strides = {a->ndim ? a->strides[dim] : 0}};
+    tt_moves_begin(&pl->moves, a->data, (*index)->numel);
+    tt_index_along(&pl->view, dim, a->ndim ? a->shape[dim] : 1, a->ndim ? a->strides[dim] : 0);
     for (int d = 0; d < (*index)->ndim; d++) pl->shape[d] = d == dim || d >= a->ndim ? 0 : a->strides[d];
     pl->where = (tt_index_where){.rule = TT_INDEX_STRICT,
                                  .n = 1,
@@ -295,17 +289,14 @@ int tt_scatter(tt_array *a, int dim, tt_array *index, tt_array *src, int mode, i
         tt_array *wide = widened(a);
         return wide ? narrow(a, wide, tt_scatter(wide, dim, index, src, mode, -1), writer) : -1;
     }
-    if (!index->numel) {
-        if (writer >= 0) tt_bump_version(a, writer);
-        return 0;
-    }
+    if (!index->numel) return tt_written(a, writer, true);
     if (!index_fits("scatter()", index, a, dim, "self") || (!number && !index_fits("scatter()", index, src, -1, "src")))
         return -1;
     own_plan(&pl, a, dim, &index);
     tt_array part = *src; /* of src, what stands under index */
     if (!number && part.ndim) {
         part.numel = index->numel;
-        memcpy(part.shape, index->shape, sizeof(int64_t) * (size_t)index->ndim);
+        if (index->ndim) part.shape = index->shape;
         tt_update_flags(&part);
     }
     return put(&pl, a, &part, index->ndim, index->shape, mode, writer);

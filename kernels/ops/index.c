@@ -7,7 +7,8 @@
 
 static bool add_dim(tt_indexed *v, int64_t size, int64_t stride) {
     if (v->ndim == TT_MAX_NDIM) {
-        tt_fail(TT_RUNTIME_ERROR, "an array has at most %d dimensions, and this index makes more", TT_MAX_NDIM);
+        tt_fail(TT_RUNTIME_ERROR, "only tensors with up to %d dims are supported, and this index makes more",
+                TT_MAX_NDIM);
         return false;
     }
     v->shape[v->ndim] = size;
@@ -49,7 +50,8 @@ static bool slice(tt_indexed *v, const tt_array *a, int d, const int64_t *part) 
 bool tt_resolve_index(tt_indexed *v, const tt_array *a, int n, const int64_t *code) {
     int named = 0, d = 0;
     bool rest = false;
-    memset(v, 0, sizeof *v);
+    v->ndim = v->n = 0;
+    v->start = 0;
     for (int k = 0; k < n; k++) {
         int64_t kind = code[4 * k], count = code[4 * k + 1];
         named += kind == TT_AT || kind == TT_SLICE ? 1 : kind == TT_INDEX || kind == TT_KEEP ? (int)count : 0;
@@ -122,7 +124,7 @@ static tt_array *with_part(tt_array *whole, tt_array *src, int n, const int64_t 
                     "expected src to have a size equal to the slice of self. src size = %s, "
                     "slice size = %s",
                     tt_shape_text(have, src->ndim, src->shape), tt_shape_text(want, part->ndim, part->shape));
-        else if (tt_copy(part, src) == 0) {
+        else if (tt_copy(part, src, -1) == 0) {
             tt_free(part);
             return whole;
         }

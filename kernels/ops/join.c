@@ -1,17 +1,18 @@
 /* Joining arrays: one allocation, then a copy into the view where each of them goes. */
 #include "backend/backend.h"
 #include "api/join.h"
-#include <string.h>
 
 tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
     const char *op = stack ? "stack" : "cat";
     char want[TT_SHAPE_TEXT], have[TT_SHAPE_TEXT];
     TT_ON_DEVICE(NULL, op, n, in);
     if (n < 1) return tt_fail(TT_RUNTIME_ERROR, "%s: expected a non-empty list of Tensors", op);
-    int64_t shape[TT_MAX_NDIM], start = 0;
+    int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM], start = 0;
     int ndim = in[0]->ndim + (stack ? 1 : 0);
     if (ndim == 0) return tt_fail(TT_RUNTIME_ERROR, "zero-dimensional tensor (at position 0) cannot be concatenated");
-    if (ndim > TT_MAX_NDIM) return tt_fail(TT_RUNTIME_ERROR, "stack: more than %d dimensions", TT_MAX_NDIM);
+    if (ndim > TT_MAX_NDIM)
+        return tt_fail(TT_RUNTIME_ERROR, "stack: only tensors with up to %d dims are supported, got %d", TT_MAX_NDIM,
+                       ndim);
     for (int d = 0, s = 0; d < ndim; d++) shape[d] = stack && d == dim ? 0 : in[0]->shape[s++];
     if (!stack) shape[dim] = 0;
     for (int k = 0; k < n; k++) {
@@ -45,6 +46,7 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
         return NULL;
     }
     tt_array part = *out;
+    part.shape = shape;
     for (int k = 0; k < n; k++) {
         part.shape[dim] = stack ? 1 : in[k]->shape[dim];
         part.data = out->data + start * out->strides[dim] * tt_itemsizes[dtype];
@@ -53,14 +55,14 @@ tt_array *tt_join(int n, tt_array **in, int dim, int dtype, int stack) {
         if (!part.numel) continue;
         tt_array from = *in[k];
         if (stack) { /* the same elements, with the new dimension */
-            memmove(from.shape + dim + 1, from.shape + dim, sizeof(int64_t) * (size_t)(from.ndim - dim));
-            memmove(from.strides + dim + 1, from.strides + dim, sizeof(int64_t) * (size_t)(from.ndim - dim));
-            from.shape[dim] = 1;
-            from.strides[dim] = 0;
-            from.ndim++;
+            from.ndim = ndim;
+            from.shape = shape;
+            from.strides = strides;
+            strides[dim] = 0;
+            for (int d = 0; d < in[k]->ndim; d++) strides[d + (d >= dim)] = in[k]->strides[d];
         }
         tt_update_flags(&part);
-        if (tt_copy(&part, &from) < 0) {
+        if (tt_copy(&part, &from, -1) < 0) {
             tt_free(out);
             return NULL;
         }

@@ -74,7 +74,7 @@ static int64_t versions(const tt_array *a, const tt_array *b) {
  * read at once. */
 static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *bias, double beta, double alpha,
                           bool asynchronous) {
-    tt_product p = {.alpha = alpha, .beta = bias ? beta : 0, .may_fold = !ta};
+    tt_product p;
     int64_t shape[TT_MAX_NDIM];
     tt_array *out;
     if (!tt_ready(a) || !tt_ready(b) || (bias && !tt_ready(bias))) return tt_decline();
@@ -82,6 +82,9 @@ static tt_array *multiply(tt_array *a, bool ta, tt_array *b, bool tb, tt_array *
         return tt_fail(TT_RUNTIME_ERROR, "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
                        a->ndim, b->ndim);
     if (!check_dtypes(a, b) || (bias && !check_dtypes(a, bias))) return NULL;
+    p.alpha = alpha;
+    p.beta = bias ? beta : 0;
+    p.may_fold = !ta;
     if ((p.stack = tt_broadcast_batch(a, b, p.batch, &p.nbatch)) < 0) return NULL;
     describe(&p.a, a, ta, true, p.nbatch);
     describe(&p.b, b, tb, false, p.nbatch);

@@ -169,5 +169,5 @@ tt_array *tt_norm_weight(tt_array *g, tt_array *x, tt_array *rstd, tt_array *mea
 
 tt_array *tt_column_sums(tt_array *g, int dims) {
     if (dims < 0 || dims > g->ndim) return tt_decline();
-    return tt_reduce(tt_reduce_code("sum"), g, 2, ((int64_t)1 << (g->ndim - dims)) - 1, 0, g->dtype);
+    return tt_reduce(tt_reduce_code("sum"), g, 2, tt_first_bits(g->ndim - dims), 0, g->dtype);
 }

@@ -92,7 +92,9 @@ tt_array *tt_one_hot(tt_array *a, int64_t num_classes) {
     TT_ON_DEVICE(NULL, "one_hot", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!tt_has_order("one_hot", a->dtype)) return NULL;
-    if (a->ndim == TT_MAX_NDIM) return tt_fail(TT_RUNTIME_ERROR, "one_hot: too many dimensions");
+    if (a->ndim == TT_MAX_NDIM)
+        return tt_fail(TT_RUNTIME_ERROR, "one_hot: only tensors with up to %d dims are supported, got %d", TT_MAX_NDIM,
+                       a->ndim + 1);
     tt_array *copy, *out = NULL;
     const int64_t *classes = dense(a, TT_I64, &copy);
     if (!classes) return NULL;

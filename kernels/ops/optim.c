@@ -85,8 +85,9 @@ static bool check(const request *r, int k) {
 /* Do the elements lie without gaps, in whatever order of dimensions? */
 static bool dense(const tt_array *a) {
     if (a->flags & TT_FLAG_CONTIGUOUS) return true;
-    bool used[TT_MAX_NDIM] = {false};
+    bool used[TT_MAX_NDIM];
     int64_t expected = 1;
+    for (int d = 0; d < a->ndim; d++) used[d] = false;
     for (int count = 0; count < a->ndim; count++) {
         int at = -1;
         for (int d = 0; d < a->ndim && at < 0; d++)

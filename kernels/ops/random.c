@@ -46,13 +46,13 @@ static int run(tt_array *out, tt_draw *draw, int compute, const double *chance, 
     return status;
 }
 
-int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b) {
+int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b, int writer) {
     TT_ON_DEVICE(-1, "random numbers", 1, &out);
     if (tt_is_complex(out->dtype) && (kind == TT_RANDOM_uniform || kind == TT_RANDOM_normal)) {
         /* both parts; a variance is shared by them */
         tt_array *parts = tt_view_as_real(out);
         if (!parts) return -1;
-        int status = tt_random(parts, kind, g, a, kind == TT_RANDOM_normal ? b * M_SQRT1_2 : b);
+        int status = tt_random(parts, kind, g, a, kind == TT_RANDOM_normal ? b * M_SQRT1_2 : b, writer);
         tt_free(parts);
         return status;
     }
@@ -65,11 +65,11 @@ int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b) {
         return -1;
     }
     int compute = kind == TT_RANDOM_geometric && whole ? TT_F64 : whole ? TT_F32 : tt_compute_dtype(out->dtype);
-    return run(out, &draw, compute, NULL, g);
+    return tt_written(out, writer, run(out, &draw, compute, NULL, g) == 0);
 }
 
 /* On a device nobody waits to see whether the probabilities are some: above 1 is always, below 0 or NaN never. */
-int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g) {
+int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g, int writer) {
     TT_ON_DEVICE(-1, "bernoulli", 2, ((tt_array *[]){out, p}));
     if (!tt_ready(p) || p->dtype != TT_F64 || !(p->flags & TT_FLAG_CONTIGUOUS) || !tt_same_shape(out, p)) {
         tt_decline();
@@ -84,14 +84,14 @@ int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g) {
                     "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got a probability of %g", chance[k]);
             return -1;
         }
-    return run(out, &draw, TT_F64, chance, g);
+    return tt_written(out, writer, run(out, &draw, TT_F64, chance, g) == 0);
 }
 
-int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t range) {
+int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t range, int writer) {
     TT_ON_DEVICE(-1, "random integers", 1, &out);
     if (!tt_has_order("random integers", out->dtype)) return -1;
     tt_draw draw = {.low = low, .range = range};
-    return run(out, &draw, TT_I64, NULL, g);
+    return tt_written(out, writer, run(out, &draw, TT_I64, NULL, g) == 0);
 }
 
 double tt_rounded(int dtype, double x) {
@@ -118,7 +118,7 @@ tt_array *tt_dropout(tt_array *a, double keep, double scale, tt_generator *g) {
     if (!(mask = at_once ? tt_empty(TT_BOOL, a->ndim, a->shape) : tt_empty_like(a, tt_real_dtype(a->dtype))))
         return NULL;
     if (!at_once) {
-        if (tt_random(mask, TT_RANDOM_mask, g, keep, scale) == 0) out = tt_binary(TT_OP_mul, a, mask);
+        if (tt_random(mask, TT_RANDOM_mask, g, keep, scale, -1) == 0) out = tt_binary(TT_OP_mul, a, mask);
     } else if ((out = tt_empty(a->dtype, a->ndim, a->shape)) && !drop(a, keep, scale, g, out, mask)) {
         tt_free(out);
         out = NULL;

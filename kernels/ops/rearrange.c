@@ -18,17 +18,19 @@ tt_array *tt_flip(tt_array *a, int n, int64_t *dims) {
     if (!tt_ready(a)) return tt_decline();
     tt_array *out = tt_empty_like(a, a->dtype);
     if (!out || !a->numel) return out;
-    bool flipped[TT_MAX_NDIM] = {false};
+    bool flipped[TT_MAX_NDIM];
+    for (int d = 0; d < a->ndim; d++) flipped[d] = false;
     for (int k = 0; k < n; k++) flipped[dims[k]] = true;
     return arranged(out, TT_WORK("flip", rearrange, out, a, flipped, NULL));
 }
 
 tt_array *tt_roll(tt_array *a, int n, int64_t *shifts, int64_t *dims) {
-    int64_t shift[TT_MAX_NDIM] = {0};
+    int64_t shift[TT_MAX_NDIM];
     TT_ON_DEVICE(NULL, "roll", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
     if (!out || !a->numel) return out;
+    for (int d = 0; d < a->ndim; d++) shift[d] = 0;
     for (int k = 0; k < n; k++) {
         int64_t size = a->shape[dims[k]], s = (shifts[k] % size + size) % size;
         shift[dims[k]] = (shift[dims[k]] + s) % size;
@@ -43,7 +45,12 @@ static bool zero_triangle(tt_array *a, int64_t diagonal, int below) {
 /* Fused mode: where(mask, a, 0), the mask one matrix of bools. */
 static bool record_triangle(tt_array *a, int64_t diagonal, int below) {
     double zero = 0;
-    tt_array nothing = {.data = (char *)&zero, .dtype = TT_F64, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
+    tt_array nothing = {.data = (char *)&zero,
+                        .dtype = TT_F64,
+                        .numel = 1,
+                        .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK,
+                        .shape = tt_no_dims,
+                        .strides = tt_no_dims};
     tt_array *mask = a->numel ? tt_full_now(TT_BOOL, 2, a->shape + a->ndim - 2, TT_KIND_BOOL, 0, 1) : NULL;
     if (!mask) return false;
     zero_triangle(mask, diagonal, below);
@@ -67,6 +74,5 @@ int tt_zero_triangle(tt_array *a, int64_t diagonal, int below, int writer) {
     if (!TT_RECORDING || !record_triangle(a, diagonal, below)) {
         if (!tt_writable(name, a) || !zero_triangle(a, diagonal, below)) return -1;
     }
-    if (writer >= 0) tt_bump_version(a, writer);
-    return 0;
+    return tt_written(a, writer, true);
 }

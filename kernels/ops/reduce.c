@@ -39,7 +39,7 @@ int tt_reducer_of(int op, int *then) {
 
 /* The bits of the dimensions that `how` and `dims` name. */
 static bool dims_mask(const char *op, const tt_array *a, int how, int64_t dims, int64_t *mask) {
-    int64_t all = ((int64_t)1 << a->ndim) - 1, n = a->ndim ? a->ndim : 1;
+    int64_t all = tt_first_bits(a->ndim), n = a->ndim ? a->ndim : 1;
     *mask = how == 0 ? all : dims & all;
     if (how != 1) return true;
     if (dims < -n || dims >= n) {
@@ -47,7 +47,7 @@ static bool dims_mask(const char *op, const tt_array *a, int how, int64_t dims, 
                 op, (long long)-n, (long long)n - 1, (long long)dims);
         return false;
     }
-    *mask = ((int64_t)1 << (dims < 0 ? dims + n : dims)) & all;
+    *mask = tt_bit((int)(dims < 0 ? dims + n : dims)) & all;
     return true;
 }
 
@@ -105,7 +105,12 @@ static bool record(int then, const tt_reducer_use *use, tt_array *out, tt_array 
     tt_array *to = use->acc == out->dtype ? out : raw;
     if (then == DIVIDE) {
         double count = (double)reduced;
-        tt_array by = {.data = (char *)&count, .dtype = TT_F64, .numel = 1, .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK};
+        tt_array by = {.data = (char *)&count,
+                       .dtype = TT_F64,
+                       .numel = 1,
+                       .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK,
+                       .shape = tt_no_dims,
+                       .strides = tt_no_dims};
         ok = ok && tt_record_op(TT_OP_div, use->acc, to, 2, (tt_array *[]){raw, &by});
     } else if (then == ROOT) ok = ok && tt_record_op(TT_OP_sqrt, use->acc, to, 1, &raw);
     if (to == raw) ok = ok && tt_record_copy(out, raw);
@@ -257,7 +262,7 @@ tt_array *tt_sum_to(tt_array *a, int ndim, int64_t *shape) {
     int64_t mask = 0;
     bool fits = lead >= 0;
     for (int d = 0; fits && d < a->ndim; d++) {
-        if (d < lead || (shape[d - lead] == 1 && a->shape[d] != 1)) mask |= (int64_t)1 << d;
+        if (d < lead || (shape[d - lead] == 1 && a->shape[d] != 1)) mask |= tt_bit(d);
         else fits = shape[d - lead] == a->shape[d];
     }
     if (!fits)

@@ -3,18 +3,31 @@
 #include "backend/backend.h"
 #include "ops/dims.h"
 
-static tt_array *run(tt_sorting *j, const char *op, tt_array *a, int64_t out_n, bool keepdim, tt_array **indices) {
+/* What to do along which dimension. */
+typedef struct {
+    int what;
+    bool descending;
+    int64_t dim, k;
+} request;
+
+static tt_array *run(request r, const char *op, tt_array *a, int64_t out_n, bool keepdim, tt_array **indices) {
+    tt_sorting j;
     int64_t shape[TT_MAX_NDIM];
     int ndim = 0, size = tt_itemsizes[a->dtype];
-    j->a = a;
-    j->n = a->ndim ? a->shape[j->dim] : 1;
-    j->step = a->ndim ? a->strides[j->dim] * size : size;
-    j->out_n = out_n;
-    j->num_rows = 1;
-    if (j->n >= (int64_t)1 << 32) return tt_fail(TT_RUNTIME_ERROR, "%s: at most 2^32 - 1 elements can be sorted", op);
+    j.a = a;
+    j.what = r.what;
+    j.descending = r.descending;
+    j.dim = r.dim;
+    j.k = r.k;
+    j.n = a->ndim ? a->shape[j.dim] : 1;
+    j.step = a->ndim ? a->strides[j.dim] * size : size;
+    j.out_n = out_n;
+    j.num_rows = 1;
+    j.rows.n = 0;
+    if (j.n >= (int64_t)1 << 32) return tt_fail(TT_RUNTIME_ERROR, "%s: at most 2^32 - 1 elements can be sorted", op);
     for (int d = 0; d < a->ndim; d++)
-        if (d != j->dim || keepdim) shape[ndim++] = d == j->dim ? out_n : a->shape[d];
-    bool like = j->what == TT_SORT; /* a whole of the input's shape takes its layout, too */
+        if (d != j.dim || keepdim) shape[ndim++] = d == j.dim ? out_n : a->shape[d];
+    bool like = j.what == TT_SORT; /* a whole of the input's shape takes its layout, too */
     tt_array *values = like ? tt_like(a, a->dtype) : tt_empty(a->dtype, ndim, shape);
     *indices = !values ? NULL : like ? tt_like(a, TT_I64) : tt_empty(TT_I64, ndim, shape);
     if (!*indices) {
@@ -23,18 +36,18 @@ static tt_array *run(tt_sorting *j, const char *op, tt_array *a, int64_t out_n, 
     }
     if (!values->numel) return values;
     bool dropped = a->ndim && !keepdim;
-    j->out_step = a->ndim && keepdim ? values->strides[j->dim] : 1;
+    j.out_step = a->ndim && keepdim ? values->strides[j.dim] : 1;
     for (int d = 0; d < a->ndim; d++) {
-        if (d == j->dim) continue;
-        j->rows.size[j->rows.n] = j->out_rows.size[j->rows.n] = a->shape[d];
-        j->rows.step[j->rows.n] = a->strides[d] * size;
-        j->out_rows.step[j->rows.n++] = values->strides[d - (dropped && d > j->dim)];
-        j->num_rows *= a->shape[d];
+        if (d == j.dim) continue;
+        j.rows.size[j.rows.n] = j.out_rows.size[j.rows.n] = a->shape[d];
+        j.rows.step[j.rows.n] = a->strides[d] * size;
+        j.out_rows.step[j.rows.n++] = values->strides[d - (dropped && d > j.dim)];
+        j.num_rows *= a->shape[d];
     }
-    j->out_rows.n = j->rows.n;
-    j->values = values;
-    j->indices = (int64_t *)(*indices)->data;
-    if (TT_WORK(op, sort, op, j)) return values;
+    j.out_rows.n = j.rows.n;
+    j.values = values;
+    j.indices = (int64_t *)(*indices)->data;
+    if (TT_WORK(op, sort, op, &j)) return values;
     tt_free(values);
     tt_free(*indices);
     return NULL;
@@ -44,8 +57,8 @@ tt_array *tt_sort(tt_array *a, int64_t dim, int descending, tt_array **indices) 
     TT_ON_DEVICE(NULL, "sort", 1, &a);
     if (!tt_ready(a)) return tt_decline();
     if (!tt_has_order("sort", a->dtype) || !tt_good_dim("sort", a, &dim)) return NULL;
-    tt_sorting j = {.what = TT_SORT, .descending = descending, .dim = dim};
-    return run(&j, "sort", a, a->ndim ? a->shape[dim] : 1, true, indices);
+    return run((request){.what = TT_SORT, .descending = descending, .dim = dim}, "sort", a, a->ndim ? a->shape[dim] : 1,
+               true, indices);
 }
 
 tt_array *tt_topk(tt_array *a, int64_t k, int64_t dim, int largest, tt_array **indices) {
@@ -58,9 +71,9 @@ tt_array *tt_topk(tt_array *a, int64_t k, int64_t dim, int largest, tt_array **i
         return tt_fail(TT_RUNTIME_ERROR,
                        "topk: selected index k out of range: k is %lld, dimension %lld has %lld elements", (long long)k,
                        (long long)dim, (long long)n);
-    tt_sorting j = {.what = TT_TOPK, .descending = largest, .dim = dim, .k = k};
+    request j = {.what = TT_TOPK, .descending = largest, .dim = dim, .k = k};
     if (a->ndim == 0) j.k = k = 1; /* a number is its own largest, even of none: as in PyTorch */
-    return run(&j, "topk", a, k, true, indices);
+    return run(j, "topk", a, k, true, indices);
 }
 
 tt_array *tt_pick(int what, tt_array *a, int64_t k, int64_t dim, int keepdim, tt_array **indices) {
@@ -79,6 +92,5 @@ tt_array *tt_pick(int what, tt_array *a, int64_t k, int64_t dim, int keepdim, tt
                        "kthvalue(): selected number k out of range for dimension %lld: k is %lld, of "
                        "%lld elements",
                        (long long)dim, (long long)k, (long long)n);
-    tt_sorting j = {.what = what, .dim = dim, .k = k - 1};
-    return run(&j, op, a, 1, keepdim, indices);
+    return run((request){.what = what, .dim = dim, .k = k - 1}, op, a, 1, keepdim, indices);
 }

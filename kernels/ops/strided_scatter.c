@@ -33,8 +33,8 @@ static bool copy_storage(tt_array *out, tt_array *a) {
                    .numel = n,
                    .ndim = 1,
                    .dtype = a->dtype,
-                   .shape = {n},
-                   .strides = {1},
+                   .shape = &n,
+                   .strides = (int64_t[]){1},
                    .flags = TT_FLAG_CONTIGUOUS | (out->flags & TT_FLAG_DEVICE)},
              from = to;
     from.storage = a->storage;
@@ -72,7 +72,8 @@ tt_array *tt_strided_scatter(tt_array *a, tt_array *src, int ndim, int64_t *shap
     if (part->numel && plain) {
         if (tt_copy_now(part, src) < 0) goto failed;
     } else if (part->numel) {
-        tt_moves moves = {.table = part->data, .m = part->numel, .npre = 1, .npost = 1};
+        tt_moves moves;
+        tt_moves_begin(&moves, part->data, part->numel);
         tt_index_where where = {.ndim = ndim, .shape = shape, .steps = strides};
         tt_array *nought = tt_full_now(a->dtype, 0, NULL, TT_KIND_INT, 0, 0);
         if (!nought) goto failed;

@@ -26,8 +26,8 @@ tt_array *tt_unique(tt_array *a, int consecutive, tt_array **inverse, tt_array *
     if (x) {
         tt_array flat = *x; /* as a vector */
         flat.ndim = 1;
-        flat.shape[0] = flat.numel;
-        flat.strides[0] = 1;
+        flat.shape = &flat.numel;
+        flat.strides = (int64_t[]){1};
         out = tt_gather(&flat, 0, first);
         tt_free(x);
     }

@@ -126,6 +126,64 @@ static PyObject *record_stamped(PyObject *self, PyObject *const *args, Py_ssize_
     return made ? give(out, made) : NULL;
 }
 
+/* Arguments of an operator: a tuple, or a list of tensors. The items are borrowed. */
+static Py_ssize_t number_of(PyObject *args) {
+    if (PyTuple_Check(args)) return PyTuple_Size(args);
+    if (PyList_Check(args)) return PyList_Size(args);
+    PyErr_SetString(PyExc_TypeError, "a tuple or a list is expected");
+    return -1;
+}
+static PyObject *item_of(PyObject *args, Py_ssize_t k) {
+    return PyTuple_Check(args) ? PyTuple_GetItem(args, k) : PyList_GetItem(args, k);
+}
+
+static PyObject *has_views(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_ssize_t n = number_of(args);
+    if (n < 0) return NULL;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *item = item_of(args, k);
+        const tt_array *a = tt_is_tensor(item) ? tt_array_of((tt_tensor *)item) : NULL;
+        if (a && a->flags & TT_FLAG_VIEW) Py_RETURN_TRUE;
+        if (PyErr_Occurred()) return NULL;
+    }
+    Py_RETURN_FALSE;
+}
+
+static PyObject *edges_of(PyObject *self, PyObject *const *given, Py_ssize_t n) {
+    (void)self;
+    if (n != 1 && n != 2) return PyErr_Format(PyExc_TypeError, "edges_of(args, which) takes 1 or 2 arguments");
+    PyObject *args = given[0], *which = n == 2 ? given[1] : args;
+    if (number_of(args) < 0 || (n = number_of(which)) < 0) return NULL;
+    PyObject *edges = PyTuple_New(n);
+    bool any = false;
+    for (Py_ssize_t k = 0; edges && k < n; k++) {
+        PyObject *item = item_of(args, which == args ? k : PyLong_AsSsize_t(item_of(which, k)));
+        PyObject *node = item && tt_is_tensor(item) ? ((tt_tensor *)item)->node : Py_None;
+        any = any || node != Py_None;
+        if (!item || PyTuple_SetItem(edges, k, Py_NewRef(node)) < 0) Py_CLEAR(edges);
+    }
+    if (any || !edges) return edges;
+    Py_DECREF(edges);
+    Py_RETURN_NONE;
+}
+
+static PyObject *versions_of(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)self;
+    if (n != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "versions_of(tensors, saved) takes 2 tuples");
+    n = PyTuple_Size(args[0]);
+    PyObject *versions = PyTuple_New(n);
+    for (Py_ssize_t k = 0; versions && k < n; k++) {
+        PyObject *position = PyTuple_GetItem(PyTuple_GetItem(args[0], k), 0);
+        PyObject *item = position ? PyTuple_GetItem(args[1], PyLong_AsSsize_t(position)) : NULL;
+        const tt_array *a = item && tt_is_tensor(item) ? tt_array_of((tt_tensor *)item) : NULL;
+        PyObject *version = PyErr_Occurred() ? NULL : PyLong_FromLongLong(a ? tt_version(a) : 0);
+        if (!version || PyTuple_SetItem(versions, k, version) < 0) Py_CLEAR(versions);
+    }
+    return versions;
+}
+
 static PyObject *count(PyObject *self, PyObject *unused) {
     (void)self;
     (void)unused;
@@ -171,6 +229,15 @@ static PyMethodDef functions[] = {
     {"record_stamped", (PyCFunction)(void (*)(void))record_stamped, METH_FASTCALL,
      "record_stamped(out, cls, edges, saved): the same with the versions of the result's stamp; None where the stamp\n"
      "tells of operands that were broadcast or cast, or of inference tensors."},
+    {"has_views", has_views, METH_O, "has_views(args): is a Tensor among ``args`` a tracked view?"},
+    {"edges_of", (PyCFunction)(void (*)(void))edges_of, METH_FASTCALL,
+     "edges_of(args, which): the Nodes of the arguments whose positions ``which`` gives (all, without it), or None "
+     "for\n"
+     "each; None where there is no Node."},
+    {"versions_of", (PyCFunction)(void (*)(void))versions_of, METH_FASTCALL,
+     "versions_of(tensors, saved): of each field of ``tensors``, a Node class's, the version of the Tensor that it "
+     "names\n"
+     "in ``saved``, or 0."},
     {"count", count, METH_NOARGS, "count(): numbers Nodes and writes alike, in the order of time."},
     {"shape_of", shape_of, METH_O, "shape_of(tensor): the shape as a plain tuple."},
     {"dtype_of", dtype_of, METH_O, "dtype_of(tensor): the dtype."},

@@ -1,7 +1,7 @@
 """``autograd.graph``, ``Variable``, saved attributes and names of Nodes, as in PyTorch: rules.py."""
 
 import pytest
-from rules import agree, outcome, programs
+from rules import agree, leaf, outcome, programs
 
 PROGRAMS, program = programs()
 
@@ -77,6 +77,59 @@ def hooks_that_are_refused(torch):
     with graph.disable_saved_tensors_hooks("not here"):
         (x * x).sum().backward()
     return outcome(enter), x.grad
+
+
+@program
+def saved_tensors_that_are_detached_in_place(torch):
+    class F(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * x
+
+    out = []
+    for use in (lambda a: a**2, lambda a: a * a, lambda a: a.exp(), lambda a: a + a, lambda a: a @ a, F.apply):
+        for make in (lambda x: x * 1, lambda x: x):
+            for further in ({}, {"create_graph": True}):
+                x = leaf(torch, 1.0, 2.0)
+                a = make(x)
+                b = use(a).sum()
+                a.detach_()
+                out.append(outcome(lambda b=b, further=further: b.backward(**further)))
+    return out
+
+
+@program
+def grad_fn_by_its_inner_name(torch):
+    x = leaf(torch, 1.0) * 2
+    out = [x._grad_fn is x.grad_fn, outcome(lambda: delattr(x, "_grad_fn")), outcome(lambda: setattr(x, "_grad_fn", 3))]
+    x._grad_fn = None
+    return [*out, x.requires_grad]
+
+
+@program
+def what_is_the_tensor_itself(torch):
+    x = leaf(torch, 1.0, 2.0)
+    a, b = torch.broadcast_tensors(x, torch.ones(()))
+    out = [+x is x, torch.positive(x) is x, a.grad_fn is None, b.shape, outcome(lambda: +torch.ones(2).bool())]
+    for parts in (lambda y: y.tensor_split(2), lambda y: y.tensor_split((1,)), lambda y: y.split(1)):
+        y = x * 1
+        out += [outcome(lambda y=y, parts=parts: parts(y)[0].mul_(3)), y]
+    return out
+
+
+@program
+def transposes_of_every_number_of_dimensions(torch):
+    out = []
+    for shape in ((), (3,), (2, 3), (2, 3, 4)):
+        for f in (lambda x: x.T, lambda x: x.H, lambda x: x.mT, lambda x: x.mH, lambda x: x.adjoint(), lambda x: x.t()):
+            out.append(outcome(lambda f=f, shape=shape: f(torch.ones(shape)).shape))
+    return out
 
 
 @program

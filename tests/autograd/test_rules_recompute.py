@@ -154,8 +154,12 @@ def without_gradients(torch):
 def detached_outputs(torch):
     checkpoint = module(torch).checkpoint
     x = leaf(torch, 1.0, 2.0)
-    y, z = checkpoint(lambda a: (a * 2, a.detach()), x, use_reentrant=False)
-    return y.requires_grad, z.requires_grad
+    out = []
+    for r in (True, False):
+        y, z = checkpoint(lambda a: (a * 2, a.detach()), x, use_reentrant=r)
+        y.sum().backward()
+        out.append((y.requires_grad, z.requires_grad, x.grad.clone()))
+    return out
 
 
 @program

@@ -52,6 +52,20 @@ def test_bits(gpu, dtype, norm_type):
     both(getattr(tt, dtype), 1e9, norm_type)
 
 
+def test_a_gradient_of_two_parameters_is_scaled_twice(emulated):
+    """As on the CPU: by two kernels, for in one the two writes would race."""
+    scaled = []
+    for share in (True, False):
+        begin = len(emulated.launches)
+
+        def change(params, share=share):
+            params[1].grad = params[0].grad if share else params[1].grad
+
+        both(tt.float32, 0.5, 2.0, change, shapes=[(9, 100), (9, 100)])
+        scaled.append(sum("scale" in name for name in emulated.launches[begin:]))
+    assert scaled == [0, 1]
+
+
 def test_gradients_that_lie_otherwise(gpu):
     def change(params):
         params[0].grad = params[0].grad.t().contiguous().t()

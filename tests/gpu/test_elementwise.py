@@ -2,6 +2,7 @@
 
 import pytest
 import tinytorch as tt
+from gpu.layouts import to_device
 
 
 def laid(layout: str, dtype, rows: int, n: int):
@@ -20,7 +21,7 @@ def laid(layout: str, dtype, rows: int, n: int):
 
 
 def check(compute, *operands):
-    expected, found = compute(*operands), compute(*(x.cuda() for x in operands))
+    expected, found = compute(*operands), compute(*map(to_device, operands))
     assert found.is_cuda and found.dtype is expected.dtype
     here = found.cpu()
     assert bool(((here == expected) | ((here != here) & (expected != expected))).all())

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tinytorch as tt
+from gpu.layouts import to_device
 from tinytorch import nn
 
 pytestmark = pytest.mark.usefixtures("gpu")
@@ -31,7 +32,7 @@ def bits(t):
 
 def agree(fn, *tensors):
     """fn of tensors on the CPU and on the device: the same results (and so for tuples)."""
-    want, got = fn(*tensors), fn(*[t.to("cuda") for t in tensors])
+    want, got = fn(*tensors), fn(*map(to_device, tensors))
     if isinstance(want, tt.Tensor):
         want, got = (want,), (got,)
     for w, g in zip(want, got, strict=True):
@@ -87,6 +88,20 @@ def test_last_write_stays():
 def test_sums_in_the_order_of_the_index(dtype):
     dtype = getattr(tt, dtype)
     agree(put(accumulate=True), floats(50, 8, dtype=dtype), numbers(50, 200), floats(200, 8, dtype=dtype))
+
+
+@pytest.mark.parametrize("n", [5, 6, 7])
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_rows_that_lie_apart(n, accumulate):
+    """Their ends are not those of vectors: what lies between them is neither read nor written."""
+
+    def write(x, i, values):
+        x = x.clone()
+        x[:, :n].index_put_((i,), values, accumulate=accumulate)
+        return x
+
+    agree(lambda x, i: x[:, :n][i], floats(40, 8), numbers(40, 99))
+    agree(write, floats(40, 8), numbers(40, 99), floats(99, n))
 
 
 def test_sums_sorted_by_several_blocks():

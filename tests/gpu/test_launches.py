@@ -68,6 +68,16 @@ def test_other_arguments_grids_and_streams(told):
     assert firsts[before][2] != firsts[0][2]  # the stream
 
 
+def test_what_differs_by_its_shared_memory_alone_is_another_launch(told):
+    firsts, _ = told
+    rows = [torch.ones(2, n, device="cuda") for n in (40_000, 40_008)]  # of as many blocks, and threads
+    firsts.clear()
+    for x in rows:
+        x.softmax(1)
+    (small, large) = firsts
+    assert small[1:7] == large[1:7] and small[7] < large[7]
+
+
 def test_more_launches_than_places(told):
     for n in range(1, 700):  # numbers of blocks: a launch each
         x = torch.full((n * 2048,), float(n), device="cuda")

@@ -130,6 +130,14 @@ def test_the_best_fitting_block_is_taken_and_split(stream):
     assert blocks(stream)[0][:4] == [1024, -7168, 512, 1536]
 
 
+def check_splits():
+    """The figures of free blocks beside others are those of the blocks that are there."""
+    parts = [segment["blocks"] for segment in cuda.memory_snapshot(0) if len(segment["blocks"]) > 1]
+    free = [b["size"] for some in parts for b in some if b["state"] == "inactive"]
+    stats = cuda.memory_stats(0)
+    assert (stats["inactive_split.all.current"], stats["inactive_split_bytes.all.current"]) == (len(free), sum(free))
+
+
 def test_random_sizes_leave_one_free_segment_each(stream):
     rng = random.Random(0)
     kept = []
@@ -140,7 +148,9 @@ def test_random_sizes_leave_one_free_segment_each(stream):
             kept.append(make(rng.choice((100, 700, 5000, 70_000, MiB, 3 * MiB, 9 * MiB))))
         spans = sorted((t.data_ptr(), t.numel()) for t in kept)
         assert all(p + n <= q for (p, n), (q, _) in zip(spans, spans[1:]))
+        check_splits()
     kept.clear()
+    check_splits()
     assert all(len(segment) == 1 and segment[0] < 0 for segment in blocks(stream))
     reserved = cuda.memory_reserved(0)
     held = sum(-segment[0] for segment in blocks(stream))

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 import tinytorch
+from gpu.layouts import to_device
 from tinytorch import cuda
 from tinytorch.nn import functional
 
@@ -34,7 +35,7 @@ def same(a, b) -> bool:
 
 def compare(compute, *inputs):
     expected = compute(*inputs)
-    found = compute(*(x.to("cuda") for x in inputs))
+    found = compute(*map(to_device, inputs))
     for e, f in zip(*((r,) if isinstance(r, tinytorch.Tensor) else r for r in (expected, found))):
         assert f.device.type == "cuda"
         assert same(e, f)

@@ -89,6 +89,22 @@ def test_register_assign_and_remove(m):
 
 
 @BOTH
+def test_assigning_goes_back_through_them_all(m):
+    p, (Double, _, _, Sum) = of(m), maps(m)
+
+    class Both(Sum):
+        def right_inverse(self, x):
+            return x - self.shift
+
+    net = m.nn.Linear(2, 1, bias=False).eval()
+    p.register_parametrization(net, "weight", Double())
+    p.register_parametrization(net, "weight", Both())
+    assert not net.parametrizations.weight[0].training and not net.parametrizations.weight[1].training
+    net.weight = m.tensor([[5.0, 7.0]])
+    assert net.weight.tolist() == [[5.0, 7.0]] and net.parametrizations.weight.original.tolist() == [[2.0, 3.0]]
+
+
+@BOTH
 def test_several_originals_and_buffers(m):
     p, (Double, _, Product, _) = of(m), maps(m)
     net = m.nn.Linear(2, 1)
@@ -255,6 +271,7 @@ def test_matrix_exp(shape, scale):
     a, b = pair(shape, scale=scale)
     x, y = kernels.matrix_exp(a), torch.matrix_exp(b)
     close(x, y, 1e-9 * np.exp(5 * scale))
+    close(kernels.matrix_exp(a - a.mT), torch.matrix_exp(b - b.mT), 1e-11)  # of all scales, a rotation
     if a.numel() and scale < 2:
         x.cos().sum().backward(), y.cos().sum().backward()
         close(a.grad, b.grad, 1e-8)
@@ -418,6 +435,10 @@ def test_spectral_norm_by_a_hook(dim):
         with pytest.raises(ValueError, match="to be positive"):
             m.nn.utils.spectral_norm(m.nn.Linear(1, 1), n_power_iterations=0)
     close(a.weight, b.weight, 1e-9), close(a.weight_orig.grad, b.weight_orig.grad, 1e-8)
+    for net in nets:
+        before = net.weight_u.tolist(), net.weight_v.tolist()
+        net.eval()(net.weight.detach())
+        assert (net.weight_u.tolist(), net.weight_v.tolist()) == before
     for m, net in ((tt, a), (torch, b)):
         m.nn.utils.remove_spectral_norm(net)
         assert list(net.state_dict()) == ["weight"]
@@ -487,6 +508,15 @@ def test_functional_call_of_a_parametrized_module(m):
     original = net.parametrizations.weight.original
     got = call(m)(net, {"parametrizations.weight.original": m.ones(1, 1) * 5}, m.ones(1, 1))
     assert got.item() == 10.0 and net.parametrizations.weight.original is original
+
+
+@BOTH
+def test_parameters_show_the_vector(m):
+    parameters = [m.nn.Parameter(m.zeros(2, 2)), m.nn.Parameter(m.zeros(3))]
+    vector = m.arange(7.0)
+    m.nn.utils.vector_to_parameters(vector, parameters)
+    vector += 1
+    assert [p.tolist() for p in parameters] == [[[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0, 7.0]]
 
 
 def test_vectors_of_one_device():

@@ -299,9 +299,12 @@ observers: list = []  # hooks of several tensors, which want to know what a back
 
 
 def begin_watching(roots: list, captures: dict | None, num_captures: int) -> list:
-    """Tells the observers which Nodes a backward will reach; returns them."""
+    """Tells the observers which Nodes a backward will reach, or that there is one; returns them."""
     watching = list(observers)
-    if captures is None:
+    reached: object = ()
+    if all(not observer.looks for observer in watching):
+        pass
+    elif captures is None:
         reached = {node for node, _ in roots}
         todo = list(reached)
         for node in todo:  # which grows meanwhile

@@ -7,6 +7,7 @@ import linecache
 import types
 
 from ..backends.native import dtype_of, shape_of
+from ..tensor import Tensor
 from .node import Node, SavedTensor, new_alias, saved_value
 
 # Parameters that hold numbers, sizes or dtypes in every operator: nobody looks for tensors among what is saved of them.
@@ -172,19 +173,39 @@ class Formulas:
         return source + (f"    return {results[0]}\n" if self.variadic else f"    return ({', '.join(results)},)\n")
 
 
-# Parameters as PyTorch's operators call them; of methods the first is "self".
+# Parameters as PyTorch's operators call them; of methods the first is "self". Then what some Nodes call otherwise.
 _ITS_NAMES = {"input": ("self", "input"), "a": ("self",), "b": ("other",), "out": ("result",)}
+_NAMES_IN = {
+    "Addcdiv": {"a": "tensor1", "b": "tensor2"},
+    "Addcmul": {"a": "tensor1", "b": "tensor2"},
+    "Bmm": {"b": "mat2"},
+    "Clamp": {"lo": "min", "hi": "max"},
+    "ClampMax": {"b": "max"},
+    "ClampMin": {"b": "min"},
+    "Dot": {"b": "tensor"},
+    "Hardtanh": {"lo": "min_val", "hi": "max_val"},
+    "LinalgEigh": {"L": "eigenvalues", "V": "eigenvectors"},
+    "Mm": {"b": "mat2"},
+    "Mv": {"b": "vec"},
+    "NativeLayerNorm": {"mean": "result1", "rstd": "result2"},
+    "Pow": {"b": "exponent"},
+    "SplitWithSizes": {"sizes": "split_sizes"},
+    "Transpose": {"a": "dim0", "b": "dim1"},
+    "Unfold": {"dim": "dimension"},
+}
 
 
 @functools.cache
-def saved_attributes(names: tuple[str, ...]) -> dict[str, property]:
-    """What a Node shows of its saved values, by PyTorch's names: ``_saved_self``, ``_raw_saved_self``."""
+def saved_attributes(names: tuple[str, ...], node: str = "") -> dict[str, property]:
+    """What the Nodes called ``node`` show of their saved values, by PyTorch's names: ``_saved_self``,
+    ``_raw_saved_self``."""
     attributes = {}
+    known = _ITS_NAMES | {name: (its,) for name, its in _NAMES_IN.get(node, {}).items()}
     for position, name in enumerate(names):
         base, _, suffix = name.rpartition("_")
-        called = _ITS_NAMES.get(name, (name,))
+        called = known.get(name, (name,))
         if suffix == "shape" and base:
-            called = tuple([f"{n}_sym_sizes" for n in _ITS_NAMES.get(base, (base,))])
+            called = tuple([f"{n}_sym_sizes" for n in known.get(base, (base,))])
         for n in called:
             attributes[f"_saved_{n}"] = property(functools.partial(saved_value, position=position))
             attributes[f"_raw_saved_{n}"] = property(functools.partial(SavedTensor, position=position))
@@ -197,7 +218,7 @@ def node_class(
     vjps,
     first_order=None,
     *,
-    title: str | None = None,
+    title: str | dict[str, str] | None = None,
     variadic: bool = False,
     joint=None,
     outputs: tuple[str, ...] = ("out",),
@@ -212,6 +233,11 @@ def node_class(
     parameter ``edges`` is not None are wanted. ``outputs`` are the differentiable results (empty: any number of them),
     and ``extra`` those after them, which have no gradient. The class's ``save(edges, out, *args)`` gives what to save;
     ``saves`` is the same as an expression.
+
+    Note [Names]
+    PyTorch names a Node by the overload that was called: ``PowBackward0`` of a number as exponent, ``PowBackward1`` of
+    a tensor. A ``title`` with several names has, by name, the condition on the operator's parameters that goes with
+    it; the last one stands for all else, and its condition is "". The others are subclasses, ``variants``.
     """
     inputs = list(inputs or vjps)
     formulas = Formulas(op, params, inputs, outputs, extra, variadic)
@@ -225,7 +251,7 @@ def node_class(
         for name, formula in (*vjps.items(), *first_order.items()):
             formulas.use(formula, [inputs.index(name)])
     saves, tensors = formulas.saves()
-    title = title or node_title(op)
+    *named, (title, _) = title.items() if isinstance(title, dict) else [(title or node_title(op), "")]
     namespace = {"__name__": title, "alias": new_alias, "shape_of": shape_of, "dtype_of": dtype_of}
     source = f"def save(edges, out, {', '.join(params)}):\n    return {saves}\n"
     source += formulas.function("backward", vjps, None, namespace)
@@ -235,7 +261,7 @@ def node_class(
     else:
         generate(source, "<derivative>", namespace, title, "backward")
     holds = 0 if not tensors else 2 if all(edge is None for _, _, edge in tensors) else 1
-    return type(
+    node = type(
         title,
         (Node,),
         {
@@ -250,6 +276,14 @@ def node_class(
             "first_order": staticmethod(namespace["first_order" if apart else "backward"]),
             "save": staticmethod(namespace["save"]),
             "saves": saves,
-            **saved_attributes(tuple(formulas.uses)),
+            **saved_attributes(tuple(formulas.uses), title.partition("Backward")[0]),
         },
     )
+    if named:
+        empty = {"__slots__": (), "__module__": __name__}
+        node.variants = {f"Node_{k}": type(called, (node,), empty) for k, (called, _) in enumerate(named)}
+        node.choice = "".join(f"Node_{k} if {condition} else " for k, (_, condition) in enumerate(named)) + "Node"
+        names = {"Tensor": Tensor, "Node": node, **node.variants}
+        exec(code_of(f"def choose({', '.join(params)}):\n    return {node.choice}\n", "<name>"), names)
+        node.choose = staticmethod(names["choose"])
+    return node

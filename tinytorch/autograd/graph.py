@@ -130,6 +130,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 class _MultiGradHook:
     """What the hooks of several tensors share in each backward: what has arrived, and how much is to come."""
 
+    looks = True  # at which Nodes a backward reaches
+
     def __init__(self, tensors, fn, mode: str):
         self.nodes = []
         for t in tensors:

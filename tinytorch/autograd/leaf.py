@@ -8,7 +8,7 @@ from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, gives_tensor, wrap
 from .engine import retain
-from .node import AccumulateGrad, Port, describe
+from .node import AccumulateGrad, Port, count, describe, last_write
 from .modes import current
 from .views import FLAG_INFERENCE, FLAG_VIEW, Invalid, base_of, refresh
 
@@ -31,7 +31,8 @@ def _requires_grad(self) -> bool:
 
 
 def _set_requires_grad(self, flag: bool) -> None:
-    refresh(self)
+    if self._h.flags & FLAG_VIEW:
+        refresh(self)
     node = self._node
     if not isinstance(flag, bool):
         raise RuntimeError(f"requires_grad must be a bool, got {type(flag).__name__}")
@@ -59,7 +60,8 @@ def _requires_grad_(self, requires_grad: bool = True):
 
 
 def _is_leaf(self) -> bool:
-    refresh(self)
+    if self._h.flags & FLAG_VIEW:
+        refresh(self)
     return self._node is None or type(self._node) is AccumulateGrad
 
 
@@ -71,6 +73,16 @@ def _grad_fn(self):
     if type(node) is Invalid:
         raise RuntimeError(node.saved[0])
     return None if type(node) is AccumulateGrad else node
+
+
+def _set_grad_fn(self, value) -> None:
+    if value is not None:
+        raise RuntimeError("_grad_fn can be only set to None")
+    _detach_(self)
+
+
+def _deleted_grad_fn(self):
+    raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
 
 
 def _output_nr(self) -> int:
@@ -144,6 +156,7 @@ def _detach_(self):
             "DistributedDataParallel, detach before wrapping."
         )
     self._node = None
+    last_write[0] = count()  # backward looks at what was saved before, as after a write
     return self
 
 
@@ -199,6 +212,7 @@ Tensor.grad = property(
     _get_grad, _set_grad, lambda self: _set_grad(self, None), doc="The gradient that backward accumulated, or None."
 )
 Tensor.grad_fn = property(_grad_fn, doc="The Node that made this tensor; None for leaves.")
+Tensor._grad_fn = property(_grad_fn, _set_grad_fn, _deleted_grad_fn, "The same; set to None, it detaches in place.")
 Tensor.output_nr = property(_output_nr, doc="Which output of its Node this is.")
 Tensor.retains_grad = property(_retains_grad, doc="Does backward keep the gradient of this computed tensor?")
 Tensor.data = property(

@@ -73,6 +73,9 @@ class Node(NodeBase):
     backward = None  # (g, saved, edges) -> gradients, in differentiable operations
     first_order = None  # the same without history: for first derivatives only
 
+    choose = None  # (*arguments) -> this class, or that of its variants which has the name for them: Note [Names]
+    choice, variants = "Node", {}  # the same as an expression, and what it names
+
     @classmethod
     def of_complex(cls) -> type:
         """The class of these Nodes for a complex result. The C side calls it, too."""
@@ -229,12 +232,23 @@ def unpack(node: Node, with_history: bool, check: bool = True) -> tuple:
             expected = saved_version(node, k, edge)
             if lib.tt_version_of(t._h) != expected:
                 raise overwritten(node, t, name, edge, expected)
+            if edge is not None and edge >= 0:
+                refuse_detached(t, node.edges[edge])
         if with_history and edge is not None:
             owner = node.edges[edge] if edge >= 0 else node if node.num_outputs == 1 else port(node, -1 - edge)
             if t._node is not owner:
                 t = alias(t, owner)
         values[position] = t
     return tuple(values)
+
+
+def refuse_detached(t: Tensor, owner: Node | None) -> None:
+    """RuntimeError if the saved tensor ``t`` was cut from its history since, which was ``owner``."""
+    if t._node is None and owner is not None and type(owner) is not AccumulateGrad:
+        raise RuntimeError(
+            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not "
+            "supported, please use out-of-place `.detach()` instead"
+        )
 
 
 def saved_value(node: Node, position: int):
@@ -376,8 +390,3 @@ def port(node: Node, index: int) -> Port:
         made = new_port((node,), index, len(node.ports))
         node.ports[index] = weakref.ref(made)
     return made
-
-
-def saved_versions(cls: type, saved: tuple) -> tuple:
-    """The present versions of the tensors among ``saved``, in the order of ``cls.tensors``."""
-    return tuple(lib.tt_version_of(saved[p]._h) if isinstance(saved[p], Tensor) else 0 for p, _, _ in cls.tensors)

@@ -195,11 +195,15 @@ class CopySlices(Node):
     backward = first_order = staticmethod(_copy_slices_backward)
 
 
+_writer_numbers: dict[str, int] = {}
+
+
 def writer_number(name: str) -> int:
     """The number under which a storage remembers that ``name`` wrote it."""
-    if name not in writers:
+    number = _writer_numbers.setdefault(name, len(writers))
+    if number == len(writers):
         writers.append(name)
-    return writers.index(name)
+    return number
 
 
 def check_inplace(t: Tensor, name: str, recording: bool = False) -> None:

@@ -18,5 +18,6 @@ FusedBase = _native.FusedBase
 call_on_device, hold = _native.call_on_device, _native.hold
 raise_after_call = _native.raise_after_call
 NodeBase, new_node, record, record_stamped = _native.NodeBase, _native.new_node, _native.record, _native.record_stamped
+has_views, edges_of, versions_of = _native.has_views, _native.edges_of, _native.versions_of
 count, shape_of, dtype_of, set_dtypes = _native.count, _native.shape_of, _native.dtype_of, _native.set_dtypes
 nodes_on_path, with_history = _native.nodes_on_path, _native.with_history

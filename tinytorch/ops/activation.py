@@ -8,7 +8,7 @@ import warnings
 from ..autograd.node import alias
 from ..backends.cpu import lib
 from ..dtypes import FLOATING, float32, float64
-from ..tensor import Tensor
+from ..tensor import FUNCTIONS, Tensor
 from .declare import both, c_op, computed, dim_or_axis, function, not_a_tensor, primitive
 from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus
 from .pointwise import _where as where
@@ -190,6 +190,15 @@ def softplus(input, beta=1.0, threshold=20.0):
     floating("softplus", input)
     if beta == 1 and threshold >= 20 and input.dtype is not float64:
         return _softplus(input)  # the correction is below half a unit in the last place there
+    return _softplus_below(input, beta, threshold)
+
+
+@primitive(
+    title="SoftplusBackward0",
+    input=lambda g, input, beta, threshold: where(input * beta > threshold, g, g * (input * beta).sigmoid()),
+)
+def _softplus_below(input, beta, threshold):
+    input = alias(input)
     scaled = input if beta == 1 else input * beta
     smooth = _softplus(scaled)
     return where(scaled > threshold, input, smooth if beta == 1 else smooth / beta)
@@ -277,7 +286,17 @@ def prelu(input, weight):
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight._h.ndim}")
     else:
         weight = weight.reshape(())
-    return where(input > 0, input, weight * input)
+    return _prelu(input, weight)
+
+
+@primitive(
+    title="PreluKernelBackward0",
+    input=lambda g, input, weight: where(input > 0, g, g * weight),
+    weight=lambda g, input, weight_shape: (g * input).masked_fill(input > 0, 0).sum_to_size(weight_shape),
+)
+def _prelu(input, weight):
+    x = alias(input)
+    return where(x > 0, x, alias(weight) * x)
 
 
 def threshold(input, threshold, value, inplace=False):
@@ -315,7 +334,16 @@ def hardswish(input, inplace=False):
         RuntimeError: ``input`` is not floating
     """
     floating("hardswish", input)
-    return overwrite(lambda x: x * _hardtanh(x + 3, 0, 6) / 6, input, inplace)
+    return overwrite(_hardswish, input, inplace)
+
+
+@primitive(
+    title="HardswishBackward0",
+    input=lambda g, input: where(input.abs() < 3, g * (input / 3 + 0.5), g.masked_fill(input < 3, 0)),
+)
+def _hardswish(input):
+    x = alias(input)
+    return x * _hardtanh(x + 3, 0, 6) / 6
 
 
 # Exponential ones. expm1 sees no positive number, so nothing overflows, in the derivative either.
@@ -332,7 +360,19 @@ def elu(input, alpha=1.0, inplace=False):
         RuntimeError: ``input`` is not floating
     """
     floating("elu", input)
-    return overwrite(lambda x: where(x > 0, x, clamp(x, None, 0).expm1() * alpha), input, inplace)
+    return overwrite(lambda x: _elu(x, alpha, 1.0), input, inplace)
+
+
+def _elu_formula(g, input, alpha, scale):
+    slope = where(input > 0, 1.0, clamp(input, None, 0).exp() * alpha)
+    return g * (slope if scale == 1 else slope * scale)
+
+
+@primitive(title="EluBackward0", input=_elu_formula)
+def _elu(input, alpha, scale):
+    x = alias(input)
+    out = where(x > 0, x, clamp(x, None, 0).expm1() * alpha)
+    return out if scale == 1 else out * scale
 
 
 @function
@@ -342,11 +382,21 @@ def celu(input, alpha=1.0, inplace=False):
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
 
-    def of(x):
-        wide = x.to(float32) if x.element_size() == 2 else x  # alpha may be beyond a half type, and so may x / alpha
-        return where(x > 0, x, ((clamp(wide, None, 0) / alpha).expm1() * alpha).to(x.dtype))
+    return overwrite(lambda x: _celu(x, alpha), input, inplace)
 
-    return overwrite(of, input, inplace)
+
+def _of_celu(input, alpha):
+    """min(input, 0) / alpha, wide enough: alpha may be beyond a half type, and so may the quotient."""
+    return clamp(input.to(float32) if input.element_size() == 2 else input, None, 0) / alpha
+
+
+@primitive(
+    title="CeluBackward0",
+    input=lambda g, input, alpha: g * where(input > 0, 1.0, _of_celu(input, alpha).exp().to(input.dtype)),
+)
+def _celu(input, alpha):
+    x = alias(input)
+    return where(x > 0, x, (_of_celu(x, alpha).expm1() * alpha).to(x.dtype))
 
 
 # Klambauer et al. 2017, "Self-normalizing neural networks", equation 14.
@@ -363,7 +413,7 @@ def selu(input, inplace=False):
         RuntimeError: ``input`` is not floating
     """
     floating("selu", input)
-    return overwrite(lambda x: where(x > 0, x, clamp(x, None, 0).expm1() * SELU_ALPHA) * SELU_SCALE, input, inplace)
+    return overwrite(lambda x: _elu(x, SELU_ALPHA, SELU_SCALE), input, inplace)
 
 
 def mish(input, inplace=False):
@@ -375,7 +425,18 @@ def mish(input, inplace=False):
         RuntimeError: ``input`` is not floating
     """
     floating("mish", input)
-    return overwrite(lambda x: x * _softplus(x).tanh(), input, inplace)
+    return overwrite(_mish, input, inplace)
+
+
+def _mish_formula(g, input):
+    t = _softplus(input).tanh()
+    return g * (t + input * input.sigmoid() * (1 - t * t))
+
+
+@primitive(title="MishBackward0", input=_mish_formula)
+def _mish(input):
+    x = alias(input)
+    return x * _softplus(x).tanh()
 
 
 def tanhshrink(input):
@@ -404,4 +465,16 @@ def glu(input, dim=-1):
     n = input.size(dim)
     if n % 2:
         raise RuntimeError(f"glu: Halving dimension must be even, but dimension {dim} is size {n}")
-    return input.narrow(dim, 0, n // 2) * input.narrow(dim, n // 2, n // 2).sigmoid()
+    return _glu(input, input._dim(dim))
+
+
+def _glu_formula(g, input, dim):
+    a, b = input.chunk(2, dim)
+    b = b.sigmoid()
+    return FUNCTIONS["cat"]((g * b, g * a * (b * (1 - b))), dim)
+
+
+@primitive(title="GluBackward0", input=_glu_formula)
+def _glu(input, dim):
+    a, b = alias(input).chunk(2, dim)
+    return a * b.sigmoid()

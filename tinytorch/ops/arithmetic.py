@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from ..backends.cpu import lib
 from ..dtypes import bool as _bool
 from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
@@ -53,14 +54,12 @@ def _with_alpha(name, plain, doc):
             input, other, alpha = old_order(name, 2, {"alpha": alpha}, input, other, *rest)
         return plain(input, _scaled(name, input, other, alpha), out=out)
 
-    written = name + "_"
+    op, written = plain.op, name + "_"
 
     def inplace(self, other, *rest, alpha=1):
         if rest:
             self, other, alpha = old_order(written, 2, {"alpha": alpha}, self, other, *rest)
-        return plain.op.update(
-            self, other if alpha is not True and alpha == 1 else _scaled(name, self, other, alpha), written
-        )
+        return op.update(self, _scaled(name, self, other, alpha) if alpha != 1 or alpha is True else other, written)
 
     public.__name__ = public.__qualname__ = name
     inplace.__name__ = inplace.__qualname__ = name + "_"
@@ -202,9 +201,18 @@ def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
     try:
         if rest:
             input, tensor1, tensor2, value = old_order("addcdiv", 3, {"value": value}, input, tensor1, tensor2, *rest)
+        _refuse_integers(tensor1, tensor2)
         return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
     except AttributeError as exc:
         raise not_a_tensor("addcdiv", exc, ("input", "tensor1", "tensor2"), (input, tensor1, tensor2)) from None
+
+
+def _refuse_integers(tensor1, tensor2) -> None:
+    if not (tensor1.dtype.is_differentiable or tensor2.dtype.is_differentiable):
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported: use (input + value * trunc(tensor1 / tensor2)), or "
+            "(input + value * (tensor1 / tensor2)) for a true division"
+        )
 
 
 @method
@@ -220,7 +228,21 @@ def addcdiv_(self, tensor1, tensor2, *rest, value=1):
     """``addcdiv`` in place."""
     if rest:
         self, tensor1, tensor2, value = old_order("addcdiv_", 3, {"value": value}, self, tensor1, tensor2, *rest)
+    _refuse_integers(tensor1, tensor2)
     return _addcdiv.op.into(self, (self, tensor1 if value == 1 else tensor1 * value, tensor2), "addcdiv_")
+
+
+@both
+def positive(input):
+    """``input`` itself. RuntimeError for bool."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"positive(): argument 'input' must be Tensor, not {type(input).__name__}")
+    if input._h.dtype == lib.TT_BOOL:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+Tensor.__pos__ = Tensor.positive
 
 
 @composite

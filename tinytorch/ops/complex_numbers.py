@@ -218,13 +218,3 @@ def isreal(input):
         A bool tensor of the shape of ``input``.
     """
     return imag(input) == 0 if input.is_complex() else input.new_ones(input.shape, dtype=bool)
-
-
-def _matrix_adjoint(self):
-    if self._h.ndim != 2 and self._h.ndim:
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._h.ndim}-D tensor.")
-    return conj(self.t())
-
-
-Tensor.H = property(_matrix_adjoint, doc="A matrix transposed and conjugated.")
-Tensor.mH = property(lambda self: conj(self.mT), doc="The last two dimensions exchanged, and conjugated.")

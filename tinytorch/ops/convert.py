@@ -97,7 +97,7 @@ def _with_layout(input, shape, stride):
     if not h:
         raise error("with_layout")
     out = wrap(h)
-    check(lib.tt_copy(h, input._h), "with_layout")
+    check(lib.tt_copy(h, input._h, -1), "with_layout")
     return out
 
 

@@ -75,7 +75,7 @@ def _filled_like(input, value, dtype, device, requires_grad, pin_memory, memory_
         kind = scalar_kind(value)
         out = finish(h, op)
         check_fits(h.dtype, kind, value)
-        check(lib.tt_fill(h, *number_parts(kind, value)), op)
+        check(lib.tt_fill(h, *number_parts(kind, value), -1), op)
         out = pinned(out, op) if pin_memory else out
         return out.requires_grad_() if requires_grad else out
     return finish(h, op)

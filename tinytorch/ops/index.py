@@ -229,7 +229,7 @@ def embed(g, shape, code):
 
 
 @primitive(
-    title="SliceScatterBackward0",
+    title={"SelectScatterBackward0": f"code[-4] == {AT}", "SliceScatterBackward0": ""},
     input=lambda g, src_shape, code: view_scatter(g, _nought(g, src_shape), code),
     src=lambda g, code: pick(g, code),
 )
@@ -296,7 +296,7 @@ def putter(name: str, n: int = 1, rule: int = SUBSCRIPT):
     names = [f"index{k}" for k in range(n)]
 
     def write(h, writer, code, values, mode, *indices):
-        check(
+        return check(
             lib.tt_index_put(h, len(code) // 4, code, [i._h for i in indices], values._h, mode, rule, writer),
             None if name == "index_put" else f"{name}()",
         )

@@ -224,8 +224,14 @@ def repeat(input, repeats, *rest):
     if min(sizes, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension: repeat sizes {sizes}")
     shape = (1,) * lead + shape
-    apart = [x for s in shape for x in (1, s)]
-    wide = [x for r, s in zip(sizes, shape) for x in (r, s)]
+    apart, wide = [], []
+    for r, s in zip(sizes, shape):
+        if r != 1 and s != 1:
+            apart += [1, s]
+            wide += [r, s]
+        elif r != s:  # two sizes of 1 need no dimension
+            apart.append(s)
+            wide.append(r * s)
     result = _reshape(_reshape(input, tuple(apart)).expand(wide), tuple(r * s for r, s in zip(sizes, shape)))
     return result.clone() if result._h.storage == input._h.storage else result
 
@@ -269,7 +275,3 @@ def _splitter(name: str, dim: int, least: int):
 
 
 hsplit, vsplit, dsplit = _splitter("hsplit", 1, 1), _splitter("vsplit", 0, 2), _splitter("dsplit", 2, 3)
-
-
-for _alias, _name in (("swapdims", "transpose"), ("moveaxis", "movedim")):
-    alias(_name, _alias)

@@ -6,10 +6,11 @@ matrix derivative results"). einsum has a file of its own.
 
 from __future__ import annotations
 
+from ..autograd.node import alias
 from ..backends import blas
 from ..backends.cpu import lib
 from ..tensor import FUNCTIONS, Tensor
-from .declare import attach, both, c_op, computed, function, not_a_tensor, write_out
+from .declare import attach, both, c_op, computed, function, not_a_tensor, primitive, write_out
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -433,9 +434,21 @@ def cross(input, other, dim=None, *, out=None):
         raise RuntimeError(
             f"cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
         )
-    a, b = input.roll(-1, dim), other.roll(-1, dim)
-    result = (input * b - a * other).roll(-1, dim)
-    return write_out("cross", result, out)
+    return write_out("cross", _cross(input, other, dim), out)
+
+
+def _as(g, shape, dtype):
+    return g.sum_to_size(shape).to(dtype)
+
+
+@primitive(
+    title="LinalgCrossBackward0",
+    input=lambda g, other, input_shape, input_dtype, dim: _as(_cross(other, g, dim), input_shape, input_dtype),
+    other=lambda g, input, other_shape, other_dtype, dim: _as(_cross(g, input, dim), other_shape, other_dtype),
+)
+def _cross(input, other, dim):
+    a, b = alias(input), alias(other)
+    return (a * b.roll(-1, dim) - a.roll(-1, dim) * b).roll(-1, dim)
 
 
 @both
@@ -450,8 +463,15 @@ def kron(input, other, *, out=None):
     n = max(input._h.ndim, other._h.ndim)
     a = (1,) * (n - input._h.ndim) + tuple(input.shape)
     b = (1,) * (n - other._h.ndim) + tuple(other.shape)
-    left = input.reshape([s for pair in zip(a, (1,) * n) for s in pair])
-    right = other.reshape([s for pair in zip((1,) * n, b) for s in pair])
+    left, right = [], []
+    for x, y in zip(a, b):
+        if x != 1 and y != 1:
+            left += [x, 1]
+            right += [1, y]
+        elif x != y:  # two sizes of 1 need no dimension
+            left.append(x)
+            right.append(y)
+    left, right = input.reshape(left), other.reshape(right)
     result = (left * right).reshape([x * y for x, y in zip(a, b)])
     return write_out("kron", result, out)
 
@@ -472,19 +492,3 @@ def trace(input):
     if input._h.dtype == lib.TT_BOOL:
         raise NotImplementedError("trace: not implemented for 'bool'")
     return input.diagonal().sum()
-
-
-@both
-def adjoint(input):
-    """The matrix, or each of a stack, conjugated and transposed: ``mH``. Follows ``torch.adjoint``.
-
-    Args:
-        input: a tensor (*, M, N)
-    Returns:
-        A tensor (*, N, M): of a real one a view.
-    Raises:
-        RuntimeError: one dimension
-    """
-    if input._h.ndim == 1:
-        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
-    return FUNCTIONS["conj"](input.mT if input._h.ndim else input)

@@ -15,7 +15,14 @@ from .declare import binary, mul_vjp, ternary, unary, without_history
 # Arithmetic.
 
 _add = binary("add", lambda g: g, lambda g: g, dunder="add", doc="a + b, broadcast.")
-_sub = binary("sub", lambda g: g, lambda g: -g, dunder="sub", doc="a - b, broadcast.")
+_sub = binary(
+    "sub",
+    lambda g: g,
+    lambda g: -g,
+    title={"RsubBackward1": "not isinstance(a, Tensor)", "SubBackward0": ""},
+    dunder="sub",
+    doc="a - b, broadcast.",
+)
 mul = binary(
     "mul",
     lambda g, b: g * b,
@@ -36,10 +43,17 @@ remainder = binary(
     "remainder",
     lambda g: g,
     lambda g, a, b: -g * _div_floor(a, b),
+    title={"RemainderBackward0": "not isinstance(b, Tensor)", "RemainderBackward1": ""},
     dunder="mod",
     doc="a modulo b, with the sign of b.",
 )
-fmod = binary("fmod", lambda g: g, lambda g, a, b: -g * (a / b).trunc(), doc="a modulo b, with the sign of a.")
+fmod = binary(
+    "fmod",
+    lambda g: g,
+    lambda g, a, b: -g * (a / b).trunc(),
+    title={"FmodBackward0": "not isinstance(b, Tensor)", "FmodBackward1": ""},
+    doc="a modulo b, with the sign of a.",
+)
 floor_divide = binary(
     "floor_divide",
     *[not_implemented("floor_divide")] * 2,
@@ -69,9 +83,17 @@ def _pow_b(g, a, b, out):
     return g * (out * base.log()).masked_fill((base == 0) & ((b.real if b.is_complex() else b) >= 0), 0)
 
 
-_pow = binary("pow", _pow_a, _pow_b, second="exponent", dunder="pow", doc="a to the power b, broadcast.")
+_pow = binary(
+    "pow",
+    _pow_a,
+    _pow_b,
+    title={"PowBackward2": "not isinstance(a, Tensor)", "PowBackward1": "isinstance(b, Tensor)", "PowBackward0": ""},
+    second="exponent",
+    dunder="pow",
+    doc="a to the power b, broadcast.",
+)
 neg = unary("neg", lambda g: -g, doc="-x.")
-positive = unary("positive", lambda g: g, doc="x.", inplace=False)
+unary("positive", public=False, doc="A copy, which is x ** 1.")
 abs = unary("abs", lambda g, input: g * sgn(input), doc="|x|.")
 sign = unary("sign", lambda g: g * 0, doc="-1, 0 or 1.")
 
@@ -328,6 +350,7 @@ copysign = binary(
     "copysign",
     lambda g, a, out: g * (a.sign() * out.sign()),
     lambda g: g * 0,
+    title={"CopysignBackward1": "not isinstance(b, Tensor)", "CopysignBackward0": ""},
     doc="The magnitude of a with the sign of b.",
 )
 nextafter = binary("nextafter", lambda g: g, lambda g: g * 0, doc="The float after a, towards b.")
@@ -365,7 +388,6 @@ logical_not = unary("logical_not", doc="Is x zero? bool.")
 bitwise_not = unary("bitwise_not", doc="The bits of an integer, or a bool, inverted.")
 Tensor.__invert__ = Tensor.bitwise_not
 Tensor.__neg__ = Tensor.neg
-Tensor.__pos__ = Tensor.positive
 Tensor.__abs__ = Tensor.abs
 isnan = unary("isnan", doc="Is x not a number? bool.", inplace=False)
 isinf = unary("isinf", doc="Is x infinite? bool.", inplace=False)
@@ -382,12 +404,23 @@ _where = ternary(
     params=("condition", "a", "b"),
     doc="a where the condition holds, else b.",
 )
+_masked_fill = ternary(
+    "masked_fill",
+    None,
+    lambda g, mask: g.masked_fill(~mask, 0),
+    lambda g, mask: g.masked_fill(mask, 0),
+    params=("mask", "value", "input"),
+    title={"MaskedFillBackward1": "isinstance(value, Tensor)", "MaskedFillBackward0": ""},
+    kernel="where",
+    doc="The value where the mask holds, else input.",
+)
 _clamp = ternary(
     "clamp",
     lambda g, input, lo, hi: g * ((input >= lo) & (input <= hi)),
     lambda g, input, lo, hi: g * ((input < lo) & (lo < hi)),
     lambda g, input, lo, hi: g * ((input > hi) | (hi < lo)),
     params=("input", "lo", "hi"),
+    title={"ClampBackward0": "isinstance(lo, Tensor) or isinstance(hi, Tensor)", "ClampBackward1": ""},
     doc="input, but not below lo nor above hi.",
 )
 _lerp = ternary(
@@ -396,6 +429,7 @@ _lerp = ternary(
     lambda g, weight: g * weight,
     lambda g, input, end: g * (end - input),
     params=("input", "end", "weight"),
+    title={"LerpBackward0": "not isinstance(weight, Tensor)", "LerpBackward1": ""},
     doc="input + weight (end - input).",
 )
 _addcmul = ternary(
@@ -414,7 +448,7 @@ _clamp_min = binary(
     lambda g, a, b: g * (a >= b),
     lambda g, a, b: g * (a < b),
     public=False,
-    title="ClampMinBackward0",
+    title={"ClampMinBackward1": "isinstance(b, Tensor)", "ClampMinBackward0": ""},
     doc="clamp from below.",
 )
 _clamp_max = binary(
@@ -422,7 +456,7 @@ _clamp_max = binary(
     lambda g, a, b: g * (a <= b),
     lambda g, a, b: g * (a > b),
     public=False,
-    title="ClampMaxBackward0",
+    title={"ClampMaxBackward1": "isinstance(b, Tensor)", "ClampMaxBackward0": ""},
     doc="clamp from above.",
 )
 

@@ -12,7 +12,7 @@ from ..dtypes import ALL, COMPLEX, FLOATING, INTEGRAL, exact_integers, float64, 
 from ..dtypes import bool as bool_
 from ..generator import get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state
 from ..layouts import preserve_format
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, gives_tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
 from .declare import both, function, method, overwrite, primitive, ternary, without_history
@@ -46,7 +46,7 @@ def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=Fa
     t = finish(h, op)
     if kind != _MASK:
         _check_floating(h.dtype, op, kind)
-    if lib.tt_random(h, kind, _own(generator, op, t), a, b) < 0:
+    if lib.tt_random(h, kind, _own(generator, op, t), a, b, -1) < 0:
         raise error(op)
     t = pinned(t, op) if pin_memory else t
     return make_leaf(t) if requires_grad else t
@@ -137,7 +137,7 @@ def _range(op: str, code: int, low: int, high: int) -> int:
 
 def _integers(h, op: str, generator, low: int, count: int, requires_grad, pin_memory) -> Tensor:
     t = finish(h, op)
-    if lib.tt_random_integers(h, _own(generator, op, t), low, count) < 0:
+    if lib.tt_random_integers(h, _own(generator, op, t), low, count, -1) < 0:
         raise error(op)
     t = pinned(t, op) if pin_memory else t
     return make_leaf(t) if requires_grad else t
@@ -245,24 +245,25 @@ def randperm(
 # In place.
 
 _writers = {
-    name: overwrite(name + "_", title)
+    name: overwrite(name, title)
     for name, title in (
-        ("uniform", "UniformBackward0"),
-        ("normal", "NormalBackward0"),
-        ("log_normal", "LogNormalBackward0"),
-        ("exponential", "ExponentialBackward0"),
-        ("cauchy", "CauchyBackward0"),
-        ("geometric", "GeometricBackward0"),
-        ("bernoulli", "BernoulliBackward2"),
-        ("random", "RandomBackward0"),
+        ("uniform_", "UniformBackward0"),
+        ("normal_", "NormalBackward0"),
+        ("log_normal_", "LogNormalBackward0"),
+        ("exponential_", "ExponentialBackward0"),
+        ("cauchy_", "CauchyBackward0"),
+        ("geometric_", "GeometricBackward0"),
+        ("bernoulli_", "BernoulliBackward2"),
+        ("random_", "RandomBackward0"),
     )
 }
 
 
 def _fill(self, name: str, generator, a: float, b: float) -> Tensor:
-    if name != "geometric":
-        _check_floating(self._h.dtype, name + "_", _KINDS[name])
-    return _writers[name](self, lib.tt_random, _KINDS[name], _own(generator, name + "_", self), a, b)
+    if name != "geometric_":
+        _check_floating(self._h.dtype, name, _KINDS[name[:-1]])
+    g = pointer(generator, name, self._h.storage.device)
+    return _writers[name](self, lib.tt_random, _KINDS[name[:-1]], g, a, b)
 
 
 @method
@@ -273,7 +274,7 @@ def uniform_(self, from_=0.0, to=1.0, *, generator=None, **named):
         raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
     if not from_ <= to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
-    return _fill(self, "uniform", generator, from_, to)
+    return _fill(self, "uniform_", generator, from_, to)
 
 
 @method
@@ -281,7 +282,7 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
     """Normal numbers, in place. RuntimeError for a negative ``std``. Follows ``torch.Tensor.normal_``."""
     if not std >= 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
-    return _fill(self, "normal", generator, mean, std)
+    return _fill(self, "normal_", generator, mean, std)
 
 
 @method
@@ -289,7 +290,7 @@ def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
     """exp of normal numbers, in place. RuntimeError unless std > 0. Follows ``torch.Tensor.log_normal_``."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
-    return _fill(self, "log_normal", generator, mean, std)
+    return _fill(self, "log_normal_", generator, mean, std)
 
 
 @method
@@ -298,7 +299,7 @@ def exponential_(self, lambd=1.0, *, generator=None):
     ``torch.Tensor.exponential_``."""
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-    return _fill(self, "exponential", generator, lambd, 0.0)
+    return _fill(self, "exponential_", generator, lambd, 0.0)
 
 
 @method
@@ -306,7 +307,7 @@ def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
     """Cauchy numbers, in place. RuntimeError unless sigma > 0. Follows ``torch.Tensor.cauchy_``."""
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
-    return _fill(self, "cauchy", generator, median, sigma)
+    return _fill(self, "cauchy_", generator, median, sigma)
 
 
 @method
@@ -315,7 +316,7 @@ def geometric_(self, p, *, generator=None):
     Follows ``torch.Tensor.geometric_``."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
-    return _fill(self, "geometric", generator, p, 0.0)
+    return _fill(self, "geometric_", generator, p, 0.0)
 
 
 @method
@@ -331,7 +332,7 @@ def random_(self, from_=None, to=None, *, generator=None, **named):
         from_, to = 0, from_
     low, high = (0, most + 1) if to is None else _bounds("random_", 0 if from_ is None else from_, to)
     count = _range("random_", code, low, high)
-    return _writers["random"](self, lib.tt_random_integers, _own(generator, "random_", self), low, count)
+    return _writers["random_"](self, lib.tt_random_integers, _own(generator, "random_", self), low, count)
 
 
 def _probability(p, op: str) -> float:
@@ -346,9 +347,9 @@ def bernoulli_(self, p=0.5, *, generator=None):
     ``torch.Tensor.bernoulli_``."""
     g = _own(generator, "bernoulli_", self)
     if not isinstance(p, Tensor):
-        return _writers["bernoulli"](self, lib.tt_random, _MASK, g, _probability(p, "bernoulli_"), 1.0)
+        return _writers["bernoulli_"](self, lib.tt_random, _MASK, g, _probability(p, "bernoulli_"), 1.0)
     chances = p.detach().expand(self.shape).to(float64).contiguous()
-    return _writers["bernoulli"](self, lib.tt_bernoulli, chances._h, g)
+    return _writers["bernoulli_"](self, lib.tt_bernoulli, chances._h, g)
 
 
 # From distributions.
@@ -362,7 +363,7 @@ def _zeros(g):
 def _bernoulli(input, g):
     out = wrap(lib.tt_empty_like(input._h, input._h.dtype))
     chances = input.detach().to(float64).contiguous()
-    if lib.tt_bernoulli(out._h, chances._h, g) < 0:
+    if lib.tt_bernoulli(out._h, chances._h, g, -1) < 0:
         raise error("bernoulli")
     return out
 
@@ -407,7 +408,7 @@ def _normal(mean, std, g):
     mean, std = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
     like = mean + std
     z = wrap(lib.tt_empty_like(like._h, like._h.dtype))
-    if lib.tt_random(z._h, _NORMAL, g, 0.0, 1.0) < 0:
+    if lib.tt_random(z._h, _NORMAL, g, 0.0, 1.0, -1) < 0:
         raise error("normal")
     return z * std + mean
 
@@ -505,6 +506,9 @@ _masked_scale = ternary(
 _scaled, _times = without_history("masked_scale", "mask", "g", "scale"), without_history("mul", "g", "mask")
 
 
+_dropout, _second = gives_tensor(lib.tt_dropout), gives_tensor(lib.tt_second)
+
+
 def _dropout_formula(g, mask, scale):
     return _masked_scale(mask, g, scale) if mask.dtype is bool_ else g * mask
 
@@ -521,10 +525,10 @@ def _dropout_first_order(g, mask, scale):
     first_order={"input": _dropout_first_order},
 )
 def _dropped(input, p, scale):
-    h = lib.tt_dropout(input._h, 1.0 - p, scale, _own(None, "dropout", input))
-    if not h:
+    out = _dropout(input._h, 1.0 - p, scale, pointer(None, "dropout", input._h.storage.device))
+    if out is None:
         raise error("dropout")
-    return wrap(h), wrap(lib.tt_second())
+    return out, _second()
 
 
 @function(namespace="internal")

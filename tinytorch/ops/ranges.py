@@ -174,7 +174,7 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     ones = finish(on_device(device, lib.tt_full, code_of(dtype, "eye"), 2, (n, m), lib.TT_KIND_INT, 0.0, 0), "eye")
     if min(n, m):
         diagonal = wrap(lib.tt_view(ones._h, 1, (min(n, m),), (m + 1,), 0))
-        check(lib.tt_fill(diagonal._h, lib.TT_KIND_INT, 0.0, 1), "eye")
+        check(lib.tt_fill(diagonal._h, lib.TT_KIND_INT, 0.0, 1, -1), "eye")
     if out is not None:
         return into(out, ones.shape, "eye").copy_(ones)
     ones = pinned(ones, "eye") if pin_memory else ones

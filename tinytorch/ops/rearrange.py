@@ -119,7 +119,7 @@ def rot90(input, k=1, dims=(0, 1)):
 
 def _triangle(name: str, below: bool):
     def write(h, writer, diagonal):
-        check(lib.tt_zero_triangle(h, min(max(diagonal, -(1 << 62)), 1 << 62), below, writer))
+        return check(lib.tt_zero_triangle(h, min(max(diagonal, -(1 << 62)), 1 << 62), below, writer))
 
     part = (lambda g, diagonal: _triu(g, diagonal)) if below else (lambda g, diagonal: _tril(g, diagonal))
     return update(name, input=part)(write)

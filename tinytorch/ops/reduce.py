@@ -61,7 +61,7 @@ def parse_dims(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
         if mask & bit:
             raise RuntimeError(f"{op}(): dim {d} appears multiple times in the list of dims")
         mask |= bit
-    return 2, mask
+    return 2, mask - (mask >> 63 << 64)  # as an int64
 
 
 def count(shape, g: Tensor) -> float:
@@ -101,6 +101,7 @@ _sum = reduction(
     first_order=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
         _expand_reduced(g, input_shape, how, dims, keepdim), input_dtype
     ),
+    title={"SumBackward1": "how", "SumBackward0": ""},
 )
 _mean = reduction(
     "mean",
@@ -110,6 +111,7 @@ _mean = reduction(
     first_order=lambda g, input_shape, input_dtype, how, dims, keepdim: in_dtype(
         _expand_reduced(g / (count(input_shape, g) or 1), input_shape, how, dims, keepdim), input_dtype
     ),
+    title={"MeanBackward1": "how", "MeanBackward0": ""},
 )
 _nansum = reduction(
     "nansum",
@@ -236,7 +238,7 @@ def shifted(x, dim, at_end, value):
     return cat([x, one] if at_end else [one, x], dim)
 
 
-_prod = reduction("prod", _prod_formula)
+_prod = reduction("prod", _prod_formula, title={"ProdBackward1": "how", "ProdBackward0": ""})
 
 
 @both
@@ -340,12 +342,12 @@ def put_back(g, shape, indices, dim, keepdim=True):
     return zeros.scatter_add(dim, indices, g)
 
 
-def selection(name: str, forward):
+def selection(name: str, forward, title: str | None = None):
     """An operator ``(input, *args, dim, keepdim)`` whose ``forward`` gives values that are elements of ``input``, and
     where they were along ``dim``. They send their gradient back there."""
     return primitive(
         name=name,
-        title=name.capitalize() + "Backward0",
+        title=title or name.capitalize() + "Backward0",
         extra=("indices",),
         input=lambda g, input_shape, indices, dim, keepdim: put_back(g, input_shape, indices, dim, keepdim),
     )(forward)

@@ -10,7 +10,8 @@ from ..backends.cpu import error, lib
 from ..devices import on_device
 from ..tensor import Tensor, wrap
 from .declare import ints, method, same_parameters
-from .shape import contiguous_strides, show, squeeze, swapaxes, t, transpose, unsqueeze
+from .permute import swapaxes, t, transpose
+from .shape import contiguous_strides, show, squeeze, unsqueeze
 
 
 def _restrides(fn):
@@ -62,7 +63,7 @@ def resize_(self, size, *rest):
     h = wrap(on_device(self.device, lib.tt_empty, self._h.dtype, len(sizes), sizes))
     if room > 0:
         old, start = show(self, [room], [1], self.storage_offset()), show(h, [room], [1], 0)
-        if lib.tt_copy(start._h, old._h) < 0:
+        if lib.tt_copy(start._h, old._h, -1) < 0:
             raise error("resize_")
     return _replaced(self, h, "resize_")
 

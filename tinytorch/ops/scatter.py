@@ -98,8 +98,10 @@ def _scattering(op: str, mode: int, **vjps):
     """A scatter that writes in this mode."""
 
     def write(h, writer, dim, index, src):
-        if lib.tt_scatter(h, dim, index._h, src._h, mode, writer) < 0:
+        status = lib.tt_scatter(h, dim, index._h, src._h, mode, writer)
+        if status < 0:
             raise _as_runtime(error(f"{op}()"))
+        return status
 
     return update(op, **vjps)(write)
 

@@ -6,7 +6,7 @@ from ..dtypes import bool as _bool
 from ..tensor import Tensor
 from .convert import can_cast
 from .declare import both, composite, function, method, not_a_tensor
-from .pointwise import _clamp, _clamp_max, _clamp_min, _where
+from .pointwise import _clamp, _clamp_max, _clamp_min, _masked_fill, _where
 
 
 @function
@@ -44,7 +44,7 @@ def masked_fill(input, mask, value):
         RuntimeError: ``mask`` is not bool, or the dtype cannot hold ``value``
     """
     try:
-        return _where(*_masked("masked_fill", input, mask, value))
+        return _masked_fill(*_masked("masked_fill", input, mask, value))
     except AttributeError as exc:
         raise not_a_tensor("masked_fill", exc, ("input", "mask", "value"), (input, mask, value)) from None
 
@@ -81,7 +81,7 @@ def _masked(op, input, mask, value):
 @method
 def masked_fill_(self, mask, value):
     """In place: ``value`` where ``mask`` holds."""
-    return _where.op.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
+    return _masked_fill.op.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
 
 
 def _bounds(op, input, min, max):

@@ -333,152 +333,15 @@ def broadcast_tensors(*tensors):
         RuntimeError: the shapes do not broadcast
     """
     shape = broadcast_shapes(*(tuple(t.shape) for t in tensors))
-    return tuple(t.expand(shape) for t in tensors)
+    return tuple([t if t.shape == shape else t.expand(shape) for t in tensors])
 
 
-# Order of dimensions.
-
-
-def _inverse(dims):
-    dims = ints(dims)
-    inverse = [0] * len(dims)
-    for k, d in enumerate(dims):
-        inverse[d] = k
-    return tuple(inverse)
-
-
-@primitive(view=True, title="PermuteBackward0", input=lambda g, dims: permute(g, _inverse(dims)))
-def _permute(input, dims):
-    h = input._h
-    return show(input, [h.shape[d] for d in dims], [h.strides[d] for d in dims], lib.tt_offset(h))
-
-
-@primitive(view=True, title="TransposeBackward0", input=lambda g, a, b: transpose(g, a, b))
-def _transpose(input, a, b):
-    h = input._h
-    shape, strides = ffi.unpack(h.shape, h.ndim), ffi.unpack(h.strides, h.ndim)
-    if shape:
-        shape[a], shape[b] = shape[b], shape[a]
-        strides[a], strides[b] = strides[b], strides[a]
-    return show(input, shape, strides, lib.tt_offset(h))
-
-
-@both
-@c_view(
-    lib.tt_view_permuted, _permute, params="input, dims, *rest", arguments="len(sizes), sizes", saves="(tuple(sizes),)"
+@primitive(
+    view=True,
+    title={"SqueezeBackward0": "dim is None", "SqueezeBackward2": "dim == ()", "SqueezeBackward1": ""},
+    input=lambda g, input_shape: g.reshape(input_shape),
 )
-def permute(input, dims, *rest):
-    """The dimensions in the order ``dims``. Follows ``torch.permute``.
-
-    Args:
-        dims: the dimensions, each once
-    Returns:
-        A view.
-    Raises:
-        RuntimeError: a dimension is missing, or named twice
-    """
-    dims = ints((dims, *rest))
-    if len(dims) != input._h.ndim:
-        raise RuntimeError(
-            f"permute: number of dimensions in the tensor input does not match the length of "
-            f"the desired ordering of dimensions i.e. input.dim() = {input._h.ndim} is not equal to "
-            f"len(dims) = {len(dims)}"
-        )
-    dims = tuple(input._dim(d) for d in dims)
-    if len(set(dims)) != len(dims):
-        raise RuntimeError(f"permute(): duplicate dims are not allowed, got {dims}")
-    return _permute(input, dims)
-
-
-@both
-@c_view(lib.tt_view_transposed, _transpose, params="input, dim0, dim1", arguments="dim0, dim1", saves="(dim0, dim1)")
-def transpose(input, dim0, dim1):
-    """Two dimensions exchanged.
-
-    Args:
-        dim0: a dimension
-        dim1: another
-    Returns:
-        A view.
-    Raises:
-        IndexError: a dimension is out of range
-    """
-    return _transpose(input, input._dim(dim0), input._dim(dim1))
-
-
-@both
-def swapaxes(input, axis0, axis1):
-    """``transpose`` by NumPy's names. Follows ``torch.swapaxes``."""
-    return transpose(input, axis0, axis1)
-
-
-@primitive(view=True, title="TBackward0", input=lambda g: t(g))
-def _t(input):
-    h = input._h
-    return show(input, [h.shape[1], h.shape[0]], [h.strides[1], h.strides[0]], lib.tt_offset(h))
-
-
-@both
-@c_view(lib.tt_view_t, _t, params="input", arguments="", saves="()")
-def t(input):
-    """A matrix transposed; fewer dimensions as they are. RuntimeError beyond two.
-
-    Returns:
-        A view.
-    Raises:
-        RuntimeError: ``input`` has more than two dimensions
-    """
-    n = input._h.ndim
-    if n > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {n}D")
-    return _t(input) if n == 2 else _view(input, tuple(input.shape))
-
-
-@both
-def movedim(input, source, destination):
-    """Dimensions ``source`` moved to the places ``destination``; the others keep their order.
-
-    Args:
-        source: a dimension, or several
-        destination: as many places
-    Returns:
-        A view.
-    Raises:
-        RuntimeError: a dimension is named twice, or the numbers differ
-    """
-    source, destination = ints((source,)), ints((destination,))
-    if len(source) != len(destination):
-        raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(source)}) should contain the "
-            f"same number of dims as destination ({list(destination)})"
-        )
-    source, destination = [input._dim(d) for d in source], [input._dim(d) for d in destination]
-    if len(set(source)) != len(source) or len(set(destination)) != len(destination):
-        raise RuntimeError(f"movedim: repeated dim in source ({source}) or destination ({destination})")
-    rest = iter(d for d in range(input._h.ndim) if d not in source)
-    place = dict(zip(destination, source))
-    return _permute(input, tuple(place[d] if d in place else next(rest) for d in range(input._h.ndim)))
-
-
-@c_view(lib.tt_view_reversed, _permute, params="input", arguments="", saves="(tuple(range(x.ndim - 1, -1, -1)),)")
-def _reversed(input):
-    return _permute(input, tuple(range(input._h.ndim - 1, -1, -1)))
-
-
-def _matrix_transposed(self):
-    if self._h.ndim < 2:
-        raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {self._h.ndim}-D tensor."
-        )
-    return transpose(self, -2, -1)
-
-
-Tensor.T = property(_reversed, doc="The dimensions in reverse order.")
-Tensor.mT = property(_matrix_transposed, doc="The last two dimensions exchanged.")
-
-
-@primitive(view=True, title="SqueezeBackward1", input=lambda g, input_shape: g.reshape(input_shape))
-def _squeeze(input, dims):
+def _squeeze(input, dims, dim):
     h = input._h
     keep = [d for d in range(h.ndim) if d not in dims or h.shape[d] != 1]
     return show(input, [h.shape[d] for d in keep], [h.strides[d] for d in keep], lib.tt_offset(h))
@@ -489,7 +352,8 @@ def _squeeze(input, dims):
     lib.tt_view_squeezed,
     _squeeze,
     params="input, dim=None, *rest",
-    arguments="-1 if dim is None else len(sizes), sizes",
+    arguments="-1 if dim is None else len(sizes), sizes or ()",
+    node="Node_0 if dim is None else Node_1 if rest or type(dim) is not int else Node",
 )
 def squeeze(input, dim=None, *rest):
     """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.squeeze``.
@@ -502,7 +366,7 @@ def squeeze(input, dim=None, *rest):
         IndexError: a dimension is out of range
     """
     dims = range(input._h.ndim) if dim is None else [input._dim(d) for d in ints((dim, *rest))]
-    return _squeeze(input, tuple(dims))
+    return _squeeze(input, tuple(dims), dim if dim is None or isinstance(dim, int) and not rest else ())
 
 
 @primitive(view=True, title="UnsqueezeBackward0", input=lambda g, dim: squeeze(g, dim))

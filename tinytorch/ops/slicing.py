@@ -7,7 +7,7 @@ geometry; and embed's derivative is the view again.
 
 from __future__ import annotations
 
-from ..autograd.views import FLAG_VIEW, refresh
+from ..autograd.views import FLAG_VIEW
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, own, wrap
 from .declare import both, c_view, function, ints, method, primitive
@@ -29,7 +29,7 @@ def _picks(op: str, title: str, geometry):
     def embed(g, shape, args):
         zeros = wrap(lib.tt_nought(g._h, len(shape), shape))
         part = show(zeros, *geometry(list(shape), list(contiguous_strides(shape)), *args))
-        if lib.tt_copy(part._h, g._h) < 0:
+        if lib.tt_copy(part._h, g._h, -1) < 0:
             raise RuntimeError(f"{op}: the gradient of shape {tuple(g.shape)} does not fit")
         return zeros
 
@@ -282,10 +282,8 @@ _VIEWS = ffi.typeof("tt_array *[]")
 
 def _views(input, call, n, *args):
     """The ``n`` views that ``call`` makes, a C function for several, without history."""
-    h, base = input._h, input
-    if h.flags & FLAG_VIEW:
-        refresh(input)
-        base = input._view
+    h = input._h
+    base = input._view if h.flags & FLAG_VIEW else input
     made = ffi.new(_VIEWS, n)
     if call(h, *args, n, made) < 0:
         raise error("split")
@@ -295,13 +293,6 @@ def _views(input, call, n, *args):
         t._view = base
         out.append(t)
     return tuple(out)
-
-
-def _cut(input, dim, n, size, sizes=None):
-    """Parts along ``dim``, which has ``n`` entries: of one ``size``, or of ``sizes``."""
-    if sizes is not None:
-        return _split_with_sizes(input, sizes, dim)
-    return _split(input, (size,) * (n // size) + (n % size,) * (n % size > 0), dim)
 
 
 @both
@@ -342,7 +333,7 @@ def split(self, split_size, dim=0):
         if size < 0 or (size == 0 and n):
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
         if n:
-            return _cut(self, dim, n, size)
+            return _split(self, (size,) * (n // size) + (n % size,) * (n % size > 0), dim)
         sizes = (0,)
     else:
         sizes = ints((size,))
@@ -351,7 +342,7 @@ def split(self, split_size, dim=0):
                 f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
                 f"dimension {dim}), but got split_sizes={list(sizes)}"
             )
-    return _cut(self, dim, n, 0, sizes)
+    return _split_with_sizes(self, sizes, dim)
 
 
 _split_method = split
@@ -396,7 +387,10 @@ def chunk(input, chunks, dim=0):
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     dim = dim if 0 <= dim < h.ndim else input._dim(dim)
     n = h.shape[dim]
-    return _cut(input, dim, n, -(-n // chunks)) if n else _cut(input, dim, 0, 0, (0,) * chunks)
+    if not n:
+        return _split_with_sizes(input, (0,) * chunks, dim)
+    size = -(-n // chunks)
+    return _split(input, (size,) * (n // size) + (n % size,) * (n % size > 0), dim)
 
 
 def cuts_of(op: str, *given):
@@ -433,7 +427,7 @@ def tensor_split(
         if cuts <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
         small, larger = divmod(n, cuts)
-        sizes = [small + 1] * larger + [small] * (cuts - larger)
-        return split(input, sizes, dim)
-    bounds = [0, *(min(max(c + n if c < 0 else c, 0), n) for c in cuts), n]
-    return tuple(_slice(input, (dim, a, max(b - a, 0), 1)) for a, b in zip(bounds, bounds[1:]))
+        bounds = [k * small + min(k, larger) for k in range(cuts + 1)]
+    else:
+        bounds = [0, *(min(max(c + n if c < 0 else c, 0), n) for c in cuts), n]
+    return tuple([_slice(input, (dim, a, max(b - a, 0), 1)) for a, b in zip(bounds, bounds[1:])])

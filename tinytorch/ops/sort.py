@@ -98,13 +98,13 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     return _pair(*_topk(input, k, largest, input._dim(dim), True), out, "topk", return_types.topk)
 
 
-def _pick(name: str, what: int, result):
+def _pick(name: str, what: int, result, title: str | None = None):
     def forward(input, k, dim, keepdim):
         indices = ffi.new("tt_array **")
         values = wrap(lib.tt_pick(what, input._h, k, dim, keepdim, indices))
         return values, wrap(indices[0])
 
-    select = selection(name, forward)
+    select = selection(name, forward, title)
 
     def pick(input, k, dim, keepdim, out):
         return _pair(*select(input, k, input._dim(dim), keepdim), out, name, result)
@@ -113,12 +113,16 @@ def _pick(name: str, what: int, result):
 
 
 _kthvalue = _pick("kthvalue", _KTH, return_types.kthvalue)
-_median = _pick("median", _MEDIAN, return_types.median)
-_nanmedian = _pick("nanmedian", _NANMEDIAN, return_types.nanmedian)
+_median = _pick("median", _MEDIAN, return_types.median, "MedianBackward1")
+_nanmedian = _pick("nanmedian", _NANMEDIAN, return_types.nanmedian, "NanmedianBackward1")
 _mode = _pick("mode", _MODE, return_types.mode)
 
 
-@primitive(name="median", title="MedianBackward0", input=lambda g, input, out: shared(g, input, out, 0, 0, False))
+@primitive(
+    name="median",
+    title={"NanmedianBackward0": f"what == {_NANMEDIAN}", "MedianBackward0": ""},
+    input=lambda g, input, out: shared(g, input, out, 0, 0, False),
+)
 def _middle_of_all(input, what):
     if not input._h.numel:  # NaN, or what an integer makes of it, as in PyTorch
         return wrap(on_device(input.device, lib.tt_full, input._h.dtype, 0, ffi.NULL, lib.TT_KIND_FLOAT, math.nan, 0))

@@ -354,7 +354,7 @@ def zeros_for(p: Tensor) -> Tensor:
 def filled_for(p: Tensor, value: float) -> Tensor:
     """A state of one value that lies in memory as ``p`` does."""
     out = empty_for(p)
-    if lib.tt_fill(out._h, lib.TT_KIND_FLOAT, value, 0) < 0:
+    if lib.tt_fill(out._h, lib.TT_KIND_FLOAT, value, 0, -1) < 0:
         raise error("Optimizer")
     return out
 

@@ -4,36 +4,53 @@ when backward asks (Chen et al. 2016, arXiv:1604.06174). Follows ``torch.utils.c
 Note [Recomputation]
 What the part's Nodes would save is replaced by Slots, numbered in the order of saving. The first Slot that backward
 asks for makes the part run again; what that saves, in the same order, are the values of all Slots. It is stopped as
-soon as it has saved as many as there are Slots. A value lives as long as its Slot, which is until its Node has let go
-of it, or is handed out once: another backward computes anew."""
+soon as it has saved as many as there are Slots. A value is handed out once, and all of a backward's are let go when it
+ends: another backward computes anew, unless both are in one GraphExecGroup."""
 
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 import weakref
+from _thread import get_ident
 
 from .. import cuda
+from ..autograd import engine
 from ..autograd.api import backward
+from ..autograd.formulas import operator_of
 from ..autograd.function import Function
 from ..autograd.graph import saved_tensors_hooks
 from ..autograd.modes import PARTIAL, current, enable_grad, is_grad_enabled, no_grad
 from ..autograd.node import describe, pack_with
+from ..fuse.listeners import place_of
 from ..tensor import FUNCTIONS, Tensor
+from .selective import (
+    SAC_IGNORED_OPS,  # noqa: F401
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
+    "GraphExecGroup",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
-_settings = {"early_stop": True, "debug": None}
+_settings: dict[str, bool | None] = {"early_stop": None, "debug": None}
 
 
 class CheckpointError(RuntimeError):
@@ -61,7 +78,7 @@ class _setting:
 
 
 class set_checkpoint_early_stop(_setting):
-    """Inside, may checkpoints stop recomputing once all is there that backward wants (the default)?"""
+    """Inside, ``early_stop`` of all checkpoints: may they stop recomputing once all is there that backward wants?"""
 
     name = "early_stop"
 
@@ -75,6 +92,18 @@ class set_checkpoint_debug_enabled(_setting):
 def noop_context_fn():
     """Two contexts that change nothing: of the forward pass, and of the recomputation."""
     return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def get_device_states(*args) -> tuple[list[int], list[Tensor]]:
+    """The numbers of the devices of the tensors among ``args`` but the CPU, and the states of their generators."""
+    devices = [a.get_device() for a in args if isinstance(a, Tensor) and a.is_cuda]
+    return devices, [cuda.get_rng_state(d) for d in devices]
+
+
+def set_device_states(devices, states, *, device_type=None) -> None:
+    """Sets the devices' random generators to ``states``."""
+    for device, state in zip(devices, states):
+        cuda.set_rng_state(state, device)
 
 
 class _Random:
@@ -131,37 +160,116 @@ class _Argument:
         return self.value
 
 
+class _Backwards:
+    """Which backward each thread is in: the engine tells. What parts have computed for it goes when it ends."""
+
+    looks = False
+
+    def __init__(self):
+        self.running: dict[int, list] = {}
+        self.parts: dict[object, weakref.WeakSet] = {}
+        self.alive: weakref.WeakSet = weakref.WeakSet()
+
+    def watch(self, part: _Part) -> None:
+        """The engine tells from now on, until no part is left."""
+        self.alive.add(part)
+        if self not in engine.observers:
+            engine.observers.append(self)
+
+    def begin(self, reached) -> None:
+        self.running.setdefault(get_ident(), []).append(object())
+
+    def end(self) -> None:
+        running = self.running[get_ident()]
+        self.forget(running.pop())
+        if not running:
+            del self.running[get_ident()]
+        if not self.alive and not self.running and self in engine.observers:
+            engine.observers.remove(self)
+
+    def forget(self, task) -> None:
+        for part in self.parts.pop(task, ()):
+            del part.values[task]
+
+    def present(self):
+        """The group that this thread is in, or its backward; None outside."""
+        running = self.running.get(get_ident())
+        return _groups.get(get_ident()) or (running[-1] if running else None)
+
+
+_backwards = _Backwards()
+_groups: dict[int, GraphExecGroup] = {}  # by thread
+
+
+class GraphExecGroup:
+    """Inside, several backwards compute a checkpointed part again only once. They may not want the same values. Not
+    nested: RuntimeError. Follows ``torch.utils.checkpoint.GraphExecGroup``."""
+
+    def __enter__(self):
+        if get_ident() in _groups:
+            raise RuntimeError(f"GraphExecGroup contexts cannot be nested. Already inside group {_groups[get_ident()]}")
+        _groups[get_ident()] = self
+        return self
+
+    def __exit__(self, *exc_info):
+        _backwards.forget(_groups.pop(get_ident()))
+
+
 class _Part:
     """One checkpointed call: Note [Recomputation]."""
 
-    def __init__(self, function, args, kwargs, random, context, determinism_check, early_stop):
+    def __init__(self, function, args, kwargs, random, context, determinism_check, early_stop, debug):
         hooks = current().saved_hooks
         keep = [_Argument(a, hooks) if isinstance(a, Tensor) else a for a in args]
         self.function, self.args, self.kwargs = function, keep, kwargs
         self.random, self.context, self.early_stop = random, context, early_stop
         self.facts = facts_of if determinism_check == "default" else lambda t: None
         self.slots: list[weakref.ref] = []
-        self.values: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self.completed = False  # has the forward pass ended?
+        self.values: dict[object, weakref.WeakKeyDictionary] = {}  # by backward: of each Slot
+        self.notes: tuple[list, list] | None = ([], []) if debug else None  # what saved: first, and again
+        _backwards.watch(self)
+
+    def note(self, which: int) -> None:
+        """For ``debug``: the operator that saves, and the user's line."""
+        if self.notes is not None:
+            frame = sys._getframe(2)
+            self.notes[which].append(f"{operator_of(frame)} at {place_of(frame)}")
 
     def pack(self, tensor) -> _Slot:
+        self.note(0)
         slot = _Slot(self.facts(tensor))
         self.slots.append(weakref.ref(slot))
         return slot
 
     def unpack(self, slot: _Slot) -> Tensor:
-        if slot not in self.values:
-            self.recompute()
-        return self.values.pop(slot)
+        task = _backwards.present()
+        if task is None:
+            return self.recompute()[slot]
+        if task not in self.values:
+            values = self.recompute()
+            self.values[task] = values
+            _backwards.parts.setdefault(task, weakref.WeakSet()).add(self)
+        if slot not in self.values[task]:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you "
+                "are calling ctx.saved_tensors in backward, make sure to do so only once. Two backwards in one "
+                "GraphExecGroup may not want the same values."
+            )
+        return self.values[task].pop(slot)
 
-    def recompute(self) -> None:
+    def recompute(self) -> weakref.WeakKeyDictionary:
+        """The values of the Slots, computed again."""
         expected, number, differ = len(self.slots), 0, []
+        values: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
         def pack(tensor):
             nonlocal number
+            self.note(1)
             slot = self.slots[number]() if number < expected else None
             number += 1
             if slot is not None:
-                self.values[slot] = tensor
+                values[slot] = tensor
                 if slot.facts != self.facts(tensor):
                     differ.append((number - 1, slot.facts, self.facts(tensor)))
             if number == expected and self.early_stop:
@@ -172,18 +280,26 @@ class _Part:
         args = [a.get() if isinstance(a, _Argument) else a for a in self.args]
         with contextlib.suppress(_Stop), random, self.context, enable_grad(), saved_tensors_hooks(pack, _as_it_is):
             self.function(*args, **self.kwargs)
-        if number != expected:
+        if number < expected or (number > expected and self.completed):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
                 f"recomputation.\nNumber of tensors saved during forward: {expected}\nNumber of tensors saved during "
-                f"recomputation: {number}"
+                f"recomputation: {number}{self.told()}"
             )
         if differ:
             lines = [f"\ntensor at position {k}: saved {before}, recomputed {after}" for k, before, after in differ]
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
-                f"during the forward pass.{''.join(lines)}"
+                f"during the forward pass.{''.join(lines)}{self.told()}"
             )
+        return values
+
+    def told(self) -> str:
+        """With ``debug``, what saved values in the forward pass and in the recomputation."""
+        if self.notes is None:
+            return "\nTip: debug=True, or set_checkpoint_debug_enabled(True), shows what saved them."
+        first, again = ["".join(f"\n    {line}" for line in lines) for lines in self.notes]
+        return f"\nOperations of the original forward that saved:{first}\nOperations of the recomputation:{again}"
 
 
 def _as_it_is(packed):
@@ -275,11 +391,11 @@ def checkpoint(
         context_fn: gives two contexts, of the forward pass and of the recomputation
         determinism_check: "default": recomputed values must have the shapes, dtypes and devices of the first ones;
             "none": they may differ
-        debug: taken as in PyTorch; errors tell what differs in any case
+        debug: whether a CheckpointError shows what saved values, both times; not with ``context_fn``
         early_stop: whether the recomputation stops when all is there that backward wants
     Raises:
         CheckpointError: in backward, if the function has not saved the same when called again
-        ValueError: an argument that ``use_reentrant=True`` does not take
+        ValueError: an argument that ``use_reentrant=True`` does not take, or ``debug`` with ``context_fn``
     """
     if _reentrance(use_reentrant, ""):
         if kwargs:
@@ -287,22 +403,37 @@ def checkpoint(
         if context_fn is not noop_context_fn or debug is not False:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
+    debug = debug if _settings["debug"] is None else _settings["debug"]
+    early_stop = early_stop if _settings["early_stop"] is None else _settings["early_stop"]
+    if debug and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
     forward_context, context = context_fn()
     if not is_grad_enabled():
-        with forward_context:
-            return function(*args, **kwargs)
-    random = _Random(args) if preserve_rng_state else None
-    part = _Part(function, args, kwargs, random, context, determinism_check, early_stop and _settings["early_stop"])
-    with forward_context, saved_tensors_hooks(part.pack, part.unpack):
         return function(*args, **kwargs)
+    random = _Random(args) if preserve_rng_state else None
+    part = _Part(function, args, kwargs, random, context, determinism_check, early_stop, debug)
+    with saved_tensors_hooks(part.pack, part.unpack), forward_context:
+        out = function(*args, **kwargs)
+        part.completed = True
+    if not part.completed:
+        raise RuntimeError(
+            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during "
+            "the checkpointed forward. This is not supported because checkpoint cannot return a value for a failed "
+            "forward."
+        )
+    return out
 
 
-def checkpoint_sequential(functions, segments, input, use_reentrant=None, preserve_rng_state=True):
-    """Runs a sequence of functions in ``segments`` checkpointed parts; the last part is not checkpointed. ValueError
-    for more parts than functions. Follows ``torch.utils.checkpoint.checkpoint_sequential``."""
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+    """Runs a sequence of functions in ``segments`` checkpointed parts; the last part is not checkpointed. Of ``kwargs``
+    there is ``preserve_rng_state``. ValueError for more parts than functions, or other keywords. Follows
+    ``torch.utils.checkpoint.checkpoint_sequential``."""
     reentrant = _reentrance(use_reentrant, ".checkpoint_sequential")
+    preserve_rng_state = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
     size = len(functions) // segments
     if not size:

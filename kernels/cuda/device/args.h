@@ -8,7 +8,8 @@
 
 #define TT_CUDA_THREADS 256 /* of a block, where nothing else is said */
 #define TT_FLAT_THREADS 128 /* of one that goes through elements as they lie: smaller blocks end more evenly */
-#define TT_CUDA_DIMS 16
+#define TT_CUDA_DIMS 16 /* of iteration, after merging */
+#define TT_CUDA_MOST_DIMS 64 /* of an array */
 
 /* Division by a number of up to 31 bits that is known before: x / size = (x * magic >> 32) + x >> shift, for x < 2^31
  * (Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994). */

@@ -10,7 +10,7 @@ typedef struct {
     int64_t n, blocks;
     int64_t *sums; /* of each tile; then of those before it, and of all; after that the first negative position */
     int64_t *out;
-    int64_t ndim, size[TT_CUDA_DIMS]; /* of nonzero's positions; 0: flat */
+    int64_t ndim, size[TT_CUDA_MOST_DIMS]; /* of nonzero's positions; 0: flat */
 } tt_compact_args;
 
 /* groups: of equal rows, in the order of `order` */

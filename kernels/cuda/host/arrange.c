@@ -81,6 +81,7 @@ bool tt_cuda_rearrange(tt_array *out, const tt_array *a, const bool *flipped, co
             p.size[last] *= size;
             continue;
         }
+        if (p.ndim == TT_CUDA_DIMS) return tt_cuda_too_deep(flipped ? "flip" : "roll");
         p.size[p.ndim] = size;
         p.step[p.ndim] = step;
         p.shift[p.ndim++] = by;
@@ -100,12 +101,15 @@ bool tt_cuda_rearrange(tt_array *out, const tt_array *a, const bool *flipped, co
 }
 
 bool tt_cuda_zero_triangle(tt_array *a, int64_t diagonal, bool below) {
-    int item = tt_itemsizes[a->dtype];
+    int item = tt_itemsizes[a->dtype], stacked = 0;
+    int64_t sizes[TT_MAX_NDIM], steps[TT_MAX_NDIM];
+    for (int d = 0; d < a->ndim - 2; d++) tt_merge_dim(&stacked, sizes, steps, a->shape[d], a->strides[d]);
+    if (stacked + 2 > TT_CUDA_DIMS) return tt_cuda_too_deep(below ? "triu" : "tril");
     tt_triangle_args p = {
-        .data = a->data, .numel = a->numel, .edge = diagonal + !below, .below = below, .ndim = a->ndim};
-    for (int d = 0; d < a->ndim; d++) {
-        p.size[d] = a->shape[a->ndim - 1 - d];
-        p.step[d] = a->strides[a->ndim - 1 - d] * item;
+        .data = a->data, .numel = a->numel, .edge = diagonal + !below, .below = below, .ndim = stacked + 2};
+    for (int d = 0; d < p.ndim; d++) {
+        p.size[d] = d < 2 ? a->shape[a->ndim - 1 - d] : sizes[p.ndim - 1 - d];
+        p.step[d] = (d < 2 ? a->strides[a->ndim - 1 - d] : steps[p.ndim - 1 - d]) * item;
     }
     return TT_LAUNCH(tt_key(TT_FAMILY_triangle, 0, unit_log(item), 0, 0, 0, 0, 0),
                      (p.numel + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS, 1, TT_CUDA_THREADS, 0, p);

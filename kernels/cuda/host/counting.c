@@ -11,6 +11,7 @@ enum { COLUMN, HEADS, ROW_HEADS, NUMBER, COUNTS };
 enum { SEARCH, ISIN };
 enum { EXTREMES, HISTOGRAM, FLOATS, ONE_HOT };
 #define MAKES_KEYS 2
+_Static_assert(TT_CUDA_MOST_DIMS == TT_MAX_NDIM, "see cuda/device/args.h");
 #define MOST_BLOCKS 1056 /* of kernels that go through all elements with few: eight for each of an H200's processors */
 
 static int64_t blocks_of(int64_t n) { return (n + TT_CUDA_THREADS - 1) / TT_CUDA_THREADS; }
@@ -251,13 +252,12 @@ bool tt_cuda_one_hot(const int64_t *classes, int64_t n, tt_array *out) {
 }
 
 bool tt_cuda_add_at(tt_array *out, tt_array *x, tt_array *weights) {
-    tt_indexed view = {.n = 1, .span = {1}, .shape = {out->numel}, .strides = {1}};
+    tt_indexed view;
+    tt_moves moves;
+    tt_index_along(&view, 0, out->numel, 1);
+    tt_moves_begin(&moves, out->data, x->numel);
+    moves.rows = weights->data;
+    moves.row_step = tt_itemsizes[out->dtype];
     tt_index_where where = {.n = 1, .ndim = 1, .shape = x->shape, .indices = &x, .view = &view};
-    tt_moves moves = {.table = out->data,
-                      .rows = weights->data,
-                      .m = x->numel,
-                      .npre = 1,
-                      .npost = 1,
-                      .row_step = tt_itemsizes[out->dtype]};
     return tt_cuda_move_indexed(&moves, &where, out->dtype, out->dtype, TT_MOVE_ADD);
 }

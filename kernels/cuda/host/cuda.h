@@ -21,6 +21,8 @@ TT_ENTRY_TYPE(copy) tt_cuda_copy_array;
 int tt_cuda_vectors(int weight, int operands, int largest);
 /* reduce.c: the plan's results, in its order, as `dtype` to `out` (contiguous, or NULL); `index`: of extremes, where
  * the first such is, or NULL. then: TT_RED_ALONE ...; acc: the accumulators' dtype, `param` likewise. */
+/* The error of an operator whose kernel has no room for so many dimensions; false. */
+bool tt_cuda_too_deep(const char *op);
 bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
                        char *out, int64_t *index);
 /* ... and the tree over `count` accumulators of blocks, for each of `inner` neighbours */

@@ -108,6 +108,33 @@ static bool launch_strided(int64_t key, int variant, const tt_iter *it, const in
     return TT_LAUNCH(key | (int64_t)variant << 36, (it->numel + tile - 1) / tile, 1, TT_CUDA_THREADS, 0, p);
 }
 
+/* One launch for each entry of the outer dimensions that a kernel has no room for. */
+static bool launch_deep(int64_t key, int variant, const tt_iter *it, const int64_t *value, const int *given) {
+    int outer = it->ndim - TT_CUDA_DIMS;
+    tt_iter inner;
+    int64_t times = 1;
+    inner.nops = it->nops;
+    inner.ndim = it->ndim - outer;
+    for (int d = 0; d < outer; d++) times *= it->shape[d];
+    inner.numel = it->numel / times;
+    for (int d = 0; d < inner.ndim; d++) inner.shape[d] = it->shape[outer + d];
+    for (int k = 0; k < it->nops; k++) {
+        inner.dtype[k] = it->dtype[k];
+        inner.compute[k] = it->compute[k];
+        for (int d = 0; d < inner.ndim; d++) inner.strides[k][d] = it->strides[k][outer + d];
+    }
+    for (int64_t i = 0; i < times; i++) {
+        int64_t rest = i;
+        int given_now[3] = {given[0], given[1], given[2]};
+        for (int k = 0; k < it->nops; k++) inner.data[k] = it->data[k];
+        for (int d = outer - 1; d >= 0; rest /= it->shape[d--])
+            for (int k = 0; k < it->nops; k++)
+                if (!k || given[k - 1] != VALUE) inner.data[k] += rest % it->shape[d] * it->strides[k][d];
+        if (!launch_strided(key, variant, &inner, value, given_now)) return false;
+    }
+    return true;
+}
+
 /* `it` as on the CPU, coalesced; inputs of the CPU's, one element each, go as values. */
 static bool launch(int64_t key, int variant, int weight, tt_iter *it, tt_array *const *in) {
     int64_t value[3] = {0};
@@ -127,7 +154,9 @@ static bool launch(int64_t key, int variant, int weight, tt_iter *it, tt_array *
     }
     for (int k = 1; !flat && k < it->nops; k++)
         if (given[k - 1] == ONE) given[k - 1] = MANY;
-    return flat ? launch_flat(key, variant, weight, it, value, given) : launch_strided(key, variant, it, value, given);
+    if (flat) return launch_flat(key, variant, weight, it, value, given);
+    return it->ndim <= TT_CUDA_DIMS ? launch_strided(key, variant, it, value, given)
+                                    : launch_deep(key, variant, it, value, given);
 }
 
 bool tt_cuda_elementwise(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
@@ -157,6 +186,7 @@ bool tt_cuda_mul_backward(const tt_array *g, const tt_array *a, const tt_array *
 static bool is_transposing(const tt_iter *it, int *along) {
     int inner = it->ndim - 1, to = tt_itemsizes[it->dtype[0]], from = tt_itemsizes[it->dtype[1]];
     if (it->strides[0][inner] != to || it->strides[1][inner] == from || it->shape[inner] < LEAST_SIDE) return false;
+    if (it->ndim > TT_CUDA_DIMS) return false;
     for (*along = 0; *along < inner; ++*along)
         if (it->strides[1][*along] == from && it->shape[*along] >= LEAST_SIDE)
             return it->numel < (int64_t)1 << 38; /* a grid has fewer than 2^31 thread blocks */
@@ -188,10 +218,8 @@ static bool transpose(const tt_iter *it, int along) {
 
 /* On one device, or from one element on the CPU. */
 static bool move(tt_array *out, tt_array *a) {
-    tt_iter it = {.nops = 2, .ndim = out->ndim, .numel = out->numel};
-    memcpy(it.shape, out->shape, sizeof(int64_t) * (size_t)out->ndim);
-    tt_iter_operand(&it, 0, out, out, out->dtype);
-    tt_iter_operand(&it, 1, out, a, out->dtype);
+    tt_iter it;
+    tt_iter_copy(&it, out, a);
     int from = a->storage->device ? a->dtype : out->dtype, along;
     tt_iter_coalesce(&it);
     if (a->storage->device && it.numel && is_transposing(&it, &along)) return transpose(&it, along);

@@ -10,12 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A descriptor and its dimensions. */
+typedef struct {
+    tt_array a;
+    int64_t shape[TT_FUSE_DIMS], strides[TT_FUSE_DIMS];
+} placed;
+
 typedef struct {
     const tt_kernel *k;
     char *const *base;
     const tt_number *numbers;
     tt_storage here, host;      /* what descriptors point to: only the device matters */
-    tt_array *value;            /* of each slot: its descriptor; ndim < 0: not there yet */
+    placed *value;              /* of each slot: its descriptor; ndim < 0: not there yet */
     tt_array **made;            /* of each slot: the temporary that holds it, or NULL */
     int *uses;                  /* of each slot: how many are still to come */
     int64_t *bits;              /* of each slot: a number's */
@@ -24,33 +30,37 @@ typedef struct {
 /* How many of the space's first dimensions a value of level 0 has. */
 static int rows_of(const tt_kernel *k) { return k->pattern == TT_PATTERN_ROW_REDUCTION ? k->kept : k->ndim; }
 
-static void lay_out(bridge *b, tt_array *a, int dtype, int level, char *data) {
+static tt_array *lay_out(bridge *b, placed *p, int dtype, int level, char *data) {
     const tt_kernel *k = b->k;
+    tt_array *a = &p->a;
     *a = (tt_array){.storage = &b->here,
                     .data = data,
                     .dtype = (int16_t)dtype,
                     .ndim = k->ndim,
                     .numel = 1,
-                    .flags = TT_FLAG_DEVICE};
+                    .flags = TT_FLAG_DEVICE,
+                    .shape = p->shape,
+                    .strides = p->strides};
     for (int d = 0; d < k->ndim; d++) {
         a->shape[d] = level == 1 || d < rows_of(k) ? k->shape[d] : 1;
         a->numel *= a->shape[d];
     }
     tt_set_contiguous(a);
+    return a;
 }
 
-static void describe_access(bridge *b, tt_array *a, const tt_access *x) {
-    lay_out(b, a, x->dtype, x->level, b->base[x->storage] + x->offset);
+static tt_array *describe_access(bridge *b, placed *p, const tt_access *x) {
+    tt_array *a = lay_out(b, p, x->dtype, x->level, b->base[x->storage] + x->offset);
     for (int d = 0; d < a->ndim; d++) a->strides[d] = a->shape[d] == 1 ? 0 : x->strides[d] / tt_itemsizes[x->dtype];
     tt_update_flags(a);
+    return a;
 }
 
 /* Room for a slot's value. */
 static bool make(bridge *b, int s) {
     const tt_slot *x = &b->k->slots[s];
-    tt_array *a = &b->value[s];
     if (b->made[s]) return true;
-    lay_out(b, a, x->dtype, x->level, NULL);
+    tt_array *a = lay_out(b, &b->value[s], x->dtype, x->level, NULL);
     if (!(b->made[s] = tt_cuda_temporary(x->dtype, a->numel))) return false;
     a->data = b->made[s]->data;
     return true;
@@ -59,10 +69,10 @@ static bool make(bridge *b, int s) {
 /* The value of a slot to be read. */
 static tt_array *find(bridge *b, int s) {
     const tt_slot *x = &b->k->slots[s];
-    tt_array *a = &b->value[s];
+    tt_array *a = &b->value[s].a;
     if (a->ndim >= 0) return a;
     if (x->kind == TT_SLOT_LOAD || x->kind == TT_SLOT_ONE) {
-        describe_access(b, a, &b->k->accesses[x->index]);
+        describe_access(b, &b->value[s], &b->k->accesses[x->index]);
     } else if (x->kind == TT_SLOT_CONST) {
         const tt_number *c = &b->numbers[x->index];
         tt_convert(&b->bits[s], x->dtype, &c->bits, c->dtype);
@@ -70,7 +80,9 @@ static tt_array *find(bridge *b, int s) {
                         .data = (char *)&b->bits[s],
                         .dtype = x->dtype,
                         .numel = 1,
-                        .flags = TT_FLAG_CONTIGUOUS};
+                        .flags = TT_FLAG_CONTIGUOUS,
+                        .shape = tt_no_dims,
+                        .strides = tt_no_dims};
     } else if (x->kind == TT_SLOT_ROW) {
         *a = *find(b, x->from); /* of size 1 along its row: it broadcasts */
     } else if (x->kind == TT_SLOT_RANDOM) {
@@ -94,7 +106,7 @@ static bool instruction(bridge *b, const tt_instr *i) {
     for (; n < 3 && i->in[n] >= 0; n++)
         if (!(in[n] = find(b, i->in[n]))) return false;
     if (!make(b, i->out)) return false;
-    tt_array *out = &b->value[i->out];
+    tt_array *out = &b->value[i->out].a;
     bool ok =
         i->kind == TT_INSTR_OP ? tt_cuda_elementwise(i->op, i->dtype, out, n, in) : tt_cuda_copy_array(out, in[0]);
     for (int k = 0; k < n; k++) done_with(b, i->in[k]);
@@ -108,8 +120,10 @@ static void let_go(tt_array **temporary) {
 static bool reduce(bridge *b, const tt_kernel_reduction *f) {
     const tt_kernel *k = b->k;
     bool rows = k->pattern == TT_PATTERN_ROW_REDUCTION, call = k->pattern == TT_PATTERN_EXTERN;
-    tt_array accessed, param, out, *a = &accessed, *p = NULL;
-    if (call) describe_access(b, a, &k->accesses[f->slot]);
+    placed accessed;
+    tt_array param, *a, *p = NULL;
+    int64_t shape[TT_FUSE_DIMS], strides[2][TT_FUSE_DIMS];
+    if (call) a = describe_access(b, &accessed, &k->accesses[f->slot]);
     else if (!(a = find(b, f->slot))) return false;
     if (f->param >= 0 && rows) p = find(b, f->param);
     else if (f->param >= 0) {
@@ -122,26 +136,26 @@ static bool reduce(bridge *b, const tt_kernel_reduction *f) {
     if (!call) {
         char *data = a->data;
         if (a->numel != k->numel || !(a->flags & TT_FLAG_CONTIGUOUS) || !a->storage->device) {
-            tt_array wide;
+            placed wide;
             if (!(whole = tt_cuda_temporary(f->dtype, k->numel))) return false;
-            lay_out(b, &wide, f->dtype, 1, data = whole->data);
-            if (!tt_cuda_copy_array(&wide, a)) return false;
+            if (!tt_cuda_copy_array(lay_out(b, &wide, f->dtype, 1, data = whole->data), a)) return false;
         }
-        int64_t shape[3] = {k->rows, k->row, k->inner};
+        memcpy(shape, (int64_t[]){k->rows, k->row, k->inner}, 3 * sizeof *shape);
         plain = (tt_array){.storage = &b->here,
                            .data = data,
                            .dtype = f->dtype,
                            .ndim = 3,
                            .numel = k->numel,
-                           .flags = TT_FLAG_DEVICE};
-        memcpy(plain.shape, shape, sizeof shape);
+                           .flags = TT_FLAG_DEVICE,
+                           .shape = shape,
+                           .strides = strides[0]};
         tt_set_contiguous(&plain);
         a = &plain;
     }
     char *results;
     if (rows) {
         if (!make(b, f->out)) return false;
-        results = b->value[f->out].data;
+        results = b->value[f->out].a.data;
     } else {
         const tt_access *x = &k->accesses[f->access];
         results = b->base[x->storage] + x->offset;
@@ -152,18 +166,24 @@ static bool reduce(bridge *b, const tt_kernel_reduction *f) {
     bool ok;
     if (g.in_order) ok = tt_cuda_reduction(&g, f->reducer, f->acc, TT_RED_ALONE, 1, p, f->acc, results, NULL);
     else {
-        tt_array *apart = tt_cuda_temporary(f->acc, g.kept), there;
+        tt_array *apart = tt_cuda_temporary(f->acc, g.kept), there, out;
         if (!apart) return false;
         ok = tt_cuda_reduction(&g, f->reducer, f->acc, TT_RED_ALONE, 1, p, f->acc, apart->data, NULL);
-        there = out = (tt_array){.storage = &b->here, .dtype = f->acc, .numel = g.kept, .flags = TT_FLAG_DEVICE};
-        there.data = apart->data;
-        out.data = results;
+        there = (tt_array){.storage = &b->here,
+                           .data = apart->data,
+                           .dtype = f->acc,
+                           .numel = g.kept,
+                           .flags = TT_FLAG_DEVICE,
+                           .shape = shape,
+                           .strides = strides[0]};
         for (int d = 0; d < a->ndim; d++) {
             if (mask >> d & 1) continue;
-            there.shape[there.ndim] = out.shape[there.ndim] = a->shape[d];
-            there.strides[there.ndim++] = g.result_strides[d];
+            shape[there.ndim] = a->shape[d];
+            strides[0][there.ndim++] = g.result_strides[d];
         }
-        out.ndim = there.ndim;
+        out = there;
+        out.data = results;
+        out.strides = strides[1];
         tt_set_contiguous(&out);
         tt_update_flags(&there);
         ok = ok && tt_cuda_copy_array(&out, &there);
@@ -203,9 +223,9 @@ static bool run_bridge(bridge *b) {
             if (k->instrs[i].stage == stage && k->instrs[i].level == 0) ok = instruction(b, &k->instrs[i]);
     }
     for (int i = 0; ok && i < k->num_stores; i++) {
-        tt_array to, *from = find(b, k->stores[i].slot);
-        describe_access(b, &to, &k->accesses[k->stores[i].access]);
-        ok = from && tt_cuda_copy_array(&to, from);
+        placed to;
+        tt_array *from = find(b, k->stores[i].slot);
+        ok = from && tt_cuda_copy_array(describe_access(b, &to, &k->accesses[k->stores[i].access]), from);
         done_with(b, k->stores[i].slot);
     }
     for (int s = 0; s < k->num_slots; s++)
@@ -225,7 +245,7 @@ static bool bridged(const tt_kernel *k, char *const *base, const tt_number *numb
     b.uses = calloc(n, sizeof *b.uses);
     b.bits = calloc(n, sizeof *b.bits);
     bool ok = b.value && b.made && b.uses && b.bits;
-    for (int s = 0; ok && s < k->num_slots; s++) b.value[s].ndim = -1;
+    for (int s = 0; ok && s < k->num_slots; s++) b.value[s].a.ndim = -1;
     if (!ok) tt_fail(TT_OUT_OF_MEMORY, "fuse: out of memory: no room to run a kernel");
     else ok = run_bridge(&b);
     free(b.value);

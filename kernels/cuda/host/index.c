@@ -41,7 +41,7 @@ static void reach(span *s, int64_t *last, int64_t size, int64_t step) {
 
 /* Several index tensors as one walk over the index's shape, innermost first: dimensions that are one stretch for all of
  * them are merged. */
-static void set_walk(tt_positions *p, const tt_index_where *w, tt_array *const *in, int item) {
+static bool set_walk(tt_positions *p, const tt_index_where *w, tt_array *const *in, int item) {
     for (int d = w->ndim - 1; d >= 0; d--) {
         int64_t size = w->shape[d], own = w->steps ? w->steps[d] * item : 0, step[TT_INDEX_TENSORS];
         if (size == 1) continue;
@@ -56,11 +56,13 @@ static void set_walk(tt_positions *p, const tt_index_where *w, tt_array *const *
             p->size[last] *= size;
             continue;
         }
+        if (p->ndim == TT_CUDA_DIMS) return tt_cuda_too_deep("index");
         p->size[p->ndim] = size;
         p->table_step[p->ndim] = own;
         for (int k = 0; k < p->n; k++) p->index_step[k][p->ndim] = step[k];
         p->ndim++;
     }
+    return true;
 }
 
 static bool set_tensor(tt_positions *p, span *s, int64_t *last, const tt_indexed *v, int k, int item, int *used) {
@@ -80,10 +82,7 @@ static bool set_tensor(tt_positions *p, span *s, int64_t *last, const tt_indexed
         return false;
     }
     if (!merged) sizes[0] = 1, steps[0] = 0, merged = 1;
-    if (*used + merged > TT_CUDA_DIMS) {
-        tt_fail(TT_NOT_IMPLEMENTED, "index: too many dimensions are indexed for a CUDA kernel");
-        return false;
-    }
+    if (*used + merged > TT_CUDA_DIMS) return tt_cuda_too_deep("index");
     for (int d = merged - 1; d >= 0; d--, (*used)++) {
         p->part_size[*used] = sizes[d];
         p->part_step[*used] = steps[d];
@@ -112,7 +111,7 @@ static bool set_positions(tt_positions *p, span *s, const tt_index_where *w, tt_
         p->of[k].data = in[k]->data;
         p->of[k].dtype = in[k]->dtype;
     }
-    set_walk(p, w, in, item);
+    if (!set_walk(p, w, in, item)) return false;
     for (int d = 0; d < p->ndim; d++) reach(s, &last, p->size[d], p->table_step[d]);
     if (!s->grain) s->grain = item;
     s->slots = last / s->grain + 1;
@@ -250,6 +249,7 @@ bool tt_cuda_move_indexed(tt_moves *j, const tt_index_where *w, int dtype, int r
     int item = tt_itemsizes[dtype];
     int64_t numel = j->npre * j->m * j->npost;
     if (!numel) return true;
+    if (j->pre + j->post > TT_CUDA_DIMS) return tt_cuda_too_deep("index");
     if (!bring(w->n, w->indices, on)) return false;
     bool done = set_positions(&p.at, &s, w, on, j->m, item);
     if (done && how != TT_MOVE_GET && how != TT_MOVE_PUT) done = update(&p, j, &s, dtype, rows_dtype, how);

@@ -29,6 +29,12 @@ static void set_dims(tt_reduce_dims *to, const tt_dims *from, int64_t total) {
     }
 }
 
+bool tt_cuda_too_deep(const char *op) {
+    tt_fail(TT_NOT_IMPLEMENTED, "%s: more than %d dimensions that cannot be merged, on a CUDA device", op,
+            TT_CUDA_DIMS);
+    return false;
+}
+
 /* Few elements to a result are no reason to run over rows where a warp takes several results at once. */
 static void prefer_fold(tt_reduction *g) {
     int64_t along = g->run.n ? g->run.step[g->run.n - 1] : 0;
@@ -69,10 +75,10 @@ bool tt_cuda_join_parts(int reducer, int acc, tt_array *parts, int64_t count, in
     return join_parts(tt_key(TT_FAMILY_reduce, reducer, 0, acc, acc, acc, dtype, 0), 0, &p, parts, NULL);
 }
 
-/* Are the elements at all steps of these dimensions aligned for an access of so many bytes? */
-static bool aligned(const tt_reduction *g, const tt_dims *d, int64_t to) {
+/* Are the elements at all steps of the first n of these dimensions aligned for an access of so many bytes? */
+static bool aligned(const tt_reduction *g, const tt_dims *d, int n, int64_t to) {
     bool fits = (intptr_t)g->a->data % to == 0;
-    for (int k = 0; k < d->n; k++) fits &= d->step[k] % to == 0;
+    for (int k = 0; k < n; k++) fits &= d->step[k] % to == 0;
     return fits;
 }
 
@@ -80,12 +86,10 @@ static bool aligned(const tt_reduction *g, const tt_dims *d, int64_t to) {
 static int log_wide(const tt_reduction *g) {
     int k = g->stored == 8 ? 1 : g->stored == 4 ? 2 : g->stored == 2 ? 3 : 4, inner = g->run.n - 1;
     if (inner < 0 || g->run.step[inner] != g->stored || g->blocks == 1) return 0;
-    tt_dims others = g->run;
-    others.n = inner;
     int64_t together = g->run.size[inner]; /* a single result may end anywhere */
-    while (k &&
-           (((g->kept > 1 || inner > 0) && together % ((int64_t)TT_BLOCK << k)) || g->kept * g->blocks >> k < FULL ||
-            !aligned(g, &g->outer, (int64_t)g->stored << k) || !aligned(g, &others, (int64_t)g->stored << k)))
+    while (k && (((g->kept > 1 || inner > 0) && together % ((int64_t)TT_BLOCK << k)) ||
+                 g->kept * g->blocks >> k < FULL || !aligned(g, &g->outer, g->outer.n, (int64_t)g->stored << k) ||
+                 !aligned(g, &g->run, inner, (int64_t)g->stored << k)))
         k--;
     return g->stored << k < 4 ? 0 : k; /* the kernel knows no narrower loads */
 }
@@ -128,7 +132,8 @@ static int log_together(const tt_reduction *g) {
     int k = g->stored == 1 ? 2 : g->stored == 2 ? 1 : 0;
     if (g->run.n != 1 || g->inner_step != g->stored || g->run.step[0] == g->stored) return 0;
     while (k && (g->inner % ((int64_t)1 << k) || g->inner < (int64_t)32 << k ||
-                 !aligned(g, &g->outer, (int64_t)g->stored << k) || !aligned(g, &g->run, (int64_t)g->stored << k)))
+                 !aligned(g, &g->outer, g->outer.n, (int64_t)g->stored << k) ||
+                 !aligned(g, &g->run, g->run.n, (int64_t)g->stored << k)))
         k--;
     return k;
 }
@@ -144,8 +149,44 @@ static int split_rows(const tt_reduction *g, tt_reduce_args *p, int64_t *x) {
     return columns | together << 4;
 }
 
+static void add_dims(int *n, int64_t *sizes, int64_t *steps, const tt_dims *from, int count, int item) {
+    for (int k = 0; k < count; k++) {
+        sizes[*n] = from->size[k];
+        steps[(*n)++] = from->step[k] / item;
+    }
+}
+
+/* Dimensions that a kernel has no room for: the elements are copied, in the plan's order, which leaves one of each kind. */
+static bool reduce_copy(const tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param,
+                        int dtype, char *out, int64_t *index) {
+    int64_t sizes[TT_MAX_NDIM], steps[TT_MAX_NDIM];
+    tt_array from = *g->a;
+    from.ndim = 0;
+    from.shape = sizes;
+    from.strides = steps;
+    from.numel = g->kept * g->reduced;
+    add_dims(&from.ndim, sizes, steps, &g->outer, g->outer.n + g->rows, g->stored);
+    add_dims(&from.ndim, sizes, steps, &g->run, g->run.n, g->stored);
+    tt_update_flags(&from);
+    tt_array *plain = tt_empty(from.dtype, from.ndim, sizes);
+    tt_reduction h;
+    bool ok = plain && tt_cuda_copy_array(plain, &from);
+    if (ok) {
+        tt_array flat = *plain;
+        flat.ndim = 2;
+        flat.shape = (int64_t[]){g->kept, g->reduced};
+        flat.strides = (int64_t[]){g->reduced, 1};
+        tt_reduction_plan(&h, &flat, 2, g->read, g->acc_size, true);
+        ok = tt_cuda_reduction(&h, reducer, acc, then, by, param, dtype, out, index);
+    }
+    if (plain) tt_free(plain);
+    return ok;
+}
+
 bool tt_cuda_reduction(tt_reduction *g, int reducer, int acc, int then, double by, const tt_array *param, int dtype,
                        char *out, int64_t *index) {
+    if (g->outer.n + g->rows > TT_CUDA_DIMS || g->run.n > TT_CUDA_DIMS)
+        return reduce_copy(g, reducer, acc, then, by, param, dtype, out, index);
     prefer_fold(g);
     tt_reduce_args p = {.in = g->a->data,
                         .out = out,

@@ -8,7 +8,12 @@ static tt_array *place_for(const tt_reduction *g, tt_array *out) {
 
 static bool moved(const tt_reduction *g, tt_array *out, tt_array *results, int64_t mask) {
     if (results->data == out->data) return true;
-    tt_array from = {.storage = results->storage, .data = results->data, .dtype = out->dtype, .flags = TT_FLAG_DEVICE};
+    int64_t strides[TT_MAX_NDIM];
+    tt_array from = {.storage = results->storage,
+                     .data = results->data,
+                     .dtype = out->dtype,
+                     .flags = TT_FLAG_DEVICE,
+                     .strides = strides};
     tt_reduction_layout(g, &from, out, mask);
     return tt_copy_now(out, &from) == 0;
 }

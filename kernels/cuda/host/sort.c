@@ -62,7 +62,6 @@ static bool sort_along(int what, int dtype, bool descending, tt_sort_args *p) {
 }
 
 bool tt_cuda_sort(const char *op, tt_sorting *j) {
-    (void)op;
     tt_sort_args p = {.in = j->a->data,
                       .values = j->values->data,
                       .indices = j->indices,
@@ -79,6 +78,7 @@ bool tt_cuda_sort(const char *op, tt_sorting *j) {
             p.size[last] *= size;
             continue;
         }
+        if (p.dims == TT_CUDA_DIMS) return tt_cuda_too_deep(op);
         p.size[p.dims] = size;
         p.row_step[p.dims] = in;
         p.out_row_step[p.dims++] = out;

@@ -26,7 +26,7 @@ from .c_op import c_op, computed, wrong_type
 from .c_view import SHAPE, c_view
 from .deprecated import old_order
 from .elementwise import Elementwise, binary, mul_vjp, ternary, unary, without_history
-from .op import NAMESPACES, OPS, Op, names_of, operator_of
+from .op import COMPUTES, NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive
 from .publish import alias, attach, both, composite, function, method, name_methods, publish, record_of, same_parameters
 from .refusals import not_a_tensor, real_only

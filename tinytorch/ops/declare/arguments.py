@@ -12,8 +12,9 @@ import numpy as np
 
 from ...autograd.formulas import code_of
 from ...autograd.modes import current, modes
-from ...autograd.views import refresh, writer_number, wrote
+from ...autograd.views import FLAG_VIEW, refresh, writer_number, wrote
 from ...backends.cpu import error, ffi, lib
+from ...backends.native import edges_of, has_views
 from ...tensor import Tensor, wrap
 from .op import operator_above
 from .refusals import refuse
@@ -130,7 +131,7 @@ def write_out(op: str, result: Tensor, out: Tensor | None, same_dtype: bool = Fa
     _check_out(op, result, out, same_dtype)
     if out.shape != result.shape:
         out.resize_(result.shape)
-    if lib.tt_copy(out._h, result._h) < 0 or lib.tt_bump(out._h, writer_number(op)) < 0:
+    if lib.tt_copy(out._h, result._h, writer_number(op)) < 0:
         raise error(op)
     wrote(out)
     return out
@@ -154,12 +155,9 @@ def requires(*args) -> bool:
     """Will an operation on these arguments be recorded?"""
     if modes and not current().grad:
         return False
-    for a in args:
-        if isinstance(a, Tensor):
-            refresh(a)
-            if a._node is not None:
-                return True
-    return False
+    if has_views(args):
+        refresh(*[a for a in args if isinstance(a, Tensor)])
+    return edges_of(args) is not None
 
 
 def scalar_kind(x) -> int:
@@ -201,7 +199,7 @@ def number_parts(kind: int, x) -> tuple[int, float, int]:
 
 def broadcast_shape(op: str, handles: list) -> tuple:
     """The shape that operands broadcast to. RuntimeError when they do not."""
-    shape = ffi.new("int64_t[16]")
+    shape = ffi.new("int64_t[64]")
     ndim = lib.tt_broadcast(len(handles), handles, shape)
     if ndim < 0:
         raise error(op)
@@ -211,7 +209,8 @@ def broadcast_shape(op: str, handles: list) -> tuple:
 def operand(x, op: str, name: str) -> Tensor:
     """An argument as a tensor whose history is up to date; TypeError naming operator and argument."""
     if isinstance(x, Tensor):
-        refresh(x)
+        if x._h.flags & FLAG_VIEW:
+            refresh(x)
         return x
     try:
         return number(x)

@@ -37,7 +37,7 @@ def c_op(
     optional: tuple[str, ...] = (),
     counted: tuple[str, ...] = (),
     constants: str = "",
-    title: str | None = None,
+    title: str | dict[str, str] | None = None,
     first_order: dict | None = None,
     **vjps,
 ):

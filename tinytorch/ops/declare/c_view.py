@@ -32,7 +32,7 @@ def function({params}):
     if modes:
         track(input, out)
         if edge is not None and modes.get(get_ident(), DEFAULT).grad:
-            out._node = link(Node, (edge,), {saves}, ())
+            out._node = link({node}, (edge,), {saves}, ())
         return out
     if edge is None:
         return out
@@ -43,13 +43,14 @@ SHAPE = "(shape_of(input),)"  # saves the input's shape
 _ONE_OR_MANY = "sizes = ({0}, *rest) if rest else ({0},) if type({0}) is int else {0}"
 
 
-def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE):
+def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE, node: str = "Node"):
     """Declares the decorated function, an operator's general path, as the view that the C function ``call`` makes. Its
     Nodes are those of ``kernel``, the operator that the general path records.
 
     ``params`` are its parameters, the first one ``input``. ``size, *rest`` (whatever the name of the first) takes
     integers, and one sequence of them alike: they are ``sizes`` in ``arguments``, the expressions that ``call`` gets.
-    ``saves`` is what a Node saves.
+    ``saves`` is what a Node saves. ``node`` is their class: Note [Names] in
+    autograd/formulas.py.
     """
 
     def declare(general):
@@ -62,10 +63,11 @@ def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE):
             prepare=_ONE_OR_MANY.format(names[rest - 1]) if "*rest" in names else "pass",
             arguments=arguments,
             saves=saves,
+            node=node,
             given=", ".join(repr(n.lstrip("*")) for n in names),
             values=", ".join(n.lstrip("*") for n in names),
         )
-        source += BLOCK.format(edges="(edge,)", saves=saves, versions="()")
+        source += BLOCK.format(edges="(edge,)", saves=saves, versions="()", node=node)
         (apply,) = build(
             op,
             source,

@@ -38,7 +38,7 @@ class Elementwise(Op):
     TABLE: dict[str, Elementwise] = {}  # by the name of the scalar function
     exact_out = False  # must ``out`` have the result's dtype? Otherwise the result is cast
 
-    def __init__(self, name, params, formulas, first_order=None, title=None, joint=None, holomorphic=True):
+    def __init__(self, name, params, formulas, first_order=None, title=None, joint=None, kernel=None, holomorphic=True):
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
         node = node_class(name, params, vjps, first_order, title=title, joint=joint) if vjps else None
         if not holomorphic:
@@ -46,10 +46,11 @@ class Elementwise(Op):
         super().__init__(
             name, "elementwise", params=params, node=node, diff=tuple(i for i, p in enumerate(params) if p in vjps)
         )
-        self.code = lib.tt_op_code(name.encode())
+        kernel = kernel or name
+        self.code = lib.tt_op_code(kernel.encode())
         if self.code < 0:
-            raise LookupError(f"kernels/scalar/ops.h has no operator '{name}'")
-        self.TABLE[name] = self
+            raise LookupError(f"kernels/scalar/ops.h has no operator '{kernel}'")
+        self.TABLE.setdefault(kernel, self)
 
     def slow(self, args: tuple):
         """The general path: numbers become tensors, views are refreshed, errors raised."""
@@ -57,12 +58,16 @@ class Elementwise(Op):
             raise TypeError(f"{self.name}(): argument 'input' must be Tensor, not {type(args[0]).__name__}")
         tensors = [operand(a, self.name, p) for a, p in zip(args, self.params)]  # alive until the call is over
         handles = [t._h for t in tensors]
-        h = _CALLS[len(handles) - 1](self.code, *handles)
+        h = self.compute(*handles)
         if not h:
             if outrun(*tensors):
                 return self.slow(args)
             raise error(self.name)
         return self.record(wrap(h), args, h.stamp)
+
+    def compute(self, *handles):
+        """The result's descriptor; NULL where C refuses."""
+        return _CALLS[len(handles) - 1](self.code, *handles)
 
     def into(self, out: Tensor, args: tuple, name: str):
         """Writes into ``out``; recorded when it is one of the arguments (in place). Returns it."""
@@ -74,8 +79,8 @@ class Elementwise(Op):
         everything = (self.code, out._h, *handles, *[ffi.NULL] * (3 - len(handles)), self.writer)
         if any(a is out for a in args):
             if self.node is None and requires(out):
-                return in_place(_forgotten, out, (out,), lib.tt_elementwise_out, *everything, name=name)
-            return in_place(self, out, args, lib.tt_elementwise_out, *everything, name=name, broadcasts=True)
+                return in_place(_forgotten, out, (out,), name, False, lib.tt_elementwise_out, *everything)
+            return in_place(self, out, args, name, True, lib.tt_elementwise_out, *everything)
         if self.node is not None and requires(out, *args):
             raise RuntimeError(
                 f"{name}(): functions with out=... arguments don't support automatic differentiation, "
@@ -100,11 +105,16 @@ class Elementwise(Op):
     def update(self, out: Tensor, other, name: str):
         """``into(out, (out, other), name)``, quicker where neither has a history to look after."""
         try:
-            mode = modes.get(get_ident(), DEFAULT) if modes else DEFAULT
-            if mode.watches_writes or (mode.grad and out._node is not None):
+            recording = True
+            if modes:
+                mode = modes.get(get_ident(), DEFAULT)
+                if mode.watches_writes:
+                    return self.into(out, (out, other), name)
+                recording = mode.grad
+            if recording and out._node is not None:
                 return self.into(out, (out, other), name)
             if isinstance(other, Tensor):
-                if mode.grad and other._node is not None:
+                if recording and other._node is not None:
                     return self.into(out, (out, other), name)
                 status = lib.tt_in_place(self.code, out._h, other._h, 0.0, self.writer)
             elif type(other) is float:
@@ -195,8 +205,17 @@ _NOT_OURS = "return NotImplemented"  # as an operator: the other type's turn
 
 def _saves(op: Elementwise, a: str, b: str) -> str:
     """What the operator saves, as an expression of the public functions' parameters."""
-    saves = op.node.saves if op.node else "()"
-    return re.sub(r"\b[ab]\b", lambda m: a if m[0] == "a" else b, saves) if len(op.params) == 2 else saves
+    return _called(op, op.node.saves if op.node else "()", a, b)
+
+
+def _class(op: Elementwise, a: str, b: str) -> str:
+    """The class of its Nodes, likewise; whether ``a`` is a tensor is known."""
+    choice = op.node.choice if op.node else "Node"
+    return _called(op, choice.replace("isinstance(a, Tensor)", str(a == "input")), a, b)
+
+
+def _called(op: Elementwise, expression: str, a: str, b: str) -> str:
+    return re.sub(r"\b[ab]\b", lambda m: a if m[0] == "a" else b, expression) if len(op.params) == 2 else expression
 
 
 def _sources_of_unary(op: Elementwise) -> str:
@@ -205,12 +224,16 @@ def _sources_of_unary(op: Elementwise) -> str:
 
 
 def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
-    plain = recording("(input, other)", "(edge_a, edge_b)", _saves(op, "input", "other"), "stamp")
+    plain = recording(
+        "(input, other)", "(edge_a, edge_b)", _saves(op, "input", "other"), "stamp", _class(op, "input", "other")
+    )
     body = _BINARY.format(wrong=_SLOW) + plain
     source = f"def function(input, other, *, out=None):{_OUT.format(args='(input, other)')}{body}"
     source += f"\ndef method(input, other):{body}"
     if dunder:
-        reflected = recording("(other, input)", "(None, edge)", _saves(op, "other", "input"), "stamp")
+        reflected = recording(
+            "(other, input)", "(None, edge)", _saves(op, "other", "input"), "stamp", _class(op, "other", "input")
+        )
         source += f"\ndef operator(input, other):{_BINARY.format(wrong=_NOT_OURS)}{plain}"
         source += f"\ndef reflected(input, other):{_REFLECTED}{reflected}"
     return source
@@ -318,9 +341,10 @@ def mul_vjp(g, a, b):
     return of_a, _second()
 
 
-def ternary(name: str, *formulas, params, title=None, doc: str):
-    """Declares an elementwise operator of three inputs, named in formulas as in ``params``; publishes nothing."""
-    op = Elementwise(name, params, formulas, None, title)
+def ternary(name: str, *formulas, params, title=None, doc: str, kernel: str | None = None):
+    """Declares an elementwise operator of three inputs, named in formulas as in ``params``; publishes nothing.
+    ``kernel``: the name of its scalar function, where that is another."""
+    op = Elementwise(name, params, formulas, None, title, kernel=kernel)
 
     def apply(*args, out=None):
         return op.slow(args) if out is None else op.into(out, args, name)

@@ -15,12 +15,16 @@ import sys
 
 from ...autograd.formulas import operator_of
 from ...autograd.modes import current, inference_used, modes
-from ...autograd.node import link, make_ports, need_extra, saved_versions
+from ...autograd.node import link, make_ports, need_extra
 from ...autograd.views import FLAG_INFERENCE, refuse_saved, writer_number
+from ...backends.native import edges_of, new_node, versions_of
 from ...dtypes import COMPLEX, DIFFERENTIABLE
 from ...tensor import FUNCTIONS, Tensor
 
 OPS: dict[str, Op] = {}
+# Where the functions stand that compute without history, (mapping, key, operator): another may take their place for a
+# while (utils/selective.py), so that an operator's result is recorded, but not computed.
+COMPUTES: list[tuple[object, str, Op]] = []
 NAMESPACES: dict[str, dict[str, object]] = {"": FUNCTIONS}  # the public functions of each namespace
 
 UNBROADCAST = 7  # bits of a stamp: which operands were broadcast or cast
@@ -96,10 +100,9 @@ class Op:
     def __repr__(self):
         return f"<Op {self.qualified}: {self.kind}>"
 
-    def edges(self, args: tuple) -> tuple:
-        """The Nodes that the gradients of the arguments go to."""
-        candidates = args[0] if self.variadic else [args[i] for i in self.diff]
-        return tuple([a._node if isinstance(a, Tensor) else None for a in candidates])
+    def edges(self, args: tuple) -> tuple | None:
+        """The Nodes that the gradients of the arguments go to; None where there are none."""
+        return edges_of(args[0]) if self.variadic else edges_of(args, self.diff)
 
     def record(self, out, args: tuple, stamp: int | None = None):
         """Gives the result ``out`` of ``args`` its history, where one is wanted, and returns it. Forms call it for
@@ -107,32 +110,35 @@ class Op:
         ``stamp`` is the result's, where the C call made one."""
         if self.node is None or (modes and not current().grad):
             return out
-        for a in args[0] if self.variadic else args:
-            if isinstance(a, Tensor) and a._node is not None:
-                break
-        else:
+        edges = edges_of(args[0]) if self.variadic else edges_of(args, self.diff)
+        if edges is None:
             return out
-        edges = self.edges(args)
-        if not any(edges):
-            return out
-        several = self.node.num_outputs != 1
-        results = out if several else (out[0],) if type(out) is tuple else (out,)
-        for result in results:
-            if DIFFERENTIABLE[result._h.dtype]:
-                break
-        else:
+        cls = self.node
+        several = cls.num_outputs != 1
+        result = out[0] if type(out) is tuple and not several else out
+        if several:
+            for result in out:
+                if DIFFERENTIABLE[result._h.dtype]:
+                    break
+            else:
+                return out
+        elif not DIFFERENTIABLE[result._h.dtype]:
             return out
         if inference_used[0] and result._h.flags & FLAG_INFERENCE:  # made in the mode, or a view of what was
             return out
-        saved = self.node.save(edges, out, *args)
+        saved = cls.save(edges, out, *args)
         if inference_used[0]:
             refuse_saved(self.name, saved)
-        cls = self.node.of_complex() if COMPLEX[result._h.dtype] else self.node
-        node = link(cls, edges, saved, stamp if self.packed and stamp is not None else saved_versions(self.node, saved))
+        versions = stamp if self.packed and stamp is not None else versions_of(cls.tensors, saved)
+        if cls.choose is not None:  # Note [Names] in autograd/formulas.py
+            cls = cls.choose(*args)
+        if COMPLEX[result._h.dtype]:
+            cls = cls.of_complex()
+        node = link(cls, edges, saved, versions) if modes else new_node(cls, edges, saved, versions)
         if stamp is not None and stamp & UNBROADCAST:
             self.note_unbroadcast(node, args, stamp)
         if several:
-            make_ports(node, results[: self.node.num_outputs or None])
+            make_ports(node, out[: cls.num_outputs or None])
         else:
             result._node = node
         return out

@@ -13,17 +13,31 @@ history when higher derivatives are asked.
 from __future__ import annotations
 
 from ...autograd.formulas import claim, node_class, parameters
-from ...autograd.views import FLAG_VIEW, MULTI_OUTPUT, outrun, refresh, track
+from ...autograd.views import MULTI_OUTPUT, outrun, refresh, track
+from ...backends.native import has_views
 from ...tensor import Tensor
-from .op import Op
+from .op import COMPUTES, Op
 from .refusals import not_a_tensor
+
+
+class _Contents:
+    """A closure's variable, as a mapping of one key."""
+
+    def __init__(self, cell):
+        self.cell = cell
+
+    def __getitem__(self, key):
+        return self.cell.cell_contents
+
+    def __setitem__(self, key, value):
+        self.cell.cell_contents = value
 
 
 def primitive(
     *,
     name: str | None = None,
     namespace: str = "",
-    title: str | None = None,
+    title: str | dict[str, str] | None = None,
     view: bool = False,
     variadic: bool = False,
     outputs: tuple[str, ...] = ("out",),
@@ -74,15 +88,15 @@ def primitive(
         record = op.record
 
         def call(*args):
-            for a in args[0] if variadic else args:
-                if isinstance(a, Tensor) and a._h.flags & FLAG_VIEW:
-                    refresh(a)
+            given = args[0] if variadic else args
+            if has_views(given):
+                refresh(*[a for a in given if isinstance(a, Tensor)])
             try:
                 out = forward(*args)
             except AttributeError as exc:
                 raise not_a_tensor(called, exc, params, args) from None
             except NotImplementedError:
-                if outrun(*(args[0] if variadic else args)):
+                if outrun(*given):
                     return call(*args)
                 raise
             if view:
@@ -96,6 +110,9 @@ def primitive(
         call.__name__ = call.__qualname__ = called
         call.__doc__ = forward.__doc__
         call.op = op
+        if not view:
+            cell = call.__closure__[call.__code__.co_freevars.index("forward")]
+            COMPUTES.append((_Contents(cell), "forward", op))
         return call
 
     return declare

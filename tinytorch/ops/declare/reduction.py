@@ -50,8 +50,9 @@ def function(input, dim={{default}}, keepdim=False, *, {{dtype_}}out=None, axis=
 {_CALLED}"""
 
 
-def reduction(name: str, formula=None, *, first_order=None, title: str | None = None):
-    """Declares a reduction of ``input`` with parameters ``how, dims, keepdim, dtype`` (a code, or -1)."""
+def reduction(name: str, formula=None, *, first_order=None, title: str | dict[str, str] | None = None):
+    """Declares a reduction of ``input`` with parameters ``how, dims, keepdim, dtype`` (a code, or -1). Of several names
+    in ``title``, the last is that of all dimensions reduced."""
     code = lib.tt_reduce_code(name.encode())
     if code < 0:
         raise LookupError(f"kernels/scalar/reducers.h has no reduction '{name}'")
@@ -62,15 +63,15 @@ def reduction(name: str, formula=None, *, first_order=None, title: str | None = 
         )
     op = Op(name, "reduction", params=_PARAMS, node=node, diff=(0,))
     op.code = code
-    return _build(op, _KERNEL, "reduction")
+    return _build(op, _KERNEL, "reduction", node.choice if node else "Node")
 
 
-def _build(op: Op, source: str, title: str, **things):
+def _build(op: Op, source: str, title: str, node: str = "Node", **things):
     """The function of a source that begins with the kernel's call."""
     saves, versions = op.node.saves if op.node else "()", "()"
     if op.node and op.node.tensors:
-        saves, versions = f"(saved := {saves})", "saved_versions(Node, saved)"
-    source += recording(f"({', '.join(_PARAMS)})", "(edge,)", saves, versions)
+        saves, versions = f"(saved := {saves})", "versions_of(Node.tensors, saved)"
+    source += recording(f"({', '.join(_PARAMS)})", "(edge,)", saves, versions, node)
     (fn,) = build(
         op,
         source,

@@ -13,10 +13,11 @@ from _thread import get_ident
 
 from ...autograd.formulas import generate
 from ...autograd.modes import DEFAULT, modes
-from ...autograd.node import new_alias, saved_versions
+from ...autograd.node import new_alias
 from ...backends.cpu import ffi
-from ...backends.native import dtype_of, record, record_stamped, shape_of
+from ...backends.native import dtype_of, record, record_stamped, shape_of, versions_of
 from ...tensor import Tensor
+from .op import COMPUTES
 
 _MODES = """
     if modes:
@@ -26,23 +27,25 @@ _MODES = """
 """
 BLOCK = """
     edges = {edges}
-    return record(out, Node, edges, {saves}, {versions})
+    return record(out, {node}, edges, {saves}, {versions})
 """
 _STAMPED = """
     edges = {edges}
-    if record_stamped(out, Node, edges, {saves}) is None:
+    if record_stamped(out, {node}, edges, {saves}) is None:
         return op_record(out, {args}, out._h.stamp)
     return out
 """
 
 
-def recording(args: str, edges: str, saves: str, versions: str = "()") -> str:
+def recording(args: str, edges: str, saves: str, versions: str = "()", node: str = "Node") -> str:
     """The end of a form's source: the recording block, and Op.record for all that is not plain. ``args``, ``edges`` and
     ``saves`` are expressions of the tuples of arguments, Nodes and saved values; with ``versions="stamp"`` the C call
-    has stamped its result."""
+    has stamped its result. ``node``: that of the Node's class."""
     stamped = versions == "stamp"
     head = _MODES.format(args=args, stamp=", out._h.stamp" if stamped else "")
-    return head + (_STAMPED if stamped else BLOCK).format(args=args, edges=edges, saves=saves, versions=versions)
+    return head + (_STAMPED if stamped else BLOCK).format(
+        args=args, edges=edges, saves=saves, versions=versions, node=node
+    )
 
 
 def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> list:
@@ -51,6 +54,7 @@ def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> l
         "op": op,
         "name": op.name,
         "Node": op.node,
+        **(op.node.variants if op.node else {}),
         "op_record": op.record,
         "record": record,
         "record_stamped": record_stamped,
@@ -61,12 +65,14 @@ def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> l
         "DEFAULT": DEFAULT,
         "get_ident": get_ident,
         "alias": new_alias,
-        "saved_versions": saved_versions,
+        "versions_of": versions_of,
         "NULL": ffi.NULL,
         "unpack": ffi.unpack,
         **things,
     }
     generate(source, filename, namespace, op.name, *names)
+    if op.kind != "view":
+        COMPUTES.extend([(namespace, key, op) for key in ("call", "call_scalar") if key in things])
     made = [namespace[n] for n in names]
     for fn in made:
         fn.op = op

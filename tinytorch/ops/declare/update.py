@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from ...autograd.formulas import node_class, parameters
-from ...autograd.views import FLAG_VIEW, refresh
+from ...autograd.views import refresh
 from ...backends.cpu import lib
+from ...backends.native import has_views
 from ...tensor import Tensor, wrap
 from .inplace import in_place
 from .op import Op
 
 
-def update(name: str, *, title: str | None = None, inplace: str | None = None, first_order=None, **vjps):
+def update(
+    name: str, *, title: str | dict[str, str] | None = None, inplace: str | None = None, first_order=None, **vjps
+):
     """Declares an operator by the function that writes: ``write(h, writer, *args)`` puts the result into the
-    descriptor ``h``, which holds the first argument's values, and checks all before it writes. ``args`` are the other
-    arguments; the formulas are as for ``operator``, the first parameter being ``input``.
+    descriptor ``h``, which holds the first argument's values, checks all before it writes, and gives the C call's
+    status. ``args`` are the other arguments; the formulas are as for ``primitive``; the first parameter is ``input``.
 
     Gives the pair ``(functional, in_place)``. A formula may name ``input``: in place, a copy of it is kept then.
     """
@@ -25,19 +28,14 @@ def update(name: str, *, title: str | None = None, inplace: str | None = None, f
         op = Op(name, "update", params=params, node=node, diff=tuple(params.index(p) for p in vjps), writes=written)
 
         def functional(*args):
-            for a in args:
-                if isinstance(a, Tensor) and a._h.flags & FLAG_VIEW:
-                    refresh(a)
+            if has_views(args):
+                refresh(*[a for a in args if isinstance(a, Tensor)])
             out = wrap(lib.tt_clone(args[0]._h))
             write(out._h, -1, *args[1:])
             return op.record(out, args)
 
         def in_place_(self, *args):
-            def run():
-                write(self._h, op.writer, *args)
-                return 0
-
-            return in_place(op, self, (self, *args), run, name=written)
+            return in_place(op, self, (self, *args), written, False, write, self._h, op.writer, *args)
 
         for fn, called in ((functional, name), (in_place_, written)):
             fn.__name__ = fn.__qualname__ = called
@@ -47,22 +45,19 @@ def update(name: str, *, title: str | None = None, inplace: str | None = None, f
     return declare
 
 
-def overwrite(name: str, title: str | None = None, source=None):
+def overwrite(name: str, title: str | dict[str, str] | None = None, source=None):
     """Declares an in-place operator after which nothing is left of the old values: their gradient is zero.
     ``source(g, ...)``: the gradient of the tensor that is written into it, if there is one.
 
-    Gives ``fn(out, write, *values, source=None)``, which runs ``write(out._h, *values)``, a C function."""
+    Gives ``fn(out, write, *values, source=None)``, which runs ``write(out._h, *values, writer)``, a C
+    function."""
     vjps = {"input": _zero, **({"source": source} if source else {})}
     node = node_class(name, tuple(vjps), vjps, title=title)
     op = Op(name, "update", params=tuple(vjps), node=node, diff=tuple(range(len(vjps))), writes=name)
 
     def run(out: Tensor, write, *values, source: Tensor | None = None) -> Tensor:
-        def fill():
-            status = write(out._h, *values)
-            return status if status < 0 else lib.tt_bump(out._h, op.writer)
-
         args = (out,) if source is None else (out, source)
-        return in_place(op, out, args, fill, name=name, broadcasts=source is not None)
+        return in_place(op, out, args, name, source is not None, write, out._h, *values, op.writer)
 
     run.op = op
     return run
