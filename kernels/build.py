@@ -60,7 +60,7 @@ def declarations():
     """The headers without their preprocessor lines, and the enumerators of X-macros: what cffi parses."""
     return "\n".join(
         [
-            enumerators("dtypes.h", ("TT_DTYPES", "TT_"), ("TT_RESERVED_DTYPES", "TT_")),
+            enumerators("dtypes.h", ("TT_DTYPES", "TT_")),
             enumerators("dtypes.h", ("TT_KINDS", "TT_KIND_")),
             *(re.sub(r"^#.*$", "", h.read_text(), flags=re.M) for h in headers()),
         ]

@@ -9,6 +9,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTS = ("uint8", "int8", "int16", "int32", "int64")
 DTYPES = (*FLOATS, *INTS, "bool")
 HALVES = ("float16", "bfloat16")
+COMPLEX = ("complex64", "complex128")
 
 # One unit in the last place for the halves (their results are float32 results, rounded);
 # a few for the others, whose sums may be taken in another order.
@@ -17,6 +18,8 @@ TOLERANCE = {
     "bfloat16": {"rtol": 2**-7, "atol": 2**-14},
     "float32": {"rtol": 1e-5, "atol": 2e-6},
     "float64": {"rtol": 1e-11, "atol": 1e-13},
+    "complex64": {"rtol": 2e-5, "atol": 1e-5},
+    "complex128": {"rtol": 1e-9, "atol": 1e-11},
 }
 
 
@@ -32,6 +35,8 @@ def to_numpy(tensor):
         tensor = tensor.float()
     if getattr(tensor, "_is_zerotensor", bool)():  # torch's gradient of a constant function has no memory
         tensor = tensor.clone()
+    if tensor.is_conj():  # torch's
+        tensor = tensor.resolve_conj()
     if tensor.device.type != "cpu":
         tensor = tensor.cpu()
     return tensor.numpy()
@@ -51,7 +56,11 @@ def outputs(result):
 
 def assert_values(actual, expected, dtype, message="", **tolerance):
     """Arrays are equal: exactly for integers and bool, within TOLERANCE for floating point."""
-    if dtype in FLOATS:
+    if dtype in COMPLEX:
+        for part in (np.real, np.imag):
+            tolerance = TOLERANCE[dtype] | tolerance
+            np.testing.assert_allclose(part(actual), part(expected), err_msg=message, **tolerance)
+    elif dtype in FLOATS:
         tolerance = TOLERANCE[dtype] | tolerance
         actual, expected = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
         np.testing.assert_allclose(actual, expected, err_msg=message, **tolerance)

@@ -83,7 +83,7 @@ def test_attributes_and_plain_values(weights_only):
 
 
 def test_what_is_not_read():
-    for bad in (torch.nn.Linear(1, 1), torch.ones(1, dtype=torch.complex64), [torch.ones(1).to_sparse()]):
+    for bad in (torch.nn.Linear(1, 1), [torch.ones(1).to_sparse()]):
         with pytest.raises(pickle.UnpicklingError, match="Unsupported global: GLOBAL torch"):
             tt.load(written(bad))
     with pytest.raises(RuntimeError):

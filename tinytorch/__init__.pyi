@@ -43,6 +43,10 @@ from .devices import set_default_device as set_default_device
 from .dtypes import Size as Size
 from .dtypes import bfloat16 as bfloat16
 from .dtypes import bool as bool
+from .dtypes import cdouble as cdouble
+from .dtypes import cfloat as cfloat
+from .dtypes import complex64 as complex64
+from .dtypes import complex128 as complex128
 from .dtypes import double as double
 from .dtypes import dtype as dtype
 from .dtypes import finfo as finfo
@@ -86,58 +90,60 @@ __version__: str
 __all__ = [
     "Generator", "OutOfMemoryError", "Size", "Tensor", "TypedStorage", "UntypedStorage", "__version__", "abs", "abs_",
     "absolute", "acos", "acos_", "acosh", "acosh_", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv",
-    "addr", "adjoint", "all", "allclose", "amax", "amin", "aminmax", "any", "arange", "arccos", "arccosh", "arcsin",
-    "arcsinh", "arctan", "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort",
-    "argwhere", "as_strided", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan",
-    "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "baddbmm",
-    "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_",
-    "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_",
-    "bitwise_xor", "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to",
-    "bucketize", "can_cast", "cartesian_prod", "cat", "ceil", "ceil_", "celu", "chain_matmul", "channels_last",
-    "channels_last_3d", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations",
-    "concat", "concatenate", "config", "contiguous_format", "conv1d", "copysign", "copysign_", "cos", "cos_", "cosh",
-    "cosh_", "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum",
-    "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat", "diagonal",
-    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double", "dropout",
-    "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided", "enable_grad", "eq",
-    "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expm1",
-    "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float", "float16",
-    "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod",
-    "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse",
-    "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
+    "addr", "adjoint", "all", "allclose", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh",
+    "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin",
+    "argsort", "argwhere", "as_strided", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh",
+    "asinh_", "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d",
+    "autograd", "baddbmm", "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift",
+    "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift",
+    "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes",
+    "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdouble", "ceil", "ceil_",
+    "celu", "cfloat", "chain_matmul", "channels_last", "channels_last_3d", "chunk", "clamp", "clamp_max", "clamp_min",
+    "clip", "clone", "column_stack", "combinations", "complex", "complex128", "complex64", "concat", "concatenate",
+    "config", "conj", "conj_physical", "conj_physical_", "contiguous_format", "conv1d", "copysign", "copysign_", "cos",
+    "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin",
+    "cumprod", "cumsum", "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat",
+    "diagonal", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double",
+    "dropout", "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided",
+    "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_",
+    "exp_", "expm1", "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float",
+    "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin",
+    "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func",
+    "fuse", "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater", "greater_equal", "group_norm", "gt",
-    "gt_", "half", "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "index_add",
-    "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_", "index_reduce",
-    "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32", "int64",
-    "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+    "gt_", "half", "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag",
+    "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_",
+    "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32",
+    "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
     "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
-    "is_inference_mode_enabled", "is_same_size", "is_storage", "is_tensor", "isclose", "isfinite", "isin", "isinf",
-    "isnan", "isneginf", "isposinf", "kron", "kthvalue", "layer_norm", "layout", "le", "le_", "lerp", "less",
-    "less_equal", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p", "log1p_",
-    "log2", "log2_", "log_", "log_softmax", "logaddexp", "logcumsumexp", "logical_and", "logical_and_", "logical_not",
-    "logical_not_", "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logspace", "logsumexp",
-    "long", "lt", "lt_", "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_", "masked_select", "matmul",
-    "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis",
-    "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiprocessing", "mv", "nan_to_num", "nanmean",
-    "nanmedian", "nansum", "narrow", "ne", "ne_", "neg", "neg_", "negative", "nextafter", "nextafter_", "nn", "no_grad",
-    "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "optim", "outer", "overrides",
-    "pairwise_distance", "permute", "polygamma", "positive", "pow", "pow_", "prelu", "preserve_format", "prod",
-    "profiler", "promote_types", "put", "put_", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn",
-    "randn_like", "random", "randperm", "range", "ravel", "reciprocal", "reciprocal_", "relu", "relu_", "remainder",
-    "remainder_", "repeat_interleave", "reshape", "reshape_as", "result_type", "return_types", "rms_norm", "roll",
-    "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_",
-    "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select",
-    "select_scatter", "selu", "serialization", "set_default_device", "set_default_dtype",
-    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
-    "set_printoptions", "set_rng_state", "sgn", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signbit", "sin",
-    "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax", "sort", "special", "split",
-    "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack", "std", "std_mean", "storage",
-    "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tan_",
-    "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose", "tril",
-    "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "trunc", "trunc_",
-    "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unsafe_chunk", "unsafe_split",
-    "unsafe_split_with_sizes", "unsqueeze", "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot",
-    "view_as", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
+    "is_inference_mode_enabled", "is_neg", "is_same_size", "is_storage", "is_tensor", "isclose", "isfinite", "isin",
+    "isinf", "isnan", "isneginf", "isposinf", "isreal", "kron", "kthvalue", "layer_norm", "layout", "le", "le_", "lerp",
+    "less", "less_equal", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p",
+    "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logcumsumexp", "logical_and", "logical_and_",
+    "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logspace",
+    "logsumexp", "long", "lt", "lt_", "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_",
+    "masked_select", "matmul", "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm",
+    "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiprocessing", "mv",
+    "nan_to_num", "nanmean", "nanmedian", "nansum", "narrow", "ne", "ne_", "neg", "neg_", "negative", "nextafter",
+    "nextafter_", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "optim",
+    "outer", "overrides", "pairwise_distance", "permute", "polar", "polygamma", "positive", "pow", "pow_", "prelu",
+    "preserve_format", "prod", "profiler", "promote_types", "put", "put_", "rad2deg", "rand", "rand_like", "randint",
+    "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_",
+    "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape", "reshape_as", "resolve_conj",
+    "resolve_neg", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt",
+    "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
+    "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "serialization",
+    "set_default_device", "set_default_dtype", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+    "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid",
+    "sigmoid_", "sign", "sign_", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet",
+    "softmax", "sort", "special", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack",
+    "std", "std_mean", "storage", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take",
+    "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack",
+    "topk", "trace", "transpose", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_",
+    "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive",
+    "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "use_deterministic_algorithms", "utils",
+    "var", "var_mean", "vdot", "view_as", "view_as_complex", "view_as_real", "vsplit", "vstack", "where", "xlogy",
+    "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -196,6 +202,7 @@ def aminmax(
     input: Tensor, *, dim: _int | None = None, keepdim: _bool = False, out: tuple[Tensor, Tensor] | None = None,
     axis: _int | None = None, keepdims: _bool = False,
 ) -> return_types.aminmax: ...
+def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def any(
     input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *,
     out: Tensor | None = None, axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
@@ -309,12 +316,16 @@ def clip(
 def clone(input: Tensor, *, memory_format: _memory_format | None = ...) -> Tensor: ...
 def column_stack(tensors: Sequence[Tensor]) -> Tensor: ...
 def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False) -> Tensor: ...
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def concat(
     tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None, axis: _int | None = None,
 ) -> Tensor: ...
 def concatenate(
     tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None, axis: _int | None = None,
 ) -> Tensor: ...
+def conj(input: Tensor) -> Tensor: ...
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def conj_physical_(input: Tensor) -> Tensor: ...
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
     padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
@@ -487,6 +498,7 @@ def hsplit(
 def hstack(tensors: Sequence[Tensor]) -> Tensor: ...
 def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def hypot_(input: Tensor, other: Tensor) -> Tensor: ...
+def imag(input: Tensor) -> Tensor: ...
 def index_add(
     input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Tensor | None = None,
 ) -> Tensor: ...
@@ -508,7 +520,10 @@ def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Tensor | None 
 def initial_seed() -> _int: ...
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def is_complex(input: Tensor) -> _bool: ...
+def is_conj(input: Tensor) -> _bool: ...
 def is_floating_point(input: Tensor) -> _bool: ...
+def is_neg(input: Tensor) -> _bool: ...
 def is_same_size(input: Tensor, other: Tensor) -> _bool: ...
 def is_storage(obj: Any) -> Tensor: ...
 def is_tensor(obj: Any) -> _bool: ...
@@ -524,6 +539,7 @@ def isinf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def isreal(input: Tensor) -> Tensor: ...
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def kthvalue(
     input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: tuple[Tensor, Tensor] | None = None,
@@ -718,6 +734,7 @@ def pairwise_distance(
     keepdims: _bool = False,
 ) -> Tensor: ...
 def permute(input: Tensor, dims: Sequence[_int]) -> Tensor: ...
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def polygamma(n: _int, input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def positive(input: Tensor) -> Tensor: ...
 def pow(input: Tensor | Number, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
@@ -805,6 +822,7 @@ def range(
     requires_grad: _bool = False,
 ) -> Tensor: ...
 def ravel(input: Tensor) -> Tensor: ...
+def real(input: Tensor) -> Tensor: ...
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def reciprocal_(input: Tensor) -> Tensor: ...
 def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -817,6 +835,8 @@ def repeat_interleave(
 ) -> Tensor: ...
 def reshape(input: Tensor, shape: Sequence[_int]) -> Tensor: ...
 def reshape_as(input: Tensor, other: Tensor) -> Tensor: ...
+def resolve_conj(input: Tensor) -> Tensor: ...
+def resolve_neg(input: Tensor) -> Tensor: ...
 def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> _dtype: ...
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, eps: _float | None = None,
@@ -863,6 +883,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int) -> Tensor
 def selu(input: Tensor, inplace: _bool = False) -> Tensor: ...
 def set_rng_state(new_state: Tensor) -> None: ...
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def sgn_(input: Tensor) -> Tensor: ...
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sigmoid_(input: Tensor) -> Tensor: ...
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1012,6 +1033,8 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]: ...
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def view_as(input: Tensor, other: Tensor) -> Tensor: ...
+def view_as_complex(input: Tensor) -> Tensor: ...
+def view_as_real(input: Tensor) -> Tensor: ...
 def vsplit(
     input: Tensor, indices_or_sections: _int | Sequence[_int] | None = None, *, sections: _int | None = None,
     indices: Any = None,

@@ -62,7 +62,17 @@ class dtype:
         return _by_name, (self.name,)
 
     def to_complex(self):
-        raise RuntimeError(f"{self!r} has no complex counterpart yet")
+        """The complex dtype whose parts have this dtype: complex64 for float32, complex128 for float64, and itself for
+        a complex one. RuntimeError for others."""
+        if self.is_complex:
+            return self
+        if self not in _COMPLEX:
+            raise RuntimeError(f"{self!r} has no complex counterpart")
+        return _COMPLEX[self]
+
+    def to_real(self):
+        """The dtype of a complex dtype's parts; itself for another."""
+        return _PARTS.get(self, self)
 
 
 bool = dtype(lib.TT_BOOL, "Bool", "bool")  # noqa: A001 (the name torch gives it)
@@ -76,14 +86,14 @@ bfloat16 = dtype(lib.TT_BF16, "BFloat16", "c10::BFloat16")
 float32 = dtype(lib.TT_F32, "Float", "float")
 float64 = double = dtype(lib.TT_F64, "Double", "double")
 
-# By code. ALL are those that tensors have; the tuples of properties know the reserved codes too.
-ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+complex64 = cfloat = dtype(lib.TT_C64, "ComplexFloat", "c10::complex<float>")
+complex128 = cdouble = dtype(lib.TT_C128, "ComplexDouble", "c10::complex<double>")
+
+# By code.
+ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
 set_dtypes(ALL)
-_EVERY = (
-    *ALL,
-    dtype(lib.TT_C64, "ComplexFloat", "c10::complex<float>"),
-    dtype(lib.TT_C128, "ComplexDouble", "c10::complex<double>"),
-)
+_COMPLEX = {float32: complex64, float64: complex128, bfloat16: complex64}
+_PARTS = {complex64: float32, complex128: float64}
 
 
 def no_more(cls, *args, **kwargs):
@@ -92,9 +102,10 @@ def no_more(cls, *args, **kwargs):
 
 
 dtype.__new__ = no_more  # these are all
-DIFFERENTIABLE = tuple(d.is_differentiable for d in _EVERY)
-FLOATING = tuple(d.is_floating_point for d in _EVERY)
-INTEGRAL = tuple(not d.is_differentiable for d in _EVERY)  # bool too
+DIFFERENTIABLE = tuple(d.is_differentiable for d in ALL)
+FLOATING = tuple(d.is_floating_point for d in ALL)
+INTEGRAL = tuple(not d.is_differentiable for d in ALL)  # bool too
+COMPLEX = tuple(d.is_complex for d in ALL)
 SUFFIXES = tuple(d.suffix for d in ALL)
 
 BY_NAME = {d.name: d for d in ALL}
@@ -121,8 +132,16 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def dtype_of_kind(kind: int) -> dtype:
-    """The dtype of a Python number of that category (``lib.TT_KIND_...``): bool, int64 or the default."""
+    """The dtype of a Python number of that category (``lib.TT_KIND_...``): bool, int64, the default or the complex
+    dtype that belongs to it."""
+    if kind == lib.TT_KIND_COMPLEX:
+        return default_complex()
     return {lib.TT_KIND_BOOL: bool, lib.TT_KIND_INT: int64}.get(kind, _default)
+
+
+def default_complex() -> dtype:
+    """The dtype of complex numbers from Python: complex128 where the default dtype is float64, else complex64."""
+    return complex128 if _default is float64 else complex64
 
 
 class Size(tuple):
@@ -150,8 +169,8 @@ class Size(tuple):
 @functools.cache
 def exact_integers(d: dtype) -> tuple[int, int]:
     """The least and the largest integer such that the dtype holds both and all between."""
-    if d.kind == lib.TT_KIND_FLOAT:
-        digits = finfo._limits[d][0] + 1
+    if d.is_differentiable:
+        digits = finfo._limits[d.to_real()][0] + 1
         return -(1 << digits), 1 << digits
     return (0, 1) if d is bool else (iinfo(d).min, iinfo(d).max)
 
@@ -162,7 +181,7 @@ class finfo:
     _limits = {float16: (10, 15, 3), bfloat16: (7, 127, 2), float32: (23, 127, 6), float64: (52, 1023, 15)}
 
     def __init__(self, d: dtype | None = None):
-        d = _default if d is None else d
+        d = _default if d is None else d.to_real() if isinstance(d, dtype) else d
         if d not in self._limits:
             raise TypeError(f"finfo: expected a floating-point dtype, got {d!r}; use iinfo")
         fraction, top, digits = self._limits[d]
@@ -179,7 +198,7 @@ class iinfo:
     """Limits of an integer dtype: ``bits, max, min``. Follows torch.iinfo."""
 
     def __init__(self, d: dtype):
-        if not isinstance(d, dtype) or d.is_floating_point or d is bool:
+        if not isinstance(d, dtype) or d.is_differentiable or d is bool:
             raise TypeError(f"iinfo: expected an integer dtype, got {d!r}; use finfo for floating-point ones")
         self.bits = 8 * d.itemsize
         self.dtype = d.name

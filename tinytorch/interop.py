@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from .backends.cpu import error, ffi, lib
-from .dtypes import ALL, FLOATING, INTEGRAL
+from .dtypes import ALL, COMPLEX, FLOATING, INTEGRAL
 from .dtypes import bool as _bool
 from .ops.create import from_numpy
 from .ops.declare import attach, record_of
@@ -15,8 +15,9 @@ from .printing import tensor_text
 from .tensor import Tensor, operator_above, wrap
 
 _BOOL, _BFLOAT16, _FLOAT32 = lib.TT_BOOL, lib.TT_BF16, lib.TT_F32
-# By code: what ffi.unpack makes Python numbers of; elements of half types, which C has no type for, are cast first.
-_POINTERS = tuple(ffi.typeof("_Bool *" if d is _bool else f"{d.c_type} *") for d in ALL)
+# By code: what ffi.unpack makes Python numbers of; elements of half types, which C has no type for, are
+# cast first, and complex numbers are NumPy's affair.
+_POINTERS = tuple(None if d.is_complex else ffi.typeof("_Bool *" if d is _bool else f"{d.c_type} *") for d in ALL)
 _CONTIGUOUS, _READONLY = lib.TT_FLAG_CONTIGUOUS, lib.TT_FLAG_READONLY
 _ELSEWHERE = lib.TT_FLAG_DEVICE  # the values are on a device
 _read_int, _read_float = lib.tt_read_int, lib.tt_read_float
@@ -97,7 +98,7 @@ def item(self):
     """The value of a one-element tensor as a Python number. RuntimeError otherwise.
 
     Returns:
-        A number of Python's: bool, int or float.
+        A number of Python's: bool, int, float or complex.
     Raises:
         RuntimeError: there is not exactly one element
     """
@@ -111,6 +112,8 @@ def item(self):
     code = h.dtype
     if FLOATING[code]:
         return _read_float(h)
+    if COMPLEX[code]:
+        return share(self, False).item()
     return _read_int(h) != 0 if code == _BOOL else _read_int(h)
 
 
@@ -129,6 +132,8 @@ def flat_values(t: Tensor) -> list:
         t = wrap(lib.tt_alias(h))
         t = wrap(lib.tt_contiguous(t._h))
         h = t._h
+    if COMPLEX[code]:
+        return share(t, False).ravel().tolist()
     computed(h)
     pointer = ffi.cast(_POINTERS[code], h.data)
     return ffi.unpack(pointer, h.numel)
@@ -181,21 +186,26 @@ def __bool__(self) -> bool:
     return item(self) != 0
 
 
-def _scalar(self):
+def _scalar(self, real: bool = False):
     if self._h.numel != 1:
         text = f"only one element tensors can be converted to Python scalars, got shape {tuple(self.shape)}"
         raise _no_number(self, ValueError, text, 3)
-    return item(self)
+    value = item(self)
+    if real and type(value) is complex:
+        if value.imag != 0:
+            raise RuntimeError(f"value cannot be converted to a real number without overflow: {value}")
+        return value.real
+    return value
 
 
 def __int__(self) -> int:
     """The one element as a Python int."""
-    return int(_scalar(self))
+    return int(_scalar(self, True))
 
 
 def __float__(self) -> float:
     """The one element as a Python float."""
-    return float(_scalar(self))
+    return float(_scalar(self, True))
 
 
 def __complex__(self) -> complex:
@@ -226,7 +236,7 @@ def __iter__(self):
 
 def __contains__(self, element) -> bool:
     """Is any element equal to ``element``?"""
-    if not isinstance(element, (Tensor, bool, int, float)):
+    if not isinstance(element, (Tensor, bool, int, float, complex)):
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
     return bool((self == element).any())
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .dtypes import bool as _bool
-from .dtypes import get_default_dtype, int64
+from .dtypes import default_complex, get_default_dtype, int64
 
 
 class _Options:
@@ -76,6 +76,18 @@ class _Format:
         return self.plain(v).rjust(self.width)
 
 
+class _ComplexFormat:
+    """The same for complex numbers: a form for each part, of which the imaginary one stands as wide as it comes."""
+
+    def __init__(self, values: np.ndarray):
+        self.real, self.imag = _Format(values.real), _Format(values.imag)
+        self.width = self.real.width + self.imag.width + 1
+
+    def __call__(self, v) -> str:
+        imaginary = self.imag(v.imag).lstrip(" ") + "j"
+        return self.real(v.real) + ("" if imaginary[0] == "-" else "+") + imaginary
+
+
 def _ends(values: np.ndarray) -> np.ndarray:
     """Only the items that a summary shows."""
     n = options.edgeitems
@@ -87,7 +99,7 @@ def _ends(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _vector(values: np.ndarray, indent: int, summary: bool, form: _Format) -> str:
+def _vector(values: np.ndarray, indent: int, summary: bool, form: _Format | _ComplexFormat) -> str:
     per_line = max(1, (options.linewidth - indent) // (form.width + 2))
     n = options.edgeitems
     if summary and not n:
@@ -100,7 +112,7 @@ def _vector(values: np.ndarray, indent: int, summary: bool, form: _Format) -> st
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def _body(values: np.ndarray, indent: int, summary: bool, form: _Format) -> str:
+def _body(values: np.ndarray, indent: int, summary: bool, form: _Format | _ComplexFormat) -> str:
     if values.ndim == 0:
         return form(values.item())
     if values.ndim == 1:
@@ -127,12 +139,13 @@ def tensor_text(t, values: np.ndarray, contents: str | None = None) -> str:
             notes.append(f"dtype={t.dtype!r}")
         body = "[]" if contents is None else contents
     else:
-        if t.dtype not in (default, int64, _bool):
+        if t.dtype not in (default, default_complex(), int64, _bool):
             notes.append(f"dtype={t.dtype!r}")
         summary = values.size > options.threshold
         body = contents
+        form = _ComplexFormat if values.dtype.kind == "c" else _Format
         if contents is None:
-            body = _body(values, indent, summary, _Format(_ends(values) if summary else values))
+            body = _body(values, indent, summary, form(_ends(values) if summary else values))
     if t.is_cuda:
         notes.insert(0, f"device='{t.device}'")
     try:

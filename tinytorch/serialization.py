@@ -273,7 +273,7 @@ class _Storages:
                 raise pickle.UnpicklingError(f"load: the file has no storage number {key:.20}")
             whole = self.bytes(f"data/{key}")
             if kind is not None and kind.of is not None and self.big_endian():
-                whole = reversed_elements(whole, kind.of.itemsize)
+                whole = reversed_elements(whole, kind.of.to_real().itemsize)
             found = self.known[key] = storage_on(self.put(whole, where))
         return found if kind is None else TypedStorage(found, kind.of)
 

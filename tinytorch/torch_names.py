@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .devices import device
-from .dtypes import Size, _by_name, dtype
+from .dtypes import ALL, Size, _by_name, dtype
 from .nn.parameter import Parameter, _rebuild
 from .pickling import rebuild
 from .safe_names import MAKERS, SAFE, check, integers
@@ -103,10 +103,7 @@ def _from_type(reading, *args):
     return _with_attributes(MAKERS[fn](reading, *inner), state)
 
 
-STORAGES = {
-    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
-    "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool",
-}  # fmt: skip
+STORAGES = {d.scalar_type: d.name for d in ALL}
 
 MAKERS.update(
     {

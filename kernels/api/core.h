@@ -102,6 +102,8 @@ void tt_set_inference(int on); /* marks the arrays that this thread makes from n
 tt_array *tt_empty(int dtype, int ndim, int64_t *shape);
 tt_array *tt_empty_strided(int dtype, int ndim, int64_t *shape, int64_t *strides);
 tt_array *tt_empty_like(tt_array *a, int dtype);
+/* A number is (kind, f, i): a float in f, an integer or a bool in i; of a complex number f is the real part, and i the bits
+ * of the imaginary one. */
 tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
 tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t istart, int64_t istep);
 tt_array *tt_scalar(int kind, double f, int64_t i);
@@ -112,6 +114,9 @@ tt_array *tt_alias(tt_array *a);
 tt_array *tt_view(tt_array *a, int ndim, int64_t *shape, int64_t *strides, int64_t offset);
 tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape);
 tt_array *tt_view_dtype(tt_array *a, int dtype);
+tt_array *tt_view_as_real(tt_array *a); /* the parts of complex numbers as one more dimension, and back */
+tt_array *tt_view_as_complex(tt_array *a);
+tt_array *tt_view_part(tt_array *a, int imaginary);
 tt_array *tt_cast(tt_array *a, int dtype);
 tt_array *tt_contiguous(tt_array *a);
 tt_array *tt_clone(tt_array *a);

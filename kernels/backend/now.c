@@ -1,6 +1,7 @@
 /* Copies and fills that are done at once: now.h. */
 #include "backend/now.h"
 #include "backend/backend.h"
+#include <string.h>
 
 bool tt_copy_fits(const tt_array *out, const tt_array *a) {
     char to[TT_SHAPE_TEXT], from[TT_SHAPE_TEXT];
@@ -52,37 +53,39 @@ void tt_convert(void *to, int to_dtype, const void *from, int from_dtype) {
 }
 
 void tt_set_element(char *p, int dtype, int kind, double f, int64_t i) {
-    if (kind == TT_KIND_FLOAT) tt_convert(p, dtype, &f, TT_F64);
+    if (kind == TT_KIND_COMPLEX) {
+        tt_complex128 c = {f, tt_double_bits((tt_u64)i)};
+        tt_convert(p, dtype, &c, TT_C128);
+    } else if (kind == TT_KIND_FLOAT) tt_convert(p, dtype, &f, TT_F64);
     else tt_convert(p, dtype, &i, TT_I64);
 }
 
-tt_array *tt_element(tt_array *one, int64_t *bits, int dtype, int kind, double f, int64_t i) {
+tt_array *tt_element(tt_array *one, char *room, int dtype, int kind, double f, int64_t i) {
     static tt_storage nowhere; /* the CPU's */
-    *bits = 0;
     *one = (tt_array){.storage = &nowhere,
                       .dtype = (int16_t)dtype,
                       .numel = 1,
                       .flags = TT_FLAG_CONTIGUOUS | TT_FLAG_WEAK,
                       .shape = tt_no_dims,
                       .strides = tt_no_dims};
-    one->data = (char *)bits;
+    one->data = memset(room, 0, TT_MAX_ITEMSIZE);
     tt_set_element(one->data, dtype, kind, f, i);
     return one;
 }
 
 int tt_fill_now(tt_array *out, int kind, double f, int64_t i) {
     tt_array one;
-    int64_t bits;
-    return tt_copy_unchecked(out, tt_element(&one, &bits, out->dtype, kind, f, i));
+    char room[TT_MAX_ITEMSIZE];
+    return tt_copy_unchecked(out, tt_element(&one, room, out->dtype, kind, f, i));
 }
 
 tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i) {
     tt_array *a = tt_empty(dtype, ndim, shape);
     if (!a || !a->numel) return a;
     if (tt_here()->fill) {
-        int64_t element;
-        tt_set_element((char *)&element, dtype, kind, f, i);
-        tt_here()->fill(a, &element);
+        char element[TT_MAX_ITEMSIZE];
+        tt_set_element(element, dtype, kind, f, i);
+        tt_here()->fill(a, element);
         return a;
     }
     if (tt_fill_now(a, kind, f, i) == 0) return a;

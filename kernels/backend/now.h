@@ -17,4 +17,4 @@ int tt_copy_unchecked(tt_array *out, tt_array *a);
 void tt_convert(void *to, int to_dtype, const void *from, int from_dtype);
 /* A Python number as an element of `dtype`; and as an array of one element, a descriptor on the stack. */
 void tt_set_element(char *p, int dtype, int kind, double f, int64_t i);
-tt_array *tt_element(tt_array *one, int64_t *bits, int dtype, int kind, double f, int64_t i);
+tt_array *tt_element(tt_array *one, char *room, int dtype, int kind, double f, int64_t i);

@@ -3,8 +3,8 @@
 #include "api/cuda.h"
 #include <string.h>
 
-enum { FLT = TT_FLT, REAL = TT_REAL, NUM = TT_NUM, ALL = TT_ALL, INT = TT_INT, INTS = TT_INTS };
-enum { SAME = TT_SAME, BOOL = TT_BOOL_RESULT, PERIODIC = TT_PERIODIC, SELECT = TT_SELECT };
+enum { FLT = TT_FLT, REAL = TT_REAL, NUM = TT_NUM, ALL = TT_ALL, INT = TT_INT, INTS = TT_INTS, NONE = TT_NONE };
+enum { SAME = TT_SAME, BOOL = TT_BOOL_RESULT, PERIODIC = TT_PERIODIC, SELECT = TT_SELECT, PART = TT_PART };
 const struct tt_op tt_ops[TT_NUM_OPS] = {
 #define INFO(name, arity, domain, rule, flops, cost) {#name, arity, domain, rule},
     TT_OPS(INFO)};
@@ -32,6 +32,5 @@ bool tt_divides_integers(int op, int dtype) {
 
 int tt_compute_of(int op, int operand, int dtype) {
     if (tt_ops[op].rule == TT_SELECT && operand == 1) return TT_BOOL;
-    if (tt_ops[op].rule == TT_BOOL_RESULT && operand == 0) return TT_BOOL;
-    return tt_compute_dtype(dtype);
+    return operand ? tt_compute_dtype(dtype) : tt_result_dtype(op, tt_compute_dtype(dtype));
 }

@@ -8,13 +8,13 @@
 #define NAME(code, suffix, type, name, ...) #name,
 #define FACTS(code, suffix, type, name, kind, is_signed, compute, dlpack)                                              \
     {#name, #suffix, #type, sizeof(type), TT_KIND_##kind, is_signed, TT_##compute, dlpack},
-const int tt_itemsizes[TT_NUM_CODES] = {TT_ALL_DTYPES(ITEMSIZE)};
-const char *const tt_dtype_names[TT_NUM_CODES] = {TT_ALL_DTYPES(NAME)};
-static const tt_dtype_info facts[TT_NUM_CODES] = {TT_ALL_DTYPES(FACTS)};
+const int tt_itemsizes[TT_NUM_DTYPES] = {TT_DTYPES(ITEMSIZE)};
+const char *const tt_dtype_names[TT_NUM_DTYPES] = {TT_DTYPES(NAME)};
+static const tt_dtype_info facts[TT_NUM_DTYPES] = {TT_DTYPES(FACTS)};
 int tt_default_dtype = TT_F32;
 int64_t tt_no_dims[1];
 
-const tt_dtype_info *tt_dtype_facts(int dtype) { return dtype >= 0 && dtype < TT_NUM_CODES ? &facts[dtype] : NULL; }
+const tt_dtype_info *tt_dtype_facts(int dtype) { return dtype >= 0 && dtype < TT_NUM_DTYPES ? &facts[dtype] : NULL; }
 int tt_itemsize(int dtype) { return tt_itemsizes[dtype]; }
 int tt_set_default_dtype(int dtype) {
     tt_default_dtype = dtype;
@@ -33,7 +33,7 @@ int64_t tt_numel(int ndim, const int64_t *shape) {
         signs |= shape[d];
         overflows |= __builtin_mul_overflow(n, shape[d], &n);
     }
-    if (signs >= 0 && !overflows && n <= INT64_MAX / 8) return n;
+    if (signs >= 0 && !overflows && n <= INT64_MAX / TT_MAX_ITEMSIZE) return n;
     for (int d = 0; d < ndim; d++)
         if (shape[d] < 0) {
             tt_fail(TT_RUNTIME_ERROR, "Trying to create tensor with negative dimension %lld: %s", (long long)shape[d],
@@ -69,6 +69,13 @@ void tt_set_contiguous(tt_array *a) {
     a->flags |= TT_FLAG_CONTIGUOUS;
 }
 
+/* Devices have no kernels for complex numbers yet, and so no array of them. */
+bool tt_complex_fits(int device, int dtype) {
+    if (!device || !tt_is_complex(dtype)) return true;
+    tt_fail(TT_NOT_IMPLEMENTED, "%s tensors are not implemented on CUDA devices", tt_dtype_names[dtype]);
+    return false;
+}
+
 static tt_array *with_storage(tt_array *a, int64_t nbytes) {
     tt_storage *s = tt_storage_new(nbytes);
     if (!s) {
@@ -77,7 +84,13 @@ static tt_array *with_storage(tt_array *a, int64_t nbytes) {
     }
     a->storage = s;
     a->data = s->data;
-    if (s->device) a->flags |= TT_FLAG_DEVICE;
+    if (s->device) {
+        if (!tt_complex_fits(s->device, a->dtype)) {
+            tt_free(a);
+            return NULL;
+        }
+        a->flags |= TT_FLAG_DEVICE;
+    }
     return a;
 }
 
@@ -127,7 +140,8 @@ tt_array *tt_empty_strided(int dtype, int ndim, int64_t *shape, int64_t *strides
     int64_t n = tt_numel(ndim, shape);
     if (n < 0 || !check_strides(ndim, strides)) return NULL;
     int64_t reach = extent(ndim, shape, strides);
-    if (reach < 0 || reach > INT64_MAX / 8) return tt_fail(TT_RUNTIME_ERROR, "Storage size calculation overflowed");
+    if (reach < 0 || reach > INT64_MAX / TT_MAX_ITEMSIZE)
+        return tt_fail(TT_RUNTIME_ERROR, "Storage size calculation overflowed");
     tt_array *a = tt_array_new(ndim);
     if (!a) return NULL;
     a->dtype = (int16_t)dtype;
@@ -175,7 +189,7 @@ tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, 
 tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
                          void *owner, void (*release)(void *)) {
     int64_t n = tt_numel(ndim, shape);
-    if (n < 0 || !check_strides(ndim, strides)) return NULL;
+    if (n < 0 || !check_strides(ndim, strides) || !tt_complex_fits(device, dtype)) return NULL;
     tt_array *a = tt_array_new(ndim);
     if (!a) return NULL;
     tt_storage *s;
@@ -287,6 +301,7 @@ tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape) {
 /* The same bytes as another dtype; the last dimension grows or shrinks with the element's size. */
 tt_array *tt_view_dtype(tt_array *a, int dtype) {
     int64_t from = tt_itemsizes[a->dtype], to = tt_itemsizes[dtype];
+    if (!tt_complex_fits(a->storage->device, dtype)) return NULL;
     int last = a->ndim - 1;
     if (from != to) {
         if (last < 0)
@@ -315,6 +330,69 @@ tt_array *tt_view_dtype(tt_array *a, int dtype) {
         b->numel = a->numel * from / to;
         tt_update_flags(b);
     }
+    return b;
+}
+
+/* Complex numbers as their first parts; `add`: as both, along one more dimension. */
+static tt_array *in_parts(tt_array *a, bool add) {
+    int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM];
+    int ndim = a->ndim;
+    for (int d = 0; d < ndim; d++) {
+        shape[d] = a->shape[d];
+        strides[d] = 2 * a->strides[d];
+    }
+    if (add) {
+        shape[ndim] = 2;
+        strides[ndim++] = 1;
+    }
+    tt_array *b = tt_show(a, ndim, shape, strides, 0);
+    if (!b) return NULL;
+    b->dtype = (int16_t)tt_real_dtype(a->dtype);
+    return b;
+}
+
+tt_array *tt_view_as_real(tt_array *a) {
+    if (!tt_is_complex(a->dtype))
+        return tt_fail(TT_RUNTIME_ERROR, "view_as_real is only supported for complex tensors");
+    if (a->ndim == TT_MAX_NDIM)
+        return tt_fail(TT_RUNTIME_ERROR, "only tensors with up to %d dims are supported, got %d", TT_MAX_NDIM,
+                       a->ndim + 1);
+    return in_parts(a, true);
+}
+
+tt_array *tt_view_part(tt_array *a, int imaginary) {
+    if (!tt_is_complex(a->dtype)) {
+        if (!imaginary) return tt_alias(a);
+        return tt_fail(TT_RUNTIME_ERROR, "imag is not implemented for tensors with non-complex dtypes.");
+    }
+    tt_array *b = in_parts(a, false);
+    if (b && imaginary && b->data) b->data += tt_itemsizes[b->dtype];
+    return b;
+}
+
+tt_array *tt_view_as_complex(tt_array *a) {
+    int last = a->ndim - 1, size = tt_itemsizes[a->dtype];
+    if (a->dtype != TT_F32 && a->dtype != TT_F64)
+        return tt_fail(TT_RUNTIME_ERROR,
+                       "view_as_complex is only supported for floating point tensors, but got a "
+                       "tensor of dtype %s",
+                       tt_dtype_names[a->dtype]);
+    if (last < 0) return tt_fail(TT_RUNTIME_ERROR, "Input tensor must have one or more dimensions");
+    if (a->shape[last] != 2) return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a last dimension of size 2");
+    if (a->strides[last] != 1) return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a last dimension with stride 1");
+    for (int d = 0; d < last; d++)
+        if (a->strides[d] % 2)
+            return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a stride divisible by 2 for all but last dimension");
+    if ((a->data - a->storage->data) / size % 2)
+        return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a storage_offset divisible by 2");
+    if (!tt_complex_fits(a->storage->device, tt_complex_dtype(a->dtype))) return NULL;
+    tt_array *b = tt_alias(a);
+    if (!b) return NULL;
+    b->dtype = (int16_t)tt_complex_dtype(a->dtype);
+    b->ndim = last;
+    b->numel /= 2;
+    for (int d = 0; d < last; d++) b->strides[d] /= 2;
+    tt_update_flags(b);
     return b;
 }
 

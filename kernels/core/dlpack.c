@@ -126,7 +126,7 @@ tt_array *tt_from_dlpack(void *managed, int versioned) {
         else if (reach > 0) {
             int64_t more;
             if (__builtin_mul_overflow(t->shape[d] - 1, strides[d], &more) ||
-                __builtin_add_overflow(reach, more, &reach) || reach > INT64_MAX / 8)
+                __builtin_add_overflow(reach, more, &reach) || reach > INT64_MAX / TT_MAX_ITEMSIZE)
                 return tt_fail(TT_RUNTIME_ERROR, "from_dlpack: the strides reach beyond all memory");
         }
     }

@@ -8,8 +8,8 @@
 #define TT_MAX_NDIM 64 /* dimensions are named by the bits of 64-bit masks */
 #define TT_BLOCK 1024 /* elements a loop runs over at a time: a few operands of it stay in L1 */
 
-extern const int tt_itemsizes[TT_NUM_CODES];
-extern const char *const tt_dtype_names[TT_NUM_CODES];
+extern const int tt_itemsizes[TT_NUM_DTYPES];
+extern const char *const tt_dtype_names[TT_NUM_DTYPES];
 extern int tt_default_dtype;
 
 #include "core/errors.h"

@@ -95,7 +95,7 @@ tt_array *tt_view_expanded(tt_array *a, int n, int64_t *sizes) {
     }
     int64_t numel = 1;
     for (int d = 0; d < n; d++)
-        if (__builtin_mul_overflow(numel, shape[d], &numel) || numel > INT64_MAX / 8) return tt_decline();
+        if (__builtin_mul_overflow(numel, shape[d], &numel) || numel > INT64_MAX / TT_MAX_ITEMSIZE) return tt_decline();
     return shown(a, n, shape, strides, 0);
 }
 

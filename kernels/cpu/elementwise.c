@@ -47,7 +47,7 @@ void tt_cpu_fill(tt_array *out, const void *element) {
 bool tt_cpu_copy(tt_array *out, const tt_array *a) {
     if (!out->numel) return true;
     if (a->numel == 1 && out->flags & TT_FLAG_CONTIGUOUS) {
-        char element[8];
+        char element[TT_MAX_ITEMSIZE];
         tt_isa->casts[a->dtype][out->dtype](element, a->data, 1);
         tt_cpu_fill(out, element);
         return true;

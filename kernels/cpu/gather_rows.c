@@ -1,6 +1,6 @@
 /* Moves between a table of elements, reached by offsets, and dense rows. */
 #include "cpu/gather_rows.h"
-#include "scalar/arith.h"
+#include "scalar/complex.h"
 #include "scalar/half.h"
 #include <string.h>
 
@@ -32,12 +32,15 @@ COPIES(uint8_t)
 COPIES(uint16_t)
 COPIES(uint32_t)
 COPIES(uint64_t)
+typedef unsigned __int128 uint128_t __attribute__((aligned(8)));
+COPIES(uint128_t)
 /* clang-format off */
 #define COPY_PAIRS(way)                                                                                        \
     {[1] = {way##_run_uint8_t, way##_hop_uint8_t}, [2] = {way##_run_uint16_t, way##_hop_uint16_t},             \
-     [4] = {way##_run_uint32_t, way##_hop_uint32_t}, [8] = {way##_run_uint64_t, way##_hop_uint64_t}}
+     [4] = {way##_run_uint32_t, way##_hop_uint32_t}, [8] = {way##_run_uint64_t, way##_hop_uint64_t},            \
+     [16] = {way##_run_uint128_t, way##_hop_uint128_t}}
 /* clang-format on */
-static const tt_mover copies[2][9] = {COPY_PAIRS(put), COPY_PAIRS(get)};
+static const tt_mover copies[2][TT_MAX_ITEMSIZE + 1] = {COPY_PAIRS(put), COPY_PAIRS(get)};
 
 /* Updates: the scalar function of old and new value. Half types are computed in float32 and rounded each time. */
 #define PLAIN(op, T, a, b) tt_##op##_##T(a, b)
@@ -70,16 +73,23 @@ static const tt_mover copies[2][9] = {COPY_PAIRS(put), COPY_PAIRS(get)};
 /* clang-format on */
 UPDATES(add)
 UPDATES(mul)
+UPDATE(add, c64, tt_complex64, PLAIN)
+UPDATE(add, c128, tt_complex128, PLAIN)
+UPDATE(mul, c64, tt_complex64, PLAIN)
+UPDATE(mul, c128, tt_complex128, PLAIN)
 UPDATES(maximum)
 UPDATES(minimum)
 #define PAIR(op, T) [TT_CODE_##T] = {op##_run_##T, op##_hop_##T}
 #define PAIRS(op)                                                                                                      \
     {PAIR(op, b8),  PAIR(op, u8),  PAIR(op, i8),   PAIR(op, i16), PAIR(op, i32),                                       \
      PAIR(op, i64), PAIR(op, f16), PAIR(op, bf16), PAIR(op, f32), PAIR(op, f64)}
-static const tt_mover updates[TT_NUM_MOVES][TT_NUM_DTYPES] = {[TT_MOVE_ADD] = PAIRS(add),
-                                                              [TT_MOVE_MUL] = PAIRS(mul),
-                                                              [TT_MOVE_MAX] = PAIRS(maximum),
-                                                              [TT_MOVE_MIN] = PAIRS(minimum)};
+#define COMPLEX_PAIR(how, op, T) [how][TT_CODE_##T] = {op##_run_##T, op##_hop_##T}
+/* Complex numbers have no order. */
+static const tt_mover updates[TT_NUM_MOVES][TT_NUM_DTYPES] = {
+    [TT_MOVE_ADD] = PAIRS(add),          [TT_MOVE_MUL] = PAIRS(mul),           [TT_MOVE_MAX] = PAIRS(maximum),
+    [TT_MOVE_MIN] = PAIRS(minimum),      COMPLEX_PAIR(TT_MOVE_ADD, add, c64),  COMPLEX_PAIR(TT_MOVE_ADD, add, c128),
+    COMPLEX_PAIR(TT_MOVE_MUL, mul, c64), COMPLEX_PAIR(TT_MOVE_MUL, mul, c128),
+};
 
 /* The trailing positions [q0, q1) of one row. */
 static void move_row(const tt_moves *j, char *table, char *row, int64_t q0, int64_t q1) {

@@ -32,7 +32,8 @@ void tt_move(void *to, int64_t to_step, const void *from, int64_t step, int64_t 
     case 1: MOVE(uint8_t) break;
     case 2: MOVE(uint16_t) break;
     case 4: MOVE(uint32_t) break;
-    default: MOVE(uint64_t) break;
+    case 8: MOVE(uint64_t) break;
+    default: MOVE(tt_complex128) break;
     }
 }
 
@@ -80,8 +81,8 @@ static void run_range(void *context, int64_t begin, int64_t end) {
     int last = it->ndim - 1;
     int64_t row = it->shape[last];
     /* Two buffers an operand: as stored, and as computed. 64-byte aligned for the loops' sake. */
-    char raw[TT_BLOCK * 8] __attribute__((aligned(64)));
-    char buffers[5][TT_BLOCK * 8] __attribute__((aligned(64)));
+    char raw[TT_BLOCK * TT_MAX_ITEMSIZE] __attribute__((aligned(64)));
+    char buffers[5][TT_BLOCK * TT_MAX_ITEMSIZE] __attribute__((aligned(64)));
     char *p[5];
     for (int k = 1; k < it->nops; k++)
         if (pl->one[k]) { /* one element for all: filled once */
@@ -165,7 +166,7 @@ static void transpose_tiles(void *context, int64_t begin, int64_t end) {
     const tt_iter *it = t->it;
     int last = it->ndim - 1, size = tt_itemsizes[it->dtype[0]];
     int64_t from_step = it->strides[1][last], to_step = it->strides[0][t->dense];
-    char buffer[TILE * TILE * 8] __attribute__((aligned(64)));
+    char buffer[TILE * TILE * TT_MAX_ITEMSIZE] __attribute__((aligned(64)));
     for (; begin < end; begin++) {
         int64_t c = begin % t->cols * TILE, rest = begin / t->cols, r = rest % t->rows * TILE;
         int64_t cols = it->shape[last] - c < TILE ? it->shape[last] - c : TILE;
@@ -182,7 +183,8 @@ static void transpose_tiles(void *context, int64_t begin, int64_t end) {
         case 1: TRANSPOSE(uint8_t) break;
         case 2: TRANSPOSE(uint16_t) break;
         case 4: TRANSPOSE(uint32_t) break;
-        default: TRANSPOSE(uint64_t) break;
+        case 8: TRANSPOSE(uint64_t) break;
+        default: TRANSPOSE(tt_complex128) break;
         }
         for (int64_t k = 0; k < rows; k++) memcpy(to + k * to_step, buffer + k * TILE * size, (size_t)(cols * size));
     }

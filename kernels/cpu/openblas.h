@@ -24,8 +24,14 @@
     X(s##gesdd, LAPACKE_##s##gesdd_work, int, int layout, char job, int m, int n, T *a, int lda, T *s, T *u, int ldu,  \
       T *vt, int ldvt, T *work, int lwork, int *iwork)
 
+#define TT_BLAS_OF_COMPLEX(X, s)                                                                                       \
+    X(s##gemm, cblas_##s##gemm, void, int layout, int trans_a, int trans_b, int m, int n, int k, const void *alpha,    \
+      const void *a, int lda, const void *b, int ldb, const void *beta, void *c, int ldc)
+
 #define TT_BLAS_SYMBOLS(X)                                                                                             \
-    TT_BLAS_OF(X, s, float) TT_BLAS_OF(X, d, double) X(set_num_threads, openblas_set_num_threads, void, int n)
+    TT_BLAS_OF(X, s, float)                                                                                            \
+    TT_BLAS_OF(X, d, double)                                                                                           \
+    TT_BLAS_OF_COMPLEX(X, c) TT_BLAS_OF_COMPLEX(X, z) X(set_num_threads, openblas_set_num_threads, void, int n)
 
 enum { ROW_MAJOR = 101, COL_MAJOR, NO_TRANS = 111, TRANS, UPPER = 121, LOWER, NON_UNIT = 131, UNIT, LEFT = 141, RIGHT };
 

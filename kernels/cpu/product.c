@@ -65,6 +65,15 @@ INTEGER_PRODUCT(64, uint64_t)
 FLOAT_PRODUCT(s, float)
 FLOAT_PRODUCT(d, double)
 
+#define COMPLEX_PRODUCT(s, T)                                                                                          \
+    static void product_##s(const job *p, const char *a, const char *b, char *c, int rows, int cols) {                 \
+        T alpha[2] = {(T)p->p->alpha, 0}, beta[2] = {(T)p->p->beta, 0};                                                \
+        tt_blas.s##gemm(ROW_MAJOR, p->p->a.trans ? TRANS : NO_TRANS, p->p->b.trans ? TRANS : NO_TRANS, rows, cols,     \
+                        (int)p->p->k, alpha, a, (int)p->p->a.ld, b, (int)p->p->b.ld, beta, c, (int)p->p->n);           \
+    }
+COMPLEX_PRODUCT(c, float)
+COMPLEX_PRODUCT(z, double)
+
 static void run_tiles(void *context, int64_t begin, int64_t end) {
     const job *p = context;
     int size = tt_itemsizes[p->p->dtype];
@@ -83,6 +92,8 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
         }
         if (p->p->dtype == TT_F32) product_s(p, a, b, c, (int)rows, (int)cols);
         else if (p->p->dtype == TT_F64) product_d(p, a, b, c, (int)rows, (int)cols);
+        else if (p->p->dtype == TT_C64) product_c(p, a, b, c, (int)rows, (int)cols);
+        else if (p->p->dtype == TT_C128) product_z(p, a, b, c, (int)rows, (int)cols);
         else if (size == 1) product_8(p, a, b, c, rows, cols);
         else if (size == 2) product_16(p, a, b, c, rows, cols);
         else if (size == 4) product_32(p, a, b, c, rows, cols);
@@ -170,14 +181,15 @@ static bool may_be_shared(const tt_product *p) {
 
 bool tt_cpu_product(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias) {
     p->dtype = tt_compute_dtype(a->dtype);
-    bool is_float = tt_is_floating(p->dtype), ok = false;
+    bool is_float = !tt_is_integral(p->dtype), ok = false;
     int claimed = 0, threads = may_be_shared(p) ? tt_get_num_threads() : 1;
     tt_array *wide = p->dtype == out->dtype ? out : tt_empty(p->dtype, out->ndim, out->shape);
     if (!wide || (p->beta != 0 && tt_copy_now(wide, bias) < 0)) goto end;
     if (p->k == 0) {
         if (p->beta == 0 && tt_fill_now(wide, TT_KIND_INT, 0, 0) < 0) goto end;
-        if (p->dtype == TT_F32) scale_f32((float *)wide->data, out->numel, (float)p->beta);
-        else if (p->dtype == TT_F64) scale_f64((double *)wide->data, out->numel, p->beta);
+        int64_t parts = out->numel * (tt_is_complex(p->dtype) ? 2 : 1);
+        if (tt_real_dtype(p->dtype) == TT_F32) scale_f32((float *)wide->data, parts, (float)p->beta);
+        else if (tt_real_dtype(p->dtype) == TT_F64) scale_f64((double *)wide->data, parts, p->beta);
     } else if (out->numel) {
         if (is_float && !(threads = tt_blas_enter(threads, &claimed))) goto end;
         if (p->nbatch && p->may_fold) tt_product_fold_batch(p);

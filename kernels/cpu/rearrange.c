@@ -54,7 +54,8 @@ static void reverse_rows(void *context, int64_t begin, int64_t end) {
         case 1: REVERSED(uint8_t) break;
         case 2: REVERSED(uint16_t) break;
         case 4: REVERSED(uint32_t) break;
-        default: REVERSED(uint64_t) break;
+        case 8: REVERSED(uint64_t) break;
+        default: REVERSED(tt_complex128) break;
         }
     }
 }

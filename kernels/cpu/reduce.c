@@ -23,6 +23,8 @@ static bool deliver(const tt_reduction *g, tt_array *out, int acc, char *results
 static void divide(char *results, int dtype, int64_t n, double by) {
     float *f = (float *)results, narrow = (float)by;
     double *d = (double *)results;
+    if (tt_is_complex(dtype)) n *= 2; /* parts */
+    dtype = tt_real_dtype(dtype);
     if (dtype == TT_F32)
         for (int64_t i = 0; i < n; i++) f[i] /= narrow;
     else
@@ -68,7 +70,8 @@ typedef struct {
 static void find_range(void *context, int64_t begin, int64_t end) {
     const search *s = context;
     const tt_reduction *g = s->g;
-    char raw[TT_BLOCK * 8] __attribute__((aligned(64))), read[TT_BLOCK * 8] __attribute__((aligned(64)));
+    char raw[TT_BLOCK * TT_MAX_ITEMSIZE] __attribute__((aligned(64))),
+        read[TT_BLOCK * TT_MAX_ITEMSIZE] __attribute__((aligned(64)));
     for (int64_t k = begin; k < end; k++) {
         const char *value = s->values + k * g->acc_size, *p = raw;
         int64_t block =
@@ -86,7 +89,8 @@ static void find_range(void *context, int64_t begin, int64_t end) {
 static void mark_range(void *context, int64_t begin, int64_t end) {
     const search *s = context;
     const tt_reduction *g = s->g;
-    char raw[TT_BLOCK * 8] __attribute__((aligned(64))), read[TT_BLOCK * 8] __attribute__((aligned(64)));
+    char raw[TT_BLOCK * TT_MAX_ITEMSIZE] __attribute__((aligned(64))),
+        read[TT_BLOCK * TT_MAX_ITEMSIZE] __attribute__((aligned(64)));
     for (int64_t u = begin; u < end; u++) {
         int64_t outer = u / g->tiles, left = u % g->tiles * g->width;
         int64_t w = g->inner - left < g->width ? g->inner - left : g->width, at = outer * g->inner + left;

@@ -44,7 +44,8 @@ typedef struct {
 static void inner_range(void *context, int64_t begin, int64_t end) {
     const pass *ps = context;
     const tt_reduction *g = ps->g;
-    char raw[TT_BLOCK * 8] __attribute__((aligned(64))), read[TT_BLOCK * 8] __attribute__((aligned(64)));
+    char raw[TT_BLOCK * TT_MAX_ITEMSIZE] __attribute__((aligned(64))),
+        read[TT_BLOCK * TT_MAX_ITEMSIZE] __attribute__((aligned(64)));
     bool flat = g->run.n == 1 && g->run.step[0] == g->stored, cast = g->read != g->a->dtype;
     int64_t which = begin / g->blocks, block = begin % g->blocks;
     for (int64_t u = begin; u < end; u++) {

@@ -3,6 +3,8 @@
  * Note [The order of a scan] in backend/scan.h. */
 #include "cpu/cpu.h"
 #include "backend/plain.h"
+#include "scalar/cast.h"
+#include "scalar/complex.h"
 #include "scalar/reducers.h"
 #include "scalar/scans.h"
 
@@ -54,6 +56,27 @@ typedef void (*strip_fn)(const iterator *w, int64_t at,
 #define JOIN TT_TIMES_i64
 #include "cpu/scan_loop.h"
 
+#define COMPLEX_PROD(X)                                                                                                \
+    static void prod_##X(const iterator *w, int64_t at, int64_t width) {                                               \
+        const TT_C_##X *x = (const TT_C_##X *)w->a + at;                                                               \
+        TT_C_##X *out = (TT_C_##X *)w->out + at;                                                                       \
+        int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;                  \
+        tt_complex128 acc[STRIP];                                                                                      \
+        for (int64_t k = 0; k < width; k++) {                                                                          \
+            acc[k] = tt_cast_##X##_c128(x[i + k]);                                                                     \
+            out[i + k] = x[i + k];                                                                                     \
+        }                                                                                                              \
+        for (int64_t j = 1; j < w->n; j++) {                                                                           \
+            i += step;                                                                                                 \
+            for (int64_t k = 0; k < width; k++) {                                                                      \
+                acc[k] = tt_mul_c128(acc[k], tt_cast_##X##_c128(x[i + k]));                                            \
+                out[i + k] = tt_cast_c128_##X(acc[k]);                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+COMPLEX_PROD(c64)
+COMPLEX_PROD(c128)
+
 /* One element after another: a join costs too much to do it twice for each. */
 #define LOGSUMEXP(X)                                                                                                   \
     static void logsumexp_##X(const iterator *w, int64_t at, int64_t width) {                                          \
@@ -87,6 +110,21 @@ LOGSUMEXP(f64)
     }
 RECUR(recur_f32, float)
 RECUR(recur_f64, double)
+
+#define COMPLEX_RECUR(X)                                                                                               \
+    static void recur_##X(const iterator *w, int64_t at, int64_t width) {                                              \
+        const TT_C_##X *a = (const TT_C_##X *)w->a + at, *b = (const TT_C_##X *)w->b + at;                             \
+        TT_C_##X *out = (TT_C_##X *)w->out + at;                                                                       \
+        int64_t step = w->reverse ? -w->inner : w->inner, i = w->reverse ? (w->n - 1) * w->inner : 0;                  \
+        for (int64_t k = 0; k < width; k++) out[i + k] = b[i + k];                                                     \
+        for (int64_t j = 1; j < w->n; j++) {                                                                           \
+            i += step;                                                                                                 \
+            for (int64_t k = 0; k < width; k++)                                                                        \
+                out[i + k] = tt_add_##X(b[i + k], tt_mul_##X(a[i + k], out[i - step + k]));                            \
+        }                                                                                                              \
+    }
+COMPLEX_RECUR(c64)
+COMPLEX_RECUR(c128)
 
 #define EXTREME(name, T, BEATS)                                                                                        \
     static void name(const iterator *w, int64_t at, int64_t width) {                                                   \
@@ -127,8 +165,10 @@ EXTREMES(f64)
 static const strip_fn extremes[TT_NUM_DTYPES][2] = {OF(b8),  OF(u8),  OF(i8),  OF(i16),
                                                     OF(i32), OF(i64), OF(f32), OF(f64)};
 static const strip_fn scans[3][TT_NUM_DTYPES] = {
-    [SUM] = {[TT_I64] = sum_i64, [TT_F32] = sum_f32, [TT_F64] = sum_f64},
-    [PROD] = {[TT_I64] = prod_i64, [TT_F32] = prod_f32, [TT_F64] = prod_f64},
+    /* the sums of complex numbers are those of their parts, side by side */
+    [SUM] = {[TT_I64] = sum_i64, [TT_F32] = sum_f32, [TT_F64] = sum_f64, [TT_C64] = sum_f32, [TT_C128] = sum_f64},
+    [PROD] =
+        {[TT_I64] = prod_i64, [TT_F32] = prod_f32, [TT_F64] = prod_f64, [TT_C64] = prod_c64, [TT_C128] = prod_c128},
     [LOGSUMEXP] = {[TT_F32] = logsumexp_f32, [TT_F64] = logsumexp_f64},
 };
 typedef struct {
@@ -146,7 +186,8 @@ static void run_strips(void *context, int64_t begin, int64_t end) {
 
 static strip_fn loop_of(int op, int dtype) {
     switch (op) {
-    case TT_SCAN_RECUR: return dtype == TT_F32 ? recur_f32 : recur_f64;
+    case TT_SCAN_RECUR:
+        return dtype == TT_F32 ? recur_f32 : dtype == TT_F64 ? recur_f64 : dtype == TT_C64 ? recur_c64 : recur_c128;
     case TT_SCAN_MIN:
     case TT_SCAN_MAX: return extremes[dtype][op == TT_SCAN_MAX];
     default: return scans[op][dtype];
@@ -172,6 +213,7 @@ bool tt_cpu_scan(const tt_scan_work *s) {
         iterator *w = &j.w;
         for (int d = 0; d < s->out->ndim; d++)
             *(d < s->dim ? &w->outer : d == s->dim ? &w->n : &w->inner) *= s->out->shape[d];
+        if (tt_is_complex(dtype) && s->op == TT_SCAN_SUM) w->inner *= 2;
         w->strips = (w->inner + STRIP - 1) / STRIP;
         int64_t cost = w->n * (w->inner < STRIP ? w->inner : STRIP);
         tt_parallel(w->outer * w->strips, cost >= GRAIN ? 1 : GRAIN / cost, run_strips, &j);

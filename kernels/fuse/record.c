@@ -302,9 +302,7 @@ static int number_of(tt_trace *t, const tt_array *a, bool whole) {
     return t->num_storages++;
 }
 
-/* -1: a complex number, which tt_number has no room for. */
 static int number_of_constant(tt_trace *t, const tt_array *a) {
-    if (tt_is_complex(a->dtype)) return -1;
     tt_number c = {.dtype = a->dtype};
     memcpy(&c.bits, a->data, (size_t)tt_itemsizes[a->dtype]);
     for (int k = t->num_numbers - 1; k >= 0 && k >= t->num_numbers - 8; k--)
@@ -378,7 +376,7 @@ static bool append(tt_trace *t, int kind, int op, int dtype, tt_array *out, int 
             memcpy(&t->numbers[t->num_numbers], a->data, sizeof(tt_number) * TT_DRAW_NUMBERS);
             t->num_numbers += TT_DRAW_NUMBERS;
         } else if (which && is_number(a)) {
-            if ((ids[which] = number_of_constant(t, a)) < 0) return false;
+            ids[which] = number_of_constant(t, a);
             mode = TT_MODE_NUMBER;
         } else {
             /* A storage that is overwritten whole need not be held: its old elements are dead. */
@@ -420,11 +418,19 @@ static bool take(tt_array **a, tt_array **copy) {
     return *a;
 }
 
+/* Complex numbers are computed at once. */
+static bool has_complex(const tt_array *out, int n, tt_array *const *in) {
+    bool any = tt_is_complex(out->dtype);
+    for (int k = 0; k < n; k++) any |= tt_is_complex(in[k]->dtype);
+    return any;
+}
+
 static bool record(int kind, int op, int dtype, tt_array *out, int n, tt_array *const *operands, int ndim,
                    const int64_t *shape, int64_t mask) {
     tt_trace *t = tt_recorder;
     tt_array *in[3], *copies[3] = {NULL, NULL, NULL};
-    if (tt_is_shared(out->storage) || tt_fuse_running(t) || is_too_deep(ndim, shape)) return false;
+    if (has_complex(out, n, operands) || tt_is_shared(out->storage) || tt_fuse_running(t) || is_too_deep(ndim, shape))
+        return false;
     int device = out->storage->device;
     tt_lazy *p = tt_lazy_of(out->storage);
     if (p && p->trace != t && !flush_storage(out->storage, true, TT_FLUSH_THREAD)) {
@@ -474,7 +480,7 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
         const tt_array *a = k <= n ? in[k - 1] : out; /* as in append: the result's storage last */
         int which = k <= n ? k : 0, id;
         if (is_number(a)) {
-            if ((id = number_of_constant(t, a)) < 0) return false;
+            id = number_of_constant(t, a);
             modes |= TT_MODE_NUMBER << (2 * which);
         } else {
             const tt_lazy *p = tt_lazy_of(a->storage);
@@ -495,7 +501,8 @@ static bool append_alike(tt_trace *t, int op, int64_t dtype, tt_array *out, int 
 
 bool tt_record_alike(int op, int dtype, tt_array *out, int n, tt_array *const *in) {
     tt_trace *t = tt_recorder;
-    if (!t->step && !tt_fuse_running(t) && !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
+    if (!tt_is_complex(dtype) && !t->step && !tt_fuse_running(t) &&
+        !(tt_fuse_setting(TT_FUSE_OBSERVE) & TT_OBSERVE_LINES)) {
         tt_trace_lock(t);
         bool ok = append_alike(t, op, dtype, out, n, in);
         tt_trace_unlock(t);

@@ -27,6 +27,7 @@ static tt_array *convolve(const char *op, tt_conv_work w) {
         return tt_fail(TT_RUNTIME_ERROR, "%s: non-positive groups, stride or dilation is not supported", op);
     int dtype = in[0]->dtype;
     if (dtype == TT_BOOL) return tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for 'bool'", op);
+    if (!tt_has_order(op, dtype)) return NULL;
     w.compute = tt_is_integral(dtype) ? TT_I64 : tt_compute_dtype(dtype);
     w.batch = in[0]->shape[0];
     w.in = w.weight ? w.weight->shape[1] : w.input->shape[1] / w.groups;

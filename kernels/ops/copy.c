@@ -53,11 +53,11 @@ tt_array *tt_scalar(int kind, double f, int64_t i) {
 
 static int fill(tt_array *out, int kind, double f, int64_t i) {
     tt_array one;
-    int64_t bits;
+    char room[TT_MAX_ITEMSIZE];
     TT_ON_DEVICE(-1, "fill_", 1, &out);
     if (out->flags & TT_FLAG_READONLY) return tt_may_write("fill_", out) - 1;
     if (!out->numel) return 0; /* elements that share memory are no harm here */
-    tt_element(&one, &bits, out->dtype, kind, f, i);
+    tt_element(&one, room, out->dtype, kind, f, i);
     if (TT_RECORDING && tt_record_copy(out, &one)) return 0;
     if (!tt_ready_to_write(out)) {
         tt_decline();
@@ -72,10 +72,10 @@ int tt_fill(tt_array *out, int kind, double f, int64_t i, int writer) {
 
 tt_array *tt_full(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i) {
     tt_array one;
-    int64_t bits;
+    char room[TT_MAX_ITEMSIZE];
     if (!TT_RECORDING) return tt_full_now(dtype, ndim, shape, kind, f, i);
     tt_array *a = tt_empty(dtype, ndim, shape);
-    if (!a || !a->numel || tt_record_copy(a, tt_element(&one, &bits, dtype, kind, f, i))) return a;
+    if (!a || !a->numel || tt_record_copy(a, tt_element(&one, room, dtype, kind, f, i))) return a;
     tt_copy_unchecked(a, &one);
     return a;
 }

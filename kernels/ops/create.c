@@ -11,6 +11,7 @@ static tt_array *filled(const char *name, const tt_range *r, int dtype, int64_t 
 }
 
 tt_array *tt_arange(int dtype, int64_t n, double fstart, double fstep, int64_t istart, int64_t istep) {
+    if (!tt_has_order("arange", dtype)) return NULL;
     tt_range r = {.kind = tt_is_floating(dtype) ? TT_RANGE_STEPPED : TT_RANGE_INTEGERS,
                   .start = fstart,
                   .step = fstep,

@@ -26,11 +26,14 @@ static int result_type(int n, tt_array *const *args) {
         int r = args[k]->flags & TT_FLAG_WEAK ? 2 : args[k]->ndim == 0 ? 1 : 0;
         int dtype = args[k]->dtype;
         if (r == 2 && dtype == TT_F64) dtype = tt_default_dtype;
+        if (r == 2 && dtype == TT_C128) dtype = tt_complex_dtype(tt_default_dtype);
         rank[r] = rank[r] < 0 ? dtype : tt_promote(rank[r], dtype);
     }
     int result = rank[0];
     for (int r = 1; r < 3; r++)
-        if (rank[r] >= 0 && (result < 0 || tt_kind_of(rank[r]) > tt_kind_of(result))) result = rank[r];
+        if (rank[r] >= 0 && (result < 0 || tt_kind_of(rank[r]) > tt_kind_of(result)))
+            result =
+                tt_is_complex(rank[r]) && result >= 0 && tt_is_floating(result) ? tt_complex_dtype(result) : rank[r];
     return result;
 }
 
@@ -77,7 +80,7 @@ static int common_dtype(int op, int n, tt_array *const *in) {
 
 int tt_op_result_type(int op, tt_array *a, tt_array *b, tt_array *c) {
     int dtype = common_dtype(op, tt_ops[op].arity, (tt_array *[]){a, b, c});
-    return dtype >= 0 && tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : dtype;
+    return dtype >= 0 ? tt_result_dtype(op, dtype) : dtype;
 }
 
 static bool broadcast(const char *op, int n, tt_array *const *in, int *ndim, int64_t *shape) {
@@ -172,7 +175,7 @@ static tt_array *apply(int op, int n, tt_array **in) {
     int dtype = common_dtype(op, n, in);
     if (dtype < 0 || !broadcast(tt_ops[op].name, n, in, &ndim, shape)) return NULL;
     if (n > 1 && divides_by_zero(op, dtype, in[1], ndim, shape)) return NULL;
-    int result = tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : dtype;
+    int result = tt_result_dtype(op, dtype);
     /* The result lies in memory as the first input of its shape that is not row-major does; else row-major. */
     tt_array *like = NULL;
     for (int k = 0; k < n; k++) {
@@ -247,7 +250,7 @@ tt_array *tt_unary(int op, tt_array *a) {
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
     if (!plain(a) || !loop || !(record ? a->numel > 0 : small(a))) return apply(op, 1, &a);
-    tt_array *out = like(a, tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : a->dtype);
+    tt_array *out = like(a, tt_result_dtype(op, a->dtype));
     if (!out) return NULL;
     if (record && !tt_record_alike(op, a->dtype, out, 1, &a)) {
         tt_free(out);
@@ -264,7 +267,7 @@ tt_array *tt_binary(int op, tt_array *a, tt_array *b) {
     if (!plain(a) || !alike(a, b) || !loop || tt_is_integral(a->dtype) ||
         !(record ? a->numel > 0 : small(a) && !tt_lazy_of(b->storage)))
         return apply(op, 2, (tt_array *[]){a, b});
-    tt_array *out = like(a, tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : a->dtype);
+    tt_array *out = like(a, tt_result_dtype(op, a->dtype));
     if (!out) return NULL;
     if (record && !tt_record_alike(op, a->dtype, out, 2, (tt_array *[]){a, b})) {
         tt_free(out);
@@ -305,6 +308,7 @@ static bool update(int op, tt_array *out, tt_array *b) {
     if (!plain(out) || !loop || tt_ops[op].rule == TT_BOOL_RESULT || tt_ops[op].arity != 1 + (b != NULL) ||
         !takes_numbers(out) || !(record ? out->numel > 0 : small(out) && tt_ready_to_write(out)))
         return false;
+    if (number && tt_is_complex(b->dtype)) return false;
     if (b && !number &&
         (!alike(out, b) || (b->storage == out->storage && b->data != out->data) || (!record && tt_lazy_of(b->storage))))
         return false;
@@ -316,7 +320,7 @@ static bool update(int op, tt_array *out, tt_array *b) {
 }
 
 /* A Python number as an operand: a descriptor on the stack, of the widest dtype of its kind. */
-static tt_array *weak(tt_array *a, tt_storage *s, void *element, int kind, const double *f, const int64_t *i) {
+static tt_array *weak(tt_array *a, tt_storage *s, char *element, int kind, const double *f, const int64_t *i) {
     *s = (tt_storage){.data = element, .refs = 1};
     *a = (tt_array){.storage = s,
                     .data = element,
@@ -325,9 +329,10 @@ static tt_array *weak(tt_array *a, tt_storage *s, void *element, int kind, const
                     .shape = tt_no_dims,
                     .strides = tt_no_dims};
     a->dtype = (int16_t)tt_dtype_of_kind(kind);
-    if (kind == TT_KIND_FLOAT) memcpy(element, f, 8);
+    if (kind == TT_KIND_FLOAT || kind == TT_KIND_COMPLEX) memcpy(element, f, 8);
+    if (kind == TT_KIND_COMPLEX) memcpy(element + 8, i, 8);
     else if (kind == TT_KIND_INT) memcpy(element, i, 8);
-    else *(char *)element = *i != 0;
+    else if (kind == TT_KIND_BOOL) *element = *i != 0;
     return a;
 }
 
@@ -339,7 +344,8 @@ static int power(const tt_array *a, const tt_array *number) {
     } known[] = {{2, TT_OP_square},      {0.5, TT_OP_sqrt},   {3, TT_OP_cube},
                  {-1, TT_OP_reciprocal}, {-0.5, TT_OP_rsqrt}, {1, TT_OP_positive}};
     double exponent;
-    if (tt_is_integral(a->dtype)) return -1; /* a number may change the dtype of integers */
+    if (tt_is_integral(a->dtype) || tt_is_complex(number->dtype))
+        return -1; /* a number may change the dtype of integers */
     tt_isa->casts[number->dtype][TT_F64](&exponent, number->data, 1);
     for (int k = 0; k < (int)(sizeof known / sizeof known[0]); k++)
         if (known[k].exponent == exponent) return known[k].op;
@@ -349,15 +355,15 @@ static int power(const tt_array *a, const tt_array *number) {
 tt_array *tt_binary_scalar(int op, tt_array *a, int kind, double f, int64_t i, int reflected) {
     tt_array number;
     tt_storage storage;
-    int64_t element;
-    tt_array *b = weak(&number, &storage, &element, kind, &f, &i), *in[] = {reflected ? b : a, reflected ? a : b};
+    char element[TT_MAX_ITEMSIZE] __attribute__((aligned(16)));
+    tt_array *b = weak(&number, &storage, element, kind, &f, &i), *in[] = {reflected ? b : a, reflected ? a : b};
     int alone = op == TT_OP_pow && !reflected ? power(a, b) : -1;
     if (alone >= 0) return tt_unary(alone, a);
     tt_loop loop = tt_isa->ops[op][a->dtype];
     bool record = TT_RECORDING;
     tt_array *out = NULL;
     if (plain(a) && takes_numbers(a) && loop && (record ? a->numel > 0 : small(a))) {
-        if (!(out = like(a, tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : a->dtype))) return NULL;
+        if (!(out = like(a, tt_result_dtype(op, a->dtype)))) return NULL;
         if (!record) run_with_number(loop, out, a, b, reflected);
         if (!record || tt_record_alike(op, a->dtype, out, 2, in)) {
             out->stamp = (tt_version(a) & 0x3fffffff) << (reflected ? 34 : 4);
@@ -376,8 +382,8 @@ tt_array *tt_ternary(int op, tt_array *a, tt_array *b, tt_array *c) { return app
 tt_array *tt_ternary_number(int op, tt_array *a, tt_array *b, double c) {
     tt_array number;
     tt_storage storage;
-    int64_t element;
-    return apply(op, 3, (tt_array *[]){a, b, weak(&number, &storage, &element, TT_KIND_FLOAT, &c, NULL)});
+    char element[TT_MAX_ITEMSIZE] __attribute__((aligned(16)));
+    return apply(op, 3, (tt_array *[]){a, b, weak(&number, &storage, element, TT_KIND_FLOAT, &c, NULL)});
 }
 
 /* Into `out`, which may be one of the inputs: the in-place and the out= variants. Bumps out's version. */
@@ -412,7 +418,12 @@ int tt_elementwise_out(int op, tt_array *out, tt_array *a, tt_array *b, tt_array
                 tt_shape_text(have, out->ndim, out->shape), tt_shape_text(want, ndim, shape));
         return -1;
     }
-    int result = tt_ops[op].rule == TT_BOOL_RESULT ? TT_BOOL : dtype;
+    int result = tt_result_dtype(op, dtype);
+    if (a == out && result != dtype && tt_is_complex(dtype) && tt_ops[op].rule == TT_PART) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: In-place %s is not supported for complex tensors.", tt_ops[op].name,
+                tt_ops[op].name);
+        return -1;
+    }
     bool cast_ok = tt_kind_of(result) <= tt_kind_of(out->dtype) || (tt_ops[op].rule == TT_BOOL_RESULT);
     if (!cast_ok) {
         tt_fail(TT_RUNTIME_ERROR, "%s: result type %s can't be cast to the desired output type %s", tt_ops[op].name,
@@ -448,8 +459,8 @@ done:
 int tt_in_place(int op, tt_array *out, tt_array *b, double f, int writer) {
     tt_array number;
     tt_storage storage;
-    int64_t element;
+    char element[TT_MAX_ITEMSIZE] __attribute__((aligned(16)));
     if ((out->flags | (b ? b->flags : 0)) & TT_FLAG_VIEW) return 0;
-    if (!b) b = weak(&number, &storage, &element, TT_KIND_FLOAT, &f, NULL);
+    if (!b) b = weak(&number, &storage, element, TT_KIND_FLOAT, &f, NULL);
     return tt_elementwise_out(op, out, out, b, NULL, writer) < 0 ? -1 : 1;
 }

@@ -113,6 +113,7 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
 }
 
 bool tt_move_indexed(tt_moves *j, const tt_index_where *where, int dtype, int rows_dtype, int how) {
+    if ((how == TT_MOVE_MAX || how == TT_MOVE_MIN) && !tt_has_order("scatter", dtype)) return false;
     return TT_WORK("indexing", move_indexed, j, where, dtype, rows_dtype, how);
 }
 

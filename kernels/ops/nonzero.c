@@ -32,6 +32,7 @@ tt_array *tt_nonzero(tt_array *a, int flat) {
 tt_array *tt_repeat_positions(tt_array *repeats) {
     TT_ON_DEVICE(NULL, "repeat_interleave", 1, &repeats);
     if (!tt_ready(repeats)) return tt_decline();
+    if (!tt_has_order("repeat_interleave", repeats->dtype)) return NULL;
     tt_array *copy;
     const int64_t *times = dense(repeats, TT_I64, &copy);
     tt_array *out = times ? TT_WORK_ARRAY("repeat_interleave", repeat_positions, times, repeats->numel) : NULL;
@@ -45,6 +46,7 @@ tt_array *tt_repeat_positions(tt_array *repeats) {
 tt_array *tt_searchsorted(tt_array *sorted, tt_array *values, tt_array *order, int right, int dtype) {
     TT_ON_DEVICE(NULL, "searchsorted", 3, ((tt_array *[]){sorted, values, order}));
     if (!tt_ready(sorted) || !tt_ready(values) || (order && !tt_ready(order))) return tt_decline();
+    if (!tt_has_order("searchsorted", sorted->dtype) || !tt_has_order("searchsorted", values->dtype)) return NULL;
     tt_array *copies[3] = {NULL, NULL, NULL}, *out = NULL;
     bool floating = tt_is_floating(sorted->dtype) || tt_is_floating(values->dtype);
     int in = floating ? TT_F64 : TT_I64, last = sorted->ndim - 1;
@@ -69,6 +71,7 @@ done:
 tt_array *tt_isin(tt_array *a, tt_array *among, int invert) {
     TT_ON_DEVICE(NULL, "isin", 2, ((tt_array *[]){a, among}));
     if (!tt_ready(a) || !tt_ready(among)) return tt_decline();
+    if (!tt_has_order("isin", a->dtype) || !tt_has_order("isin", among->dtype)) return NULL;
     bool floating = tt_is_floating(a->dtype) || tt_is_floating(among->dtype);
     tt_array *copy = NULL, *out = NULL, *set = tt_empty(floating ? TT_F64 : TT_I64, among->ndim, among->shape);
     if (!set) return NULL;
@@ -88,6 +91,7 @@ tt_array *tt_one_hot(tt_array *a, int64_t num_classes) {
     int64_t shape[TT_MAX_NDIM], top = -1, least = 0;
     TT_ON_DEVICE(NULL, "one_hot", 1, &a);
     if (!tt_ready(a)) return tt_decline();
+    if (!tt_has_order("one_hot", a->dtype)) return NULL;
     if (a->ndim == TT_MAX_NDIM)
         return tt_fail(TT_RUNTIME_ERROR, "one_hot: only tensors with up to %d dims are supported, got %d", TT_MAX_NDIM,
                        a->ndim + 1);

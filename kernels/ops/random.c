@@ -48,6 +48,15 @@ static int run(tt_array *out, tt_draw *draw, int compute, const double *chance, 
 
 int tt_random(tt_array *out, int kind, tt_generator *g, double a, double b, int writer) {
     TT_ON_DEVICE(-1, "random numbers", 1, &out);
+    if (tt_is_complex(out->dtype) && (kind == TT_RANDOM_uniform || kind == TT_RANDOM_normal)) {
+        /* both parts; a variance is shared by them */
+        tt_array *parts = tt_view_as_real(out);
+        if (!parts) return -1;
+        int status = tt_random(parts, kind, g, a, kind == TT_RANDOM_normal ? b * M_SQRT1_2 : b, writer);
+        tt_free(parts);
+        return status;
+    }
+    if (!tt_has_order("random numbers", out->dtype)) return -1;
     tt_draw draw = {.kind = kind, .a = a, .b = b, .digits = out->dtype == TT_F16 ? 11 : out->dtype == TT_BF16 ? 8 : 24};
     bool whole = tt_is_integral(out->dtype);
     if (whole && kind != TT_RANDOM_mask && kind != TT_RANDOM_geometric) {
@@ -66,6 +75,7 @@ int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g, int writer) {
         tt_decline();
         return -1;
     }
+    if (!tt_has_order("bernoulli", out->dtype)) return -1;
     tt_draw draw = {.kind = TT_RANDOM_uniform, .b = 1};
     const double *chance = (const double *)p->data;
     for (int64_t k = 0; k < (tt_here()->on_host ? p->numel : 0); k++)
@@ -79,12 +89,13 @@ int tt_bernoulli(tt_array *out, tt_array *p, tt_generator *g, int writer) {
 
 int tt_random_integers(tt_array *out, tt_generator *g, int64_t low, uint64_t range, int writer) {
     TT_ON_DEVICE(-1, "random integers", 1, &out);
+    if (!tt_has_order("random integers", out->dtype)) return -1;
     tt_draw draw = {.low = low, .range = range};
     return tt_written(out, writer, run(out, &draw, TT_I64, NULL, g) == 0);
 }
 
 double tt_rounded(int dtype, double x) {
-    char stored[8];
+    char stored[TT_MAX_ITEMSIZE];
     tt_convert(stored, dtype, &x, TT_F64);
     tt_convert(&x, TT_F64, stored, dtype);
     return x;
@@ -104,7 +115,8 @@ tt_array *tt_dropout(tt_array *a, double keep, double scale, tt_generator *g) {
     tt_array *out = NULL, *mask;
     bool at_once = a->numel && tt_is_floating(a->dtype) && a->flags & TT_FLAG_CONTIGUOUS && !TT_RECORDING;
     if (at_once ? !tt_ready(a) : !tt_current(a)) return tt_decline();
-    if (!(mask = at_once ? tt_empty(TT_BOOL, a->ndim, a->shape) : tt_empty_like(a, a->dtype))) return NULL;
+    if (!(mask = at_once ? tt_empty(TT_BOOL, a->ndim, a->shape) : tt_empty_like(a, tt_real_dtype(a->dtype))))
+        return NULL;
     if (!at_once) {
         if (tt_random(mask, TT_RANDOM_mask, g, keep, scale, -1) == 0) out = tt_binary(TT_OP_mul, a, mask);
     } else if ((out = tt_empty(a->dtype, a->ndim, a->shape)) && !drop(a, keep, scale, g, out, mask)) {

@@ -120,6 +120,13 @@ static bool record(int then, const tt_reducer_use *use, tt_array *out, tt_array 
 
 static tt_array *mean_of_valid(const char *name, tt_array *a, int how, int64_t dims, int keepdim, int dtype);
 
+/* A number everywhere; NaN in both parts of complex numbers. */
+static void fill_parts(tt_array *out, double value) {
+    int64_t bits = 0;
+    if (value != value) memcpy(&bits, &value, 8);
+    tt_fill_now(out, tt_is_complex(out->dtype) ? TT_KIND_COMPLEX : TT_KIND_FLOAT, value, bits);
+}
+
 static tt_array *reduce(const reduction *op, tt_array *a, int how, int64_t dims, int keepdim, int dtype) {
     const char *name = op->name;
     int64_t mask, shape[TT_MAX_NDIM];
@@ -130,7 +137,7 @@ static tt_array *reduce(const reduction *op, tt_array *a, int how, int64_t dims,
     if (rule == LIKE_SUM && dtype < 0 && tt_is_integral(result)) result = TT_I64;
     else if (rule == TRUTH) result = a->dtype == TT_U8 ? TT_U8 : TT_BOOL;
     else if (rule == NUMBER) result = TT_I64;
-    else if (rule == FLOATING && !tt_is_floating(result)) return want_floating(name, result);
+    else if (rule == FLOATING && !tt_is_differentiable(result)) return want_floating(name, result);
     if (op->then == DIVIDE_VALID) return mean_of_valid(name, a, how, dims, keepdim, result);
     /* what the reducer reads, and its accumulator's dtype */
     int read = tt_compute_dtype(result);
@@ -144,7 +151,7 @@ static tt_array *reduce(const reduction *op, tt_array *a, int how, int64_t dims,
     if (!out || !out->numel) return out;
     if (!a->numel) {
         double value = op->then == DIVIDE ? NAN : op->identity;
-        tt_fill_now(out, TT_KIND_FLOAT, value, 0);
+        fill_parts(out, value);
         return out;
     }
     if (TT_RECORDING && record(op->then, &(tt_reducer_use){reducer, read, acc}, out, a, mask, a->numel / out->numel))
@@ -182,6 +189,7 @@ tt_array *tt_reduce_index(int largest, tt_array *a, int how, int64_t dims, int k
     int64_t mask, shape[TT_MAX_NDIM];
     TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_ready(a)) return tt_decline();
+    if (!tt_has_order(name, a->dtype)) return NULL;
     if (a->dtype == TT_BOOL && !values) return tt_fail(TT_RUNTIME_ERROR, "%s(): does not support bool input", name);
     if (!dims_mask(name, a, how, dims, &mask) || !has_elements(name, a, how, mask)) return NULL;
     int ndim = result_shape(a, mask, keepdim, shape);
@@ -209,6 +217,7 @@ tt_array *tt_reduce_var(tt_array *a, int how, int64_t dims, double correction, i
     TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask(name, a, how, dims, &mask)) return NULL;
+    if (!tt_has_order(name, a->dtype)) return NULL; /* Python adds up those of the parts */
     if (!tt_is_floating(a->dtype))
         return tt_fail(TT_RUNTIME_ERROR, "%s: std and var only support floating point and complex dtypes, got %s", name,
                        tt_dtype_names[a->dtype]);
@@ -231,6 +240,7 @@ tt_array *tt_reduce_logsumexp(tt_array *a, int how, int64_t dims, int keepdim) {
     TT_ON_DEVICE(NULL, "logsumexp", 1, &a);
     if (!tt_current(a)) return tt_decline();
     if (!dims_mask("logsumexp", a, how, dims, &mask)) return NULL;
+    if (!tt_has_order("logsumexp", a->dtype)) return NULL;
     if (tt_is_integral(a->dtype)) return want_floating("logsumexp", a->dtype);
     tt_array *out = tt_worth_recording(a) ? tt_record_logsumexp(a, mask) : NULL;
     if (out) return shaped(out, a, mask, keepdim);

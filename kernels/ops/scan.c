@@ -18,6 +18,7 @@ tt_array *tt_scan(int op, tt_array *a, int64_t dim, int reverse, int dtype) {
     if (!tt_good_dim(names[op], a, &dim)) return NULL;
     int result = dtype >= 0 ? dtype : op != TT_SCAN_LOGSUMEXP && tt_is_integral(a->dtype) ? TT_I64 : a->dtype;
     int compute = tt_is_integral(result) ? TT_I64 : tt_compute_dtype(result);
+    if (op == TT_SCAN_LOGSUMEXP && !tt_has_order(names[op], result)) return NULL;
     if (op == TT_SCAN_LOGSUMEXP && compute == TT_I64)
         return tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", names[op], tt_dtype_names[result]);
     tt_array *out = tt_empty(result, a->ndim, a->shape);
@@ -31,7 +32,7 @@ tt_array *tt_scan_extreme(int largest, tt_array *a, int64_t dim, tt_array **indi
     const char *name = largest ? "cummax" : "cummin";
     TT_ON_DEVICE(NULL, name, 1, &a);
     if (!tt_ready(a)) return tt_decline();
-    if (!tt_good_dim(name, a, &dim)) return NULL;
+    if (!tt_has_order(name, a->dtype) || !tt_good_dim(name, a, &dim)) return NULL;
     tt_array *out = tt_empty(a->dtype, a->ndim, a->shape);
     *indices = out ? tt_empty(TT_I64, a->ndim, a->shape) : NULL;
     if (*indices)

@@ -56,7 +56,7 @@ static tt_array *run(request r, const char *op, tt_array *a, int64_t out_n, bool
 tt_array *tt_sort(tt_array *a, int64_t dim, int descending, tt_array **indices) {
     TT_ON_DEVICE(NULL, "sort", 1, &a);
     if (!tt_ready(a)) return tt_decline();
-    if (!tt_good_dim("sort", a, &dim)) return NULL;
+    if (!tt_has_order("sort", a->dtype) || !tt_good_dim("sort", a, &dim)) return NULL;
     return run((request){.what = TT_SORT, .descending = descending, .dim = dim}, "sort", a, a->ndim ? a->shape[dim] : 1,
                true, indices);
 }
@@ -64,7 +64,7 @@ tt_array *tt_sort(tt_array *a, int64_t dim, int descending, tt_array **indices) 
 tt_array *tt_topk(tt_array *a, int64_t k, int64_t dim, int largest, tt_array **indices) {
     TT_ON_DEVICE(NULL, "topk", 1, &a);
     if (!tt_ready(a)) return tt_decline();
-    if (!tt_good_dim("topk", a, &dim)) return NULL;
+    if (!tt_has_order("topk", a->dtype) || !tt_good_dim("topk", a, &dim)) return NULL;
     if (a->dtype == TT_BOOL) return tt_fail(TT_NOT_IMPLEMENTED, "topk: not implemented for 'bool'");
     int64_t n = a->ndim ? a->shape[dim] : 1;
     if (k < 0 || k > n)
@@ -81,7 +81,7 @@ tt_array *tt_pick(int what, tt_array *a, int64_t k, int64_t dim, int keepdim, tt
     const char *op = names[what];
     TT_ON_DEVICE(NULL, op, 1, &a);
     if (!tt_ready(a)) return tt_decline();
-    if (!tt_good_dim(op, a, &dim)) return NULL;
+    if (!tt_has_order(op, a->dtype) || !tt_good_dim(op, a, &dim)) return NULL;
     if (a->dtype == TT_BOOL && what != TT_MODE)
         return tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for 'bool'", op);
     int64_t n = a->ndim ? a->shape[dim] : 1;

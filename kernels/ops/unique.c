@@ -7,6 +7,7 @@
 
 static tt_array *unique(tt_array *a, int64_t n, int64_t width, int consecutive, tt_array **inverse, tt_array **counts) {
     if (!tt_ready(a)) return tt_decline();
+    if (!tt_has_order("unique", a->dtype)) return NULL;
     tt_array *x = tt_contiguous_now(a);
     tt_array *first = x ? TT_WORK_ARRAY("unique", groups, x, n, width, consecutive, inverse, counts) : NULL;
     if (x) tt_free(x);
@@ -41,6 +42,7 @@ tt_array *tt_unique(tt_array *a, int consecutive, tt_array **inverse, tt_array *
 tt_array *tt_bincount(tt_array *a, tt_array *weights, int64_t min_length) {
     TT_ON_DEVICE(NULL, "bincount", 2, ((tt_array *[]){a, weights}));
     if (!tt_ready(a) || (weights && !tt_ready(weights))) return tt_decline();
+    if (!tt_has_order("bincount", a->dtype) || (weights && !tt_has_order("bincount", weights->dtype))) return NULL;
     if (a->ndim != 1 || tt_is_floating(a->dtype))
         return tt_fail(tt_is_floating(a->dtype) ? TT_NOT_IMPLEMENTED : TT_RUNTIME_ERROR,
                        "bincount: only supports 1-d non-negative integral inputs, got %d dimensions of "

@@ -91,6 +91,12 @@ static PyObject *give(tt_tensor *out, PyObject *made) {
     return Py_NewRef((PyObject *)out);
 }
 
+/* The Node class of an operator whose result `a` is: that of complex numbers where they are. */
+static PyObject *class_for(const tt_array *a, PyObject *cls) {
+    if (!is_node_class(cls)) return NULL;
+    return tt_is_complex(a->dtype) ? PyObject_CallMethod(cls, "of_complex", NULL) : Py_NewRef(cls);
+}
+
 /* out._node = cls(edges, saved, versions); an inference tensor, which only a view of one is here, gets no history. */
 static PyObject *record(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     (void)self;
@@ -99,7 +105,8 @@ static PyObject *record(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     tt_array *a = out ? tt_array_of(out) : NULL;
     if (!a) return NULL;
     if (a->flags & TT_FLAG_INFERENCE) return Py_NewRef(args[0]);
-    PyObject *made = is_node_class(args[1]) ? make(args[1], args[2], args[3], args[4]) : NULL;
+    PyObject *cls = class_for(a, args[1]), *made = cls ? make(cls, args[2], args[3], args[4]) : NULL;
+    Py_XDECREF(cls);
     return made ? give(out, made) : NULL;
 }
 
@@ -109,12 +116,13 @@ static PyObject *record_stamped(PyObject *self, PyObject *const *args, Py_ssize_
     (void)self;
     if (n != 4) return PyErr_Format(PyExc_TypeError, "record_stamped(out, cls, edges, saved) takes 4 arguments");
     tt_tensor *out = tt_tensor_of(args[0]);
-    tt_array *a = out && is_node_class(args[1]) ? tt_array_of(out) : NULL;
+    tt_array *a = out ? tt_array_of(out) : NULL;
     if (!a) return NULL;
     if (a->stamp & 15) Py_RETURN_NONE;
-    PyObject *versions = PyLong_FromLongLong(a->stamp);
-    PyObject *made = versions ? make(args[1], args[2], args[3], versions) : NULL;
+    PyObject *versions = PyLong_FromLongLong(a->stamp), *cls = class_for(a, args[1]);
+    PyObject *made = versions && cls ? make(cls, args[2], args[3], versions) : NULL;
     Py_XDECREF(versions);
+    Py_XDECREF(cls);
     return made ? give(out, made) : NULL;
 }
 

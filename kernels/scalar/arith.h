@@ -39,6 +39,7 @@ TT_FN float tt_zeta_f32(float s, float q) { return (float)tt_zeta_f64((double)s,
 TT_FN uint8_t tt_add_b8(uint8_t a, uint8_t b) { return a | b; }
 TT_FN uint8_t tt_mul_b8(uint8_t a, uint8_t b) { return a & b; }
 TT_FN uint8_t tt_sign_b8(uint8_t a) { return a; }
+TT_FN uint8_t tt_sgn_b8(uint8_t a) { return a; }
 TT_FN uint8_t tt_signbit_b8(uint8_t a) {
     (void)a;
     return 0;

@@ -9,8 +9,10 @@ TT_FN T OF(tt_add)(T a, T b) { return a + b; }
 TT_FN T OF(tt_sub)(T a, T b) { return a - b; }
 TT_FN T OF(tt_mul)(T a, T b) { return a * b; }
 TT_FN T OF(tt_div)(T a, T b) { return a / b; }
+TT_FN T OF(tt_angle)(T a) { return a != a ? a : a < 0 ? (T)3.14159265358979323846 : (T)0; }
 TT_FN T OF(tt_neg)(T a) { return -a; }
 TT_FN T OF(tt_sign)(T a) { return (T)((a > 0) - (a < 0)); }
+TT_FN T OF(tt_sgn)(T a) { return OF(tt_sign)(a); }
 TT_FN T OF(tt_square)(T a) { return a * a; }
 TT_FN T OF(tt_cube)(T a) { return a * a * a; }
 TT_FN T OF(tt_relu)(T a) { return a <= 0 ? (T)0 : a; }

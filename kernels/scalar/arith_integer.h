@@ -30,6 +30,7 @@ TT_FN T OF(tt_mul)(T a, T b) { return (T)(1u * (U)a * (U)b); }
 TT_FN T OF(tt_neg)(T a) { return (T)((U)0 - (U)a); }
 TT_FN T OF(tt_abs)(T a) { return SIGNED && a < 0 ? OF(tt_neg)(a) : a; }
 TT_FN T OF(tt_sign)(T a) { return (T)((a > 0) - (SIGNED && a < 0)); }
+TT_FN T OF(tt_sgn)(T a) { return OF(tt_sign)(a); }
 TT_FN T OF(tt_square)(T a) { return OF(tt_mul)(a, a); }
 TT_FN T OF(tt_relu)(T a) { return a > 0 ? a : (T)0; }
 TT_FN T OF(tt_relu_backward)(T g, T out) { return out > 0 ? g : (T)0; }

@@ -54,4 +54,35 @@ TT_CASTS_OF_INT(i8)
 TT_CASTS_OF_INT(i16)
 TT_CASTS_OF_INT(i32)
 TT_CASTS_OF_INT(i64)
-TT_CASTS_OF_FLOAT(f16) TT_CASTS_OF_FLOAT(bf16) TT_CASTS_OF_FLOAT(f32) TT_CASTS(f64, TT_INT_OF_DOUBLE, TT_LONG_OF_DOUBLE)
+TT_CASTS_OF_FLOAT(f16)
+TT_CASTS_OF_FLOAT(bf16)
+TT_CASTS_OF_FLOAT(f32)
+TT_CASTS(f64, TT_INT_OF_DOUBLE, TT_LONG_OF_DOUBLE)
+
+/* A real number as a complex one has the imaginary part 0; a complex one as a bool is whether it is not 0, as another
+ * real number its real part. */
+#define TT_CAST_TO_COMPLEX(F)                                                                                          \
+    TT_FN tt_complex64 tt_cast_##F##_c64(TT_C_##F x) { return tt_complex_f32(tt_cast_##F##_f32(x), 0.0f); }            \
+    TT_FN tt_complex128 tt_cast_##F##_c128(TT_C_##F x) { return tt_complex_f64(tt_cast_##F##_f64(x), 0.0); }
+TT_CAST_TO_COMPLEX(b8)
+TT_CAST_TO_COMPLEX(u8)
+TT_CAST_TO_COMPLEX(i8)
+TT_CAST_TO_COMPLEX(i16) TT_CAST_TO_COMPLEX(i32) TT_CAST_TO_COMPLEX(i64) TT_CAST_TO_COMPLEX(f16) TT_CAST_TO_COMPLEX(bf16)
+    TT_CAST_TO_COMPLEX(f32) TT_CAST_TO_COMPLEX(f64)
+
+#define TT_CAST_PART(F, R, T)                                                                                          \
+    TT_FN TT_C_##T tt_cast_##F##_##T(TT_C_##F x) { return tt_cast_##R##_##T(x.re); }
+#define TT_CAST_COMPLEX(F, R)                                                                                          \
+    TT_FN uint8_t tt_cast_##F##_b8(TT_C_##F x) { return (uint8_t)((x.re != 0) | (x.im != 0)); }                        \
+    TT_CAST_PART(F, R, u8)                                                                                             \
+    TT_CAST_PART(F, R, i8)                                                                                             \
+    TT_CAST_PART(F, R, i16)                                                                                            \
+    TT_CAST_PART(F, R, i32)                                                                                            \
+    TT_CAST_PART(F, R, i64)                                                                                            \
+    TT_CAST_PART(F, R, f16)                                                                                            \
+    TT_CAST_PART(F, R, bf16)                                                                                           \
+    TT_CAST_PART(F, R, f32) TT_CAST_PART(F, R, f64) TT_FN tt_complex64 tt_cast_##F##_c64(TT_C_##F x) {                 \
+        return tt_complex_f32((float)x.re, (float)x.im);                                                               \
+    }                                                                                                                  \
+    TT_FN tt_complex128 tt_cast_##F##_c128(TT_C_##F x) { return tt_complex_f64((double)x.re, (double)x.im); }
+        TT_CAST_COMPLEX(c64, f32) TT_CAST_COMPLEX(c128, f64)

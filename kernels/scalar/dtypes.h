@@ -19,6 +19,18 @@ typedef struct {
 typedef struct {
     double re, im;
 } tt_complex128;
+TT_FN tt_complex64 tt_complex_f32(float re, float im) {
+    tt_complex64 z;
+    z.re = re;
+    z.im = im;
+    return z;
+}
+TT_FN tt_complex128 tt_complex_f64(double re, double im) {
+    tt_complex128 z;
+    z.re = re;
+    z.im = im;
+    return z;
+}
 
 #define TT_DTYPES(X)                                                                                                   \
     X(BOOL, b8, uint8_t, bool, BOOL, 0, BOOL, 6)                                                                       \
@@ -30,12 +42,10 @@ typedef struct {
     X(F16, f16, uint16_t, float16, FLOAT, 1, F32, 2)                                                                   \
     X(BF16, bf16, uint16_t, bfloat16, FLOAT, 1, F32, 4)                                                                \
     X(F32, f32, float, float32, FLOAT, 1, F32, 2)                                                                      \
-    X(F64, f64, double, float64, FLOAT, 1, F64, 2)
-/* Codes with properties but without kernels: no array has them yet. */
-#define TT_RESERVED_DTYPES(X)                                                                                          \
+    X(F64, f64, double, float64, FLOAT, 1, F64, 2)                                                                     \
     X(C64, c64, tt_complex64, complex64, COMPLEX, 1, C64, 5)                                                           \
     X(C128, c128, tt_complex128, complex128, COMPLEX, 1, C128, 5)
-#define TT_ALL_DTYPES(X) TT_DTYPES(X) TT_RESERVED_DTYPES(X)
+#define TT_MAX_ITEMSIZE 16
 
 /* The category of a dtype or of a Python number, in the order of promotion. */
 #define TT_KINDS(X) X(BOOL) X(INT) X(FLOAT) X(COMPLEX)
@@ -44,13 +54,12 @@ enum { TT_KINDS(TT_KIND_ENUM) TT_NUM_KINDS };
 
 #define TT_DTYPE_ENUM(code, ...) TT_##code,
 enum { TT_DTYPES(TT_DTYPE_ENUM) TT_NUM_DTYPES };
-enum { TT_BEFORE_RESERVED = TT_NUM_DTYPES - 1, TT_RESERVED_DTYPES(TT_DTYPE_ENUM) TT_NUM_CODES };
 
 /* By suffix. */
 #define TT_CODE_ENUM(code, suffix, ...) TT_CODE_##suffix = TT_##code,
-enum { TT_ALL_DTYPES(TT_CODE_ENUM) };
+enum { TT_DTYPES(TT_CODE_ENUM) };
 #define TT_C_TYPE(code, suffix, type, ...) typedef type TT_C_##suffix;
-TT_ALL_DTYPES(TT_C_TYPE)
+TT_DTYPES(TT_C_TYPE)
 
 /* The properties, as constants: a bit or four for each code. */
 #define TT_KIND_BITS(code, suffix, type, name, kind, ...) | (uint64_t)TT_KIND_##kind << 4 * TT_##code
@@ -60,12 +69,12 @@ TT_ALL_DTYPES(TT_C_TYPE)
 #define TT_FLOATING_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind == TT_KIND_FLOAT) << TT_##code
 #define TT_COMPLEX_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind == TT_KIND_COMPLEX) << TT_##code
 enum {
-    TT_INTEGRAL_DTYPES = 0 TT_ALL_DTYPES(TT_INTEGRAL_BIT), /* bool among them */
-    TT_FLOATING_DTYPES = 0 TT_ALL_DTYPES(TT_FLOATING_BIT),
-    TT_COMPLEX_DTYPES = 0 TT_ALL_DTYPES(TT_COMPLEX_BIT),
+    TT_INTEGRAL_DTYPES = 0 TT_DTYPES(TT_INTEGRAL_BIT), /* bool among them */
+    TT_FLOATING_DTYPES = 0 TT_DTYPES(TT_FLOATING_BIT),
+    TT_COMPLEX_DTYPES = 0 TT_DTYPES(TT_COMPLEX_BIT),
 };
-TT_FN int tt_kind_of(int dtype) { return (int)((0 TT_ALL_DTYPES(TT_KIND_BITS)) >> 4 * dtype & 15); }
-TT_FN int tt_compute_dtype(int dtype) { return (int)((0 TT_ALL_DTYPES(TT_COMPUTE_BITS)) >> 4 * dtype & 15); }
+TT_FN int tt_kind_of(int dtype) { return (int)((0 TT_DTYPES(TT_KIND_BITS)) >> 4 * dtype & 15); }
+TT_FN int tt_compute_dtype(int dtype) { return (int)((0 TT_DTYPES(TT_COMPUTE_BITS)) >> 4 * dtype & 15); }
 TT_FN int tt_is_integral(int dtype) { return TT_INTEGRAL_DTYPES >> dtype & 1; }
 TT_FN int tt_is_floating(int dtype) { return TT_FLOATING_DTYPES >> dtype & 1; }
 TT_FN int tt_is_complex(int dtype) { return TT_COMPLEX_DTYPES >> dtype & 1; }
@@ -74,4 +83,8 @@ TT_FN int tt_is_differentiable(int dtype) { return (TT_FLOATING_DTYPES | TT_COMP
 TT_FN int tt_dtype_of_kind(int kind) {
     return kind == TT_KIND_BOOL ? TT_BOOL : kind == TT_KIND_INT ? TT_I64 : kind == TT_KIND_FLOAT ? TT_F64 : TT_C128;
 }
+/* The dtype of a complex dtype's parts, and the complex dtype whose parts a floating one's values are; a dtype that has
+ * none is its own. */
+TT_FN int tt_real_dtype(int dtype) { return dtype == TT_C64 ? TT_F32 : dtype == TT_C128 ? TT_F64 : dtype; }
+TT_FN int tt_complex_dtype(int dtype) { return !tt_is_floating(dtype) ? dtype : dtype == TT_F64 ? TT_C128 : TT_C64; }
 TT_FN int tt_is_half(int dtype) { return tt_compute_dtype(dtype) != dtype; }

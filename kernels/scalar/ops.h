@@ -4,8 +4,10 @@
  *   FLT  float32, float64 (integers are promoted to the default dtype)     NUM  those and the integers
  *   ALL  those and bool                                                    INT  the integers and bool
  *   REAL  float32, float64; integers are refused                           INTS  the integers
+ *   NONE  no real numbers: complex ones only, see below
  * rule: SAME  the result has the dtype computed in        BOOL  the result is bool
  *       PERIODIC  SAME, with a cheaper function <name>_small of the same bits for moderate arguments (float32)
+ *       PART  SAME, and a complex number gives a real one
  *       SELECT  the first operand is a bool condition, the result has the dtype of the other two
  * flops: floating-point operations for an element, as the profiler counts them: those of the formula, and of functions
  *        such as exp about those of the polynomial
@@ -30,12 +32,13 @@
     X(silu, 1, FLT, SAME, 22, 43) X(gelu, 1, FLT, SAME, 34, 60) X(gelu_tanh, 1, FLT, SAME, 34, 67)              \
     X(sinc, 1, FLT, SAME, 20, 60) X(sinc_slope, 1, FLT, SAME, 42, 120)                                          \
     X(sqrt, 1, FLT, SAME, 1, 2) X(rsqrt, 1, FLT, SAME, 2, 2) X(reciprocal, 1, FLT, SAME, 1, 2)                  \
-    X(neg, 1, NUM, SAME, 1, 2) X(abs, 1, NUM, SAME, 1, 2) X(sign, 1, ALL, SAME, 1, 2)                           \
+    X(neg, 1, NUM, SAME, 1, 2) X(abs, 1, NUM, PART, 1, 2) X(sign, 1, ALL, SAME, 1, 2)                           \
     X(square, 1, NUM, SAME, 1, 2) X(relu, 1, NUM, SAME, 1, 2) X(positive, 1, NUM, SAME, 0, 2)                   \
     X(floor, 1, NUM, SAME, 1, 2) X(ceil, 1, NUM, SAME, 1, 2) X(round, 1, NUM, SAME, 1, 2)                       \
     X(trunc, 1, NUM, SAME, 1, 2) X(frac, 1, REAL, SAME, 1, 2) X(cube, 1, REAL, SAME, 1, 2)                      \
     X(isnan, 1, ALL, BOOL, 1, 2) X(isinf, 1, ALL, BOOL, 1, 2) X(isfinite, 1, ALL, BOOL, 1, 2)                   \
     X(signbit, 1, ALL, BOOL, 0, 2) X(logical_not, 1, ALL, BOOL, 1, 2) X(bitwise_not, 1, INT, SAME, 1, 2)        \
+    X(angle, 1, FLT, PART, 1, 2) X(sgn, 1, ALL, SAME, 1, 2) X(conj_physical, 1, NONE, SAME, 1, 2)               \
     /* binary */                                                                                                \
     X(add, 2, ALL, SAME, 1, 2) X(sub, 2, NUM, SAME, 1, 2) X(mul, 2, ALL, SAME, 1, 2) X(div, 2, FLT, SAME, 1, 2) \
     X(pow, 2, NUM, SAME, 48, 193) X(fmod, 2, NUM, SAME, 4, 20) X(remainder, 2, NUM, SAME, 5, 20)                \
@@ -58,12 +61,25 @@
     X(addcmul, 3, NUM, SAME, 3, 2) X(addcdiv, 3, REAL, SAME, 3, 2) X(masked_scale, 3, REAL, SELECT, 1, 2)       \
     /* kernels of derivatives: (gradient, difference, bound) */                                                 \
     X(smooth_l1_backward, 3, REAL, SAME, 4, 2) X(huber_backward, 3, REAL, SAME, 3, 2)
+/* Those that take complex numbers too, X(name, arity, rule). In complex arithmetic of as many bits: scalar/complex.h. */
+#define TT_COMPLEX_OPS(X)                                                                                       \
+    X(exp, 1, SAME) X(exp2, 1, SAME) X(expm1, 1, SAME) X(log, 1, SAME) X(log2, 1, SAME) X(log10, 1, SAME)       \
+    X(log1p, 1, SAME) X(sin, 1, SAME) X(cos, 1, SAME) X(tan, 1, SAME) X(asin, 1, SAME) X(acos, 1, SAME)         \
+    X(atan, 1, SAME) X(sinh, 1, SAME) X(cosh, 1, SAME) X(tanh, 1, SAME) X(asinh, 1, SAME) X(acosh, 1, SAME)     \
+    X(atanh, 1, SAME) X(sigmoid, 1, SAME) X(silu, 1, SAME) X(sinc, 1, SAME) X(sqrt, 1, SAME) X(rsqrt, 1, SAME)  \
+    X(reciprocal, 1, SAME) X(neg, 1, SAME) X(abs, 1, PART) X(angle, 1, PART) X(sgn, 1, SAME)                    \
+    X(square, 1, SAME) X(cube, 1, SAME) X(positive, 1, SAME) X(conj_physical, 1, SAME) X(isnan, 1, BOOL)        \
+    X(isinf, 1, BOOL) X(isfinite, 1, BOOL) X(logical_not, 1, BOOL) X(add, 2, SAME) X(sub, 2, SAME)              \
+    X(mul, 2, SAME) X(div, 2, SAME) X(pow, 2, SAME) X(eq, 2, BOOL) X(ne, 2, BOOL) X(logical_and, 2, BOOL)       \
+    X(logical_or, 2, BOOL) X(logical_xor, 2, BOOL) X(sigmoid_backward, 2, SAME) X(tanh_backward, 2, SAME)       \
+    X(silu_backward, 2, SAME) X(where, 3, SELECT) X(lerp, 3, SAME) X(addcmul, 3, SAME) X(addcdiv, 3, SAME)
 /* clang-format on */
 
 /* Operators that begin like the kernel of their derivative, for the same x: X(name, derivative). The interpreter of fused
  * mode has loops that do both (float32); in generated code a compiler finds it. */
 #define TT_PAIRS(X) X(gelu, gelu_backward) X(silu, silu_backward)
 
+#define TT_DTYPES_NONE(M, op)
 #define TT_DTYPES_FLT(M, op) M(op, f32) M(op, f64)
 #define TT_DTYPES_REAL(M, op) TT_DTYPES_FLT(M, op)
 #define TT_DTYPES_INTS(M, op) M(op, u8) M(op, i8) M(op, i16) M(op, i32) M(op, i64)

@@ -43,6 +43,9 @@
     X("norm_inf", maxabs, FLOATING, ALONE, -1) X("norm_-inf", minabs, FLOATING, ALONE, -1)
 /* clang-format on */
 
+/* Those that read complex numbers, too: the CPU's. M(name, x) */
+#define TT_COMPLEX_REDUCERS(M) M(sum, c64) M(sum, c128) M(prod, c64) M(prod, c128)
+
 /* M(name, x, a) for each dtype that a reducer reads; a: its accumulators' */
 #define TT_READS_FLT(M, name) M(name, f32, f32) M(name, f64, f64)
 #define TT_READS_SUMS(M, name) TT_READS_FLT(M, name) M(name, i64, i64)
@@ -66,6 +69,17 @@
 #define TT_ZERO_f32 -0.0f
 #define TT_ZERO_f64 -0.0
 #define TT_ZERO_i64 0
+#define TT_ONE_f32 1
+#define TT_ONE_f64 1
+#define TT_ONE_i64 1
+#define TT_PLUS_c64(a, b) tt_add_c64(a, b)
+#define TT_PLUS_c128(a, b) tt_add_c128(a, b)
+#define TT_TIMES_c64(a, b) tt_mul_c64(a, b)
+#define TT_TIMES_c128(a, b) tt_mul_c128(a, b)
+#define TT_ZERO_c64 tt_complex_f32(-0.0f, -0.0f)
+#define TT_ZERO_c128 tt_complex_f64(-0.0, -0.0)
+#define TT_ONE_c64 tt_complex_f32(1, 0)
+#define TT_ONE_c128 tt_complex_f64(1, 0)
 #define TT_LOWEST_b8 0
 #define TT_HIGHEST_b8 1
 #define TT_LOWEST_u8 0
@@ -114,7 +128,7 @@
 #define TT_JOIN_expsum TT_JOIN_sum
 
 #define TT_NONE_sum(X) TT_RED_PASTE(TT_ZERO_, X)
-#define TT_NONE_prod(X) 1
+#define TT_NONE_prod(X) TT_RED_PASTE(TT_ONE_, X)
 #define TT_NONE_max(X) TT_RED_PASTE(TT_LOWEST_, X)
 #define TT_NONE_min(X) TT_RED_PASTE(TT_HIGHEST_, X)
 #define TT_NONE_count(X) 0

@@ -4,7 +4,7 @@ import zlib
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from compare import DTYPES, FLOATS, HALVES, INTS, TOLERANCE
+from compare import COMPLEX, DTYPES, FLOATS, HALVES, INTS, TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,9 @@ class Spec:
         np_dtype = np.dtype("float32" if dtype == "bfloat16" else dtype)
         if self.values is not None:
             return np.array(self.values, np_dtype).reshape(shape)
+        if dtype in COMPLEX:
+            parts = [self.array("float64", rng, domain, int_domain) for _ in range(2)]
+            return np.asarray(parts[0] + 1j * parts[1], np_dtype)
         low, high = domain if dtype in FLOATS else int_domain
         low = low if self.low is None else self.low
         high = high if self.high is None else self.high
@@ -70,7 +73,7 @@ class Spec:
         return f"<{self.dtype or ''}{list(self.shape)}{layout}>"
 
     def differentiable(self, dtype):
-        return self.dtype is None and self.grad and dtype in FLOATS
+        return self.dtype is None and self.grad and dtype in (*FLOATS, *COMPLEX)
 
 
 def T(*shape, **how):
@@ -103,6 +106,13 @@ class Sample:
         found = []
         _map(found.append, (self.args, self.kwargs))
         return found
+
+    def applies(self, dtype):
+        """Is the sample one of that dtype? Of a complex one where it is one of float64, but for infinities and NaN."""
+        if dtype not in COMPLEX:
+            return dtype in self.only
+        values = [v for spec in self.specs for v in spec.values or ()]
+        return "float64" in self.only and all(np.isfinite(v) for v in values)
 
     def fill(self, tensors):
         """The arguments with the Specs replaced by tensors, in the order of `specs`."""
@@ -169,7 +179,7 @@ class Op:
     def samples_for(self, dtype):
         """(sample, base arrays) for every sample that applies to dtype; the same values at every call."""
         for index, sample in enumerate(self.samples):
-            if dtype in sample.only:
+            if sample.applies(dtype):
                 rng = np.random.default_rng(zlib.crc32(f"{self.name} {index} {dtype}".encode()))
                 arrays = [s.array(dtype, rng, self.domain, self.int_domain) for s in sample.specs]
                 yield sample, arrays

@@ -151,5 +151,6 @@ WITHOUT_ENTRY = {
     "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson",
     "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed",
     "rand_like", "randn_like", "randint_like", "is_tensor", "numel", "equal", "allclose", "is_same_size",
-    "is_floating_point", "result_type", "promote_types", "can_cast", "broadcast_shapes",
+    "is_floating_point", "is_complex", "is_conj", "is_neg", "view_as_real", "view_as_complex", "imag",
+    "result_type", "promote_types", "can_cast", "broadcast_shapes",
 }  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ..backends.cpu import lib
 from ..devices import on_device
+from ..dtypes import COMPLEX
 from ..tensor import FUNCTIONS, Tensor, gives_tensor, wrap
 from . import engine
 from .graph import GradientEdge, node_of
@@ -49,6 +50,11 @@ def _roots(op: str, tensors, grads) -> list:
                     f"{describe(t)} without a gradient"
                 )
             h = t._h
+            if COMPLEX[h.dtype]:
+                raise RuntimeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {t.dtype!r}: {op} needs a "
+                    "gradient"
+                )
             one = h.dtype, h.ndim, h.shape, _INT, 0.0, 1
             g = wrap(on_device(t.device, lib.tt_full, *one)) if h.flags & _DEVICE else _full(*one)
         elif not isinstance(g, Tensor):

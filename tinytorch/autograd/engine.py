@@ -240,6 +240,8 @@ def unbroadcast(g: Tensor, shape, dtype, device) -> Tensor:
     """The gradient of a broadcast or cast input: summed to its shape, in its dtype, on its device."""
     if g.shape != shape:
         g = g.sum_to_size(shape)
+    if g.dtype is not dtype and g.dtype.is_complex and not dtype.is_complex:
+        g = g.real  # of a real number's gradient, the real part counts
     return g if g.dtype is dtype and g.device is device else g.to(device, dtype)
 
 

@@ -268,6 +268,7 @@ def node_class(
             "__slots__": ("ports",) if len(outputs) != 1 else (),
             "__module__": __name__,
             "op": op,
+            "conjugates": True,
             "tensors": tensors,
             "holds": holds,
             "num_outputs": len(outputs),

@@ -21,7 +21,25 @@ def _differentiable(values) -> list[Tensor]:
 def _outputs(fn, inputs) -> tuple:
     out = fn(*inputs)
     out = out if isinstance(out, (tuple, list)) else (out,)
-    return tuple(o for o in out if isinstance(o, Tensor) and o.dtype.is_floating_point)
+    return tuple(o for o in out if isinstance(o, Tensor) and o.dtype.is_differentiable)
+
+
+def _in_parts(fn, inputs: tuple) -> tuple:
+    """The function with the parts of complex numbers in their place, as inputs and as outputs, and those inputs: its
+    derivatives are what a gradient of complex numbers is made of."""
+    if not any(isinstance(t, Tensor) and t.is_complex() for t in (*inputs, *_outputs(fn, inputs))):
+        return fn, inputs
+    as_real, as_complex = FUNCTIONS["view_as_real"], FUNCTIONS["view_as_complex"]
+    taken = [isinstance(t, Tensor) and t.is_complex() for t in inputs]
+
+    def of_parts(*given):
+        outs = _outputs(fn, tuple([as_complex(t) if parts else t for t, parts in zip(given, taken)]))
+        return tuple([as_real(o) if o.is_complex() else o for o in outs])
+
+    given = [
+        as_real(t.detach()).clone().requires_grad_(t.requires_grad) if parts else t for t, parts in zip(inputs, taken)
+    ]
+    return of_parts, tuple(given)
 
 
 def _numerical(fn, inputs, t, eps):
@@ -75,8 +93,8 @@ def gradcheck(
     fast_mode=False,
     masked=None,
 ):
-    """Compares the derivatives of ``func`` at ``inputs`` (float64 tensors that require grad) with central differences.
-    True if they agree within ``atol + rtol |numerical|``; else GradcheckError, or False. Follows
+    """Compares the derivatives of ``func`` at ``inputs`` (float64 or complex128 tensors that require grad) with central
+    differences. True if they agree within ``atol + rtol |numerical|``; else GradcheckError, or False. Follows
     ``torch.autograd.gradcheck``.
 
     Args:
@@ -110,6 +128,7 @@ def gradcheck(
 
 
 def _check(func, inputs, eps, atol, rtol, nondet_tol, check_undefined, check_dtypes, check_batched):
+    func, inputs = _in_parts(func, inputs)
     targets = _differentiable(inputs)
     if not targets:
         raise ValueError(

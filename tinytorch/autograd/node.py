@@ -21,6 +21,7 @@ from ..backends.cpu import error, ffi, lib
 from ..backends.native import NodeBase, count, new_node
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, gives_tensor
+from .complex_nodes import conjugating
 from .modes import current, modes, no_grad
 
 last_write = [0]
@@ -63,6 +64,7 @@ class Node(NodeBase):
     __slots__ = ("__weakref__",)
 
     op = "?"  # the operator's name
+    conjugates = False  # is its derivative by complex numbers the formula's, conjugated? Note [Complex gradients]
     holds = 0  # does ``saved`` hold tensors, to be let go once backward has run? 0: no, 1: yes, 2: perhaps
     tensors = ()  # positions in ``saved`` that hold tensors: (position, name, index of the edge, -1 - k for output k,
     # or None where the tensor is not differentiable)
@@ -73,6 +75,11 @@ class Node(NodeBase):
 
     choose = None  # (*arguments) -> this class, or that of its variants which has the name for them: Note [Names]
     choice, variants = "Node", {}  # the same as an expression, and what it names
+
+    @classmethod
+    def of_complex(cls) -> type:
+        """The class of these Nodes for a complex result. The C side calls it, too."""
+        return conjugating(cls) if cls.conjugates else cls
 
     def name(self) -> str:
         """The class's name, such as ``MulBackward0``."""

@@ -13,7 +13,7 @@ through any of them
 from __future__ import annotations
 
 from ..backends.cpu import lib
-from ..tensor import Tensor
+from ..tensor import FUNCTIONS, Tensor
 from .engine import post_process, retain
 from .modes import current, modes
 from .node import AccumulateGrad, Node, Port, address, count, describe, last_write, link, overwrites, unpack, writers
@@ -126,14 +126,42 @@ def strided_history(t: Tensor, base: Tensor) -> Node:
 
 
 def geometry(base: Tensor, t: Tensor) -> tuple:
-    """Base's shape and strides; the view's shape, strides and start relative to the base's."""
-    return (base.shape, base.stride(), t.shape, t.stride(), t.storage_offset() - base.storage_offset())
+    """Base's shape and strides; the view's shape, strides and start relative to the base's; which of the two are of
+    complex numbers. Where one is, and the other shows their parts, all is counted in parts."""
+    complex_base, complex_view = base.is_complex(), t.is_complex()
+    if complex_base is complex_view:
+        return (
+            base.shape,
+            base.stride(),
+            t.shape,
+            t.stride(),
+            t.storage_offset() - base.storage_offset(),
+            False,
+            False,
+        )
+    layouts = [_in_parts(x) if x.is_complex() else (x.shape, x.stride(), x.storage_offset()) for x in (base, t)]
+    (shape, stride, first), (size, steps, start) = layouts
+    return (shape, stride, size, steps, start - first, complex_base, complex_view)
+
+
+def _in_parts(t: Tensor) -> tuple:
+    """The shape, strides and start of complex numbers as pairs of parts."""
+    return (*t.shape, 2), (*[2 * s for s in t.stride()], 1), 2 * t.storage_offset()
+
+
+def _parts(g, are_complex: bool):
+    return FUNCTIONS["view_as_real"](g) if are_complex else g
+
+
+def _joined(g, are_complex: bool):
+    return FUNCTIONS["view_as_complex"](g.contiguous()) if are_complex else g
 
 
 def _as_strided_backward(g, saved, edges):
-    shape, stride, size, steps, start = saved
+    shape, stride, size, steps, start, complex_base, complex_view = saved
+    g = _parts(g, complex_view)
     zeros = g.new_zeros(()).expand(shape).with_layout(shape, stride)
-    return (zeros.as_strided_scatter(g, size, steps, start),)
+    return (_joined(zeros.as_strided_scatter(g, size, steps, start), complex_base),)
 
 
 class AsStridedBackward0(Node):
@@ -145,16 +173,16 @@ class AsStridedBackward0(Node):
 
 
 def _copy_slices_backward(g, saved, edges):
-    inner, (shape, stride, size, steps, start) = saved
-    g = g.with_layout(shape, stride)
-    part = g.as_strided(size, steps, start)
+    inner, (shape, stride, size, steps, start, complex_base, complex_view) = saved
+    g = _parts(g, complex_base).with_layout(shape, stride)
+    part = _joined(g.as_strided(size, steps, start), complex_view)
     grads = inner.backward(part, unpack(inner, current().grad), inner.edges)
     if inner.extra is not None and inner.extra.unbroadcast_to is not None:
         grads = post_process(inner, inner.extra, grads, part)
     rest = None
     if edges[0] is not None:
-        kept = grads[0] if grads[0] is not None else part.new_zeros(()).expand(size)
-        rest = g.as_strided_scatter(kept, size, steps, start)
+        kept = part.new_zeros(()).expand(part.shape) if grads[0] is None else grads[0]
+        rest = _joined(g.as_strided_scatter(_parts(kept, complex_view), size, steps, start), complex_base)
     return (rest, *grads[1:])
 
 

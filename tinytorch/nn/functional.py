@@ -368,6 +368,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     Raises:
         RuntimeError: the shapes do not broadcast
     """
+    _declare.real_only("cosine_similarity", x1, x2)
     n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)
     return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
 

@@ -8,6 +8,7 @@ from . import (
     aten,
     class_loss,
     compare,
+    complex_numbers,
     conv,
     convert,
     create,

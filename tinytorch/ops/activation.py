@@ -165,7 +165,8 @@ def silu(input, inplace=False):
         RuntimeError: ``input`` is not floating
     """
     try:
-        floating("silu", input)
+        if not (isinstance(input, Tensor) and input.is_complex()):
+            floating("silu", input)
         return overwrite(_silu, input, True) if inplace else _silu(input)
     except Exception as exc:
         refuse(exc)

@@ -32,6 +32,10 @@ def _is_floating(op, t, beta, alpha) -> bool:
     """Does the C kernel take these factors? For integers they must be integers."""
     if not isinstance(t, Tensor):
         raise TypeError(f"{op}(): expected Tensors, but got {type(t).__name__}")
+    if isinstance(beta, complex) or isinstance(alpha, complex):
+        if not t.is_complex():
+            raise RuntimeError(f"{op}: For non-complex input tensors, beta and alpha must not be complex numbers.")
+        return False
     if DIFFERENTIABLE[t._h.dtype]:
         return True
     for name, factor in (("beta", beta), ("alpha", alpha)):

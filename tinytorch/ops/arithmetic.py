@@ -7,10 +7,11 @@ import math
 
 from ..backends.cpu import lib
 from ..dtypes import bool as _bool
+from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, refuse, old_order, primitive
+from .declare import alias, both, composite, method, refuse, old_order, primitive, real_only
 from .pointwise import (
     _add,
     _addcdiv,
@@ -36,8 +37,10 @@ def _scaled(op, input, other, alpha):
         x.dtype is _bool if isinstance(x, Tensor) else isinstance(x, bool) for x in given
     ):
         raise RuntimeError(f"{op}: Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, float) and not any(
-        x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, float) for x in given
+    if isinstance(alpha, complex) and not any(is_complex_number(x) for x in given):
+        raise RuntimeError(f"{op}: For non-complex input tensors, argument alpha must not be a complex number.")
+    if isinstance(alpha, (float, complex)) and not any(
+        x.dtype.is_differentiable if isinstance(x, Tensor) else isinstance(x, (float, complex)) for x in given
     ):
         raise RuntimeError(f"{op}: For integral input tensors, argument alpha must not be a floating point number")
     if isinstance(other, Tensor) and other.dtype is _bool:
@@ -167,11 +170,16 @@ def pow(input, exponent, *, out=None):
         raise
 
 
+def is_complex_number(x) -> bool:
+    """Is it a complex tensor, or number?"""
+    return x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex)
+
+
 @both
 def float_power(input, exponent):
-    """``pow`` computed in float64."""
-    double = [x.to(_float64) if isinstance(x, Tensor) else x for x in (input, exponent)]
-    return pow(*double)
+    """``pow`` computed in float64, or complex128."""
+    wide = _complex128 if any(is_complex_number(x) for x in (input, exponent)) else _float64
+    return pow(*[x.to(wide) if isinstance(x, Tensor) else x for x in (input, exponent)])
 
 
 @both
@@ -225,7 +233,7 @@ def _refuse_integers(tensor1, tensor2) -> None:
     for name, t in (("tensor1", tensor1), ("tensor2", tensor2)):
         if not isinstance(t, Tensor):
             raise TypeError(f"addcdiv(): argument '{name}' must be Tensor, not {type(t).__name__}")
-    if not (tensor1.dtype.is_floating_point or tensor2.dtype.is_floating_point):
+    if not (tensor1.dtype.is_differentiable or tensor2.dtype.is_differentiable):
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported: use (input + value * trunc(tensor1 / tensor2)), or "
             "(input + value * (tensor1 / tensor2)) for a true division"
@@ -265,12 +273,14 @@ Tensor.__pos__ = Tensor.positive
 @composite
 def deg2rad(input):
     """Degrees as radians."""
+    real_only("deg2rad", input)
     return input * (math.pi / 180)
 
 
 @composite
 def rad2deg(input):
     """Radians as degrees."""
+    real_only("rad2deg", input)
     return input * (180 / math.pi)
 
 
@@ -295,6 +305,7 @@ def logit(input, eps=None):
     Returns:
         A floating tensor of the shape of ``input``.
     """
+    real_only("logit", input)
     return _logit(input if input.dtype.is_differentiable else input.to(get_default_dtype()), eps)
 
 
@@ -339,7 +350,6 @@ for _name, *_others in (
     ("atan2", "arctan2"),
     ("trunc", "fix"),
     ("clamp", "clip"),
-    ("sign", "sgn"),
 ):
     alias(_name, *_others)
 

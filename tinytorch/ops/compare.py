@@ -6,8 +6,8 @@ import math
 
 from ..backends.cpu import lib
 from ..dtypes import finfo
-from ..tensor import Tensor
-from .declare import both, composite, function, write_out
+from ..tensor import FUNCTIONS, Tensor
+from .declare import both, composite, function, real_only, write_out
 from .pointwise import _where as where
 
 
@@ -30,10 +30,10 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     if rtol < 0 or atol < 0:
         raise RuntimeError(f"isclose: rtol and atol must not be negative, got {rtol} and {atol}")
     close = input == other
-    if equal_nan and input.is_floating_point():
+    if equal_nan and input.dtype.is_differentiable:
         close = close | (input.isnan() & other.isnan())
     if rtol or atol:
-        a, b = (x if x.is_floating_point() else x.double() for x in (input.detach(), other.detach()))
+        a, b = (x if x.dtype.is_differentiable else x.double() for x in (input.detach(), other.detach()))
         error, allowed = (a - b).abs(), atol + (rtol * b).abs()
         close = close | (error.isfinite() & (error <= allowed))
     return close
@@ -94,12 +94,14 @@ def is_same_size(input, other) -> bool:
 @both
 def isposinf(input, *, out=None):
     """Where ``input`` is +inf; bool."""
+    real_only("isposinf", input)
     return write_out("isposinf", input == math.inf, out, True)
 
 
 @both
 def isneginf(input, *, out=None):
     """Where ``input`` is -inf; bool."""
+    real_only("isneginf", input)
     return write_out("isneginf", input == -math.inf, out, True)
 
 
@@ -115,6 +117,8 @@ def nan_to_num(input, nan=0.0, posinf=None, neginf=None):
     Returns:
         A tensor of the shape and dtype of ``input``.
     """
+    if input.is_complex():
+        return FUNCTIONS["complex"](*[nan_to_num(x, nan, posinf, neginf) for x in (input.real, input.imag)])
     if not input.is_floating_point():
         return input.clone()
     largest = finfo(input.dtype).max

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
+
 from ..backends.cpu import check, error, lib
 from ..devices import CPU, CUDA, cuda_device, number_of, on_device
 from ..devices import device as _device
-from ..dtypes import ALL, bfloat16, dtype, float16, float32, float64, int8, int16, int32, int64, uint8
+from ..dtypes import (
+    ALL,
+    COMPLEX,
+    bfloat16,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
 from ..dtypes import bool as _bool
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..layouts import memory_format as _memory_format
@@ -28,8 +45,29 @@ def _clone_contiguous(input):
     return wrap(lib.tt_contiguous(input._h))
 
 
-@primitive(input=lambda g, input_dtype: g.to(input_dtype))
+def in_dtype(g, dtype):
+    """The gradient ``g`` in the dtype of what it is the gradient of: of a real number's, the real part counts."""
+    if g.dtype is dtype:
+        return g
+    if COMPLEX[g._h.dtype] and not dtype.is_complex:
+        g = g.real
+    return g.to(dtype)
+
+
+_warned = False
+
+
+def warn_of_discarded(source: Tensor, code: int) -> None:
+    """Warns, once in a process, where complex numbers become real ones of that dtype."""
+    global _warned
+    if not _warned and COMPLEX[source._h.dtype] and not COMPLEX[code] and code != lib.TT_BOOL:
+        _warned = True
+        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
+
+
+@primitive(input=lambda g, input_dtype: in_dtype(g, input_dtype))
 def _to_copy(input, code):
+    warn_of_discarded(input, code)
     return wrap(lib.tt_cast(input._h, code))
 
 
@@ -165,7 +203,7 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
             device = first
             if rest:
                 dtype, rest = (rest[0] if rest[0] is not None else dtype), rest[1:]
-        elif first in (float, int, bool):
+        elif first in (float, int, bool, complex):
             dtype = ALL[dtype_code(first, "to")]
         else:
             raise TypeError(
@@ -221,6 +259,8 @@ for _name, _d in (
     ("char", int8),
     ("byte", uint8),
     ("bool", _bool),
+    ("cfloat", complex64),
+    ("cdouble", complex128),
 ):
     _cast_method(_name, _d)
 
@@ -307,7 +347,4 @@ attach(Tensor.detach_, "detach_", record_of("detach_", kind="update"))
 def can_cast(from_, to):
     """May an in-place operator put results of dtype ``from_`` into ``to``? Follows ``torch.can_cast``."""
 
-    def kind(d):
-        return 2 if d.is_floating_point else int(d is not _bool)
-
-    return kind(from_) <= kind(to)
+    return from_.kind <= to.kind

@@ -12,7 +12,7 @@ from ..devices import get_default_device, number_of, on_device
 from ..dtypes import ALL, dtype_of_kind, get_default_dtype, iinfo
 from ..tensor import Tensor, address_of, wrap
 from .cuda_array_interface import share_device
-from .declare import function, scalar_kind
+from .declare import function, number_parts, scalar_kind
 from .from_python import dtype_code, pack, share_numpy
 
 
@@ -293,7 +293,12 @@ def full(
 
 
 def check_fits(code: int, kind: int, value) -> None:
-    """RuntimeError unless a number fits integer dtype ``code``; negative ones wrap in an unsigned dtype."""
+    """RuntimeError unless a number fits dtype ``code``: an integer one's range, where negative numbers wrap in an
+    unsigned dtype, and for an imaginary part a complex dtype."""
+    if kind == lib.TT_KIND_COMPLEX and ALL[code].kind != kind:
+        if value.imag != 0:
+            raise RuntimeError(f"value cannot be converted to type {ALL[code].name} without overflow: {value}")
+        value = value.real
     if ALL[code].kind == lib.TT_KIND_INT and kind != lib.TT_KIND_BOOL:
         limits = iinfo(ALL[code])
         if not (limits.min or -limits.max) <= value <= limits.max:
@@ -303,9 +308,7 @@ def check_fits(code: int, kind: int, value) -> None:
 def full_handle(code: int, shape, kind: int, value, device):
     """A descriptor filled with a number; RuntimeError if the dtype cannot hold it."""
     check_fits(code, kind, value)
-    if kind == lib.TT_KIND_FLOAT:
-        return on_device(device, lib.tt_full, code, len(shape), shape, kind, float(value), 0)
-    return on_device(device, lib.tt_full, code, len(shape), shape, kind, 0.0, int(value))
+    return on_device(device, lib.tt_full, code, len(shape), shape, *number_parts(kind, value))
 
 
 @function

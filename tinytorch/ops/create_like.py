@@ -7,7 +7,7 @@ from ..devices import on_device
 from ..layouts import preserve_format, strides_of
 from ..tensor import Tensor, wrap
 from .create import check_fits, code_of, finish, full_handle, pinned, size_argument, sizes, tensor
-from .declare import both, function, method, scalar_kind, refuse
+from .declare import both, function, method, number_parts, scalar_kind, refuse
 from .from_python import dtype_code
 
 
@@ -83,8 +83,7 @@ def _filled_like(input, value, dtype, device, requires_grad, pin_memory, memory_
         kind = scalar_kind(value)
         out = finish(h, op)
         check_fits(h.dtype, kind, value)
-        floating = kind == lib.TT_KIND_FLOAT
-        check(lib.tt_fill(h, kind, float(value) if floating else 0.0, 0 if floating else int(value), -1), op)
+        check(lib.tt_fill(h, *number_parts(kind, value), -1), op)
         out = pinned(out, op) if pin_memory else out
         return out.requires_grad_() if requires_grad else out
     return finish(h, op)

@@ -11,21 +11,23 @@ import numpy as np
 
 from ..backends.cpu import error, ffi, lib
 from ..backends.native import hold
-from ..dtypes import ALL, BY_NUMPY, INTEGRAL, dtype, get_default_dtype, iinfo
+from ..dtypes import ALL, BY_NUMPY, COMPLEX, INTEGRAL, default_complex, dtype, get_default_dtype, iinfo
 from ..tensor import Tensor
 
-_PLAIN = frozenset((bool, int, float))
+_PLAIN = frozenset((bool, int, float, complex))
 _SEQUENCES = frozenset((list, tuple))
 _DEEPEST = 128  # nested sequences, as in PyTorch: one that holds itself has no end
-_BOOL, _UINT8, _INT64, _FLOAT64 = lib.TT_BOOL, lib.TT_U8, lib.TT_I64, lib.TT_F64
-_SUPPORTED = "float64, float32, float16, int64, int32, int16, int8, uint8, and bool"
+_BOOL, _UINT8, _INT64, _FLOAT64, _COMPLEX128 = lib.TT_BOOL, lib.TT_U8, lib.TT_I64, lib.TT_F64, lib.TT_C128
+_SUPPORTED = "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool"
 RELEASE = ffi.addressof(lib, "tt_release_python")
 
 
 def dtype_code(d, op: str) -> int:
     """The number of a dtype given by the user; TypeError for anything else."""
     if type(d) is not dtype:
-        if d in (float, int, bool):
+        if d in (float, int, bool, complex):
+            if d is complex:
+                return _COMPLEX128
             return _FLOAT64 if d is float else _INT64 if d is int else _BOOL
         raise TypeError(f"{op}(): argument 'dtype' must be tinytorch.dtype, not {type(d).__name__}")
     return d.code
@@ -151,7 +153,7 @@ def _filled(own: int, shape, memory, code: int):
 
 def pack(data, code: int | None):
     """A descriptor on fresh memory holding ``data``: a number or a nested sequence of them. The dtype is inferred when
-    ``code`` is None: floats give the default dtype, integers int64, bools bool."""
+    ``code`` is None: complex numbers and floats give the default dtypes, integers int64, bools bool."""
     kind = type(data)
     if kind is list or kind is tuple:
         shape, flat = flatten(data)
@@ -168,6 +170,8 @@ def pack(data, code: int | None):
     if not kinds <= _PLAIN:
         flat, inferred = _plain(flat, len(shape) > 0, code)
         kinds = set(map(type, flat))
+    elif complex in kinds:
+        inferred = default_complex().code
     elif float in kinds:
         inferred = get_default_dtype().code
     elif int in kinds:
@@ -183,6 +187,10 @@ def _memory(flat, kinds, code: int, shape):
     """Numbers as contiguous memory: its dtype, the shape, the memory."""
     if code == _BOOL:
         return _BOOL, shape, array("b", map(bool, flat))
+    if COMPLEX[code]:
+        return _COMPLEX128, shape, np.array(flat, np.complex128)
+    if complex in kinds:
+        raise TypeError(f"tensor(): must be real number, not complex, for {ALL[code]!r}")
     try:
         if ALL[code].compute != code or (float in kinds and INTEGRAL[code]):  # halves; floats cut to integers
             if INTEGRAL[code]:
@@ -208,12 +216,15 @@ def _plain(values, nested: bool, wanted: int | None):
         kind = type(x)
         if kind in _PLAIN:
             code = _BOOL if kind is bool else _INT64 if kind is int else get_default_dtype().code
+            code = default_complex().code if kind is complex else code
         elif isinstance(x, Tensor):
             code = x._h.dtype
             x = x.item()
         elif isinstance(x, np.generic):
             code = numpy_code(x.dtype)
             x = x.item()
+        elif isinstance(x, complex):
+            code, x = default_complex().code, complex(x)
         elif isinstance(x, float):
             code, x = get_default_dtype().code, float(x)
         elif isinstance(x, int):
@@ -226,10 +237,14 @@ def _plain(values, nested: bool, wanted: int | None):
             raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
         else:
             code = wanted
-            x = bool(x) if code == _BOOL else operator.index(x) if INTEGRAL[code] else float(x)
+            x = bool(x) if code == _BOOL else operator.index(x) if INTEGRAL[code] else _inexact(code)(x)
         numbers.append(x)
         inferred = lib.tt_promote(inferred, code)
     return numbers, inferred
+
+
+def _inexact(code: int) -> type:
+    return complex if COMPLEX[code] else float
 
 
 def _is_sequence(x) -> bool:

@@ -22,8 +22,8 @@ from ..autograd.views import FLAG_DEVICE, FLAG_VIEW, refresh, track
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import ALL, INTEGRAL
 from ..tensor import Tensor, gives_tensor, wrap
-from .create import tensor
-from .declare import Op, attach, both, is_number, number, primitive, update
+from .create import check_fits, tensor
+from .declare import Op, attach, both, is_number, number, primitive, scalar_kind, update
 
 unpack = ffi.unpack
 LEFT_OUT = -(1 << 63)
@@ -360,13 +360,16 @@ def getitem(self, key):
     return reader("index", len(indices))(self, tuple(code), *indices)
 
 
-_PLAIN = {Tensor, float, int, bool}
+_PLAIN = {Tensor, float, int, bool, complex}
 
 
 def _value(self, value) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if is_number(value):
+        kind = scalar_kind(value)
+        if kind == lib.TT_KIND_COMPLEX:
+            check_fits(self._h.dtype, kind, value)
         return number(value)
     raise TypeError(f"can't assign a {type(value).__name__} to a tinytorch {self.dtype.name} tensor")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..backends.cpu import lib
 from ..dtypes import ALL, get_default_dtype
 from ..tensor import FUNCTIONS, Tensor, wrap
+from .convert import in_dtype
 from .declare import alias, both, function, ints, method, primitive, write_out
 from .shape import _reshape
 from .slicing import cuts_of
@@ -32,7 +33,7 @@ def _common(op, tensors, out=None):
 
 
 def _cast(parts, casts):
-    return [g if d is None else g.to(d) for g, d in zip(parts, casts)]
+    return [g if d is None else in_dtype(g, d) for g, d in zip(parts, casts)]
 
 
 def _parts(g, dim, sizes, casts):

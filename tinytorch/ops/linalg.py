@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..autograd.node import alias
 from ..backends import blas
 from ..backends.cpu import lib
-from ..tensor import Tensor
+from ..tensor import FUNCTIONS, Tensor
 from .declare import attach, both, c_op, computed, function, primitive, refuse, write_out
 
 blas.announce()
@@ -213,8 +213,8 @@ def dot(input, tensor, *, out=None):
 
 @both
 def vdot(input, other, *, out=None):
-    """``dot``; for complex numbers the first argument would be conjugated."""
-    return dot(input, other, out=out)
+    """``dot`` of the conjugate of ``input`` with ``other``. Follows ``torch.vdot``."""
+    return dot(FUNCTIONS["conj"](input), other, out=out)
 
 
 @both

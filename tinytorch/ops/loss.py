@@ -8,7 +8,7 @@ import warnings
 from ..backends.cpu import ffi, lib
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
-from .declare import binary, function, refuse, primitive, ternary, without_history
+from .declare import binary, function, primitive, real_only, refuse, ternary, without_history
 from .pointwise import _logsigmoid
 from .pointwise import _where as where
 
@@ -255,6 +255,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     Raises:
         ValueError: ``reduction`` is unknown
     """
+    real_only("kl_div", input, target)
     reduction = legacy(reduction, size_average, reduce)
     if log_target:
         losses = target.exp() * (target - input)

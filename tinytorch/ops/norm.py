@@ -9,8 +9,8 @@ from __future__ import annotations
 from ..backends.cpu import error, ffi, lib
 from ..dtypes import ALL, finfo, float32
 from ..tensor import Tensor, wrap
+from .convert import in_dtype
 from .declare import function, primitive, refuse
-from .reduce import in_dtype
 
 NULL = ffi.NULL
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..backends.cpu import lib
 from ..tensor import Tensor
+from .convert import warn_of_discarded
 from .create import check_fits
-from .declare import function, method, refuse, operand, overwrite, scalar_kind
+from .declare import function, method, number_parts, refuse, operand, overwrite, scalar_kind
 
 _copy = overwrite("copy_", "CopyBackwards", lambda g: g)
 _fill_number = overwrite("fill_", "FillBackward0")
@@ -21,6 +22,7 @@ def copy_(self, other, non_blocking=False):
     try:
         if not isinstance(other, Tensor):
             other = operand(other, "copy_", "other")
+        warn_of_discarded(other, self._h.dtype)
         if not non_blocking:
             return _copy(self, lib.tt_copy, other._h, source=other)
         try:  # Note [Interrupts] in kernels/python/contexts.c
@@ -49,9 +51,7 @@ def fill_(input, value):
         except TypeError:
             raise TypeError(f"fill_(): argument 'value' must be Number, not {type(value).__name__}") from None
         check_fits(input._h.dtype, kind, value)
-        if kind == lib.TT_KIND_FLOAT:
-            return _fill_number(input, lib.tt_fill, kind, float(value), 0)
-        return _fill_number(input, lib.tt_fill, kind, 0.0, int(value))
+        return _fill_number(input, lib.tt_fill, *number_parts(kind, value))
     except Exception as exc:
         refuse(exc)
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ..backends.cpu import ffi, lib
-from ..tensor import Tensor
+from ..tensor import FUNCTIONS, Tensor
 from .declare import alias, both, c_view, ints, primitive, publish
 from .shape import show
 
@@ -159,13 +159,17 @@ def _matrices_transposed(input, name: str):
     return transpose(input, -2, -1) if n else _of_a_number(input, name)
 
 
-def _matrix_transposed(self):
+def _conjugated(input, name: str):
+    return FUNCTIONS["conj"](_matrices_transposed(input, name))
+
+
+def _matrix_adjoint(self):
     n = self._h.ndim
     if n == 0:
         return _of_a_number(self, "Tensor.H")
     if n != 2:
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor.")
-    return t(self)
+    return FUNCTIONS["conj"](t(self))
 
 
 @both
@@ -175,17 +179,17 @@ def adjoint(input):
     Args:
         input: a tensor (*, M, N)
     Returns:
-        A view (*, N, M).
+        A tensor (*, N, M): of a real one a view.
     Raises:
         RuntimeError: one dimension
     """
-    return _matrices_transposed(input, "tensor.adjoint()")
+    return _conjugated(input, "tensor.adjoint()")
 
 
 Tensor.T = property(_reversed, doc="The dimensions in reverse order.")
 Tensor.mT = property(lambda self: _matrices_transposed(self, "tensor.mT"), doc="The last two dimensions exchanged.")
-Tensor.mH = property(lambda self: _matrices_transposed(self, "tensor.mH"), doc="The same, conjugated were it complex.")
-Tensor.H = property(_matrix_transposed, doc="A matrix transposed (and conjugated, were it complex).")
+Tensor.mH = property(lambda self: _conjugated(self, "tensor.mH"), doc="The same, conjugated.")
+Tensor.H = property(_matrix_adjoint, doc="A matrix transposed and conjugated.")
 
 alias("transpose", "swapdims")
 alias("movedim", "moveaxis")

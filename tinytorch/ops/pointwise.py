@@ -80,7 +80,7 @@ def _pow_a(g, a, b):
 def _pow_b(g, a, b, out):
     # d/db a^b = a^b log a, taken as 0 where a is 0 and b is not negative.
     base = a if isinstance(a, Tensor) else g.new_full((), a)
-    return g * (out * base.log()).masked_fill((base == 0) & (b >= 0), 0)
+    return g * (out * base.log()).masked_fill((base == 0) & ((b.real if b.is_complex() else b) >= 0), 0)
 
 
 _pow = binary(
@@ -94,8 +94,32 @@ _pow = binary(
 )
 neg = unary("neg", lambda g: -g, doc="-x.")
 unary("positive", public=False, doc="A copy, which is x ** 1.")
-abs = unary("abs", lambda g, input: g * input.sign(), doc="|x|.")
+abs = unary("abs", lambda g, input: g * sgn(input), doc="|x|.")
 sign = unary("sign", lambda g: g * 0, doc="-1, 0 or 1.")
+
+
+def _angle_formula(g, input):
+    # d angle / dz, as a gradient: i z / |z|^2; of a real number the angle jumps, from 0 to pi.
+    if not input.is_complex():
+        return g * 0
+    size = abs(input)
+    return (g / size).masked_fill(size == 0, 0) * (sgn(input) * 1j)
+
+
+def _sgn_formula(g, input):
+    # z / |z| turns with what of g is across to z: (g - sgn(z) Re(conj(sgn(z)) g)) / |z|
+    if not input.is_complex():
+        return g * 0
+    direction, size = sgn(input), abs(input)
+    across = g - direction * (_conj_physical(direction) * g).real
+    return (across / size).masked_fill(size == 0, 0)
+
+
+angle = unary("angle", _angle_formula, inplace=False, doc="The angle of a complex number; 0 or pi for a real one.")
+sgn = unary("sgn", _sgn_formula, holomorphic=False, doc="x / |x|, and 0 at 0.")
+_conj_physical = unary(
+    "conj_physical", lambda g: _conj_physical(g), holomorphic=False, public=False, doc="The complex conjugate."
+)
 _square = unary("square", lambda g, input: g * (2 * input), title="PowBackward0", doc="x * x.")
 sqrt = unary("sqrt", lambda g, out: g / (2 * out), doc="The square root.")
 rsqrt = unary("rsqrt", lambda g, out: g * (-0.5 * (out * out * out)), doc="1 / sqrt(x).")
@@ -150,7 +174,15 @@ tanh = unary(
     doc="The hyperbolic tangent.",
 )
 asinh = unary("asinh", lambda g, input: g * (input * input + 1).rsqrt(), doc="The inverse hyperbolic sine.")
-acosh = unary("acosh", lambda g, input: g * ((input - 1) * (input + 1)).rsqrt(), doc="The inverse hyperbolic cosine.")
+
+
+def _acosh_formula(g, input):
+    if input.is_complex():  # the root of a product has another branch
+        return g * ((input - 1).rsqrt() * (input + 1).rsqrt())
+    return g * ((input - 1) * (input + 1)).rsqrt()
+
+
+acosh = unary("acosh", _acosh_formula, doc="The inverse hyperbolic cosine.")
 atanh = unary("atanh", lambda g, input: g / (1 - input * input), doc="The inverse hyperbolic tangent.")
 
 
@@ -177,7 +209,16 @@ def _sinc_slope_formula(g, input):
 
 
 _sinc_slope = unary("sinc_slope", _sinc_slope_formula, public=False, doc="The derivative of sinc.")
-sinc = unary("sinc", lambda g, input: g * _sinc_slope(input), doc="sin(pi x) / (pi x), and 1 at 0.")
+
+
+def _sinc_formula(g, input):
+    if input.is_complex():
+        x = input.masked_fill(input == 0, 1)
+        return g * (((x * math.pi).cos() - sinc(x)) / x).masked_fill(input == 0, 0)
+    return g * _sinc_slope(input)
+
+
+sinc = unary("sinc", _sinc_formula, doc="sin(pi x) / (pi x), and 1 at 0.")
 
 # Special functions. d erf / dx = 2 / sqrt(pi) exp(-x^2).
 
@@ -427,6 +468,7 @@ for _fn in (
     neg,
     abs,
     sign,
+    sgn,
     floor,
     ceil,
     _round,

@@ -8,7 +8,7 @@ import operator
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, number_of, on_device
-from ..dtypes import ALL, FLOATING, INTEGRAL, exact_integers, float64, int64
+from ..dtypes import ALL, COMPLEX, FLOATING, INTEGRAL, exact_integers, float64, int64
 from ..dtypes import bool as bool_
 from ..generator import get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state
 from ..layouts import preserve_format
@@ -34,8 +34,8 @@ def _own(generator, op: str, t: Tensor):
     return pointer(generator, op, t._h.storage.device)
 
 
-def _check_floating(code: int, op: str) -> None:
-    if not FLOATING[code]:
+def _check_floating(code: int, op: str, kind: int) -> None:
+    if not FLOATING[code] and not (COMPLEX[code] and kind in (_UNIFORM, _NORMAL)):
         raise NotImplementedError(
             f"{op}: random numbers of this kind are not implemented for {ALL[code]!r}: a floating dtype is needed"
         )
@@ -45,7 +45,7 @@ def _draw(h, kind: int, op: str, generator, a: float, b: float, requires_grad=Fa
     """A new tensor on the descriptor ``h``, filled."""
     t = finish(h, op)
     if kind != _MASK:
-        _check_floating(h.dtype, op)
+        _check_floating(h.dtype, op, kind)
     if lib.tt_random(h, kind, _own(generator, op, t), a, b, -1) < 0:
         raise error(op)
     t = pinned(t, op) if pin_memory else t
@@ -261,7 +261,7 @@ _writers = {
 
 def _fill(self, name: str, generator, a: float, b: float) -> Tensor:
     if name != "geometric_":
-        _check_floating(self._h.dtype, name)
+        _check_floating(self._h.dtype, name, _KINDS[name[:-1]])
     g = pointer(generator, name, self._h.storage.device)
     return _writers[name](self, lib.tt_random, _KINDS[name[:-1]], g, a, b)
 

@@ -11,6 +11,7 @@ from ..backends.cpu import ffi, lib
 from ..devices import on_device
 from ..dtypes import dtype as _dtype
 from ..tensor import Tensor, gives_tensor, operator_above, wrap
+from .convert import in_dtype
 from .declare import (
     both,
     c_op,
@@ -18,6 +19,7 @@ from .declare import (
     ints,
     method,
     primitive,
+    real_only,
     reduction,
     shortcut,
     write_all_out,
@@ -90,10 +92,6 @@ def _expand_reduced(g, shape, how, dims, keepdim):
 
 
 # Sums.
-
-
-def in_dtype(g, dtype):
-    return g if g.dtype is dtype else g.to(dtype)
 
 
 _sum = reduction(
@@ -186,6 +184,7 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
     Raises:
         RuntimeError: integers
     """
+    real_only("nanmean", input)
     if not input.dtype.is_differentiable:
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.name}"

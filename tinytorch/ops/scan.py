@@ -11,9 +11,10 @@ import math
 from .. import return_types
 from ..backends.cpu import ffi, lib
 from ..tensor import Tensor, wrap
+from .convert import in_dtype
 from .declare import both, method, primitive, write_out
 from .join import cat
-from .reduce import in_dtype, put_back, shifted
+from .reduce import put_back, shifted
 
 _SUM, _PROD, _LOGSUMEXP = range(3)
 

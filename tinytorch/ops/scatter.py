@@ -285,7 +285,7 @@ def scatter_add_(input, dim, index, src):
 
 def _lowest(input, largest: bool):
     """What amax (or amin) starts from when the input's own values do not count."""
-    if input.dtype.is_floating_point:
+    if input.dtype.is_differentiable:  # of complex numbers there is none, as the kernel says
         return float("inf") if largest else float("-inf")
     if input._h.dtype == lib.TT_BOOL:
         return largest
@@ -313,7 +313,7 @@ def _reduced(op, input, dim, index, src, reduce, include_self):
     counts = _scatter_add(base, dim, index, ones)
     if not include_self:
         counts = counts.masked_fill(counts == 0, 1)
-    return total / counts if input.dtype.is_floating_point else total.floor_divide(counts)
+    return total / counts if input.dtype.is_differentiable else total.floor_divide(counts)
 
 
 @both

@@ -73,8 +73,11 @@ def _masked(op, input, mask, value):
         if not can_cast(value.dtype, input.dtype):
             raise RuntimeError(f"{op}: value of dtype {value.dtype.name} cannot be converted to {input.dtype.name}")
         return mask, value.to(input.dtype), input
-    if isinstance(value, float) and not input.dtype.is_differentiable:
+    real = not isinstance(value, complex) or value.imag == 0
+    if not real and not input.is_complex() or isinstance(value, float) and not input.dtype.is_differentiable:
         raise RuntimeError(f"{op}: value cannot be converted to type {input.dtype.name} without overflow: {value}")
+    if isinstance(value, complex) and not input.is_complex():
+        value = value.real
     return mask, bool(value) if input.dtype is _bool else value, input
 
 

@@ -7,8 +7,9 @@ import math
 from ..backends.cpu import lib
 from ..dtypes import ALL, get_default_dtype
 from ..tensor import Tensor, wrap
+from .convert import in_dtype
 from .declare import both, primitive, write_out
-from .reduce import _mean, _sum, count, expand_reduced, in_dtype, parse_dims, reduction
+from .reduce import _mean, _sum, count, expand_reduced, parse_dims, reduction
 
 # Variance. d var / dx = 2 (x - mean) / (N - correction).
 
@@ -82,10 +83,19 @@ def _freedom(op, dim, unbiased, correction, keepdim):
     return dim, float(correction), keepdim
 
 
+@primitive(name="sqrt", input=lambda g, out: (g / (2 * out)).masked_fill(out == 0, 0))
+def _root(input):
+    """The root of a variance, whose slope counts as 0 at 0."""
+    return input.detach().sqrt()
+
+
+# The variance of complex numbers is that of their real parts and that of their imaginary parts.
+
+
 @both
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
     """The variance over all dimensions or those of ``dim``: squared deviations over N - correction (1 unless given;
-    ``unbiased=False`` means 0). Floating dtypes. Follows ``torch.var``.
+    ``unbiased=False`` means 0). Floating and complex dtypes; the result is real. Follows ``torch.var``.
 
     Args:
         unbiased: an older form of ``correction``: True is 1, False 0
@@ -96,6 +106,9 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
         RuntimeError: integers
     """
     dim, correction, keepdim = _freedom("var", dim, unbiased, correction, keepdim)
+    if input.is_complex():
+        parts = [_var(x, *parse_dims("var", input, dim), keepdim, correction) for x in (input.real, input.imag)]
+        return write_out("var", parts[0] + parts[1], out)
     return write_out("var", _var(input, *parse_dims("var", input, dim), keepdim, correction), out)
 
 
@@ -112,6 +125,8 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
         RuntimeError: integers
     """
     dim, correction, keepdim = _freedom("std", dim, unbiased, correction, keepdim)
+    if input.is_complex():
+        return write_out("std", _root(var(input, dim, keepdim=keepdim, correction=correction)), out)
     return write_out("std", _std(input, *parse_dims("std", input, dim), keepdim, correction), out)
 
 
@@ -128,6 +143,8 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
         RuntimeError: integers
     """
     dim, correction, keepdim = _freedom("var_mean", dim, unbiased, correction, keepdim)
+    if input.is_complex():
+        return var(input, dim, keepdim=keepdim, correction=correction), input.mean(dim, keepdim=keepdim)
     how, dims = parse_dims("var_mean", input, dim)
     return _var_mean(input, how, dims, keepdim, correction)
 
@@ -136,6 +153,8 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """``(std, mean)``. Follows ``torch.std_mean``."""
     dim, correction, keepdim = _freedom("std_mean", dim, unbiased, correction, keepdim)
+    if input.is_complex():
+        return std(input, dim, keepdim=keepdim, correction=correction), input.mean(dim, keepdim=keepdim)
     how, dims = parse_dims("std_mean", input, dim)
     return _std_mean(input, how, dims, keepdim, correction)
 
@@ -187,6 +206,8 @@ def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
     if not input.dtype.is_differentiable:
         raise RuntimeError(f"{op}: Expected a floating point or complex tensor as input. Got {input.dtype.name}")
     p = float(p)
+    if input.is_complex():
+        input, dtype = input.abs(), None if dtype is None else dtype.to_real()
     how, dims = parse_dims(op, input, dim)
     if math.isinf(p) and not input._h.numel:
         shape = input.shape

@@ -259,7 +259,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (
         _pointwise(1),
         "rsub deg2rad rad2deg clamp_max clamp_min hardshrink softshrink threshold relu6 hardtanh "
-        "leaky_relu rrelu prelu isneginf isposinf masked_fill nan_to_num isclose",
+        "leaky_relu rrelu prelu isneginf isposinf masked_fill nan_to_num isclose isreal",
     ),
     (_pointwise(4), "hardsigmoid softsign"),
     (_pointwise(5), "hardswish"),
@@ -268,7 +268,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(27), "tanhshrink"),
     (_pointwise(72), "mish"),
     (_pointwise(26), "logit"),
-    (_pointwise(48), "float_power"),
+    (_pointwise(48), "float_power polar"),
     (_pointwise(150), "polygamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
     (_folded(1), "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc"),
@@ -312,9 +312,10 @@ _TABLE: list[tuple[Rule, str]] = [
         _moved,
         "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
         "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
-        "int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
+        "cfloat cdouble int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
         "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
-        "masked_scatter block_diag one_hot glu",
+        "masked_scatter block_diag one_hot glu complex "
+        "conj adjoint mH H",
     ),
     (_into(), "copy_ fill_ zero_ tril_ triu_ masked_scatter_ fill"),
     (_picked, "gather take take_along_dim index_select"),
@@ -337,11 +338,12 @@ _TABLE: list[tuple[Rule, str]] = [
     (
         _free,
         "view reshape reshape_as view_as flatten unflatten ravel squeeze squeeze_ unsqueeze unsqueeze_ transpose "
-        "transpose_ adjoint swapaxes swapaxes_ swapdims_ t t_ permute movedim expand expand_as "
+        "transpose_ swapaxes swapaxes_ swapdims_ t t_ permute movedim expand expand_as "
         "broadcast_to broadcast_tensors narrow select split split_with_sizes chunk tensor_split hsplit vsplit "
         "dsplit unsafe_split unsafe_split_with_sizes unsafe_chunk unbind set_ unfold diagonal as_strided atleast_1d "
         "atleast_2d atleast_3d detach detach_ meshgrid rot90 "
-        "H T mH mT data empty empty_like empty_strided new_empty new_empty_strided new resize_ resize_as_ "
+        "real imag view_as_real view_as_complex resolve_conj resolve_neg "
+        "T mT data empty empty_like empty_strided new_empty new_empty_strided new resize_ resize_as_ "
         "as_tensor asarray from_numpy frombuffer from_dlpack to_dlpack",
     ),
 ]
@@ -357,8 +359,8 @@ COMPOSED = words("""
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
     as_subclass broadcast_shapes can_cast data_ptr dim element_size get_device get_rng_state initial_seed is_complex
-    is_contiguous is_floating_point is_inference is_pinned is_same_size is_set_to is_shared is_signed is_storage
-    is_tensor item manual_seed ndimension nelement numel promote_types record_stream register_hook
+    is_conj is_contiguous is_floating_point is_inference is_neg is_pinned is_same_size is_set_to is_shared is_signed
+    is_storage is_tensor item manual_seed ndimension nelement numel promote_types record_stream register_hook
     register_post_accumulate_grad_hook requires_grad_ result_type retain_grad seed set_rng_state share_memory_ size
     storage storage_offset stride untyped_storage with_layout
 """)

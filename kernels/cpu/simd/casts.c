@@ -11,7 +11,10 @@
     }
 #define FROM(F)                                                                                                        \
     CAST(F, b8)                                                                                                        \
-    CAST(F, u8) CAST(F, i8) CAST(F, i16) CAST(F, i32) CAST(F, i64) CAST(F, f16) CAST(F, bf16) CAST(F, f32) CAST(F, f64)
+    CAST(F, u8)                                                                                                        \
+    CAST(F, i8)                                                                                                        \
+    CAST(F, i16)                                                                                                       \
+    CAST(F, i32) CAST(F, i64) CAST(F, f16) CAST(F, bf16) CAST(F, f32) CAST(F, f64) CAST(F, c64) CAST(F, c128)
 
 #define FROM_DTYPE(code, suffix, ...) FROM(suffix)
 TT_DTYPES(FROM_DTYPE)
@@ -23,13 +26,15 @@ COPY(1)
 COPY(2)
 COPY(4)
 COPY(8)
+COPY(16)
 
 #define TO(F, T) [TT_CODE_##T] = F##_to_##T
 #define ROW(F)                                                                                                         \
-    [TT_CODE_##F] = {TO(F, b8),  TO(F, u8),  TO(F, i8),   TO(F, i16), TO(F, i32),                                      \
-                     TO(F, i64), TO(F, f16), TO(F, bf16), TO(F, f32), TO(F, f64)},
+    [TT_CODE_##F] = {TO(F, b8),  TO(F, u8),   TO(F, i8),  TO(F, i16), TO(F, i32), TO(F, i64),                          \
+                     TO(F, f16), TO(F, bf16), TO(F, f32), TO(F, f64), TO(F, c64), TO(F, c128)},
 #define ROW_DTYPE(code, suffix, ...) ROW(suffix)
-static const tt_cast_loop copies[] = {[1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8}; /* by size */
+static const tt_cast_loop copies[] = {
+    [1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8, [16] = copy_16}; /* by size */
 tt_cast_loops TT_LOCAL(tt_cast_table)[TT_NUM_DTYPES] = {TT_DTYPES(ROW_DTYPE)};
 
 __attribute__((constructor)) static void same_dtype(void) {

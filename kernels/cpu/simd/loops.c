@@ -36,6 +36,7 @@
             op##_block(out + at, a + at, at + TT_BLOCK < n ? TT_BLOCK : n - at);                                       \
     }
 #define LOOP_1_SAME(op, T) LOOP_1(op, T, TT_C_##T)
+#define LOOP_1_PART(op, T) LOOP_1(op, T, TT_C_##T)
 #define LOOP_1_BOOL(op, T) LOOP_1(op, T, uint8_t)
 #define LOOP_2_SAME(op, T) LOOP_2(op, T, TT_C_##T)
 #define LOOP_2_BOOL(op, T) LOOP_2(op, T, uint8_t)
@@ -60,7 +61,12 @@ TT_PAIRS(PAIR)
 
 #define ENTRY(op, T) [TT_CODE_##T] = op##_##T,
 #define ROW(name, arity, domain, ...) [TT_OP_##name] = {TT_DTYPES_##domain(ENTRY, name)},
-const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {TT_OPS(ROW)};
+/* The loops over complex numbers: complex.c. */
+#define COMPLEX(op, arity, rule) void TT_LOCAL(op##_c64)(char **p, int64_t n), TT_LOCAL(op##_c128)(char **p, int64_t n);
+TT_COMPLEX_OPS(COMPLEX)
+#define COMPLEX_ROW(op, arity, rule)                                                                                   \
+    [TT_OP_##op][TT_C64] = TT_LOCAL(op##_c64), [TT_OP_##op][TT_C128] = TT_LOCAL(op##_c128),
+const tt_op_loops TT_LOCAL(tt_op_table)[TT_NUM_OPS] = {TT_OPS(ROW) TT_COMPLEX_OPS(COMPLEX_ROW)};
 
 #define PAIR_ENTRY(op, derivative) [TT_PAIR_##op] = op##_pair,
 const tt_loop TT_LOCAL(tt_pair_table)[TT_NUM_PAIRS] = {TT_PAIRS(PAIR_ENTRY)};

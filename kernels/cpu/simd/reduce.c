@@ -1,7 +1,7 @@
 /* The reducers of each dtype: Note [The tree of a reduction] in backend/reduction.h. */
 #include "cpu/simd.h"
 #include "cpu/reduce.h"
-#include "scalar/arith.h"
+#include "scalar/complex.h"
 
 _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 
@@ -38,6 +38,14 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 #define A TT_C_f64
 #define OF(name) name##_f64_f64
 #include "cpu/simd/reduce_loops.h"
+#define T TT_C_c64
+#define A TT_C_c64
+#define OF(name) name##_c64_c64
+#include "cpu/simd/reduce_loops.h"
+#define T TT_C_c128
+#define A TT_C_c128
+#define OF(name) name##_c128_c128
+#include "cpu/simd/reduce_loops.h"
 #define T TT_C_b8
 #define A TT_C_i64
 #define OF(name) name##_b8_i64
@@ -68,6 +76,8 @@ _Static_assert(TT_LANES == 32, "the lanes are joined in five steps");
 
 #define OF_DTYPES(name, reads, flops) TT_READS_##reads(REDUCER, name)
 TT_REDUCERS(OF_DTYPES)
+#define COMPLEX_REDUCER(name, X) REDUCER(name, X, X)
+TT_COMPLEX_REDUCERS(COMPLEX_REDUCER)
 
 #define SAME(a, b) ((a) == (b))
 #define SAME_OR_NAN(a, b) (((a) == (b)) | (((a) != (a)) & ((b) != (b))))
@@ -100,10 +110,13 @@ EXTREMES(f64, SAME_OR_NAN)
 #define ENTRY(name, X, A)                                                                                              \
     [TT_CODE_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join, name##_##X##_rows},
 #define ROW(name, reads, flops) [TT_RED_##name] = {TT_READS_##reads(ENTRY, name)},
+#define COMPLEX_ENTRY(name, X)                                                                                         \
+    [TT_RED_##name][TT_CODE_##X] = {name##_##X##_fold, name##_##X##_first, name##_##X##_next, name##_##X##_join,       \
+                                    name##_##X##_rows},
 #define FIND(name, X, A) [TT_CODE_##X] = find_##X,
 #define MARK(name, X, A) [TT_CODE_##X] = mark_##X,
 const tt_reduce_table TT_LOCAL(tt_reducers) = {
-    .of = {TT_REDUCERS(ROW)},
+    .of = {TT_REDUCERS(ROW) TT_COMPLEX_REDUCERS(COMPLEX_ENTRY)},
     .find = {TT_READS_EVERY(FIND, max)},
     .mark = {TT_READS_EVERY(MARK, max)},
 };

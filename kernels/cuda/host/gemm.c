@@ -99,8 +99,8 @@ static bool only_bias(tt_product *p, tt_array *out, tt_array *bias) {
     if (p->beta == 0) return tt_fill_now(out, TT_KIND_INT, 0, 0) == 0;
     if (p->beta == 1) return tt_copy_now(out, bias) == 0;
     tt_array number, *scaled = tt_empty(bias->dtype, bias->ndim, bias->shape);
-    int64_t bits;
-    tt_element(&number, &bits, TT_F64, TT_KIND_FLOAT, p->beta, 0);
+    char room[TT_MAX_ITEMSIZE];
+    tt_element(&number, room, TT_F64, TT_KIND_FLOAT, p->beta, 0);
     bool done = scaled && tt_cuda_elementwise(TT_OP_mul, bias->dtype, scaled, 2, (tt_array *[]){bias, &number}) &&
                 tt_copy_now(out, scaled) == 0;
     if (scaled) tt_free(scaled);

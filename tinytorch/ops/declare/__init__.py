@@ -14,6 +14,7 @@ from .arguments import (
     ints,
     is_number,
     number,
+    number_parts,
     operand,
     requires,
     scalar_kind,
@@ -28,6 +29,6 @@ from .op import COMPUTES, NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive
 from .public import dim_or_axis
 from .publish import alias, attach, both, composite, function, method, name_methods, publish, record_of, same_parameters
-from .refusals import refuse
+from .refusals import real_only, refuse
 from .reduction import reduction, shortcut
 from .update import overwrite, update

@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import struct
+import sys
+
+import numpy as np
+
 from ...autograd.modes import current, modes
 from ...autograd.views import FLAG_VIEW, refresh, writer_number, wrote
 from ...backends.cpu import error, ffi, lib
@@ -10,7 +15,8 @@ from ...backends.native import edges_of, has_views
 from ...tensor import Tensor, wrap
 from .op import operator_above
 
-_KINDS = {bool: lib.TT_KIND_BOOL, int: lib.TT_KIND_INT, float: lib.TT_KIND_FLOAT}
+_KINDS = {bool: lib.TT_KIND_BOOL, int: lib.TT_KIND_INT, float: lib.TT_KIND_FLOAT, complex: lib.TT_KIND_COMPLEX}
+_PART = struct.Struct("d")
 
 
 def castable(result: Tensor, out: Tensor) -> bool:
@@ -72,14 +78,16 @@ def requires(*args) -> bool:
 
 
 def scalar_kind(x) -> int:
-    """The category, ``lib.TT_KIND_...``, of a Python bool, integer or float (NumPy's scalars among them); TypeError for
-    anything else."""
+    """The category, ``lib.TT_KIND_...``, of a Python number (NumPy's scalars among them); TypeError for anything
+    else."""
     kind = _KINDS.get(type(x))
     if kind is None:
         if isinstance(x, bool) or type(x).__name__ == "bool":
             kind = lib.TT_KIND_BOOL
         elif hasattr(x, "__len__"):  # arrays offer __index__ and __float__ too
             raise TypeError(type(x).__name__)
+        elif isinstance(x, (complex, np.complexfloating)):
+            kind = lib.TT_KIND_COMPLEX
         elif hasattr(x, "__index__"):
             kind = lib.TT_KIND_INT
         elif hasattr(x, "__float__"):
@@ -94,8 +102,16 @@ def number(x) -> Tensor:
     kind = scalar_kind(x)
     if kind == lib.TT_KIND_INT and not -(1 << 63) <= int(x) < 1 << 63:
         raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {x}")
-    floating = kind == lib.TT_KIND_FLOAT
-    return wrap(lib.tt_scalar(kind, float(x) if floating else 0.0, 0 if floating else int(x)))
+    return wrap(lib.tt_scalar(*number_parts(kind, x)))
+
+
+def number_parts(kind: int, x) -> tuple[int, float, int]:
+    """A number of that category as the C side takes it: kernels/api/core.h."""
+    if kind == lib.TT_KIND_FLOAT:
+        return kind, float(x), 0
+    if kind == lib.TT_KIND_COMPLEX:
+        return kind, float(x.real), int.from_bytes(_PART.pack(x.imag), sys.byteorder, signed=True)
+    return kind, 0.0, int(x)
 
 
 def broadcast_shape(op: str, handles: list) -> tuple:

@@ -46,6 +46,7 @@ _DOMAINS = {
     "INT": "Of the dtype that the inputs promote to: integers or bool.",
     "REAL": "Of the dtype that the inputs promote to, a floating one.",
     "INTS": "Of the dtype that the inputs promote to: integers.",
+    "NONE": "Of the dtype of ``input``.",
 }
 _REFUSED = {"NUM": "a bool", "INT": "of a floating dtype", "REAL": "of an integer dtype", "INTS": "no integer tensor"}
 _SECTION = re.compile(r"\n    (Args|Returns|Raises|Example):(?=\n)")

@@ -37,9 +37,11 @@ class Elementwise(Op):
     TABLE: dict[str, Elementwise] = {}  # by the name of the scalar function
     exact_out = False  # must ``out`` have the result's dtype? Otherwise the result is cast
 
-    def __init__(self, name, params, formulas, first_order=None, title=None, joint=None, kernel=None):
+    def __init__(self, name, params, formulas, first_order=None, title=None, joint=None, kernel=None, holomorphic=True):
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
         node = node_class(name, params, vjps, first_order, title=title, joint=joint) if vjps else None
+        if not holomorphic:
+            node.conjugates = False
         super().__init__(
             name, "elementwise", params=params, node=node, diff=tuple(i for i, p in enumerate(params) if p in vjps)
         )
@@ -242,11 +244,20 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
 
 
 def unary(
-    name: str, formula=None, *, first_order=None, title=None, doc: str, inplace: bool = True, public: bool = True
+    name: str,
+    formula=None,
+    *,
+    first_order=None,
+    title=None,
+    holomorphic=True,
+    doc: str,
+    inplace: bool = True,
+    public: bool = True,
 ):
     """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
-    for other operators to call."""
-    op = Elementwise(name, ("input",), (formula,), {"input": first_order} if first_order else None, title)
+    for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py."""
+    first_order = {"input": first_order} if first_order else None
+    op = Elementwise(name, ("input",), (formula,), first_order, title, holomorphic=holomorphic)
     function, method = build(
         op,
         _sources_of_unary(op),

@@ -13,7 +13,7 @@ from ...autograd.node import alias, count, last_write, link
 from ...autograd.views import check_inplace, outrun, rebase, refresh, refuse_saved, wrote
 from ...backends.cpu import error, lib
 from ...backends.native import edges_of, has_views, versions_of
-from ...dtypes import DIFFERENTIABLE
+from ...dtypes import COMPLEX, DIFFERENTIABLE
 from ...tensor import Tensor, wrap
 from .op import Op
 
@@ -60,6 +60,8 @@ def in_place(op: Op, out: Tensor, args: tuple, name: str, broadcasts: bool, writ
     # Backward compares versions only where a write came after the Node's key: the key of a Node that saved what it has
     # overwritten itself must be older than the write.
     cls = op.node if op.node.choose is None else op.node.choose(*args)
+    if COMPLEX[out._h.dtype]:
+        cls = cls.of_complex()
     node = link(cls, edges, saved, tuple(versions), key if overwritten else None)
     if broadcasts and any(
         isinstance(a, Tensor) and (a._h.dtype != out._h.dtype or a.shape != out.shape or a.device is not out.device)

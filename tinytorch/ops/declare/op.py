@@ -18,7 +18,7 @@ from ...autograd.modes import current, inference_used, modes
 from ...autograd.node import link, make_ports, need_extra
 from ...autograd.views import FLAG_INFERENCE, refuse_saved, writer_number
 from ...backends.native import edges_of, new_node, versions_of
-from ...dtypes import DIFFERENTIABLE
+from ...dtypes import COMPLEX, DIFFERENTIABLE
 from ...tensor import FUNCTIONS, Tensor
 
 OPS: dict[str, Op] = {}
@@ -132,6 +132,8 @@ class Op:
         versions = stamp if self.packed and stamp is not None else versions_of(cls.tensors, saved)
         if cls.choose is not None:  # Note [Names] in autograd/formulas.py
             cls = cls.choose(*args)
+        if COMPLEX[result._h.dtype]:
+            cls = cls.of_complex()
         node = link(cls, edges, saved, versions) if modes else new_node(cls, edges, saved, versions)
         if stamp is not None and stamp & UNBROADCAST:
             self.note_unbroadcast(node, args, stamp)

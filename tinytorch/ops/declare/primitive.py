@@ -73,6 +73,8 @@ def primitive(
             if vjp or vjps
             else None
         )
+        if view and node is not None:
+            node.conjugates = False  # it only moves numbers
         op = Op(
             called,
             "view" if view else "primitive",

@@ -266,3 +266,10 @@ _TYPES = {
     "Device": lambda x: x is None or (isinstance(x, (device, str, int)) and not isinstance(x, bool)),
     "Generator": lambda x: isinstance(x, Generator),
 }
+
+
+def real_only(op: str, *tensors) -> None:
+    """RuntimeError where one of the tensors is complex: for operators made of others that would take it."""
+    for t in tensors:
+        if isinstance(t, Tensor) and t.is_complex():
+            raise RuntimeError(f"{op} is not supported for complex tensors.")
