@@ -71,11 +71,6 @@ def _moments(input, how, dims, keepdim, correction, root):
     return wrap(lib.tt_reduce_var(input._h, how, dims, correction, root, keepdim)), wrap(mean)
 
 
-def _need_floats(op, input):
-    if not input.is_floating_point():
-        raise RuntimeError(f"{op}: only floating point dtypes are supported, got {input.dtype.name}")
-
-
 def _freedom(op, dim, unbiased, correction, keepdim):
     """torch's two signatures: ``(dim, unbiased, keepdim)`` and ``(dim, *, correction, keepdim)``."""
     if isinstance(dim, bool):
@@ -100,7 +95,6 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     Raises:
         RuntimeError: integers
     """
-    _need_floats("var", input)
     dim, correction, keepdim = _freedom("var", dim, unbiased, correction, keepdim)
     return write_out("var", _var(input, *parse_dims("var", input, dim), keepdim, correction), out)
 
@@ -117,7 +111,6 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     Raises:
         RuntimeError: integers
     """
-    _need_floats("std", input)
     dim, correction, keepdim = _freedom("std", dim, unbiased, correction, keepdim)
     return write_out("std", _std(input, *parse_dims("std", input, dim), keepdim, correction), out)
 
