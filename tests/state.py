@@ -39,6 +39,7 @@ WATCHED = _paths(
         "devices": "_default",
         "dtypes": "_default",
         "generator": "default_generator",
+        "multiprocessing": "_strategy",
         "nn.hooks": "GLOBAL REGISTRATION",
         "nn.utils.parametrize": "_cache _contexts",
         "optim.optimizer": "_post_hooks _pre_hooks",
@@ -47,6 +48,7 @@ WATCHED = _paths(
         "profiler.session": "_lock _open",
         "safe_names": "_allowed",
         "serialization": "_load_endianness _mmap_flags",
+        "torch_function": "_all_off _off modes",
         "utils.checkpoint": "_groups _settings",
         "utils.selective": "_entered _open _originals",
         "utils.data.workers": "_info",
@@ -67,9 +69,14 @@ KEPT = _paths(
         "fuse.purity.guards": "_found",
         "generator": "_defaults _seed",
         "ops.declare.deprecated": "_warned",
+        "ops.declare.refusals": "_published",
         "ops.from_python": "_warned",
+        "overrides.overridable": "_codes _installed _placed ordinary plain",
         "profiler.ceilings": "_known",
         "profiler.instrument": "_codes",
+        "shared_memory": "_blocks _received",
+        "storage": "_alive _warned",
+        "torch_function": "on_subclass",
     }
 )
 
