@@ -14,12 +14,14 @@ from gpu.emulator import Emulator
 
 import tinytorch
 from tinytorch import printing
+from tinytorch.autograd import engine
 from tinytorch.backends import native
 from tinytorch.backends.cpu import lib
 from tinytorch.backends.cuda import flags, runtime
 from tinytorch.config import config
 from tinytorch.fuse import listeners
 from tinytorch.fuse.worker import worker
+from tinytorch.utils.checkpoint import _backwards
 
 
 def _paths(variables: dict[str, str]) -> list[str]:
@@ -29,7 +31,7 @@ def _paths(variables: dict[str, str]) -> list[str]:
 # Variables of tinytorch's modules, which every test leaves as they were: their values, or what is in them.
 WATCHED = _paths(
     {
-        "autograd.engine": "afterwards carried nested observers owned_refcount",
+        "autograd.engine": "afterwards carried nested owned_refcount",
         "backends.cpu": "_kept",
         "backends.cuda.runtime": "_captures _profiled",
         "config": "_changed _values",
@@ -37,24 +39,30 @@ WATCHED = _paths(
         "devices": "_default",
         "dtypes": "_default",
         "generator": "default_generator",
+        "multiprocessing": "_strategy",
         "nn.hooks": "GLOBAL REGISTRATION",
         "nn.utils.parametrize": "_cache _contexts",
         "optim.optimizer": "_post_hooks _pre_hooks",
+        "overrides.overridable": "plain",
         "profiler.collect": "_open",
         "profiler.scopes": "_inside",
         "profiler.session": "_lock _open",
         "safe_names": "_allowed",
         "serialization": "_load_endianness _mmap_flags",
-        "utils.checkpoint": "_settings",
+        "torch_function": "_all_off _off modes",
+        "utils.checkpoint": "_groups _settings",
+        "utils.selective": "_entered _open _originals",
         "utils.data.workers": "_info",
     }
 )
 # Those that may grow: what was found or made once is kept.
 KEPT = _paths(
     {
+        "autograd.engine": "observers",  # but see below
         "autograd.formulas": "_owners",
         "autograd.modes": "inference_used",
         "autograd.node": "last_write overwrites writers",
+        "autograd.views": "_writer_numbers",
         "backends.cuda.cublas": "_handles _plans _workspaces",
         "backends.cuda.runtime": "_devices _driver _idle _kept _recorded _several",
         "cuda.graphs": "_pools",
@@ -63,8 +71,12 @@ KEPT = _paths(
         "generator": "_defaults _seed",
         "ops.declare.deprecated": "_warned",
         "ops.from_python": "_warned",
+        "overrides.overridable": "_codes _installed _placed ordinary",  # but see conftest.nothing_overridden
         "profiler.ceilings": "_known",
         "profiler.instrument": "_codes",
+        "shared_memory": "_blocks _received",
+        "storage": "_alive _warned",
+        "torch_function": "on_subclass",
     }
 )
 
@@ -122,6 +134,7 @@ def _of_torch() -> dict:
 
 STATE = {
     **{path: _variable(path) for path in WATCHED},
+    "observers of backwards": lambda: [o for o in engine.observers if o is not _backwards],  # it goes with the next one
     "grad modes of threads": lambda: (*native.modes.items(),),
     "depth of fused mode": lambda: config.get("fuse") or lib.tt_fuse_depth(),  # which the first operator enters
     "threads of kernels": lib.tt_get_num_threads,

@@ -127,7 +127,7 @@ def run(
                 heappush(heap, (node.key, node))
                 node = None
             grads = gi = None
-    except Exception as exc:
+    except Exception:
         explain(node)
         raise
     finally:

@@ -200,6 +200,9 @@ def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
 
 
 def _refuse_integers(tensor1, tensor2) -> None:
+    for name, t in (("tensor1", tensor1), ("tensor2", tensor2)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"addcdiv(): argument '{name}' must be Tensor, not {type(t).__name__}")
     if not (tensor1.dtype.is_floating_point or tensor2.dtype.is_floating_point):
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported: use (input + value * trunc(tensor1 / tensor2)), or "

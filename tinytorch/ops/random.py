@@ -233,7 +233,7 @@ def randperm(
         RuntimeError: ``n`` is negative, or the dtype cannot hold it
     """
     code = lib.TT_I64 if dtype is None else dtype_code(dtype, "randperm")
-    if (n - 1 if INTEGRAL[code] else n) > exact_integers(ALL[code])[1]:
+    if n - 1 > exact_integers(ALL[code])[1]:
         raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
     g = pointer(generator, "randperm", number_of(get_default_device() if device is None else device))
     order = finish(on_device(device, lib.tt_randperm, code, n, g), "randperm", pin_memory=pin_memory)
