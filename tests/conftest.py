@@ -156,15 +156,15 @@ def no_gc():
     gc.enable()
 
 
-@pytest.fixture
-def idle(the_state):
-    """No kernel of an earlier test is being compiled, or waits for that."""
-    assert the_state.worker.wait(60)
-
-
 @pytest.fixture(autouse=True)
 def nothing_overridden():
     """No class that an earlier test (or a test file) defined makes functions look at their arguments' types."""
     from tinytorch.overrides import overridable
 
     overridable.remove()
+
+
+@pytest.fixture
+def idle(the_state):
+    """No kernel of an earlier test is being compiled, or waits for that."""
+    assert the_state.worker.wait(60)

@@ -70,6 +70,7 @@ KEPT = _paths(
         "fuse.purity.guards": "_found",
         "generator": "_defaults _seed",
         "ops.declare.deprecated": "_warned",
+        "ops.declare.refusals": "_published",
         "ops.from_python": "_warned",
         "overrides.overridable": "_codes _installed _placed ordinary",  # but see conftest.nothing_overridden
         "profiler.ceilings": "_known",

@@ -19,8 +19,8 @@ needs_descriptors = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reaso
 
 
 @pytest.fixture(autouse=True)
-def no_server():
-    """The thread that sends descriptors to children ends with the test."""
+def no_thread_is_left():
+    """The thread that hands file descriptors to those who were sent them ends with the test."""
     yield
     resource_sharer.stop(timeout=60)
 

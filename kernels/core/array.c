@@ -60,10 +60,11 @@ void tt_update_flags(tt_array *a) {
 }
 
 void tt_set_contiguous(tt_array *a) {
-    int64_t n = 1;
+    int64_t n = 1, *strides = a->strides;
+    const int64_t *shape = a->shape;
     for (int d = a->ndim - 1; d >= 0; d--) {
-        a->strides[d] = n;
-        n *= a->shape[d] ? a->shape[d] : 1;
+        strides[d] = n;
+        n *= shape[d] ? shape[d] : 1;
     }
     a->flags |= TT_FLAG_CONTIGUOUS;
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, wrap
-from .declare import both, method, old_order, primitive, same_parameters, write_out
+from .declare import both, method, old_order, primitive, same_parameters, write_out, refuse
 from .linalg import bmm, mm, mv, outer
 
 
@@ -67,6 +67,8 @@ def _in_order(op, beta, alpha, *given):
 def _sum(op, multiply, given, beta, alpha, out):
     """``beta * input + alpha * multiply(a, b)``, where ``given`` are input, a and b."""
     input, a, b, beta, alpha = (*given, beta, alpha) if len(given) == 3 else _in_order(op, beta, alpha, *given)
+    if multiply not in (mv, outer) and (a._h.ndim < 2 or b._h.ndim < 3):
+        raise IndexError(f"{op}: expected 3D tensors, got {a._h.ndim}D and {b._h.ndim}D")
     _is_floating(op, a, beta, alpha)
     return write_out(op, _plus(op, input, multiply(a, b), beta, alpha), out, True)
 
@@ -91,13 +93,17 @@ def addmm(input, mat1, mat2, *rest, beta=1, alpha=1, out=None):
     Raises:
         RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
     """
-    if rest:
-        input, mat1, mat2, beta, alpha = _in_order("addmm", beta, alpha, input, mat1, mat2, *rest)
-    if _is_floating("addmm", mat1, beta, alpha):
-        result = _addmm(input, mat1, mat2, beta, alpha)
-    else:
-        result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
-    return write_out("addmm", result, out, True)
+    try:
+        if rest:
+            input, mat1, mat2, beta, alpha = _in_order("addmm", beta, alpha, input, mat1, mat2, *rest)
+        if _is_floating("addmm", mat1, beta, alpha):
+            result = _addmm(input, mat1, mat2, beta, alpha)
+        else:
+            result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
+        return write_out("addmm", result, out, True)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -127,7 +133,11 @@ def baddbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
     Raises:
         RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
     """
-    return _sum("baddbmm", bmm, (input, batch1, batch2, *rest), beta, alpha, out)
+    try:
+        return _sum("baddbmm", bmm, (input, batch1, batch2, *rest), beta, alpha, out)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both

@@ -338,7 +338,17 @@ for _name in ("logical_and", "logical_or", "logical_xor"):
     binary(_name, doc=f"{_name.replace('_', ' ')} of truth values; bool.")
 logical_not = unary("logical_not", doc="Is x zero? bool.")
 bitwise_not = unary("bitwise_not", doc="The bits of an integer, or a bool, inverted.")
-Tensor.__invert__ = Tensor.bitwise_not
+
+
+def _invert(self):
+    """The bits of integers, or bools, inverted. TypeError for a floating dtype."""
+    try:
+        return bitwise_not(self)
+    except NotImplementedError:
+        raise TypeError(f"~ takes integers and bools, not {self.dtype!r}") from None
+
+
+Tensor.__invert__ = _invert
 Tensor.__neg__ = Tensor.neg
 Tensor.__abs__ = Tensor.abs
 isnan = unary("isnan", doc="Is x not a number? bool.", inplace=False)
