@@ -43,6 +43,7 @@ WATCHED = _paths(
         "nn.hooks": "GLOBAL REGISTRATION",
         "nn.utils.parametrize": "_cache _contexts",
         "optim.optimizer": "_post_hooks _pre_hooks",
+        "overrides.overridable": "plain",
         "profiler.collect": "_open",
         "profiler.scopes": "_inside",
         "profiler.session": "_lock _open",
