@@ -69,6 +69,7 @@ KEPT = _paths(
         "devices": "_KNOWN",
         "fuse.purity.guards": "_found",
         "generator": "_defaults _seed",
+        "ops.convert": "_warned",
         "ops.declare.deprecated": "_warned",
         "ops.declare.refusals": "_published",
         "ops.from_python": "_warned",
