@@ -71,7 +71,7 @@ def _export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 def _await_current(index: int, stream) -> None:
     """The consumer's stream waits for our current one."""
     if stream is not None and type(stream) is not int:
-        raise TypeError(f"__dlpack__: stream must be int or None, got {type(stream).__name__}")
+        raise TypeError(f"__dlpack__: stream must be int or None, not {type(stream).__name__}")
     if stream == 0:
         raise BufferError("__dlpack__: stream 0 is ambiguous: 1 is the default stream, 2 that of the thread")
     if stream != -1:

@@ -150,7 +150,7 @@ WITHOUT_ENTRY = {
     "zeros_like", "ones_like", "full_like", "empty_like", "tril_indices", "triu_indices",
     "rand", "randn", "randint", "randperm", "normal", "bernoulli", "multinomial", "poisson",
     "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed",
-    "rand_like", "randn_like", "randint_like", "is_tensor", "numel", "equal", "allclose", "is_same_size",
+    "rand_like", "randn_like", "randint_like", "is_tensor", "is_storage", "numel", "equal", "allclose", "is_same_size",
     "is_floating_point", "is_complex", "is_conj", "is_neg", "view_as_real", "view_as_complex", "imag",
     "result_type", "promote_types", "can_cast", "broadcast_shapes",
 }  # fmt: skip

@@ -88,11 +88,11 @@ class ProcessContext:
             return ProcessRaisedException(
                 f"\n\n-- Process {i} terminated with the following error:\n{text}", i, process.pid
             )
-        code = process.exitcode
-        if code < 0:
-            name = signal.Signals(-code).name
-            return ProcessExitedException(f"process {i} terminated with signal {name}", i, process.pid, code, name)
-        return ProcessExitedException(f"process {i} terminated with exit code {code}", i, process.pid, code)
+        status = process.exitcode
+        if status < 0:
+            name = signal.Signals(-status).name
+            return ProcessExitedException(f"process {i} terminated with signal {name}", i, process.pid, status, name)
+        return ProcessExitedException(f"process {i} terminated with exit code {status}", i, process.pid, status)
 
 
 SpawnContext = ProcessContext

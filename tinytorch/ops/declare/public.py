@@ -86,7 +86,7 @@ def outermost(fn, result: str = "fn({passed})", more: tuple[str, ...] = (), name
         ),
     )
     things |= {"fn": fn, "LEFT_OUT": _LEFT_OUT, "either": _either, "NAME": fn.__name__, "refuse": refuse}
-    exec(code_of(source, f"<public: {', '.join((*positional, *only, *more))}>"), things)
+    exec(code_of(source, f"<eager public: {', '.join((*positional, *only, *more))}>"), things)
     call = functools.wraps(fn)(things["call"])
     call.__code__ = call.__code__.replace(co_name=fn.__name__)
     call.__defaults__ = defaults
