@@ -122,7 +122,6 @@ def circles(graph: dict) -> list:
             if len(part) > 1:
                 out.append(sorted(part))
 
-    sys.setrecursionlimit(10000)
     for node in graph:
         if node not in index:
             visit(node)

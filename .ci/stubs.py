@@ -1,5 +1,6 @@
 """Writes the type stubs (*.pyi) of tinytorch's generated surface: functions, methods, named tuples. Names, parameters
-and defaults come from the operators' records (tinytorch/ops/declare/op.py) and signatures, types from annotations.py.
+and defaults come from the operators' records (tinytorch/ops/declare/op.py) and signatures, types of parameters from
+tinytorch/ops/declare/kinds.py, those of results from annotations.py.
 
     python .ci/stubs.py            writes them
     python .ci/stubs.py --check    exits with 1 where one is not up to date
@@ -14,11 +15,12 @@ import sys
 import textwrap
 import types
 
-from annotations import ASSIGNABLE, OVERLOADS, PARAMETERS, PROPERTIES, RESULTS
+from annotations import ASSIGNABLE, PROPERTIES, RESULTS
 
 import tinytorch
 from tinytorch import return_types
 from tinytorch.ops.declare import NAMESPACES
+from tinytorch.ops.declare.kinds import FORMS, PARAMETERS, annotated, keys_of, kind_of
 
 ROOT = pathlib.Path(tinytorch.__file__).parent
 HEADER = '"""{what} Written by .ci/stubs.py: do not edit."""\n\n'
@@ -46,12 +48,6 @@ def look_up(table: dict, *keys: str):
     return None
 
 
-def annotated(text: str) -> str:
-    """An annotation as it stands in a source file, in names that no method hides."""
-    text = str(text).replace("np.ndarray", "numpy.ndarray[Any, Any]").replace("Stream", "Any")
-    return re.sub(r"\b(?<!_)(int|float|bool|complex|dtype|device)\b", r"_\1", text)
-
-
 def default(value) -> str:
     """The text of a parameter's default."""
     plain = value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value))
@@ -60,16 +56,12 @@ def default(value) -> str:
 
 def parameter(p: inspect.Parameter, keys: list[str]) -> str:
     """A parameter with its type and default."""
-    called = "dim" if p.name == "axis" else p.name
-    kind = look_up(PARAMETERS, *[f"{key}.{called}" for key in keys])
-    kind = kind or (annotated(p.annotation) if p.annotation is not p.empty else look_up(PARAMETERS, called))
+    kind, entry = kind_of(p, keys)
+    if entry:
+        used.add(entry)
     if kind is None:
         unknown.add(f"{keys[0]}.{p.name}")
         kind = "Any"
-    if p.default is None and "None" not in kind and kind not in ("Any", "Device"):
-        kind += " | None"
-    if p.default == () and "Sequence" not in kind:
-        kind += " | Sequence[_int]"
     star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
     return f"{star}{p.name}: {kind}" + ("" if p.default is p.empty else f" = {default(p.default)}")
 
@@ -89,12 +81,9 @@ def lines(name: str, params: list[str], result: str, suffix: str = "") -> str:
 
 def stub(name: str, fn, namespace: str = "", method: bool = False) -> str:
     """The stub of a function, or of a method."""
-    plain = fn.op.name.rstrip("_") if hasattr(fn, "op") and not name.startswith("__") else name
-    called = fn.__name__
-    keys = [f"{namespace}.{called}"] if namespace else []
-    keys += [f"{called}", f"{called.rstrip('_')}", plain]
+    keys = keys_of(fn, name, "Tensor" if method else namespace)
     given = list(inspect.signature(fn).parameters.values())
-    forms = look_up(OVERLOADS, *([f"Tensor.{called}"] if method else []), *keys)
+    forms = look_up(FORMS, *keys)
     if forms:
         own = given[0].name if method else "input: Tensor"
         text = [lines(name, [params.replace("{t}", own)], result) for params, result in forms]
@@ -123,7 +112,7 @@ def stub(name: str, fn, namespace: str = "", method: bool = False) -> str:
 
 def named_tuple(keys: list[str]) -> str:
     """The named tuple of an operator with several results: ``return_types.linalg_svd``; "" where there is none."""
-    name = keys[0].replace(".", "_")
+    name = keys[0].removeprefix("Tensor.").replace(".", "_")
     return f"return_types.{name}" if isinstance(getattr(return_types, name, None), type) else ""
 
 
@@ -244,12 +233,12 @@ def results() -> str:
 def main() -> int:
     stubs = {ROOT / "__init__.pyi": package(), ROOT / "tensor.pyi": tensor(), ROOT / "return_types.pyi": results()}
     stubs.update(namespace(name) for name in NAMESPACES if name not in ("", "internal"))
-    unused = {*PARAMETERS, *RESULTS, *OVERLOADS} - used
+    unused = {*PARAMETERS, *RESULTS, *FORMS} - used
     if unknown:
-        print("annotations.py: parameters without type:", *sorted(unknown))
+        print("kinds.py: parameters without type:", *sorted(unknown))
         return 1
     if unused:
-        print("annotations.py: entries without use:", *sorted(unused))
+        print("annotations.py, kinds.py: entries without use:", *sorted(unused))
         return 1
     old = [path for path, text in stubs.items() if not path.exists() or path.read_text() != text]
     for path in old:

@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import importlib
 import os
 import random
 import shutil
@@ -61,12 +62,12 @@ def pytest_configure(config):
 
 def emulate_without_gpu() -> bool:
     """Puts the emulated device in the place of a GPU where there is none."""
-    from gpu.emulator import Emulator
+    from gpu.emulator import machine
     from tinytorch.backends.cuda import runtime
 
     if runtime.device_count():
         return False
-    runtime.use_driver(Emulator())
+    machine().plug_in()
     return True
 
 
@@ -114,6 +115,27 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="session")
+def the_state():
+    """state.py. It imports tinytorch, which must not be before pytest has read --fuse."""
+    return importlib.import_module("state")
+
+
+@pytest.fixture(autouse=True)
+def as_found(the_state):
+    """Makes a test independent of those that ran before it, and fails it if it leaves the process changed.
+
+    Cyclic garbage of theirs is freed here, and not while the test counts what is allocated. What is alive now is put
+    aside, since it takes the collector a tenth of a second to look through PyTorch's objects."""
+    gc.collect()
+    gc.freeze()
+    before = the_state.snapshot()
+    the_state.seed()
+    yield
+    if changed := the_state.left_behind(before):
+        pytest.fail(f"this test has left the process changed\n{changed}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
 def device(request):
     """The device on which tinytorch's side of a comparison runs."""
     return request.config.getoption("--device")
@@ -132,3 +154,17 @@ def no_gc():
     gc.disable()
     yield
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def nothing_overridden():
+    """No class that an earlier test (or a test file) defined makes functions look at their arguments' types."""
+    from tinytorch.overrides import overridable
+
+    overridable.remove()
+
+
+@pytest.fixture
+def idle(the_state):
+    """No kernel of an earlier test is being compiled, or waits for that."""
+    assert the_state.worker.wait(60)

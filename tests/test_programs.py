@@ -29,13 +29,18 @@ def index_array(draw, size, together):
 def indexed(draw, mixed=True):
     """(shape, index): ints, slices with steps, None, Ellipsis, masks and index arrays, in any mixture.
 
-    Unless mixed, ints and arrays do not meet: NumPy takes such an int for one more array, torch for a select,
-    and the two put the arrays' dimensions in different places.
+    Unless mixed, NumPy and torch agree where the arrays' dimensions go. They do not for ints and arrays of no dimension
+    beside other arrays, which NumPy takes for arrays too, and torch for selects; nor for an Ellipsis of no dimensions
+    between arrays, which separates them in NumPy alone.
     """
     shape = draw(st.lists(st.integers(0, 4), max_size=4).map(tuple))
-    together = draw(st.sampled_from([(), (1,), (3,), (2, 3)]))
-    kinds = ["slice", "none", "int"] if not mixed and draw(st.booleans()) else ["slice", "none", "array", "mask"]
-    kinds += ["int"] * mixed
+    if mixed:
+        shapes, kinds = [(), (1,), (3,), (2, 3)], ["int", "array", "mask"]
+    elif draw(st.booleans()):
+        shapes, kinds = [()], ["int", "array"]
+    else:
+        shapes, kinds = [(1,), (3,), (2, 3)], ["array", "mask"]
+    together, kinds = draw(st.sampled_from(shapes)), ["slice", "none", *kinds]
     parts, dim = [], 0
     for kind in draw(st.lists(st.sampled_from(kinds), max_size=6)):
         if kind == "none":
@@ -60,7 +65,11 @@ def indexed(draw, mixed=True):
         dim += 1
     if draw(st.booleans()):
         # An Ellipsis stands for the dimensions that are left, so it comes last, or where nothing is left.
-        parts.insert(draw(st.integers(0, len(parts))) if dim == len(shape) else len(parts), Ellipsis)
+        places = range(len(parts) + 1) if dim == len(shape) else [len(parts)]
+        arrays = [k for k, part in enumerate(parts) if isinstance(part, np.ndarray)]
+        if arrays and not mixed:
+            places = [k for k in places if not arrays[0] < k <= arrays[-1]]
+        parts.insert(draw(st.sampled_from(places)), Ellipsis)
     return shape, tuple(parts)
 
 

@@ -147,6 +147,16 @@ def test_randint(low, high):
     assert tinytorch.randint_like(tinytorch.zeros(2, 2), 5).shape == (2, 2)
 
 
+@pytest.mark.parametrize("dtype, most", [("float16", 2048), ("bfloat16", 256), ("uint8", 255), ("int8", 127)])
+def test_numbers_up_to_the_largest_that_a_dtype_holds_exactly(dtype, most):
+    dtype = getattr(tinytorch, dtype)
+    assert sorted(tinytorch.randperm(most + 1, dtype=dtype).tolist()) == list(range(most + 1))
+    with pytest.raises(RuntimeError, match="without overflow"):
+        tinytorch.randperm(most + 2, dtype=dtype)
+    drawn = tinytorch.zeros(100_000, dtype=dtype).random_()
+    assert drawn.min() == 0 and drawn.max() == most
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 1000])
 def test_randperm(n):
     tinytorch.manual_seed(0)

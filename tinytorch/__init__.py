@@ -8,6 +8,7 @@ change in any version.
 from importlib import import_module as _import_module
 
 from . import (
+    _C,
     autograd,
     cpu,
     cuda,
@@ -15,14 +16,17 @@ from . import (
     fuse,
     interop,
     linalg,
+    multiprocessing,
     nn,
     ops,
     optim,
+    overrides,
     pickling,
     random,
     return_types,
     serialization,
     special,
+    storage,
     utils,
 )
 from .autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
@@ -76,6 +80,7 @@ from .layouts import channels_last, channels_last_3d, contiguous_format, layout,
 from .ops.declare import name_methods as _name_methods
 from .printing import set_printoptions
 from .serialization import load, save
+from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
 
 float = float32  # noqa: A001 (torch's name)
@@ -85,18 +90,19 @@ _name_methods()
 
 __version__ = "0.1.0"
 __all__ = [
-    "Generator", "OutOfMemoryError", "Size", "Tensor", "__version__", "are_deterministic_algorithms_enabled",
-    "autograd", "bfloat16", "bool", "channels_last", "cdouble", "cfloat", "channels_last_3d", "complex128",
-    "complex64", "config", "contiguous_format", "cpu", "cuda",
-    "default_generator", "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64",
-    "func", "fuse", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
-    "get_float32_matmul_precision", "get_num_threads", "half", "iinfo", "inference_mode", "int", "int16", "int32",
-    "int64", "int8", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+    "Generator", "OutOfMemoryError", "Size", "Tensor", "TypedStorage", "UntypedStorage", "__version__",
+    "are_deterministic_algorithms_enabled", "autograd", "bfloat16", "bool", "cdouble", "cfloat", "channels_last",
+    "channels_last_3d", "complex128", "complex64", "config", "contiguous_format", "cpu", "cuda", "default_generator",
+    "device", "double", "dtype", "enable_grad", "finfo", "float", "float16", "float32", "float64", "func", "fuse",
+    "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_float32_matmul_precision",
+    "get_num_threads", "half", "iinfo", "inference_mode", "int", "int16", "int32", "int64", "int8",
+    "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
     "is_deterministic_algorithms_warn_only_enabled", "is_grad_enabled", "is_inference_mode_enabled", "layout", "linalg",
-    "load", "long", "memory_format", "nn", "no_grad", "optim", "preserve_format", "profiler", "random", "return_types",
-    "save", "serialization", "set_default_device", "set_default_dtype", "set_deterministic_debug_mode",
-    "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions", "short", "special",
-    "strided", "uint8", "use_deterministic_algorithms", "utils", *ops.FUNCTIONS,
+    "load", "long", "memory_format", "multiprocessing", "nn", "no_grad", "optim", "overrides", "preserve_format",
+    "profiler", "random", "return_types", "save", "serialization", "set_default_device", "set_default_dtype",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
+    "set_printoptions", "short", "special", "storage", "strided", "uint8", "use_deterministic_algorithms", "utils",
+    *ops.FUNCTIONS,
 ]  # fmt: skip
 
 

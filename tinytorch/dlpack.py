@@ -48,6 +48,8 @@ def _export(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule on this tensor's memory. ``stream``, where the tensor is on a CUDA device, is the consumer's:
     its work waits for what our current stream has to do by now; None and 1 mean the default stream, -1 that nothing is
     to wait. BufferError if it requires grad, or for another device. Follows ``torch.Tensor.__dlpack__``."""
+    if stream is not None and not isinstance(stream, int):
+        raise TypeError(f"__dlpack__: stream must be int or None, not {type(stream).__name__}")
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if dl_device is not None and tuple(map(int, dl_device)) != _device(self):

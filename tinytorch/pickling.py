@@ -1,77 +1,22 @@
 """Pickling and copying of tensors. Views that share a storage share one again afterwards.
 
-A tensor is reduced to its storage and its place in it; the storage is an object of its own, one as long as somebody
-(a pickler, a deepcopy's memo) holds it, so that these see that it is the same.
+A tensor is reduced to its storage and its place in it; a pickler, or a deepcopy's memo, holds the storage, and so sees
+that it is the same.
 """
 
 from __future__ import annotations
 
 import copy
-import weakref
 
 from .autograd.leaf import make_leaf
-from .autograd.node import address
-from .backends.cpu import check, error, ffi, lib
+from .backends.cpu import error, lib
 from .backends.native import owner
-from .dtypes import dtype, uint8
-from .tensor import Tensor, wrap
+from .dtypes import dtype
+from .storage import UntypedStorage, load_storage, storage_of, vector  # noqa: F401 (pickles name load_storage here)
+from .tensor import Tensor
 
 
-class Storage:
-    """A tensor's whole memory, as a vector of bytes: elements of its dtype need not fill all of it."""
-
-    __slots__ = ("whole", "__weakref__")
-    _alive: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
-
-    def __init__(self, whole: Tensor):
-        self.whole = whole
-
-    def __reduce__(self):
-        where = (str(self.whole.device),) if self.whole.is_cuda else ()
-        return load_storage, (content_of(self.whole), *where)
-
-    def __deepcopy__(self, memo):
-        return Storage(wrap(lib.tt_contiguous(self.whole._h)))
-
-
-def storage_of(t: Tensor) -> Storage:
-    """The Storage of ``t``: the same object for all tensors on it while it lives."""
-    key = address(t)
-    found = Storage._alive.get(key)
-    if found is None:
-        found = Storage._alive[key] = Storage(vector(t, uint8))
-    return found
-
-
-def vector(t: Tensor, of: dtype) -> Tensor:
-    """As many elements of a dtype as the whole memory of ``t`` has room for, without history."""
-    nothing = wrap(lib.tt_view(t._h, 1, (0,), (1,), 0))  # which may be viewed as any dtype
-    same = wrap(lib.tt_view_dtype(nothing._h, of.code))
-    return wrap(lib.tt_view(same._h, 1, (t._h.storage.nbytes // of.itemsize,), (1,), 0))
-
-
-def content_of(whole: Tensor) -> bytes:
-    """The bytes of a vector of them, wherever it is."""
-    here = whole.cpu()
-    h = here._h
-    check(lib.tt_sync(h, 0), "pickling")
-    return bytes(ffi.buffer(h.data, h.numel)) if h.numel else b""
-
-
-def bytes_on_cpu(data: bytes) -> Tensor:
-    """A vector of these bytes. OutOfMemoryError when there is no memory for them."""
-    made = wrap(lib.tt_empty(uint8.code, 1, (len(data),)))
-    if data:
-        ffi.memmove(made._h.data, data, len(data))
-    return made
-
-
-def load_storage(data: bytes, where: str = "cpu") -> Storage:
-    """A Storage of these bytes on a device. RuntimeError when it is not there."""
-    return Storage(bytes_on_cpu(data).to(where))
-
-
-def rebuild(cls, storage: Storage, of: dtype, shape, stride, offset: int, requires_grad: bool) -> Tensor:
+def rebuild(cls, storage: UntypedStorage, of: dtype, shape, stride, offset: int, requires_grad: bool) -> Tensor:
     """The tensor at this place of a storage, without history."""
     whole = vector(storage.whole, of)
     h = lib.tt_view(whole._h, len(shape), shape, stride, offset)

@@ -3,7 +3,7 @@
 from .tensor import Tensor
 
 __all__ = [
-    "max", "min", "sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin", "aminmax",
+    "max", "min", "sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin", "aminmax", "frexp",
     "linalg_svd", "linalg_eigh", "linalg_qr", "linalg_slogdet", "slogdet", "linalg_cholesky_ex", "linalg_solve_ex",
     "linalg_inv_ex",
 ]
@@ -84,6 +84,13 @@ class aminmax(tuple[Tensor, Tensor]):
     def min(self) -> Tensor: ...
     @property
     def max(self) -> Tensor: ...
+
+
+class frexp(tuple[Tensor, Tensor]):
+    @property
+    def mantissa(self) -> Tensor: ...
+    @property
+    def exponent(self) -> Tensor: ...
 
 
 class linalg_svd(tuple[Tensor, Tensor, Tensor]):

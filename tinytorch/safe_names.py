@@ -13,7 +13,8 @@ from .devices import device
 from .dtypes import Size, _by_name, dtype
 from .nn.parameter import Buffer, Parameter, _rebuild, _rebuild_buffer
 from .nn.state import StateDict
-from .pickling import Storage, rebuild
+from .pickling import rebuild
+from .storage import UntypedStorage
 from .tensor import Tensor
 
 BLOCKED = ("sys", "os", "posix", "nt", "builtins.eval", "builtins.exec", "builtins.getattr", "builtins.setattr")
@@ -170,7 +171,7 @@ def _tensor(reading, *args):
     check(len(args) == 7, "a tensor")
     cls, storage, of, shape, stride, offset, requires_grad = args
     check(isinstance(cls, type) and issubclass(cls, Tensor), "a tensor")
-    check(type(storage) is Storage and type(of) is dtype and type(requires_grad) is bool, "a tensor")
+    check(type(storage) is UntypedStorage and type(of) is dtype and type(requires_grad) is bool, "a tensor")
     check(integers(shape) and integers(stride) and len(shape) == len(stride) and type(offset) is int, "a tensor")
     check(all(abs(v) < 1 << 62 for v in (*shape, *stride, offset)), "a tensor")
     return rebuild(*args)

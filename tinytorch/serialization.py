@@ -23,7 +23,6 @@ from .devices import device
 from .dtypes import uint8
 from .ops.create import frombuffer
 from .ops.join import cat
-from .pickling import Storage
 from .safe_names import (
     RENAMED,
     SAFE,
@@ -34,6 +33,7 @@ from .safe_names import (
     tensor_of_0_1,
     users,
 )
+from .storage import UntypedStorage, storage_on
 from .tensor import Tensor, wrap
 from .torch_names import StorageType, TypedStorage
 from .unpickler import Reading
@@ -123,11 +123,11 @@ def save(obj, f, pickle_module=pickle, pickle_protocol: int = 4, **unused) -> No
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if pickle_protocol in (0, 1):
         raise ValueError(f"save: pickle_protocol must be 2 or more, got {pickle_protocol}")
-    storages: dict[int, tuple[int, Storage]] = {}
+    storages: dict[int, tuple[int, UntypedStorage]] = {}
 
     class Pickler(pickle_module.Pickler):
         def persistent_id(self, obj):
-            if type(obj) is not Storage:
+            if type(obj) is not UntypedStorage:
                 return None
             number, _ = storages.setdefault(id(obj), (len(storages), obj))
             return "storage", number, str(obj.whole.device)
@@ -256,9 +256,9 @@ class _Storages:
 
     def __init__(self, archive: Reader, put, mapped: memory_map.mmap | None):
         self.archive, self.put, self.mapped = archive, put, mapped
-        self.known: dict[str, Storage] = {}
+        self.known: dict[str, UntypedStorage] = {}
 
-    def __call__(self, reference) -> Storage:
+    def __call__(self, reference) -> UntypedStorage:
         kind = None
         match reference:
             case ("storage", int(number), str(where)):
@@ -274,7 +274,7 @@ class _Storages:
             whole = self.bytes(f"data/{key}")
             if kind is not None and kind.of is not None and self.big_endian():
                 whole = reversed_elements(whole, kind.of.to_real().itemsize)
-            found = self.known[key] = Storage(self.put(whole, where))
+            found = self.known[key] = storage_on(self.put(whole, where))
         return found if kind is None else TypedStorage(found, kind.of)
 
     def big_endian(self) -> bool:

@@ -75,11 +75,11 @@ class Tensor(TensorBase):
         """``dim`` as a number from 0 on; IndexError when out of range. ``extra`` dimensions are about to be added."""
         n = self._h.ndim + extra
         low = max(n, 1)
-        if dim is True or dim is False:
-            raise TypeError(f"{operator_above()}argument 'dim' must be int, not bool")
+        if type(dim) is not int:
+            if isinstance(dim, bool) or not hasattr(type(dim), "__index__"):
+                raise TypeError(f"{operator_above()}argument 'dim' must be int, not {type(dim).__name__}")
+            dim = dim.__index__()
         if not -low <= dim < low:
-            if isinstance(dim, bool) or not isinstance(dim, int):
-                raise TypeError(f"{operator_above()}a dimension must be int, not {type(dim).__name__}")
             raise IndexError(
                 f"{operator_above()}Dimension out of range (expected to be in range of "
                 f"[{-low}, {low - 1}], but got {dim})"

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from .devices import device
 from .dtypes import ALL, Size, _by_name, dtype
 from .nn.parameter import Parameter, _rebuild
-from .pickling import Storage, rebuild
+from .pickling import rebuild
 from .safe_names import MAKERS, SAFE, check, integers
+from .storage import UntypedStorage
 from .tensor import Tensor
 
 
@@ -25,7 +26,7 @@ class StorageType(NamedTuple):
 class TypedStorage(NamedTuple):
     """A storage of a file, with its dtype."""
 
-    storage: Storage
+    storage: UntypedStorage
     of: dtype | None
 
 

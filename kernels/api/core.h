@@ -90,6 +90,8 @@ int tt_set_isa(const char *name);
 
 /* memory */
 void tt_free(tt_array *a);
+/* Gives the storage of `a` another size, in its place: 1; 0: there is no room behind it; -1: an error */
+int tt_resize_storage(tt_array *a, int64_t nbytes);
 void tt_memory_stats(int64_t *out);
 void tt_reset_peak(void);
 void tt_raise_peak(int64_t allocated, int64_t reserved); /* undoes tt_reset_peak: the peaks were this high before */
@@ -122,7 +124,6 @@ tt_array *tt_clone(tt_array *a);
 int tt_copy(tt_array *out, tt_array *a, int writer);
 int tt_fill(tt_array *out, int kind, double f, int64_t i, int writer);
 int64_t tt_offset(tt_array *a);
-int tt_is_contiguous(tt_array *a);
 int64_t tt_shape_key(
     tt_array *a); /* ndim << 60 and the sizes, 60 / ndim bits each, first lowest; -1: they do not fit */
 int tt_same_shape(tt_array *a, tt_array *b);

@@ -48,11 +48,6 @@ tt_array *tt_cast_now(tt_array *a, int dtype) { return filled(tt_empty_like(a, d
 tt_array *tt_clone_now(tt_array *a) { return filled(tt_empty_like(a, a->dtype), a); }
 tt_array *tt_contiguous_now(tt_array *a) { return filled(tt_empty(a->dtype, a->ndim, a->shape), a); }
 
-tt_array *tt_row_major_now(tt_array *a, int dtype) {
-    if (a->dtype == dtype && a->flags & TT_FLAG_CONTIGUOUS) return tt_alias(a);
-    return filled(tt_empty(dtype, a->ndim, a->shape), a);
-}
-
 void tt_convert(void *to, int to_dtype, const void *from, int from_dtype) {
     tt_backend_of(0)->convert(to, to_dtype, from, from_dtype);
 }

@@ -6,7 +6,6 @@ int tt_copy_now(tt_array *out, tt_array *a); /* with broadcasting and casting, f
 tt_array *tt_cast_now(tt_array *a, int dtype);
 tt_array *tt_clone_now(tt_array *a);
 tt_array *tt_contiguous_now(tt_array *a);
-tt_array *tt_row_major_now(tt_array *a, int dtype); /* itself under another descriptor, or a copy */
 int tt_fill_now(tt_array *out, int kind, double f, int64_t i);
 tt_array *tt_full_now(int dtype, int ndim, int64_t *shape, int kind, double f, int64_t i);
 

@@ -60,10 +60,11 @@ void tt_update_flags(tt_array *a) {
 }
 
 void tt_set_contiguous(tt_array *a) {
-    int64_t n = 1;
+    int64_t n = 1, *strides = a->strides;
+    const int64_t *shape = a->shape;
     for (int d = a->ndim - 1; d >= 0; d--) {
-        a->strides[d] = n;
-        n *= a->shape[d] ? a->shape[d] : 1;
+        strides[d] = n;
+        n *= shape[d] ? shape[d] : 1;
     }
     a->flags |= TT_FLAG_CONTIGUOUS;
 }
@@ -406,8 +407,6 @@ int64_t tt_shape_key(tt_array *a) {
     }
     return key;
 }
-
-int tt_is_contiguous(tt_array *a) { return a->flags & TT_FLAG_CONTIGUOUS; }
 
 int tt_same_shape(tt_array *a, tt_array *b) {
     return a->ndim == b->ndim && memcmp(a->shape, b->shape, sizeof(int64_t) * (size_t)a->ndim) == 0;

@@ -258,34 +258,40 @@ void tt_storage_end(tt_storage *s) {
 }
 
 /* Note [Room for dimensions]
- * A descriptor's sizes and strides follow it in one block. The cache has descriptors with room for FEW_DIMS; one of more
- * dimensions is a block of its own, and goes back to malloc. `strides - shape` tells how many there is room for. */
+ * A descriptor's sizes and strides follow it in one block, from the start of a cache line on. Those in the cache have room
+ * for FEW_DIMS or more; one that was made for more, and still has them when it is freed, goes back to malloc. */
 #define FEW_DIMS 8
 
-static tt_array *fresh_array(int room) {
-    tt_array *a = malloc(sizeof *a + 2 * sizeof(int64_t) * (size_t)room);
-    if (!a) return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for an array's descriptor");
-    a->shape = (int64_t *)(a + 1);
-    a->strides = a->shape + room;
-    return a;
-}
-
-tt_array *tt_array_new(int ndim) {
-    tt_array *a = cache.arrays;
-    if (ndim <= FEW_DIMS && a) {
-        cache.arrays = (tt_array *)a->storage;
-        cache.num_arrays--;
-    } else if (!(a = fresh_array(ndim <= FEW_DIMS ? FEW_DIMS : ndim))) return NULL;
+static tt_array *begun(tt_array *a) {
     a->flags = tt_thread_flags;
     a->stamp = 0;
     a->counter = NULL;
     return a;
 }
 
+static __attribute__((noinline, cold)) tt_array *fresh_array(int ndim) {
+    size_t room = (size_t)(ndim <= FEW_DIMS ? FEW_DIMS : ndim);
+    tt_array *a;
+    if (posix_memalign((void **)&a, 64, sizeof *a + 2 * sizeof(int64_t) * room))
+        return tt_fail(TT_OUT_OF_MEMORY, "out of memory: no room for an array's descriptor");
+    a->shape = (int64_t *)(a + 1);
+    a->strides = a->shape + room;
+    a->ndim = ndim;
+    return begun(a);
+}
+
+tt_array *tt_array_new(int ndim) {
+    tt_array *a = cache.arrays;
+    if (ndim > FEW_DIMS || !a) return fresh_array(ndim);
+    cache.arrays = (tt_array *)a->storage;
+    cache.num_arrays--;
+    return begun(a);
+}
+
 void tt_set_inference(int on) { tt_thread_flags = on ? TT_FLAG_INFERENCE : 0; }
 
 void tt_array_recycle(tt_array *a) {
-    if (cache.num_arrays >= 4 * PER_THREAD || a->strides - a->shape != FEW_DIMS) {
+    if (cache.num_arrays >= 4 * PER_THREAD || a->ndim > FEW_DIMS) {
         free(a);
         return;
     }
@@ -304,6 +310,22 @@ void tt_free(tt_array *a) {
 bool tt_free_may_wait(const tt_array *a) {
     const tt_storage *s = a->storage;
     return a->counter || tt_lazy_of(s) || __atomic_load_n(&s->jobs, __ATOMIC_RELAXED) || s->size_class < 0;
+}
+
+int tt_resize_storage(tt_array *a, int64_t nbytes) {
+    tt_storage *s = a->storage;
+    if (nbytes < 0) {
+        tt_fail(TT_RUNTIME_ERROR, "resize_: a storage cannot have %lld bytes", (long long)nbytes);
+        return -1;
+    }
+    int c = IS_RECORDED(s) ? s->size_class - RECORDED : s->size_class;
+    if (nbytes > (c < 0 ? s->nbytes : class_bytes(c))) return 0;
+    if (c >= 0) {
+        ASAN_POISON_MEMORY_REGION(s->data, (size_t)class_bytes(c));
+        ASAN_UNPOISON_MEMORY_REGION(s->data, (size_t)nbytes);
+    }
+    s->nbytes = nbytes;
+    return 1;
 }
 
 void *tt_scratch(int64_t nbytes) {

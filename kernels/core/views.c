@@ -15,12 +15,14 @@ tt_array *tt_show(tt_array *a, int ndim, const int64_t *shape, const int64_t *st
     b->dtype = a->dtype;
     b->flags = a->flags & (TT_FLAG_DEVICE | TT_FLAG_READONLY | TT_FLAG_INFERENCE);
     int64_t n = 1, *sizes = b->shape, *steps = b->strides;
-    for (int d = 0; d < ndim; d++) {
-        n *= sizes[d] = shape[d];
-        steps[d] = strides[d];
+    bool contiguous = true;
+    for (int d = ndim - 1; d >= 0; d--) {
+        int64_t size = sizes[d] = shape[d], step = steps[d] = strides[d];
+        contiguous &= step == n || size == 1;
+        n *= size;
     }
     b->numel = n;
-    tt_update_flags(b);
+    if (contiguous || n == 0) b->flags |= TT_FLAG_CONTIGUOUS;
     tt_storage_ref(b->storage);
     if ((b->counter = a->counter)) tt_storage_ref(b->counter);
     return b;

@@ -49,8 +49,8 @@ static bool check_operand(const char *name, const tt_array *x, bool square) {
         tt_fail(TT_RUNTIME_ERROR, "%s must be batches of square matrices, but they are %lld by %lld matrices", name,
                 (long long)sizes[0], (long long)sizes[1]);
     else if (tt_is_complex(x->dtype)) tt_fail(TT_NOT_IMPLEMENTED, "not implemented for '%s'", tt_dtype_names[x->dtype]);
-    else if (!tt_is_floating(x->dtype))
-        tt_fail(TT_RUNTIME_ERROR, "Expected a floating point or complex tensor as input. Got %s",
+    else if (!tt_is_floating(x->dtype)) /* in PyTorch the one or the other, by the decomposition */
+        tt_fail(TT_NOT_IMPLEMENTED, "Expected a floating point or complex tensor as input. Got %s",
                 tt_dtype_names[x->dtype]);
     else if (tt_is_half(x->dtype)) tt_fail(TT_NOT_IMPLEMENTED, "not implemented for '%s'", tt_dtype_names[x->dtype]);
     else if (sizes[0] > INT_MAX || sizes[1] > INT_MAX)

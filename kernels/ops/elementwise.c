@@ -67,8 +67,7 @@ static int common_dtype(int op, int n, tt_array *const *in) {
             return -1;
         }
     if (!tt_isa->ops[op][tt_compute_dtype(dtype)]) {
-        tt_fail(op == TT_OP_bitwise_not && !tt_is_complex(dtype) ? TT_TYPE_ERROR : TT_NOT_IMPLEMENTED,
-                "%s: not implemented for '%s'", tt_ops[op].name, tt_dtype_names[dtype]);
+        tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", tt_ops[op].name, tt_dtype_names[dtype]);
         return -1;
     }
     if (skip && in[0]->dtype != TT_BOOL) {
@@ -221,8 +220,14 @@ static inline tt_array *like(const tt_array *a, int dtype) {
     out->dtype = (int16_t)dtype;
     out->ndim = a->ndim;
     out->numel = a->numel;
-    for (int d = 0; d < a->ndim; d++) out->shape[d] = a->shape[d];
-    tt_set_contiguous(out);
+    int64_t step = 1, *sizes = out->shape, *steps = out->strides;
+    const int64_t *from = a->shape;
+    for (int d = a->ndim - 1; d >= 0; d--) {
+        int64_t size = sizes[d] = from[d];
+        steps[d] = step;
+        step *= size ? size : 1;
+    }
+    out->flags |= TT_FLAG_CONTIGUOUS;
     tt_storage *s = tt_storage_new(a->numel * tt_itemsizes[dtype]);
     if (!s) {
         tt_array_recycle(out);

@@ -77,7 +77,7 @@ static bool make_plan(plan *pl, tt_array *a, int n, const int64_t *code, tt_arra
     if (!tt_resolve_index(v, a, n, code)) return false;
     for (int k = 0; k < v->n; k++)
         if (!ready_index(indices[k], rule)) return false;
-    int first = v->dim[0], from, count;
+    int first = v->n ? v->dim[0] : 0, from, count; /* without an index tensor: a plain view */
     bool adjoin = true;
     for (int k = 1; k < v->n; k++) adjoin &= v->dim[k] == v->dim[k - 1] + v->span[k - 1];
     if (!adjoin) first = 0;

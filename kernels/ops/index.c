@@ -1,7 +1,6 @@
 /* Subscripts: an index is applied to shape and strides in one pass; the views it makes. */
 #include "api/index.h"
 #include "ops/index.h"
-#include <string.h>
 
 #define NO_END INT64_MIN
 
@@ -16,14 +15,14 @@ static bool add_dim(tt_indexed *v, int64_t size, int64_t stride) {
     return true;
 }
 
-static bool at(tt_indexed *v, const tt_array *a, int d, int64_t i) {
+static bool at(int64_t *start, const tt_array *a, int d, int64_t i) {
     int64_t size = a->shape[d];
     if (i < -size || i >= size) {
         tt_fail(TT_INDEX_ERROR, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, d,
                 (long long)size);
         return false;
     }
-    v->start += (i < 0 ? i + size : i) * a->strides[d];
+    *start += (i < 0 ? i + size : i) * a->strides[d];
     return true;
 }
 
@@ -64,7 +63,7 @@ bool tt_resolve_index(tt_indexed *v, const tt_array *a, int n, const int64_t *co
         const int64_t *part = code + 4 * k;
         int64_t kind = k == n ? TT_REST : part[0], count = 0;
         if (kind == TT_AT) {
-            if (!at(v, a, d++, part[1])) return false;
+            if (!at(&v->start, a, d++, part[1])) return false;
         } else if (kind == TT_SLICE) {
             if (!slice(v, a, d++, part)) return false;
         } else if (kind == TT_NEW) {
@@ -90,16 +89,12 @@ static tt_array *show(tt_array *a, const tt_indexed *v) { return tt_show(a, v->n
 
 /* a[i], without the parsing. */
 tt_array *tt_index_int(tt_array *a, int64_t i) {
-    tt_indexed v;
+    int64_t start = 0;
     if (a->ndim == 0)
         return tt_fail(TT_INDEX_ERROR, "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor "
                                        "to a Python number");
-    v.start = 0;
-    if (!at(&v, a, 0, i)) return NULL;
-    v.ndim = a->ndim - 1;
-    memcpy(v.shape, a->shape + 1, sizeof(int64_t) * (size_t)v.ndim);
-    memcpy(v.strides, a->strides + 1, sizeof(int64_t) * (size_t)v.ndim);
-    return tt_track(a, show(a, &v));
+    if (!at(&start, a, 0, i)) return NULL;
+    return tt_track(a, tt_show(a, a->ndim - 1, a->shape + 1, a->strides + 1, start));
 }
 
 /* a[start:stop], likewise. */

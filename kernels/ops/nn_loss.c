@@ -8,14 +8,14 @@
 static bool check_classes(const char *op, tt_array *target, tt_array *weight, int64_t rows, int64_t classes,
                           int64_t ignore) {
     char have[TT_SHAPE_TEXT];
-    if (target->dtype != TT_I64) {
-        tt_fail(TT_RUNTIME_ERROR, "%s: expected scalar type Long (int64) for argument 'target' but found %s", op,
-                tt_dtype_names[target->dtype]);
-        return false;
-    }
     if (target->ndim != 1 || target->shape[0] != rows) {
         tt_fail(TT_VALUE_ERROR, "%s: Expected input batch_size (%lld) to match target batch_size (%lld).", op,
                 (long long)rows, (long long)(target->ndim ? target->shape[0] : 1));
+        return false;
+    }
+    if (target->dtype != TT_I64) {
+        tt_fail(TT_RUNTIME_ERROR, "%s: expected scalar type Long (int64) for argument 'target' but found %s", op,
+                tt_dtype_names[target->dtype]);
         return false;
     }
     if (weight && (weight->ndim != 1 || weight->shape[0] != classes)) {

@@ -68,19 +68,16 @@ TT_DTYPES(TT_C_TYPE)
 #define TT_INTEGRAL_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind <= TT_KIND_INT) << TT_##code
 #define TT_FLOATING_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind == TT_KIND_FLOAT) << TT_##code
 #define TT_COMPLEX_BIT(code, suffix, type, name, kind, ...) | (TT_KIND_##kind == TT_KIND_COMPLEX) << TT_##code
-#define TT_SIGNED_BIT(code, suffix, type, name, kind, is_signed, ...) | is_signed << TT_##code
 enum {
     TT_INTEGRAL_DTYPES = 0 TT_DTYPES(TT_INTEGRAL_BIT), /* bool among them */
     TT_FLOATING_DTYPES = 0 TT_DTYPES(TT_FLOATING_BIT),
     TT_COMPLEX_DTYPES = 0 TT_DTYPES(TT_COMPLEX_BIT),
-    TT_SIGNED_DTYPES = 0 TT_DTYPES(TT_SIGNED_BIT),
 };
 TT_FN int tt_kind_of(int dtype) { return (int)((0 TT_DTYPES(TT_KIND_BITS)) >> 4 * dtype & 15); }
 TT_FN int tt_compute_dtype(int dtype) { return (int)((0 TT_DTYPES(TT_COMPUTE_BITS)) >> 4 * dtype & 15); }
 TT_FN int tt_is_integral(int dtype) { return TT_INTEGRAL_DTYPES >> dtype & 1; }
 TT_FN int tt_is_floating(int dtype) { return TT_FLOATING_DTYPES >> dtype & 1; }
 TT_FN int tt_is_complex(int dtype) { return TT_COMPLEX_DTYPES >> dtype & 1; }
-TT_FN int tt_is_signed(int dtype) { return TT_SIGNED_DTYPES >> dtype & 1; }
 TT_FN int tt_is_differentiable(int dtype) { return (TT_FLOATING_DTYPES | TT_COMPLEX_DTYPES) >> dtype & 1; }
 /* What a Python number of that kind is as an element, before promotion. */
 TT_FN int tt_dtype_of_kind(int kind) {

@@ -120,6 +120,7 @@ def what_is_the_tensor_itself(torch):
     for parts in (lambda y: y.tensor_split(2), lambda y: y.tensor_split((1,)), lambda y: y.split(1)):
         y = x * 1
         out += [outcome(lambda y=y, parts=parts: parts(y)[0].mul_(3)), y]
+        out += [outcome(lambda parts=parts: parts(torch.ones(())))]
     return out
 
 

@@ -12,7 +12,7 @@ from tinytorch import fuse
 from tinytorch.fuse import listeners
 
 line_of = functools.partial(helpers.line_of, __file__)
-pytestmark = pytest.mark.usefixtures("interpreted")  # a test may ask for more
+pytestmark = pytest.mark.usefixtures("idle", "interpreted")  # a test may ask for more
 
 
 def debug_text(capfd, level, run):

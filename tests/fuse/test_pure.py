@@ -26,6 +26,17 @@ def chain(x, y):
     return (x * y + 2).tanh() - x, x.sum(1)
 
 
+def test_random_numbers_are_drawn_by_every_call():
+    def noise(x):
+        return (x * torch.rand(3)).exp()
+
+    pure, x = torch.fuse(noise, pure=True), torch.ones(3)
+    torch.manual_seed(0)
+    want = [bits(noise(x)) for _ in range(6)]
+    torch.manual_seed(0)
+    assert [bits(pure(x)) for _ in range(6)] == want
+
+
 def test_a_call_is_replayed():
     pure = torch.fuse(chain, pure=True)
     calls = []

@@ -95,6 +95,9 @@ def samples():
 
 
 class Caller(arguments.Chooser):
+    single = False  # is one thing wrong with the call, and no other?
+    twice = False  # is the wrong argument a tensor of another dtype, and another shape, too?
+
     def arguments(self, parameters, first=()):
         """Arguments for parameters, by place and by name; now and then one too many, or unknown."""
         texts, named = list(first), False
@@ -150,6 +153,7 @@ class Caller(arguments.Chooser):
             texts[at] = self.wrong(value, dtype, texts[at])
         named = [f"{p}={text}" if isinstance(p, str) else text for p, text in zip(places, texts)]
         out = (at == len(texts) or self.chance(0.1)) and entry.out
+        self.single = not (out and at < len(texts)) and not self.twice
         if out:
             first = named[0] if named and named[0].startswith("T(") else None
             if first:
@@ -167,7 +171,7 @@ class Caller(arguments.Chooser):
     def argument(self, value, dtype):
         """The source of a sample's argument."""
         if isinstance(value, Spec):
-            how = "index" if value.dtype == "int64" and value.layout == "plain" else value.layout
+            how = "index" if value.dtype in ("int64", "int32") and value.layout == "plain" else value.layout
             return f"T({value.dtype or dtype!r}, {value.shape}, {how!r})"
         if isinstance(value, (tuple, list)):
             inner = ", ".join(self.argument(v, dtype) for v in value)
@@ -190,7 +194,10 @@ class Caller(arguments.Chooser):
             return self.one(arguments.NUMBERS)
         if isinstance(value, (tuple, list)) and self.chance(0.5):
             return self.one(arguments.DIMS + arguments.SIZES)
-        return self.anything()
+        other = self.anything()
+        if isinstance(value, Spec) and (found := re.match(r"T\('(\w+)', (\(.*?\)), ", other)):
+            self.twice = found[1] != (value.dtype or dtype) and found[2] != str(value.shape)
+        return other
 
     def out(self, dtype, alias):
         if alias and self.chance(0.4):
@@ -213,4 +220,6 @@ def call(number):
 
 def is_mutated(number):
     """Is it a call of the table with one thing wrong?"""
-    return random.Random(number).random() < MUTATED
+    caller = Caller(random.Random(number))
+    caller.call()
+    return caller.single

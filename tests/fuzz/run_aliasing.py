@@ -26,11 +26,11 @@ def eager(program, device):
 def open_device(device):
     """In the process that is to work: an emulated device where there is no GPU."""
     if device.startswith("cuda"):
-        from gpu.emulator import Emulator
+        from gpu.emulator import machine
         from tinytorch.backends.cuda import runtime
 
         if not runtime.device_count():
-            runtime.use_driver(Emulator())
+            machine().plug_in()
 
 
 class Runner:

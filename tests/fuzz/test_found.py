@@ -31,6 +31,18 @@ def test_triangles_are_counted_without_looking(torch):
         tt.tril_indices(2**40, 99)
 
 
+def test_an_index_of_nothing():
+    x = tt.ones(4, 3)
+    assert tt.index_put(x, (), tt.ones(3), accumulate=True).tolist() == [[2.0] * 3] * 4
+    with pytest.raises(RuntimeError):
+        tt.index_put(x, (), tt.ones(6, 3), accumulate=True)
+
+
+def test_more_parts_than_memory():
+    with pytest.raises(MemoryError):
+        tt.ones(4, 5).tensor_split(2**62)
+
+
 X = tt.ones(2, 3)
 NO_TENSORS = {
     "a function": lambda: tt.argwhere(3),

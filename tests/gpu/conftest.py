@@ -1,19 +1,27 @@
 """Fixtures for tests of CUDA devices: the machine's GPU, or an emulated one."""
 
+import gc
+
 import pytest
+import tinytorch
 from gpu import emulator
 from tinytorch.backends.cuda import runtime
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def gpu():
     """The driver. Skips where there is neither a GPU nor a compiler for the emulated one."""
-    if not runtime.device_count():
+    emulated = not runtime.device_count()
+    if emulated:
         if not emulator.available():
             pytest.skip("no GPU, and no C++ compiler to emulate one")
-        runtime.use_driver(emulator.Emulator())
+        emulator.machine().plug_in()
     runtime.open_device(0)
-    return runtime.driver()
+    yield runtime.driver()
+    if emulated:
+        gc.collect()
+        tinytorch.fuse.wait(60)  # for kernels of devices
+        emulator.machine().take_out()
 
 
 @pytest.fixture

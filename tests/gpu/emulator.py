@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from cffi import FFI
 
 from tinytorch.backends.cpu import ffi
+from tinytorch.backends.cuda import runtime
 from tinytorch.backends.cuda.source import kernels_folder
 
 from . import products
@@ -40,7 +41,7 @@ COMPILER = (
 )
 
 _ffi = FFI()
-_ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes);")
+_ffi.cdef("int tt_run(const void *args, unsigned x, unsigned y, unsigned threads, int64_t bytes, int back);")
 
 
 def available() -> bool:
@@ -69,13 +70,15 @@ class Emulator:
     """The interface of tinytorch.backends.cuda.driver.PyCuda."""
 
     def __init__(self, count: int = 2):
-        self.count = count
+        self._count = self.count = count  # all, and those that are plugged in
+        self._taken_out = {}  # what tinytorch keeps of those that were opened
         self.launches = []  # names of the kernels run, in order
+        self.backwards = False  # do the last blocks and threads of a kernel run first?
         self.plans = None  # those of planning()
         self.idle = False  # nothing is computed
         self._lock = threading.RLock()
         self._inside = 0
-        self._map = mmap.mmap(-1, ARENA, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        self._map = mmap.mmap(-1, ARENA, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         self._free = [(0, ARENA)]  # offset and size, sorted
         self._sizes = {}
@@ -92,6 +95,19 @@ class Emulator:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._protect(False)
         self._folder = os.environ.get("TINYTORCH_EMULATOR_DIR") or tempfile.mkdtemp(prefix="tinytorch-emulator-")
+
+    def plug_in(self) -> None:
+        """From now on tinytorch finds the devices, as they were when they were taken out."""
+        if runtime._driver is not self:
+            runtime.use_driver(self)
+        self.count = self._count
+        runtime._devices.update(self._taken_out)
+
+    def take_out(self) -> None:
+        """From now on tinytorch finds no device. Memory that tensors still hold is freed as ever."""
+        self.count = 0
+        self._taken_out = dict(runtime._devices)
+        runtime._devices.clear()
 
     def _protect(self, open_: bool) -> None:
         flags = mmap.PROT_READ | mmap.PROT_WRITE if open_ else 0
@@ -111,7 +127,7 @@ class Emulator:
         self._lock.release()
 
     def open(self, device: int) -> None:
-        assert 0 <= device < self.count
+        assert 0 <= device < self._count
 
     turn_to = open
 
@@ -203,7 +219,8 @@ class Emulator:
                 return
             if library is None:
                 library = _ffi.dlopen(compile_kernel(source, self._folder))
-            self._tell(stream, name, lambda: library.tt_run(_ffi.from_buffer(values), *grid[:2], block[0], shared))
+            work = _ffi.from_buffer(values), *grid[:2], block[0], shared
+            self._tell(stream, name, lambda: library.tt_run(*work, self.backwards))
 
         if not self.idle:  # so that what does not compile is found where it is loaded
             library = _ffi.dlopen(compile_kernel(source, self._folder))
@@ -316,6 +333,12 @@ class Emulator:
 
     def drop_event(self, event) -> None:
         pass
+
+
+@functools.cache
+def machine() -> Emulator:
+    """This process's emulated devices: they are there between ``plug_in`` and ``take_out``."""
+    return Emulator()
 
 
 @functools.cache

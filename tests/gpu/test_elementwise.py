@@ -74,6 +74,26 @@ def test_into_places(gpu, layout, into):
         check(compute, base, b)
 
 
+@pytest.mark.parametrize("n", [46, 47])
+def test_rows_of_no_whole_vectors(gpu, n):
+    """All rows begin at a multiple of a vector's size, but do not end there: what lies between is left alone."""
+
+    def compute(base, b):
+        base = base.clone()
+        base[:33, 16 : 16 + n].add_(b[:, :n])
+        return base
+
+    for dtype in (tt.float32, tt.int8):
+        check(compute, tt.zeros(40, 208, dtype=dtype), (tt.randn(33, 64) * 3).to(dtype))
+
+
+def test_one_dimension_with_gaps(gpu):
+    x = tt.randn(300)
+    check(lambda x: x[::2] * x[150:], x)
+    check(lambda x: x.clone()[::3].mul_(x[:100]), x)
+    check(lambda x: tt.where(x[::2] > 0, x[:150], x[1::2]), x)
+
+
 def test_more_dimensions(gpu):
     x = tt.randn(5, 6, 7, 32)
     for y in (tt.randn(6, 1, 32), tt.randn(5, 1, 7, 1), tt.randn(7, 1, 6, 32).permute(1, 2, 0, 3), tt.randn(32)):

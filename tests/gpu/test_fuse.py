@@ -3,7 +3,7 @@
 import pytest
 
 import tinytorch
-from tinytorch.backends.cpu import lib
+from tinytorch.backends.cpu import error, lib
 from tinytorch.backends.cuda import runtime
 from tinytorch.nn import functional as F
 
@@ -114,6 +114,7 @@ def test_what_cannot_be_launched_stays_the_devices(emulated, monkeypatch):
         found.append(here * 2 + 3)
         assert [t.tolist() for t in found] == [[k, k + 2.0, k + 4.0] for k in range(4)]
         assert y.tolist() == (x.cpu() * 3).tolist()
+    assert "busy" in str(error())  # which nobody was told
 
 
 def test_a_number_on_the_cpu_goes_along(gpu):

@@ -186,6 +186,23 @@ def test_columns_inside(gpu):
     agree(gpu, lambda x, y: (x * y).sum(0), normal(1500, 300), normal(1500, 1))
 
 
+@pytest.mark.parametrize(
+    "dim, whole, part",
+    [
+        (0, (40, 6), (slice(None), slice(1, 6, 2))),  # the reduced dimension with the columns,
+        (0, (1100, 6), (slice(None), slice(0, 6, 2))),
+        (1, (3, 40, 12), (..., slice(0, 12, 2))),  # ... all three,
+        (1, (3, 40, 8), (..., slice(0, 5))),  # ... and with the rows
+    ],
+)
+def test_columns_whose_dimensions_merge(gpu, dim, whole, part):
+    def run(x):
+        y = x[part].exp()
+        return y, y.sum(dim)
+
+    agree(gpu, run, normal(*whole))
+
+
 def test_a_total_beside_rows(gpu):
     def run(x):
         y = (x * 2).softmax(1)

@@ -149,7 +149,7 @@ SEARCHES = (
 )
 
 REDUCTIONS = (
-    Op("nansum", (*ALL_OF, *DIMS[:-1], *EMPTY_DIM, *NANS), method=True),
+    Op("nansum", (*ALL_OF, *DIMS[:-1], *EMPTY_DIM, *NANS, *SOME_NANS[:2]), method=True),
     Op("nanmean", (*ALL_OF, *DIMS, *EMPTY_DIM, *NANS, *SOME_NANS), call=with_dtype("nanmean"), dtypes=FLOATS),
     Op("var_mean", SPREAD, dtypes=FLOATS),
     Op("std_mean", SPREAD, dtypes=FLOATS),

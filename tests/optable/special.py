@@ -25,6 +25,8 @@ SIGNED_PAIRS = only(
         )
     ),
 )
+NAN = math.nan
+MISSING = only(FLOATS, rough(S(T(4, values=(1.0, NAN, 2.0, NAN)), T(4, values=(NAN, 1.0, 2.0, NAN)))))
 TERNARY = tuple(
     S(*tensors, **more)
     for tensors in (
@@ -88,8 +90,8 @@ OPS = (
         dtypes=NUMBERS,
         more=WITH_SCALARS,
     ),
-    binary("fmax", inplace=False, more=(*SPECIAL_PAIRS, *TIES)),
-    binary("fmin", inplace=False, more=(*SPECIAL_PAIRS, *TIES)),
+    binary("fmax", inplace=False, more=(*SPECIAL_PAIRS, *TIES, *MISSING)),
+    binary("fmin", inplace=False, more=(*SPECIAL_PAIRS, *TIES, *MISSING)),
     binary("copysign", more=(*WITH_SCALARS, *SIGNED_PAIRS)),
     binary("hypot", more=SPECIAL_PAIRS, dtypes=FLOATS),
     # A half type's neighbour is not float32's, rounded: the halves are left out.
@@ -128,6 +130,16 @@ OPS = (
     ),
     Op("nan_to_num", NAN_TO_NUM, method=True, inplace=True, out=True),
     Op("addcmul", TERNARY, method=True, inplace=True, out=True, dtypes=NUMBERS),
+    Op(
+        "frexp",
+        (
+            *(S(spec) for spec in ONE),
+            *only(FLOATS, rough(S(T(8, values=(0.0, -0.0, 1.0, -4.0, math.inf, -math.inf, math.nan, 5e-8))))),
+            *only(("float32", "float64"), rough(S(T(3, values=(1e-45, -1e-40, 3e38))))),
+        ),
+        method=True,
+        dtypes=FLOATS,
+    ),
     Op("addcdiv", TERNARY, method=True, inplace=True, out=True, domain=(0.5, 2), dtypes=FLOATS),
 )
 

@@ -9,7 +9,7 @@ from tinytorch.profiler import profile
 
 
 @pytest.fixture
-def fresh_cache(monkeypatch, tmp_path):
+def fresh_cache(idle, monkeypatch, tmp_path):
     """An empty cache of compiled kernels."""
     monkeypatch.setitem(worker.__dict__, "cache", Cache(str(tmp_path / "cache")))
 

@@ -127,8 +127,8 @@ def run(
                 heappush(heap, (node.key, node))
                 node = None
             grads = gi = None
-    except Exception as exc:
-        explain(node, exc)
+    except Exception:
+        explain(node)
         raise
     finally:
         if outside is None:
@@ -403,7 +403,7 @@ def retain(t: Tensor) -> None:
         extra.retains.append(weakref.ref(t))
 
 
-def explain(node: Node | None, exc: Exception) -> None:
+def explain(node: Node | None) -> None:
     """In anomaly mode, shows the forward call of the Node whose backward failed."""
     if node is not None and node.extra is not None and node.extra.trace:
         warnings.warn(

@@ -9,6 +9,7 @@ from ones: that takes less than to branch.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from ..backends.cpu import lib
@@ -104,15 +105,13 @@ class Reducing(Planning):
             return "one"
         if x.flat:
             return "flat"
-        end = k.ndim
-        if self.pattern == "outer_reduction":
-            end, reduced = k.kept, 1
-            while reduced < k.row:
-                reduced *= k.shape[end]
-                end += 1
-        if end - k.kept != 1:
+        if self.pattern == "outer_reduction":  # whose dimensions may be merged with those around them
+            shape = list(k.shape)[: k.ndim]
+            alone = shape[k.kept : k.kept + 1] == [k.row] and math.prod(shape[: k.kept]) == k.rows
+            return "line" if alone else "apart"
+        if k.ndim - k.kept != 1:
             return "apart"
-        unit = self.pattern != "outer_reduction" and x.strides[k.kept] == SIZES[self.access_type(a)]
+        unit = x.strides[k.kept] == SIZES[self.access_type(a)]
         return "unit" if unit else "line"
 
     def pointers(self, apart: int) -> list[str]:
@@ -253,7 +252,7 @@ class Reducing(Planning):
         both = f"*(tt_pack<{t}, 2> *)(&{here} - 1) = {{{{{x}[u - 1], {x}[u]}}}};"
         return [f"if (u % 2 && (whole || aligned)) {both}", f"else if (!(whole || aligned)) {here} = {x}[u];"]
 
-    def array_of(self, stage, s: int, span: Span, loads) -> str:
+    def array_of(self, s: int, span: Span, loads) -> str:
         """Where a thread has the values of a slot that the stage does not make; "" of one that is the same for all."""
         if s in span.held:
             return f"h{s}[e]"
@@ -266,7 +265,7 @@ class Reducing(Planning):
 
     def inputs(self, stage, span: Span, wanted, loads, copied=()) -> list[str]:
         """The variables of values that the stage does not make; some have been ``copied``."""
-        places = {s: f"slow{s}[u]" if s in copied else self.array_of(stage, s, span, loads) for s in sorted(wanted)}
+        places = {s: f"slow{s}[u]" if s in copied else self.array_of(s, span, loads) for s in sorted(wanted)}
         return [f"const {self.type_of(s)} v{s} = {place};" for s, place in places.items() if place]
 
     def computed(self, stage, span: Span, loads, out, reductions, part: int) -> list[str]:
@@ -293,7 +292,7 @@ class Reducing(Planning):
         text = [f"{self.type_of(s)} slow{s}[{part}];" for s in copied]
         text += [f"{t} {name}[{part}];" for _, name, t in results]
         text += ["#pragma unroll", *head]
-        text += [f"    slow{s}[u] = {self.array_of(stage, s, span, loads)};" for s in copied]
+        text += [f"    slow{s}[u] = {self.array_of(s, span, loads)};" for s in copied]
         text += ["}", "#pragma unroll 1", *head]
         text += ["    " + line for line in self.inputs(stage, span, wanted, loads, copied)]
         text += [f"    {self.statement(stage, i)}" for i in stage.instrs]

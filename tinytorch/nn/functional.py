@@ -143,7 +143,11 @@ def softmax(input, dim=None, _stacklevel=3, dtype=None):
     Raises:
         RuntimeError: integers without a floating ``dtype``
     """
-    return _softmax(input, implicit_dim("softmax", input, dim), dtype)
+    try:
+        return _softmax(input, implicit_dim("softmax", input, dim), dtype)
+    except Exception as exc:
+        _declare.refuse(exc)
+        raise
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
@@ -156,7 +160,11 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     Raises:
         RuntimeError: integers without a floating ``dtype``
     """
-    return _log_softmax(input, implicit_dim("log_softmax", input, dim), dtype)
+    try:
+        return _log_softmax(input, implicit_dim("log_softmax", input, dim), dtype)
+    except Exception as exc:
+        _declare.refuse(exc)
+        raise
 
 
 def sigmoid(input):
@@ -194,8 +202,9 @@ def dropout(input, p=0.5, training=True, inplace=False):
         if not training or p == 0 or not input._h.numel:
             return input
         return input.mul_(dropout_mask(input, p)) if inplace else dropped(input, p)
-    except AttributeError as exc:
-        raise _declare.not_a_tensor("dropout", exc, ("input",), (input,)) from None
+    except Exception as exc:
+        _declare.refuse(exc)
+        raise
 
 
 def _channels(op, input, p, training, inplace, dims):
@@ -308,16 +317,17 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     try:
         if scale_grad_by_freq or sparse:
             raise NotImplementedError("embedding: scale_grad_by_freq and sparse gradients are not available")
+        if padding_idx is not None and not weight._h.ndim:
+            raise IndexError("embedding: weight should have 2 dimensions, got 0")
         n = weight._h.shape[0] if weight._h.ndim else 0
-        if padding_idx is not None:
-            if not -n <= padding_idx < n:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= n
+        if padding_idx is not None and not -n <= padding_idx < n:
+            raise AssertionError("Padding_idx must be within num_embeddings")
         if max_norm is not None:
             _shorten(weight.detach(), input, max_norm, norm_type)
-        return _rows(weight, input, padding_idx)
-    except AttributeError as exc:
-        raise _declare.not_a_tensor("embedding", exc, ("input", "weight"), (input, weight)) from None
+        return _rows(weight, input, None if padding_idx is None else padding_idx % n)
+    except Exception as exc:
+        _declare.refuse(exc)
+        raise
 
 
 def _shorten(weight: Tensor, input: Tensor, max_norm, norm_type) -> None:

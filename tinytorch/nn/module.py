@@ -332,6 +332,15 @@ class Module(HookMethods, StateMethods):
             p.requires_grad_(requires_grad)
         return self
 
+    def share_memory(self):
+        """Moves all parameters, gradients and buffers to memory that other processes can have. Returns this module.
+        RuntimeError where other tensors show that of one of them."""
+        for t in (*self.parameters(), *self.buffers()):
+            t.share_memory_()
+            if t.grad is not None:
+                t.grad.share_memory_()
+        return self
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the parameters' gradients, or fills them with zeros."""
         for p in self.parameters():

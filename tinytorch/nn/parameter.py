@@ -6,6 +6,7 @@ from ..autograd.node import alias
 from ..backends.cpu import error, ffi, lib
 from ..backends.native import owner
 from ..dtypes import get_default_dtype
+from ..torch_function import _disabled_torch_function_impl
 from ..tensor import Tensor, wrap
 
 __all__ = ["Buffer", "Parameter"]
@@ -31,6 +32,7 @@ class Parameter(Tensor):
 
     __slots__ = ()
     __hash__ = object.__hash__
+    __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, data=None, requires_grad=True):
         if requires_grad and isinstance(data, Tensor) and not data.dtype.is_floating_point:
@@ -63,6 +65,7 @@ class Buffer(Tensor):
 
     __slots__ = ("persistent",)
     __hash__ = object.__hash__
+    __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, data=None, *, persistent=True):
         made = _share(cls, data)

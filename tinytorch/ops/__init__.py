@@ -16,6 +16,7 @@ from . import (
     decompose,
     determinant,
     einsum,
+    frexp,
     gather,
     index,
     join,
@@ -38,5 +39,7 @@ from . import (
     solve,
     sort,
     statistics,
+    storages,
+    subclass,
     unsafe,
 )

@@ -9,7 +9,7 @@ from ..autograd.node import alias
 from ..backends.cpu import lib
 from ..dtypes import FLOATING, float32, float64
 from ..tensor import FUNCTIONS, Tensor
-from .declare import both, c_op, computed, dim_or_axis, function, not_a_tensor, primitive
+from .declare import both, c_op, computed, dim_or_axis, function, primitive, refuse
 from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus
 from .pointwise import _where as where
 from .select import clamp
@@ -67,8 +67,9 @@ def softmax(input, dim=None, dtype=None, *, axis=None):
         if axis is not None or dim is None:
             dim = _needed("softmax", dim, axis)
         return _softmax(input if dtype is None else input.to(dtype), dim)
-    except AttributeError as exc:
-        raise not_a_tensor("softmax", exc, ("input", "dim"), (input, dim)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -85,8 +86,9 @@ def log_softmax(input, dim=None, dtype=None, *, axis=None):
         if axis is not None or dim is None:
             dim = _needed("log_softmax", dim, axis)
         return _log_softmax(input if dtype is None else input.to(dtype), dim)
-    except AttributeError as exc:
-        raise not_a_tensor("log_softmax", exc, ("input", "dim"), (input, dim)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _needed(op: str, dim, axis):
@@ -126,7 +128,7 @@ def floating(op: str, *tensors) -> None:
             raise NotImplementedError(f"{op}: not implemented for '{t.dtype.name}'")
 
 
-def gelu(input, approximate="none"):
+def gelu(input, *, approximate="none"):
     """x Phi(x), Phi the normal distribution function; with approximate="tanh", its tanh form. Follows
     ``torch.nn.functional.gelu``.
 
@@ -137,12 +139,16 @@ def gelu(input, approximate="none"):
     Raises:
         RuntimeError: ``input`` is not floating
     """
-    floating("gelu", input)
-    if approximate == "none":
-        return _gelu(input)
-    if approximate == "tanh":
-        return _gelu_tanh(input)
-    raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
+    try:
+        floating("gelu", input)
+        if approximate == "none":
+            return _gelu(input)
+        if approximate == "tanh":
+            return _gelu_tanh(input)
+        raise RuntimeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def overwrite(fn, input, inplace):
@@ -158,9 +164,13 @@ def silu(input, inplace=False):
     Raises:
         RuntimeError: ``input`` is not floating
     """
-    if not (isinstance(input, Tensor) and input.is_complex()):
-        floating("silu", input)
-    return overwrite(_silu, input, True) if inplace else _silu(input)
+    try:
+        if not (isinstance(input, Tensor) and input.is_complex()):
+            floating("silu", input)
+        return overwrite(_silu, input, True) if inplace else _silu(input)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def logsigmoid(input):
@@ -242,8 +252,9 @@ def relu(input, inplace=False):
     """
     try:
         return input.relu_() if inplace else input.relu()
-    except AttributeError as exc:
-        raise not_a_tensor("relu", exc, ("input",), (input,)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def relu6(input, inplace=False):
@@ -265,8 +276,12 @@ def leaky_relu(input, negative_slope=0.01, inplace=False):
     Raises:
         RuntimeError: ``input`` is not floating
     """
-    floating("leaky_relu", input)
-    return overwrite(lambda x: where(x > 0, x, x * negative_slope), input, inplace)
+    try:
+        floating("leaky_relu", input)
+        return overwrite(lambda x: where(x > 0, x, x * negative_slope), input, inplace)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -301,6 +316,8 @@ def _prelu(input, weight):
 
 def threshold(input, threshold, value, inplace=False):
     """x where it is above ``threshold``, else ``value``. Follows ``torch.nn.functional.threshold``."""
+    if input._h.dtype == lib.TT_BOOL:
+        raise NotImplementedError("threshold: not implemented for 'bool'")
     return overwrite(lambda x: x.masked_fill(x <= threshold, value), input, inplace)
 
 
@@ -359,8 +376,12 @@ def elu(input, alpha=1.0, inplace=False):
     Raises:
         RuntimeError: ``input`` is not floating
     """
-    floating("elu", input)
-    return overwrite(lambda x: _elu(x, alpha, 1.0), input, inplace)
+    try:
+        floating("elu", input)
+        return overwrite(lambda x: _elu(x, alpha, 1.0), input, inplace)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _elu_formula(g, input, alpha, scale):
@@ -459,12 +480,12 @@ def glu(input, dim=-1):
     Raises:
         RuntimeError: the size along ``dim`` is odd, or ``input`` is not floating
     """
-    floating("glu", input)
     if input._h.ndim == 0:
         raise RuntimeError("glu: does not support 0-dimensional tensors")
     n = input.size(dim)
     if n % 2:
         raise RuntimeError(f"glu: Halving dimension must be even, but dimension {dim} is size {n}")
+    floating("glu", input)
     return _glu(input, input._dim(dim))
 
 

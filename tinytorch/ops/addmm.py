@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
 from ..tensor import Tensor, wrap
-from .declare import both, method, old_order, primitive, same_parameters, write_out
+from .declare import both, method, old_order, primitive, same_parameters, write_out, refuse
 from .linalg import bmm, mm, mv, outer
 
 
@@ -63,8 +63,22 @@ def _plus(op, input, product, beta, alpha):
     return _scaled(input, beta) + product
 
 
-def _old_order(op, beta, alpha, *given):
+def _in_order(op, beta, alpha, *given):
+    """The three tensors, beta and alpha of a call that may have numbers between the tensors."""
     return old_order(op, 3, {"beta": beta, "alpha": alpha}, *given)
+
+
+def _sum(op, multiply, given, beta, alpha, out):
+    """``beta * input + alpha * multiply(a, b)``, where ``given`` are input, a and b."""
+    input, a, b, beta, alpha = (*given, beta, alpha) if len(given) == 3 else _in_order(op, beta, alpha, *given)
+    if multiply not in (mv, outer) and (a._h.ndim < 2 or b._h.ndim < 3):
+        raise IndexError(f"{op}: expected 3D tensors, got {a._h.ndim}D and {b._h.ndim}D")
+    _is_floating(op, a, beta, alpha)
+    return write_out(op, _plus(op, input, multiply(a, b), beta, alpha), out, True)
+
+
+def _sum_of_products(batch1, batch2):
+    return bmm(batch1, batch2).sum(0, dtype=batch1.dtype)
 
 
 @both
@@ -83,32 +97,29 @@ def addmm(input, mat1, mat2, *rest, beta=1, alpha=1, out=None):
     Raises:
         RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
     """
-    if rest:
-        input, mat1, mat2, beta, alpha = _old_order("addmm", beta, alpha, input, mat1, mat2, *rest)
-    if _is_floating("addmm", mat1, beta, alpha):
-        result = _addmm(input, mat1, mat2, beta, alpha)
-    else:
-        result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
-    return write_out("addmm", result, out, True)
+    try:
+        if rest:
+            input, mat1, mat2, beta, alpha = _in_order("addmm", beta, alpha, input, mat1, mat2, *rest)
+        if _is_floating("addmm", mat1, beta, alpha):
+            result = _addmm(input, mat1, mat2, beta, alpha)
+        else:
+            result = _plus("addmm", input, mm(mat1, mat2), beta, alpha)
+        return write_out("addmm", result, out, True)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
 def addmv(input, mat, vec, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * mat @ vec``. Follows ``torch.addmv``."""
-    if rest:
-        input, mat, vec, beta, alpha = _old_order("addmv", beta, alpha, input, mat, vec, *rest)
-    _is_floating("addmv", mat, beta, alpha)
-    result = _plus("addmv", input, mv(mat, vec), beta, alpha)
-    return write_out("addmv", result, out, True)
+    return _sum("addmv", mv, (input, mat, vec, *rest), beta, alpha, out)
 
 
 @both
 def addr(input, vec1, vec2, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * outer(vec1, vec2)``. Follows ``torch.addr``."""
-    if rest:
-        input, vec1, vec2, beta, alpha = _old_order("addr", beta, alpha, input, vec1, vec2, *rest)
-    result = _plus("addr", input, outer(vec1, vec2), beta, alpha)
-    return write_out("addr", result, out, True)
+    return _sum("addr", outer, (input, vec1, vec2, *rest), beta, alpha, out)
 
 
 @both
@@ -126,21 +137,17 @@ def baddbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
     Raises:
         RuntimeError: sizes or dtypes do not match, or integers are multiplied by a float
     """
-    if rest:
-        input, batch1, batch2, beta, alpha = _old_order("baddbmm", beta, alpha, input, batch1, batch2, *rest)
-    _is_floating("baddbmm", batch1, beta, alpha)
-    result = _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha)
-    return write_out("baddbmm", result, out, True)
+    try:
+        return _sum("baddbmm", bmm, (input, batch1, batch2, *rest), beta, alpha, out)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
 def addbmm(input, batch1, batch2, *rest, beta=1, alpha=1, out=None):
     """``beta * input + alpha * bmm(batch1, batch2).sum(0)``. Follows ``torch.addbmm``."""
-    if rest:
-        input, batch1, batch2, beta, alpha = _old_order("addbmm", beta, alpha, input, batch1, batch2, *rest)
-    _is_floating("addbmm", batch1, beta, alpha)
-    result = _plus("addbmm", input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
-    return write_out("addbmm", result, out, True)
+    return _sum("addbmm", _sum_of_products, (input, batch1, batch2, *rest), beta, alpha, out)
 
 
 def _in_place(fn):

@@ -11,7 +11,7 @@ from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, not_a_tensor, old_order, primitive, real_only
+from .declare import alias, both, composite, method, old_order, primitive, real_only, refuse
 from .pointwise import (
     _add,
     _addcdiv,
@@ -50,16 +50,24 @@ def _scaled(op, input, other, alpha):
 
 def _with_alpha(name, plain, doc):
     def public(input, other, *rest, alpha=1, out=None):
-        if rest:
-            input, other, alpha = old_order(name, 2, {"alpha": alpha}, input, other, *rest)
-        return plain(input, _scaled(name, input, other, alpha), out=out)
+        try:
+            if rest:
+                input, other, alpha = old_order(name, 2, {"alpha": alpha}, input, other, *rest)
+            return plain(input, _scaled(name, input, other, alpha), out=out)
+        except Exception as exc:
+            refuse(exc)
+            raise
 
     op, written = plain.op, name + "_"
 
     def inplace(self, other, *rest, alpha=1):
-        if rest:
-            self, other, alpha = old_order(written, 2, {"alpha": alpha}, self, other, *rest)
-        return op.update(self, _scaled(name, self, other, alpha) if alpha != 1 or alpha is True else other, written)
+        try:
+            if rest:
+                self, other, alpha = old_order(written, 2, {"alpha": alpha}, self, other, *rest)
+            return op.update(self, _scaled(name, self, other, alpha) if alpha != 1 or alpha is True else other, written)
+        except Exception as exc:
+            refuse(exc)
+            raise
 
     public.__name__ = public.__qualname__ = name
     inplace.__name__ = inplace.__qualname__ = name + "_"
@@ -74,7 +82,7 @@ sub = _with_alpha("sub", _sub, "``input - alpha * other``, broadcast. Follows ``
 
 
 @both
-def rsub(input, other, *, alpha=1):
+def rsub(input, other, alpha=1):
     """``other - alpha * input``."""
     return _sub(other, _scaled("rsub", other, input, alpha))
 
@@ -100,14 +108,22 @@ def div(input, other, *, rounding_mode=None, out=None):
     Raises:
         RuntimeError: the shapes do not broadcast, or ``rounding_mode`` is unknown
     """
-    fn = _rounding("div", rounding_mode)
-    return fn(input, other) if out is None else fn.op.into(out, (input, other), "div")
+    try:
+        fn = _rounding("div", rounding_mode)
+        return fn(input, other) if out is None else fn.op.into(out, (input, other), "div")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
 def div_(self, other, *, rounding_mode=None):
     """``div`` in place."""
-    return _rounding("div_", rounding_mode).op.update(self, other, "div_")
+    try:
+        return _rounding("div_", rounding_mode).op.update(self, other, "div_")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -147,7 +163,11 @@ def pow(input, exponent, *, out=None):
     Raises:
         RuntimeError: the shapes do not broadcast, or an integer has a negative integer exponent
     """
-    return _pow(input, exponent, out=out)
+    try:
+        return _pow(input, exponent, out=out)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def is_complex_number(x) -> bool:
@@ -181,8 +201,9 @@ def addcmul(input, tensor1, tensor2, *rest, value=1, out=None):
         if not (input._h.dtype or tensor1._h.dtype or tensor2._h.dtype):
             raise NotImplementedError("addcmul: not implemented for 'bool'")
         return _addcmul(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
-    except AttributeError as exc:
-        raise not_a_tensor("addcmul", exc, ("input", "tensor1", "tensor2"), (input, tensor1, tensor2)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -203,11 +224,15 @@ def addcdiv(input, tensor1, tensor2, *rest, value=1, out=None):
             input, tensor1, tensor2, value = old_order("addcdiv", 3, {"value": value}, input, tensor1, tensor2, *rest)
         _refuse_integers(tensor1, tensor2)
         return _addcdiv(input, tensor1 if value == 1 else tensor1 * value, tensor2, out=out)
-    except AttributeError as exc:
-        raise not_a_tensor("addcdiv", exc, ("input", "tensor1", "tensor2"), (input, tensor1, tensor2)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _refuse_integers(tensor1, tensor2) -> None:
+    for name, t in (("tensor1", tensor1), ("tensor2", tensor2)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"addcdiv(): argument '{name}' must be Tensor, not {type(t).__name__}")
     if not (tensor1.dtype.is_differentiable or tensor2.dtype.is_differentiable):
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported: use (input + value * trunc(tensor1 / tensor2)), or "
@@ -294,10 +319,14 @@ def square(input, *, out=None):
         TypeError: ``input`` is neither a tensor nor a number
     """
     try:
-        x = input.long() if input.dtype is _bool else input
-    except AttributeError:
-        x = input  # a number
-    return _square(x, out=out)
+        try:
+            x = input.long() if input.dtype is _bool else input
+        except AttributeError:
+            x = input  # a number
+        return _square(x, out=out)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 # Other names of the same operators.
@@ -350,8 +379,12 @@ def lerp(input, end, weight, *, out=None):
     Raises:
         RuntimeError: the shapes do not broadcast, or an input is not floating
     """
-    _check_lerp(input, end, weight)
-    return _lerp(input, end, weight, out=out)
+    try:
+        _check_lerp(input, end, weight)
+        return _lerp(input, end, weight, out=out)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _check_lerp(input, *others):

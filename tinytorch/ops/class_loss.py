@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 
 from ..backends.cpu import error, ffi, lib
-from ..dtypes import FLOATING
-from ..tensor import Tensor, wrap
+from ..dtypes import FLOATING, int64
+from ..tensor import wrap
 from .activation import _log_softmax, _softmax
-from .declare import computed, primitive, wrong_type
+from .declare import computed, primitive, refuse
 from .loss import legacy, reduction_code
 
 NULL = ffi.NULL
@@ -48,10 +48,7 @@ def _declare(name: str):
     @primitive(name=name, extra=("stats",), input=_formula, first_order={"input": _first_order})
     def class_loss(input, target, weight, logits, reduction, ignore, smoothing):
         stats = ffi.new("tt_array *[1]")
-        try:
-            handles = (input._h, target._h, NULL if weight is None else weight._h)
-        except AttributeError:
-            raise wrong_type(name, ("input", "target", "weight"), (input, target, weight), ("weight",)) from None
+        handles = (input._h, target._h, NULL if weight is None else weight._h)
         h = lib.tt_class_loss(*handles, logits, reduction, ignore, smoothing, stats)
         if not h:
             raise error(name)
@@ -66,17 +63,24 @@ _cross_entropy, _nll_loss = _declare("cross_entropy"), _declare("nll_loss")
 def _any_shape(loss, input, target, weight, logits, reduction, ignore, smoothing):
     """Brings (C) and (N, C, d1, d2, ...) to a matrix, classes last."""
     op, shape, wanted = loss.op.name, tuple(input.shape), tuple(target.shape)
+    if target._h.dtype == lib.TT_U8:
+        target = target.to(int64)
+    if logits and input._h.numel and shape and not FLOATING[input._h.dtype]:
+        raise NotImplementedError(f"{op}: not implemented for '{input.dtype.name}'")
     if len(shape) == 1:
-        if len(wanted) > 1 or (len(wanted) == 1 and wanted[0] != 1):
+        if len(wanted) > 1:
+            raise RuntimeError(f"{op}: a target of 0 or 1 dimensions expected, got {list(wanted)}")
+        if target._h.dtype != _INT64:
+            raise RuntimeError(f"{op}: expected a target of int64, got {target.dtype.name}")
+        if wanted and wanted[0] != 1:
             raise ValueError(f"{op}: Expected input batch_size (1) to match target batch_size ({wanted[0]}).")
-        out = loss(input.unsqueeze(0), target.reshape(1), weight, logits, reduction, ignore, smoothing)[0]
+        out = loss(input.unsqueeze(0), target.reshape(-1), weight, logits, reduction, ignore, smoothing)[0]
         return out.reshape(wanted) if reduction == 0 else out
     if len(shape) < 2:
-        raise RuntimeError(f"{op}: input should be at least 1D, got {len(shape)}D")
-    if shape[0] != wanted[0] if wanted else True:
-        raise ValueError(
-            f"{op}: Expected input batch_size ({shape[0]}) to match target batch_size ({wanted[0] if wanted else 1})."
-        )
+        raise (IndexError if logits else ValueError)(f"{op}: input should be at least 1D, got 0D")
+    batch = wanted[0] if wanted else 0
+    if not wanted or shape[0] != batch:
+        raise ValueError(f"{op}: Expected input batch_size ({shape[0]}) to match target batch_size ({batch}).")
     if shape[2:] != wanted[1:]:
         raise RuntimeError(f"{op}: Expected target size {[shape[0], *shape[2:]]}, got {list(wanted)}")
     rows = input.movedim(1, -1).reshape(target._h.numel, shape[1])
@@ -104,37 +108,37 @@ def cross_entropy(
         ValueError: shapes do not match, or ``reduction`` is unknown
         IndexError: a class is out of range
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy(reduction, size_average, reduce)
-    if not 0 <= label_smoothing <= 1:
-        raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     try:
+        if size_average is not None or reduce is not None:
+            reduction = legacy(reduction, size_average, reduce)
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
         a, b = input._h, target._h
-    except AttributeError:
-        raise wrong_type("cross_entropy", ("input", "target"), (input, target), ()) from None
-    if a.ndim == 2 and b.ndim == 1 and b.dtype == _INT64:
-        return _cross_entropy(input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing)[0]
-    if FLOATING[b.dtype]:
-        return _of_probabilities(input, target, weight, reduction, label_smoothing)
-    return _any_shape(
-        _cross_entropy, input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing
-    )
+        if a.ndim == 2 and b.ndim == 1 and b.dtype == _INT64:
+            return _cross_entropy(input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing)[0]
+        if input.shape == target.shape:
+            return _of_probabilities(input, target, weight, reduction, label_smoothing)
+        return _any_shape(
+            _cross_entropy, input, target, weight, 1, reduction_code(reduction), ignore_index, label_smoothing
+        )
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _of_probabilities(input, target, weight, reduction, smoothing):
-    if input.shape != target.shape:
+    if not FLOATING[target._h.dtype]:
         raise RuntimeError(
-            "cross_entropy: Expected floating point type for target with class probabilities to have "
-            f"the shape of input, got {tuple(target.shape)} and {tuple(input.shape)}"
+            f"cross_entropy: Expected floating point type for target with class probabilities, got {target.dtype.name}"
         )
+    if not input._h.ndim:
+        raise IndexError("cross_entropy: input should be at least 1D, got 0D")
     dim = 0 if input._h.ndim == 1 else 1
     classes = input.shape[dim]
     if smoothing:
         target = target * (1 - smoothing) + smoothing / classes
     terms = _log_softmax(input, dim) * target
     if weight is not None:
-        if not isinstance(weight, Tensor):
-            raise wrong_type("cross_entropy", ("weight",), (weight,), ())
         if tuple(weight.shape) != (classes,):
             raise RuntimeError(
                 f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
@@ -162,9 +166,11 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
         ValueError: shapes do not match, or ``reduction`` is unknown
         IndexError: a class is out of range
     """
-    reduction = legacy(reduction, size_average, reduce)
-    if not (isinstance(input, Tensor) and isinstance(target, Tensor)):
-        raise wrong_type("nll_loss", ("input", "target"), (input, target), ())
-    if input._h.ndim == 2 and target._h.ndim == 1:
-        return _nll_loss(input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)[0]
-    return _any_shape(_nll_loss, input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)
+    try:
+        reduction = legacy(reduction, size_average, reduce)
+        if input._h.ndim == 2 and target._h.ndim == 1 and target._h.dtype == _INT64:
+            return _nll_loss(input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)[0]
+        return _any_shape(_nll_loss, input, target, weight, 0, reduction_code(reduction), ignore_index, 0.0)
+    except Exception as exc:
+        refuse(exc)
+        raise

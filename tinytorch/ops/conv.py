@@ -6,6 +6,8 @@ weight. A derivative of one of the three is another one of them, so that derivat
 
 from __future__ import annotations
 
+import operator
+
 from ..backends.cpu import lib
 from ..tensor import Tensor, wrap
 from .declare import function, primitive
@@ -65,6 +67,7 @@ def _check_operands(input, weight, bias, groups: int) -> None:
             if len(size) < 3
             else f"conv1d: weight should have three dimensions, but got weight of size {size}"
         )
+    groups = operator.index(groups)
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     given = f"Given groups={groups}, "
@@ -103,7 +106,7 @@ def _walk(length: int, taps: int, stride, padding, dilation, groups: int) -> tup
         if stride != 1:
             raise RuntimeError("padding='same' is not supported for strided convolutions")
         return length, (1, (reach - 1) // 2, dilation, groups)
-    if isinstance(padding, str) and padding != "valid":
+    if isinstance(padding, (str, bytes)) and padding != "valid":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     padding = 0 if padding == "valid" else _of_one_dimension("padding", padding)
     if padding < 0:

@@ -28,7 +28,7 @@ from ..layouts import contiguous_format, memory_format, preserve_format, strides
 from ..layouts import memory_format as _memory_format
 from ..tensor import Tensor, wrap
 from .create import pinned
-from .declare import attach, both, function, method, not_a_tensor, Op, operand, primitive, publish, record_of, requires
+from .declare import attach, both, function, method, refuse, Op, operand, primitive, publish, record_of, requires
 from .from_python import dtype_code
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
@@ -129,8 +129,9 @@ def clone(input, *, memory_format=preserve_format):
         if memory_format is contiguous_format:
             return _clone_contiguous(input)
         return _formatted(input, memory_format, "clone")
-    except AttributeError as exc:
-        raise not_a_tensor("clone", exc, ("input",), (input,)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
@@ -143,11 +144,15 @@ def contiguous(self, memory_format=contiguous_format):
     Returns:
         ``self``, or a copy.
     """
-    if memory_format is contiguous_format:
-        return self if self._h.flags & _CONTIGUOUS else _clone_contiguous(self)
-    if memory_format is preserve_format:
-        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
-    return self if is_contiguous(self, memory_format) else _formatted(self, memory_format, "contiguous")
+    try:
+        if memory_format is contiguous_format:
+            return self if self._h.flags & _CONTIGUOUS else _clone_contiguous(self)
+        if memory_format is preserve_format:
+            raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+        return self if is_contiguous(self, memory_format) else _formatted(self, memory_format, "contiguous")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method(kind="query")

@@ -7,7 +7,7 @@ from ..devices import on_device
 from ..layouts import preserve_format, strides_of
 from ..tensor import Tensor, wrap
 from .create import check_fits, code_of, finish, full_handle, pinned, size_argument, sizes, tensor
-from .declare import both, function, method, number_parts, scalar_kind
+from .declare import both, function, method, number_parts, refuse, scalar_kind
 from .from_python import dtype_code
 
 
@@ -39,8 +39,12 @@ def empty_like(
     Returns:
         A tensor of the shape of ``input``, and of its dtype and device unless others are given.
     """
-    h = empty_handle(input, dtype, memory_format, device, "empty_like")
-    return finish(h, "empty_like", requires_grad, pin_memory)
+    try:
+        h = empty_handle(input, dtype, memory_format, device, "empty_like")
+        return finish(h, "empty_like", requires_grad, pin_memory)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @function
@@ -64,9 +68,13 @@ def full_like(
     Raises:
         RuntimeError: the dtype cannot hold the number
     """
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
-    return _filled_like(input, fill_value, dtype, device, requires_grad, pin_memory, memory_format, "full_like")
+    try:
+        if isinstance(fill_value, Tensor):
+            fill_value = fill_value.item()
+        return _filled_like(input, fill_value, dtype, device, requires_grad, pin_memory, memory_format, "full_like")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _filled_like(input, value, dtype, device, requires_grad, pin_memory, memory_format, op: str) -> Tensor:
@@ -90,7 +98,11 @@ def zeros_like(
     Returns:
         A tensor of the shape of ``input``, and of its dtype and device unless others are given.
     """
-    return _filled_like(input, 0, dtype, device, requires_grad, pin_memory, memory_format, "zeros_like")
+    try:
+        return _filled_like(input, 0, dtype, device, requires_grad, pin_memory, memory_format, "zeros_like")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @function
@@ -102,19 +114,27 @@ def ones_like(
     Returns:
         A tensor of the shape of ``input``, and of its dtype and device unless others are given.
     """
-    return _filled_like(input, 1, dtype, device, requires_grad, pin_memory, memory_format, "ones_like")
+    try:
+        return _filled_like(input, 1, dtype, device, requires_grad, pin_memory, memory_format, "ones_like")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False) -> Tensor:
     """A copy of ``data`` in this tensor's dtype. Follows ``torch.Tensor.new_tensor``."""
-    return tensor(
-        data,
-        dtype=self.dtype if dtype is None else dtype,
-        device=self.device if device is None else device,
-        requires_grad=requires_grad,
-        pin_memory=pin_memory,
-    )
+    try:
+        return tensor(
+            data,
+            dtype=self.dtype if dtype is None else dtype,
+            device=self.device if device is None else device,
+            requires_grad=requires_grad,
+            pin_memory=pin_memory,
+        )
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
@@ -133,13 +153,17 @@ def new_full(
     self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
 ) -> Tensor:
     """A tensor of shape ``size`` filled with a number, in this tensor's dtype. Follows ``torch.Tensor.new_full``."""
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
-    shape = sizes((size,), "new_full")
-    code = self._h.dtype if dtype is None else dtype_code(dtype, "new_full")
-    kind = scalar_kind(fill_value)
-    where = self.device if device is None else device
-    return finish(full_handle(code, shape, kind, fill_value, where), "new_full", requires_grad, pin_memory)
+    try:
+        if isinstance(fill_value, Tensor):
+            fill_value = fill_value.item()
+        shape = sizes((size,), "new_full")
+        code = self._h.dtype if dtype is None else dtype_code(dtype, "new_full")
+        kind = scalar_kind(fill_value)
+        where = self.device if device is None else device
+        return finish(full_handle(code, shape, kind, fill_value, where), "new_full", requires_grad, pin_memory)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _new_filled(op: str, value: int):

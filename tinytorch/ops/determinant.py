@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import return_types
 from ..tensor import Tensor
-from .declare import function, primitive, publish, write_all_out, write_out, wrong_type
+from .declare import function, primitive, publish, write_all_out, write_out
 from .decompose import svd
 from .lapack import getrf
 from .ranges import arange, eye
@@ -20,8 +20,6 @@ def _unit(A: Tensor) -> Tensor:
 
 def _factors(A, op):
     """The diagonal of U, and the sign of the permutation: -1 for an odd number of exchanged rows."""
-    if not isinstance(A, Tensor):
-        raise wrong_type(op, ("A",), (A,), ())
     if A.ndim > 1 and A.shape[-1] != A.shape[-2]:
         raise RuntimeError(
             f"{op}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"

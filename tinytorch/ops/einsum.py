@@ -22,6 +22,11 @@ def _sublists(args):
     output = None
     if len(args) % 2:
         output = tuple(operands.pop())
+    for label in (c for t in (*terms, output or ()) for c in t):
+        if label is not Ellipsis and not 0 <= label < len(_LETTERS):
+            raise ValueError(
+                f"einsum(): subscript in subscript list is not within the valid range [0, {len(_LETTERS)})"
+            )
     return terms, output, operands
 
 
@@ -189,7 +194,7 @@ def einsum(equation=None, *operands):
         RuntimeError: sizes of one index differ, or the equation does not fit the operands
     """
     args = (equation, *operands)
-    if equation is None:
+    if equation is None and not operands:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand "
             "and its subscripts list"

@@ -9,7 +9,7 @@ from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import error, lib
 from ..dtypes import ALL
 from ..tensor import Tensor, wrap
-from .declare import both, function, not_a_tensor, number, primitive, write_out
+from .declare import both, function, refuse, number, primitive, write_out
 from .index import ADD, FLAT, INDEX, KEEP, REPLACE, SELF, STRICT, adder, putter, reader
 from .shape import broadcast_shapes
 
@@ -29,10 +29,14 @@ def _flat(input) -> tuple:
     return (INDEX, input._h.ndim, 0, 0)
 
 
-def need_index(op: str, index, wanted=(lib.TT_I32, lib.TT_I64)) -> None:
-    """Refuses what is no tensor of indices."""
+def need_index(op: str, index, wanted=(lib.TT_I32, lib.TT_I64), vector: bool = False) -> None:
+    """Refuses what is no tensor of indices, or no ``vector`` of them."""
     if not isinstance(index, Tensor):
         raise TypeError(f"{op}(): argument 'index' must be Tensor, not {type(index).__name__}")
+    if vector and index._h.ndim > 1:
+        raise (RuntimeError if op == "index_fill_" and index._h.dtype in wanted else IndexError)(
+            f"{op}(): Index is supposed to be a vector, got shape {tuple(index.shape)}"
+        )
     if index._h.dtype not in wanted:
         names = "/".join(ALL[w].name for w in wanted)
         raise (IndexError if op == "index_fill_" else RuntimeError)(
@@ -46,11 +50,6 @@ def _need_same(op: str, self, source, what="source") -> None:
             f"{op}(): self ({name_of(self)}) and {what} ({name_of(source)}) must have the same scalar "
             f"type: Expected self.dtype to be equal to {what}.dtype"
         )
-
-
-def _need_vector(op: str, index) -> None:
-    if index._h.ndim > 1:
-        raise IndexError(f"{op}(): Index is supposed to be a vector, got shape {tuple(index.shape)}")
 
 
 # Along one dimension, by a vector.
@@ -70,9 +69,10 @@ def index_select(input, dim, index, *, out=None):
         RuntimeError: ``index`` has another dtype
     """
     try:
-        need_index("index_select", index)
-        _need_vector("index_select", index)
+        need_index("index_select", index, vector=True)
         dim = input._dim(dim)
+        if input._h.ndim and not input._h.shape[dim] and index._h.numel:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
         if input._h.ndim == 0:
             if index._h.numel != 1:
                 raise RuntimeError(
@@ -82,29 +82,42 @@ def index_select(input, dim, index, *, out=None):
         else:
             result = reader("index_select", 1, SELF)(input, _along(dim), index if index._h.ndim else index.reshape(1))
         return write_out("index_select", result, out, True)
-    except AttributeError as exc:
-        raise not_a_tensor("index_select", exc, ("input", "dim", "index"), (input, dim, index)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def along_vector(op: str, input, dim: int, index, source):
-    """Checks of index_add and index_copy; the dimension and a vector of indices."""
-    _need_vector(op, index)
-    if not isinstance(source, Tensor):
-        raise TypeError(f"{op}(): argument 'source' must be Tensor, not {type(source).__name__}")
+    """Checks of index_add, index_reduce and index_copy; the dimension and a vector of indices."""
+    for name, t in (("index", index), ("source", source)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(t).__name__}")
+    copies = op.startswith("index_copy")
+    have, want = list(source.shape) or [1], list(input.shape) or [1]
+    if not copies or index._h.ndim > 1:
+        need_index(op, index, vector=True)
+        _need_same(op, input, source)
+    if not source._h.ndim and index._h.numel != 1:
+        raise (IndexError if copies or not input._dim(dim) else RuntimeError)(
+            f"{op}(): When source is scalar, index should have one element (got {index._h.numel})"
+        )
+    if copies:
+        if source._h.ndim and input._h.ndim and len(have) != len(want):
+            raise IndexError(f"{op}(): source has {len(have)} dimensions, self {len(want)}; they must have as many")
+        need_index(op, index, (lib.TT_I64,))
     _need_same(op, input, source)
     dim = input._dim(dim)
-    have, want = list(source.shape) or [1], list(input.shape) or [1]
     if len(have) != len(want):
         raise RuntimeError(f"{op}(): source has {len(have)} dimensions, self {len(want)}; they must have as many")
-    if index._h.numel != have[dim]:
-        raise (IndexError if op.startswith("index_copy") else RuntimeError)(
-            f"{op}(): Number of indices ({index._h.numel}) should be equal to source.size(dim): ({have[dim]}), "
-            f"for dim: {dim}"
-        )
     if have[:dim] + have[dim + 1 :] != want[:dim] + want[dim + 1 :]:
         raise RuntimeError(
             f"{op}(): source tensor shape must match self tensor shape, excluding the specified "
             f"dimension. Got self.shape = {want} source.shape = {have}"
+        )
+    if index._h.numel != have[dim]:
+        raise (IndexError if copies else RuntimeError)(
+            f"{op}(): Number of indices ({index._h.numel}) should be equal to source.size(dim): ({have[dim]}), "
+            f"for dim: {dim}"
         )
     if input._h.ndim == 0:
         return _flat(input), index.reshape(-1), source.reshape(-1)
@@ -112,7 +125,6 @@ def along_vector(op: str, input, dim: int, index, source):
 
 
 def _add_arguments(op, input, dim, index, source, alpha):
-    need_index(op, index)
     code, index, source = along_vector(op, input, dim, index, source)
     return code, source if alpha == 1 else source * alpha, ADD, index
 
@@ -143,7 +155,6 @@ def index_add_(input, dim, index, source, *, alpha=1):
 
 
 def _copy_arguments(op, input, dim, index, source):
-    need_index(op, index, (lib.TT_I64,))
     code, index, source = along_vector(op, input, dim, index, source)
     return code, source, REPLACE, index
 
@@ -172,8 +183,7 @@ def index_copy_(input, dim, index, source):
 
 
 def _fill_arguments(op, input, dim, index, value):
-    need_index(op, index, (lib.TT_I64,))
-    _need_vector(op, index)
+    need_index(op, index, (lib.TT_I64,), vector=True)
     if isinstance(value, Tensor):
         if value._h.ndim:
             raise RuntimeError(
@@ -384,5 +394,6 @@ def embedding(weight, indices, padding_idx=None):
         if padding_idx is not None and padding_idx < 0:
             padding_idx = None if padding_idx == -1 else padding_idx + weight._h.shape[0]
         return _embedding(weight, indices, padding_idx)
-    except AttributeError as exc:
-        raise not_a_tensor("embedding", exc, ("weight", "indices"), (weight, indices)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise

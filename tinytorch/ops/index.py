@@ -443,6 +443,8 @@ def _put_arguments(op, input, indices, values, accumulate):
         raise TypeError(f"{op}(): argument 'indices' must be tuple of Tensors, not {type(indices).__name__}")
     code, parsed = parse(input, tuple(indices))
     values = _value(input, values)
+    if sum(n for kind, n in zip(code[::4], code[1::4]) if kind == INDEX) > input._h.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {input._h.ndim}")
     if not values._h.flags & lib.TT_FLAG_WEAK:
         _check_dtypes(input, values)
     return putter("index_put", len(parsed)), (tuple(code), values, ADD if accumulate else REPLACE, *parsed)

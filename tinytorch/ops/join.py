@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..backends.cpu import lib
-from ..dtypes import get_default_dtype
+from ..dtypes import ALL, get_default_dtype
 from ..tensor import FUNCTIONS, Tensor, wrap
 from .convert import in_dtype
 from .declare import alias, both, function, ints, method, primitive, write_out
@@ -11,7 +11,8 @@ from .shape import _reshape
 from .slicing import cuts_of
 
 
-def _common(op, tensors):
+def _common(op, tensors, out=None):
+    """The code of the dtype that the tensors promote to, which must be one that ``out`` takes."""
     if not isinstance(tensors, (tuple, list)):
         raise TypeError(f"{op}(): argument 'tensors' must be tuple of Tensors, not {type(tensors).__name__}")
     for k, x in enumerate(tensors):
@@ -26,6 +27,8 @@ def _common(op, tensors):
         for x in tensors[1:]:
             common = x.new_empty((1,), dtype=FUNCTIONS["result_type"](common, x.new_empty((1,))))
         code = common._h.dtype
+    if isinstance(out, Tensor) and ALL[code].kind > out.dtype.kind:
+        raise TypeError(f"{op}(): input types can't be cast to the desired output type {out.dtype.name}")
     return code
 
 
@@ -67,7 +70,7 @@ def cat(tensors, dim=0, *, out=None):
         RuntimeError: sizes along other dimensions differ
         ValueError: there is no tensor
     """
-    code = _common("cat", tensors)
+    code = _common("cat", tensors, out)
     for k, x in enumerate(tensors):
         if x._h.ndim == 0:
             raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
@@ -96,7 +99,7 @@ def stack(tensors, dim=0, *, out=None):
     Raises:
         RuntimeError: the shapes differ, or there is no tensor
     """
-    code = _common("stack", tensors)
+    code = _common("stack", tensors, out)
     return write_out("stack", _stack(list(tensors), tensors[0]._dim(dim, 1), code, _casts(tensors, code)), out)
 
 
@@ -158,6 +161,7 @@ def vstack(tensors):
     Raises:
         RuntimeError: sizes along other dimensions differ
     """
+    _common("vstack", tensors)
     return cat(atleast_2d(tuple(tensors)), 0)
 
 
@@ -167,12 +171,14 @@ alias("vstack", "row_stack")
 @function
 def dstack(tensors):
     """Behind each other: along dimension 2."""
+    _common("dstack", tensors)
     return cat(atleast_3d(tuple(tensors)), 2)
 
 
 @function
 def column_stack(tensors):
     """1-d tensors as columns, and 2-d ones, side by side."""
+    _common("column_stack", tensors)
     return cat([_reshape(x, (-1, 1)) if x._h.ndim <= 1 else x for x in tensors], 1)
 
 
@@ -185,13 +191,15 @@ def block_diag(*tensors):
     Returns:
         A matrix.
     Raises:
-        ValueError: a tensor has more than two dimensions
+        RuntimeError: a tensor has more than two dimensions
     """
     if not tensors:
         return wrap(lib.tt_empty(get_default_dtype().code, 2, (1, 0)))
     for k, x in enumerate(tensors):
         if not isinstance(x, Tensor):
             raise TypeError(f"block_diag: expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
+        if x._h.ndim > 2:
+            raise RuntimeError(f"block_diag: Input tensors must have 2 or fewer dimensions. Input {k} has {x._h.ndim}")
     tensors = [atleast_2d(x) for x in tensors]
     columns = sum(x.shape[1] for x in tensors)
     rows, left = [], 0
@@ -236,19 +244,29 @@ def repeat(input, repeats, *rest):
     return result.clone() if result._h.storage == input._h.storage else result
 
 
-@both
-def tile(input, dims, *rest):
+@function
+def tile(input, dims):
     """``repeat``, where missing leading counts are 1.
 
     Args:
-        dims: how often, for each dimension
+        dims: how often, for each dimension: a tuple
     Returns:
         A copy.
     Raises:
         RuntimeError: a count is negative
+        TypeError: ``dims`` is a number
     """
-    dims = ints((dims, *rest))
-    return repeat(input, *((1,) * (input._h.ndim - len(dims)) + dims))
+    counts = ints(tuple(dims))
+    return repeat(input, *((1,) * (input._h.ndim - len(counts)) + counts))
+
+
+_tile = tile
+
+
+@method
+def tile(self, dims, *rest):  # noqa: F811
+    """``tinytorch.tile``, which also takes the counts one by one."""
+    return _tile(self, ints((dims, *rest)))
 
 
 def _splitter(name: str, dim: int, least: int):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..backends.cpu import error, ffi, lib
 from ..tensor import own
-from .declare import wrong_type
 
 _RESULTS = ffi.typeof("tt_array *[4]")
 _NO_OPERANDS = [ffi.NULL] * 3
@@ -21,10 +20,7 @@ def _routine(name: str):
 
     def decompose(*operands, option=0, check=True, op=name):
         results = ffi.new(_RESULTS)
-        try:
-            handles = [x._h for x in operands]
-        except AttributeError:
-            raise wrong_type(f"linalg.{op}", ("A", "B"), operands, ()) from None
+        handles = [x._h for x in operands]
         n = call(which, *handles, *_NO_OPERANDS[len(handles) :], option, check, results)
         if n < 0:
             raise error(f"linalg.{op}")

@@ -10,7 +10,7 @@ from ..autograd.node import alias
 from ..backends import blas
 from ..backends.cpu import lib
 from ..tensor import FUNCTIONS, Tensor
-from .declare import attach, both, c_op, computed, function, not_a_tensor, primitive, write_out
+from .declare import attach, both, c_op, computed, function, primitive, refuse, write_out
 
 blas.announce()
 _product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
@@ -102,7 +102,11 @@ def matmul(input, other, *, out=None):
     Raises:
         RuntimeError: the inner sizes, the batches or the dtypes do not match, or an input is 0-d
     """
-    return _matmul(input, other) if out is None else write_out("matmul", _matmul(input, other), out, True)
+    try:
+        return _matmul(input, other) if out is None else write_out("matmul", _matmul(input, other), out, True)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _want(op, t, name, ndim, what):
@@ -124,10 +128,14 @@ def mm(input, mat2, *, out=None):
     Raises:
         RuntimeError: an input is no matrix, or sizes or dtypes do not match
     """
-    _want("mm", input, "self", 2, "matrix")
-    _want("mm", mat2, "mat2", 2, "matrix")
-    result = _mm(input, mat2)
-    return write_out("mm", result, out, True)
+    try:
+        _want("mm", input, "self", 2, "matrix")
+        _want("mm", mat2, "mat2", 2, "matrix")
+        result = _mm(input, mat2)
+        return write_out("mm", result, out, True)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -142,16 +150,20 @@ def bmm(input, mat2, *, out=None):
     Raises:
         RuntimeError: an input is not 3-dimensional, or sizes or dtypes do not match
     """
-    _want("bmm", input, "batch1", 3, "3D tensor")
-    _want("bmm", mat2, "batch2", 3, "3D tensor")
-    a, b = input._h.shape, mat2._h.shape
-    if a[0] != b[0] or a[2] != b[1]:
-        raise RuntimeError(
-            f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but "
-            f"got: [{b[0]}, {b[1]}]."
-        )
-    result = _bmm(input, mat2)
-    return write_out("bmm", result, out, True)
+    try:
+        _want("bmm", input, "batch1", 3, "3D tensor")
+        _want("bmm", mat2, "batch2", 3, "3D tensor")
+        a, b = input._h.shape, mat2._h.shape
+        if a[0] != b[0] or a[2] != b[1]:
+            raise RuntimeError(
+                f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}] but "
+                f"got: [{b[0]}, {b[1]}]."
+            )
+        result = _bmm(input, mat2)
+        return write_out("bmm", result, out, True)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -171,8 +183,9 @@ def mv(input, vec, *, out=None):
         _want("mv", vec, "vec", 1, "vector")
         result = _mv(input, vec)
         return write_out("mv", result, out, True)
-    except AttributeError as exc:
-        raise not_a_tensor("mv", exc, ("input", "vec"), (input, vec)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -193,8 +206,9 @@ def dot(input, tensor, *, out=None):
                 raise RuntimeError(f"dot: 1D tensors expected, but got {input._h.ndim}D and {tensor._h.ndim}D tensors")
         result = _dot(input, tensor)
         return write_out("dot", result, out, True)
-    except AttributeError as exc:
-        raise not_a_tensor("dot", exc, ("input", "tensor"), (input, tensor)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -297,8 +311,9 @@ def linear(input, weight, bias=None):
         if weight._h.ndim == 1:
             return _vector_weight(input, weight, bias)
         return _linear(input, weight, bias)
-    except AttributeError as exc:
-        raise not_a_tensor("linear", exc, ("input", "weight", "bias"), (input, weight, bias)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _vector_weight(input, weight, bias):
@@ -313,6 +328,10 @@ def bilinear(input1, input2, weight, bias=None):
         raise RuntimeError(
             f"bilinear(): input batch dimensions do not match: got {tuple(input1.shape)} and {tuple(input2.shape)}"
         )
+    if weight._h.ndim != 3:
+        raise (IndexError if weight._h.ndim < 3 else RuntimeError)(
+            f"bilinear(): weight must have 3 dimensions, got {weight._h.ndim}"
+        )
     n, m = weight.shape[1:]
     if input1.shape[-1] != n or input2.shape[-1] != m:
         raise RuntimeError(
@@ -326,11 +345,8 @@ def bilinear(input1, input2, weight, bias=None):
 # Products made of these.
 
 
-def _dims(op, t, dims):
-    dims = [t._dim(d) for d in ([dims] if isinstance(dims, int) else dims)]
-    if len(set(dims)) != len(dims):
-        raise RuntimeError(f"{op}: dim {dims[0]} appears multiple times in the list of dims {dims}")
-    return dims
+def _dims(t, dims):
+    return [t._dim(d) for d in ([dims] if isinstance(dims, int) else dims)]
 
 
 @function
@@ -347,8 +363,10 @@ def tensordot(a, b, dims=2, out=None):
     Raises:
         RuntimeError: the sizes that are summed over differ, or ``dims`` is out of range
     """
+    if a._h.dtype != b._h.dtype:
+        raise RuntimeError(f"tensordot: both inputs should have the same dtype, got {a.dtype!r} and {b.dtype!r}")
     if isinstance(dims, Tensor):
-        dims = dims.tolist()
+        dims = dims.tolist() if dims._h.numel != 1 else int(dims)
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -356,7 +374,13 @@ def tensordot(a, b, dims=2, out=None):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         over_a, over_b = list(range(a._h.ndim - dims, a._h.ndim)), list(range(dims))
     else:
-        over_a, over_b = _dims("tensordot", a, dims[0]), _dims("tensordot", b, dims[1])
+        if not isinstance(dims, (tuple, list)):
+            raise RuntimeError(f"tensordot expects dims to be int or a pair of lists of ints, but got dims={dims}")
+        first, second = dims
+        over_a, over_b = _dims(a, first), _dims(b, second)
+        for over in (over_a, over_b):
+            if len(set(over)) != len(over):
+                raise RuntimeError(f"tensordot: a dim appears multiple times in the list of dims {over}")
     if len(over_a) != len(over_b):
         raise RuntimeError("tensordot: both dimension lists should have same length")
     for x, y in zip(over_a, over_b):
@@ -426,6 +450,8 @@ def cross(input, other, dim=None, *, out=None):
     Raises:
         RuntimeError: ``dim`` has another size than 3
     """
+    if input._h.ndim != other._h.ndim:
+        raise RuntimeError("cross: inputs must have the same number of dimensions")
     if dim is None:
         dim = next((d for d, s in enumerate(input.shape) if s == 3), None)
         if dim is None:

@@ -8,7 +8,7 @@ import warnings
 from ..backends.cpu import ffi, lib
 from ..tensor import Tensor
 from .activation import _hardtanh, floating
-from .declare import binary, function, not_a_tensor, primitive, real_only, ternary, without_history
+from .declare import binary, function, primitive, real_only, refuse, ternary, without_history
 from .pointwise import _logsigmoid
 from .pointwise import _where as where
 
@@ -75,8 +75,9 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         _same_size("mse_loss", input, target)
         losses = (input - target).square()
         return _weighted(losses, weight, reduction)
-    except AttributeError as exc:
-        raise not_a_tensor("mse_loss", exc, ("input", "target", "weight"), (input, target, weight)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _weighted(losses, weight, reduction):
@@ -193,13 +194,16 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
         ValueError: the shapes differ
         RuntimeError: an input is below 0 or above 1
     """
-    floating("binary_cross_entropy", input)
     reduction = legacy(reduction, size_average, reduce)
+    reduction_code(reduction)
+    if not isinstance(target, Tensor):
+        raise TypeError(f"binary_cross_entropy(): argument 'target' must be Tensor, not {type(target).__name__}")
     if input.shape != target.shape:
         raise ValueError(
             f"binary_cross_entropy: Using a target size ({tuple(target.shape)}) that is different to the "
             f"input size ({tuple(input.shape)}) is deprecated. Please ensure they have the same size."
         )
+    floating("binary_cross_entropy", input, target)
     if input._h.numel and not bool(((input >= 0) & (input <= 1)).all()):
         raise RuntimeError("binary_cross_entropy: all elements of input should be between 0 and 1")
     losses = _bce(input, target)
@@ -222,13 +226,13 @@ def binary_cross_entropy_with_logits(
     Raises:
         ValueError: the shapes differ
     """
-    floating("binary_cross_entropy_with_logits", input)
     reduction = legacy(reduction, size_average, reduce)
     if input.shape != target.shape:
         raise ValueError(
             "binary_cross_entropy_with_logits: Target size "
             f"({tuple(target.shape)}) must be the same as input size ({tuple(input.shape)})"
         )
+    floating("binary_cross_entropy_with_logits", input)
     log_p = _logsigmoid(input)
     if pos_weight is None:
         losses = (1 - target) * input - log_p
@@ -288,14 +292,16 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = input.new_full(tuple(input.shape), var)
+    elif not isinstance(var, Tensor):
+        raise TypeError(f"gaussian_nll_loss(): argument 'var' must be Tensor or float, not {type(var).__name__}")
+    elif bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
     if var.shape != input.shape:
         if tuple(input.shape[:-1]) == tuple(var.shape):
             var = var.unsqueeze(-1)
         elif not (tuple(input.shape[:-1]) == tuple(var.shape[:-1]) and var.shape[-1] == 1):
             raise ValueError("var is of incorrect size")
     reduction_code(reduction)
-    if bool((var < 0).any()):
-        raise ValueError("var has negative entry/entries")
     kept = where(var.detach() < eps, var.detach() * 0 + eps, var)
     losses = 0.5 * (kept.log() + (input - target).square() / kept)
     return reduce_losses(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
@@ -367,6 +373,8 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     terms = (margin - chosen + rows).clamp(min=0)
     terms = terms if p == 1 else terms.square()
     if weight is not None:
+        if weight._h.ndim != 1:
+            raise ValueError("multi_margin_loss: weight must be one-dimensional")
         terms = terms * weight.gather(0, index.reshape(-1)).reshape(-1, 1)
     losses = terms.scatter(1, index, 0.0).sum(1) / rows.shape[1]
     return reduce_losses(losses if input._h.ndim == 2 else losses.reshape(()), reduction)

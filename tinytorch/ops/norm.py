@@ -10,7 +10,7 @@ from ..backends.cpu import error, ffi, lib
 from ..dtypes import ALL, finfo, float32
 from ..tensor import Tensor, wrap
 from .convert import in_dtype
-from .declare import function, not_a_tensor, primitive, wrong_type
+from .declare import function, primitive, refuse
 
 NULL = ffi.NULL
 
@@ -64,10 +64,7 @@ def _declare(name: str, title: str):
     )
     def norm(input, weight, bias, dims, eps, rms):
         stats = ffi.new("tt_array *[2]")
-        try:
-            handles = (input._h, NULL if weight is None else weight._h, NULL if bias is None else bias._h)
-        except AttributeError:
-            raise wrong_type(name, ("input", "weight", "bias"), (input, weight, bias), ("weight", "bias")) from None
+        handles = (input._h, NULL if weight is None else weight._h, NULL if bias is None else bias._h)
         h = lib.tt_norm(*handles, dims, eps, rms, stats)
         if not h:
             raise error(name)
@@ -81,7 +78,7 @@ _rms_norm = _declare("rms_norm", "FusedRmsNormBackward0")
 
 
 def _check_shape(op, input: Tensor, normalized_shape) -> int:
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    shape = tuple(normalized_shape)
     n = len(shape)
     if n == 0:
         raise RuntimeError(
@@ -115,8 +112,9 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn
     try:
         dims = _check_shape("layer_norm", input, normalized_shape)
         return _layer_norm(input, weight, bias, dims, eps, False)[0]
-    except AttributeError as exc:
-        raise not_a_tensor("layer_norm", exc, ("input", "weight", "bias"), (input, weight, bias)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @function
@@ -133,6 +131,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     Raises:
         RuntimeError: the last sizes are others
     """
+    if not input._h.ndim:
+        raise ValueError("rms_norm: Input tensor must have at least 1 dimensions, but got 0")
     dims = _check_shape("rms_norm", input, normalized_shape)
     if eps is None:
         eps = finfo(input.dtype if input._h.dtype == lib.TT_F64 else float32).eps

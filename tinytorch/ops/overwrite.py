@@ -6,7 +6,7 @@ from ..backends.cpu import lib
 from ..tensor import Tensor
 from .convert import warn_of_discarded
 from .create import check_fits
-from .declare import function, method, not_a_tensor, number_parts, operand, overwrite, scalar_kind
+from .declare import function, method, number_parts, operand, overwrite, refuse, scalar_kind
 
 _copy = overwrite("copy_", "CopyBackwards", lambda g: g)
 _fill_number = overwrite("fill_", "FillBackward0")
@@ -19,16 +19,20 @@ def copy_(self, other, non_blocking=False):
     """Writes ``other``, broadcast and cast, into this tensor; ``non_blocking``: without waiting for a copy between a
     CUDA device and page-locked memory. Follows ``torch.Tensor.copy_``. RuntimeError if its shape does not broadcast
     to this one's."""
-    if not isinstance(other, Tensor):
-        other = operand(other, "copy_", "other")
-    warn_of_discarded(other, self._h.dtype)
-    if not non_blocking:
-        return _copy(self, lib.tt_copy, other._h, source=other)
-    try:  # Note [Interrupts] in kernels/python/contexts.c
-        lib.tt_cuda_non_blocking(1)
-        return _copy(self, lib.tt_copy, other._h, source=other)
-    finally:
-        lib.tt_cuda_non_blocking(0)
+    try:
+        if not isinstance(other, Tensor):
+            other = operand(other, "copy_", "other")
+        warn_of_discarded(other, self._h.dtype)
+        if not non_blocking:
+            return _copy(self, lib.tt_copy, other._h, source=other)
+        try:  # Note [Interrupts] in kernels/python/contexts.c
+            lib.tt_cuda_non_blocking(1)
+            return _copy(self, lib.tt_copy, other._h, source=other)
+        finally:
+            lib.tt_cuda_non_blocking(0)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @function
@@ -48,8 +52,9 @@ def fill_(input, value):
             raise TypeError(f"fill_(): argument 'value' must be Number, not {type(value).__name__}") from None
         check_fits(input._h.dtype, kind, value)
         return _fill_number(input, lib.tt_fill, *number_parts(kind, value))
-    except AttributeError as exc:
-        raise not_a_tensor("fill_", exc, ("input", "value"), (input, value)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @function
@@ -62,4 +67,8 @@ def fill(input, value):
 @method
 def zero_(input):
     """Writes zero everywhere. Follows ``torch.Tensor.zero_``."""
-    return _zero(input, lib.tt_fill, lib.TT_KIND_INT, 0.0, 0)
+    try:
+        return _zero(input, lib.tt_fill, lib.TT_KIND_INT, 0.0, 0)
+    except Exception as exc:
+        refuse(exc)
+        raise

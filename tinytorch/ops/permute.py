@@ -6,7 +6,7 @@ import warnings
 
 from ..backends.cpu import ffi, lib
 from ..tensor import FUNCTIONS, Tensor
-from .declare import alias, both, c_view, ints, primitive
+from .declare import alias, both, c_view, ints, primitive, publish
 from .shape import show
 
 
@@ -34,7 +34,6 @@ def _transpose(input, a, b):
     return show(input, shape, strides, lib.tt_offset(h))
 
 
-@both
 @c_view(
     lib.tt_view_permuted, _permute, params="input, dims, *rest", arguments="len(sizes), sizes", saves="(tuple(sizes),)"
 )
@@ -59,6 +58,9 @@ def permute(input, dims, *rest):
     if len(set(dims)) != len(dims):
         raise RuntimeError(f"permute(): duplicate dims are not allowed, got {dims}")
     return _permute(input, dims)
+
+
+permute = publish(permute.of_sequence, method=permute)
 
 
 @both

@@ -121,13 +121,6 @@ _conj_physical = unary(
     "conj_physical", lambda g: _conj_physical(g), holomorphic=False, public=False, doc="The complex conjugate."
 )
 _square = unary("square", lambda g, input: g * (2 * input), title="PowBackward0", doc="x * x.")
-_cube = unary(
-    "cube",
-    lambda g, input: g * (3 * input.square()),
-    title="PowBackward0",
-    public=False,
-    doc="x * x * x: x to the power 3.",
-)
 sqrt = unary("sqrt", lambda g, out: g / (2 * out), doc="The square root.")
 rsqrt = unary("rsqrt", lambda g, out: g * (-0.5 * (out * out * out)), doc="1 / sqrt(x).")
 reciprocal = unary("reciprocal", lambda g, out: -g * (out * out), doc="1 / x.")
@@ -386,7 +379,17 @@ for _name in ("logical_and", "logical_or", "logical_xor"):
     binary(_name, doc=f"{_name.replace('_', ' ')} of truth values; bool.")
 logical_not = unary("logical_not", doc="Is x zero? bool.")
 bitwise_not = unary("bitwise_not", doc="The bits of an integer, or a bool, inverted.")
-Tensor.__invert__ = Tensor.bitwise_not
+
+
+def _invert(self):
+    """The bits of integers, or bools, inverted. TypeError for a floating dtype."""
+    try:
+        return bitwise_not(self)
+    except NotImplementedError:
+        raise TypeError(f"~ takes integers and bools, not {self.dtype!r}") from None
+
+
+Tensor.__invert__ = _invert
 Tensor.__neg__ = Tensor.neg
 Tensor.__abs__ = Tensor.abs
 isnan = unary("isnan", doc="Is x not a number? bool.", inplace=False)

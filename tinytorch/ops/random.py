@@ -15,7 +15,7 @@ from ..layouts import preserve_format
 from ..tensor import Tensor, gives_tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
-from .declare import both, function, method, overwrite, primitive, ternary, without_history
+from .declare import both, function, method, overwrite, primitive, ternary, without_history, refuse
 from .from_python import dtype_code
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
@@ -233,7 +233,7 @@ def randperm(
         RuntimeError: ``n`` is negative, or the dtype cannot hold it
     """
     code = lib.TT_I64 if dtype is None else dtype_code(dtype, "randperm")
-    if (n - 1 if INTEGRAL[code] else n) > exact_integers(ALL[code])[1]:
+    if n - 1 > exact_integers(ALL[code])[1]:
         raise RuntimeError(f"randperm: value cannot be converted to type {ALL[code].name} without overflow: {n - 1}")
     g = pointer(generator, "randperm", number_of(get_default_device() if device is None else device))
     order = finish(on_device(device, lib.tt_randperm, code, n, g), "randperm", pin_memory=pin_memory)
@@ -269,20 +269,28 @@ def _fill(self, name: str, generator, a: float, b: float) -> Tensor:
 @method
 def uniform_(self, from_=0.0, to=1.0, *, generator=None, **named):
     """Numbers uniform on [from, to), in place. Follows ``torch.Tensor.uniform_``."""
-    from_ = named.pop("from", from_)
-    if named:
-        raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
-    if not from_ <= to:
-        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
-    return _fill(self, "uniform_", generator, from_, to)
+    try:
+        from_ = named.pop("from", from_)
+        if named:
+            raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
+        if not from_ <= to:
+            raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+        return _fill(self, "uniform_", generator, from_, to)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
     """Normal numbers, in place. RuntimeError for a negative ``std``. Follows ``torch.Tensor.normal_``."""
-    if not std >= 0:
-        raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
-    return _fill(self, "normal_", generator, mean, std)
+    try:
+        if not std >= 0:
+            raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
+        return _fill(self, "normal_", generator, mean, std)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
@@ -345,11 +353,15 @@ def _probability(p, op: str) -> float:
 def bernoulli_(self, p=0.5, *, generator=None):
     """1 with probability ``p``, a number or a tensor of probabilities, else 0; in place. Follows
     ``torch.Tensor.bernoulli_``."""
-    g = _own(generator, "bernoulli_", self)
-    if not isinstance(p, Tensor):
-        return _writers["bernoulli_"](self, lib.tt_random, _MASK, g, _probability(p, "bernoulli_"), 1.0)
-    chances = p.detach().expand(self.shape).to(float64).contiguous()
-    return _writers["bernoulli_"](self, lib.tt_bernoulli, chances._h, g)
+    try:
+        g = _own(generator, "bernoulli_", self)
+        if not isinstance(p, Tensor):
+            return _writers["bernoulli_"](self, lib.tt_random, _MASK, g, _probability(p, "bernoulli_"), 1.0)
+        chances = p.detach().expand(self.shape).to(float64).contiguous()
+        return _writers["bernoulli_"](self, lib.tt_bernoulli, chances._h, g)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 # From distributions.

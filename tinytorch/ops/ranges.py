@@ -14,7 +14,7 @@ from ..devices import on_device
 from ..dtypes import ALL, INTEGRAL, Size, get_default_dtype
 from ..tensor import FUNCTIONS, Tensor, wrap
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
-from .declare import function, scalar_kind
+from .declare import function, scalar_kind, refuse
 from .from_python import dtype_code, pack
 
 
@@ -51,30 +51,36 @@ def arange(
     Raises:
         RuntimeError: ``step`` is 0 or leads away from ``end``
     """
-    if end is None:
-        start, end = 0, start
-    (start, end, step), whole = _numbers("arange", start, end, step)
-    if dtype is None:
-        code = out._h.dtype if out is not None else lib.TT_I64 if whole else get_default_dtype().code
-    else:
-        code = dtype_code(dtype, "arange")
-    if code == lib.TT_BOOL:
-        raise NotImplementedError("arange: not implemented for 'Bool'")
-    if not whole and not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"arange: unsupported range: {start} -> {end}")
-    if INTEGRAL[code]:
-        start, end, step = int(start), int(end), int(step)
-    if step == 0:
-        raise RuntimeError("arange: step must be nonzero")
-    if (end - start) * (1 if step > 0 else -1) < 0:
-        raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}")
-    if INTEGRAL[code]:
-        n = max(0, -((start - end) // step))
-        h = on_device(device, lib.tt_arange, code, n, 0.0, 0.0, start, step)
-    else:
-        n = math.ceil((end - start) / step)
-        h = on_device(device, lib.tt_arange, code, n, start, step, 0, 0)
-    return _deliver(h, "arange", out, requires_grad, pin_memory)
+    try:
+        if end is None:
+            start, end = 0, start
+        (start, end, step), whole = _numbers("arange", start, end, step)
+        if dtype is None:
+            code = out._h.dtype if out is not None else lib.TT_I64 if whole else get_default_dtype().code
+        else:
+            code = dtype_code(dtype, "arange")
+        if code == lib.TT_BOOL:
+            raise NotImplementedError("arange: not implemented for 'Bool'")
+        if not whole and not (math.isfinite(start) and math.isfinite(end)):
+            raise RuntimeError(f"arange: unsupported range: {start} -> {end}")
+        if INTEGRAL[code]:
+            start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise RuntimeError("arange: step must be nonzero")
+        if (end - start) * (1 if step > 0 else -1) < 0:
+            raise RuntimeError(
+                f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}"
+            )
+        if INTEGRAL[code]:
+            n = max(0, -((start - end) // step))
+            h = on_device(device, lib.tt_arange, code, n, 0.0, 0.0, start, step)
+        else:
+            n = math.ceil((end - start) / step)
+            h = on_device(device, lib.tt_arange, code, n, start, step, 0, 0)
+        return _deliver(h, "arange", out, requires_grad, pin_memory)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @function

@@ -3,12 +3,14 @@ in sorted values."""
 
 from __future__ import annotations
 
+import operator
+
 from ..autograd.views import FLAG_VIEW, refresh
 from ..backends.cpu import check, error, ffi, lib
 from ..dtypes import bool as _bool
 from ..tensor import Tensor, wrap
 from .create import tensor
-from .declare import both, function, ints, primitive, update, write_out
+from .declare import both, function, ints, method, primitive, update, write_out
 from .index import AT, INDEX, KEEP, LEFT_OUT, SLICE, reader, view_scatter
 from .join import cat
 from .shape import contiguous_strides
@@ -29,18 +31,25 @@ def _distinct(op: str, input, dims) -> tuple:
     return dims if input._h.ndim else ()
 
 
-@both
-def flip(input, dims, *rest):
+@function
+def flip(input, dims):
     """A copy with the order along ``dims`` reversed. Follows ``torch.flip``.
 
     Args:
-        dims: the dimensions
+        dims: a tuple of dimensions
     Returns:
         A copy.
     Raises:
         RuntimeError: a dimension is named twice
+        TypeError: ``dims`` is a number
     """
-    return _flip(input, _distinct("flip", input, ints((dims, *rest))))
+    return _flip(input, _distinct("flip", input, ints(tuple(dims))))
+
+
+@method
+def flip(self, dims, *rest):  # noqa: F811
+    """``tinytorch.flip``, which also takes the dimensions one by one."""
+    return _flip(self, _distinct("flip", self, ints((dims, *rest))))
 
 
 @both
@@ -267,7 +276,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
             f"as_strided_scatter: mismatch in length of strides and shape: {list(size)} and {list(stride)}"
         )
     offset = lib.tt_offset(input._h)
-    start = 0 if storage_offset is None else storage_offset - offset
+    start = 0 if storage_offset is None else operator.index(storage_offset) - offset
     return _strided_scatter(input, src, (tuple(input.shape), input.stride()), size, stride, start)
 
 
@@ -291,6 +300,7 @@ def diagonal_scatter(input, src, offset=0, dim1=0, dim2=1):
 @both
 def select_scatter(input, src, dim, index):
     """A copy of ``input`` with ``src`` as entry ``index`` along ``dim``."""
+    input.select(dim, index)  # raises where there is no such entry
     _same_dtype("select_scatter", input, src)
     return view_scatter(input, src, (KEEP, input._dim(dim), 0, 0, AT, index, 0, 0))
 
@@ -299,6 +309,9 @@ def select_scatter(input, src, dim, index):
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """A copy of ``input`` with ``src`` in place of a slice along ``dim``."""
     _same_dtype("slice_scatter", input, src)
+    if step <= 0:
+        raise RuntimeError(f"slice_scatter: step must be positive, got {step}")
+    start, end = (None if e is None else operator.index(e) for e in (start, end))
     ends = [LEFT_OUT if e is None else min(max(e, LEFT_OUT + 1), -1 - LEFT_OUT) for e in (start, end)]
     return view_scatter(input, src, (KEEP, input._dim(dim), 0, 0, SLICE, *ends, step))
 
@@ -329,8 +342,10 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     dim = input._dim(dim)
     n = input._h.shape[dim]
     if isinstance(repeats, Tensor) and repeats._h.numel == 1 and repeats._h.ndim <= 1 and n != 1:
+        _need_counts(repeats)
         repeats = int(repeats)
     if not isinstance(repeats, Tensor):
+        repeats = operator.index(repeats)
         if repeats < 0:
             raise RuntimeError(f"repeat_interleave: Repeats must be non-negative, got {repeats}")
         shape = list(input.shape)
@@ -349,12 +364,15 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     return reader("index_select")(input, (KEEP, dim, 0, 0, INDEX, 1, 0, 0), _positions(repeats))
 
 
+def _need_counts(repeats):
+    if repeats._h.dtype not in (lib.TT_I32, lib.TT_I64):
+        raise NotImplementedError(f"repeat_interleave: not implemented for repeats of '{repeats.dtype.name}'")
+
+
 def _positions(repeats):
-    if repeats._h.ndim != 1 or repeats._h.dtype not in (lib.TT_I32, lib.TT_I64):
-        raise RuntimeError(
-            "repeat_interleave: repeats has to be a vector of dtype int32 or int64, got "
-            f"{repeats.dtype!r} of shape {tuple(repeats.shape)}"
-        )
+    if repeats._h.ndim != 1:
+        raise RuntimeError(f"repeat_interleave: repeats has to be a vector, got shape {tuple(repeats.shape)}")
+    _need_counts(repeats)
     return wrap(lib.tt_repeat_positions(_ready(repeats)._h))
 
 

@@ -24,6 +24,7 @@ from .declare import (
     shortcut,
     write_all_out,
     write_out,
+    refuse,
 )
 from .join import cat
 from .pointwise import maximum, minimum
@@ -285,8 +286,12 @@ def amax(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range, or has no elements
     """
-    how, dims = parse_dims("amax", input, dim, axis)
-    return write_out("amax", _amax(input, how, dims, keepdim or keepdims, -1), out, True)
+    try:
+        how, dims = parse_dims("amax", input, dim, axis)
+        return write_out("amax", _amax(input, how, dims, keepdim or keepdims, -1), out, True)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -299,8 +304,12 @@ def amin(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range, or has no elements
     """
-    how, dims = parse_dims("amin", input, dim, axis)
-    return write_out("amin", _amin(input, how, dims, keepdim or keepdims, -1), out, True)
+    try:
+        how, dims = parse_dims("amin", input, dim, axis)
+        return write_out("amin", _amin(input, how, dims, keepdim or keepdims, -1), out, True)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _aminmax_vjp(g_min, g_max, input, min, max, how, dims, keepdim):
@@ -362,19 +371,23 @@ def _extreme(name: str, largest: int, of_all, of_two, result):
     select = selection(name, forward)
 
     def extreme(input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keepdims=False):
-        dim, keepdim = dim_or_axis(name, dim, axis), keepdim or keepdims
-        if other is not None or isinstance(dim, Tensor):
-            return of_two(input, dim if other is None else other, out=out)
-        if dim is None:
-            if keepdim:
-                raise TypeError(f"{name}(): argument 'keepdim' needs argument 'dim'")
-            return write_out(name, of_all(input, 0, 0, False, -1), out)
-        if not hasattr(dim, "__index__"):
-            raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-        values, indices = select(input, dim, keepdim)
-        if out is not None:
-            return result(write_out(name, values, out[0]), write_out(name, indices, out[1]))
-        return result(values, indices)
+        try:
+            dim, keepdim = dim_or_axis(name, dim, axis), keepdim or keepdims
+            if other is not None or isinstance(dim, Tensor):
+                return of_two(input, dim if other is None else other, out=out)
+            if dim is None:
+                if keepdim:
+                    raise TypeError(f"{name}(): argument 'keepdim' needs argument 'dim'")
+                return write_out(name, of_all(input, 0, 0, False, -1), out)
+            if not hasattr(dim, "__index__"):
+                raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+            values, indices = select(input, dim, keepdim)
+            if out is not None:
+                return result(write_out(name, values, out[0]), write_out(name, indices, out[1]))
+            return result(values, indices)
+        except Exception as exc:
+            refuse(exc)
+            raise
 
     extreme.__name__ = extreme.__qualname__ = name
     extreme.__doc__ = f"""The {name}imum of all elements; over one dimension, also where it is first; or, of two
@@ -412,8 +425,12 @@ def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range, or there are no elements
     """
-    how, dims = parse_dims("argmax", input, dim, axis)
-    return _index_of_extreme(input, 1, how, dims, keepdim or keepdims)
+    try:
+        how, dims = parse_dims("argmax", input, dim, axis)
+        return _index_of_extreme(input, 1, how, dims, keepdim or keepdims)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -426,8 +443,12 @@ def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range, or there are no elements
     """
-    how, dims = parse_dims("argmin", input, dim, axis)
-    return _index_of_extreme(input, 0, how, dims, keepdim or keepdims)
+    try:
+        how, dims = parse_dims("argmin", input, dim, axis)
+        return _index_of_extreme(input, 0, how, dims, keepdim or keepdims)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 # Truth.
@@ -447,8 +468,12 @@ def any(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    how, dims = (2, 0) if dim == () and axis is None else parse_dims("any", input, dim, axis)
-    return write_out("any", _any(input, how, dims, keepdim or keepdims, -1), out)
+    try:
+        how, dims = (2, 0) if type(dim) is tuple and not dim and axis is None else parse_dims("any", input, dim, axis)
+        return write_out("any", _any(input, how, dims, keepdim or keepdims, -1), out)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -461,8 +486,12 @@ def all(input, dim=None, keepdim=False, *, out=None, axis=None, keepdims=False):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    how, dims = (2, 0) if dim == () and axis is None else parse_dims("all", input, dim, axis)
-    return write_out("all", _all(input, how, dims, keepdim or keepdims, -1), out)
+    try:
+        how, dims = (2, 0) if type(dim) is tuple and not dim and axis is None else parse_dims("all", input, dim, axis)
+        return write_out("all", _all(input, how, dims, keepdim or keepdims, -1), out)
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both

@@ -8,6 +8,7 @@ from ..autograd.modes import is_grad_enabled
 from ..autograd.views import CREATION_BITS, FLAG_VIEW, check_inplace, refuse_inference, writer_number, wrote
 from ..backends.cpu import error, lib
 from ..devices import on_device
+from ..storage import TypedStorage, UntypedStorage, vector
 from ..tensor import Tensor, wrap
 from .declare import ints, method, same_parameters
 from .permute import swapaxes, t, transpose
@@ -85,27 +86,39 @@ def _moved(t, name):
 
 @method
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
-    """Makes this very tensor show another one's memory: as that does, or, with ``size``, ``stride`` (row-major if left
-    out) and ``storage_offset``, in another way; without ``source`` it becomes empty. RuntimeError for another dtype or
-    device, a layout beyond the memory, or a tensor that requires grad. Follows ``torch.Tensor.set_``."""
+    """Makes this very tensor show another one's memory, or a storage: as that tensor does, or all of the storage, or,
+    with ``size``, ``stride`` (row-major if left out) and ``storage_offset``, in another way; without ``source`` it
+    becomes empty. RuntimeError for another dtype or device, a layout beyond the memory, or a tensor that requires grad.
+    Follows ``torch.Tensor.set_``."""
     if source is None:
         by = self.new_empty(0)
-    elif not isinstance(source, Tensor):
-        raise TypeError(f"set_(): argument 'source' must be Tensor, not {type(source).__name__}")
-    elif source.dtype is not self.dtype or source.device != self.device:
-        raise RuntimeError(
-            f"Could not set tensor of type {source.dtype} on {source.device} to a tensor of type {self.dtype} on "
-            f"{self.device}"
-        )
-    elif size is None:
-        by = wrap(lib.tt_alias(source._h))
+    elif not isinstance(source, (Tensor, UntypedStorage, TypedStorage)):
+        raise TypeError(f"set_(): argument 'source' must be Tensor or a storage, not {type(source).__name__}")
     else:
-        size = ints((size,))
-        by = show(source, size, contiguous_strides(size) if stride is None else ints((stride,)), storage_offset)
+        shown = _of_dtype(source, self)
+        if shown.dtype is not self.dtype or shown.device != self.device:
+            raise RuntimeError(
+                f"Could not set tensor of type {shown.dtype} on {shown.device} to a tensor of type {self.dtype} on "
+                f"{self.device}"
+            )
+        if size is None:
+            by = wrap(lib.tt_alias(shown._h))
+        else:
+            size = ints((size,))
+            by = show(shown, size, contiguous_strides(size) if stride is None else ints((stride,)), storage_offset)
     check_inplace(self, "set_")
     if self._node is not None and is_grad_enabled():
         raise RuntimeError("cannot set_ the memory of a tensor that requires grad")
     return _replaced(self, by, "set_")
+
+
+def _of_dtype(source, t):
+    """A tensor, or all of a storage, of bytes as elements of the dtype of ``t``."""
+    if isinstance(source, Tensor):
+        return source
+    if isinstance(source, TypedStorage):
+        return vector(source.untyped().whole, source.dtype)
+    return vector(source.whole, t.dtype)
 
 
 @method

@@ -10,7 +10,7 @@ import math
 
 from .. import return_types
 from ..backends.cpu import ffi, lib
-from ..tensor import wrap
+from ..tensor import Tensor, wrap
 from .convert import in_dtype
 from .declare import both, method, primitive, write_out
 from .join import cat
@@ -86,6 +86,12 @@ def _code(dtype) -> int:
     return -1 if dtype is None else dtype.code
 
 
+def _need_sums(op: str, out) -> None:
+    """Sums and products are no truth values."""
+    if isinstance(out, Tensor) and out._h.dtype == lib.TT_BOOL:
+        raise NotImplementedError(f"{op}(): not implemented for 'bool'")
+
+
 @both
 def cumsum(input, dim, *, dtype=None, out=None):
     """The sums up to each element along ``dim``; integers and bools give int64. Follows ``torch.cumsum``.
@@ -95,6 +101,7 @@ def cumsum(input, dim, *, dtype=None, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
+    _need_sums("cumsum", out)
     return write_out("cumsum", _cumsum(input, dim, 0, _code(dtype)), out)
 
 
@@ -108,10 +115,12 @@ def cumprod(input, dim, *, dtype=None, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
+    _need_sums("cumprod", out)
     return write_out("cumprod", _cumprod(input, dim, _code(dtype)), out)
 
 
 def _in_place(self, op, scan, dim, dtype):
+    dim = self._dim(dim)
     if self._h.dtype == lib.TT_BOOL and self._h.ndim and self._h.numel:
         raise NotImplementedError(f"{op}: not implemented for 'bool'")
     # A copy is scanned, because the derivative may need what is overwritten here.

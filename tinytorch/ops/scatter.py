@@ -6,7 +6,7 @@ from ..backends.cpu import check, error, lib
 from ..devices import on_device
 from ..dtypes import iinfo
 from ..tensor import Tensor, wrap
-from .declare import both, not_a_tensor, number, primitive, update, write_out
+from .declare import both, refuse, number, primitive, update, write_out
 from .gather import along_vector, name_of, need_index
 from .index import ADD, LARGER, MULTIPLY, REPLACE, SLICE, SMALLER, embed
 from .shape import broadcast_shapes
@@ -51,8 +51,9 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
         dim = input._dim(dim)
         need_index("gather", index)
         return write_out("gather", _gather(input, dim, index), out, True)
-    except AttributeError as exc:
-        raise not_a_tensor("gather", exc, ("input", "dim", "index"), (input, dim, index)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -344,7 +345,6 @@ def scatter_reduce_(input, dim, index, src, reduce, *, include_self=True):
 def _index_reduced(op, input, dim, index, source, reduce, include_self):
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"{op}(): reduce argument must be either prod, mean, amax or amin, got {reduce}")
-    need_index(op, index)
     _, index, source = along_vector(op, input, dim, index, source)
     dim = input._dim(dim)
     shape = [1] * source._h.ndim

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dtypes import bool as _bool
 from ..tensor import Tensor
 from .convert import can_cast
-from .declare import both, composite, function, method, not_a_tensor
+from .declare import both, composite, function, method, refuse
 from .pointwise import _clamp, _clamp_max, _clamp_min, _masked_fill, _where
 
 
@@ -27,8 +27,9 @@ def where(condition, input=None, other=None, *, out=None):
         if input is None and other is None:
             return condition.nonzero(as_tuple=True)
         return _where(condition, input, other, out=out)
-    except AttributeError as exc:
-        raise not_a_tensor("where", exc, ("condition", "input", "other"), (condition, input, other)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -45,8 +46,9 @@ def masked_fill(input, mask, value):
     """
     try:
         return _masked_fill(*_masked("masked_fill", input, mask, value))
-    except AttributeError as exc:
-        raise not_a_tensor("masked_fill", exc, ("input", "mask", "value"), (input, mask, value)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
@@ -54,8 +56,9 @@ def where(self, condition, other):  # noqa: F811
     """``self`` where ``condition`` holds, else ``other``."""
     try:
         return _where(condition, self, other)
-    except AttributeError as exc:
-        raise not_a_tensor("where", exc, ("self", "condition", "other"), (self, condition, other)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _masked(op, input, mask, value):
@@ -81,7 +84,11 @@ def _masked(op, input, mask, value):
 @method
 def masked_fill_(self, mask, value):
     """In place: ``value`` where ``mask`` holds."""
-    return _masked_fill.op.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
+    try:
+        return _masked_fill.op.into(self, _masked("masked_fill_", self, mask, value), "masked_fill_")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 def _bounds(op, input, min, max):
@@ -107,15 +114,23 @@ def clamp(input, min=None, max=None, *, out=None):
     Raises:
         RuntimeError: neither bound is given, or the shapes do not broadcast
     """
-    fn, args = _bounds("clamp", input, min, max)
-    return fn(*args) if out is None else fn.op.into(out, args, "clamp")
+    try:
+        fn, args = _bounds("clamp", input, min, max)
+        return fn(*args) if out is None else fn.op.into(out, args, "clamp")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @method
 def clamp_(self, min=None, max=None):
     """``clamp`` in place."""
-    fn, args = _bounds("clamp_", self, min, max)
-    return fn.op.into(self, args, "clamp_")
+    try:
+        fn, args = _bounds("clamp_", self, min, max)
+        return fn.op.into(self, args, "clamp_")
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @composite

@@ -7,7 +7,7 @@ from ..dtypes import Size
 from ..dtypes import dtype as _dtype
 from ..layouts import contiguous_format
 from ..tensor import Tensor, wrap
-from .declare import both, c_view, function, ints, method, not_a_tensor, primitive
+from .declare import both, c_view, function, ints, method, primitive, refuse
 
 
 def contiguous_strides(shape) -> tuple[int, ...]:
@@ -181,8 +181,9 @@ def flatten(input, start_dim=0, end_dim=-1):
         for s in shape[start : end + 1]:
             n *= s
         return input if start == end and shape else _reshape(input, (*shape[:start], n, *shape[end + 1 :]))
-    except AttributeError as exc:
-        raise not_a_tensor("flatten", exc, ("input",), (input,)) from None
+    except Exception as exc:
+        refuse(exc)
+        raise
 
 
 @both
@@ -206,6 +207,8 @@ def unflatten(input, dim, sizes):
     Raises:
         RuntimeError: the sizes' product is not that of ``dim``
     """
+    if not sizes or not input._h.ndim:
+        raise RuntimeError("unflatten: sizes must be non-empty, and the input at least 1-dimensional")
     dim = input._dim(dim)
     shape = tuple(input.shape)
     sizes = _inferred("unflatten", tuple(sizes), shape[dim])
@@ -290,7 +293,7 @@ def broadcast_to(input, size):
     Raises:
         RuntimeError: the shape of ``input`` does not broadcast to it
     """
-    return input.expand(tuple(size))
+    return input.expand(ints((size,)))
 
 
 @function(kind="query")

@@ -7,6 +7,8 @@ geometry; and embed's derivative is the view again.
 
 from __future__ import annotations
 
+import operator
+
 from ..autograd.views import FLAG_VIEW
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, own, wrap
@@ -83,7 +85,7 @@ def select(input, dim, index):
     """
     if input._h.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = input._dim(dim)
+    dim, index = input._dim(dim), operator.index(index)
     n = input._h.shape[dim]
     if not -n <= index < n:
         raise IndexError(
@@ -115,10 +117,12 @@ def narrow(input, dim, start, length):
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     dim = input._dim(dim)
     n = input._h.shape[dim]
-    start = int(start)
+    if isinstance(start, Tensor) and (start._h.ndim or start.dtype.kind != lib.TT_KIND_INT):
+        raise RuntimeError("narrow(): start must be a 0-dim integral Tensor.")
+    start = operator.index(start)
     if not -n <= start <= n:
         raise IndexError(f"narrow(): start ({start}) out of range for dimension {dim} of size {n}")
-    start += n if start < 0 else 0
+    start, length = start + (n if start < 0 else 0), operator.index(length)
     if length < 0 or start + length > n:
         raise RuntimeError(f"narrow(): start ({start}) + length ({length}) exceeds dimension size ({n}).")
     return _slice(input, (dim, start, length, 1))
@@ -236,7 +240,7 @@ def as_strided(input, size, stride, storage_offset=None):
         input,
         size,
         stride,
-        offset if storage_offset is None else storage_offset,
+        offset if storage_offset is None else operator.index(storage_offset),
         (tuple(input.shape), input.stride(), offset),
     )
 
@@ -306,7 +310,7 @@ def unbind(input, dim=0):
     """
     h = input._h
     if h.ndim == 0:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = dim if 0 <= dim < h.ndim else input._dim(dim)
     return _unbind(input, dim)
 
@@ -328,7 +332,7 @@ def split(self, split_size, dim=0):
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = dim if 0 <= dim < h.ndim else self._dim(dim)
     n = h.shape[dim]
-    size = split_size
+    size = int(split_size) if isinstance(split_size, Tensor) else split_size
     if isinstance(size, int):
         if size < 0 or (size == 0 and n):
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
@@ -418,16 +422,26 @@ def tensor_split(
     Raises:
         RuntimeError: the number of parts is not positive
     """
+    if input._h.ndim == 0:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     dim = input._dim(dim)
     n = input._h.shape[dim]
     cuts = cuts_of("tensor_split", indices_or_sections, sections, indices, tensor_indices_or_sections)
     if isinstance(cuts, Tensor):
+        if cuts._h.ndim > 1 or cuts._h.dtype != lib.TT_I64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a 0-d or 1-d tensor of int64, "
+                f"got {cuts._h.ndim} dimensions and {cuts.dtype!r}"
+            )
         cuts = cuts.tolist()
-    if isinstance(cuts, int):
+    if not isinstance(cuts, (tuple, list)):
+        cuts = operator.index(cuts)
         if cuts <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
         small, larger = divmod(n, cuts)
-        bounds = [k * small + min(k, larger) for k in range(cuts + 1)]
+        bounds = [0] * (cuts + 1)  # at once MemoryError, where there are too many
+        for k in range(1, cuts + 1):
+            bounds[k] = k * small + min(k, larger)
     else:
         bounds = [0, *(min(max(c + n if c < 0 else c, 0), n) for c in cuts), n]
-    return tuple([_slice(input, (dim, a, max(b - a, 0), 1)) for a, b in zip(bounds, bounds[1:])])
+    return tuple([narrow(input, dim, a, max(b - a, 0)) for a, b in zip(bounds, bounds[1:])])

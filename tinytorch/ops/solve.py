@@ -7,8 +7,7 @@ With A X = B the gradients are dB = A^-T dX and dA = -dB X^T, each summed over w
 from __future__ import annotations
 
 from .. import return_types
-from ..tensor import Tensor
-from .declare import both, function, primitive, write_all_out, write_out, wrong_type
+from .declare import both, function, primitive, write_all_out, write_out
 from .lapack import getrf, getrs, getrs_inverse, trsm
 
 _TRANSPOSED, (_UPPER, _RIGHT, _UNIT) = 1, (1, 2, 4)  # of lu_solve and solve_triangular: backend/decompose.h
@@ -48,8 +47,6 @@ def solution(A, B):
 
 def _solve_either(A, B, left, check, op):
     """X of A X = B, or of X A = B, and info; B may be a stack of vectors."""
-    if not isinstance(A, Tensor) or not isinstance(B, Tensor):
-        raise wrong_type(f"linalg.{op}", ("A", "B"), (A, B), ())
     a, b = A.shape, B.shape
     vectors = len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b)
     if vectors:

@@ -5,6 +5,8 @@ Values that were selected send their gradient back to where they came from (``se
 
 from __future__ import annotations
 
+import operator
+
 import math
 
 from .. import return_types
@@ -95,7 +97,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     """
     if isinstance(k, bool):
         raise TypeError("topk(): argument 'k' must be int, not bool")
-    return _pair(*_topk(input, k, largest, input._dim(dim), True), out, "topk", return_types.topk)
+    return _pair(*_topk(input, operator.index(k), largest, input._dim(dim), True), out, "topk", return_types.topk)
 
 
 def _pick(name: str, what: int, result, title: str | None = None):

@@ -31,20 +31,22 @@ _unsafe_split, _unsafe_split_with_sizes = _unsafe("unsafe_split"), _unsafe("unsa
 def unsafe_split(input, split_size, dim=0):
     """``split`` whose results may be written in place, since the tape takes each for a tensor of its own: right only
     where ``input`` and the other parts are not used after that. Follows ``torch.unsafe_split``."""
+    parts = split(input.detach(), split_size, dim)
     dim = input._dim(dim)
-    return _unsafe_split(input, tuple([p.shape[dim] for p in split(input.detach(), split_size, dim)]), dim)
+    return _unsafe_split(input, tuple([p.shape[dim] for p in parts]), dim)
 
 
 @both
 def unsafe_split_with_sizes(input, split_sizes, dim=0):
     """``unsafe_split`` by sizes. Follows ``torch.unsafe_split_with_sizes``."""
+    parts = split(input.detach(), list(split_sizes), dim)
     dim = input._dim(dim)
-    sizes = tuple([p.shape[dim] for p in split(input.detach(), list(split_sizes), dim)])
-    return _unsafe_split_with_sizes(input, sizes, dim)
+    return _unsafe_split_with_sizes(input, tuple([p.shape[dim] for p in parts]), dim)
 
 
 @both
 def unsafe_chunk(input, chunks, dim=0):
     """``chunk``, as ``unsafe_split`` is ``split``. Follows ``torch.unsafe_chunk``."""
+    parts = chunk(input.detach(), chunks, dim)
     dim = input._dim(dim)
-    return _unsafe_split(input, tuple([p.shape[dim] for p in chunk(input.detach(), chunks, dim)]), dim)
+    return _unsafe_split(input, tuple([p.shape[dim] for p in parts]), dim)

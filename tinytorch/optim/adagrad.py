@@ -63,7 +63,6 @@ class Adagrad(Optimizer):
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
-        grads = [p._grad for p in params]
         state = self.state
         states = [state[p] for p in params]
         try:
@@ -76,7 +75,7 @@ class Adagrad(Optimizer):
             lib.tt_adagrad(
                 len(params),
                 [p._h for p in params],
-                [g._h for g in grads],
+                [p._grad._h for p in params],
                 sums,
                 steps,
                 group["lr"],

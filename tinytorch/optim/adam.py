@@ -75,7 +75,6 @@ class Adam(Optimizer):
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
-        grads = [p._grad for p in params]
         state = self.state
         states = [state[p] for p in params]
         try:
@@ -91,7 +90,7 @@ class Adam(Optimizer):
             lib.tt_adam(
                 len(params),
                 [p._h for p in params],
-                [g._h for g in grads],
+                [p._grad._h for p in params],
                 avgs,
                 squares,
                 largest,

@@ -64,7 +64,6 @@ class RMSprop(Optimizer):
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
-        grads = [p._grad for p in params]
         state = self.state
         states = [state[p] for p in params]
         try:
@@ -79,7 +78,7 @@ class RMSprop(Optimizer):
             lib.tt_rmsprop(
                 len(params),
                 [p._h for p in params],
-                [g._h for g in grads],
+                [p._grad._h for p in params],
                 squares,
                 avgs,
                 momenta,

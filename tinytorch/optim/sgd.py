@@ -59,7 +59,6 @@ class SGD(Optimizer):
 
     def update(self, group):
         params = [p for p in group["params"] if p._grad is not None]
-        grads = [p._grad for p in params]
         momenta, fresh, buffers = NULL, NULL, None
         if group["momentum"] != 0:
             state = self.state
@@ -74,7 +73,7 @@ class SGD(Optimizer):
             lib.tt_sgd(
                 len(params),
                 [p._h for p in params],
-                [g._h for g in grads],
+                [p._grad._h for p in params],
                 momenta,
                 fresh,
                 group["lr"],

@@ -263,6 +263,7 @@ _TABLE: list[tuple[Rule, str]] = [
     ),
     (_pointwise(4), "hardsigmoid softsign"),
     (_pointwise(5), "hardswish"),
+    (_pointwise(16), "frexp"),
     (_pointwise(20), "elu selu celu"),
     (_pointwise(27), "tanhshrink"),
     (_pointwise(72), "mish"),
@@ -357,11 +358,11 @@ COMPOSED = words("""
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
-    broadcast_shapes can_cast data_ptr dim element_size get_device get_rng_state initial_seed
-    is_complex is_conj is_contiguous is_floating_point is_inference is_neg is_pinned is_same_size is_set_to is_signed
-    is_tensor item
-    manual_seed ndimension nelement numel promote_types record_stream register_hook register_post_accumulate_grad_hook
-    requires_grad_ result_type retain_grad seed set_rng_state size storage_offset stride with_layout
+    as_subclass broadcast_shapes can_cast data_ptr dim element_size get_device get_rng_state initial_seed is_complex
+    is_conj is_contiguous is_floating_point is_inference is_neg is_pinned is_same_size is_set_to is_shared is_signed
+    is_storage is_tensor item manual_seed ndimension nelement numel promote_types record_stream register_hook
+    register_post_accumulate_grad_hook requires_grad_ result_type retain_grad seed set_rng_state share_memory_ size
+    storage storage_offset stride untyped_storage with_layout
 """)
 
 

@@ -21,15 +21,16 @@ from types import CodeType, FunctionType
 
 from .. import nn, optim
 from ..autograd import api, engine
-from ..autograd.formulas import code_of
 from ..autograd.node import Node
 from ..backends.cpu import ffi, lib
 from ..cache import Cache
 from ..fuse import compiler
 from ..fuse.listeners import users_frame
 from ..ops.declare import NAMESPACES
+from ..overrides.overridable import renew
 from ..tensor import Tensor
 from ..utils.data.loader import Batches
+from ..wrapper_code import original_of, wrapper_code
 
 MOST_FRAMES = 64  # of a stack
 
@@ -170,20 +171,12 @@ _THINGS = {
 
 
 def _code(template: str, indent: str, things: dict, title: str, **parts: str) -> CodeType:
-    """The code of the template's function ``wrapper``, with the things that it names among its constants. The wrapper
-    runs with the original's globals: it finds nothing there."""
+    """The code of the template's function ``wrapper``, with the things that it names among its constants."""
     text = template.format(things="{things}", **parts)
-    used = [t for t in _THINGS if t in text]
-    text = text.replace("{things}", f"\n{indent}".join(f"{t} = '<{t}>'" for t in used))
-    code = code_of(text, "<eager, profiled>")
-    while code.co_name != "wrapper":
-        code = next(c for c in code.co_consts if isinstance(c, CodeType))
-    values = {f"<{t}>": value for t, value in (_THINGS | things).items()}
-    constants = tuple(values.get(c, c) if isinstance(c, str) else c for c in code.co_consts)
-    return code.replace(co_consts=constants, co_name=title)
+    return wrapper_code(text, indent, _THINGS | things, "<eager, profiled>", title)
 
 
-def wrapper_code(target: Target, with_stack: bool) -> CodeType:
+def _code_around(target: Target, with_stack: bool) -> CodeType:
     """The code that takes the place of a function's."""
     fn, code = target.fn, target.fn.__code__
     names_of = code.co_varnames
@@ -207,9 +200,7 @@ def wrapper_code(target: Target, with_stack: bool) -> CodeType:
     if star and target.operands is None:
         operands += [f"{star}[{k}] if {star}[{k}:] else None" for k in range(3)]
     shown = [f'_p_get({o}, "_h", _p_null)' for o in operands[:3]] + ["_p_null"] * 3
-    original = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
-    original.__kwdefaults__ = fn.__kwdefaults__
-    things = {"_p_original": original, "_p_names": target.by, "_p_number": target.number}
+    things = {"_p_original": original_of(fn), "_p_names": target.by, "_p_number": target.number}
     return _code(
         _WRAPPER,
         " " * 8,
@@ -292,7 +283,7 @@ class Instrumentation:
         fn, old = target.fn, target.fn.__code__
         kept = _codes.get((id(fn), with_stack))
         if kept is None or kept[0] is not fn or kept[1] is not old:
-            kept = _codes[id(fn), with_stack] = fn, old, wrapper_code(target, with_stack)
+            kept = _codes[id(fn), with_stack] = fn, old, _code_around(target, with_stack)
         self.functions.append((fn, old))
         fn.__code__ = kept[2]
 
@@ -322,6 +313,7 @@ class Instrumentation:
         for cls, attribute, old in self.attributes:
             setattr(cls, attribute, old)
         self.functions, self.attributes = [], []
+        renew()  # what became overridable meanwhile
 
 
 def _bound(original: FunctionType) -> FunctionType:

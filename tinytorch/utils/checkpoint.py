@@ -168,13 +168,18 @@ class _Backwards:
     def __init__(self):
         self.running: dict[int, list] = {}
         self.parts: dict[object, weakref.WeakSet] = {}
-        self.alive: weakref.WeakSet = weakref.WeakSet()
+        self.alive: set[weakref.ref] = set()
 
     def watch(self, part: _Part) -> None:
         """The engine tells from now on, until no part is left."""
-        self.alive.add(part)
+        self.alive.add(weakref.ref(part, self.gone))
         if self not in engine.observers:
             engine.observers.append(self)
+
+    def gone(self, part: weakref.ref) -> None:
+        self.alive.discard(part)
+        if not self.alive and self in engine.observers:
+            engine.observers.remove(self)
 
     def begin(self, reached) -> None:
         self.running.setdefault(get_ident(), []).append(object())
@@ -184,8 +189,6 @@ class _Backwards:
         self.forget(running.pop())
         if not running:
             del self.running[get_ident()]
-        if not self.alive and not self.running and self in engine.observers:
-            engine.observers.remove(self)
 
     def forget(self, task) -> None:
         for part in self.parts.pop(task, ()):

@@ -11,7 +11,6 @@ composite     a function made of other operators; alias: another name of one
 from .arguments import (
     broadcast_shape,
     castable,
-    dim_or_axis,
     ints,
     is_number,
     number,
@@ -22,13 +21,14 @@ from .arguments import (
     write_all_out,
     write_out,
 )
-from .c_op import c_op, computed, wrong_type
+from .c_op import c_op, computed
 from .c_view import SHAPE, c_view
 from .deprecated import old_order
 from .elementwise import Elementwise, binary, mul_vjp, ternary, unary, without_history
 from .op import COMPUTES, NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive
+from .public import dim_or_axis
 from .publish import alias, attach, both, composite, function, method, name_methods, publish, record_of, same_parameters
-from .refusals import not_a_tensor, real_only
+from .refusals import real_only, refuse
 from .reduction import reduction, shortcut
 from .update import overwrite, update

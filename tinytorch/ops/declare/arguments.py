@@ -3,103 +3,20 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import struct
 import sys
 
 import numpy as np
 
-from ...autograd.formulas import code_of
 from ...autograd.modes import current, modes
 from ...autograd.views import FLAG_VIEW, refresh, writer_number, wrote
 from ...backends.cpu import error, ffi, lib
 from ...backends.native import edges_of, has_views
 from ...tensor import Tensor, wrap
 from .op import operator_above
-from .refusals import refuse
 
 _KINDS = {bool: lib.TT_KIND_BOOL, int: lib.TT_KIND_INT, float: lib.TT_KIND_FLOAT, complex: lib.TT_KIND_COMPLEX}
 _PART = struct.Struct("d")
-
-_NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
-_UNSET = {"dim": None, "keepdim": False}  # the defaults that signatures show
-_LEFT_OUT = object()
-_WITH_NUMPY_NAMES = """
-def {name}({params}):
-    if {given}:
-        {renamed}
-    {need}
-    try:
-        return fn({passed})
-    except Exception as exc:
-        refuse({name!r}, exc, names, ({given_names},))
-        raise
-"""
-
-
-def numpy_names(fn):
-    """``fn``, whose parameters ``dim`` and ``keepdim`` may be given as ``axis=`` and ``keepdims=`` too, as PyTorch
-    allows. A function is left as it is where it has neither, or has ``axis`` itself (what every training step runs: the
-    names cost it less so), or takes a parameter without default after ``dim``; and so are views."""
-    if not inspect.isfunction(fn) or hasattr(fn, "__wrapped__") or hasattr(fn, "op"):
-        return fn
-    code = fn.__code__
-    if not _NUMPY_NAMES.keys() & code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-        return fn  # at once: a signature takes long to make
-    signature = inspect.signature(fn)
-    params = signature.parameters.values()
-    names = [p.name for p in params if p.name in _NUMPY_NAMES]
-    if not names or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name == "axis" for p in params):
-        return fn
-    plain = [p for p in params if p.kind is p.POSITIONAL_OR_KEYWORD]
-    first = [p.name for p in plain].index("dim") if "dim" in [p.name for p in plain] else len(plain)
-    if any(p.default is p.empty for p in plain[first + 1 :]):
-        return fn
-    defaults = {p.name: _LEFT_OUT if p.name == "dim" and p.default is p.empty else p.default for p in params}
-    shown = [p.name if defaults[p.name] is p.empty else f"{p.name}=defaults['{p.name}']" for p in plain]
-    only = [f"{p.name}=defaults['{p.name}']" for p in params if p.kind is p.KEYWORD_ONLY]
-    only += [f"{_NUMPY_NAMES[n]}=LEFT_OUT" for n in names]
-    passed = [p.name if p in plain else f"{p.name}={p.name}" for p in params]
-    given = " or ".join(f"{_NUMPY_NAMES[n]} is not LEFT_OUT" for n in names)
-    renamed = "\n        ".join(
-        f"{n} = either({fn.__name__!r}, {n!r}, {n}, defaults[{n!r}], {_NUMPY_NAMES[n]})" for n in names
-    )
-    need = "pass"  # the error for a dim that is missing
-    if defaults.get("dim") is _LEFT_OUT:
-        need = f"if dim is LEFT_OUT: return fn({', '.join(p.name for p in plain[:first])})"
-    source = _WITH_NUMPY_NAMES.format(
-        name=fn.__name__,
-        params=", ".join([*shown, "*", *only]),
-        given=given,
-        renamed=renamed,
-        passed=", ".join(passed),
-        need=need,
-        given_names=", ".join(defaults),
-    )
-    namespace = {"fn": fn, "defaults": defaults, "LEFT_OUT": _LEFT_OUT, "either": _either}
-    namespace |= {"refuse": refuse, "names": tuple(defaults)}
-    exec(code_of(source, f"<eager names of {fn.__name__}>"), namespace)
-    renaming = functools.wraps(fn)(namespace[fn.__name__])
-    more = [inspect.Parameter(_NUMPY_NAMES[n], inspect.Parameter.KEYWORD_ONLY, default=_UNSET[n]) for n in names]
-    renaming.__signature__ = signature.replace(parameters=[*params, *more])
-    return renaming
-
-
-def _either(op: str, name: str, given, default, other):
-    """A parameter's value, given under its own name or NumPy's."""
-    if other is _LEFT_OUT:
-        return given
-    if given is not default:
-        raise TypeError(f"{op}(): got values for '{name}' and for '{_NUMPY_NAMES[name]}', which are the same argument")
-    return other
-
-
-def dim_or_axis(op: str, dim, axis):
-    """A dimension, or dimensions, given under either name; TypeError for both."""
-    if axis is None:
-        return dim
-    return _either(op, "dim", None if dim == () else dim, None, axis)
 
 
 def castable(result: Tensor, out: Tensor) -> bool:

@@ -12,11 +12,8 @@ from .templates import build, recording
 
 _SOURCE = """
 def function({params}):
-    try:
-        out = call({arguments})
-        {edge_names} = {edges}
-    except (AttributeError, TypeError):
-        raise wrong_type(name, params, ({params},), optional) from None
+    out = call({arguments})
+    {edge_names} = {edges}
     while out is None:
         refresh({tensors})
         out = call({arguments})
@@ -70,23 +67,12 @@ def c_op(
         f"<eager {title or name}>",
         ("function",),
         call=gives_tensor(call),
-        params=params,
-        optional=optional,
         error=error,
         refresh=refresh,
         outrun=outrun,
-        wrong_type=wrong_type,
     )
     apply.__doc__ = doc
     return apply
-
-
-def wrong_type(op: str, params, args, optional) -> TypeError:
-    """The error for an argument that is no tensor; None stands for nothing only where it is ``optional``."""
-    for p, a in zip(params, args):
-        if not isinstance(a, Tensor) and not (a is None and p in optional):
-            return TypeError(f"{op}(): argument '{p}' must be Tensor, not {type(a).__name__}")
-    return TypeError(f"{op}(): an argument has the wrong type: {', '.join(type(a).__name__ for a in args)}")
 
 
 def computed(h, fallback, *args) -> Tensor:

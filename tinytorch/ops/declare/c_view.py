@@ -8,7 +8,6 @@ from ...autograd.node import link
 from ...autograd.views import FLAG_VIEW, refresh, track
 from ...tensor import gives_tensor
 from .op import Op
-from .refusals import not_a_tensor
 from .templates import BLOCK, build
 
 _SOURCE = """
@@ -20,13 +19,14 @@ def function({params}):
             refresh(input)
         {prepare}
         out = call(x, {arguments})
-    except (AttributeError, OverflowError, TypeError):
+    except (AttributeError, OverflowError, TypeError, ValueError):
         out = None
     if out is None:
         try:
             return general({passed})
-        except AttributeError as exc:
-            raise not_a_tensor(op.name, exc, ({given},), ({values},)) from None
+        except Exception as exc:
+            refuse(exc)
+            raise
     out._view = input._view if viewed else input
     edge = input._node
     if modes:
@@ -48,24 +48,36 @@ def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE, nod
     Nodes are those of ``kernel``, the operator that the general path records.
 
     ``params`` are its parameters, the first one ``input``. ``size, *rest`` (whatever the name of the first) takes
-    integers, and one sequence of them alike: they are ``sizes`` in ``arguments``, the expressions that ``call`` gets.
-    ``saves`` is what a Node saves. ``node`` is their class: Note [Names] in
-    autograd/formulas.py.
+    integers, and one sequence of them alike: they are ``sizes`` in ``arguments``, the expressions that ``call`` gets;
+    ``of_sequence`` takes a sequence alone. ``saves`` is what a Node saves. ``node`` is their class:
+    Note [Names] in autograd/formulas.py.
     """
 
     def declare(general):
         op = Op(general.__name__, "view", params=kernel.op.params, node=kernel.op.node, diff=(0,))
         names = [p.partition("=")[0] for p in params.split(", ")]
-        rest = names.index("*rest") if "*rest" in names else len(names)
+        apply = make(op, general, params, names)
+        if "*rest" in names:  # as a function of tinytorch, which takes a sequence alone
+            names.remove("*rest")
+            apply.of_sequence = make(op, general, params.replace(", *rest", ""), names)
+        return apply
+
+    def make(op, general, params, names):
+        passed, prepare = names, "pass"
+        if "*rest" in names:
+            at = names.index("*rest")
+            passed = names[: at + 1] + [f"{n}={n}" for n in names[at + 1 :]]
+            prepare = _ONE_OR_MANY.format(names[at - 1])
+        elif "sizes" in arguments:
+            passed = [names[0], f"tuple({names[1]})", *[f"{n}={n}" for n in names[2:]]]
+            prepare = f"sizes = {names[1]}"
         source = _SOURCE.format(
             params=params,
-            passed=", ".join(names[: rest + 1] + [f"{n}={n}" for n in names[rest + 1 :]]),
-            prepare=_ONE_OR_MANY.format(names[rest - 1]) if "*rest" in names else "pass",
+            passed=", ".join(passed),
+            prepare=prepare,
             arguments=arguments,
             saves=saves,
             node=node,
-            given=", ".join(repr(n.lstrip("*")) for n in names),
-            values=", ".join(n.lstrip("*") for n in names),
         )
         source += BLOCK.format(edges="(edge,)", saves=saves, versions="()", node=node)
         (apply,) = build(
@@ -79,7 +91,6 @@ def c_view(call, kernel, *, params: str, arguments: str, saves: str = SHAPE, nod
             track=track,
             refresh=refresh,
             FLAG_VIEW=FLAG_VIEW,
-            not_a_tensor=not_a_tensor,
         )
         apply.__doc__ = general.__doc__
         return apply

@@ -115,6 +115,4 @@ def _raises(scalar) -> str:
     reasons = ["the shapes do not broadcast"] if scalar.arity > 1 else []
     if scalar.domain in _REFUSED:
         reasons.append(f"an input is {_REFUSED[scalar.domain]}")
-    if scalar.name == "bitwise_not":  # as in PyTorch
-        types, reasons = f"{types}, or {reasons[0]}", []
     return f"        TypeError: {types}\n" + (f"        RuntimeError: {', or '.join(reasons)}\n" if reasons else "")

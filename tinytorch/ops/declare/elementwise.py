@@ -24,10 +24,10 @@ from .arguments import broadcast_shape, is_number, operand, requires, write_out
 from .inplace import in_place
 from .op import Op
 from .publish import attach, publish, record_of
-from .refusals import not_a_tensor
-from .templates import build, recording
+from .templates import build, judged, recording
 
 _NO_TENSOR = ffi.NULL
+_OF_NUMBERS = {"add", "sub", "mul", "div", "floor_divide"}  # two numbers give a tensor
 _CALLS = (lib.tt_unary, lib.tt_binary, lib.tt_ternary)
 
 
@@ -56,6 +56,8 @@ class Elementwise(Op):
         """The general path: numbers become tensors, views are refreshed, errors raised."""
         if len(args) == 1 and not isinstance(args[0], Tensor):
             raise TypeError(f"{self.name}(): argument 'input' must be Tensor, not {type(args[0]).__name__}")
+        if self.name not in _OF_NUMBERS and not any(isinstance(a, Tensor) for a in args):
+            raise TypeError(f"{self.name}(): one of the arguments must be Tensor")
         tensors = [operand(a, self.name, p) for a, p in zip(args, self.params)]  # alive until the call is over
         handles = [t._h for t in tensors]
         h = self.compute(*handles)
@@ -74,6 +76,8 @@ class Elementwise(Op):
         if not isinstance(out, Tensor):
             which = "input" if any(a is out for a in args) else "out"
             raise TypeError(f"{name}(): argument '{which}' must be Tensor, not {type(out).__name__}")
+        if len(args) == 1 and not isinstance(args[0], Tensor):
+            raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(args[0]).__name__}")
         tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
         handles = [t._h for t in tensors]
         everything = (self.code, out._h, *handles, *[ffi.NULL] * (3 - len(handles)), self.writer)
@@ -121,8 +125,8 @@ class Elementwise(Op):
                 status = lib.tt_in_place(self.code, out._h, _NO_TENSOR, other, self.writer)
             else:
                 return self.into(out, (out, other), name)
-        except AttributeError as exc:
-            raise not_a_tensor(name, exc, ("input", "other"), (out, other)) from None
+        except AttributeError:  # of no tensor
+            return self.into(out, (out, other), name)
         if status <= 0:
             if status < 0:
                 raise error(name)
@@ -220,7 +224,8 @@ def _called(op: Elementwise, expression: str, a: str, b: str) -> str:
 
 def _sources_of_unary(op: Elementwise) -> str:
     body = _UNARY + recording("(input,)", "(edge,)", _saves(op, "", ""), "stamp")
-    return f"def function(input, *, out=None):{_OUT.format(args='(input,)')}{body}\ndef method(input):{body}"
+    source = f"def function(input, *, out=None):{judged(_OUT.format(args='(input,)') + body)}"
+    return f"{source}\ndef method(input):{judged(body)}"
 
 
 def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
@@ -228,8 +233,8 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
         "(input, other)", "(edge_a, edge_b)", _saves(op, "input", "other"), "stamp", _class(op, "input", "other")
     )
     body = _BINARY.format(wrong=_SLOW) + plain
-    source = f"def function(input, other, *, out=None):{_OUT.format(args='(input, other)')}{body}"
-    source += f"\ndef method(input, other):{body}"
+    source = f"def function(input, other, *, out=None):{judged(_OUT.format(args='(input, other)') + body)}"
+    source += f"\ndef method(input, other):{judged(body)}"
     if dunder:
         reflected = recording(
             "(other, input)", "(None, edge)", _saves(op, "other", "input"), "stamp", _class(op, "other", "input")
@@ -357,17 +362,11 @@ def ternary(name: str, *formulas, params, title=None, doc: str, kernel: str | No
 def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") -> None:
     """``Tensor.<name>_``, and the function of that name."""
     written = name + "_"
-
-    def of_two(input, other):
-        return op.update(input, other, written)
-
-    def of_one(input):
-        return op.into(input, (input,), written)
-
-    if second != "other":
-        source = f"def of_two(input, {second}):\n    return op.update(input, {second}, written)\n"
-        (of_two,) = build(op, source, f"<in place {name}>", ("of_two",), written=written)
-    inplace = of_two if len(op.params) == 2 else of_one
+    params, call = "input", "into(input, (input,), written)"
+    if len(op.params) == 2:
+        params, call = f"input, {second}", f"update(input, {second}, written)"
+    source = f"def inplace({params}):{judged(f'return op.{call}')}"
+    (inplace,) = build(op, source, f"<in place, of {params}>", ("inplace",), written=written)
     inplace.__name__, inplace.op = written, record_of(written, kind="update")  # which sees to its arguments itself
     inplace.__doc__ = f"In place: {doc}"
     publish(inplace, method=inplace, kind="update")

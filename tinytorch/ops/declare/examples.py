@@ -116,6 +116,7 @@ EXAMPLES = {
     "min": ("tinytorch.tensor([[1, 5], [7, 3]]).min()", "tensor(1)"),
     "amax": ("tinytorch.tensor([[1, 5], [7, 3]]).amax(dim=(0, 1))", "tensor(7)"),
     "amin": ("tinytorch.tensor([[1, 5], [7, 3]]).amin(dim=1)", "tensor([1, 3])"),
+    "frexp": ("tinytorch.tensor([3.0, 0.1]).frexp().exponent", "tensor([ 2, -3], dtype=tinytorch.int32)"),
     "aminmax": ("tinytorch.tensor([3, 1, 2]).aminmax().max", "tensor(3)"),
     "argmax": ("tinytorch.tensor([3, 7, 5]).argmax()", "tensor(1)"),
     "argmin": ("tinytorch.tensor([[3, 7], [5, 2]]).argmin(dim=1)", "tensor([0, 1])"),

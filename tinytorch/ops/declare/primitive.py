@@ -17,7 +17,6 @@ from ...autograd.views import MULTI_OUTPUT, outrun, refresh, track
 from ...backends.native import has_views
 from ...tensor import Tensor
 from .op import COMPUTES, Op
-from .refusals import not_a_tensor
 
 
 class _Contents:
@@ -93,8 +92,6 @@ def primitive(
                 refresh(*[a for a in given if isinstance(a, Tensor)])
             try:
                 out = forward(*args)
-            except AttributeError as exc:
-                raise not_a_tensor(called, exc, params, args) from None
             except NotImplementedError:
                 if outrun(*given):
                     return call(*args)

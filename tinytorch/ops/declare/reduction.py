@@ -13,27 +13,27 @@ from ...autograd.views import outrun, refresh
 from ...backends.cpu import error, lib
 from ...tensor import gives_tensor
 from .op import Op
-from .refusals import not_a_tensor, refuse
 from .templates import build, recording
 
 _PARAMS = ("input", "how", "dims", "keepdim", "dtype")
 _call = gives_tensor(lib.tt_reduce)
 _CALLED = """
     try:
-        out = call(code, input._h, how, dims, keepdim, dtype)
-    except AttributeError as exc:
-        raise not_a_tensor(name, exc, ("input",), (input,)) from None
-    while out is None:
-        refresh(input)
-        out = call(code, input._h, how, dims, keepdim, dtype)
-        if out is None and not outrun(input):
-            raise error(name)
+        out = call(code, input._h, {how})
+        while out is None:
+            refresh(input)
+            out = call(code, input._h, {how})
+            if out is None and not outrun(input):
+                raise error(name)
+    except Exception as exc:
+        refuse(exc)
+        raise
     edge = input._node
     if edge is None or Node is None:
         return out
 """
 _KERNEL = f"""
-def function(input, how, dims, keepdim, dtype):{_CALLED}
+def function(input, how, dims, keepdim, dtype):{_CALLED.format(how="how, dims, keepdim, dtype")}
     if dtype >= 0:
         return op_record(out, (input, how, dims, keepdim, dtype))
 """
@@ -43,11 +43,12 @@ def function(input, dim={{default}}, keepdim=False, *, {{dtype_}}out=None, axis=
         try:
             return general(input, dim, keepdim, {{passed}}out=out, axis=axis, keepdims=keepdims)
         except Exception as exc:
-            refuse(name, exc, ("input", "dim", "keepdim", "out"), (input, dim, keepdim, out))
+            refuse(exc)
             raise
+{_CALLED.format(how="0, 0, keepdim or keepdims, -1")}
     how = dims = 0
     dtype, keepdim = -1, keepdim or keepdims
-{_CALLED}"""
+"""
 
 
 def reduction(name: str, formula=None, *, first_order=None, title: str | dict[str, str] | None = None):
@@ -82,8 +83,6 @@ def _build(op: Op, source: str, title: str, node: str = "Node", **things):
         refresh=refresh,
         outrun=outrun,
         error=error,
-        not_a_tensor=not_a_tensor,
-        refuse=refuse,
         **things,
     )
     return fn

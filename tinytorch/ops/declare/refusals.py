@@ -1,101 +1,271 @@
 """What a call is refused for, found out after something went wrong in it: an argument of the wrong type comes before
 all else, as in PyTorch, whose parser looks at every argument before an operator sees any. Nothing here runs while all
-is right."""
+is right.
+
+    try:
+        ...                 # what a public function does
+    except Exception as exc:
+        refuse(exc)         # TypeError, if one of the function's own arguments is none of the types in kinds.py
+        raise
+
+A public function has this around its body, or in the wrapper that public.py makes. Its parameters keep what they were
+given: who judges reads them in the frame.
+"""
 
 from __future__ import annotations
 
+import __future__
+
+import functools
 import inspect
+import itertools
+import operator
+import re
+from types import CodeType, FunctionType
 
-from ...dtypes import dtype as _dtype
+from ... import return_types
+from ...backends.cpu import lib
+from ...devices import device
+from ...dtypes import dtype
+from ...generator import Generator
+from ...layouts import layout, memory_format
 from ...tensor import Tensor
+from .kinds import FORMS, keys_of, kind_of
 
-_VARARGS = inspect.CO_VARARGS
-#: Parameters that are tensors, or sequences of them, wherever a tensor's attribute was wanted.
-_TENSORS = frozenset(
-    """
-    input self tensor tensors other input1 input2 x1 x2 target anchor positive negative query key value attn_mask weight
-    weights out mask index indices source src condition operands
-    """.split()  # noqa: SIM905 (a list of words)
-)
+NUMPYS = re.compile("truth value of an|invalid literal")  # NumPy's errors for arrays
+_published: dict[int, tuple[CodeType, FunctionType]] = {}  # by id of the code, which is kept alive
 
 
-def positional(fn) -> tuple[str, ...]:
-    """The names of a function's positional parameters; that of ``*args`` comes last."""
-    code = fn.__code__
-    more = code.co_argcount + code.co_kwonlyargcount
-    return code.co_varnames[: code.co_argcount] + code.co_varnames[more : more + (code.co_flags & _VARARGS > 0)]
+def guards(code: CodeType, fn: FunctionType) -> None:
+    """``refuse`` judges what goes wrong in ``code`` as a call of the public function ``fn``."""
+    _published[id(code)] = code, fn
 
 
-def named(names, args: tuple, kwargs: dict) -> tuple[tuple, tuple]:
-    """The names of the arguments of a call, and the arguments."""
-    given = [names[min(k, len(names) - 1)] for k in range(len(args))] if names else ["input"] * len(args)
-    return (*given, *kwargs), (*args, *kwargs.values())
+def refuse(exc: Exception) -> None:
+    """Raises TypeError where ``exc``, which the caller has caught, came of a call of the caller with an argument of the
+    wrong type; else its caller raises ``exc`` again. Nobody holds the new exception, whose traceback holds frames."""
+    if isinstance(exc, TypeError):
+        return
+    frame = exc.__traceback__.tb_frame
+    code, fn = _published.get(id(frame.f_code), (None, None))
+    if fn is None:
+        return
+    found = frame.f_locals
+    given = arguments(fn, code, found)
+    if isinstance(found, dict):  # before Python 3.13 a copy, which the frame keeps, and in which is ``exc``
+        found.clear()
+    own = isinstance(exc, ValueError) and not NUMPYS.search(str(exc))
+    if given is None or (own and fn.op.namespace == "nn.functional"):
+        return  # PyTorch's nn.functional looks at values before its parser sees any argument
+    name = fn.__name__ if fn.op.namespace in ("", "nn.functional") else f"{fn.op.namespace}.{fn.__name__}"
+    text = judged(fn, given)
+    if text is None and isinstance(exc, OverflowError) and too_far(given):
+        raise IndexError(f"{name}(): Dimension out of range, got {given['dim']}") from None
+    if text is None and isinstance(exc, AttributeError):
+        text = asked(exc, given)
+    if text is not None:
+        raise TypeError(f"{name}(): {text}") from None
 
 
-def not_a_tensor(op: str, exc: AttributeError, names, args) -> Exception:
-    """The error for an argument that was asked for a tensor's attribute and has none: TypeError, naming operator and
-    argument; ``exc`` itself where that was no argument's fault."""
-    if isinstance(exc.obj, Tensor) and exc.name in ("_h", "_node"):
-        return exc  # a Tensor that was never initialized
-    for name, a in zip(names, args):
+def arguments(fn: FunctionType, code: CodeType, found: dict) -> dict | None:
+    """The arguments of a call of ``fn`` that are not their parameters' defaults, of what was ``found`` in its frame;
+    None if there is a parameter without value, or too many."""
+    names, defaults = iter(code.co_varnames), fn.__kwdefaults__ or {}
+    positional = [found[next(names)] for _ in range(code.co_argcount)]
+    only = {name: found[name] for name in itertools.islice(names, code.co_kwonlyargcount)}
+    only = {name: a for name, a in only.items() if name not in defaults or a is not defaults[name]}
+    positional += found[next(names)] if code.co_flags & inspect.CO_VARARGS else ()
+    only |= found[next(names)] if code.co_flags & inspect.CO_VARKEYWORDS else {}
+    signature = inspect.signature(fn)
+    try:
+        given = signature.bind(*positional, **only).arguments
+    except TypeError:
+        return None
+    return {name: a for name, a in given.items() if a is not signature.parameters[name].default}
+
+
+def judged(fn: FunctionType, given: dict) -> str | None:
+    """What is wrong with the types of the arguments of a call; None if nothing is."""
+    names = list(inspect.signature(fn).parameters)
+    found = [misfit(form, given, names) for form in declared(fn)]
+    if None in found:
+        return None
+    if len(found) == 1:
+        return found[0]
+    return f"received an invalid combination of arguments: ({', '.join(type(a).__name__ for a in given.values())})"
+
+
+@functools.cache
+def declared(fn: FunctionType) -> list[dict[str, tuple]]:
+    """The forms of a public function: for each parameter, by name, (its kind as in inspect, its type)."""
+    op = fn.op
+    keys = keys_of(fn, fn.__name__, "Tensor" if fn.__qualname__.startswith("Tensor.") else op.namespace)
+    entry = next((key for key in keys if key in FORMS), None)
+    if entry is None:
+        shown = inspect.signature(fn).parameters.values()
+        forms = [[(p, asked_of(p, keys, op.namespace)) for p in shown]]
+    else:
+        forms = [[(p, plain(p.annotation)) for p in parsed(params)] for params, _ in FORMS[entry]]
+    several = getattr(return_types, op.qualified.replace(".", "_"), None)
+    if several and not entry:
+        out = f"tuple[{', '.join(['Tensor'] * len(several._fields))}] | None"
+        forms = [[(p, out if p.name == "out" else kind) for p, kind in forms[0]]]
+    return [{p.name: (p.kind, kind) for p, kind in form} for form in forms]
+
+
+# What PyTorch asks of an argument where that is more, or less, than a stub should promise; None: any will do, as in
+# functions that it has in Python.
+_ASKED = {
+    "reduction": None,
+    "tensordot.dims": None,
+    "normalize.p": None,
+    "split.split_size": "python int | Tensor | Sequence[_int]",
+    "split.split_size_or_sections": "python int | Tensor | Sequence[_int]",
+    "any.dim": "int | Sequence[_int] | None",
+    "all.dim": "int | Sequence[_int] | None",
+    "squeeze.dim": "int | Sequence[_int] | None",
+    "polygamma.n": "int",
+    "one_hot.num_classes": "int",
+    "unflatten.sizes": "None | Sequence[_int]",
+    "unsafe_split.split_size": "_int",
+    "broadcast_to.size": "_int | Sequence[_int]",
+    "index_put.indices": "Sequence[Tensor or None]",
+    "triplet_margin_loss.margin": None,
+    "triplet_margin_with_distance_loss.margin": None,
+}
+
+
+def asked_of(p: inspect.Parameter, keys: list[str], namespace: str) -> str | None:
+    """The type that an argument must have; None where any will do. nn.functional is written in Python: any object is a
+    flag there, and what is no reduction, ValueError."""
+    for entry in (f"{keys[-1]}.{p.name}", p.name):
+        if entry in _ASKED:
+            return _ASKED[entry]
+    kind = kind_of(p, keys)[0]
+    if namespace == "nn.functional" and kind == "_bool":
+        return None
+    return plain(kind) if "dim" in p.name else kind
+
+
+def plain(kind: str | None) -> str | None:
+    """One integer alone is no other object that is an index."""
+    return kind.replace("_int", "int", 1) if kind in ("_int", "_int | None") else kind
+
+
+def parsed(params: str) -> list[inspect.Parameter]:
+    """The parameters of a form in FORMS."""
+    namespace: dict = {}
+    source = f"def form({params.replace('{t}', 'input: Tensor')}): pass"
+    exec(compile(source, "<form>", "exec", flags=__future__.annotations.compiler_flag), namespace)
+    return list(inspect.signature(namespace["form"]).parameters.values())
+
+
+def misfit(form: dict, given: dict, names: list[str]) -> str | None:
+    """Which of the given arguments does not fit a form of a function whose parameters are ``names``; None if all do."""
+    positional = [name for name, (kind, _) in form.items() if kind in (_EITHER, _FIRST)]
+    for name, a in given.items():
+        at = names.index(name)
+        if name not in form and at < len(positional):
+            name = positional[at]
+        if name not in form:
+            return f"got an unexpected argument '{name}'"
+        kind, wanted = form[name]
+        for one in a if type(a) is tuple and kind is _REST else (a,):
+            if wanted is not None and not fits(one, wanted):
+                wanted = wanted.removesuffix(" | None").replace("_", "").replace(" | ", " or ")
+                return f"argument '{name}' must be {wanted}, not {type(one).__name__}"
+    return None
+
+
+def too_far(given: dict) -> bool:
+    """Is the dimension an integer that C's int cannot hold?"""
+    dim = given.get("dim")
+    return isinstance(dim, int) and not -(1 << 31) <= dim < 1 << 31
+
+
+_EITHER, _FIRST = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY
+_REST = inspect.Parameter.VAR_POSITIONAL
+
+
+def asked(exc: AttributeError, given: dict) -> str | None:
+    """What to say where an argument was asked for a tensor's attribute and has none; None where it was no argument's
+    fault, as with a Tensor that was never initialized."""
+    if isinstance(exc.obj, Tensor):
+        return None
+    for name, a in given.items():
         if a is exc.obj:
-            must = "must not be" if isinstance(a, Tensor) else "must be Tensor, not"
-            return TypeError(f"{op}(): argument '{name}' {must} {type(a).__name__}")
+            return f"argument '{name}' must not be {type(a).__name__}"
         if isinstance(a, (tuple, list)) and any(x is exc.obj for x in a):
-            return TypeError(f"{op}(): expected Tensors in argument '{name}', but got {type(exc.obj).__name__}")
-    for name, a in zip(names, args):  # what was computed of it has none
-        if name in _TENSORS and not isinstance(a, (Tensor, tuple, list, type(None))):
-            return TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(a).__name__}")
-    return exc
+            return f"expected Tensors in argument '{name}', but got {type(exc.obj).__name__}"
+    return None
 
 
-def _is_int(x) -> bool:
-    if isinstance(x, Tensor):
-        return x.numel() == 1 and not x.is_floating_point()
-    return hasattr(x, "__index__") and not isinstance(x, bool) and type(x).__module__ in ("builtins", "numpy")
+# Does a value have a type of kinds.py? As PyTorch's parser sees it: a bool is no integer, a number may be a 0-d tensor.
+
+
+def fits(x, wanted: str) -> bool:
+    return any(_fits(x, kind) for kind in wanted.split(" | "))
+
+
+def _fits(x, kind: str) -> bool:
+    if kind in _TYPES:
+        return _TYPES[kind](x)
+    outer, _, inner = kind.removesuffix("]").partition("[")
+    if outer == "Sequence":
+        return isinstance(x, (tuple, list)) and all(_fits(one, inner) for one in x)
+    if outer == "tuple":
+        kinds = inner.split(", ")
+        return isinstance(x, (tuple, list)) and len(x) == len(kinds) and all(map(_fits, x, kinds))
+    return outer != "Callable" or callable(x)
 
 
 def _is_number(x) -> bool:
     if isinstance(x, Tensor):
-        return x.numel() == 1
-    return isinstance(x, (int, float, complex)) or (type(x).__module__ == "numpy" and not hasattr(x, "__len__"))
+        return x._h.ndim == 0 and not x.requires_grad
+    return isinstance(x, (int, float, complex)) or _is_numpy_scalar(x)
 
 
-def _is_dim(x) -> bool:
-    return all(map(_is_dim, x)) if isinstance(x, (tuple, list)) else _is_int(x) or isinstance(x, str)
+def _is_int(x) -> bool:
+    if isinstance(x, (int, Tensor)):
+        return not isinstance(x, bool) if isinstance(x, int) else x._h.numel == 1 and not x.is_floating_point()
+    try:
+        return -(1 << 63) <= operator.index(x) < 1 << 63 and type(x).__name__ != "bool"
+    except Exception:  # as any method of an argument may raise
+        return False
+
+
+def _is_plain_int(x) -> bool:
+    """An integer, or a 0-d tensor of one, but no other object that is an index."""
+    if isinstance(x, Tensor):
+        return x._h.ndim == 0 and x.dtype.kind == lib.TT_KIND_INT
+    return _is_int(x) and (isinstance(x, int) or _is_numpy_scalar(x))
+
+
+def _is_float(x) -> bool:
+    return _is_number(x) and not isinstance(x, complex)
+
+
+def _is_numpy_scalar(x) -> bool:
+    return type(x).__module__ == "numpy" and not hasattr(x, "__len__")
 
 
 _TYPES = {
-    "bool": (
-        lambda x: isinstance(x, bool),
-        """keepdim unbiased descending stable largest sorted sparse_grad accumulate include_self as_tuple right
-        out_int32 return_inverse return_counts upper left unitriangular full_matrices compute_uv with_replacement
-        equal_nan assume_unique invert""",
-    ),
-    "int": (_is_int, "n k diagonal offset dim0 dim1 dim2 num_classes minlength bins padding_idx ignore_index"),
-    "a number": (_is_number, "alpha beta eps margin negative_slope lambd threshold rtol atol correction delta"),
-    "int or tuple of ints": (_is_dim, "dim dims axis"),
-    "str": (lambda x: isinstance(x, str), "reduce mode indexing approximate rounding_mode side"),
-    "tinytorch.dtype": (lambda x: isinstance(x, (_dtype, type)), "dtype"),
-    "Tensor": (
-        lambda x: isinstance(x, Tensor),
-        "input mask mat1 mat2 batch1 batch2 vec vec1 vec2",
-    ),
+    "Tensor": lambda x: isinstance(x, Tensor),
+    "Number": _is_number,
+    "_int": _is_int,
+    "int": _is_plain_int,
+    "python int": lambda x: isinstance(x, int),
+    "_float": _is_float,
+    "_bool": lambda x: isinstance(x, bool),
+    "str": lambda x: isinstance(x, (str, bytes)),
+    "None": lambda x: x is None,
+    "Tensor or None": lambda x: x is None or isinstance(x, Tensor),
+    "_dtype": lambda x: isinstance(x, dtype) or any(x is python for python in (bool, int, float, complex)),
+    "_layout": lambda x: isinstance(x, layout),
+    "_memory_format": lambda x: isinstance(x, memory_format),
+    "Device": lambda x: x is None or (isinstance(x, (device, str, int)) and not isinstance(x, bool)),
+    "Generator": lambda x: isinstance(x, Generator),
 }
-_TYPE_OF = {name: (wanted, fits) for wanted, (fits, names) in _TYPES.items() for name in names.split()}
-
-
-def refuse(op: str, exc: Exception, names, args) -> None:
-    """Raises TypeError where ``exc`` came of a call with an argument of the wrong type; else its caller raises ``exc``
-    again. Nobody holds the new exception, whose traceback holds the frames."""
-    if isinstance(exc, AttributeError):
-        raise not_a_tensor(op, exc, names, args) from None
-    if isinstance(exc, TypeError):
-        return
-    for name, a in zip(names, args):
-        wanted, fits = _TYPE_OF.get(name, (None, None))
-        if wanted and a is not None and not fits(a):
-            raise TypeError(f"{op}(): argument '{name}' must be {wanted}, not {type(a).__name__}") from None
 
 
 def real_only(op: str, *tensors) -> None:

@@ -9,6 +9,7 @@ through ``Op.record``.
 
 from __future__ import annotations
 
+import textwrap
 from _thread import get_ident
 
 from ...autograd.formulas import generate
@@ -18,6 +19,7 @@ from ...backends.cpu import ffi
 from ...backends.native import dtype_of, record, record_stamped, shape_of, versions_of
 from ...tensor import Tensor
 from .op import COMPUTES
+from .refusals import refuse
 
 _MODES = """
     if modes:
@@ -37,6 +39,15 @@ _STAMPED = """
 """
 
 
+_JUDGED = """
+    try:
+{}
+    except Exception as exc:
+        refuse(exc)
+        raise
+"""
+
+
 def recording(args: str, edges: str, saves: str, versions: str = "()", node: str = "Node") -> str:
     """The end of a form's source: the recording block, and Op.record for all that is not plain. ``args``, ``edges`` and
     ``saves`` are expressions of the tuples of arguments, Nodes and saved values; with ``versions="stamp"`` the C call
@@ -46,6 +57,11 @@ def recording(args: str, edges: str, saves: str, versions: str = "()", node: str
     return head + (_STAMPED if stamped else BLOCK).format(
         args=args, edges=edges, saves=saves, versions=versions, node=node
     )
+
+
+def judged(body: str) -> str:
+    """The body of a public function; what goes wrong in it is judged (refusals.py)."""
+    return _JUDGED.format(textwrap.indent(textwrap.dedent(body).strip(), 8 * " "))
 
 
 def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> list:
@@ -67,6 +83,7 @@ def build(op, source: str, filename: str, names: tuple[str, ...], **things) -> l
         "alias": new_alias,
         "versions_of": versions_of,
         "NULL": ffi.NULL,
+        "refuse": refuse,
         "unpack": ffi.unpack,
         **things,
     }

@@ -57,7 +57,11 @@ def overwrite(name: str, title: str | dict[str, str] | None = None, source=None)
 
     def run(out: Tensor, write, *values, source: Tensor | None = None) -> Tensor:
         args = (out,) if source is None else (out, source)
-        return in_place(op, out, args, name, source is not None, write, out._h, *values, op.writer)
+        try:
+            h = out._h
+        except AttributeError:
+            raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(out).__name__}") from None
+        return in_place(op, out, args, name, source is not None, write, h, *values, op.writer)
 
     run.op = op
     return run

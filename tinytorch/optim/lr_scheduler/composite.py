@@ -56,6 +56,8 @@ class ChainedScheduler(SequentialLR):
     """Several schedules at once: each changes the rate in turn."""
 
     def __init__(self, schedulers, optimizer=None):
+        if not isinstance(schedulers, (tuple, list)):
+            raise TypeError(f"schedulers must be a list of schedulers, not {type(schedulers).__name__}")
         schedulers = list(schedulers)
         self.optimizer = optimizer or (schedulers[0].optimizer if schedulers else None)
         check_schedulers(self, self.optimizer, schedulers)

@@ -2,11 +2,12 @@
 
 Each has a queue of tasks and a pipe for its results. Batch number i is made by worker i modulo their number, so the
 order of batches does not depend on who is faster. No threads but the queues' own, and nothing shared but what the fork
-copies."""
+copies: a batch's bytes go through the pipe, for a worker may be gone when they are taken."""
 
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 import random
 import traceback
 from collections import deque
@@ -53,6 +54,11 @@ class End:
     """What a worker sends when its share of an iterable dataset is exhausted."""
 
 
+def send(results, made) -> None:
+    """Puts a result into a worker's pipe."""
+    results.send_bytes(pickle.dumps(made, pickle.HIGHEST_PROTOCOL))
+
+
 def work(tasks, results, info: WorkerInfo, make_fetch, init) -> None:
     """The life of a worker: makes batches until it is told None."""
     try:
@@ -63,7 +69,7 @@ def work(tasks, results, info: WorkerInfo, make_fetch, init) -> None:
             init(info.id)
         fetch = make_fetch()
     except Exception as exc:
-        results.send(Failure(exc, info.id))
+        send(results, Failure(exc, info.id))
         return
     while (task := tasks.get()) is not None:
         try:
@@ -73,11 +79,11 @@ def work(tasks, results, info: WorkerInfo, make_fetch, init) -> None:
         except Exception as exc:
             made = Failure(exc, info.id)
         try:
-            results.send(made)
+            send(results, made)
         except (BrokenPipeError, OSError):  # nobody listens any more
             return
         except Exception as exc:  # a batch that cannot be pickled
-            results.send(Failure(exc, info.id))
+            send(results, Failure(exc, info.id))
 
 
 class Workers:
@@ -140,7 +146,7 @@ class Workers:
         if self.timeout > 0 and not self.results[i].poll(self.timeout):
             raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds")
         try:
-            return self.results[i].recv()
+            return pickle.loads(self.results[i].recv_bytes())
         except EOFError:
             pid = self.processes[i].pid
             raise RuntimeError(f"DataLoader worker (pid {pid}) exited unexpectedly") from None

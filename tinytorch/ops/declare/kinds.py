@@ -1,0 +1,249 @@
+"""The types of parameters, as the stubs give them (.ci/stubs.py) and as a call that fails is judged by (refusals.py).
+Parameters of one name have one type, but for the exceptions: ``function.parameter``."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+# Types, and the parameters that have them.
+_PARAMETERS = {
+    "Tensor": """input self mask index source src mat mat1 mat2 vec vec1 vec2 the_template batch1 batch2 tensor1 tensor2
+        tensor A B input1 input2 x1 x2 target anchor positive negative query key boundaries sorted_sequence logits a b
+        chain_matmul.matrices cartesian_prod.tensors block_diag.tensors broadcast_tensors.tensors lerp.end
+        prelu.weight linear.weight bilinear.weight conv1d.weight embedding.weight take_along_dim.indices
+        embedding.indices set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other
+        is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
+        isclose.other allclose.other heaviside.values complex.real complex.imag polar.abs polar.angle
+        logaddexp.other atan2.other hypot.other maximum.other minimum.other fmax.other fmin.other nextafter.other
+        logical_and.other logical_or.other logical_xor.other""",
+    "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest addbmm.rest
+        addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest addcmul_.rest
+        addcdiv_.rest add.input sub.input mul.input div.input remainder.input floor_divide.input pow.input
+        xlogy.input float_power.input bitwise_and.input bitwise_or.input bitwise_xor.input bitwise_left_shift.input
+        bitwise_right_shift.input other value exponent index_fill.value masked_fill.value lerp.weight clamp_min.min
+        clamp_max.max bucketize.input searchsorted.input isin.elements isin.test_elements
+        result_type.tensor1 result_type.tensor2""",
+    "Tensor | Number | None": "scatter.src",
+    "Tensor | _int | None": "repeat_interleave.repeats",
+    "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
+        gradient out""",
+    "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
+    "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
+    "Tensor | _int": "narrow.start",
+    "_int": """rest axis0 axis1
+        dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
+        ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
+        select.index select_scatter.index groups""",
+    "_int | None": """sections
+        output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
+        random_.from_ random_.to""",
+    "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
+        rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
+        uniform_.from_ uniform_.to""",
+    "_float | None": "posinf neginf scale max_norm",
+    "_bool": """keepdim keepdims requires_grad pin_memory inplace training accumulate include_self return_inverse
+        return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
+        full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
+        enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
+        create_graph expand.implicit""",
+    "_bool | None": "unbiased size_average retain_graph reduce copy",
+    "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections
+        dsplit.indices_or_sections shapes shifts split_size_or_sections
+        split_size expand.size resize_.size repeat.repeats
+        Tensor.reshape.shape sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims
+        Tensor.tile.dims roll.dims
+        conv1d.stride conv1d.dilation""",
+    "_int | str | Sequence[_int]": "conv1d.padding",
+    "_int | Sequence[_int] | None": "dim",
+    "_int | Sequence[_int] | _dtype | None": "view.size",
+    "_int | Sequence[Sequence[_int]]": "tensordot.dims",
+    "Sequence[_int]": """size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims permute.dims
+        flip.dims tile.dims""",
+    "Sequence[Tensor]": "tensors",
+    "_dtype": "from_ to type1 type2 frombuffer.dtype",
+    "_dtype | None": "dtype",
+    "_layout | None": "layout",
+    "type[Tensor]": "cls",
+    "_memory_format": "memory_format",
+    "_memory_format | None": "clone.memory_format",
+    "Device": "device",
+    "Generator | None": "generator",
+    "Number": """alpha beta start end fill_value s threshold.value softplus.threshold
+        threshold.threshold addcmul.value addcdiv.value histc.min histc.max arange.step range.step dist.p
+        triplet_margin_loss.p""",
+    "Number | None": "correction scatter.value",
+    "str": "reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce",
+    "str | None": "rounding_mode side driver meshgrid.indexing scatter.reduce",
+    "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
+    "Number | str | None": "norm.p",
+    "Any": """__getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
+        indices_or_sections hook stream args element
+        memo protocol array context return_scalar max_version dl_device tensor_contents __array__.copy
+        __dlpack__.copy""",
+}
+_ONE_DIM = """
+    cat stack select narrow unbind split split_with_sizes chunk tensor_split unsqueeze sort topk kthvalue mode argsort
+    index_select index_add index_copy index_fill gather scatter scatter_add scatter_reduce index_reduce softmax
+    log_softmax cumsum cumprod cummax cummin logcumsumexp diff unflatten select_scatter slice_scatter glu normalize
+    cosine_similarity gumbel_softmax"""
+_ONE_OR_NONE = """
+    argmax argmin aminmax prod unique unique_consecutive take_along_dim repeat_interleave cross softmin
+    nn.functional.softmax nn.functional.log_softmax"""
+PARAMETERS = {name: kind for kind, names in _PARAMETERS.items() for name in names.split()}
+PARAMETERS |= {f"{fn}.dim": "_int" for fn in _ONE_DIM.split()}
+PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
+
+# Functions of several forms: each one's parameters, and its result. ``{t}`` is the tensor, a method's ``self``.
+_MADE = (
+    "dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, "
+    "requires_grad: _bool = False, pin_memory: _bool = False"
+)
+_NEW = (
+    "dtype: _dtype | None = None, device: Device = None, requires_grad: _bool = False, "
+    "layout: _layout | None = None, pin_memory: _bool = False"
+)
+_KEPT = "keepdim: _bool = False, *, out: tuple[Tensor, Tensor] | None = None"
+
+
+def _sizes(lead: str, options: str) -> list[tuple[str, str]]:
+    """``f(2, 3)`` and ``f((2, 3))``."""
+    return [
+        (f"{lead}*size: _int, {options}", "Tensor"),
+        (f"{lead}size: Sequence[_int], /, *, {options}", "Tensor"),
+        (f"{lead}*, size: Sequence[_int], {options}", "Tensor"),
+    ]
+
+
+def _extreme(name: str) -> list[tuple[str, str]]:
+    return [
+        ("{t}, *, out: Tensor | None = None", "Tensor"),
+        (f"{{t}}, dim: _int, {_KEPT}", f"return_types.{name}"),
+        ("{t}, *, axis: _int, keepdims: _bool = False", f"return_types.{name}"),
+        ("{t}, other: Tensor, /, *, out: Tensor | None = None", "Tensor"),
+        ("{t}, *, other: Tensor, out: Tensor | None = None", "Tensor"),
+    ]
+
+
+def _middle(name: str) -> list[tuple[str, str]]:
+    return [
+        ("{t}", "Tensor"),
+        (f"{{t}}, dim: _int, {_KEPT}", f"return_types.{name}"),
+        ("{t}, *, axis: _int, keepdims: _bool = False", f"return_types.{name}"),
+    ]
+
+
+def _clamp(out: str) -> list[tuple[str, str]]:
+    return [
+        (f"{{t}}, min: {kind} | None = None, max: {kind} | None = None{out}", "Tensor") for kind in ("Tensor", "Number")
+    ]
+
+
+FORMS: dict[str, list[tuple[str, str]]] = {
+    "zeros": _sizes("", f"{_MADE}, out: Tensor | None = None"),
+    "ones": _sizes("", f"{_MADE}, out: Tensor | None = None"),
+    "empty": _sizes("", f"{_MADE}, memory_format: _memory_format | None = None, out: Tensor | None = None"),
+    "rand": _sizes("", f"generator: Generator | None = None, out: Tensor | None = None, {_MADE}, names: Any = None"),
+    "randn": _sizes("", f"generator: Generator | None = None, out: Tensor | None = None, {_MADE}, names: Any = None"),
+    "randint": [
+        (
+            f"{lead}size: Sequence[_int], *, generator: Generator | None = None, out: Tensor | None = None, {_MADE}",
+            "Tensor",
+        )
+        for lead in ("high: _int, ", "low: _int, high: _int, ")
+    ],
+    "new_zeros": _sizes("{t}, ", _NEW),
+    "new_ones": _sizes("{t}, ", _NEW),
+    "new_empty": _sizes("{t}, ", _NEW),
+    "where": [
+        ("condition: Tensor", "tuple[Tensor, ...]"),
+        ("condition: Tensor, input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None", "Tensor"),
+    ],
+    "Tensor.where": [("{t}, condition: Tensor, other: Tensor | Number", "Tensor")],
+    "clamp": _clamp(", *, out: Tensor | None = None"),
+    "clamp_": _clamp(""),
+    "rsub": [
+        ("{t}, other: Tensor, *, alpha: Number = 1", "Tensor"),
+        ("{t}, other: Number, alpha: Number = 1", "Tensor"),
+    ],
+    "movedim": [
+        ("{t}, source: _int, destination: _int", "Tensor"),
+        ("{t}, source: Sequence[_int], destination: Sequence[_int]", "Tensor"),
+    ],
+    "max": _extreme("max"),
+    "min": _extreme("min"),
+    "median": _middle("median"),
+    "nanmedian": _middle("nanmedian"),
+    "nonzero": [
+        ("{t}, *, out: Tensor | None = None, as_tuple: Literal[False] = False", "Tensor"),
+        ("{t}, *, as_tuple: Literal[True]", "tuple[Tensor, ...]"),
+    ],
+    "einsum": [
+        ("equation: str, *operands: Tensor | Sequence[Tensor]", "Tensor"),
+        ("equation: Tensor, *operands: Any", "Tensor"),
+    ],
+    "size": [("{t}", "Size"), ("{t}, dim: _int", "_int")],
+    "stride": [("{t}", "tuple[_int, ...]"), ("{t}, dim: _int", "_int")],
+    "type": [("{t}", "str"), ("{t}, dtype: _dtype | str, non_blocking: _bool = False", "Tensor")],
+    "to": [
+        (
+            "{t}, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, /, *, "
+            "memory_format: _memory_format | None = ...",
+            "Tensor",
+        ),
+        (
+            "{t}, other: Tensor, non_blocking: _bool = False, copy: _bool = False, /, *, "
+            "memory_format: _memory_format | None = ...",
+            "Tensor",
+        ),
+        (
+            "{t}, device: Device, dtype: _dtype | None = None, non_blocking: _bool = False, copy: _bool = False, "
+            "/, *, memory_format: _memory_format | None = ...",
+            "Tensor",
+        ),
+        (
+            "{t}, device: Device = None, /, *, dtype: _dtype | None = None, non_blocking: _bool = False, "
+            "copy: _bool = False, memory_format: _memory_format | None = ...",
+            "Tensor",
+        ),
+        (
+            "{t}, *, dtype: _dtype | None = None, device: Device = None, non_blocking: _bool = False, "
+            "copy: _bool = False, memory_format: _memory_format | None = ...",
+            "Tensor",
+        ),
+    ],
+}
+
+
+def annotated(text: str) -> str:
+    """An annotation as it stands in a source file, in names that no method hides."""
+    text = str(text).replace("np.ndarray", "numpy.ndarray[Any, Any]").replace("Stream", "Any")
+    return re.sub(r"\b(?<!_)(int|float|bool|complex|dtype|device)\b", r"_\1", text)
+
+
+def keys_of(fn, name: str, home: str = "") -> list[str]:
+    """What the tables may call a function that is public under ``name`` in ``home``, a namespace or "Tensor": the most
+    particular first."""
+    plain = fn.op.name.rstrip("_") if hasattr(fn, "op") and not name.startswith("__") else name
+    called = fn.__name__
+    return [*([f"{home}.{called}"] if home else []), called, called.rstrip("_"), plain]
+
+
+def kind_of(p: inspect.Parameter, keys: list[str]) -> tuple[str | None, str | None]:
+    """The type of a parameter of the function that the tables know by ``keys``, and the entry of PARAMETERS that says
+    so. None where nothing is known; no entry where the function is annotated itself."""
+    name = "dim" if p.name == "axis" else p.name
+    exact = name == "input" and keys[0].endswith("_")  # what is written into is a tensor, a number in no form
+    entry = next((e for e in [f"{key}.{name}" for key in keys if not exact or key[-1] == "_"] if e in PARAMETERS), None)
+    if entry is None and p.annotation is not p.empty:
+        kind = annotated(p.annotation)
+    else:
+        entry = entry or (name if name in PARAMETERS else None)
+        kind = PARAMETERS.get(entry)
+    if kind is None:
+        return None, entry
+    if p.default is None and "None" not in kind and kind not in ("Any", "Device"):
+        kind += " | None"
+    if p.default == () and "Sequence" not in kind:
+        kind += " | Sequence[_int]"
+    return kind, entry

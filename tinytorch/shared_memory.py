@@ -1,0 +1,92 @@
+"""Memory that processes share: blocks without a name, which the system frees with the last process that has them.
+
+A block is mapped where it is made or received. A child that is forked has all of its parent's; other processes are sent
+a block's file descriptor (multiprocessing/reductions.py).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import weakref
+
+from .backends.cpu import error, ffi, lib
+from .backends.native import hold
+from .dtypes import uint8
+from .tensor import Tensor, wrap
+
+
+class Block:
+    """Shared memory, mapped into this process: ``fd`` stands for it, ``address`` is its first byte's."""
+
+    __slots__ = ("fd", "nbytes", "memory", "key", "__weakref__")
+
+    def __init__(self, fd: int, nbytes: int):
+        """Takes ``fd`` over, also where that fails: OSError."""
+        self.fd, self.nbytes = fd, nbytes
+        status = os.fstat(fd)
+        self.memory = ffi.from_buffer("char[]", mmap.mmap(fd, nbytes))
+        self.key = status.st_dev, status.st_ino
+        _blocks[self.address] = self
+        _received[self.key] = self
+
+    @property
+    def address(self) -> int:
+        return int(ffi.cast("intptr_t", self.memory))
+
+    def __del__(self):
+        os.close(self.fd)
+
+
+_release = ffi.addressof(lib, "tt_release_python")
+_blocks: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()  # by address
+_received: weakref.WeakValueDictionary[tuple, Block] = weakref.WeakValueDictionary()  # by device and inode
+
+
+def new_block(nbytes: int) -> Block:
+    """A block of at least one byte, of zeros. OSError when there is no memory or no descriptor left."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("tinytorch", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    try:
+        os.ftruncate(fd, nbytes)
+    except BaseException:
+        os.close(fd)
+        raise
+    return Block(fd, nbytes)
+
+
+def received_block(fd: int, nbytes: int) -> Block:
+    """The block that a descriptor of another process stands for; ``fd`` is taken over. It is mapped once."""
+    status = os.fstat(fd)
+    known = _received.get((status.st_dev, status.st_ino))
+    if known is None:
+        return Block(fd, nbytes)
+    os.close(fd)
+    return known
+
+
+def bytes_of(block: Block) -> Tensor:
+    """A block as a vector of bytes."""
+    owner = ffi.cast("void *", hold(block))
+    h = lib.tt_from_memory(uint8.code, 1, (block.nbytes,), (1,), block.memory, block.nbytes, owner, _release)
+    if not h:
+        lib.tt_release_python(owner)
+        raise error("share_memory_")
+    return wrap(h)
+
+
+def block_of(t: Tensor) -> Block | None:
+    """The block that a tensor's memory is in; None where it is not shared."""
+    return _blocks.get(int(ffi.cast("intptr_t", t._h.storage.data)))
+
+
+def shared_copy(whole: Tensor) -> Tensor:
+    """The bytes of a vector of them in a new block."""
+    made = bytes_of(new_block(whole._h.numel))
+    if lib.tt_copy(made._h, whole._h, -1) < 0:
+        raise error("share_memory_")
+    return made
