@@ -39,7 +39,8 @@ def spelled(templates, orders=("xyz", "yzx", "zxy"), **more):
 
 def test_the_catalog_has_every_operator():
     named = {*catalog.UNARY, *catalog.BINARY, *catalog.TERNARY}
-    assert named | catalog.HIDDEN == set(Elementwise.TABLE) and not named & catalog.HIDDEN
+    tables = {*Elementwise.TABLE, "cube"}  # which is the kernel of x ** 3 alone
+    assert named | catalog.HIDDEN == tables and not named & catalog.HIDDEN
 
 
 TABLES = {

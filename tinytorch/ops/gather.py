@@ -71,7 +71,7 @@ def index_select(input, dim, index, *, out=None):
     try:
         need_index("index_select", index, vector=True)
         dim = input._dim(dim)
-        if input._h.ndim and not input._h.shape[dim] and index._h.numel:
+        if input._h.ndim > 1 and not input._h.shape[dim] and index._h.numel:
             raise RuntimeError("index_select(): self indexing axis dim should be positive")
         if input._h.ndim == 0:
             if index._h.numel != 1:

@@ -101,7 +101,8 @@ def cumsum(input, dim, *, dtype=None, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    _need_sums("cumsum", out)
+    if out is not None:
+        _need_sums("cumsum", out)
     return write_out("cumsum", _cumsum(input, dim, 0, _code(dtype)), out)
 
 
@@ -115,7 +116,8 @@ def cumprod(input, dim, *, dtype=None, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    _need_sums("cumprod", out)
+    if out is not None:
+        _need_sums("cumprod", out)
     return write_out("cumprod", _cumprod(input, dim, _code(dtype)), out)
 
 

@@ -72,11 +72,6 @@ def _moments(input, how, dims, keepdim, correction, root):
     return wrap(lib.tt_reduce_var(input._h, how, dims, correction, root, keepdim)), wrap(mean)
 
 
-def _need_floats(op, input):
-    if not input.dtype.is_differentiable:
-        raise RuntimeError(f"{op}: only floating point and complex dtypes are supported, got {input.dtype.name}")
-
-
 def _freedom(op, dim, unbiased, correction, keepdim):
     """torch's two signatures: ``(dim, unbiased, keepdim)`` and ``(dim, *, correction, keepdim)``."""
     if isinstance(dim, bool):
@@ -110,7 +105,6 @@ def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     Raises:
         RuntimeError: integers
     """
-    _need_floats("var", input)
     dim, correction, keepdim = _freedom("var", dim, unbiased, correction, keepdim)
     if input.is_complex():
         parts = [_var(x, *parse_dims("var", input, dim), keepdim, correction) for x in (input.real, input.imag)]
@@ -130,7 +124,6 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=N
     Raises:
         RuntimeError: integers
     """
-    _need_floats("std", input)
     dim, correction, keepdim = _freedom("std", dim, unbiased, correction, keepdim)
     if input.is_complex():
         return write_out("std", _root(var(input, dim, keepdim=keepdim, correction=correction)), out)

@@ -39,9 +39,13 @@ def get_total_norm(tensors, norm_type: float = 2.0, error_if_nonfinite: bool = F
     if not tensors:
         return tensor(0.0)
     norm_type = float(norm_type)
+    try:
+        handles = [t._h for t in tensors]
+    except AttributeError as exc:
+        raise TypeError(f"get_total_norm(): expected Tensors, but got {type(exc.obj).__name__}") from None
     with no_grad():
         op = _REDUCERS.get(norm_type)
-        h = NULL if op is None else lib.tt_norms(op, len(tensors), [t._h for t in tensors])
+        h = NULL if op is None else lib.tt_norms(op, len(tensors), handles)
         if h:
             norms = wrap(h)
         else:

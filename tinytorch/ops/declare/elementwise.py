@@ -27,7 +27,6 @@ from .publish import attach, publish, record_of
 from .templates import build, judged, recording
 
 _NO_TENSOR = ffi.NULL
-_OF_NUMBERS = {"add", "sub", "mul", "div", "floor_divide"}  # two numbers give a tensor
 _CALLS = (lib.tt_unary, lib.tt_binary, lib.tt_ternary)
 
 
@@ -56,14 +55,14 @@ class Elementwise(Op):
         """The general path: numbers become tensors, views are refreshed, errors raised."""
         if len(args) == 1 and not isinstance(args[0], Tensor):
             raise TypeError(f"{self.name}(): argument 'input' must be Tensor, not {type(args[0]).__name__}")
-        if self.name not in _OF_NUMBERS and not any(isinstance(a, Tensor) for a in args):
-            raise TypeError(f"{self.name}(): one of the arguments must be Tensor")
         tensors = [operand(a, self.name, p) for a, p in zip(args, self.params)]  # alive until the call is over
         handles = [t._h for t in tensors]
         h = self.compute(*handles)
         if not h:
             if outrun(*tensors):
                 return self.slow(args)
+            if not any(isinstance(a, Tensor) for a in args):
+                raise TypeError(f"{self.name}(): one of the arguments must be Tensor")
             raise error(self.name)
         return self.record(wrap(h), args, h.stamp)
 

@@ -77,7 +77,7 @@ _PARAMETERS = {
     "str | None": "rounding_mode side driver meshgrid.indexing scatter.reduce",
     "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
     "Number | str | None": "norm.p",
-    "Any": """__getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
+    "Any": """set_.source __getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
         indices_or_sections hook stream args element
         memo protocol array context return_scalar max_version dl_device tensor_contents __array__.copy
         __dlpack__.copy""",
