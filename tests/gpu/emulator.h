@@ -28,18 +28,10 @@
 #define TT_DYNAMIC_SHARED(name) unsigned char *const name = tt_emulated::shared
 #define TT_EMULATED 1
 
-struct uint3 {
-    unsigned x, y, z;
-};
-struct dim3 {
-    unsigned x, y, z;
-};
-struct int2 {
-    int x, y;
-};
-struct float4 {
-    float x, y, z, w;
-};
+struct uint3 { unsigned x, y, z; };
+struct dim3 { unsigned x, y, z; };
+struct int2 { int x, y; };
+struct float4 { float x, y, z, w; };
 
 static uint3 threadIdx, blockIdx;
 static dim3 blockDim, gridDim;
@@ -52,8 +44,7 @@ static unsigned char *shared;
 static void give_shared(int64_t bytes) {
     static unsigned char *room;
     if (!room) {
-        room = (unsigned char *)mmap(nullptr, SHARED_ROOM + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                                     -1, 0);
+        room = (unsigned char *)mmap(nullptr, SHARED_ROOM + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         mprotect(room + SHARED_ROOM, 4096, PROT_NONE);
     }
     shared = room + SHARED_ROOM - (bytes + 15) / 16 * 16;
@@ -103,11 +94,7 @@ static void start(context *c, char *stack, void (*entry)()) {
 }
 #endif
 
-struct fiber {
-    context at;
-    int state, predicate;
-    int64_t slot;
-};
+struct fiber { context at; int state, predicate; int64_t slot; };
 enum { MOST_THREADS = 1024 };
 static fiber fibers[MOST_THREADS];
 static char *stacks; // memory that is not touched takes none
@@ -134,8 +121,7 @@ template <typename T> static T exchange(T value, int lane) {
     memcpy(&fibers[self].slot, &value, sizeof value);
     wait(AT_WARP);
     T got = value;
-    if (lane >= 0 && lane < 32 && warp + (unsigned)lane < blockDim.x)
-        memcpy(&got, &fibers[warp + (unsigned)lane].slot, sizeof got);
+    if (lane >= 0 && lane < 32 && warp + (unsigned)lane < blockDim.x) memcpy(&got, &fibers[warp + (unsigned)lane].slot, sizeof got);
     wait(AT_WARP);
     return got;
 }
@@ -146,9 +132,7 @@ static inline void __syncwarp(unsigned = ~0u) { tt_emulated::wait(tt_emulated::A
 static inline void __threadfence() {}
 static inline void __threadfence_block() {}
 static inline void __threadfence_system() {}
-template <typename T> static inline T __shfl_sync(unsigned, T v, int lane, int = 32) {
-    return tt_emulated::exchange(v, lane & 31);
-}
+template <typename T> static inline T __shfl_sync(unsigned, T v, int lane, int = 32) { return tt_emulated::exchange(v, lane & 31); }
 template <typename T> static inline T __shfl_down_sync(unsigned, T v, unsigned by, int = 32) {
     int lane = (int)(threadIdx.x & 31) + (int)by;
     return tt_emulated::exchange(v, lane < 32 ? lane : (int)(threadIdx.x & 31));
@@ -165,8 +149,7 @@ static inline unsigned __ballot_sync(unsigned, int p) {
     tt_emulated::fibers[me].predicate = p != 0;
     tt_emulated::wait(tt_emulated::AT_WARP);
     for (unsigned k = 0; k < 32 && warp + k < blockDim.x; k++)
-        if (tt_emulated::fibers[warp + k].state != tt_emulated::ENDED && tt_emulated::fibers[warp + k].predicate)
-            bits |= 1u << k;
+        if (tt_emulated::fibers[warp + k].state != tt_emulated::ENDED && tt_emulated::fibers[warp + k].predicate) bits |= 1u << k;
     tt_emulated::wait(tt_emulated::AT_WARP);
     return bits;
 }
@@ -184,17 +167,15 @@ static inline int __syncthreads_count(int p) {
 static inline int __syncthreads_or(int p) { return __syncthreads_count(p) != 0; }
 static inline int __syncthreads_and(int p) { return __syncthreads_count(!p) == 0; }
 
-#define TT_ATOMIC(name, expression)                                                                                    \
-    template <typename T, typename U> static inline T name(T *at, U value) {                                           \
-        T old = *at, v = (T)value;                                                                                     \
-        *at = (expression);                                                                                            \
-        return old;                                                                                                    \
+#define TT_ATOMIC(name, expression)                                                    \
+    template <typename T, typename U> static inline T name(T *at, U value) {           \
+        T old = *at, v = (T)value;                                                     \
+        *at = (expression);                                                            \
+        return old;                                                                    \
     }
-TT_ATOMIC(atomicAdd, (T)(old + v))
-TT_ATOMIC(atomicMax, old > v ? old : v)
-TT_ATOMIC(atomicMin, old < v ? old : v) TT_ATOMIC(atomicExch, v) TT_ATOMIC(atomicOr, (T)(old | v))
-    TT_ATOMIC(atomicAnd, (T)(old &v)) template <typename T>
-    static inline T atomicCAS(T *at, T compare, T value) {
+TT_ATOMIC(atomicAdd, (T)(old + v)) TT_ATOMIC(atomicMax, old > v ? old : v) TT_ATOMIC(atomicMin, old < v ? old : v)
+TT_ATOMIC(atomicExch, v) TT_ATOMIC(atomicOr, (T)(old | v)) TT_ATOMIC(atomicAnd, (T)(old & v))
+template <typename T> static inline T atomicCAS(T *at, T compare, T value) {
     T old = *at;
     if (old == compare) *at = value;
     return old;

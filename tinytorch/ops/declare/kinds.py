@@ -15,7 +15,7 @@ _PARAMETERS = {
         prelu.weight linear.weight bilinear.weight conv1d.weight embedding.weight take_along_dim.indices
         embedding.indices set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
-        isclose.other allclose.other heaviside.values
+        isclose.other allclose.other heaviside.values complex.real complex.imag polar.abs polar.angle
         logaddexp.other atan2.other hypot.other maximum.other minimum.other fmax.other fmin.other nextafter.other
         logical_and.other logical_or.other logical_xor.other""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest addbmm.rest

@@ -261,7 +261,7 @@ _TYPES = {
     "str": lambda x: isinstance(x, (str, bytes)),
     "None": lambda x: x is None,
     "Tensor or None": lambda x: x is None or isinstance(x, Tensor),
-    "_dtype": lambda x: isinstance(x, dtype) or any(x is python for python in (bool, int, float)),
+    "_dtype": lambda x: isinstance(x, dtype) or any(x is python for python in (bool, int, float, complex)),
     "_layout": lambda x: isinstance(x, layout),
     "_memory_format": lambda x: isinstance(x, memory_format),
     "Device": lambda x: x is None or (isinstance(x, (device, str, int)) and not isinstance(x, bool)),
