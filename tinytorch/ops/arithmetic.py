@@ -11,7 +11,7 @@ from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, refuse, old_order, primitive, real_only
+from .declare import alias, both, composite, method, old_order, primitive, real_only, refuse
 from .pointwise import (
     _add,
     _addcdiv,

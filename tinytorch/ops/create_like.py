@@ -7,7 +7,7 @@ from ..devices import on_device
 from ..layouts import preserve_format, strides_of
 from ..tensor import Tensor, wrap
 from .create import check_fits, code_of, finish, full_handle, pinned, size_argument, sizes, tensor
-from .declare import both, function, method, number_parts, scalar_kind, refuse
+from .declare import both, function, method, number_parts, refuse, scalar_kind
 from .from_python import dtype_code
 
 

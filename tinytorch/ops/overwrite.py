@@ -6,7 +6,7 @@ from ..backends.cpu import lib
 from ..tensor import Tensor
 from .convert import warn_of_discarded
 from .create import check_fits
-from .declare import function, method, number_parts, refuse, operand, overwrite, scalar_kind
+from .declare import function, method, number_parts, operand, overwrite, refuse, scalar_kind
 
 _copy = overwrite("copy_", "CopyBackwards", lambda g: g)
 _fill_number = overwrite("fill_", "FillBackward0")

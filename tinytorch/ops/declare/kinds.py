@@ -11,7 +11,6 @@ _PARAMETERS = {
     "Tensor": """input self mask index source src mat mat1 mat2 vec vec1 vec2 the_template batch1 batch2 tensor1 tensor2
         tensor A B input1 input2 x1 x2 target anchor positive negative query key boundaries sorted_sequence logits a b
         chain_matmul.matrices cartesian_prod.tensors block_diag.tensors broadcast_tensors.tensors lerp.end
-        complex.real complex.imag polar.abs polar.angle
         prelu.weight linear.weight bilinear.weight conv1d.weight embedding.weight take_along_dim.indices
         embedding.indices set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
