@@ -43,4 +43,10 @@ PROPERTIES = {
     "mH": "Tensor",
     "__cuda_array_interface__": "dict[str, Any]",
 }
-ASSIGNABLE = {"requires_grad": "_bool", "grad": "Tensor | None", "data": "Tensor"}
+ASSIGNABLE = {
+    "requires_grad": "_bool",
+    "grad": "Tensor | None",
+    "data": "Tensor",
+    "real": "Tensor",
+    "imag": "Tensor",
+}

@@ -181,6 +181,8 @@ def tensor() -> str:
         "def __new__(cls, *args: Any, device: Device = None, dtype: _dtype | None = None, **kwargs: Any) -> "
         "Tensor: ...",
         "__array_priority__: _int",
+        "@classmethod\ndef __torch_function__("
+        "cls, func: Any, types: Any, args: Any = ..., kwargs: Any = ...) -> Any: ...",
     ]
     body += [f"@property\ndef {name}(self) -> {kind}: ..." for name, kind in PROPERTIES.items()]
     for name, kind in ASSIGNABLE.items():

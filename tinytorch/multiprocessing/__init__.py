@@ -7,6 +7,7 @@ is freed with the last process that has it.
 from __future__ import annotations
 
 import multiprocessing as _multiprocessing
+from multiprocessing import *  # noqa: F403 (which names there are depends on the system and on Python's version)
 
 from .reductions import register
 from .spawn import (
@@ -17,8 +18,6 @@ from .spawn import (
     spawn,
     start_processes,
 )
-
-globals().update({name: getattr(_multiprocessing, name) for name in _multiprocessing.__all__})
 
 __all__ = [
     "ProcessContext",

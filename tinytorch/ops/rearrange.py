@@ -46,18 +46,18 @@ def flip(input, dims):
     return _flip(input, _distinct("flip", input, ints(tuple(dims))))
 
 
-@method
-def flip(self, dims, *rest):  # noqa: F811
-    """``tinytorch.flip``, which also takes the dimensions one by one."""
-    return _flip(self, _distinct("flip", self, ints((dims, *rest))))
-
-
 @both
 def fliplr(input):
     """``flip`` of dimension 1. RuntimeError below two dimensions."""
     if input._h.ndim < 2:
         raise RuntimeError(f"fliplr: Input must be >= 2-d, got {input._h.ndim}-d")
     return _flip(input, (1,))
+
+
+@method
+def flip(self, dims, *rest):  # noqa: F811
+    """``tinytorch.flip``, which also takes the dimensions one by one."""
+    return _flip(self, _distinct("flip", self, ints((dims, *rest))))
 
 
 @both
