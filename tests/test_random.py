@@ -7,7 +7,7 @@ import pytest
 from compare import dtype_name
 
 import tinytorch
-from tinytorch.ops.random import dropout_mask
+from tinytorch.ops.dropout import dropout_mask
 
 N = 40_000
 

@@ -69,7 +69,11 @@ TT_CAST_TO_COMPLEX(u8)
 TT_CAST_TO_COMPLEX(i8)
 TT_CAST_TO_COMPLEX(i16)
 TT_CAST_TO_COMPLEX(i32)
-TT_CAST_TO_COMPLEX(i64) TT_CAST_TO_COMPLEX(f16) TT_CAST_TO_COMPLEX(bf16) TT_CAST_TO_COMPLEX(f32) TT_CAST_TO_COMPLEX(f64)
+TT_CAST_TO_COMPLEX(i64)
+TT_CAST_TO_COMPLEX(f16)
+TT_CAST_TO_COMPLEX(bf16)
+TT_CAST_TO_COMPLEX(f32)
+TT_CAST_TO_COMPLEX(f64)
 
 #define TT_CAST_PART(F, R, T)                                                                                          \
     TT_FN TT_C_##T tt_cast_##F##_##T(TT_C_##F x) { return tt_cast_##R##_##T(x.re); }
@@ -86,4 +90,4 @@ TT_CAST_TO_COMPLEX(i64) TT_CAST_TO_COMPLEX(f16) TT_CAST_TO_COMPLEX(bf16) TT_CAST
         return tt_complex_f32((float)x.re, (float)x.im);                                                               \
     }                                                                                                                  \
     TT_FN tt_complex128 tt_cast_##F##_c128(TT_C_##F x) { return tt_complex_f64((double)x.re, (double)x.im); }
-    TT_CAST_COMPLEX(c64, f32) TT_CAST_COMPLEX(c128, f64)
+TT_CAST_COMPLEX(c64, f32) TT_CAST_COMPLEX(c128, f64)

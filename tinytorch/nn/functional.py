@@ -60,7 +60,7 @@ from ..ops.loss import (
 )
 from ..ops.norm import group_norm, layer_norm, rms_norm
 from ..ops.pointwise import _where as _select
-from ..ops.random import dropout_mask, dropped
+from ..ops.dropout import dropout_mask, dropped
 from ..ops.rearrange import one_hot
 from ..tensor import Tensor
 

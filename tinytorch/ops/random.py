@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, number_of, on_device
 from ..dtypes import ALL, COMPLEX, FLOATING, INTEGRAL, exact_integers, float64, int64
-from ..dtypes import bool as bool_
 from ..generator import get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state
 from ..layouts import preserve_format
-from ..tensor import Tensor, gives_tensor, wrap
+from ..tensor import Tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
-from .declare import both, function, method, overwrite, primitive, ternary, without_history, refuse
+from .declare import both, function, method, overwrite, primitive, refuse
 from .from_python import dtype_code
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
@@ -490,61 +488,3 @@ def multinomial(input, num_samples, replacement=False, *, generator=None, out=No
     g = _own(generator, "multinomial", input)
     drawn = finish(lib.tt_multinomial(weights._h, num_samples, replacement, g), "multinomial")
     return drawn if out is None else into(out, drawn.shape, "multinomial").copy_(drawn)
-
-
-# Dropout.
-
-
-@functools.lru_cache
-def _dropout_scale(p: float, code: int) -> float:
-    """What elements that are kept are multiplied by, as a dtype holds it."""
-    return lib.tt_rounded(code, 1.0 / (1.0 - p) if p < 1 else 0.0)
-
-
-@function(namespace="internal")
-def dropout_mask(input: Tensor, p: float) -> Tensor:
-    """Like ``input``: 0 with probability ``p``, else 1 / (1 - p)."""
-    code = input._h.dtype
-    return _draw(lib.tt_empty_like(input._h, code), _MASK, "dropout", None, 1.0 - p, _dropout_scale(p, code))
-
-
-_masked_scale = ternary(
-    "masked_scale",
-    None,
-    lambda g, mask, scale: _masked_scale(mask, g, scale),
-    params=("mask", "input", "scale"),
-    doc="input scale where the mask holds, else input 0.",
-)
-_scaled, _times = without_history("masked_scale", "mask", "g", "scale"), without_history("mul", "g", "mask")
-
-
-_dropout, _second = gives_tensor(lib.tt_dropout), gives_tensor(lib.tt_second)
-
-
-def _dropout_formula(g, mask, scale):
-    return _masked_scale(mask, g, scale) if mask.dtype is bool_ else g * mask
-
-
-def _dropout_first_order(g, mask, scale):
-    return _scaled(mask, g, scale) if mask.dtype is bool_ else _times(g, mask)
-
-
-@primitive(
-    name="dropout",
-    title="NativeDropoutBackward0",
-    extra=("mask",),
-    input=_dropout_formula,
-    first_order={"input": _dropout_first_order},
-)
-def _dropped(input, p, scale):
-    out = _dropout(input._h, 1.0 - p, scale, pointer(None, "dropout", input._h.storage.device))
-    if out is None:
-        raise error("dropout")
-    return out, _second()
-
-
-@function(namespace="internal")
-def dropped(input: Tensor, p: float) -> Tensor:
-    """``input * dropout_mask(input, p)``: in eager mode one kernel draws and multiplies where the elements are floating
-    and lie in their order, and a byte of each is kept for the gradient."""
-    return _dropped(input, p, _dropout_scale(p, input._h.dtype))[0]
