@@ -25,7 +25,7 @@ from .complex_nodes import conjugating
 from .modes import current, modes, no_grad
 
 last_write = [0]
-writers: list[str] = []  # the names of operators that write in place, by the number the storage keeps
+writers: dict[int, str] = {}  # the names of operators that write in place, by the number the storage keeps
 overwrites: dict[int, tuple[int, str]] = {}  # anomaly mode: storage -> version and traceback of its last write
 
 FREED = ("freed",)  # replaces ``saved`` once backward has run and released it
@@ -302,7 +302,7 @@ def saved_version(node: Node, k: int, edge: int) -> int:
 def overwritten(node: Node, t: Tensor, name: str, edge: int | None, expected: int) -> RuntimeError:
     """The error for a saved tensor that was written in place since: who saved it, who wrote it, both versions."""
     storage = t._h.counter or t._h.storage
-    writer = writers[storage.writer] if 0 <= storage.writer < len(writers) else "an operation outside tinytorch"
+    writer = writers.get(storage.writer, "an operation outside tinytorch")
     what = f"its argument '{name}'"
     if edge is not None and edge < 0:
         what = "its result" if node.num_outputs == 1 else f"its result '{name}'"

@@ -12,6 +12,8 @@ through any of them
 
 from __future__ import annotations
 
+import itertools
+
 from ..backends.cpu import lib
 from ..tensor import FUNCTIONS, Tensor
 from .engine import post_process, retain
@@ -196,13 +198,15 @@ class CopySlices(Node):
 
 
 _writer_numbers: dict[str, int] = {}
+_numbers = itertools.count()
 
 
 def writer_number(name: str) -> int:
     """The number under which a storage remembers that ``name`` wrote it."""
-    number = _writer_numbers.setdefault(name, len(writers))
-    if number == len(writers):
-        writers.append(name)
+    number = _writer_numbers.get(name)
+    if number is None:
+        number = _writer_numbers.setdefault(name, next(_numbers))  # of two threads that come at once, the first's
+        writers[number] = name
     return number
 
 
