@@ -37,7 +37,6 @@ OTHER_NAMES = {
     "rsub": {("SubBackward0", "RsubBackward0")},
     "scatter": {("ScatterBackward0", "ScatterBackward1")},  # a number
     "scatter_reduce": {("ScatterAddBackward0", "ScatterReduceBackward0")},
-    "sgn": {("SignBackward0", "SgnBackward0")},
     "sort": {("SortBackward0", "SortBackward1")},  # stable=True
     "split": {("SplitWithSizesBackward0", "SplitBackward0")},  # of nothing
     "sum": {("SumBackward0", "SumBackward1")},  # dim=()
@@ -61,6 +60,7 @@ MORE_BYTES = {
     "masked_select": "a mask's places",
     "multi_margin_loss": "a composition",
     "nll_loss": "two numbers a row",
+    "polar": "a composition, where PyTorch has a kernel",
     "polygamma": "the order as a 0-d tensor",
     "scaled_dot_product_attention": "the mask of is_causal",
     "setitem": "a mask's places",

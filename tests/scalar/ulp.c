@@ -22,6 +22,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "scalar/arith.h"
 #include "scalar/math_f32.h"
 #include "scalar/math_f64.h"
 #include "scalar/ops.h"
@@ -115,6 +116,7 @@ static double ref_nextafter(double x, double y) { return nextafterf((float)x, (f
 #define OF_1_NUM(M, name)
 #define OF_1_ALL(M, name)
 #define OF_1_INT(M, name)
+#define OF_1_NONE(M, name)
 #define OF_1(M, name, domain) OF_1_##domain(M, name)
 #define OF_2(M, name, domain)
 #define OF_3(M, name, domain)
