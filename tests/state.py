@@ -5,6 +5,7 @@ import gc
 import importlib
 import os
 import resource
+import shutil
 import signal
 import sys
 import threading
@@ -86,6 +87,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD, signal
 MAY_BE_HIDDEN = ("cffi", "cupy", "numpy", "pycuda", "pycuda.driver", "torch", "torch_tb_profiler")
 # Variables of the environment that pytest, PyTorch and scikit-learn set.
 OF_OTHERS = {"PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK"}
+COMPILES = any(map(shutil.which, ("cc", "gcc", "clang")))  # else all that is tried fails
 SEED = 2026
 
 
@@ -142,7 +144,7 @@ STATE = {
     "threads of kernels": lib.tt_get_num_threads,
     "listeners of fused mode": lambda: listeners._listeners.callbacks,
     "the compiler's listener": lambda: worker.on_event,
-    "the compiler": lambda: (worker._stopping, worker._failures, worker.cache.folder),
+    "the compiler": lambda: (worker._stopping, COMPILES and worker._failures, worker.cache.folder),
     "options of printing": lambda: printing.get_printoptions(),
     "precision of products": lambda: [getattr(flags.matmul, name) for name in flags.MatmulFlags.__slots__],
     "emulated CUDA devices": lambda: runtime._driver.count if isinstance(runtime._driver, Emulator) else 0,
