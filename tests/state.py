@@ -70,15 +70,13 @@ KEPT = _paths(
         "devices": "_KNOWN",
         "fuse.purity.guards": "_found",
         "generator": "_defaults _seed",
-        "ops.convert": "_warned",
-        "ops.declare.deprecated": "_warned",
         "ops.declare.refusals": "_published",
-        "ops.from_python": "_warned",
         "overrides.overridable": "_codes _installed _placed ordinary plain",
         "profiler.ceilings": "_known",
         "profiler.instrument": "_codes",
         "shared_memory": "_blocks _received",
-        "storage": "_alive _warned",
+        "storage": "_alive",
+        "warn_once": "told",
         "torch_function": "on_subclass",
     }
 )

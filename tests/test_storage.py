@@ -9,6 +9,7 @@ import pytest
 from autograd.rules import agree, outcome, programs
 
 import tinytorch
+from tinytorch import warn_once
 
 PROGRAMS, program = programs()
 
@@ -123,7 +124,7 @@ def test_program(name, torch):
 
 
 def test_typed_storage_warns_once():
-    tinytorch.storage._warned.clear()
+    warn_once.told.pop("TypedStorage", None)
     with pytest.warns(UserWarning, match="TypedStorage is deprecated") as seen:
         tinytorch.ones(2).storage()
     assert seen[0].filename == __file__

@@ -13,9 +13,11 @@ from .backends.cpu import check, error, ffi, lib
 from .devices import device as _device
 from .dtypes import bfloat16, dtype, float16, float32, float64, get_default_dtype
 from .dtypes import bool as _bool
+from .dtypes import dtype as _dtype
 from .dtypes import int8, int16, int32, int64, uint8
 from .shared_memory import block_of, shared_copy
 from .tensor import Tensor, wrap
+from .warn_once import first_time
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -292,6 +294,8 @@ class TypedStorage(_Storage):
             self._untyped_storage, self.dtype = wrap_storage, dtype
             return
         self.dtype = dtype or get_default_dtype()
+        if not isinstance(self.dtype, _dtype):
+            raise RuntimeError(f"expected tinytorch.dtype, but got {type(dtype).__name__}")
         values = args[0] if args else 0
         if isinstance(values, int):
             self._untyped_storage = UntypedStorage(values * self.dtype.itemsize, device=device)
@@ -365,13 +369,9 @@ def typed(untyped: UntypedStorage, of: dtype) -> TypedStorage:
     return TypedStorage(wrap_storage=untyped, dtype=of, _internal=True)
 
 
-_warned: list[bool] = []
-
-
 def warn_of_typed_storage(stacklevel: int) -> None:
     """Warns, once in a process, that TypedStorage is deprecated."""
-    if not _warned:
-        _warned.append(True)
+    if first_time("TypedStorage"):
         warnings.warn(
             "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
             "class. To access UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()",

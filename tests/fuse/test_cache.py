@@ -32,7 +32,7 @@ def refuse(text, library):
 @pytest.fixture(autouse=True)
 def may_warn(monkeypatch):
     """As if this process had not been warned yet."""
-    monkeypatch.setattr(warn_once, "_calls", iter(range(1000)))
+    monkeypatch.setattr(warn_once, "told", {})
 
 
 @pytest.fixture

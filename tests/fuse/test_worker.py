@@ -62,12 +62,12 @@ class Core:
 
 
 @pytest.fixture
-def serve(monkeypatch, folder):
+def serve(monkeypatch, folder, idle):
     """serve(core) runs a worker of its own until the core has no more kernels; the worker, and what it warned."""
     workers = []
 
     def run(core):
-        monkeypatch.setattr(warn_once, "_calls", iter(range(1000)))
+        monkeypatch.setattr(warn_once, "told", {})
         monkeypatch.setenv("TINYTORCH_CACHE_DIR", str(folder))
         made = Worker(core)
         workers.append(made)

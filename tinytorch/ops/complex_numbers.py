@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..backends.cpu import lib
 from ..tensor import Tensor, wrap
-from .declare import both, function, primitive, write_out
+from .declare import both, broadcast_shape, function, primitive, write_out
 from .join import stack
 from .pointwise import _conj_physical
 
@@ -116,7 +116,7 @@ def complex(real, imag, *, out=None):
         RuntimeError: the dtypes differ, or are others
     """
     _check_parts("complex", real, imag)
-    return write_out("complex", _joined(real, imag), out, True)
+    return write_out("complex", _joined("complex", real, imag), out, True)
 
 
 def _check_parts(op, a, b):
@@ -131,9 +131,9 @@ def _check_parts(op, a, b):
         raise RuntimeError(f"{op}: Expected object of scalar type {a.dtype!r} but got scalar type {b.dtype!r}")
 
 
-def _joined(real, imag):
+def _joined(op, real, imag):
     if real.shape != imag.shape:
-        shape = (real.detach() + imag.detach()).shape
+        shape = broadcast_shape(op, [real._h, imag._h])
         real, imag = real.expand(shape), imag.expand(shape)
     return _view_as_complex(stack((real, imag), -1))
 
@@ -151,7 +151,7 @@ def polar(abs, angle, *, out=None):
         RuntimeError: the dtypes differ, or are others
     """
     _check_parts("polar", abs, angle)
-    return write_out("polar", _joined(abs * angle.cos(), abs * angle.sin()), out, True)
+    return write_out("polar", _joined("polar", abs * angle.cos(), abs * angle.sin()), out, True)
 
 
 @both

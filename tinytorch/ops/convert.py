@@ -27,6 +27,7 @@ from ..dtypes import bool as _bool
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..layouts import memory_format as _memory_format
 from ..tensor import Tensor, wrap
+from ..warn_once import first_time
 from .create import pinned
 from .declare import attach, both, function, method, refuse, Op, operand, primitive, publish, record_of, requires
 from .from_python import dtype_code
@@ -54,14 +55,10 @@ def in_dtype(g, dtype):
     return g.to(dtype)
 
 
-_warned = False
-
-
 def warn_of_discarded(source: Tensor, code: int) -> None:
     """Warns, once in a process, where complex numbers become real ones of that dtype."""
-    global _warned
-    if not _warned and COMPLEX[source._h.dtype] and not COMPLEX[code] and code != lib.TT_BOOL:
-        _warned = True
+    discards = COMPLEX[source._h.dtype] and not COMPLEX[code] and code != lib.TT_BOOL
+    if discards and first_time("imaginary parts"):
         warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
 
 

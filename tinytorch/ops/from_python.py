@@ -13,6 +13,7 @@ from ..backends.cpu import error, ffi, lib
 from ..backends.native import hold
 from ..dtypes import ALL, BY_NUMPY, COMPLEX, INTEGRAL, default_complex, dtype, get_default_dtype, iinfo
 from ..tensor import Tensor
+from ..warn_once import first_time
 
 _PLAIN = frozenset((bool, int, float, complex))
 _SEQUENCES = frozenset((list, tuple))
@@ -74,14 +75,9 @@ def share_numpy(a: np.ndarray, code: int | None = None):
     return h
 
 
-_warned = False
-
-
 def _warn_of_read_only_memory() -> None:
     """Once in a process, as PyTorch does."""
-    global _warned
-    if not _warned:
-        _warned = True
+    if first_time("read-only memory"):
         warnings.warn(
             "The given NumPy array or buffer is not writable. The tensor shares its memory, and operators that write "
             "to the tensor raise RuntimeError; clone() gives one that may be written. This warning is given once.",

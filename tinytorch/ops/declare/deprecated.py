@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ...tensor import Tensor
-
-_warned: set[str] = set()
+from ...warn_once import first_time
 
 
 def old_order(op: str, count: int, factors: dict, *given) -> tuple:
@@ -22,8 +21,7 @@ def old_order(op: str, count: int, factors: dict, *given) -> tuple:
     ):
         kinds = ", ".join(type(x).__name__ for x in given)
         raise TypeError(f"{op}() received an invalid combination of arguments: ({kinds})")
-    if op not in _warned:
-        _warned.add(op)
+    if first_time(f"{op}: numbers between the tensors"):
         names = ", ".join(f"{name}=" for name in factors)
         warnings.warn(f"{op}: numbers between the tensors are deprecated: give {names} instead", stacklevel=3)
     return *tensors, *numbers, *[*factors.values()][len(numbers) :]

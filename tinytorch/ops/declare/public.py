@@ -27,16 +27,12 @@ _NEEDED = """
     if dim is LEFT_OUT:
         return fn({before})"""
 
-# Plain functions that a training step runs: a further frame would show. They have refuse() themselves.
-HOT = frozenset(
+# Functions that a training step runs, for which a further frame would show: others of its kind have refuse() in their
+# own bodies, these check their arguments themselves.
+UNJUDGED = frozenset(
     """
-    add sub div pow where clamp lerp addcmul addcdiv masked_fill masked_fill_ softmax log_softmax matmul mm bmm mv
-    dot addmm baddbmm linear embedding layer_norm cross_entropy nll_loss mse_loss dropout relu gelu silu elu
-    leaky_relu flatten clone contiguous to float double half bfloat16 int long bool type_as cpu cuda detach tensor
-    as_tensor from_numpy zeros ones full empty zeros_like ones_like full_like empty_like new_tensor new_empty
-    new_full new_zeros new_ones rand randn randint rand_like randn_like arange copy_ fill_ zero_ bernoulli_
-    normal_ uniform_ gather index_select max min argmax argmin amax amin any all square add_ sub_ subtract_ div_
-    divide_ true_divide_ clamp_ clip_ is_contiguous
+    tensor as_tensor from_numpy zeros ones full empty rand randn rand_like randn_like randint new_empty new_zeros
+    new_ones to float double half bfloat16 int long bool type_as cpu cuda is_contiguous
     """.split()  # noqa: SIM905 (a list of words)
 )
 
@@ -67,7 +63,7 @@ def outermost(fn, result: str = "fn({passed})", more: tuple[str, ...] = (), name
     at = positional.index("dim") if "dim" in positional else count
     if at < required - 1:
         renamed = []
-    if fn.__name__ in HOT and not renamed and not more:
+    if (fn.__name__ in UNJUDGED or "refuse" in code.co_names) and not renamed and not more:
         return fn
     needed = ""
     if renamed and at < required:  # the error for a dim that is missing is Python's
