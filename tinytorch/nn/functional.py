@@ -37,7 +37,7 @@ from ..ops.class_loss import cross_entropy, nll_loss
 from ..ops.conv import conv1d
 
 from ..ops.gather import embedding as _rows
-from ..ops.linalg import bilinear, linear
+from ..ops.linear import bilinear, linear
 from ..ops.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,

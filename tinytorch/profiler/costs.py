@@ -272,7 +272,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(150), "polygamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
     (_folded(1), "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc"),
-    (_folded(2), "norm aminmax"),
+    (_folded(2), "norm vector_norm vecdot aminmax"),
     (_folded(3), "var std var_mean std_mean dist"),
     (_folded(20), "logsumexp"),
     (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
@@ -297,13 +297,18 @@ _TABLE: list[tuple[Rule, str]] = [
     (_linear, "linear"),
     (_convolved, "conv1d"),
     (_outer, "outer addr"),
-    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet"),
-    (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex"),
+    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet logdet"),
+    (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex ldl_factor ldl_factor_ex"),
+    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "cholesky_inverse"),
+    (_decomposed(lambda n, k, r: k**2 * (n - k / 3)), "lu lu_factor lu_factor_ex"),
+    (_decomposed(lambda n, k, r: 2 * k**2 * (n - k / 3)), "geqrf lstsq"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3 + 2 * k**2 * r), "solve solve_ex"),
     (_decomposed(lambda n, k, r: 2 * k**3), "inv inv_ex inverse"),
     (_decomposed(lambda n, k, r: k**2 * r), "solve_triangular"),
-    (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals"),
-    (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd"),
+    (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals matrix_rank"),
+    (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd pinv pinverse"),
+    (_decomposed(lambda n, k, r: 25 * k**3), "eig"),
+    (_decomposed(lambda n, k, r: 10 * k**3), "eigvals"),
     (_decomposed(lambda n, k, r: 9 * k**3), "eigh"),
     (_decomposed(lambda n, k, r: 4 / 3 * k**3), "eigvalsh"),
     (_bilinear, "bilinear"),
@@ -351,9 +356,11 @@ _RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in name
 
 # Made of other operators, in ways that shapes alone do not tell.
 COMPOSED = words("""
-    __invert__ alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout
-    dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss
-    triplet_margin_with_distance_loss
+    __invert__ alpha_dropout backward cartesian_prod chain_matmul cholesky_solve combinations cond
+    cosine_embedding_loss cross dropout dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax
+    householder_product kron ldl_solve lu_solve lu_unpack matrix_exp matrix_norm matrix_power multi_dot orgqr ormqr
+    pca_lowrank renorm renorm_ svd_lowrank tensordot tensorinv tensorsolve triangular_solve triplet_margin_loss
+    triplet_margin_with_distance_loss vander
 """)
 
 # What only asks or sets something, and touches no elements (``item`` reads one).

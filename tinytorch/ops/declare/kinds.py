@@ -9,6 +9,7 @@ import re
 # Types, and the parameters that have them.
 _PARAMETERS = {
     "Tensor": """input self mask index source src mat mat1 mat2 vec vec1 vec2 the_template batch1 batch2 tensor1 tensor2
+        householder_product.tau input3 LU LD pivots LU_data LU_pivots vecdot.x vecdot.y vander.x vector_norm.x
         tensor A B input1 input2 x1 x2 target anchor positive negative query key boundaries sorted_sequence logits a b
         chain_matmul.matrices cartesian_prod.tensors block_diag.tensors broadcast_tensors.tensors lerp.end
         prelu.weight linear.weight bilinear.weight conv1d.weight embedding.weight take_along_dim.indices
@@ -24,29 +25,31 @@ _PARAMETERS = {
         bitwise_right_shift.input other value exponent index_fill.value masked_fill.value lerp.weight clamp_min.min
         clamp_max.max bucketize.input searchsorted.input isin.elements isin.test_elements
         result_type.tensor1 result_type.tensor2""",
-    "Tensor | Number | None": "scatter.src",
+    "Tensor | Number | None": """scatter.src matrix_rank.tol matrix_rank.atol matrix_rank.rtol pinv.rcond pinv.atol
+        pinv.rtol""",
     "Tensor | _int | None": "repeat_interleave.repeats",
     "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
-        gradient out""",
+        gradient out M""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
     "Tensor | _int": "narrow.start",
     "_int": """rest axis0 axis1
         dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
         ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
-        select.index select_scatter.index groups""",
+        select.index select_scatter.index groups ind niter""",
     "_int | None": """sections
         output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
-        random_.from_ random_.to""",
+        random_.from_ random_.to N q""",
     "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
-        rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
-        uniform_.from_ uniform_.to""",
-    "_float | None": "posinf neginf scale max_norm",
+        rrelu.upper pinverse.rcond norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha
+        smooth_l1_loss.beta uniform_.from_ uniform_.to""",
+    "_float | None": "posinf neginf scale max_norm lstsq.rcond",
     "_bool": """keepdim keepdims requires_grad pin_memory inplace training accumulate include_self return_inverse
         return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
         full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
         enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
-        create_graph expand.implicit""",
+        create_graph expand.implicit hermitian pivot transpose triangular_solve.transpose adjoint some compute_uv
+        get_infos unpack_data unpack_pivots center""",
     "_bool | None": "unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections
         dsplit.indices_or_sections shapes shifts split_size_or_sections
@@ -55,11 +58,11 @@ _PARAMETERS = {
         Tensor.tile.dims roll.dims
         conv1d.stride conv1d.dilation""",
     "_int | str | Sequence[_int]": "conv1d.padding",
-    "_int | Sequence[_int] | None": "dim",
+    "_int | Sequence[_int] | None": "dim tensorsolve.dims",
     "_int | Sequence[_int] | _dtype | None": "view.size",
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",
     "Sequence[_int]": """size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims permute.dims
-        flip.dims tile.dims""",
+        flip.dims tile.dims matrix_norm.dim""",
     "Sequence[Tensor]": "tensors",
     "_dtype": "from_ to type1 type2 frombuffer.dtype",
     "_dtype | None": "dtype",
@@ -69,14 +72,15 @@ _PARAMETERS = {
     "_memory_format | None": "clone.memory_format",
     "Device": "device",
     "Generator | None": "generator",
-    "Number": """alpha beta start end fill_value s threshold.value softplus.threshold
+    "Number": """vector_norm.ord alpha beta start end fill_value s threshold.value softplus.threshold
         threshold.threshold addcmul.value addcdiv.value histc.min histc.max arange.step range.step dist.p
-        triplet_margin_loss.p""",
+        triplet_margin_loss.p renorm.p maxnorm""",
     "Number | None": "correction scatter.value",
+    "Number | str": "matrix_norm.ord",
     "str": "reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce",
     "str | None": "rounding_mode side driver meshgrid.indexing scatter.reduce",
     "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
-    "Number | str | None": "norm.p",
+    "Number | str | None": "norm.p cond.p norm.ord",
     "Any": """set_.source __getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
         indices_or_sections hook stream args element
         memo protocol array context return_scalar max_version dl_device tensor_contents __array__.copy
