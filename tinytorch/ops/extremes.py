@@ -139,25 +139,26 @@ def _extreme(name: str, largest: int, of_all, of_two, result):
     @shown(lambda input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keepdims=False: None)
     def extreme(input, *rest, dim=None, keepdim=False, other=None, out=None, axis=None, keepdims=False):
         try:
+            at, keep, second = dim, keepdim, other  # parameters keep what they were given: refusals.py
             if rest:
                 if len(rest) == 1 and type(rest[0]) is int and dim is None:
-                    (dim,) = rest
+                    (at,) = rest
                 else:
-                    dim, keepdim, other = _placed(name, rest, dim, keepdim, other)
-            dim, keepdim = dim_or_axis(name, dim, axis), keepdim or keepdims
-            if other is not None:
-                if dim is not None or keepdim:
+                    at, keep, second = _placed(name, rest, dim, keepdim, other)
+            at, keep = dim_or_axis(name, at, axis), keep or keepdims
+            if second is not None:
+                if at is not None or keep:
                     raise TypeError(f"{name}(): another tensor, or a dimension, not both")
-                return of_two(input, other, out=out)
-            if dim is None:
-                if keepdim:
+                return of_two(input, second, out=out)
+            if at is None:
+                if keep:
                     raise TypeError(f"{name}(): argument 'keepdim' needs argument 'dim'")
                 return write_out(name, of_all(input, 0, 0, False, -1), out)
-            if type(dim) is not int:
-                if not hasattr(dim, "__index__") or isinstance(dim, bool):
-                    raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-                dim = operator.index(dim)
-            values, indices = select(input, dim, keepdim)
+            if type(at) is not int:
+                if not hasattr(at, "__index__") or isinstance(at, bool):
+                    raise TypeError(f"{name}(): argument 'dim' must be int, not {type(at).__name__}")
+                at = operator.index(at)
+            values, indices = select(input, at, keep)
             if out is not None:
                 return result(write_out(name, values, out[0]), write_out(name, indices, out[1]))
             return result(values, indices)

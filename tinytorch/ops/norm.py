@@ -161,7 +161,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
     if isinstance(num_groups, bool) or (isinstance(num_groups, Tensor) and num_groups._h.ndim):
         raise TypeError(f"group_norm(): argument 'num_groups' must be int, not {type(num_groups).__name__}")
     shape = input.shape
-    if num_groups < 0 or shape[1] % num_groups:
+    if num_groups <= 0 or shape[1] % num_groups:
         raise RuntimeError(
             f"group_norm: Expected number of channels in input to be divisible by num_groups, but got "
             f"input of shape {list(shape)} and num_groups={num_groups}"

@@ -34,7 +34,7 @@ from ...tensor import Tensor
 from .kinds import FORMS, keys_of, kind_of
 from .op import NAMESPACES
 
-NUMPYS = re.compile("truth value of an|invalid literal")  # NumPy's errors for arrays
+NUMPYS = re.compile("truth value of an|invalid literal|could not be broadcast together")  # NumPy's errors for arrays
 _published: dict[int, tuple[CodeType, FunctionType]] = {}  # by id of the code, which is kept alive
 
 
@@ -133,11 +133,14 @@ _ASKED = {
     "diagonal.offset": "int",
     "split.split_size": "python int | Tensor | Sequence[_int]",
     "split.split_size_or_sections": "python int | Tensor | Sequence[_int]",
+    "count_nonzero.dim": "int | Sequence[_int] | None",
     "any.dim": "int | Sequence[_int] | None",
     "all.dim": "int | Sequence[_int] | None",
     "polygamma.n": "int",
     "one_hot.num_classes": "int",
-    "unflatten.sizes": "None | Sequence[_int]",
+    "unflatten.sizes": None,
+    "chunk.chunks": "int",
+    "unsafe_chunk.chunks": "int",
     "unsafe_split.split_size": "_int",
     "index_put.indices": "Sequence[Tensor]",
     "roll.dims": "_int | Sequence[_int] | None",
@@ -155,7 +158,7 @@ def asked_of(p: inspect.Parameter, keys: list[str], functional: bool) -> str | N
         if entry in _ASKED:
             return _ASKED[entry]
     kind = kind_of(p, keys)[0]
-    if functional and kind == "_bool":
+    if functional and kind == "_bool" and p.name != "training":
         return None
     return plain(kind) if "dim" in p.name else kind
 
