@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ..backends.cpu import check, lib
 from ..devices import on_device
+from ..dtypes import dtype_code
 from ..layouts import preserve_format, strides_of
 from ..tensor import Tensor, wrap
 from .create import check_fits, code_of, finish, full_handle, pinned, size_argument, sizes, tensor
 from .declare import both, function, method, number_parts, refuse, scalar_kind
-from .from_python import dtype_code
 
 
 def empty_handle(input: Tensor, dtype, memory_format, device, op: str):

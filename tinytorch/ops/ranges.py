@@ -11,11 +11,11 @@ from array import array
 from ..backends.cpu import check, error, ffi, lib
 from ..backends.native import owner
 from ..devices import on_device
-from ..dtypes import ALL, INTEGRAL, Size, get_default_dtype
+from ..dtypes import ALL, INTEGRAL, Size, dtype_code, get_default_dtype
 from ..tensor import FUNCTIONS, Tensor, wrap
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import function, scalar_kind, refuse
-from .from_python import dtype_code, pack
+from .from_python import pack
 
 
 def _numbers(op: str, *values):
