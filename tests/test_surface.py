@@ -56,7 +56,7 @@ def test_namespaces(namespace):
 
 
 @pytest.mark.parametrize("name", [
-    "autograd", "autograd.functional", "autograd.graph", "cpu", "cuda", "fuse", "linalg", "nn", "nn.functional",
+    "autograd", "autograd.functional", "autograd.graph", "cpu", "cuda", "fft", "fuse", "linalg", "nn", "nn.functional",
     "nn.init", "nn.modules", "nn.modules.module", "nn.parameter", "nn.utils", "nn.utils.parametrizations",
     "nn.utils.parametrize", "nn.utils.stateless", "func", "optim", "optim.lr_scheduler",
     "optim.swa_utils", "overrides", "profiler", "random", "return_types",

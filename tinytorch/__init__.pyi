@@ -6,6 +6,7 @@ from .types import Device, Number, _bool, _dtype, _float, _int, _layout, _memory
 from . import autograd as autograd
 from . import cpu as cpu
 from . import cuda as cuda
+from . import fft as fft
 from . import func as func
 from . import linalg as linalg
 from . import multiprocessing as multiprocessing
@@ -106,10 +107,10 @@ __all__ = [
     "diagonal", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double",
     "dropout", "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided",
     "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_",
-    "exp_", "expm1", "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float",
-    "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin",
-    "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func",
-    "fuse", "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
+    "exp_", "expm1", "expm1_", "eye", "fft", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud",
+    "float", "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax",
+    "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like",
+    "func", "fuse", "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater", "greater_equal", "group_norm", "gt",
     "gt_", "half", "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag",
     "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_",

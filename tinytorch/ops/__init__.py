@@ -17,6 +17,7 @@ from . import (
     determinant,
     dropout,
     einsum,
+    fft,
     frexp,
     gather,
     index,

@@ -255,6 +255,20 @@ def _decomposed(flops: Callable[[int, int, int], float]) -> Rule:
     return rule
 
 
+def _transformed(of_one: float, several: bool) -> Rule:
+    """``of_one`` operations for each element and each halving of the last dimension, or of ``several``: of all."""
+
+    def rule(ins: Operands, outs: Operands) -> Cost | None:
+        if not ins or not ins[0].shape:
+            return None
+        x, written = ins[0], outs or ins[:1]
+        numel = max(x.numel, written[0].numel)
+        size = numel if several else max(x.shape[-1], written[0].shape[-1])
+        return Cost(_total(ins) + _total(written), round(of_one * numel * math.log2(max(size, 2))))
+
+    return rule
+
+
 _TABLE: list[tuple[Rule, str]] = [
     (
         _pointwise(1),
@@ -305,6 +319,10 @@ _TABLE: list[tuple[Rule, str]] = [
     (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals"),
     (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd"),
     (_decomposed(lambda n, k, r: 9 * k**3), "eigh"),
+    (_transformed(5, False), "fft ifft"),
+    (_transformed(2.5, False), "rfft irfft hfft ihfft"),
+    (_transformed(5, True), "fft2 ifft2 fftn ifftn"),
+    (_transformed(2.5, True), "rfft2 irfft2 hfft2 ihfft2 rfftn irfftn hfftn ihfftn"),
     (_decomposed(lambda n, k, r: 4 / 3 * k**3), "eigvalsh"),
     (_bilinear, "bilinear"),
     (_attention, "scaled_dot_product_attention"),

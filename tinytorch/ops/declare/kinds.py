@@ -38,7 +38,7 @@ _PARAMETERS = {
     "_int | None": """sections
         output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
         random_.from_ random_.to""",
-    "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
+    "_float": """d eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
         rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
         uniform_.from_ uniform_.to""",
     "_float | None": "posinf neginf scale max_norm",
@@ -74,7 +74,7 @@ _PARAMETERS = {
         triplet_margin_loss.p""",
     "Number | None": "correction scatter.value",
     "str": "reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce",
-    "str | None": "rounding_mode side driver meshgrid.indexing scatter.reduce",
+    "str | None": "rounding_mode norm side driver meshgrid.indexing scatter.reduce",
     "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
     "Number | str | None": "norm.p",
     "Any": """set_.source __getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
@@ -86,12 +86,14 @@ _ONE_DIM = """
     cat stack select narrow unbind split split_with_sizes chunk tensor_split unsqueeze sort topk kthvalue mode argsort
     index_select index_add index_copy index_fill gather scatter scatter_add scatter_reduce index_reduce softmax
     log_softmax cumsum cumprod cummax cummin logcumsumexp diff unflatten select_scatter slice_scatter glu normalize
-    cosine_similarity gumbel_softmax"""
+    cosine_similarity gumbel_softmax fft ifft rfft irfft hfft ihfft"""
 _ONE_OR_NONE = """
     argmax argmin aminmax prod unique unique_consecutive take_along_dim repeat_interleave cross softmin
     nn.functional.softmax nn.functional.log_softmax"""
 PARAMETERS = {name: kind for kind, names in _PARAMETERS.items() for name in names.split()}
 PARAMETERS |= {f"{fn}.dim": "_int" for fn in _ONE_DIM.split()}
+PARAMETERS |= {f"{fn}fft.n": "_int | None" for fn in ("", "i", "r", "ir", "h", "ih")}
+PARAMETERS |= {f"{fn}fft{n}.s": "_int | Sequence[_int] | None" for fn in ("", "i", "r", "ir", "h", "ih") for n in "2n"}
 PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
 
 # Functions of several forms: each one's parameters, and its result. ``{t}`` is the tensor, a method's ``self``.
