@@ -25,6 +25,7 @@ from . import (
     loss,
     norm,
     overwrite,
+    pad,
     permute,
     pointwise,
     random,

@@ -313,7 +313,7 @@ _TABLE: list[tuple[Rule, str]] = [
         "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
         "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
         "cfloat cdouble int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
-        "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
+        "pad diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
         "masked_scatter block_diag one_hot glu complex "
         "conj adjoint mH H",
     ),

@@ -41,7 +41,7 @@ _PARAMETERS = {
     "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
         rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
         uniform_.from_ uniform_.to""",
-    "_float | None": "posinf neginf scale max_norm",
+    "_float | None": "pad.value posinf neginf scale max_norm",
     "_bool": """keepdim keepdims requires_grad pin_memory inplace training accumulate include_self return_inverse
         return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
         full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
@@ -58,7 +58,7 @@ _PARAMETERS = {
     "_int | Sequence[_int] | None": "dim",
     "_int | Sequence[_int] | _dtype | None": "view.size",
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",
-    "Sequence[_int]": """size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims permute.dims
+    "Sequence[_int]": """pad.pad size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims permute.dims
         flip.dims tile.dims""",
     "Sequence[Tensor]": "tensors",
     "_dtype": "from_ to type1 type2 frombuffer.dtype",
