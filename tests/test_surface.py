@@ -60,8 +60,8 @@ def test_namespaces(namespace):
     "nn.init", "nn.modules", "nn.modules.module", "nn.parameter", "nn.utils", "nn.utils.parametrizations",
     "nn.utils.parametrize", "nn.utils.stateless", "func", "optim", "optim.lr_scheduler",
     "optim.swa_utils", "overrides", "profiler", "random", "return_types",
-    "serialization", "special", "storage", "utils", "utils.checkpoint", "utils.data", "utils.dlpack",
-    "utils.hooks"])  # fmt: skip
+    "serialization", "signal", "signal.windows", "special", "storage", "utils", "utils.checkpoint",
+    "utils.data", "utils.dlpack", "utils.hooks"])  # fmt: skip
 def test_public_modules_say_what_is_public(name):
     """``__all__`` names tinytorch's own things, and each once."""
     module = importlib.import_module(f"tinytorch.{name}")

@@ -26,6 +26,7 @@ from . import (
     random,
     return_types,
     serialization,
+    signal,
     special,
     storage,
     utils,
@@ -102,8 +103,8 @@ __all__ = [
     "load", "long", "memory_format", "multiprocessing", "nn", "no_grad", "optim", "overrides", "preserve_format",
     "profiler", "random", "return_types", "save", "serialization", "set_default_device", "set_default_dtype",
     "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
-    "set_printoptions", "short", "special", "storage", "strided", "uint8", "use_deterministic_algorithms", "utils",
-    *ops.FUNCTIONS,
+    "set_printoptions", "short", "signal", "special", "storage", "strided", "uint8", "use_deterministic_algorithms",
+    "utils", *ops.FUNCTIONS,
 ]  # fmt: skip
 
 

@@ -71,4 +71,79 @@ OPS = (
         )
         for name in ("fftfreq", "rfftfreq")
     ),
+    Op(
+        "stft",
+        (
+            S(T(24), 8, return_complex=True),
+            S(T(2, 24), 8, 3, 6, return_complex=True, normalized=True),
+            S(T(20), 5, center=False, return_complex=False),
+            S(T(20), 8, 2, 5, T(5), center=False, align_to_window=True, return_complex=True),
+            S(T(2, 21, layout="transposed"), 7, window=T(7), onesided=False, return_complex=True),
+            S(T(20, layout="strided"), 6, pad_mode="constant", return_complex=True),
+            S(T(20), 6, window=T(6, layout="offset"), pad_mode="circular", return_complex=True),
+        ),
+        dtypes=("float32", "float64"),
+        method=True,
+        composite=True,
+        cpu=True,
+    ),
+    Op(
+        "istft",
+        (S(T(5, 4), 8), S(T(2, 5, 4), 8, 3, 6), S(T(8, 4), 8, 2, onesided=False, normalized=True, length=9)),
+        call=lambda m, x, *args, **kw: m.istft(m.complex(x, x.flip(0) * 0.5), *args, **kw),
+        dtypes=("float32", "float64"),
+        composite=True,
+        cpu=True,
+    ),
+    Op(
+        "istft_of_frames",
+        (
+            S(T(5, 4), T(8, low=0.5, high=1.5), n_fft=8),
+            S(T(2, 4, 4), T(5, low=0.5, high=1.5), n_fft=7, win_length=5, hop_length=2, length=8),
+            S(T(8, 3), T(8, low=0.5, high=1.5), n_fft=8, center=False, return_complex=True, hop_length=4),
+        ),
+        call=lambda m, x, w, **kw: m.istft(m.complex(x, x.flip(0) * 0.5), window=w, **kw),
+        dtypes=("float32", "float64"),
+        composite=True,
+        cpu=True,
+    ),
+    *(
+        Op(
+            f"{name}_window",
+            (S(6), S(7, False), S(1), S(0), S(2, periodic=False), *more),
+            dtypes=("float32",),
+            composite=True,
+            grad=False,
+        )
+        for name, more in {
+            "bartlett": (),
+            "blackman": (),
+            "hamming": (S(5, True, 0.5, 0.25), S(5, False, alpha=0.75)),
+            "hann": (),
+            "kaiser": (S(5, True, 3.0), S(9, False, beta=0.0)),
+        }.items()
+    ),
+    *(
+        Op(
+            f"signal.windows.{name}",
+            tuple(S(m, **options, **how) for m in (6, 7, 2, 1, 0) for how in ({}, {"sym": False}) for options in every),
+            call=call_of(f"signal.windows.{name}"),
+            dtypes=("float32",),
+            composite=True,
+            grad=False,
+        )
+        for name, every in {
+            "bartlett": ({},),
+            "blackman": ({},),
+            "cosine": ({},),
+            "exponential": ({}, {"tau": 2.5}),
+            "gaussian": ({}, {"std": 0.75}),
+            "general_cosine": ({"a": (0.5, 0.25, 0.25)}, {"a": [1.0]}),
+            "general_hamming": ({}, {"alpha": 0.75}),
+            "hamming": ({},),
+            "hann": ({},),
+            "kaiser": ({}, {"beta": 2.0}),
+            "nuttall": ({},),
+        }.items()
+    ),
 )

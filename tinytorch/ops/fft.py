@@ -16,7 +16,7 @@ from ..dtypes import COMPLEX, FLOATING, get_default_dtype
 from ..tensor import Tensor, wrap
 from .convert import in_dtype
 from .declare import function, ints, primitive, write_out
-from .join import cat
+from .pad import pad
 from .ranges import arange
 from .rearrange import roll
 
@@ -111,8 +111,7 @@ def _resized(input: Tensor, dim: int, n: int) -> Tensor:
     have = input._h.shape[dim]
     if n <= have:
         return input if n == have else input.narrow(dim, 0, n)
-    missing = [n - have if k == dim else size for k, size in enumerate(input.shape)]
-    return cat((input, input.new_zeros(missing)), dim)
+    return pad(input, (0, 0) * (input.ndim - 1 - dim) + (0, n - have))
 
 
 def _all_resized(input: Tensor, dims, sizes) -> Tensor:

@@ -331,7 +331,7 @@ _TABLE: list[tuple[Rule, str]] = [
         "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
         "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
         "cfloat cdouble int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
-        "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
+        "pad diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
         "masked_scatter block_diag one_hot glu complex "
         "conj adjoint mH H",
     ),
@@ -347,7 +347,7 @@ _TABLE: list[tuple[Rule, str]] = [
         _made(),
         "zeros ones full eye arange linspace logspace range zeros_like ones_like full_like new_zeros new_ones "
         "new_full tril_indices triu_indices scalar_tensor rand rand_like randint randint_like randperm bernoulli "
-        "dropout_mask",
+        "dropout_mask bartlett_window blackman_window hamming_window hann_window kaiser_window",
     ),
     (_made(60), "randn randn_like normal multinomial"),
     (_into(), "bernoulli_ random_ uniform_"),
@@ -370,8 +370,8 @@ _RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in name
 # Made of other operators, in ways that shapes alone do not tell.
 COMPOSED = words("""
     __invert__ alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout
-    dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss
-    triplet_margin_with_distance_loss
+    dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax istft kron stft tensordot
+    triplet_margin_loss triplet_margin_with_distance_loss
 """)
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
