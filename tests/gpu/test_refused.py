@@ -46,3 +46,9 @@ def test_complex_numbers_on_a_device_are_refused(gpu):
             make()
     x[0] = z[0].real
     assert x.tolist() == [0, 1] and z.cpu() is z
+
+
+def test_transforms_are_refused(gpu):
+    for name in ("rfft", "fft", "ihfft", "rfftn"):
+        with pytest.raises(NotImplementedError, match="not implemented on"):
+            getattr(tt.fft, name)(tt.ones(4, device="cuda"))
