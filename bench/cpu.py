@@ -140,6 +140,18 @@ def sort(torch):
     return lambda: torch.sort(x)
 
 
+@SUITE.row("rfft, 1M", target=1.0, numpy=_numpy(lambda np, x: np.fft.rfft(x), MILLION))
+def rfft(torch):
+    x = torch.randn(MILLION)
+    return lambda: torch.fft.rfft(x)
+
+
+@SUITE.row("rfft, 4096 x 256", target=1.0, numpy=_numpy(lambda np, x: np.fft.rfft(x), 4096, 256))
+def rfft_rows(torch):
+    x = torch.randn(4096, 256)
+    return lambda: torch.fft.rfft(x)
+
+
 @SUITE.row("Adam step, 10M parameters in 50 tensors", optimizes=True)
 def adam(torch, **options):
     parameters = [torch.randn(200_000, requires_grad=True) for _ in range(50)]

@@ -34,7 +34,9 @@ OF_NOTHING = {"amax", "amin", "cummax", "cummin"}
 # PyTorch's gradient is that of other elements, its result NaN, or another error comes first.
 ORACLE_ERRS = {"as_strided_scatter", "pow", "rrelu", "searchsorted"}
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*(degrees of freedom|was resized|discards the imaginary|non-scalar)")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*(degrees of freedom|was resized|stft|window was not|discards the imaginary|non-scalar)"
+)
 REFUSALS = (RuntimeError, TypeError, ValueError, NotImplementedError)
 each = pytest.mark.parametrize(
     "op", [op for op in OPS if op.name not in OF_NOTHING | {"rrelu", "searchsorted"}], ids=str

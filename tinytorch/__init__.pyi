@@ -6,6 +6,7 @@ from .types import Device, Number, _bool, _dtype, _float, _int, _layout, _memory
 from . import autograd as autograd
 from . import cpu as cpu
 from . import cuda as cuda
+from . import fft as fft
 from . import func as func
 from . import linalg as linalg
 from . import multiprocessing as multiprocessing
@@ -15,6 +16,7 @@ from . import overrides as overrides
 from . import random as random
 from . import return_types as return_types
 from . import serialization as serialization
+from . import signal as signal
 from . import special as special
 from . import storage as storage
 from . import utils as utils
@@ -94,50 +96,52 @@ __all__ = [
     "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin",
     "argsort", "argwhere", "as_strided", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh",
     "asinh_", "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d",
-    "autograd", "baddbmm", "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift",
-    "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift",
-    "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes",
-    "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdouble", "ceil", "ceil_",
-    "celu", "cfloat", "chain_matmul", "channels_last", "channels_last_3d", "chunk", "clamp", "clamp_max", "clamp_min",
-    "clip", "clone", "column_stack", "combinations", "complex", "complex128", "complex64", "concat", "concatenate",
-    "config", "conj", "conj_physical", "conj_physical_", "contiguous_format", "conv1d", "copysign", "copysign_", "cos",
-    "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin",
-    "cumprod", "cumsum", "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat",
-    "diagonal", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double",
-    "dropout", "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided",
-    "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_",
-    "exp_", "expm1", "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float",
-    "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin",
-    "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func",
-    "fuse", "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
-    "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater", "greater_equal", "group_norm", "gt",
-    "gt_", "half", "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag",
-    "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_",
-    "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32",
-    "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
+    "autograd", "baddbmm", "bartlett_window", "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_",
+    "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_",
+    "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "blackman_window", "block_diag",
+    "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod",
+    "cat", "cdouble", "ceil", "ceil_", "celu", "cfloat", "chain_matmul", "channels_last", "channels_last_3d", "chunk",
+    "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "complex128",
+    "complex64", "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_", "contiguous_format",
+    "conv1d", "copysign", "copysign_", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cpu",
+    "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "default_generator", "deg2rad", "det", "detach", "device",
+    "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div",
+    "div_", "divide", "dot", "double", "dropout", "dsplit", "dstack", "dtype", "einsum", "embedding", "empty",
+    "empty_like", "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv",
+    "erfinv_", "exp", "exp2", "exp2_", "exp_", "expm1", "expm1_", "eye", "fft", "fill", "fill_", "finfo", "fix",
+    "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_",
+    "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack",
+    "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather", "ge", "ge_", "get_default_device",
+    "get_default_dtype", "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_threads",
+    "get_rng_state", "greater", "greater_equal", "group_norm", "gt", "gt_", "half", "hamming_window", "hann_window",
+    "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag", "index_add",
+    "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_", "index_reduce",
+    "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32", "int64",
+    "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
     "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
     "is_inference_mode_enabled", "is_neg", "is_same_size", "is_storage", "is_tensor", "isclose", "isfinite", "isin",
-    "isinf", "isnan", "isneginf", "isposinf", "isreal", "kron", "kthvalue", "layer_norm", "layout", "le", "le_", "lerp",
-    "less", "less_equal", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p",
-    "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logcumsumexp", "logical_and", "logical_and_",
-    "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logspace",
-    "logsumexp", "long", "lt", "lt_", "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_",
-    "masked_select", "matmul", "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm",
-    "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiprocessing", "mv",
-    "nan_to_num", "nanmean", "nanmedian", "nansum", "narrow", "ne", "ne_", "neg", "neg_", "negative", "nextafter",
-    "nextafter_", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "optim",
-    "outer", "overrides", "pairwise_distance", "permute", "polar", "polygamma", "positive", "pow", "pow_", "prelu",
-    "preserve_format", "prod", "profiler", "promote_types", "put", "put_", "rad2deg", "rand", "rand_like", "randint",
-    "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_",
-    "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape", "reshape_as", "resolve_conj",
-    "resolve_neg", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt",
-    "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
-    "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "serialization",
-    "set_default_device", "set_default_dtype", "set_deterministic_debug_mode", "set_float32_matmul_precision",
-    "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid",
-    "sigmoid_", "sign", "sign_", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet",
-    "softmax", "sort", "special", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack",
-    "std", "std_mean", "storage", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take",
+    "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron", "kthvalue", "layer_norm",
+    "layout", "le", "le_", "lerp", "less", "less_equal", "lgamma", "lgamma_", "linalg", "linspace", "load", "log",
+    "log10", "log10_", "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logcumsumexp",
+    "logical_and", "logical_and_", "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor",
+    "logical_xor_", "logit", "logspace", "logsumexp", "long", "lt", "lt_", "manual_seed", "masked_fill",
+    "masked_scatter", "masked_scatter_", "masked_select", "matmul", "max", "maximum", "mean", "median", "memory_format",
+    "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial",
+    "multiply", "multiprocessing", "mv", "nan_to_num", "nanmean", "nanmedian", "nansum", "narrow", "ne", "ne_", "neg",
+    "neg_", "negative", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal", "numel",
+    "ones", "ones_like", "optim", "outer", "overrides", "pairwise_distance", "permute", "polar", "polygamma",
+    "positive", "pow", "pow_", "prelu", "preserve_format", "prod", "profiler", "promote_types", "put", "put_",
+    "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range",
+    "ravel", "real", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "remainder_", "repeat_interleave",
+    "reshape", "reshape_as", "resolve_conj", "resolve_neg", "result_type", "return_types", "rms_norm", "roll", "rot90",
+    "round", "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_",
+    "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select",
+    "select_scatter", "selu", "serialization", "set_default_device", "set_default_dtype",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
+    "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signal",
+    "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax", "sort",
+    "special", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack", "std", "std_mean",
+    "stft", "storage", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take",
     "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack",
     "topk", "trace", "transpose", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_",
     "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive",
@@ -259,6 +263,10 @@ def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *rest: Tensor | Number, beta: Number = 1, alpha: Number = 1,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def bartlett_window(
+    window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, layout: _layout | None = None,
+    device: Device = None, requires_grad: _bool = False, pin_memory: _bool = False,
+) -> Tensor: ...
 def bernoulli(
     input: Tensor, p: Tensor | _float | None = None, *, generator: Generator | None = None,
     out: Tensor | None = None,
@@ -276,6 +284,10 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number, *, out: 
 def bitwise_right_shift_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def bitwise_xor(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def bitwise_xor_(input: Tensor, other: Tensor | Number) -> Tensor: ...
+def blackman_window(
+    window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, layout: _layout | None = None,
+    device: Device = None, requires_grad: _bool = False, pin_memory: _bool = False,
+) -> Tensor: ...
 def block_diag(*tensors: Tensor) -> Tensor: ...
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def broadcast_shapes(*shapes: _int | Sequence[_int]) -> Size: ...
@@ -486,6 +498,15 @@ def group_norm(
 ) -> Tensor: ...
 def gt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def gt_(input: Tensor, other: Tensor | Number) -> Tensor: ...
+def hamming_window(
+    window_length: _int, periodic: _bool = True, alpha: _float = 0.54, beta: _float = 0.46, *,
+    dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None,
+    requires_grad: _bool = False, pin_memory: _bool = False,
+) -> Tensor: ...
+def hann_window(
+    window_length: _int, periodic: _bool = True, *, dtype: _dtype | None = None, layout: _layout | None = None,
+    device: Device = None, requires_grad: _bool = False, pin_memory: _bool = False,
+) -> Tensor: ...
 def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor: ...
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def histc(
@@ -540,6 +561,16 @@ def isnan(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def isreal(input: Tensor) -> Tensor: ...
+def istft(
+    input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None,
+    window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None,
+    length: _int | None = None, return_complex: _bool = False,
+) -> Tensor: ...
+def kaiser_window(
+    window_length: _int, periodic: _bool = True, beta: _float = 12.0, *, dtype: _dtype | None = None,
+    layout: _layout | None = None, device: Device = None, requires_grad: _bool = False,
+    pin_memory: _bool = False,
+) -> Tensor: ...
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def kthvalue(
     input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: tuple[Tensor, Tensor] | None = None,
@@ -931,6 +962,11 @@ def std_mean(
     keepdim: _bool = False, *, correction: Number | None = None, axis: _int | Sequence[_int] | None = None,
     keepdims: _bool = False,
 ) -> tuple[Tensor, Tensor]: ...
+def stft(
+    input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None,
+    window: Tensor | None = None, center: _bool = True, pad_mode: str = 'reflect', normalized: _bool = False,
+    onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None,
+) -> Tensor: ...
 def sub(
     input: Tensor | Number, other: Tensor | Number, *rest: Tensor | Number, alpha: Number = 1,
     out: Tensor | None = None,

@@ -10,6 +10,7 @@
 #pragma once
 #include "backend/conv.h"
 #include "backend/decompose.h"
+#include "backend/fft.h"
 #include "backend/indexing.h"
 #include "backend/kernel.h"
 #include "backend/optim.h"
@@ -110,6 +111,10 @@ typedef struct tt_backend {
 
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);
+
+    /* Fourier transforms of float32, float64 and their complex dtypes: from real numbers to complex ones (the first half
+     * of the conjugate pairs, or all), between complex ones, or from that half to real ones */
+    bool (*fft)(const tt_fft_work *w);
 
     /* n kernels of a fused program, which may run side by side. base: of each storage; compiled: where they are */
     bool (*run_kernels)(const tt_kernel *k, int n, char *const *base, const tt_number *numbers, bool compiled);

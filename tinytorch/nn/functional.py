@@ -59,6 +59,7 @@ from ..ops.loss import (
     triplet_margin_with_distance_loss,
 )
 from ..ops.norm import group_norm, layer_norm, rms_norm
+from ..ops.pad import pad
 from ..ops.pointwise import _where as _select
 from ..ops.dropout import dropout_mask, dropped
 from ..ops.rearrange import one_hot
@@ -107,6 +108,7 @@ __all__ = [
     "nll_loss",
     "normalize",
     "one_hot",
+    "pad",
     "pairwise_distance",
     "poisson_nll_loss",
     "prelu",

@@ -147,8 +147,8 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     return _diagonal(input, (offset, dim1, dim2))
 
 
-def _unfold_backward(g, shape, dim, size, step):
-    # Windows overlap: each entry is the sum of the windows' entries that show it.
+def unfold_backward(g, shape, dim, size, step):
+    """Of windows that overlap, the sum: the gradient of ``unfold``."""
     n = shape[dim]
     places = FUNCTIONS["arange"](n, device=g.device).unfold(0, size, step).reshape(-1)
     flat = g.movedim(-1, dim + 1).flatten(dim, dim + 1)
@@ -158,7 +158,7 @@ def _unfold_backward(g, shape, dim, size, step):
 @primitive(
     view=True,
     title="UnfoldBackward0",
-    input=lambda g, input_shape, dim, size, step: _unfold_backward(g, input_shape, dim, size, step),
+    input=lambda g, input_shape, dim, size, step: unfold_backward(g, input_shape, dim, size, step),
 )
 def _unfold(input, dim, size, step):
     h = input._h

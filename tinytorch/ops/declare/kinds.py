@@ -26,28 +26,31 @@ _PARAMETERS = {
         result_type.tensor1 result_type.tensor2""",
     "Tensor | Number | None": "scatter.src",
     "Tensor | _int | None": "repeat_interleave.repeats",
-    "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
+    "Tensor | None": """window tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
         gradient out""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
     "Tensor | _int": "narrow.start",
-    "_int": """rest axis0 axis1
+    "_int": """M n_fft hop_length win_length window_length
+        rest axis0 axis1
         dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
         ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
         select.index select_scatter.index groups""",
-    "_int | None": """sections
+    "_int | None": """sections istft.length
         output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
         random_.from_ random_.to""",
-    "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
+    "_float": """hamming_window.alpha hamming_window.beta kaiser_window.beta general_hamming.alpha kaiser.beta
+        d eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
         rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
         uniform_.from_ uniform_.to""",
-    "_float | None": "posinf neginf scale max_norm",
-    "_bool": """keepdim keepdims requires_grad pin_memory inplace training accumulate include_self return_inverse
+    "_float | None": "exponential.center pad.value posinf neginf scale max_norm",
+    "_bool": """center normalized periodic sym istft.return_complex
+        keepdim keepdims requires_grad pin_memory inplace training accumulate include_self return_inverse
         return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
         full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
         enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
         create_graph expand.implicit""",
-    "_bool | None": "unbiased size_average retain_graph reduce copy",
+    "_bool | None": "onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections
         dsplit.indices_or_sections shapes shifts split_size_or_sections
         split_size expand.size resize_.size repeat.repeats
@@ -58,7 +61,7 @@ _PARAMETERS = {
     "_int | Sequence[_int] | None": "dim",
     "_int | Sequence[_int] | _dtype | None": "view.size",
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",
-    "Sequence[_int]": """size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims permute.dims
+    "Sequence[_int]": """pad.pad size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims permute.dims
         flip.dims tile.dims""",
     "Sequence[Tensor]": "tensors",
     "_dtype": "from_ to type1 type2 frombuffer.dtype",
@@ -73,25 +76,27 @@ _PARAMETERS = {
         threshold.threshold addcmul.value addcdiv.value histc.min histc.max arange.step range.step dist.p
         triplet_margin_loss.p""",
     "Number | None": "correction scatter.value",
-    "str": "reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce",
-    "str | None": "rounding_mode side driver meshgrid.indexing scatter.reduce",
+    "str": "pad_mode reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce",
+    "str | None": "rounding_mode norm side driver meshgrid.indexing scatter.reduce",
     "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
     "Number | str | None": "norm.p",
     "Any": """set_.source __getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
         indices_or_sections hook stream args element
-        memo protocol array context return_scalar max_version dl_device tensor_contents __array__.copy
+        general_cosine.a memo protocol array context return_scalar max_version dl_device tensor_contents __array__.copy
         __dlpack__.copy""",
 }
 _ONE_DIM = """
     cat stack select narrow unbind split split_with_sizes chunk tensor_split unsqueeze sort topk kthvalue mode argsort
     index_select index_add index_copy index_fill gather scatter scatter_add scatter_reduce index_reduce softmax
     log_softmax cumsum cumprod cummax cummin logcumsumexp diff unflatten select_scatter slice_scatter glu normalize
-    cosine_similarity gumbel_softmax"""
+    cosine_similarity gumbel_softmax fft ifft rfft irfft hfft ihfft"""
 _ONE_OR_NONE = """
     argmax argmin aminmax prod unique unique_consecutive take_along_dim repeat_interleave cross softmin
     nn.functional.softmax nn.functional.log_softmax"""
 PARAMETERS = {name: kind for kind, names in _PARAMETERS.items() for name in names.split()}
 PARAMETERS |= {f"{fn}.dim": "_int" for fn in _ONE_DIM.split()}
+PARAMETERS |= {f"{fn}fft.n": "_int | None" for fn in ("", "i", "r", "ir", "h", "ih")}
+PARAMETERS |= {f"{fn}fft{n}.s": "_int | Sequence[_int] | None" for fn in ("", "i", "r", "ir", "h", "ih") for n in "2n"}
 PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
 
 # Functions of several forms: each one's parameters, and its result. ``{t}`` is the tensor, a method's ``self``.
