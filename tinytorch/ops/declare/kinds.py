@@ -94,6 +94,18 @@ PARAMETERS = {name: kind for kind, names in _PARAMETERS.items() for name in name
 PARAMETERS |= {f"{fn}.dim": "_int" for fn in _ONE_DIM.split()}
 PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
 
+_OF_NUMBERS = frozenset(("add", "sub", "mul", "div", "floor_divide"))
+
+
+def only_tensors(fn: str, *names: str) -> tuple[str | None, ...]:
+    """The parameters ``names`` of an elementwise function, with None for those that may be numbers. One argument of it
+    must be a tensor: but for the operators that PyTorch computes of numbers alone, for which this is empty."""
+    if fn in _OF_NUMBERS:
+        return ()
+    kinds = [PARAMETERS.get(f"{fn}.{name}", PARAMETERS.get(name, "Tensor")) for name in names]
+    return tuple([None if "Number" in kind else name for name, kind in zip(names, kinds)])
+
+
 # Functions of several forms: each one's parameters, and its result. ``{t}`` is the tensor, a method's ``self``.
 _MADE = (
     "dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None, "
