@@ -148,6 +148,8 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
 
 
 def _unfold_backward(g, shape, dim, size, step):
+    if not shape:
+        return g.sum()
     # Windows overlap: each entry is the sum of the windows' entries that show it.
     n = shape[dim]
     places = FUNCTIONS["arange"](n, device=g.device).unfold(0, size, step).reshape(-1)

@@ -10,6 +10,7 @@ import re
 _PARAMETERS = {
     "Tensor": """input self mask index source src mat mat1 mat2 vec vec1 vec2 the_template batch1 batch2 tensor1 tensor2
         tensor A B input1 input2 x1 x2 target anchor positive negative query key boundaries sorted_sequence logits a b
+        linear_weight y
         chain_matmul.matrices cartesian_prod.tensors block_diag.tensors broadcast_tensors.tensors lerp.end
         prelu.weight linear.weight bilinear.weight conv1d.weight embedding.weight take_along_dim.indices
         embedding.indices set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other
@@ -26,17 +27,19 @@ _PARAMETERS = {
         result_type.tensor1 result_type.tensor2""",
     "Tensor | Number | None": "scatter.src",
     "Tensor | _int | None": "repeat_interleave.repeats",
-    "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
+    "Tensor | None": """fweights aweights linear_bias trapezoid.x cumulative_trapezoid.x
+        tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
         gradient out""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
-    "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
+    "Tensor | _float": "quantile.q nanquantile.q bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
     "Tensor | _int": "narrow.start",
     "_int": """rest axis0 axis1
         dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
         ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
-        select.index select_scatter.index groups""",
+        select.index select_scatter.index select_copy.index groups edge_order""",
     "_int | None": """sections
         output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
+        slice_copy.start slice_copy.end linear_cross_entropy.ignore_index
         random_.from_ random_.to""",
     "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
         rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
@@ -46,7 +49,7 @@ _PARAMETERS = {
         return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
         full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
         enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
-        create_graph expand.implicit""",
+        create_graph implicit density""",
     "_bool | None": "unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections
         dsplit.indices_or_sections shapes shifts split_size_or_sections
@@ -54,13 +57,19 @@ _PARAMETERS = {
         Tensor.reshape.shape sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims
         Tensor.tile.dims roll.dims
         conv1d.stride conv1d.dilation""",
+    "Sequence[_float] | None": "histogram.range histogramdd.range",
+    "Number | Sequence[Tensor | Number] | None": "gradient.spacing",
+    "_int | Tensor": "histogram.bins",
+    "_int | Sequence[_int] | Sequence[Tensor]": "histogramdd.bins",
+    "LinearCrossEntropyOptions | None": "options",
     "_int | str | Sequence[_int]": "conv1d.padding",
     "_int | Sequence[_int] | None": "dim",
     "_int | Sequence[_int] | _dtype | None": "view.size",
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",
-    "Sequence[_int]": """size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims permute.dims
-        flip.dims tile.dims""",
+    "Sequence[_int]": """size shape stride normalized_shape split_sizes physical_layout unflatten.sizes rot90.dims
+        permute.dims permute_copy.dims flip.dims tile.dims""",
     "Sequence[Tensor]": "tensors",
+    "Sequence[Tensor] | None": "split_copy.out split_with_sizes_copy.out unbind_copy.out",
     "_dtype": "from_ to type1 type2 frombuffer.dtype",
     "_dtype | None": "dtype",
     "_layout | None": "layout",
@@ -72,8 +81,8 @@ _PARAMETERS = {
     "Number": """alpha beta start end fill_value s threshold.value softplus.threshold
         threshold.threshold addcmul.value addcdiv.value histc.min histc.max arange.step range.step dist.p
         triplet_margin_loss.p""",
-    "Number | None": "correction scatter.value",
-    "str": "reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce",
+    "Number | None": "dx correction scatter.value",
+    "str": "interpolation compute_mode reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce",
     "str | None": "rounding_mode side driver meshgrid.indexing scatter.reduce",
     "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
     "Number | str | None": "norm.p",
