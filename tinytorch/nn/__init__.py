@@ -1,5 +1,6 @@
 """Modules, parameters, losses, initial values. Follows ``torch.nn``."""
 
+from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
 from . import functional, init, modules, utils
 from .activation import (
     CELU,
@@ -78,6 +79,7 @@ __all__ = [
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyOptions",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",

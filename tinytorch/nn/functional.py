@@ -36,8 +36,10 @@ from ..ops.activation import softmax as _softmax
 from ..ops.class_loss import cross_entropy, nll_loss
 from ..ops.conv import conv1d
 
+from ..ops.distance import pdist
 from ..ops.gather import embedding as _rows
 from ..ops.linalg import bilinear, linear
+from ..ops.linear_cross_entropy import linear_cross_entropy
 from ..ops.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -98,6 +100,7 @@ __all__ = [
     "layer_norm",
     "leaky_relu",
     "linear",
+    "linear_cross_entropy",
     "log_softmax",
     "logsigmoid",
     "margin_ranking_loss",
@@ -110,6 +113,7 @@ __all__ = [
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pdist",
     "poisson_nll_loss",
     "prelu",
     "relu",

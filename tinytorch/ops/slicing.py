@@ -149,6 +149,9 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
 
 def unfold_backward(g, shape, dim, size, step):
     """Of windows that overlap, the sum: the gradient of ``unfold``."""
+    if not shape:
+        return g.sum()
+    # Windows overlap: each entry is the sum of the windows' entries that show it.
     n = shape[dim]
     places = FUNCTIONS["arange"](n, device=g.device).unfold(0, size, step).reshape(-1)
     flat = g.movedim(-1, dim + 1).flatten(dim, dim + 1)
