@@ -1,6 +1,6 @@
 """Modules, parameters, losses, initial values. Follows ``torch.nn``."""
 
-from . import functional, init, modules, utils
+from . import attention, functional, init, modules, utils
 from .activation import (
     CELU,
     ELU,
@@ -106,6 +106,7 @@ __all__ = [
     "Tanhshrink",
     "Threshold",
     "Unflatten",
+    "attention",
     "functional",
     "init",
     "modules",

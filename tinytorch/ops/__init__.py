@@ -6,6 +6,7 @@ from . import (
     addmm,
     arithmetic,
     aten,
+    attention,
     class_loss,
     compare,
     complex_numbers,
