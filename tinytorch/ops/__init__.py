@@ -7,6 +7,7 @@ from . import (
     arithmetic,
     aten,
     calculus,
+    attention,
     class_loss,
     compare,
     complex_numbers,

@@ -17,7 +17,7 @@ _PARAMETERS = {
         matmul.other cross.other kron.other dist.other isclose.other allclose.other heaviside.values
         complex.real complex.imag polar.abs polar.angle logaddexp.other atan2.other hypot.other
         maximum.other minimum.other fmax.other fmin.other nextafter.other logical_and.other logical_or.other
-        logical_xor.other linear_weight y""",
+        logical_xor.other linear_weight y out_proj_weight""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest addbmm.rest
         addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest
         addcmul_.rest addcdiv_.rest add.input sub.input mul.input div.input remainder.input
@@ -28,14 +28,16 @@ _PARAMETERS = {
     "Tensor | Number | None": "scatter.src",
     "Tensor | _int | None": "repeat_interleave.repeats",
     "Tensor | None": """window tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
-        gradient out fweights aweights linear_bias trapezoid.x cumulative_trapezoid.x""",
+        gradient out fweights aweights linear_bias trapezoid.x cumulative_trapezoid.x key_padding_mask
+        in_proj_weight in_proj_bias q_proj_weight k_proj_weight v_proj_weight out_proj_bias bias_k bias_v
+        static_k static_v""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var quantile.q nanquantile.q",
     "Tensor | _int": "narrow.start",
     "_int": """M n_fft hop_length win_length window_length rest axis0 axis1 dim0 dim1 dim2 offset diagonal k n
         chunks num_samples bins minlength count row col num_groups num_classes ignore_index start_dim
         end_dim length step r decimals dimension steps seed _stacklevel unfold.size select.index
-        select_scatter.index groups select_copy.index edge_order""",
+        select_scatter.index groups select_copy.index edge_order num_heads embed_dim_to_check""",
     "_int | None": """sections istft.length output_size storage_offset padding_idx high low eye.m slice_scatter.start
         slice_scatter.end random_.from_ random_.to slice_copy.start slice_copy.end
         linear_cross_entropy.ignore_index""",
@@ -49,7 +51,7 @@ _PARAMETERS = {
         out_int32 largest upper left check_errors unitriangular full_matrices assume_unique invert
         with_replacement replacement swap full log_target log_input hard is_causal enable_gqa
         scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking create_graph
-        implicit density""",
+        implicit density add_zero_attn need_weights use_separate_proj_weight average_attn_weights""",
     "_bool | None": "onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections shapes shifts
         split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
