@@ -89,27 +89,28 @@ __version__: str
 
 __all__ = [
     "Generator", "OutOfMemoryError", "Size", "Tensor", "TypedStorage", "UntypedStorage", "__version__", "abs", "abs_",
-    "absolute", "acos", "acos_", "acosh", "acosh_", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv",
-    "addr", "adjoint", "all", "allclose", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos", "arccosh",
-    "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax", "argmin",
-    "argsort", "argwhere", "as_strided", "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh",
-    "asinh_", "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d",
-    "autograd", "baddbmm", "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift",
-    "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift",
-    "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes",
-    "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdouble", "ceil", "ceil_",
-    "celu", "cfloat", "chain_matmul", "channels_last", "channels_last_3d", "chunk", "clamp", "clamp_max", "clamp_min",
-    "clip", "clone", "column_stack", "combinations", "complex", "complex128", "complex64", "concat", "concatenate",
-    "config", "conj", "conj_physical", "conj_physical_", "contiguous_format", "conv1d", "copysign", "copysign_", "cos",
-    "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin",
-    "cumprod", "cumsum", "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat",
-    "diagonal", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double",
-    "dropout", "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided",
-    "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_",
-    "exp_", "expm1", "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float",
-    "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin",
-    "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func",
-    "fuse", "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
+    "absolute", "acos", "acos_", "acosh", "acosh_", "adaptive_avg_pool1d", "add", "add_", "addbmm", "addcdiv",
+    "addcmul", "addmm", "addmv", "addr", "adjoint", "all", "allclose", "amax", "amin", "aminmax", "angle", "any",
+    "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
+    "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided",
+    "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2", "atan2_",
+    "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "avg_pool1d", "baddbmm",
+    "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_",
+    "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_",
+    "bitwise_xor", "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to",
+    "bucketize", "can_cast", "cartesian_prod", "cat", "cdouble", "ceil", "ceil_", "celu", "cfloat", "chain_matmul",
+    "channels_last", "channels_last_3d", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack",
+    "combinations", "complex", "complex128", "complex64", "concat", "concatenate", "config", "conj", "conj_physical",
+    "conj_physical_", "contiguous_format", "conv1d", "copysign", "copysign_", "cos", "cos_", "cosh", "cosh_",
+    "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum",
+    "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat", "diagonal",
+    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double", "dropout",
+    "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided", "enable_grad", "eq",
+    "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expm1",
+    "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float", "float16",
+    "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod",
+    "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse",
+    "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater", "greater_equal", "group_norm", "gt",
     "gt_", "half", "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag",
     "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_",
@@ -153,6 +154,7 @@ def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acos_(input: Tensor) -> Tensor: ...
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acosh_(input: Tensor) -> Tensor: ...
+def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int | None]) -> Tensor: ...
 def add(
     input: Tensor | Number, other: Tensor | Number, *rest: Tensor | Number, alpha: Number = 1,
     out: Tensor | None = None,
@@ -255,6 +257,10 @@ def atanh_(input: Tensor) -> Tensor: ...
 def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any: ...
 def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any: ...
 def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any: ...
+def avg_pool1d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True,
+) -> Tensor: ...
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *rest: Tensor | Number, beta: Number = 1, alpha: Number = 1,
     out: Tensor | None = None,

@@ -19,6 +19,7 @@
 #include "backend/rows.h"
 #include "backend/scan.h"
 #include "backend/sorting.h"
+#include "backend/windows.h"
 
 typedef struct tt_backend {
     const char *name;     /* of its kind of device */
@@ -107,6 +108,9 @@ typedef struct tt_backend {
 
     /* convolutions: w->computed from the other two, into a fresh contiguous array */
     bool (*conv1d)(const tt_conv_work *w);
+
+    /* pooling: w->to, dense in the order of w->from; operands of any layout */
+    bool (*pool)(const tt_pool_work *w);
 
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);

@@ -28,6 +28,7 @@ from . import (
     pad,
     permute,
     pointwise,
+    pooling,
     random,
     ranges,
     rearrange,

@@ -26,8 +26,8 @@ _PARAMETERS = {
         result_type.tensor1 result_type.tensor2""",
     "Tensor | Number | None": "scatter.src",
     "Tensor | _int | None": "repeat_interleave.repeats",
-    "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
-        gradient out""",
+    "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask _random_samples prepend
+        append sorter gradient out""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
     "Tensor | _int": "narrow.start",
@@ -36,7 +36,8 @@ _PARAMETERS = {
         ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
         select.index select_scatter.index groups""",
     "_int | None": """sections
-        output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
+        repeat_interleave.output_size storage_offset padding_idx divisor_override high low
+        eye.m slice_scatter.start slice_scatter.end
         random_.from_ random_.to""",
     "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
         rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
@@ -46,14 +47,16 @@ _PARAMETERS = {
         return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
         full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
         enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
-        create_graph expand.implicit""",
+        create_graph expand.implicit ceil_mode return_indices count_include_pad""",
     "_bool | None": "unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections
         dsplit.indices_or_sections shapes shifts split_size_or_sections
         split_size expand.size resize_.size repeat.repeats
         Tensor.reshape.shape sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims
         Tensor.tile.dims roll.dims
-        conv1d.stride conv1d.dilation""",
+        conv1d.stride conv1d.dilation kernel_size padding dilation""",
+    "_int | Sequence[_int | None]": "output_size",
+    "_float | Sequence[_float]": "output_ratio",
     "_int | str | Sequence[_int]": "conv1d.padding",
     "_int | Sequence[_int] | None": "dim",
     "_int | Sequence[_int] | _dtype | None": "view.size",
@@ -82,6 +85,7 @@ _PARAMETERS = {
         memo protocol array context return_scalar max_version dl_device tensor_contents __array__.copy
         __dlpack__.copy""",
 }
+_UNPOOL = {"indices": "Tensor", "output_size": "Sequence[_int]"}
 _ONE_DIM = """
     cat stack select narrow unbind split split_with_sizes chunk tensor_split unsqueeze sort topk kthvalue mode argsort
     index_select index_add index_copy index_fill gather scatter scatter_add scatter_reduce index_reduce softmax
@@ -92,6 +96,11 @@ _ONE_OR_NONE = """
     nn.functional.softmax nn.functional.log_softmax"""
 PARAMETERS = {name: kind for kind, names in _PARAMETERS.items() for name in names.split()}
 PARAMETERS |= {f"{fn}.dim": "_int" for fn in _ONE_DIM.split()}
+_POOLS = [f"{name}_pool{n}d" for name in ("max", "avg", "lp") for n in (1, 2, 3)]
+_POOLS += [f"max_pool{n}d_with_indices" for n in (1, 2, 3)]
+_POOLS += [f"max_unpool{n}d" for n in (1, 2, 3)]
+PARAMETERS |= {f"{fn}.stride": "_int | Sequence[_int]" for fn in _POOLS}
+PARAMETERS |= {f"max_unpool{n}d.{name}": kind for n in (1, 2, 3) for name, kind in _UNPOOL.items()}
 PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
 
 # Functions of several forms: each one's parameters, and its result. ``{t}`` is the tensor, a method's ``self``.
