@@ -178,10 +178,12 @@ def mean_windows(op, input, dims, kernel_size, stride, padding, ceil_mode, padde
 
 
 def adaptive_mean(op, input, dims, output_size):
-    check_dtype(op, input, "floating")
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     spec = _adaptive(op, input, dims, output_size)
-    if all(axis[-1] == 1 for axis in spec):
+    if dims > 1 and all(axis[-1] == 1 for axis in spec):
         return input.mean(list(range(-dims, 0)), keepdim=True)
+    check_dtype(op, input, "floating")
     return _avg_pool(input, spec, False, 0)
 
 
