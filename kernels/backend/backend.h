@@ -21,6 +21,7 @@
 #include "backend/rows.h"
 #include "backend/scan.h"
 #include "backend/sorting.h"
+#include "backend/windows.h"
 
 typedef struct tt_backend {
     const char *name;     /* of its kind of device */
@@ -113,6 +114,8 @@ typedef struct tt_backend {
     /* attention: w->out and w->lse; w->grads from these. No elements of lse: not called; of the others there may be none */
     bool (*attention)(const tt_attention_work *w);
     bool (*attention_backward)(const tt_attention_work *w);
+    /* pooling: w->to, dense in the order of w->from; operands of any layout */
+    bool (*pool)(const tt_pool_work *w);
 
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);

@@ -35,6 +35,7 @@ from . import (
     permute,
     pointwise,
     quantile,
+    pooling,
     random,
     ranges,
     rearrange,

@@ -310,6 +310,15 @@ _TABLE: list[tuple[Rule, str]] = [
     (_added_product, "addmm baddbmm addmv addbmm"),
     (_linear, "linear"),
     (_convolved, "conv1d"),
+    (
+        _moved,
+        "max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
+        "max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool1d_with_indices adaptive_max_pool2d "
+        "adaptive_max_pool2d_with_indices adaptive_max_pool3d adaptive_max_pool3d_with_indices "
+        "fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d "
+        "fractional_max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
+        "adaptive_avg_pool2d adaptive_avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d",
+    ),
     (_outer, "outer addr"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet"),
     (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex"),

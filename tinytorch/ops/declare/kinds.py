@@ -29,7 +29,7 @@ _PARAMETERS = {
     "Tensor | None": """window tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append
         sorter gradient out fweights aweights linear_bias trapezoid.x cumulative_trapezoid.x key_padding_mask
         in_proj_weight in_proj_bias q_proj_weight k_proj_weight v_proj_weight out_proj_bias bias_k bias_v static_k
-        static_v""",
+        static_v _random_samples""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var quantile.q nanquantile.q",
     "Tensor | _int": "narrow.start",
@@ -37,9 +37,9 @@ _PARAMETERS = {
         num_samples bins minlength count row col num_groups num_classes ignore_index start_dim end_dim length step r
         decimals dimension steps seed _stacklevel unfold.size select.index select_scatter.index groups
         select_copy.index edge_order num_heads embed_dim_to_check""",
-    "_int | None": """sections istft.length output_size storage_offset padding_idx high low eye.m slice_scatter.start
-        slice_scatter.end random_.from_ random_.to slice_copy.start slice_copy.end
-        linear_cross_entropy.ignore_index""",
+    "_int | None": """sections istft.length storage_offset padding_idx high low eye.m slice_scatter.start
+        slice_scatter.end random_.from_ random_.to slice_copy.start slice_copy.end linear_cross_entropy.ignore_index
+        repeat_interleave.output_size divisor_override""",
     "_float": """hamming_window.alpha hamming_window.beta kaiser_window.beta general_hamming.alpha kaiser.beta d eps p
         dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower rrelu.upper norm_type
         tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta uniform_.from_
@@ -50,12 +50,12 @@ _PARAMETERS = {
         upper left check_errors unitriangular full_matrices assume_unique invert with_replacement replacement swap
         full log_target log_input hard is_causal enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable
         cudnn_enabled equal_nan non_blocking create_graph implicit density add_zero_attn need_weights
-        use_separate_proj_weight average_attn_weights""",
+        use_separate_proj_weight average_attn_weights ceil_mode return_indices count_include_pad""",
     "_bool | None": "onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections
         shapes shifts split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
         sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims Tensor.tile.dims roll.dims
-        conv1d.stride conv1d.dilation""",
+        conv1d.stride conv1d.dilation kernel_size padding dilation""",
     "_int | str | Sequence[_int]": "conv1d.padding",
     "_int | Sequence[_int] | None": "dim",
     "_int | Sequence[_int] | _dtype | None": "view.size",
@@ -88,7 +88,10 @@ _PARAMETERS = {
     "_int | Sequence[_int] | Sequence[Tensor]": "histogramdd.bins",
     "LinearCrossEntropyOptions | None": "options",
     "Sequence[Tensor] | None": "split_copy.out split_with_sizes_copy.out unbind_copy.out",
+    "_int | Sequence[_int | None]": "output_size",
+    "_float | Sequence[_float]": "output_ratio",
 }
+_UNPOOL = {"indices": "Tensor", "output_size": "Sequence[_int]"}
 _ONE_DIM = """
     cat stack select narrow unbind split split_with_sizes chunk tensor_split unsqueeze sort topk kthvalue mode
     argsort index_select index_add index_copy index_fill gather scatter scatter_add scatter_reduce index_reduce
@@ -101,6 +104,11 @@ PARAMETERS = {name: kind for kind, names in _PARAMETERS.items() for name in name
 PARAMETERS |= {f"{fn}.dim": "_int" for fn in _ONE_DIM.split()}
 PARAMETERS |= {f"{fn}fft.n": "_int | None" for fn in ("", "i", "r", "ir", "h", "ih")}
 PARAMETERS |= {f"{fn}fft{n}.s": "_int | Sequence[_int] | None" for fn in ("", "i", "r", "ir", "h", "ih") for n in "2n"}
+_POOLS = [f"{name}_pool{n}d" for name in ("max", "avg", "lp") for n in (1, 2, 3)]
+_POOLS += [f"max_pool{n}d_with_indices" for n in (1, 2, 3)]
+_POOLS += [f"max_unpool{n}d" for n in (1, 2, 3)]
+PARAMETERS |= {f"{fn}.stride": "_int | Sequence[_int]" for fn in _POOLS}
+PARAMETERS |= {f"max_unpool{n}d.{name}": kind for n in (1, 2, 3) for name, kind in _UNPOOL.items()}
 PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
 
 _OF_NUMBERS = frozenset(("add", "sub", "mul", "div", "floor_divide"))
