@@ -100,16 +100,17 @@ __all__ = [
     "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdouble", "ceil", "ceil_",
     "celu", "cfloat", "chain_matmul", "channels_last", "channels_last_3d", "chunk", "clamp", "clamp_max", "clamp_min",
     "clip", "clone", "column_stack", "combinations", "complex", "complex128", "complex64", "concat", "concatenate",
-    "config", "conj", "conj_physical", "conj_physical_", "contiguous_format", "conv1d", "copysign", "copysign_", "cos",
-    "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin",
-    "cumprod", "cumsum", "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat",
-    "diagonal", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double",
-    "dropout", "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided",
-    "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_",
-    "exp_", "expm1", "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float",
-    "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin",
-    "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func",
-    "fuse", "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
+    "config", "conj", "conj_physical", "conj_physical_", "contiguous_format", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "copysign", "copysign_", "cos", "cos_",
+    "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod",
+    "cumsum", "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat", "diagonal",
+    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double", "dropout",
+    "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided", "enable_grad", "eq",
+    "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expm1",
+    "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float", "float16",
+    "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod",
+    "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse",
+    "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater", "greater_equal", "group_norm", "gt",
     "gt_", "half", "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag",
     "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_",
@@ -329,6 +330,33 @@ def conj_physical_(input: Tensor) -> Tensor: ...
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
     padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
+) -> Tensor: ...
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
+) -> Tensor: ...
+def conv3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
+) -> Tensor: ...
+def conv_transpose1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1,
+    dilation: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def conv_transpose2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1,
+    dilation: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def conv_transpose3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1,
+    dilation: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[_int], padding: Sequence[_int],
+    dilation: Sequence[_int], transposed: _bool, output_padding: Sequence[_int], groups: _int,
 ) -> Tensor: ...
 def copysign(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def copysign_(input: Tensor, other: Tensor | Number) -> Tensor: ...

@@ -34,7 +34,7 @@ from ..ops.activation import (
 from ..ops.activation import log_softmax as _log_softmax
 from ..ops.activation import softmax as _softmax
 from ..ops.class_loss import cross_entropy, nll_loss
-from ..ops.conv import conv1d
+from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 
 from ..ops.gather import embedding as _rows
 from ..ops.linalg import bilinear, linear
@@ -62,6 +62,7 @@ from ..ops.norm import group_norm, layer_norm, rms_norm
 from ..ops.pointwise import _where as _select
 from ..ops.dropout import dropout_mask, dropped
 from ..ops.rearrange import one_hot
+from ..ops.unfold import fold, unfold
 from ..tensor import Tensor
 
 __all__ = [
@@ -71,6 +72,11 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "celu",
     "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
@@ -81,6 +87,7 @@ __all__ = [
     "elu",
     "embedding",
     "feature_alpha_dropout",
+    "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -130,6 +137,7 @@ __all__ = [
     "threshold",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
+    "unfold",
 ]
 
 

@@ -43,5 +43,6 @@ from . import (
     statistics,
     storages,
     subclass,
+    unfold,
     unsafe,
 )

@@ -11,7 +11,9 @@ _PARAMETERS = {
     "Tensor": """input self mask index source src mat mat1 mat2 vec vec1 vec2 the_template batch1 batch2 tensor1 tensor2
         tensor A B input1 input2 x1 x2 target anchor positive negative query key boundaries sorted_sequence logits a b
         chain_matmul.matrices cartesian_prod.tensors block_diag.tensors broadcast_tensors.tensors lerp.end
-        prelu.weight linear.weight bilinear.weight conv1d.weight embedding.weight take_along_dim.indices
+        prelu.weight linear.weight bilinear.weight embedding.weight take_along_dim.indices
+        conv1d.weight conv2d.weight conv3d.weight conv_transpose1d.weight conv_transpose2d.weight
+        conv_transpose3d.weight convolution.weight
         embedding.indices set_rng_state.new_state view_as.other reshape_as.other expand_as.other type_as.other
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
         isclose.other allclose.other heaviside.values complex.real complex.imag polar.abs polar.angle
@@ -46,20 +48,22 @@ _PARAMETERS = {
         return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
         full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
         enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
-        create_graph expand.implicit""",
+        create_graph expand.implicit transposed""",
     "_bool | None": "unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections
         dsplit.indices_or_sections shapes shifts split_size_or_sections
         split_size expand.size resize_.size repeat.repeats
         Tensor.reshape.shape sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims
         Tensor.tile.dims roll.dims
-        conv1d.stride conv1d.dilation""",
-    "_int | str | Sequence[_int]": "conv1d.padding",
+        conv1d.stride conv2d.stride conv3d.stride conv_transpose1d.stride
+        conv_transpose2d.stride conv_transpose3d.stride unfold.stride fold.stride kernel_size padding dilation
+        output_padding fold.output_size""",
+    "_int | str | Sequence[_int]": "conv1d.padding conv2d.padding conv3d.padding",
     "_int | Sequence[_int] | None": "dim",
     "_int | Sequence[_int] | _dtype | None": "view.size",
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",
     "Sequence[_int]": """size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims permute.dims
-        flip.dims tile.dims""",
+        flip.dims tile.dims convolution.padding convolution.dilation convolution.output_padding""",
     "Sequence[Tensor]": "tensors",
     "_dtype": "from_ to type1 type2 frombuffer.dtype",
     "_dtype | None": "dtype",
