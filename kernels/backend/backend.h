@@ -108,8 +108,9 @@ typedef struct tt_backend {
     /* products: into a fresh contiguous array */
     bool (*product)(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias);
 
-    /* convolutions: w->computed from the other two, into a fresh contiguous array */
-    bool (*conv1d)(const tt_conv_work *w);
+    /* convolutions: w->computed, a fresh array, from the other two */
+    bool (*conv)(const tt_conv_work *w);
+    bool (*unfold)(const tt_unfold_work *w); /* a fresh contiguous array */
 
     /* attention: w->out and w->lse; w->grads from these. No elements of lse: not called; of the others there may be none */
     bool (*attention)(const tt_attention_work *w);

@@ -6,6 +6,8 @@ from optable import (
     complex_numbers,
     decompose,
     fft,
+    conv,
+    decompose,
     functional,
     index,
     linalg,
@@ -37,6 +39,7 @@ FAMILIES = (
     windows,
     complex_numbers,
 )
+FAMILIES = (pointwise, special, reduce, shape, index, linalg, decompose, more, nn, conv, functional, complex_numbers)
 OPS = tuple(op for family in FAMILIES for op in family.OPS)
 
 # Further names of the same functions, where they have no entry of their own.

@@ -35,7 +35,7 @@ from ..ops.activation import log_softmax as _log_softmax
 from ..ops.activation import softmax as _softmax
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.class_loss import cross_entropy, nll_loss
-from ..ops.conv import conv1d
+from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 
 from ..ops.distance import pdist
 from ..ops.gather import embedding as _rows
@@ -97,6 +97,7 @@ from ..ops.pooling import (
     max_unpool3d,
 )
 from ..ops.rearrange import one_hot
+from ..ops.unfold import fold, unfold
 from ..tensor import Tensor
 
 __all__ = [
@@ -118,6 +119,11 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "celu",
     "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
@@ -132,6 +138,7 @@ __all__ = [
     "fractional_max_pool2d_with_indices",
     "fractional_max_pool3d",
     "fractional_max_pool3d_with_indices",
+    "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -197,6 +204,7 @@ __all__ = [
     "threshold",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
+    "unfold",
 ]
 
 

@@ -54,6 +54,7 @@ from . import (
     stft,
     storages,
     subclass,
+    unfold,
     unsafe,
     view_copies,
 )

@@ -236,6 +236,14 @@ def _convolved(ins: Operands, outs: Operands) -> Cost | None:
     return Cost(_total(ins) + _total(outs), each * outs[0].numel)
 
 
+def _convolved_back(ins: Operands, outs: Operands) -> Cost | None:
+    """Input, weight (i, o, *taps) and bias; each element of the input goes into o times taps elements."""
+    if len(ins) < 2 or not outs:
+        return None
+    each = 2 * ins[1].numel // max(1, ins[1].shape[0])
+    return Cost(_total(ins) + _total(outs), each * ins[0].numel + (len(ins) > 2) * outs[0].numel)
+
+
 def _free(ins: Operands, outs: Operands) -> Cost:
     return NOTHING
 
@@ -285,7 +293,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(48), "float_power polar"),
     (_pointwise(150), "polygamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
-    (_folded(1), "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc"),
+    (_folded(1), "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc fold"),
     (_folded(2), "norm aminmax"),
     (_folded(3), "var std var_mean std_mean dist"),
     (_folded(20), "logsumexp"),
@@ -309,7 +317,6 @@ _TABLE: list[tuple[Rule, str]] = [
     (_product, "matmul mm bmm mv dot vdot inner __matmul__ __rmatmul__"),
     (_added_product, "addmm baddbmm addmv addbmm"),
     (_linear, "linear"),
-    (_convolved, "conv1d"),
     (
         _moved,
         "max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
@@ -319,6 +326,8 @@ _TABLE: list[tuple[Rule, str]] = [
         "fractional_max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
         "adaptive_avg_pool2d adaptive_avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d",
     ),
+    (_convolved, "conv1d conv2d conv3d convolution"),
+    (_convolved_back, "conv_transpose1d conv_transpose2d conv_transpose3d"),
     (_outer, "outer addr"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet"),
     (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex"),
@@ -440,7 +449,8 @@ def cost(name: str, ins: Operands, outs: Operands = ()) -> Cost | None:
 
 _PRODUCTS = words(
     "matmul mm bmm mv dot vdot inner addmm baddbmm addmv addbmm linear outer addr bilinear "
-    "scaled_dot_product_attention __matmul__"
+    "scaled_dot_product_attention conv1d conv2d conv3d convolution conv_transpose1d conv_transpose2d conv_transpose3d "
+    "__matmul__"
 )
 
 

@@ -16,7 +16,8 @@ _PARAMETERS = {
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
         isclose.other allclose.other heaviside.values complex.real complex.imag polar.abs polar.angle logaddexp.other
         atan2.other hypot.other maximum.other minimum.other fmax.other fmin.other nextafter.other logical_and.other
-        logical_or.other logical_xor.other linear_weight y out_proj_weight""",
+        logical_or.other logical_xor.other linear_weight y out_proj_weight conv2d.weight conv3d.weight
+        conv_transpose1d.weight conv_transpose2d.weight conv_transpose3d.weight convolution.weight""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest
         addbmm.rest addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest
         addcmul_.rest addcdiv_.rest add.input sub.input mul.input div.input remainder.input floor_divide.input
@@ -50,18 +51,20 @@ _PARAMETERS = {
         upper left check_errors unitriangular full_matrices assume_unique invert with_replacement replacement swap
         full log_target log_input hard is_causal enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable
         cudnn_enabled equal_nan non_blocking create_graph implicit density add_zero_attn need_weights
-        use_separate_proj_weight average_attn_weights ceil_mode return_indices count_include_pad""",
+        use_separate_proj_weight average_attn_weights ceil_mode return_indices count_include_pad transposed""",
     "_bool | None": "onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections
         shapes shifts split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
         sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims Tensor.tile.dims roll.dims
-        conv1d.stride conv1d.dilation kernel_size padding dilation""",
-    "_int | str | Sequence[_int]": "conv1d.padding",
+        conv1d.stride kernel_size padding dilation conv2d.stride conv3d.stride conv_transpose1d.stride
+        conv_transpose2d.stride conv_transpose3d.stride unfold.stride fold.stride output_padding fold.output_size""",
+    "_int | str | Sequence[_int]": "conv1d.padding conv2d.padding conv3d.padding",
     "_int | Sequence[_int] | None": "dim",
     "_int | Sequence[_int] | _dtype | None": "view.size",
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",
     "Sequence[_int]": """pad.pad size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims
-        permute.dims flip.dims tile.dims physical_layout permute_copy.dims""",
+        permute.dims flip.dims tile.dims physical_layout permute_copy.dims convolution.padding convolution.dilation
+        convolution.output_padding""",
     "Sequence[Tensor]": "tensors",
     "_dtype": "from_ to type1 type2 frombuffer.dtype",
     "_dtype | None": "dtype",
