@@ -8,6 +8,7 @@
  * has no implementation there. Entries marked as optional are shortcuts, which their front ends do without. The
  * families of work are described in the headers of this folder. */
 #pragma once
+#include "backend/attention.h"
 #include "backend/conv.h"
 #include "backend/decompose.h"
 #include "backend/fft.h"
@@ -108,6 +109,10 @@ typedef struct tt_backend {
 
     /* convolutions: w->computed from the other two, into a fresh contiguous array */
     bool (*conv1d)(const tt_conv_work *w);
+
+    /* attention: w->out and w->lse; w->grads from these. No elements of lse: not called; of the others there may be none */
+    bool (*attention)(const tt_attention_work *w);
+    bool (*attention_backward)(const tt_attention_work *w);
 
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);

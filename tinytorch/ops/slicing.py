@@ -343,6 +343,8 @@ def split(self, split_size, dim=0):
     n = h.shape[dim]
     size = int(split_size) if isinstance(split_size, Tensor) else split_size
     if isinstance(size, int):
+        if size is True or size is False:
+            raise TypeError("split(): argument 'split_size' must be int, not bool")
         if size < 0 or (size == 0 and n):
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
         if n:
