@@ -8,6 +8,7 @@ _RESULTS = {
     "tuple[Tensor, ...]": """split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit meshgrid
         broadcast_tensors""",
     "tuple[Tensor, Tensor]": "var_mean std_mean",
+    "tuple[Tensor, Tensor | None]": "multi_head_attention_forward",
     "None": "set_rng_state backward retain_grad record_stream __setitem__",
     "_dtype": "result_type promote_types",
     "Size": "broadcast_shapes",

@@ -59,6 +59,7 @@ from ..ops.loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from ..ops.multi_head_attention import multi_head_attention_forward
 from ..ops.norm import group_norm, layer_norm, rms_norm
 from ..ops.pointwise import _where as _select
 from ..ops.dropout import dropout_mask, dropped
@@ -103,6 +104,7 @@ __all__ = [
     "margin_ranking_loss",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
@@ -382,6 +384,7 @@ _RANDOM = {
     "dropout3d",
     "feature_alpha_dropout",
     "gumbel_softmax",
+    "multi_head_attention_forward",
     "rrelu",
     "scaled_dot_product_attention",
 }

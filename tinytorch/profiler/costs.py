@@ -352,8 +352,8 @@ _RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in name
 # Made of other operators, in ways that shapes alone do not tell.
 COMPOSED = words("""
     __invert__ alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout
-    dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss
-    triplet_margin_with_distance_loss
+    dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax kron multi_head_attention_forward
+    tensordot triplet_margin_loss triplet_margin_with_distance_loss
 """)
 
 # What only asks or sets something, and touches no elements (``item`` reads one).

@@ -16,7 +16,7 @@ _PARAMETERS = {
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
         isclose.other allclose.other heaviside.values complex.real complex.imag polar.abs polar.angle
         logaddexp.other atan2.other hypot.other maximum.other minimum.other fmax.other fmin.other nextafter.other
-        logical_and.other logical_or.other logical_xor.other""",
+        logical_and.other logical_or.other logical_xor.other out_proj_weight""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest addbmm.rest
         addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest addcmul_.rest
         addcdiv_.rest add.input sub.input mul.input div.input remainder.input floor_divide.input pow.input
@@ -27,14 +27,15 @@ _PARAMETERS = {
     "Tensor | Number | None": "scatter.src",
     "Tensor | _int | None": "repeat_interleave.repeats",
     "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
-        gradient out""",
+        gradient out key_padding_mask in_proj_weight in_proj_bias q_proj_weight k_proj_weight v_proj_weight
+        out_proj_bias bias_k bias_v static_k static_v""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
     "Tensor | _int": "narrow.start",
     "_int": """rest axis0 axis1
         dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
         ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
-        select.index select_scatter.index groups""",
+        select.index select_scatter.index groups num_heads embed_dim_to_check""",
     "_int | None": """sections
         output_size storage_offset padding_idx high low eye.m slice_scatter.start slice_scatter.end
         random_.from_ random_.to""",
@@ -46,7 +47,7 @@ _PARAMETERS = {
         return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
         full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
         enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
-        create_graph expand.implicit""",
+        create_graph expand.implicit add_zero_attn need_weights use_separate_proj_weight average_attn_weights""",
     "_bool | None": "unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections
         dsplit.indices_or_sections shapes shifts split_size_or_sections
