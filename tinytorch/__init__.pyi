@@ -91,35 +91,36 @@ __version__: str
 
 __all__ = [
     "Generator", "OutOfMemoryError", "Size", "Tensor", "TypedStorage", "UntypedStorage", "__version__", "abs", "abs_",
-    "absolute", "acos", "acos_", "acosh", "acosh_", "add", "add_", "addbmm", "addcdiv", "addcmul", "addmm", "addmv",
-    "addr", "adjoint", "alias_copy", "all", "allclose", "amax", "amin", "aminmax", "angle", "any", "arange", "arccos",
-    "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "are_deterministic_algorithms_enabled", "argmax",
-    "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy", "as_strided_scatter", "as_tensor", "asarray",
-    "asin", "asin_", "asinh", "asinh_", "atan", "atan2", "atan2_", "atan_", "atanh", "atanh_", "atleast_1d",
-    "atleast_2d", "atleast_3d", "autograd", "baddbmm", "bartlett_window", "bernoulli", "bfloat16", "bincount",
-    "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_", "bitwise_not", "bitwise_not_",
-    "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_",
-    "blackman_window", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to",
-    "bucketize", "can_cast", "cartesian_prod", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "cfloat",
-    "chain_matmul", "channels_last", "channels_last_3d", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone",
-    "column_stack", "combinations", "complex", "complex128", "complex64", "concat", "concatenate", "config", "conj",
-    "conj_physical", "conj_physical_", "contiguous_format", "conv1d", "copysign", "copysign_", "corrcoef", "cos",
-    "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cov", "cpu", "cross", "cuda", "cummax", "cummin",
-    "cumprod", "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad", "det", "detach", "detach_copy",
-    "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma",
-    "digamma_", "dist", "div", "div_", "divide", "dot", "double", "dropout", "dsplit", "dstack", "dtype", "einsum",
-    "embedding", "empty", "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf",
-    "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy", "expm1", "expm1_",
-    "eye", "fft", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32",
-    "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_",
-    "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather",
-    "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
-    "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "gradient", "greater", "greater_equal",
-    "group_norm", "gt", "gt_", "half", "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram",
-    "histogramdd", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag", "index_add", "index_add_", "index_copy",
-    "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_", "index_reduce", "index_reduce_",
-    "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32", "int64", "int8", "inverse",
-    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
+    "absolute", "acos", "acos_", "acosh", "acosh_", "adaptive_avg_pool1d", "add", "add_", "addbmm", "addcdiv",
+    "addcmul", "addmm", "addmv", "addr", "adjoint", "alias_copy", "all", "allclose", "amax", "amin", "aminmax", "angle",
+    "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
+    "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided", "as_strided_copy",
+    "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2", "atan2_",
+    "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "avg_pool1d", "baddbmm",
+    "bartlett_window", "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift",
+    "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift",
+    "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "blackman_window", "block_diag", "bmm", "bool",
+    "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist",
+    "cdouble", "ceil", "ceil_", "celu", "cfloat", "chain_matmul", "channels_last", "channels_last_3d", "chunk", "clamp",
+    "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "complex128", "complex64",
+    "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_", "contiguous_format", "conv1d",
+    "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "copysign",
+    "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cov", "cpu",
+    "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad",
+    "det", "detach", "detach_copy", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy",
+    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double", "dropout",
+    "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_permuted", "empty_strided",
+    "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_",
+    "exp_", "expand_copy", "expm1", "expm1_", "eye", "fft", "fill", "fill_", "finfo", "fix", "flatten", "flip",
+    "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide",
+    "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy",
+    "frombuffer", "full", "full_like", "func", "fuse", "gather", "ge", "ge_", "get_default_device", "get_default_dtype",
+    "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "gradient",
+    "greater", "greater_equal", "group_norm", "gt", "gt_", "half", "hamming_window", "hann_window", "hardshrink",
+    "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag",
+    "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_",
+    "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32",
+    "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
     "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
     "is_inference_mode_enabled", "is_neg", "is_same_size", "is_storage", "is_tensor", "isclose", "isfinite", "isin",
     "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron", "kthvalue", "layer_norm",
@@ -162,6 +163,7 @@ def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acos_(input: Tensor) -> Tensor: ...
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acosh_(input: Tensor) -> Tensor: ...
+def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int | None]) -> Tensor: ...
 def add(
     input: Tensor | Number, other: Tensor | Number, *rest: Tensor | Number, alpha: Number = 1,
     out: Tensor | None = None,
@@ -269,6 +271,10 @@ def atanh_(input: Tensor) -> Tensor: ...
 def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any: ...
 def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any: ...
 def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any: ...
+def avg_pool1d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True,
+) -> Tensor: ...
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *rest: Tensor | Number, beta: Number = 1, alpha: Number = 1,
     out: Tensor | None = None,
@@ -354,6 +360,33 @@ def conj_physical_(input: Tensor) -> Tensor: ...
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
     padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
+) -> Tensor: ...
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
+) -> Tensor: ...
+def conv3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
+) -> Tensor: ...
+def conv_transpose1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1,
+    dilation: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def conv_transpose2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1,
+    dilation: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def conv_transpose3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1,
+    dilation: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[_int], padding: Sequence[_int],
+    dilation: Sequence[_int], transposed: _bool, output_padding: Sequence[_int], groups: _int,
 ) -> Tensor: ...
 def copysign(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def copysign_(input: Tensor, other: Tensor | Number) -> Tensor: ...

@@ -6,19 +6,61 @@ from ..tensor import Tensor
 from ..types import Number, _bool, _dtype, _float, _int
 
 __all__ = [
-    "alpha_dropout", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d",
-    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
-    "elu", "embedding", "feature_alpha_dropout", "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "alpha_dropout", "avg_pool1d", "avg_pool2d",
+    "avg_pool3d", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "embedding", "feature_alpha_dropout",
+    "fold", "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax",
     "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
-    "layer_norm", "leaky_relu", "linear", "linear_cross_entropy", "log_softmax", "logsigmoid", "margin_ranking_loss",
+    "layer_norm", "leaky_relu", "linear", "linear_cross_entropy", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d",
+    "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
+    "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d",
     "mish", "mse_loss", "multi_head_attention_forward", "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
     "normalize", "one_hot", "pad", "pairwise_distance", "pdist", "poisson_nll_loss", "prelu", "relu", "relu6",
     "rms_norm", "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
     "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
-    "triplet_margin_loss", "triplet_margin_with_distance_loss",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
 ]
 
+def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int | None]) -> Tensor: ...
+def adaptive_avg_pool2d(input: Tensor, output_size: _int | Sequence[_int | None]) -> Tensor: ...
+def adaptive_avg_pool3d(input: Tensor, output_size: _int | Sequence[_int | None]) -> Tensor: ...
+def adaptive_max_pool1d(
+    input: Tensor, output_size: _int | Sequence[_int | None], return_indices: _bool = False,
+) -> Tensor: ...
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: _int | Sequence[_int | None], return_indices: _bool = False,
+) -> Tensor: ...
+def adaptive_max_pool2d(
+    input: Tensor, output_size: _int | Sequence[_int | None], return_indices: _bool = False,
+) -> Tensor: ...
+def adaptive_max_pool2d_with_indices(
+    input: Tensor, output_size: _int | Sequence[_int | None], return_indices: _bool = False,
+) -> Tensor: ...
+def adaptive_max_pool3d(
+    input: Tensor, output_size: _int | Sequence[_int | None], return_indices: _bool = False,
+) -> Tensor: ...
+def adaptive_max_pool3d_with_indices(
+    input: Tensor, output_size: _int | Sequence[_int | None], return_indices: _bool = False,
+) -> Tensor: ...
 def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor: ...
+def avg_pool1d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True,
+) -> Tensor: ...
+def avg_pool2d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True,
+    divisor_override: _int | None = None,
+) -> Tensor: ...
+def avg_pool3d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True,
+    divisor_override: _int | None = None,
+) -> Tensor: ...
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor: ...
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None,
@@ -32,6 +74,29 @@ def celu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor: 
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
     padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
+) -> Tensor: ...
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
+) -> Tensor: ...
+def conv3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | str | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1,
+) -> Tensor: ...
+def conv_transpose1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1,
+    dilation: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def conv_transpose2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1,
+    dilation: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def conv_transpose3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1,
+    padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1,
+    dilation: _int | Sequence[_int] = 1,
 ) -> Tensor: ...
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None,
@@ -56,6 +121,30 @@ def embedding(
 ) -> Tensor: ...
 def feature_alpha_dropout(
     input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False,
+) -> Tensor: ...
+def fold(
+    input: Tensor, output_size: _int | Sequence[_int], kernel_size: _int | Sequence[_int],
+    dilation: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, stride: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def fractional_max_pool2d(
+    input: Tensor, kernel_size: _int | Sequence[_int], output_size: _int | Sequence[_int | None] = None,
+    output_ratio: _float | Sequence[_float] | None = None, return_indices: _bool = False,
+    _random_samples: Tensor | None = None,
+) -> Tensor: ...
+def fractional_max_pool2d_with_indices(
+    input: Tensor, kernel_size: _int | Sequence[_int], output_size: _int | Sequence[_int | None] = None,
+    output_ratio: _float | Sequence[_float] | None = None, return_indices: _bool = False,
+    _random_samples: Tensor | None = None,
+) -> Tensor: ...
+def fractional_max_pool3d(
+    input: Tensor, kernel_size: _int | Sequence[_int], output_size: _int | Sequence[_int | None] = None,
+    output_ratio: _float | Sequence[_float] | None = None, return_indices: _bool = False,
+    _random_samples: Tensor | None = None,
+) -> Tensor: ...
+def fractional_max_pool3d_with_indices(
+    input: Tensor, kernel_size: _int | Sequence[_int], output_size: _int | Sequence[_int | None] = None,
+    output_ratio: _float | Sequence[_float] | None = None, return_indices: _bool = False,
+    _random_samples: Tensor | None = None,
 ) -> Tensor: ...
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | _float, full: _bool = False, eps: _float = 1e-06,
@@ -104,9 +193,66 @@ def log_softmax(
     input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None,
 ) -> Tensor: ...
 def logsigmoid(input: Tensor) -> Tensor: ...
+def lp_pool1d(
+    input: Tensor, norm_type: _float, kernel_size: _int | Sequence[_int],
+    stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False,
+) -> Tensor: ...
+def lp_pool2d(
+    input: Tensor, norm_type: _float, kernel_size: _int | Sequence[_int],
+    stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False,
+) -> Tensor: ...
+def lp_pool3d(
+    input: Tensor, norm_type: _float, kernel_size: _int | Sequence[_int],
+    stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False,
+) -> Tensor: ...
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None,
     reduce: _bool | None = None, reduction: str = 'mean',
+) -> Tensor: ...
+def max_pool1d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False,
+    return_indices: _bool = False,
+) -> Tensor: ...
+def max_pool1d_with_indices(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False,
+    return_indices: _bool = False,
+) -> Tensor: ...
+def max_pool2d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False,
+    return_indices: _bool = False,
+) -> Tensor: ...
+def max_pool2d_with_indices(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False,
+    return_indices: _bool = False,
+) -> Tensor: ...
+def max_pool3d(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False,
+    return_indices: _bool = False,
+) -> Tensor: ...
+def max_pool3d_with_indices(
+    input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False,
+    return_indices: _bool = False,
+) -> Tensor: ...
+def max_unpool1d(
+    input: Tensor, indices: Tensor, kernel_size: _int | Sequence[_int],
+    stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0,
+    output_size: Sequence[_int] | None = None,
+) -> Tensor: ...
+def max_unpool2d(
+    input: Tensor, indices: Tensor, kernel_size: _int | Sequence[_int],
+    stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0,
+    output_size: Sequence[_int] | None = None,
+) -> Tensor: ...
+def max_unpool3d(
+    input: Tensor, indices: Tensor, kernel_size: _int | Sequence[_int],
+    stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0,
+    output_size: Sequence[_int] | None = None,
 ) -> Tensor: ...
 def mish(input: Tensor, inplace: _bool = False) -> Tensor: ...
 def mse_loss(
@@ -193,4 +339,8 @@ def triplet_margin_loss(
 def triplet_margin_with_distance_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Callable[[Tensor, Tensor],
     Tensor] | None = None, margin: _float = 1.0, swap: _bool = False, reduction: str = 'mean',
+) -> Tensor: ...
+def unfold(
+    input: Tensor, kernel_size: _int | Sequence[_int], dilation: _int | Sequence[_int] = 1,
+    padding: _int | Sequence[_int] = 0, stride: _int | Sequence[_int] = 1,
 ) -> Tensor: ...
