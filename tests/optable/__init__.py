@@ -4,7 +4,6 @@ from tinytorch.ops.declare import OPS as DECLARED
 
 from optable import (
     complex_numbers,
-    decompose,
     fft,
     conv,
     decompose,

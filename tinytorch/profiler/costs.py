@@ -208,6 +208,13 @@ def _outer(ins: Operands, outs: Operands) -> Cost | None:
     return Cost(_total(ins) + a.numel * b.numel * a.itemsize, (len(ins) - 1) * a.numel * b.numel)
 
 
+def _distances(ins: Operands, outs: Operands) -> Cost | None:
+    """Between each two rows of one matrix: a difference, its power, a sum."""
+    n, m = ins[0].shape
+    pairs = n * (n - 1) // 2
+    return Cost(_total(ins) + pairs * ins[0].itemsize, 3 * pairs * m)
+
+
 def _bilinear(ins: Operands, outs: Operands) -> Cost | None:
     """x (*, i), y (*, j), weight (o, i, j), bias (o)."""
     if len(ins) < 3 or len(ins[2].shape) != 3:
@@ -329,6 +336,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_convolved, "conv1d conv2d conv3d convolution"),
     (_convolved_back, "conv_transpose1d conv_transpose2d conv_transpose3d"),
     (_outer, "outer addr"),
+    (_distances, "pdist"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet"),
     (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3 + 2 * k**2 * r), "solve solve_ex"),
@@ -385,12 +393,8 @@ _TABLE: list[tuple[Rule, str]] = [
 ]
 _RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in names.split()}
 
-# Made of other operators, in ways that shapes alone do not tell.
-COMPOSED = words("""
-    __invert__ alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout
-    dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax istft kron
-    multi_head_attention_forward stft tensordot triplet_margin_loss triplet_margin_with_distance_loss
-""")
+# Made of other operators, in ways that shapes alone do not tell, as those of kind "composite" are.
+COMPOSED = words("__invert__ backward dropout")
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
