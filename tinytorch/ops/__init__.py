@@ -40,6 +40,7 @@ from . import (
     slicing,
     solve,
     sort,
+    special,
     statistics,
     storages,
     subclass,

@@ -25,7 +25,7 @@ from .pointwise import (
     _round,
     _square,
     _sub,
-    _zeta,
+    zeta,
 )
 
 
@@ -175,11 +175,37 @@ def is_complex_number(x) -> bool:
     return x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex)
 
 
-@both
-def float_power(input, exponent):
-    """``pow`` computed in float64, or complex128."""
+def _widened(input, exponent):
+    """The operands of ``float_power`` in float64, or complex128, and that dtype."""
+    if not (isinstance(input, Tensor) or isinstance(exponent, Tensor)):
+        raise TypeError("float_power(): one of the arguments must be Tensor")
     wide = _complex128 if any(is_complex_number(x) for x in (input, exponent)) else _float64
-    return pow(*[x.to(wide) if isinstance(x, Tensor) else x for x in (input, exponent)])
+    return wide, [x.to(wide) if isinstance(x, Tensor) else x for x in (input, exponent)]
+
+
+@both
+def float_power(input, exponent, *, out=None):
+    """``pow`` computed in float64, or complex128.
+
+    Returns:
+        A tensor of the shape that the inputs broadcast to.
+    Raises:
+        TypeError: neither is a tensor
+        RuntimeError: the shapes do not broadcast, or ``out`` has another dtype
+    """
+    wide, operands = _widened(input, exponent)
+    if out is not None and out.dtype is not wide:
+        raise RuntimeError(f"float_power: expected out to have dtype {wide!r}, but got {out.dtype!r}")
+    return pow(*operands, out=out)
+
+
+@method
+def float_power_(self, exponent):
+    """``float_power`` in place: of float64, or complex128."""
+    wide, operands = _widened(self, exponent)
+    if self.dtype is not wide:
+        raise RuntimeError(f"float_power_: the operation's result has dtype {wide!r}, the base {self.dtype!r}")
+    return _pow.op.update(self, operands[1], "float_power_")
 
 
 @both
@@ -364,7 +390,7 @@ def polygamma(n, input):
     if n == 0:
         return input.digamma()
     factorial = math.factorial(n) if n <= 170 else math.inf  # the largest that a float holds
-    return (-1.0) ** (n % 2 + 1) * factorial * _zeta(input.new_full((), n + 1.0), input)
+    return (-1.0) ** (n % 2 + 1) * factorial * zeta(n + 1.0, input)
 
 
 @both

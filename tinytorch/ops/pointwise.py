@@ -147,7 +147,23 @@ logaddexp = binary(
     "logaddexp",
     lambda g, a, b: g / (1 + (b - a).exp()),
     lambda g, a, b: g / (1 + (a - b).exp()),
+    numbers=False,
     doc="log(exp(a) + exp(b)).",
+    inplace=False,
+)
+ldexp = binary(
+    "ldexp",
+    lambda g, b: ldexp(g, b),
+    lambda g, out: g * (out * _LN2),
+    numbers=False,
+    doc="input * 2 ** other.",
+)
+logaddexp2 = binary(
+    "logaddexp2",
+    lambda g, a, b: g / (1 + (b - a).exp2()),
+    lambda g, a, b: g / (1 + (a - b).exp2()),
+    numbers=False,
+    doc="log2(2 ** a + 2 ** b).",
     inplace=False,
 )
 xlogy = binary(
@@ -195,9 +211,12 @@ atan2 = binary(
     "atan2",
     lambda g, a, b: g * (b / _square_of_distance(a, b)),
     lambda g, a, b: g * (-a / _square_of_distance(a, b)),
+    numbers=False,
     doc="The angle of the point (b, a).",
 )
-hypot = binary("hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), doc="sqrt(a^2 + b^2).")
+hypot = binary(
+    "hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), numbers=False, doc="sqrt(a^2 + b^2)."
+)
 
 _PI_SQUARED = math.pi**2
 
@@ -231,13 +250,18 @@ erfinv = unary(
     doc="The inverse error function.",
 )
 lgamma = unary("lgamma", lambda g, input: g * input.digamma(), doc="log |gamma(x)|.")
-digamma = unary("digamma", lambda g, input: g * _zeta(input.new_full((), 2), input), doc="The derivative of lgamma.")
-_zeta = binary(
+digamma = unary("digamma", lambda g, input: g * zeta(2, input), doc="The derivative of lgamma.")
+zeta = binary(
     "zeta",
-    lambda g: None,
-    lambda g, a, b: g * (-a * _zeta(a + 1, b)),
-    public=False,
-    doc="Hurwitz's zeta of a > 1 at b: the sum over k of (b + k)^-a.",
+    not_implemented("zeta"),
+    lambda g, a, b: g * (-a * zeta(a + 1, b)),
+    title={
+        "SpecialZetaBackward1": "not isinstance(a, Tensor)",
+        "SpecialZetaBackward0": "isinstance(b, Tensor)",
+        "SpecialZetaBackward2": "",
+    },
+    namespace="special",
+    doc="Hurwitz's zeta of input > 1 at other: the sum over k of (other + k) ^ -input.",
 )
 
 # Activations, with their derivatives' own kernels for when no higher derivative is asked.
@@ -316,6 +340,7 @@ maximum = binary(
     lambda g, a, b: _winner(g, a > b, a == b),
     lambda g, a, b: _winner(g, b > a, a == b),
     inplace=False,
+    numbers=False,
     doc="The larger; NaN if either is.",
 )
 minimum = binary(
@@ -323,6 +348,7 @@ minimum = binary(
     lambda g, a, b: _winner(g, a < b, a == b),
     lambda g, a, b: _winner(g, b < a, a == b),
     inplace=False,
+    numbers=False,
     doc="The smaller; NaN if either is.",
 )
 fmax = binary(
@@ -330,6 +356,7 @@ fmax = binary(
     lambda g, a, b: g.masked_fill(~((a >= b) | b.isnan()), 0),
     lambda g, a, b: g.masked_fill((a >= b) | b.isnan(), 0),
     inplace=False,
+    numbers=False,
     doc="The larger; a number rather than NaN.",
 )
 fmin = binary(
@@ -337,6 +364,7 @@ fmin = binary(
     lambda g, a, b: g.masked_fill(~((a <= b) | b.isnan()), 0),
     lambda g, a, b: g.masked_fill((a <= b) | b.isnan(), 0),
     inplace=False,
+    numbers=False,
     doc="The smaller; a number rather than NaN.",
 )
 copysign = binary(
@@ -346,7 +374,7 @@ copysign = binary(
     title={"CopysignBackward1": "not isinstance(b, Tensor)", "CopysignBackward0": ""},
     doc="The magnitude of a with the sign of b.",
 )
-nextafter = binary("nextafter", lambda g: g, lambda g: g * 0, doc="The float after a, towards b.")
+nextafter = binary("nextafter", lambda g: g, lambda g: g * 0, numbers=False, doc="The float after a, towards b.")
 _heaviside = binary(
     "heaviside",
     *[not_implemented("heaviside")] * 2,
@@ -355,6 +383,9 @@ _heaviside = binary(
     public=False,
     doc="0 below 0, 1 above, and `values` at 0.",
 )
+
+gcd = binary("gcd", numbers=False, doc="The greatest common divisor of integers, not negative.")
+lcm = binary("lcm", numbers=False, doc="The least common multiple of integers, not negative.")
 
 # Comparisons and logic.
 
@@ -376,7 +407,7 @@ for _name, _dunder in (
 ):
     binary(_name, dunder=_dunder, doc=f"{_name.replace('_', ' ')} of integers or bools.")
 for _name in ("logical_and", "logical_or", "logical_xor"):
-    binary(_name, doc=f"{_name.replace('_', ' ')} of truth values; bool.")
+    binary(_name, numbers=False, doc=f"{_name.replace('_', ' ')} of truth values; bool.")
 logical_not = unary("logical_not", doc="Is x zero? bool.")
 bitwise_not = unary("bitwise_not", doc="The bits of an integer, or a bool, inverted.")
 

@@ -33,11 +33,24 @@ _CALLS = (lib.tt_unary, lib.tt_binary, lib.tt_ternary)
 class Elementwise(Op):
     """An elementwise operator: ``code`` is the number of its scalar function in kernels/scalar/ops.h."""
 
-    __slots__ = ("code",)
+    __slots__ = ("code", "numbers")
     TABLE: dict[str, Elementwise] = {}  # by the name of the scalar function
+    # Those that PyTorch lets have no tensor at all, and some of their variants' names.
+    NUMBERS_ALONE = frozenset({"add", "sub", "mul", "div", "floor_divide", "trunc_divide"})
     exact_out = False  # must ``out`` have the result's dtype? Otherwise the result is cast
 
-    def __init__(self, name, params, formulas, first_order=None, title=None, joint=None, kernel=None, holomorphic=True):
+    def __init__(
+        self,
+        name,
+        params,
+        formulas,
+        first_order=None,
+        title=None,
+        joint=None,
+        kernel=None,
+        holomorphic=True,
+        numbers=True,
+    ):
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
         node = node_class(name, params, vjps, first_order, title=title, joint=joint) if vjps else None
         if not holomorphic:
@@ -45,24 +58,34 @@ class Elementwise(Op):
         super().__init__(
             name, "elementwise", params=params, node=node, diff=tuple(i for i, p in enumerate(params) if p in vjps)
         )
+        self.numbers = numbers  # may an argument be a number?
         kernel = kernel or name
         self.code = lib.tt_op_code(kernel.encode())
         if self.code < 0:
             raise LookupError(f"kernels/scalar/ops.h has no operator '{kernel}'")
         self.TABLE.setdefault(kernel, self)
 
+    def operands(self, args: tuple, name: str) -> list[Tensor]:
+        """The arguments as tensors; TypeError for what is neither a tensor nor a number, and for numbers where the
+        operator takes none."""
+        known = [isinstance(a, Tensor) for a in args]
+        if not all(known):
+            if len(args) == 1 or not self.numbers:
+                at = known.index(False)
+                shown = ("input", "other")[at]
+                raise TypeError(f"{name}(): argument '{shown}' must be Tensor, not {type(args[at]).__name__}")
+            if not any(known) and self.name not in self.NUMBERS_ALONE and all(map(is_number, args)):
+                raise TypeError(f"{name}(): one of the arguments must be Tensor")
+        return [operand(a, name, p) for a, p in zip(args, self.params)]
+
     def slow(self, args: tuple):
         """The general path: numbers become tensors, views are refreshed, errors raised."""
-        if len(args) == 1 and not isinstance(args[0], Tensor):
-            raise TypeError(f"{self.name}(): argument 'input' must be Tensor, not {type(args[0]).__name__}")
-        tensors = [operand(a, self.name, p) for a, p in zip(args, self.params)]  # alive until the call is over
+        tensors = self.operands(args, self.name)  # alive until the call is over
         handles = [t._h for t in tensors]
         h = self.compute(*handles)
         if not h:
             if outrun(*tensors):
                 return self.slow(args)
-            if not any(isinstance(a, Tensor) for a in args):
-                raise TypeError(f"{self.name}(): one of the arguments must be Tensor")
             raise error(self.name)
         return self.record(wrap(h), args, h.stamp)
 
@@ -75,9 +98,7 @@ class Elementwise(Op):
         if not isinstance(out, Tensor):
             which = "input" if any(a is out for a in args) else "out"
             raise TypeError(f"{name}(): argument '{which}' must be Tensor, not {type(out).__name__}")
-        if len(args) == 1 and not isinstance(args[0], Tensor):
-            raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(args[0]).__name__}")
-        tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
+        tensors = self.operands(args, name)
         handles = [t._h for t in tensors]
         everything = (self.code, out._h, *handles, *[ffi.NULL] * (3 - len(handles)), self.writer)
         if any(a is out for a in args):
@@ -182,6 +203,17 @@ _BINARY = f"""
     if (edge_a is None and edge_b is None) or Node is None:
         return out
 """
+_OF_TENSORS = """
+    try:
+        out = call(code, input._h, other._h)
+        edge_a, edge_b = input._node, other._node
+    except AttributeError:
+        return op.slow((input, other))
+    if out is None:
+        return op.slow((input, other))
+    if (edge_a is None and edge_b is None) or Node is None:
+        return out
+"""
 _REFLECTED = f"""
     kind = type(other)
     if kind is float:
@@ -231,7 +263,7 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
     plain = recording(
         "(input, other)", "(edge_a, edge_b)", _saves(op, "input", "other"), "stamp", _class(op, "input", "other")
     )
-    body = _BINARY.format(wrong=_SLOW) + plain
+    body = (_BINARY.format(wrong=_SLOW) if op.numbers else _OF_TENSORS) + plain
     source = f"def function(input, other, *, out=None):{judged(_OUT.format(args='(input, other)') + body)}"
     source += f"\ndef method(input, other):{judged(body)}"
     if dunder:
@@ -253,21 +285,29 @@ def unary(
     doc: str,
     inplace: bool = True,
     public: bool = True,
+    namespace: str = "",
+    first: str = "input",
+    kernel: str | None = None,
 ):
     """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
-    for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py."""
+    for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py. In a
+    ``namespace`` it is a function alone. ``first``: the input's name as an argument. ``kernel``: the name of the scalar
+    function, where that is another."""
     first_order = {"input": first_order} if first_order else None
-    op = Elementwise(name, ("input",), (formula,), first_order, title, holomorphic=holomorphic)
+    op = Elementwise(name, ("input",), (formula,), first_order, title, kernel=kernel, holomorphic=holomorphic)
+    source = _sources_of_unary(op)
     function, method = build(
         op,
-        _sources_of_unary(op),
+        source if first == "input" else re.sub(r"\binput\b", first, source),
         f"<eager, saving {_saves(op, '', '')}>",
         ("function", "method"),
         code=op.code,
         call=gives_tensor(lib.tt_unary),
     )
     function.__doc__ = method.__doc__ = doc
-    if public:
+    if namespace:
+        publish(function, namespace=namespace)
+    elif public:
         publish(function, method=method)
         if inplace:
             attach_inplace(op, name, doc)
@@ -287,16 +327,22 @@ def binary(
     inplace: bool = True,
     dunder: str | None = None,
     public: bool = True,
+    namespace: str = "",
+    first: str = "input",
+    numbers: bool = True,
 ):
-    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``second`` is the
-    name of ``b`` as an argument. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms."""
-    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
+    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``first`` and ``second`` are their
+    names as arguments; unless ``numbers``, both must be tensors. ``dunder="add"`` makes it Python's ``+`` with its
+    reflected and in-place forms. In a ``namespace`` it is a function alone."""
+    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint, numbers=numbers)
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
     source = _sources_of_binary(op, dunder is not None)
+    for placeholder, given in (("input", first), ("other", second)):
+        source = source if given == placeholder else re.sub(rf"\b{placeholder}\b", given, source)
     made = build(
         op,
-        source if second == "other" else re.sub(r"\bother\b", second, source),
-        f"<eager, saving {_saves(op, 'input', second)}>",
+        source,
+        f"<eager, saving {_saves(op, first, second)}>",
         names,
         code=op.code,
         call=gives_tensor(lib.tt_binary),
@@ -305,7 +351,9 @@ def binary(
     )
     for fn in made:
         fn.__doc__ = doc
-    if public:
+    if namespace:
+        publish(made[0], namespace=namespace)
+    elif public:
         publish(made[0], method=made[1])
         if inplace:
             attach_inplace(op, name, doc, second)
@@ -364,6 +412,8 @@ def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") 
     params, call = "input", "into(input, (input,), written)"
     if len(op.params) == 2:
         params, call = f"input, {second}", f"update(input, {second}, written)"
+        if not op.numbers:
+            call += f" if isinstance({second}, Tensor) else op.slow((input, {second}))"
     source = f"def inplace({params}):{judged(f'return op.{call}')}"
     (inplace,) = build(op, source, f"<in place, of {params}>", ("inplace",), written=written)
     inplace.__name__, inplace.op = written, record_of(written, kind="update")  # which sees to its arguments itself
