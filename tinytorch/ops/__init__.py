@@ -50,6 +50,7 @@ from . import (
     slicing,
     solve,
     sort,
+    special,
     statistics,
     stft,
     storages,

@@ -299,6 +299,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(26), "logit"),
     (_pointwise(48), "float_power polar"),
     (_pointwise(150), "polygamma"),
+    (_pointwise(70), "mvlgamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
     (_folded(1), "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc fold"),
     (_folded(2), "norm aminmax"),

@@ -64,8 +64,6 @@ class Elementwise(Op):
         if not h:
             if outrun(*tensors):
                 return self.slow(args)
-            if not any(isinstance(a, Tensor) for a in args):
-                raise TypeError(f"{self.name}(): one of the arguments must be Tensor")
             raise error(self.name)
         return self.record(wrap(h), args, h.stamp)
 
@@ -274,22 +272,30 @@ def unary(
     doc: str,
     inplace: bool = True,
     public: bool = True,
+    namespace: str = "",
+    first: str = "input",
+    kernel: str | None = None,
 ):
     """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
-    for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py."""
+    for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py. In a
+    ``namespace`` it is a function alone. ``first``: the input's name as an argument. ``kernel``: the name of the scalar
+    function, where that is another."""
     first_order = {"input": first_order} if first_order else None
-    op = Elementwise(name, ("input",), (formula,), first_order, title, holomorphic=holomorphic)
+    op = Elementwise(name, ("input",), (formula,), first_order, title, kernel=kernel, holomorphic=holomorphic)
     op.tensors = op.params
+    source = _sources_of_unary(op)
     function, method = build(
         op,
-        _sources_of_unary(op),
+        source if first == "input" else re.sub(r"\binput\b", first, source),
         f"<eager, saving {_saves(op, '', '')}>",
         ("function", "method"),
         code=op.code,
         call=gives_tensor(lib.tt_unary),
     )
     function.__doc__ = method.__doc__ = doc
-    if public:
+    if namespace:
+        publish(function, namespace=namespace)
+    elif public:
         publish(function, method=method)
         if inplace:
             attach_inplace(op, name, doc)
@@ -309,19 +315,24 @@ def binary(
     inplace: bool = True,
     dunder: str | None = None,
     public: bool = True,
+    namespace: str = "",
+    first: str = "input",
     tensors: tuple[str | None, ...] = (),
 ):
-    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``second`` is the
-    name of ``b`` as an argument. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms.
-    ``tensors``: the arguments that must be tensors; unless given, for a public operator what kinds.py says."""
+    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``first`` and ``second`` are their
+    names as arguments. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms. In a
+    ``namespace`` it is a function alone. ``tensors``: the arguments that must be tensors; unless given, for a public
+    operator what kinds.py says."""
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
-    op.tensors = only_tensors(name, "input", second) if public else tensors
+    op.tensors = only_tensors(name, first, second) if public else tensors
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
     source = _sources_of_binary(op, dunder is not None)
+    for placeholder, given in (("input", first), ("other", second)):
+        source = source if given == placeholder else re.sub(rf"\b{placeholder}\b", given, source)
     made = build(
         op,
-        source if second == "other" else re.sub(r"\bother\b", second, source),
-        f"<eager, saving {_saves(op, 'input', second)}>",
+        source,
+        f"<eager, saving {_saves(op, first, second)}>",
         names,
         code=op.code,
         call=gives_tensor(lib.tt_binary),
@@ -330,7 +341,9 @@ def binary(
     )
     for fn in made:
         fn.__doc__ = doc
-    if public:
+    if namespace:
+        publish(made[0], namespace=namespace)
+    elif public:
         publish(made[0], method=made[1])
         if inplace:
             attach_inplace(op, name, doc, second)

@@ -17,14 +17,22 @@ _PARAMETERS = {
         isclose.other allclose.other heaviside.values complex.real complex.imag polar.abs polar.angle logaddexp.other
         atan2.other hypot.other maximum.other minimum.other fmax.other fmin.other nextafter.other logical_and.other
         logical_or.other logical_xor.other linear_weight y out_proj_weight conv2d.weight conv3d.weight
-        conv_transpose1d.weight conv_transpose2d.weight conv_transpose3d.weight convolution.weight""",
+        conv_transpose1d.weight conv_transpose2d.weight conv_transpose3d.weight convolution.weight logaddexp2.other
+        gcd.other lcm.other igamma.other igammac.other ldexp.other x""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest
         addbmm.rest addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest
         addcmul_.rest addcdiv_.rest add.input sub.input mul.input div.input remainder.input floor_divide.input
         pow.input xlogy.input float_power.input bitwise_and.input bitwise_or.input bitwise_xor.input
         bitwise_left_shift.input bitwise_right_shift.input other value exponent index_fill.value masked_fill.value
         lerp.weight clamp_min.min clamp_max.max bucketize.input searchsorted.input isin.elements isin.test_elements
-        result_type.tensor1 result_type.tensor2""",
+        result_type.tensor1 result_type.tensor2 xlog1py.input zeta.input chebyshev_polynomial_t.x
+        chebyshev_polynomial_t.n chebyshev_polynomial_u.x chebyshev_polynomial_u.n chebyshev_polynomial_v.x
+        chebyshev_polynomial_v.n chebyshev_polynomial_w.x chebyshev_polynomial_w.n hermite_polynomial_h.x
+        hermite_polynomial_h.n hermite_polynomial_he.x hermite_polynomial_he.n laguerre_polynomial_l.x
+        laguerre_polynomial_l.n legendre_polynomial_p.x legendre_polynomial_p.n shifted_chebyshev_polynomial_t.x
+        shifted_chebyshev_polynomial_t.n shifted_chebyshev_polynomial_u.x shifted_chebyshev_polynomial_u.n
+        shifted_chebyshev_polynomial_v.x shifted_chebyshev_polynomial_v.n shifted_chebyshev_polynomial_w.x
+        shifted_chebyshev_polynomial_w.n""",
     "Tensor | Number | None": "scatter.src",
     "Tensor | _int | None": "repeat_interleave.repeats",
     "Tensor | None": """window tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append
@@ -37,7 +45,7 @@ _PARAMETERS = {
     "_int": """M n_fft hop_length win_length window_length rest axis0 axis1 dim0 dim1 dim2 offset diagonal k n chunks
         num_samples bins minlength count row col num_groups num_classes ignore_index start_dim end_dim length step r
         decimals dimension steps seed _stacklevel unfold.size select.index select_scatter.index groups
-        select_copy.index edge_order num_heads embed_dim_to_check""",
+        select_copy.index edge_order num_heads embed_dim_to_check mvlgamma.p""",
     "_int | None": """sections istft.length storage_offset padding_idx high low eye.m slice_scatter.start
         slice_scatter.end random_.from_ random_.to slice_copy.start slice_copy.end linear_cross_entropy.ignore_index
         repeat_interleave.output_size divisor_override""",
