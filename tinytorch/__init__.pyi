@@ -95,28 +95,28 @@ __all__ = [
     "are_deterministic_algorithms_enabled", "argmax", "argmin", "argsort", "argwhere", "as_strided",
     "as_strided_scatter", "as_tensor", "asarray", "asin", "asin_", "asinh", "asinh_", "atan", "atan2", "atan2_",
     "atan_", "atanh", "atanh_", "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "avg_pool1d", "baddbmm",
-    "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift", "bitwise_left_shift_",
-    "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_",
-    "bitwise_xor", "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to",
-    "bucketize", "can_cast", "cartesian_prod", "cat", "cdouble", "ceil", "ceil_", "celu", "cfloat", "chain_matmul",
-    "channels_last", "channels_last_3d", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack",
-    "combinations", "complex", "complex128", "complex64", "concat", "concatenate", "config", "conj", "conj_physical",
-    "conj_physical_", "contiguous_format", "conv1d", "copysign", "copysign_", "cos", "cos_", "cosh", "cosh_",
-    "cosine_similarity", "count_nonzero", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum",
-    "default_generator", "deg2rad", "det", "detach", "device", "diag", "diag_embed", "diagflat", "diagonal",
-    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double", "dropout",
-    "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_strided", "enable_grad", "eq",
-    "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expm1",
-    "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr", "flipud", "float", "float16",
-    "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod",
-    "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse",
-    "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
-    "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater", "greater_equal", "group_norm", "gt",
-    "gt_", "half", "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag",
-    "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_",
-    "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32",
-    "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
-    "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
+    "batch_norm", "bernoulli", "bfloat16", "bincount", "bitwise_and", "bitwise_and_", "bitwise_left_shift",
+    "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift",
+    "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "block_diag", "bmm", "bool", "broadcast_shapes",
+    "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdouble", "ceil", "ceil_",
+    "celu", "cfloat", "chain_matmul", "channel_shuffle", "channels_last", "channels_last_3d", "chunk", "clamp",
+    "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "complex128", "complex64",
+    "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_", "contiguous_format", "conv1d",
+    "copysign", "copysign_", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cpu", "cross",
+    "cuda", "cummax", "cummin", "cumprod", "cumsum", "default_generator", "deg2rad", "det", "detach", "device", "diag",
+    "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_",
+    "divide", "dot", "double", "dropout", "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like",
+    "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp",
+    "exp2", "exp2_", "exp_", "expm1", "expm1_", "eye", "fill", "fill_", "finfo", "fix", "flatten", "flip", "fliplr",
+    "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide",
+    "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy",
+    "frombuffer", "full", "full_like", "func", "fuse", "gather", "ge", "ge_", "get_default_device", "get_default_dtype",
+    "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater",
+    "greater_equal", "group_norm", "gt", "gt_", "half", "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot",
+    "hypot_", "iinfo", "imag", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
+    "index_put", "index_put_", "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed",
+    "inner", "int", "int16", "int32", "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+    "is_complex", "is_conj", "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
     "is_inference_mode_enabled", "is_neg", "is_same_size", "is_storage", "is_tensor", "isclose", "isfinite", "isin",
     "isinf", "isnan", "isneginf", "isposinf", "isreal", "kron", "kthvalue", "layer_norm", "layout", "le", "le_", "lerp",
     "less", "less_equal", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p",
@@ -125,14 +125,15 @@ __all__ = [
     "logsumexp", "long", "lt", "lt_", "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_",
     "masked_select", "matmul", "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm",
     "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiprocessing", "mv",
-    "nan_to_num", "nanmean", "nanmedian", "nansum", "narrow", "ne", "ne_", "neg", "neg_", "negative", "nextafter",
-    "nextafter_", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "optim",
-    "outer", "overrides", "pairwise_distance", "permute", "polar", "polygamma", "positive", "pow", "pow_", "prelu",
-    "preserve_format", "prod", "profiler", "promote_types", "put", "put_", "rad2deg", "rand", "rand_like", "randint",
-    "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_",
-    "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape", "reshape_as", "resolve_conj",
-    "resolve_neg", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt",
-    "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
+    "nan_to_num", "nanmean", "nanmedian", "nansum", "narrow", "native_batch_norm", "native_channel_shuffle", "ne",
+    "ne_", "neg", "neg_", "negative", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "norm", "normal",
+    "not_equal", "numel", "ones", "ones_like", "optim", "outer", "overrides", "pairwise_distance", "permute",
+    "pixel_shuffle", "pixel_unshuffle", "polar", "polygamma", "positive", "pow", "pow_", "prelu", "preserve_format",
+    "prod", "profiler", "promote_types", "put", "put_", "rad2deg", "rand", "rand_like", "randint", "randint_like",
+    "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_", "relu", "relu_",
+    "remainder", "remainder_", "repeat_interleave", "reshape", "reshape_as", "resolve_conj", "resolve_neg",
+    "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_",
+    "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
     "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "serialization",
     "set_default_device", "set_default_dtype", "set_deterministic_debug_mode", "set_float32_matmul_precision",
     "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid",
@@ -265,6 +266,10 @@ def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *rest: Tensor | Number, beta: Number = 1, alpha: Number = 1,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def batch_norm(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+    bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05,
+) -> Tensor: ...
 def bernoulli(
     input: Tensor, p: Tensor | _float | None = None, *, generator: Generator | None = None,
     out: Tensor | None = None,
@@ -300,6 +305,7 @@ def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def ceil_(input: Tensor) -> Tensor: ...
 def celu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor: ...
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor: ...
+def channel_shuffle(input: Tensor, groups: _int) -> Tensor: ...
 def chunk(input: Tensor, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]: ...
 @overload
 def clamp(
@@ -691,6 +697,11 @@ def nansum(
     keepdims: _bool = False,
 ) -> Tensor: ...
 def narrow(input: Tensor, dim: _int, start: Tensor | _int, length: _int) -> Tensor: ...
+def native_batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: _bool, momentum: _float, eps: _float,
+) -> Tensor: ...
+def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor: ...
 def ne(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def ne_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -740,6 +751,8 @@ def pairwise_distance(
     keepdims: _bool = False,
 ) -> Tensor: ...
 def permute(input: Tensor, dims: Sequence[_int]) -> Tensor: ...
+def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor: ...
+def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor: ...
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def polygamma(n: _int, input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def positive(input: Tensor) -> Tensor: ...

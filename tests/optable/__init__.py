@@ -6,6 +6,7 @@ from optable import (
     complex_numbers,
     decompose,
     functional,
+    images,
     index,
     linalg,
     more,
@@ -19,7 +20,21 @@ from optable import (
 from optable.core import Op, Sample, Spec, make
 from optable.special import WITHOUT_ENTRY
 
-FAMILIES = (pointwise, special, reduce, shape, index, linalg, decompose, more, nn, functional, windows, complex_numbers)
+FAMILIES = (
+    pointwise,
+    special,
+    reduce,
+    shape,
+    index,
+    linalg,
+    decompose,
+    more,
+    nn,
+    functional,
+    windows,
+    images,
+    complex_numbers,
+)
 OPS = tuple(op for family in FAMILIES for op in family.OPS)
 
 # Further names of the same functions, where they have no entry of their own.

@@ -93,6 +93,8 @@ from ..ops.pooling import (
     max_unpool3d,
 )
 from ..ops.rearrange import one_hot
+from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
+from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..tensor import Tensor
 
 __all__ = [
@@ -109,10 +111,12 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "batch_norm",
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "channel_shuffle",
     "conv1d",
     "cosine_embedding_loss",
     "cosine_similarity",
@@ -139,11 +143,13 @@ __all__ = [
     "hardtanh",
     "hinge_embedding_loss",
     "huber_loss",
+    "instance_norm",
     "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
     "linear",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
     "lp_pool1d",
@@ -168,6 +174,8 @@ __all__ = [
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "poisson_nll_loss",
     "prelu",
     "relu",

@@ -26,24 +26,27 @@ _PARAMETERS = {
         result_type.tensor1 result_type.tensor2""",
     "Tensor | Number | None": "scatter.src",
     "Tensor | _int | None": "repeat_interleave.repeats",
-    "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask _random_samples prepend
+    "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask _random_samples running_mean
+        running_var prepend
         append sorter gradient out""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
     "Tensor | _int": "narrow.start",
     "_int": """rest axis0 axis1
         dim0 dim1 dim2 offset diagonal k n chunks num_samples bins minlength count row col num_groups num_classes
-        ignore_index start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
+        ignore_index upscale_factor downscale_factor local_response_norm.size
+        start_dim end_dim length step r decimals dimension steps seed _stacklevel unfold.size
         select.index select_scatter.index groups""",
     "_int | None": """sections
         repeat_interleave.output_size storage_offset padding_idx divisor_override high low
         eye.m slice_scatter.start slice_scatter.end
         random_.from_ random_.to""",
-    "_float": """eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
+    "_float": """momentum eps p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower
         rrelu.upper norm_type tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta
         uniform_.from_ uniform_.to""",
     "_float | None": "pad.value posinf neginf scale max_norm",
-    "_bool": """keepdim keepdims requires_grad pin_memory inplace training accumulate include_self return_inverse
+    "_bool": """use_input_stats keepdim keepdims requires_grad pin_memory inplace training accumulate include_self
+        return_inverse
         return_counts descending sorted stable right out_int32 largest upper left check_errors unitriangular
         full_matrices assume_unique invert with_replacement replacement swap full log_target log_input hard is_causal
         enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking
