@@ -4,6 +4,8 @@ from tinytorch.ops.declare import OPS as DECLARED
 
 from optable import (
     complex_numbers,
+    fft,
+    conv,
     decompose,
     functional,
     images,
@@ -11,6 +13,7 @@ from optable import (
     linalg,
     more,
     nn,
+    numeric,
     pointwise,
     reduce,
     shape,
@@ -28,8 +31,11 @@ FAMILIES = (
     index,
     linalg,
     decompose,
+    fft,
     more,
     nn,
+    conv,
+    numeric,
     functional,
     windows,
     images,

@@ -120,7 +120,7 @@ def _normalized(op: str, input, weight, bias, running_mean, running_var, trainin
             raise RuntimeError(f"{op}: {name} must be defined in evaluation mode")
         if t is not None and tuple(t.shape) != (channels,):
             raise RuntimeError(f"{op}: {name} should contain {channels} elements not {t._h.numel}")
-        if t is not None and (t.is_complex() or not t.is_floating_point()):
+        if t is not None and input._h.numel and not t.is_floating_point():
             raise RuntimeError(f"{op}: expected {name} of a floating dtype, got {t.dtype.name}")
     if not input._h.numel:  # no statistics, and none to mix
         out = input.clone() if weight is None else input * weight[0]

@@ -353,6 +353,7 @@ _heaviside = binary(
     title="NotImplemented",
     second="values",
     public=False,
+    tensors=("input", "values"),
     doc="0 below 0, 1 above, and `values` at 0.",
 )
 
@@ -423,6 +424,7 @@ _clamp = ternary(
     lambda g, input, lo, hi: g * ((input < lo) & (lo < hi)),
     lambda g, input, lo, hi: g * ((input > hi) | (hi < lo)),
     params=("input", "lo", "hi"),
+    tensors=("input", None, None),
     title={"ClampBackward0": "isinstance(lo, Tensor) or isinstance(hi, Tensor)", "ClampBackward1": ""},
     doc="input, but not below lo nor above hi.",
 )
@@ -451,6 +453,7 @@ _clamp_min = binary(
     lambda g, a, b: g * (a >= b),
     lambda g, a, b: g * (a < b),
     public=False,
+    tensors=("input", None),
     title={"ClampMinBackward1": "isinstance(b, Tensor)", "ClampMinBackward0": ""},
     doc="clamp from below.",
 )
@@ -459,6 +462,7 @@ _clamp_max = binary(
     lambda g, a, b: g * (a <= b),
     lambda g, a, b: g * (a > b),
     public=False,
+    tensors=("input", None),
     title={"ClampMaxBackward1": "isinstance(b, Tensor)", "ClampMaxBackward0": ""},
     doc="clamp from above.",
 )

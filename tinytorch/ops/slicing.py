@@ -147,18 +147,27 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     return _diagonal(input, (offset, dim1, dim2))
 
 
-def _unfold_backward(g, shape, dim, size, step):
-    # Windows overlap: each entry is the sum of the windows' entries that show it.
-    n = shape[dim]
-    places = FUNCTIONS["arange"](n, device=g.device).unfold(0, size, step).reshape(-1)
-    flat = g.movedim(-1, dim + 1).flatten(dim, dim + 1)
-    return g.new_zeros(shape).index_add(dim, places, flat)
+@primitive(g=lambda g, dim, size, step: _unfold(g, dim, size, step), title="UnfoldBackwardBackward0")
+def unfold_backward(g, shape, dim, size, step):
+    """The sum of windows that overlap: the gradient of ``unfold``. Every place adds its windows in their order. Where
+    few windows meet, a part of ``step`` elements of each is added at a time: no two of them meet."""
+    out, g = g.new_zeros(shape), g.detach()
+    if not shape:
+        return out.add_(g.sum())
+    if size > 16 * step:
+        places = FUNCTIONS["arange"](shape[dim], device=g.device).unfold(0, size, step).reshape(-1)
+        return out.index_add_(dim, places, g.movedim(-1, dim + 1).flatten(dim, dim + 1))
+    for first in reversed(range(0, size, step)):
+        width = min(step, size - first)
+        places = out.narrow(dim, first, (g.shape[dim] - 1) * step + width).unfold(dim, width, step)
+        places.add_(g.narrow(-1, first, width))
+    return out
 
 
 @primitive(
     view=True,
     title="UnfoldBackward0",
-    input=lambda g, input_shape, dim, size, step: _unfold_backward(g, input_shape, dim, size, step),
+    input=lambda g, input_shape, dim, size, step: unfold_backward(g, input_shape, dim, size, step),
 )
 def _unfold(input, dim, size, step):
     h = input._h
@@ -334,6 +343,8 @@ def split(self, split_size, dim=0):
     n = h.shape[dim]
     size = int(split_size) if isinstance(split_size, Tensor) else split_size
     if isinstance(size, int):
+        if size is True or size is False:
+            raise TypeError("split(): argument 'split_size' must be int, not bool")
         if size < 0 or (size == 0 and n):
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
         if n:
