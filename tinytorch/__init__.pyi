@@ -101,27 +101,27 @@ __all__ = [
     "bitwise_left_shift_", "bitwise_not", "bitwise_not_", "bitwise_or", "bitwise_or_", "bitwise_right_shift",
     "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "blackman_window", "block_diag", "bmm", "bool",
     "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast", "cartesian_prod", "cat", "cdist",
-    "cdouble", "ceil", "ceil_", "celu", "cfloat", "chain_matmul", "channels_last", "channels_last_3d", "chunk", "clamp",
-    "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations", "complex", "complex128", "complex64",
-    "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_", "contiguous_format", "conv1d",
-    "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "copysign",
-    "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cov", "cpu",
-    "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad",
-    "det", "detach", "detach_copy", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy",
-    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "dot", "double", "dropout",
-    "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like", "empty_permuted", "empty_strided",
-    "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_",
-    "exp_", "expand_copy", "expm1", "expm1_", "eye", "fft", "fill", "fill_", "finfo", "fix", "flatten", "flip",
-    "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide",
-    "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy",
-    "frombuffer", "full", "full_like", "func", "fuse", "gather", "ge", "ge_", "get_default_device", "get_default_dtype",
-    "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "gradient",
-    "greater", "greater_equal", "group_norm", "gt", "gt_", "half", "hamming_window", "hann_window", "hardshrink",
-    "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag",
-    "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_",
-    "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32",
-    "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
-    "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
+    "cdouble", "ceil", "ceil_", "celu", "cfloat", "chain_matmul", "channel_shuffle", "channels_last",
+    "channels_last_3d", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack", "combinations",
+    "complex", "complex128", "complex64", "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_",
+    "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "convolution", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity",
+    "count_nonzero", "cov", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid",
+    "default_generator", "deg2rad", "det", "detach", "detach_copy", "device", "diag", "diag_embed", "diagflat",
+    "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide",
+    "dot", "double", "dropout", "dsplit", "dstack", "dtype", "einsum", "embedding", "empty", "empty_like",
+    "empty_permuted", "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv",
+    "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy", "expm1", "expm1_", "eye", "fft", "fill", "fill_", "finfo",
+    "fix", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor",
+    "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack",
+    "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather", "ge", "ge_", "get_default_device",
+    "get_default_dtype", "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_threads",
+    "get_rng_state", "gradient", "greater", "greater_equal", "group_norm", "gt", "gt_", "half", "hamming_window",
+    "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot",
+    "hypot_", "iinfo", "imag", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
+    "index_put", "index_put_", "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed",
+    "inner", "int", "int16", "int32", "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+    "is_complex", "is_conj", "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
     "is_inference_mode_enabled", "is_neg", "is_same_size", "is_storage", "is_tensor", "isclose", "isfinite", "isin",
     "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron", "kthvalue", "layer_norm",
     "layout", "le", "le_", "lerp", "less", "less_equal", "lgamma", "lgamma_", "linalg", "linspace", "load", "log",
@@ -131,29 +131,29 @@ __all__ = [
     "masked_scatter", "masked_scatter_", "masked_select", "matmul", "max", "maximum", "mean", "median", "memory_format",
     "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial",
     "multiply", "multiprocessing", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow",
-    "narrow_copy", "ne", "ne_", "neg", "neg_", "negative", "nextafter", "nextafter_", "nn", "no_grad", "nonzero",
-    "nonzero_static", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "optim", "outer", "overrides",
-    "pairwise_distance", "pdist", "permute", "permute_copy", "polar", "polygamma", "positive", "pow", "pow_", "prelu",
-    "preserve_format", "prod", "profiler", "promote_types", "put", "put_", "quantile", "rad2deg", "rand", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal",
-    "reciprocal_", "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape", "reshape_as",
-    "resolve_conj", "resolve_neg", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_",
-    "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add",
-    "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_copy",
-    "select_scatter", "selu", "serialization", "set_default_device", "set_default_dtype",
-    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
-    "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signal",
-    "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter", "slogdet", "softmax",
-    "sort", "special", "split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "sqrt", "sqrt_", "square",
-    "square_", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "storage", "strided", "sub", "sub_",
-    "subtract", "sum", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_",
-    "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose", "transpose_copy",
-    "trapezoid", "trapz", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices",
-    "true_divide", "trunc", "trunc_", "uint8", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique",
-    "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze",
-    "unsqueeze_copy", "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot", "view_as", "view_as_complex",
-    "view_as_complex_copy", "view_as_real", "view_as_real_copy", "view_copy", "vsplit", "vstack", "where", "xlogy",
-    "xlogy_", "zero_", "zeros", "zeros_like",
+    "narrow_copy", "native_batch_norm", "native_channel_shuffle", "ne", "ne_", "neg", "neg_", "negative", "nextafter",
+    "nextafter_", "nn", "no_grad", "nonzero", "nonzero_static", "norm", "normal", "not_equal", "numel", "ones",
+    "ones_like", "optim", "outer", "overrides", "pairwise_distance", "pdist", "permute", "permute_copy",
+    "pixel_shuffle", "pixel_unshuffle", "polar", "polygamma", "positive", "pow", "pow_", "prelu", "preserve_format",
+    "prod", "profiler", "promote_types", "put", "put_", "quantile", "rad2deg", "rand", "rand_like", "randint",
+    "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_",
+    "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape", "reshape_as", "resolve_conj",
+    "resolve_neg", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt",
+    "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
+    "scatter_reduce_", "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu", "serialization",
+    "set_default_device", "set_default_dtype", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+    "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid",
+    "sigmoid_", "sign", "sign_", "signal", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy",
+    "slice_scatter", "slogdet", "softmax", "sort", "special", "split", "split_copy", "split_with_sizes",
+    "split_with_sizes_copy", "sqrt", "sqrt_", "square", "square_", "squeeze", "squeeze_copy", "stack", "std",
+    "std_mean", "stft", "storage", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "t_copy",
+    "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile",
+    "to_dlpack", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "tril", "tril_", "tril_indices",
+    "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind",
+    "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk",
+    "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils",
+    "var", "var_mean", "vdot", "view_as", "view_as_complex", "view_as_complex_copy", "view_as_real",
+    "view_as_real_copy", "view_copy", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -325,6 +325,7 @@ def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def ceil_(input: Tensor) -> Tensor: ...
 def celu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor: ...
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor: ...
+def channel_shuffle(input: Tensor, groups: _int) -> Tensor: ...
 def chunk(input: Tensor, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]: ...
 @overload
 def clamp(
@@ -803,6 +804,11 @@ def narrow(input: Tensor, dim: _int, start: Tensor | _int, length: _int) -> Tens
 def narrow_copy(
     input: Tensor, dim: _int | Sequence[_int] | None, start: Number, length: _int, *, out: Tensor | None = None,
 ) -> Tensor: ...
+def native_batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: _bool, momentum: _float, eps: _float,
+) -> Tensor: ...
+def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor: ...
 def ne(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def ne_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -857,6 +863,8 @@ def pairwise_distance(
 def pdist(input: Tensor, p: _float = 2.0) -> Tensor: ...
 def permute(input: Tensor, dims: Sequence[_int]) -> Tensor: ...
 def permute_copy(input: Tensor, dims: Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
+def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor: ...
+def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor: ...
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def polygamma(n: _int, input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def positive(input: Tensor) -> Tensor: ...

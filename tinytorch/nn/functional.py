@@ -97,6 +97,8 @@ from ..ops.pooling import (
     max_unpool3d,
 )
 from ..ops.rearrange import one_hot
+from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
+from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..ops.unfold import fold, unfold
 from ..tensor import Tensor
 
@@ -114,10 +116,12 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "batch_norm",
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -134,11 +138,11 @@ __all__ = [
     "elu",
     "embedding",
     "feature_alpha_dropout",
+    "fold",
     "fractional_max_pool2d",
     "fractional_max_pool2d_with_indices",
     "fractional_max_pool3d",
     "fractional_max_pool3d_with_indices",
-    "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -150,12 +154,14 @@ __all__ = [
     "hardtanh",
     "hinge_embedding_loss",
     "huber_loss",
+    "instance_norm",
     "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
     "linear",
     "linear_cross_entropy",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
     "lp_pool1d",
@@ -182,6 +188,8 @@ __all__ = [
     "pad",
     "pairwise_distance",
     "pdist",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "poisson_nll_loss",
     "prelu",
     "relu",

@@ -313,7 +313,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_folded(30), "gaussian_nll_loss"),
     (_folded(5), "cosine_similarity pairwise_distance"),
     (_along(22), "softmax log_softmax softmin"),
-    (_along(8), "layer_norm group_norm"),
+    (_along(8), "layer_norm group_norm batch_norm native_batch_norm instance_norm local_response_norm"),
     (_along(5), "rms_norm normalize"),
     (_dropped, "dropped"),
     (_along(1), "cumsum cumprod diff"),
@@ -358,7 +358,8 @@ _TABLE: list[tuple[Rule, str]] = [
         "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
         "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
         "cfloat cdouble int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
-        "pad diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
+        "pad pixel_shuffle pixel_unshuffle channel_shuffle "
+        "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
         "masked_scatter block_diag one_hot glu complex "
         "conj adjoint mH H",
     ),

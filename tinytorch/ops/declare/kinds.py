@@ -119,6 +119,13 @@ _POOLS = [f"{name}_pool{n}d" for name in ("max", "avg", "lp") for n in (1, 2, 3)
 _POOLS += [f"max_pool{n}d_with_indices" for n in (1, 2, 3)]
 _POOLS += [f"max_unpool{n}d" for n in (1, 2, 3)]
 PARAMETERS |= {f"{fn}.stride": "_int | Sequence[_int]" for fn in _POOLS}
+_IMAGES = {
+    "_int": "upscale_factor downscale_factor local_response_norm.size",
+    "_float": "momentum local_response_norm.alpha local_response_norm.beta local_response_norm.k",
+    "_bool": "use_input_stats",
+    "Tensor | None": "running_mean running_var",
+}
+PARAMETERS |= {name: kind for kind, names in _IMAGES.items() for name in names.split()}
 PARAMETERS |= {f"max_unpool{n}d.{name}": kind for n in (1, 2, 3) for name, kind in _UNPOOL.items()}
 PARAMETERS |= {f"{fn}.dim": "_int | None" for fn in _ONE_OR_NONE.split()}
 
