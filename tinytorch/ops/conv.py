@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import operator
 
-from ..backends.cpu import lib
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .declare import function, primitive
 
 
@@ -19,7 +18,7 @@ from .declare import function, primitive
     weight=lambda g, input, weight_shape, walk: _weight_gradient(g, input, weight_shape[2], walk),
 )
 def _conv1d(input, weight, size, walk):
-    return wrap(lib.tt_conv1d(input._h, weight._h, size, *walk))
+    return owned.tt_conv1d(input._h, weight._h, size, *walk)
 
 
 @primitive(
@@ -28,7 +27,7 @@ def _conv1d(input, weight, size, walk):
     weight=lambda g, grad, weight_shape, walk: _weight_gradient(grad, g, weight_shape[2], walk),
 )
 def _input_gradient(grad, weight, size, walk):
-    return wrap(lib.tt_conv1d_input(grad._h, weight._h, size, *walk))
+    return owned.tt_conv1d_input(grad._h, weight._h, size, *walk)
 
 
 @primitive(
@@ -37,7 +36,7 @@ def _input_gradient(grad, weight, size, walk):
     input=lambda g, grad, input_shape, walk: _input_gradient(grad, g, input_shape[2], walk),
 )
 def _weight_gradient(grad, input, size, walk):
-    return wrap(lib.tt_conv1d_weight(grad._h, input._h, size, *walk))
+    return owned.tt_conv1d_weight(grad._h, input._h, size, *walk)
 
 
 def _of_one_dimension(name: str, value) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..backends.cpu import error, ffi, lib
-from ..tensor import own
+from ..tensor import gives_array
 
 _RESULTS = ffi.typeof("tt_array *[4]")
 _NO_OPERANDS = [ffi.NULL] * 3
+_decompose = gives_array(lib.tt_decompose)
 
 
 def _routine(name: str):
@@ -16,15 +17,13 @@ def _routine(name: str):
     which = lib.tt_decomposition(name.encode())
     if which < 0:
         raise error()
-    call = lib.tt_decompose
 
     def decompose(*operands, option=0, check=True, op=name):
-        results = ffi.new(_RESULTS)
         handles = [x._h for x in operands]
-        n = call(which, *handles, *_NO_OPERANDS[len(handles) :], option, check, results)
-        if n < 0:
+        results = _decompose(which, *handles, *_NO_OPERANDS[len(handles) :], option, check, ffi.new(_RESULTS))
+        if results is None:
             raise error(f"linalg.{op}")
-        return tuple([own(results[i]) for i in range(n)])
+        return results
 
     return decompose
 
