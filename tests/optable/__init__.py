@@ -9,45 +9,6 @@ from optable.core import Op, Sample, Spec, make
 from optable.special import WITHOUT_ENTRY
 
 FAMILIES = [importlib.import_module(f"optable.{m.name}") for m in pkgutil.iter_modules(__path__) if m.name != "core"]
-from optable import (
-    complex_numbers,
-    fft,
-    conv,
-    decompose,
-    functional,
-    images,
-    index,
-    linalg,
-    more,
-    nn,
-    numeric,
-    pointwise,
-    reduce,
-    shape,
-    special,
-    windows,
-)
-from optable.core import Op, Sample, Spec, make
-from optable.special import WITHOUT_ENTRY
-
-FAMILIES = (
-    pointwise,
-    special,
-    reduce,
-    shape,
-    index,
-    linalg,
-    decompose,
-    fft,
-    more,
-    nn,
-    conv,
-    numeric,
-    functional,
-    windows,
-    images,
-    complex_numbers,
-)
 OPS = tuple(op for family in FAMILIES for op in family.OPS)
 
 # Further names of the same functions, where they have no entry of their own.

@@ -9,11 +9,12 @@ from __future__ import annotations
 from ..autograd.node import alias
 from ..backends import blas
 from ..backends.cpu import lib
-from ..tensor import FUNCTIONS, Tensor
+from ..tensor import FUNCTIONS, Tensor, attempted
 from .declare import attach, both, c_op, computed, function, primitive, refuse, write_out
 
 blas.announce()
-_product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
+_product, _linear_weight = attempted.tt_matmul, attempted.tt_linear_weight
+_column_sums = attempted.tt_column_sums
 
 # matmul and its special cases.
 
@@ -59,7 +60,7 @@ def _matmul_b_first_order(g, a, b_shape):
 def _products(name, title):
     return c_op(
         name,
-        _product,
+        lib.tt_matmul,
         params=("a", "b"),
         constants=", 0, 0",
         title=title,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 
 from ..backends.cpu import error, ffi, lib
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, wrap, owned
 from .ranges import arange
 from .declare import primitive, requires
 from .join import cat
@@ -52,7 +52,7 @@ def _max_pool(input, spec, starts, indexed):
 
 @primitive(name="max_pool_backward", g=lambda g, index, dims: picked(g, index, dims))
 def _max_backward(g, index, dims, sizes):
-    return wrap(lib.tt_max_pool_backward(g._h, index._h, dims, sizes))
+    return owned.tt_max_pool_backward(g._h, index._h, dims, sizes)
 
 
 def picked(x: Tensor, index: Tensor, dims: int) -> Tensor:
@@ -68,12 +68,12 @@ def picked(x: Tensor, index: Tensor, dims: int) -> Tensor:
     ),
 )
 def _avg_pool(input, spec, padded, divisor):
-    return wrap(lib.tt_avg_pool(input._h, len(spec), _flat(spec), padded, divisor))
+    return owned.tt_avg_pool(input._h, len(spec), _flat(spec), padded, divisor)
 
 
 @primitive(name="avg_pool_backward", g=lambda g, spec, padded, divisor: _avg_pool(g, spec, padded, divisor))
 def _avg_backward(g, sizes, spec, padded, divisor):
-    return wrap(lib.tt_avg_pool_backward(g._h, len(spec), sizes, _flat(spec), padded, divisor))
+    return owned.tt_avg_pool_backward(g._h, len(spec), sizes, _flat(spec), padded, divisor)
 
 
 # Arguments.
