@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from ..backends import blas
 from ..backends.cpu import lib
-from ..tensor import FUNCTIONS, Tensor
+from ..tensor import FUNCTIONS, Tensor, attempted
 from .declare import alias, attach, both, c_op, computed, refuse, write_out
 
 blas.announce()
-_product, _linear_weight = lib.tt_matmul, lib.tt_linear_weight
+_product, _linear_weight = attempted.tt_matmul, attempted.tt_linear_weight
 
 # matmul and its special cases.
 
@@ -58,7 +58,7 @@ def _matmul_b_first_order(g, a, b_shape):
 def _products(name, title):
     return c_op(
         name,
-        _product,
+        lib.tt_matmul,
         params=("a", "b"),
         constants=", 0, 0",
         title=title,

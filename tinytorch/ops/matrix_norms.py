@@ -241,4 +241,7 @@ publish(_top_norm, name="norm", method=True)
 @both
 def dist(input, other, p=2):
     """The p-norm of ``input - other``. Follows ``torch.dist``."""
+    for name, x in (("input", input), ("other", other)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"dist(): argument '{name}' must be Tensor, not {type(x).__name__}")
     return _top_norm(input - other, p)

@@ -53,8 +53,8 @@ def primitive(
     ``first_order``: the same for first derivatives only, without history.
 
     ``view``: the result shows elements of the first argument. ``variadic``: the first parameter is a sequence of
-    tensors, and its formula gives as many gradients. ``conjugates``: are the formulas those of real numbers? False
-    where they are right for complex ones as they stand: Note [Complex gradients] in autograd/complex_nodes.py.
+    tensors, and its formula gives as many gradients. ``conjugates``: are the formulas of complex results those of real
+    numbers? If not, they have the conjugates themselves: Note [Complex gradients] in autograd/complex_nodes.py.
     """
 
     def declare(forward):
