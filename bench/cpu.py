@@ -165,7 +165,7 @@ def rfft_rows(torch):
 
 
 def _decomposed(name, operation):
-    """Rows of ``operation(linalg, x, A)``, where x is random and A positive definite; NumPy's linalg has these names."""
+    """Rows of ``operation(linalg, x, A)`` with x random and A positive definite. NumPy's linalg has these names."""
 
     def definite(m, x):
         return x @ x.swapaxes(-1, -2) / x.shape[-1] + m.eye(x.shape[-1], dtype=x.dtype)
