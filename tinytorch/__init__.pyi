@@ -114,46 +114,48 @@ __all__ = [
     "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy", "expm1", "expm1_", "eye", "fft", "fill", "fill_", "finfo",
     "fix", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor",
     "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack",
-    "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather", "ge", "ge_", "get_default_device",
-    "get_default_dtype", "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_threads",
-    "get_rng_state", "gradient", "greater", "greater_equal", "group_norm", "gt", "gt_", "half", "hamming_window",
-    "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot",
-    "hypot_", "iinfo", "imag", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_",
-    "index_put", "index_put_", "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed",
-    "inner", "int", "int16", "int32", "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
-    "is_complex", "is_conj", "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
+    "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather", "gcd", "gcd_", "ge", "ge_",
+    "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_float32_matmul_precision",
+    "get_num_threads", "get_rng_state", "gradient", "greater", "greater_equal", "group_norm", "gt", "gt_", "half",
+    "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack",
+    "hypot", "hypot_", "i0", "i0_", "igamma", "igamma_", "igammac", "igammac_", "iinfo", "imag", "index_add",
+    "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_", "index_reduce",
+    "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32", "int64",
+    "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
+    "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
     "is_inference_mode_enabled", "is_neg", "is_same_size", "is_storage", "is_tensor", "isclose", "isfinite", "isin",
     "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron", "kthvalue", "layer_norm",
-    "layout", "le", "le_", "lerp", "less", "less_equal", "lgamma", "lgamma_", "linalg", "linspace", "load", "log",
-    "log10", "log10_", "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logcumsumexp",
-    "logical_and", "logical_and_", "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor",
-    "logical_xor_", "logit", "logspace", "logsumexp", "long", "lt", "lt_", "manual_seed", "masked_fill",
-    "masked_scatter", "masked_scatter_", "masked_select", "matmul", "max", "maximum", "mean", "median", "memory_format",
-    "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial",
-    "multiply", "multiprocessing", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow",
-    "narrow_copy", "native_batch_norm", "native_channel_shuffle", "ne", "ne_", "neg", "neg_", "negative", "nextafter",
-    "nextafter_", "nn", "no_grad", "nonzero", "nonzero_static", "norm", "normal", "not_equal", "numel", "ones",
-    "ones_like", "optim", "outer", "overrides", "pairwise_distance", "pdist", "permute", "permute_copy",
-    "pixel_shuffle", "pixel_unshuffle", "polar", "polygamma", "positive", "pow", "pow_", "prelu", "preserve_format",
-    "prod", "profiler", "promote_types", "put", "put_", "quantile", "rad2deg", "rand", "rand_like", "randint",
-    "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_",
-    "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape", "reshape_as", "resolve_conj",
-    "resolve_neg", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt",
-    "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
-    "scatter_reduce_", "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu", "serialization",
-    "set_default_device", "set_default_dtype", "set_deterministic_debug_mode", "set_float32_matmul_precision",
-    "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid",
-    "sigmoid_", "sign", "sign_", "signal", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy",
-    "slice_scatter", "slogdet", "softmax", "sort", "special", "split", "split_copy", "split_with_sizes",
-    "split_with_sizes_copy", "sqrt", "sqrt_", "square", "square_", "squeeze", "squeeze_copy", "stack", "std",
-    "std_mean", "stft", "storage", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "t_copy",
-    "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile",
-    "to_dlpack", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "tril", "tril_", "tril_indices",
-    "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind",
-    "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk",
-    "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils",
-    "var", "var_mean", "vdot", "view_as", "view_as_complex", "view_as_complex_copy", "view_as_real",
-    "view_as_real_copy", "view_copy", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
+    "layout", "lcm", "lcm_", "ldexp", "ldexp_", "le", "le_", "lerp", "less", "less_equal", "lgamma", "lgamma_",
+    "linalg", "linspace", "load", "log", "log10", "log10_", "log1p", "log1p_", "log2", "log2_", "log_", "log_softmax",
+    "logaddexp", "logaddexp2", "logcumsumexp", "logical_and", "logical_and_", "logical_not", "logical_not_",
+    "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logspace", "logsumexp", "long", "lt", "lt_",
+    "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_", "masked_select", "matmul", "max", "maximum",
+    "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort",
+    "mul", "mul_", "multinomial", "multiply", "multiprocessing", "mv", "mvlgamma", "nan_to_num", "nanmean", "nanmedian",
+    "nanquantile", "nansum", "narrow", "narrow_copy", "native_batch_norm", "native_channel_shuffle", "ne", "ne_", "neg",
+    "neg_", "negative", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "nonzero_static", "norm", "normal",
+    "not_equal", "numel", "ones", "ones_like", "optim", "outer", "overrides", "pairwise_distance", "pdist", "permute",
+    "permute_copy", "pixel_shuffle", "pixel_unshuffle", "polar", "polygamma", "positive", "pow", "pow_", "prelu",
+    "preserve_format", "prod", "profiler", "promote_types", "put", "put_", "quantile", "rad2deg", "rand", "rand_like",
+    "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal",
+    "reciprocal_", "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape", "reshape_as",
+    "resolve_conj", "resolve_neg", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_",
+    "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add",
+    "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_copy",
+    "select_scatter", "selu", "serialization", "set_default_device", "set_default_dtype",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
+    "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signal",
+    "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter", "slogdet", "softmax",
+    "sort", "special", "split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "sqrt", "sqrt_", "square",
+    "square_", "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "storage", "strided", "sub", "sub_",
+    "subtract", "sum", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_",
+    "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose", "transpose_copy",
+    "trapezoid", "trapz", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices",
+    "true_divide", "trunc", "trunc_", "uint8", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique",
+    "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze",
+    "unsqueeze_copy", "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot", "view_as", "view_as_complex",
+    "view_as_complex_copy", "view_as_real", "view_as_real_copy", "view_copy", "vsplit", "vstack", "where", "xlogy",
+    "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -555,6 +557,8 @@ def full_like(
 def gather(
     input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Tensor | None = None,
 ) -> Tensor: ...
+def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def gcd_(input: Tensor, other: Tensor) -> Tensor: ...
 def ge(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def ge_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def get_rng_state() -> Tensor: ...
@@ -599,6 +603,12 @@ def hsplit(
 def hstack(tensors: Sequence[Tensor]) -> Tensor: ...
 def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def hypot_(input: Tensor, other: Tensor) -> Tensor: ...
+def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def i0_(input: Tensor) -> Tensor: ...
+def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def igamma_(input: Tensor, other: Tensor) -> Tensor: ...
+def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def igammac_(input: Tensor, other: Tensor) -> Tensor: ...
 def imag(input: Tensor) -> Tensor: ...
 def index_add(
     input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Tensor | None = None,
@@ -660,6 +670,10 @@ def layer_norm(
     input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None,
     eps: _float = 1e-05, cudnn_enable: _bool = True,
 ) -> Tensor: ...
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def lcm_(input: Tensor, other: Tensor) -> Tensor: ...
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def ldexp_(input: Tensor, other: Tensor) -> Tensor: ...
 def le(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def le_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
@@ -684,6 +698,7 @@ def log_softmax(
     input: Tensor, dim: _int | None = None, dtype: _dtype | None = None, *, axis: _int | None = None,
 ) -> Tensor: ...
 def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def logcumsumexp(input: Tensor, dim: _int, *, out: Tensor | None = None, axis: _int | None = None) -> Tensor: ...
 def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def logical_and_(input: Tensor, other: Tensor) -> Tensor: ...
@@ -773,6 +788,7 @@ def multinomial(
 ) -> Tensor: ...
 def multiply(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def mvlgamma(input: Tensor, p: _int, *, out: Tensor | None = None) -> Tensor: ...
 def nan_to_num(
     input: Tensor, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None, *,
     out: Tensor | None = None,

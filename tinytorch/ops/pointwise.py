@@ -210,9 +210,7 @@ atan2 = binary(
     lambda g, a, b: g * (-a / _square_of_distance(a, b)),
     doc="The angle of the point (b, a).",
 )
-hypot = binary(
-    "hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), doc="sqrt(a^2 + b^2)."
-)
+hypot = binary("hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), doc="sqrt(a^2 + b^2).")
 
 _PI_SQUARED = math.pi**2
 
