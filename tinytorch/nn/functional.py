@@ -39,7 +39,7 @@ from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2
 
 from ..ops.distance import pdist
 from ..ops.gather import embedding as _rows
-from ..ops.linalg import bilinear, linear
+from ..ops.linear import bilinear, linear
 from ..ops.linear_cross_entropy import linear_cross_entropy
 from ..ops.loss import (
     binary_cross_entropy,

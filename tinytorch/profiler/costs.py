@@ -263,7 +263,7 @@ def _decomposed(flops: Callable[[int, int, int], float]) -> Rule:
         if not ins or len(ins[0].shape) < 2:
             return None
         *batch, m, n = ins[0].shape
-        columns = ins[1].shape[-1] if len(ins) > 1 and len(ins[1].shape) > 1 else 1
+        columns = ins[-1].shape[-1] if len(ins) > 1 and len(ins[-1].shape) > 1 else 1
         work = math.prod(batch) * flops(max(m, n), min(m, n), columns)
         return Cost(_total(ins) + (_total(outs) if outs else _total(ins[-1:])), round(work))
 
@@ -302,7 +302,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_pointwise(70), "mvlgamma"),
     (_into(1), "addcmul_ addcdiv_ lerp_ masked_fill_"),
     (_folded(1), "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc fold"),
-    (_folded(2), "norm aminmax"),
+    (_folded(2), "norm vector_norm vecdot aminmax"),
     (_folded(3), "var std var_mean std_mean dist"),
     (_folded(20), "logsumexp"),
     (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
@@ -338,13 +338,20 @@ _TABLE: list[tuple[Rule, str]] = [
     (_convolved_back, "conv_transpose1d conv_transpose2d conv_transpose3d"),
     (_outer, "outer addr"),
     (_distances, "pdist"),
-    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet"),
-    (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex"),
+    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet logdet"),
+    (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex ldl_factor ldl_factor_ex"),
+    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "cholesky_inverse"),
+    (_decomposed(lambda n, k, r: k**2 * (n - k / 3)), "lu lu_factor lu_factor_ex"),
+    (_decomposed(lambda n, k, r: 2 * k**2 * (n - k / 3)), "geqrf lstsq"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3 + 2 * k**2 * r), "solve solve_ex"),
     (_decomposed(lambda n, k, r: 2 * k**3), "inv inv_ex inverse"),
     (_decomposed(lambda n, k, r: k**2 * r), "solve_triangular"),
-    (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals"),
-    (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd"),
+    (_decomposed(lambda n, k, r: 2 * k**2 * r), "lu_solve ldl_solve"),
+    (_decomposed(lambda n, k, r: 2 * n * k * r), "cholesky_solve"),  # of B and L
+    (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals matrix_rank"),
+    (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd pinv pinverse"),
+    (_decomposed(lambda n, k, r: 25 * k**3), "eig"),
+    (_decomposed(lambda n, k, r: 10 * k**3), "eigvals"),
     (_decomposed(lambda n, k, r: 9 * k**3), "eigh"),
     (_transformed(5, False), "fft ifft"),
     (_transformed(2.5, False), "rfft irfft hfft ihfft"),
