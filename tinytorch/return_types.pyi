@@ -3,9 +3,9 @@
 from .tensor import Tensor
 
 __all__ = [
-    "max", "min", "sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin", "aminmax", "frexp",
-    "linalg_svd", "linalg_eigh", "linalg_qr", "linalg_slogdet", "slogdet", "linalg_cholesky_ex", "linalg_solve_ex",
-    "linalg_inv_ex",
+    "max", "min", "sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin", "aminmax", "histogram",
+    "histogramdd", "frexp", "linalg_svd", "linalg_eigh", "linalg_qr", "linalg_slogdet", "slogdet", "linalg_cholesky_ex",
+    "linalg_solve_ex", "linalg_inv_ex",
 ]
 
 
@@ -84,6 +84,20 @@ class aminmax(tuple[Tensor, Tensor]):
     def min(self) -> Tensor: ...
     @property
     def max(self) -> Tensor: ...
+
+
+class histogram(tuple[Tensor, Tensor]):
+    @property
+    def hist(self) -> Tensor: ...
+    @property
+    def bin_edges(self) -> Tensor: ...
+
+
+class histogramdd(tuple[Tensor, Tensor]):
+    @property
+    def hist(self) -> Tensor: ...
+    @property
+    def bin_edges(self) -> Tensor: ...
 
 
 class frexp(tuple[Tensor, Tensor]):

@@ -11,6 +11,13 @@ import tinytorch
 # Where one Node here, and one there, have different names: ours, and PyTorch's.
 OTHER_NAMES = {
     "F.dropout": {("NativeDropoutBackward0", "MulBackward0")},  # p=1
+    "alias_copy": {("CloneBackward0", "AliasBackward0_copy")},
+    "F.linear_cross_entropy": {  # in chunks
+        (
+            "LinearCrossEntropyBackward0",
+            "GeneratedBackwardFor_torch_nn__linear_cross_entropy_batch_chunked_no_reduction_defaultBackward",
+        )
+    },
     "atleast_2d": {("ViewBackward0", "UnsqueezeBackward0")},
     "atleast_3d": {("ViewBackward0", "UnsqueezeBackward0")},
     "block_diag": {("CatBackward0", "BlockDiagBackward0")},
@@ -50,6 +57,8 @@ MORE_BYTES = {
     "binary_cross_entropy_with_logits": "with pos_weight, a composition",
     "bilinear": "a composition, where PyTorch has a kernel",
     "combinations": "the places, 8 bytes each, instead of a mask",
+    "F.linear_cross_entropy": "the input of cross_entropy, and what the logits of a chunk are computed from again",
+    "cov": "a composition",
     "cross_entropy": "the input, which is there anyway, and two numbers a row, instead of log-probabilities",
     "gaussian_nll_loss": "a mask beside the clamped variances",
     "getitem advanced": "a mask's places, 8 bytes each, so that backward need not look for them again",

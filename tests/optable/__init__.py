@@ -5,16 +5,19 @@ from tinytorch.ops.declare import OPS as DECLARED
 from optable import (
     complex_numbers,
     decompose,
+    fft,
     functional,
     index,
     linalg,
     more,
     nn,
+    numeric,
     pointwise,
     reduce,
     shape,
     special,
     special_functions,
+    windows,
 )
 from optable.core import Op, Sample, Spec, make
 from optable.special import WITHOUT_ENTRY
@@ -28,9 +31,12 @@ FAMILIES = (
     index,
     linalg,
     decompose,
+    fft,
     more,
     nn,
+    numeric,
     functional,
+    windows,
     complex_numbers,
 )
 OPS = tuple(op for family in FAMILIES for op in family.OPS)

@@ -47,14 +47,20 @@ def test_every_published_operator_has_a_cost_or_is_named():
 def test_the_lists_name_nothing_that_has_a_rule_or_does_not_exist():
     assert not {n for n in costs.COMPOSED | costs.WITHOUT if rule_of(n)}
     named = costs.COMPOSED | costs.WITHOUT | set(costs._RULES)
-    assert not {n for n in named if not any(hasattr(place, n) for place in (Tensor, tinytorch, tinytorch.linalg, F))}
-    assert len(costs.COMPOSED) < 20
+    assert not {
+        n
+        for n in named
+        if not any(hasattr(place, n) for place in (Tensor, tinytorch, tinytorch.linalg, tinytorch.fft, F))
+    }
+    assert len(costs.COMPOSED) < 25
     assert costs._RULES.keys().isdisjoint(OPERATORS.keys() | REDUCTIONS.keys())  # whose costs kernels/scalar knows
 
 
 @pytest.mark.parametrize(
     "name, ins, wanted",
     [
+        ("rfft", [f32(2, 8)], Cost(2 * 64, 120)),
+        ("fftn", [i64(2, 8)], Cost(2 * 128, 320)),
         ("add", [f32(3, 4), f32(3, 4)], Cost(3 * 48, 12)),
         ("__radd__", [f32(3, 4)], Cost(2 * 48, 12)),
         ("add", [f32(3, 1), f32(4)], Cost(12 + 16 + 48, 12)),

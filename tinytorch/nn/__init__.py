@@ -1,6 +1,7 @@
 """Modules, parameters, losses, initial values. Follows ``torch.nn``."""
 
-from . import functional, init, modules, utils
+from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
+from . import attention, functional, init, modules, utils
 from .activation import (
     CELU,
     ELU,
@@ -44,9 +45,17 @@ from .loss import (
     SmoothL1Loss,
 )
 from .module import Module
+from .multihead import MultiheadAttention
 from .normalization import LayerNorm, RMSNorm
 from .parameter import Buffer, Parameter
 from .sparse import Embedding
+from .transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "CELU",
@@ -78,6 +87,7 @@ __all__ = [
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyOptions",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
@@ -85,6 +95,7 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "Parameter",
@@ -105,7 +116,13 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
+    "attention",
     "functional",
     "init",
     "modules",

@@ -128,7 +128,7 @@ def floating(op: str, *tensors) -> None:
             raise NotImplementedError(f"{op}: not implemented for '{t.dtype.name}'")
 
 
-def gelu(input, approximate="none"):
+def gelu(input, *, approximate="none"):
     """x Phi(x), Phi the normal distribution function; with approximate="tanh", its tanh form. Follows
     ``torch.nn.functional.gelu``.
 

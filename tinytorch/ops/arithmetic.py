@@ -11,7 +11,7 @@ from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, old_order, primitive, real_only, refuse
+from .declare import alias, both, composite, method, old_order, primitive, real_only, refuse, shown
 from .pointwise import (
     _add,
     _addcdiv,
@@ -82,8 +82,15 @@ sub = _with_alpha("sub", _sub, "``input - alpha * other``, broadcast. Follows ``
 
 
 @both
-def rsub(input, other, alpha=1):
-    """``other - alpha * input``."""
+@shown(lambda input, other, alpha=1: None)
+def rsub(input, other, *rest, alpha=1):
+    """``other - alpha * input``; by place ``alpha`` goes with a number alone."""
+    if rest:
+        if len(rest) > 1 or (isinstance(other, Tensor) and other._h.ndim):
+            raise TypeError(f"rsub(): 'alpha' is a keyword argument, got {1 + len(rest)} positional ones after 'input'")
+        (alpha,) = rest
+    if not isinstance(input, Tensor):
+        raise TypeError(f"rsub(): argument 'input' must be Tensor, not {type(input).__name__}")
     return _sub(other, _scaled("rsub", other, input, alpha))
 
 
@@ -175,37 +182,33 @@ def is_complex_number(x) -> bool:
     return x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex)
 
 
-def _widened(input, exponent):
-    """The operands of ``float_power`` in float64, or complex128, and that dtype."""
-    if not (isinstance(input, Tensor) or isinstance(exponent, Tensor)):
-        raise TypeError("float_power(): one of the arguments must be Tensor")
+def _widened(op, out, input, exponent):
+    """The operands of ``float_power`` in float64 or complex128, the dtype that ``out`` must have."""
     wide = _complex128 if any(is_complex_number(x) for x in (input, exponent)) else _float64
-    return wide, [x.to(wide) if isinstance(x, Tensor) else x for x in (input, exponent)]
+    if out is not None and isinstance(out, Tensor) and out.dtype is not wide:
+        raise RuntimeError(f"{op}: the output has dtype {out.dtype!r} but the operation's result requires {wide!r}")
+    return [x.to(wide) if isinstance(x, Tensor) else x for x in (input, exponent)]
 
 
 @both
 def float_power(input, exponent, *, out=None):
     """``pow`` computed in float64, or complex128.
 
+    Args:
+        input: a tensor, or a number
+        exponent: a tensor, or a number
     Returns:
-        A tensor of the shape that the inputs broadcast to.
+        A float64 or complex128 tensor of the shape that the inputs broadcast to.
     Raises:
-        TypeError: neither is a tensor
         RuntimeError: the shapes do not broadcast, or ``out`` has another dtype
     """
-    wide, operands = _widened(input, exponent)
-    if out is not None and out.dtype is not wide:
-        raise RuntimeError(f"float_power: expected out to have dtype {wide!r}, but got {out.dtype!r}")
-    return pow(*operands, out=out)
+    return pow(*_widened("float_power", out, input, exponent), out=out)
 
 
 @method
 def float_power_(self, exponent):
-    """``float_power`` in place: of float64, or complex128."""
-    wide, operands = _widened(self, exponent)
-    if self.dtype is not wide:
-        raise RuntimeError(f"float_power_: the operation's result has dtype {wide!r}, the base {self.dtype!r}")
-    return _pow.op.update(self, operands[1], "float_power_")
+    """``float_power`` in place: of float64 or complex128 tensors."""
+    return self.pow_(_widened("float_power_", self, self, exponent)[1])
 
 
 @both

@@ -10,10 +10,12 @@ from ..devices import device as _device
 from ..dtypes import (
     ALL,
     COMPLEX,
+    as_dtype,
     bfloat16,
     complex64,
     complex128,
     dtype,
+    dtype_code,
     float16,
     float32,
     float64,
@@ -30,7 +32,6 @@ from ..tensor import Tensor, wrap
 from ..warn_once import first_time
 from .create import pinned
 from .declare import attach, both, function, method, refuse, Op, operand, primitive, publish, record_of, requires
-from .from_python import dtype_code
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 _TYPE_NAMES = {f"{d.scalar_type}Tensor": d for d in ALL}
@@ -333,7 +334,8 @@ def result_type(tensor1, tensor2):
 @function(kind="query")
 def promote_types(type1, type2):
     """The dtype that tensors of the two dtypes give. Follows ``torch.promote_types``."""
-    return ALL[lib.tt_promote(type1.code, type2.code)]
+    codes = [as_dtype(d, "promote_types", name).code for d, name in ((type1, "type1"), (type2, "type2"))]
+    return ALL[lib.tt_promote(*codes)]
 
 
 publish(Tensor.detach, name="detach", method=True, kind="view")
@@ -343,5 +345,4 @@ attach(Tensor.detach_, "detach_", record_of("detach_", kind="update"))
 @function(kind="query")
 def can_cast(from_, to):
     """May an in-place operator put results of dtype ``from_`` into ``to``? Follows ``torch.can_cast``."""
-
-    return from_.kind <= to.kind
+    return as_dtype(from_, "can_cast", "from_").kind <= as_dtype(to, "can_cast", "to").kind

@@ -9,11 +9,11 @@ import numpy as np
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, number_of, on_device
-from ..dtypes import ALL, dtype_of_kind, get_default_dtype, iinfo
+from ..dtypes import ALL, dtype_code, dtype_of_kind, get_default_dtype, iinfo
 from ..tensor import Tensor, address_of, wrap
 from .cuda_array_interface import share_device
 from .declare import function, number_parts, scalar_kind
-from .from_python import dtype_code, pack, share_numpy
+from .from_python import pack, share_numpy
 
 
 _TOO_LARGE = 1 << 63

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..backends.cpu import error, ffi, lib
 from ..backends.native import hold
-from ..dtypes import ALL, BY_NUMPY, COMPLEX, INTEGRAL, default_complex, dtype, get_default_dtype, iinfo
+from ..dtypes import ALL, BY_NUMPY, COMPLEX, INTEGRAL, default_complex, get_default_dtype, iinfo
 from ..tensor import Tensor
 from ..warn_once import first_time
 
@@ -21,17 +21,6 @@ _DEEPEST = 128  # nested sequences, as in PyTorch: one that holds itself has no 
 _BOOL, _UINT8, _INT64, _FLOAT64, _COMPLEX128 = lib.TT_BOOL, lib.TT_U8, lib.TT_I64, lib.TT_F64, lib.TT_C128
 _SUPPORTED = "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool"
 RELEASE = ffi.addressof(lib, "tt_release_python")
-
-
-def dtype_code(d, op: str) -> int:
-    """The number of a dtype given by the user; TypeError for anything else."""
-    if type(d) is not dtype:
-        if d in (float, int, bool, complex):
-            if d is complex:
-                return _COMPLEX128
-            return _FLOAT64 if d is float else _INT64 if d is int else _BOOL
-        raise TypeError(f"{op}(): argument 'dtype' must be tinytorch.dtype, not {type(d).__name__}")
-    return d.code
 
 
 def numpy_code(d: np.dtype) -> int:

@@ -441,6 +441,9 @@ Tensor.__delitem__ = _delitem
 def _put_arguments(op, input, indices, values, accumulate):
     if not isinstance(indices, (tuple, list)):
         raise TypeError(f"{op}(): argument 'indices' must be tuple of Tensors, not {type(indices).__name__}")
+    for at, index in enumerate(indices):
+        if not isinstance(index, Tensor):
+            raise TypeError(f"{op}(): expected Tensor as element {at} of 'indices', but got {type(index).__name__}")
     code, parsed = parse(input, tuple(indices))
     values = _value(input, values)
     if sum(n for kind, n in zip(code[::4], code[1::4]) if kind == INDEX) > input._h.ndim:
@@ -456,7 +459,7 @@ def index_put(input, indices, values, accumulate=False):
     repeated places counting each time. Follows ``torch.index_put``.
 
     Args:
-        indices: a tuple of int64 or bool tensors, or None for a dimension that is kept
+        indices: a tuple of int64 or bool tensors
         values: a tensor that broadcasts to what the indices select
         accumulate: whether to add, rather than to write
     Returns:

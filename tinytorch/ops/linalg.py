@@ -324,16 +324,17 @@ def _vector_weight(input, weight, bias):
 def bilinear(input1, input2, weight, bias=None):
     """x1^T W_k x2 + b_k for each output k: inputs (*, n) and (*, m), weight (out, n, m). Follows
     ``torch.nn.functional.bilinear``."""
+    if input1._h.ndim != input2._h.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1._h.ndim} and {input2._h.ndim}")
     if input1.shape[:-1] != input2.shape[:-1]:
         raise RuntimeError(
             f"bilinear(): input batch dimensions do not match: got {tuple(input1.shape)} and {tuple(input2.shape)}"
         )
-    if weight._h.ndim != 3:
-        raise (IndexError if weight._h.ndim < 3 else RuntimeError)(
-            f"bilinear(): weight must have 3 dimensions, got {weight._h.ndim}"
+    if not input1._h.ndim or weight._h.ndim < 2 or (weight._h.ndim < 3 and weight.shape[1] == input1.shape[-1]):
+        raise IndexError(
+            f"bilinear(): inputs must have a dimension and weight three, got {input1._h.ndim} and {weight._h.ndim}"
         )
-    n, m = weight.shape[1:]
-    if input1.shape[-1] != n or input2.shape[-1] != m:
+    if weight._h.ndim != 3 or (input1.shape[-1], input2.shape[-1]) != weight.shape[1:]:
         raise RuntimeError(
             f"bilinear(): input sizes do not match weight of shape {tuple(weight.shape)}: got "
             f"{tuple(input1.shape)} and {tuple(input2.shape)}"

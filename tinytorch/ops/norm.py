@@ -158,6 +158,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabl
     """
     if input._h.ndim < 2:
         raise RuntimeError(f"group_norm: Expected at least 2 dimensions for input tensor but received {input._h.ndim}")
+    if isinstance(num_groups, bool) or (isinstance(num_groups, Tensor) and num_groups._h.ndim):
+        raise TypeError(f"group_norm(): argument 'num_groups' must be int, not {type(num_groups).__name__}")
     shape = input.shape
     if num_groups <= 0 or shape[1] % num_groups:
         raise RuntimeError(

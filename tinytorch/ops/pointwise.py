@@ -147,7 +147,6 @@ logaddexp = binary(
     "logaddexp",
     lambda g, a, b: g / (1 + (b - a).exp()),
     lambda g, a, b: g / (1 + (a - b).exp()),
-    numbers=False,
     doc="log(exp(a) + exp(b)).",
     inplace=False,
 )
@@ -155,14 +154,12 @@ ldexp = binary(
     "ldexp",
     lambda g, b: ldexp(g, b),
     lambda g, out: g * (out * _LN2),
-    numbers=False,
     doc="input * 2 ** other.",
 )
 logaddexp2 = binary(
     "logaddexp2",
     lambda g, a, b: g / (1 + (b - a).exp2()),
     lambda g, a, b: g / (1 + (a - b).exp2()),
-    numbers=False,
     doc="log2(2 ** a + 2 ** b).",
     inplace=False,
 )
@@ -211,12 +208,9 @@ atan2 = binary(
     "atan2",
     lambda g, a, b: g * (b / _square_of_distance(a, b)),
     lambda g, a, b: g * (-a / _square_of_distance(a, b)),
-    numbers=False,
     doc="The angle of the point (b, a).",
 )
-hypot = binary(
-    "hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), numbers=False, doc="sqrt(a^2 + b^2)."
-)
+hypot = binary("hypot", lambda g, a, out: g * (a / out), lambda g, b, out: g * (b / out), doc="sqrt(a^2 + b^2).")
 
 _PI_SQUARED = math.pi**2
 
@@ -340,7 +334,6 @@ maximum = binary(
     lambda g, a, b: _winner(g, a > b, a == b),
     lambda g, a, b: _winner(g, b > a, a == b),
     inplace=False,
-    numbers=False,
     doc="The larger; NaN if either is.",
 )
 minimum = binary(
@@ -348,7 +341,6 @@ minimum = binary(
     lambda g, a, b: _winner(g, a < b, a == b),
     lambda g, a, b: _winner(g, b < a, a == b),
     inplace=False,
-    numbers=False,
     doc="The smaller; NaN if either is.",
 )
 fmax = binary(
@@ -356,7 +348,6 @@ fmax = binary(
     lambda g, a, b: g.masked_fill(~((a >= b) | b.isnan()), 0),
     lambda g, a, b: g.masked_fill((a >= b) | b.isnan(), 0),
     inplace=False,
-    numbers=False,
     doc="The larger; a number rather than NaN.",
 )
 fmin = binary(
@@ -364,7 +355,6 @@ fmin = binary(
     lambda g, a, b: g.masked_fill(~((a <= b) | b.isnan()), 0),
     lambda g, a, b: g.masked_fill((a <= b) | b.isnan(), 0),
     inplace=False,
-    numbers=False,
     doc="The smaller; a number rather than NaN.",
 )
 copysign = binary(
@@ -374,18 +364,19 @@ copysign = binary(
     title={"CopysignBackward1": "not isinstance(b, Tensor)", "CopysignBackward0": ""},
     doc="The magnitude of a with the sign of b.",
 )
-nextafter = binary("nextafter", lambda g: g, lambda g: g * 0, numbers=False, doc="The float after a, towards b.")
+nextafter = binary("nextafter", lambda g: g, lambda g: g * 0, doc="The float after a, towards b.")
 _heaviside = binary(
     "heaviside",
     *[not_implemented("heaviside")] * 2,
     title="NotImplemented",
     second="values",
     public=False,
+    tensors=("input", "values"),
     doc="0 below 0, 1 above, and `values` at 0.",
 )
 
-gcd = binary("gcd", numbers=False, doc="The greatest common divisor of integers, not negative.")
-lcm = binary("lcm", numbers=False, doc="The least common multiple of integers, not negative.")
+gcd = binary("gcd", doc="The greatest common divisor of integers, not negative.")
+lcm = binary("lcm", doc="The least common multiple of integers, not negative.")
 
 # Comparisons and logic.
 
@@ -407,7 +398,7 @@ for _name, _dunder in (
 ):
     binary(_name, dunder=_dunder, doc=f"{_name.replace('_', ' ')} of integers or bools.")
 for _name in ("logical_and", "logical_or", "logical_xor"):
-    binary(_name, numbers=False, doc=f"{_name.replace('_', ' ')} of truth values; bool.")
+    binary(_name, doc=f"{_name.replace('_', ' ')} of truth values; bool.")
 logical_not = unary("logical_not", doc="Is x zero? bool.")
 bitwise_not = unary("bitwise_not", doc="The bits of an integer, or a bool, inverted.")
 
@@ -454,6 +445,7 @@ _clamp = ternary(
     lambda g, input, lo, hi: g * ((input < lo) & (lo < hi)),
     lambda g, input, lo, hi: g * ((input > hi) | (hi < lo)),
     params=("input", "lo", "hi"),
+    tensors=("input", None, None),
     title={"ClampBackward0": "isinstance(lo, Tensor) or isinstance(hi, Tensor)", "ClampBackward1": ""},
     doc="input, but not below lo nor above hi.",
 )
@@ -482,6 +474,7 @@ _clamp_min = binary(
     lambda g, a, b: g * (a >= b),
     lambda g, a, b: g * (a < b),
     public=False,
+    tensors=("input", None),
     title={"ClampMinBackward1": "isinstance(b, Tensor)", "ClampMinBackward0": ""},
     doc="clamp from below.",
 )
@@ -490,6 +483,7 @@ _clamp_max = binary(
     lambda g, a, b: g * (a <= b),
     lambda g, a, b: g * (a > b),
     public=False,
+    tensors=("input", None),
     title={"ClampMaxBackward1": "isinstance(b, Tensor)", "ClampMaxBackward0": ""},
     doc="clamp from above.",
 )

@@ -7,14 +7,13 @@ import operator
 from ..autograd.leaf import make_leaf
 from ..backends.cpu import error, lib
 from ..devices import get_default_device, number_of, on_device
-from ..dtypes import ALL, COMPLEX, FLOATING, INTEGRAL, exact_integers, float64, int64
+from ..dtypes import ALL, COMPLEX, FLOATING, INTEGRAL, dtype_code, exact_integers, float64, int64
 from ..generator import get_rng_state, initial_seed, manual_seed, pointer, seed, set_rng_state
 from ..layouts import preserve_format
 from ..tensor import Tensor, wrap
 from .create import code_of, finish, into, pinned, size_argument, sizes
 from .create_like import empty_handle
 from .declare import both, function, method, overwrite, primitive, refuse
-from .from_python import dtype_code
 
 for _fn in (manual_seed, seed, initial_seed, get_rng_state, set_rng_state):
     function(_fn)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
+import operator
 import warnings
 from array import array
 
 from ..backends.cpu import check, error, ffi, lib
 from ..backends.native import owner
 from ..devices import on_device
-from ..dtypes import ALL, INTEGRAL, Size, get_default_dtype
+from ..dtypes import ALL, INTEGRAL, Size, dtype_code, get_default_dtype
 from ..tensor import FUNCTIONS, Tensor, wrap
 from .create import code_of, finish, into, pinned, placed, sizes, tensor
 from .declare import function, scalar_kind, refuse
-from .from_python import dtype_code, pack
+from .from_python import pack
 
 
 def _numbers(op: str, *values):
@@ -115,10 +116,14 @@ def range(
 
 
 def _steps(op: str, start, end, steps):
-    (start, end, steps), _ = _numbers(op, start, end, steps)
+    (start, end), _ = _numbers(op, start, end)
+    try:
+        steps = operator.index(steps)
+    except TypeError:
+        raise TypeError(f"{op}(): argument 'steps' must be int, not {type(steps).__name__}") from None
     if steps < 0:
         raise RuntimeError(f"{op}: number of steps must be non-negative, got {steps}")
-    return start, end, int(steps)
+    return start, end, steps
 
 
 @function

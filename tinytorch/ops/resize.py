@@ -12,7 +12,7 @@ from ..storage import TypedStorage, UntypedStorage, vector
 from ..tensor import Tensor, wrap
 from .declare import ints, method, same_parameters
 from .permute import swapaxes, t, transpose
-from .shape import contiguous_strides, show, squeeze, unsqueeze
+from .shape import contiguous_strides, show, unsqueeze
 
 
 def _restrides(fn):
@@ -38,7 +38,7 @@ def _restrides(fn):
     same_parameters(inplace, fn)
 
 
-for _fn in (t, transpose, swapaxes, squeeze, unsqueeze):
+for _fn in (t, transpose, swapaxes, Tensor.squeeze, unsqueeze):
     _restrides(_fn)
 Tensor.swapdims_ = Tensor.transpose_
 

@@ -14,7 +14,8 @@ from ..tensor import Tensor, wrap
 from .convert import in_dtype
 from .declare import both, method, primitive, write_out
 from .join import cat
-from .reduce import put_back, shifted
+from .extremes import put_back
+from .reduce import result_code, shifted
 
 _SUM, _PROD, _LOGSUMEXP = range(3)
 
@@ -82,14 +83,12 @@ def _logcumsumexp(input, dim):
     return wrap(lib.tt_scan(_LOGSUMEXP, input._h, dim, 0, -1))
 
 
-def _code(dtype) -> int:
-    return -1 if dtype is None else dtype.code
-
-
-def _need_sums(op: str, out) -> None:
-    """Sums and products are no truth values."""
-    if isinstance(out, Tensor) and out._h.dtype == lib.TT_BOOL:
+def _need_sums(op: str, out, dtype) -> int:
+    """The number of the result's dtype, as ``result_code`` gives it: sums and products are no truth values."""
+    code = result_code(dtype, op)
+    if code == lib.TT_BOOL or (isinstance(out, Tensor) and out._h.dtype == lib.TT_BOOL):
         raise NotImplementedError(f"{op}(): not implemented for 'bool'")
+    return code
 
 
 @both
@@ -101,9 +100,7 @@ def cumsum(input, dim, *, dtype=None, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    if out is not None:
-        _need_sums("cumsum", out)
-    return write_out("cumsum", _cumsum(input, dim, 0, _code(dtype)), out)
+    return write_out("cumsum", _cumsum(input, dim, 0, _need_sums("cumsum", out, dtype)), out)
 
 
 @both
@@ -116,9 +113,7 @@ def cumprod(input, dim, *, dtype=None, out=None):
     Raises:
         IndexError: ``dim`` is out of range
     """
-    if out is not None:
-        _need_sums("cumprod", out)
-    return write_out("cumprod", _cumprod(input, dim, _code(dtype)), out)
+    return write_out("cumprod", _cumprod(input, dim, _need_sums("cumprod", out, dtype)), out)
 
 
 def _in_place(self, op, scan, dim, dtype):

@@ -23,8 +23,8 @@ def _gather(input, dim, index):
 
 
 def _as_runtime(exc):
-    """gather and scatter report an index out of range as RuntimeError."""
-    return RuntimeError(*exc.args) if isinstance(exc, IndexError) else exc
+    """gather and scatter report an index out of range as RuntimeError, and only a dimension as IndexError."""
+    return RuntimeError(*exc.args) if isinstance(exc, IndexError) and "Dimension out of" not in str(exc) else exc
 
 
 @primitive(g=lambda g, dim, index: _gather(g, dim, index))

@@ -147,7 +147,10 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     return _diagonal(input, (offset, dim1, dim2))
 
 
-def _unfold_backward(g, shape, dim, size, step):
+def unfold_backward(g, shape, dim, size, step):
+    """Of windows that overlap, the sum: the gradient of ``unfold``."""
+    if not shape:
+        return g.sum()
     # Windows overlap: each entry is the sum of the windows' entries that show it.
     n = shape[dim]
     places = FUNCTIONS["arange"](n, device=g.device).unfold(0, size, step).reshape(-1)
@@ -158,7 +161,7 @@ def _unfold_backward(g, shape, dim, size, step):
 @primitive(
     view=True,
     title="UnfoldBackward0",
-    input=lambda g, input_shape, dim, size, step: _unfold_backward(g, input_shape, dim, size, step),
+    input=lambda g, input_shape, dim, size, step: unfold_backward(g, input_shape, dim, size, step),
 )
 def _unfold(input, dim, size, step):
     h = input._h
@@ -334,6 +337,8 @@ def split(self, split_size, dim=0):
     n = h.shape[dim]
     size = int(split_size) if isinstance(split_size, Tensor) else split_size
     if isinstance(size, int):
+        if size is True or size is False:
+            raise TypeError("split(): argument 'split_size' must be int, not bool")
         if size < 0 or (size == 0 and n):
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
         if n:

@@ -16,7 +16,7 @@ from ..devices import on_device
 from ..tensor import wrap
 from ..autograd.formulas import not_implemented
 from .declare import both, primitive, write_all_out, write_out
-from .reduce import selection, shared
+from .extremes import selection, shared
 
 _KTH, _MEDIAN, _NANMEDIAN, _MODE = range(4)
 
@@ -109,7 +109,7 @@ def _pick(name: str, what: int, result, title: str | None = None):
     select = selection(name, forward, title)
 
     def pick(input, k, dim, keepdim, out):
-        return _pair(*select(input, k, input._dim(dim), keepdim), out, name, result)
+        return _pair(*select(input, operator.index(k), input._dim(dim), keepdim), out, name, result)
 
     return pick
 

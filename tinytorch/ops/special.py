@@ -167,14 +167,12 @@ igamma = binary(
     "igamma",
     not_implemented("igamma: input"),
     lambda g, a, b: g * ((a - 1) * b.log() - b - lgamma(a)).exp(),
-    numbers=False,
     doc="The regularised lower incomplete gamma function P(input, other).",
 )
 igammac = binary(
     "igammac",
     not_implemented("igammac: input"),
     lambda g, a, b: -g * ((a - 1) * b.log() - b - lgamma(a)).exp(),
-    numbers=False,
     doc="The regularised upper incomplete gamma function Q(input, other) = 1 - P(input, other).",
 )
 

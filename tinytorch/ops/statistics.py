@@ -244,6 +244,9 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 @both
 def dist(input, other, p=2):
     """The p-norm of ``input - other``. Follows ``torch.dist``."""
+    for name, x in (("input", input), ("other", other)):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"dist(): argument '{name}' must be Tensor, not {type(x).__name__}")
     return norm(input - other, p)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from ..backends.cpu import lib
 from ..tensor import wrap
 from .declare import both, primitive
@@ -31,7 +33,7 @@ _unsafe_split, _unsafe_split_with_sizes = _unsafe("unsafe_split"), _unsafe("unsa
 def unsafe_split(input, split_size, dim=0):
     """``split`` whose results may be written in place, since the tape takes each for a tensor of its own: right only
     where ``input`` and the other parts are not used after that. Follows ``torch.unsafe_split``."""
-    parts = split(input.detach(), split_size, dim)
+    parts = split(input.detach(), operator.index(split_size), dim)
     dim = input._dim(dim)
     return _unsafe_split(input, tuple([p.shape[dim] for p in parts]), dim)
 

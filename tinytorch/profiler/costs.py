@@ -255,6 +255,20 @@ def _decomposed(flops: Callable[[int, int, int], float]) -> Rule:
     return rule
 
 
+def _transformed(of_one: float, several: bool) -> Rule:
+    """``of_one`` operations for each element and each halving of the last dimension, or of ``several``: of all."""
+
+    def rule(ins: Operands, outs: Operands) -> Cost | None:
+        if not ins or not ins[0].shape:
+            return None
+        x, written = ins[0], outs or ins[:1]
+        numel = max(x.numel, written[0].numel)
+        size = numel if several else max(x.shape[-1], written[0].shape[-1])
+        return Cost(_total(ins) + _total(written), round(of_one * numel * math.log2(max(size, 2))))
+
+    return rule
+
+
 _TABLE: list[tuple[Rule, str]] = [
     (
         _pointwise(1),
@@ -297,6 +311,15 @@ _TABLE: list[tuple[Rule, str]] = [
     (_added_product, "addmm baddbmm addmv addbmm"),
     (_linear, "linear"),
     (_convolved, "conv1d"),
+    (
+        _moved,
+        "max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d "
+        "max_pool3d_with_indices adaptive_max_pool1d adaptive_max_pool1d_with_indices adaptive_max_pool2d "
+        "adaptive_max_pool2d_with_indices adaptive_max_pool3d adaptive_max_pool3d_with_indices "
+        "fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d "
+        "fractional_max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
+        "adaptive_avg_pool2d adaptive_avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d",
+    ),
     (_outer, "outer addr"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet"),
     (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex"),
@@ -306,6 +329,10 @@ _TABLE: list[tuple[Rule, str]] = [
     (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals"),
     (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd"),
     (_decomposed(lambda n, k, r: 9 * k**3), "eigh"),
+    (_transformed(5, False), "fft ifft"),
+    (_transformed(2.5, False), "rfft irfft hfft ihfft"),
+    (_transformed(5, True), "fft2 ifft2 fftn ifftn"),
+    (_transformed(2.5, True), "rfft2 irfft2 hfft2 ihfft2 rfftn irfftn hfftn ihfftn"),
     (_decomposed(lambda n, k, r: 4 / 3 * k**3), "eigvalsh"),
     (_bilinear, "bilinear"),
     (_attention, "scaled_dot_product_attention"),
@@ -314,7 +341,7 @@ _TABLE: list[tuple[Rule, str]] = [
         "cat stack hstack vstack dstack column_stack clone contiguous flip fliplr "
         "flipud roll tril triu repeat tile repeat_interleave to cpu cuda type type_as float double half bfloat16 "
         "cfloat cdouble int long short char byte bool tensor new_tensor pin_memory masked_select numpy tolist "
-        "diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
+        "pad diag diag_embed diagflat as_strided_scatter diagonal_scatter select_scatter slice_scatter "
         "masked_scatter block_diag one_hot glu complex "
         "conj adjoint mH H",
     ),
@@ -330,7 +357,7 @@ _TABLE: list[tuple[Rule, str]] = [
         _made(),
         "zeros ones full eye arange linspace logspace range zeros_like ones_like full_like new_zeros new_ones "
         "new_full tril_indices triu_indices scalar_tensor rand rand_like randint randint_like randperm bernoulli "
-        "dropout_mask",
+        "dropout_mask bartlett_window blackman_window hamming_window hann_window kaiser_window",
     ),
     (_made(60), "randn randn_like normal multinomial"),
     (_into(), "bernoulli_ random_ uniform_"),
@@ -353,8 +380,8 @@ _RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in name
 # Made of other operators, in ways that shapes alone do not tell.
 COMPOSED = words("""
     __invert__ alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout
-    dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax kron tensordot triplet_margin_loss
-    triplet_margin_with_distance_loss
+    dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax istft kron
+    multi_head_attention_forward stft tensordot triplet_margin_loss triplet_margin_with_distance_loss
 """)
 
 # What only asks or sets something, and touches no elements (``item`` reads one).

@@ -149,6 +149,6 @@ def ints(values) -> tuple[int, ...]:
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         values = values[0]
     for v in values:
-        if isinstance(v, str) or not hasattr(v, "__index__"):
+        if type(v) is not int and (isinstance(v, (str, bool)) or not hasattr(v, "__index__")):
             raise TypeError(f"{operator_above()}expected sizes as integers, got {type(v).__name__}")
     return tuple([int(v) for v in values])

@@ -22,6 +22,7 @@ from ...dtypes import ALL
 from ...tensor import Tensor, gives_tensor, wrap
 from .arguments import broadcast_shape, is_number, operand, requires, write_out
 from .inplace import in_place
+from .kinds import only_tensors
 from .op import Op
 from .publish import attach, publish, record_of
 from .templates import build, judged, recording
@@ -33,24 +34,14 @@ _CALLS = (lib.tt_unary, lib.tt_binary, lib.tt_ternary)
 class Elementwise(Op):
     """An elementwise operator: ``code`` is the number of its scalar function in kernels/scalar/ops.h."""
 
-    __slots__ = ("code", "numbers")
+    __slots__ = ("code",)
     TABLE: dict[str, Elementwise] = {}  # by the name of the scalar function
-    # Those that PyTorch lets have no tensor at all, and some of their variants' names.
-    NUMBERS_ALONE = frozenset({"add", "sub", "mul", "div", "floor_divide", "trunc_divide"})
     exact_out = False  # must ``out`` have the result's dtype? Otherwise the result is cast
+    # The inputs that must be tensors, by name, None for one that may be a number; an operator that has this needs one
+    # tensor at least.
+    tensors: tuple[str | None, ...] = ()
 
-    def __init__(
-        self,
-        name,
-        params,
-        formulas,
-        first_order=None,
-        title=None,
-        joint=None,
-        kernel=None,
-        holomorphic=True,
-        numbers=True,
-    ):
+    def __init__(self, name, params, formulas, first_order=None, title=None, joint=None, kernel=None, holomorphic=True):
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
         node = node_class(name, params, vjps, first_order, title=title, joint=joint) if vjps else None
         if not holomorphic:
@@ -58,36 +49,33 @@ class Elementwise(Op):
         super().__init__(
             name, "elementwise", params=params, node=node, diff=tuple(i for i, p in enumerate(params) if p in vjps)
         )
-        self.numbers = numbers  # may an argument be a number?
         kernel = kernel or name
         self.code = lib.tt_op_code(kernel.encode())
         if self.code < 0:
             raise LookupError(f"kernels/scalar/ops.h has no operator '{kernel}'")
         self.TABLE.setdefault(kernel, self)
 
-    def operands(self, args: tuple, name: str) -> list[Tensor]:
-        """The arguments as tensors; TypeError for what is neither a tensor nor a number, and for numbers where the
-        operator takes none."""
-        known = [isinstance(a, Tensor) for a in args]
-        if not all(known):
-            if len(args) == 1 or not self.numbers:
-                at = known.index(False)
-                shown = ("input", "other")[at]
-                raise TypeError(f"{name}(): argument '{shown}' must be Tensor, not {type(args[at]).__name__}")
-            if not any(known) and self.name not in self.NUMBERS_ALONE and all(map(is_number, args)):
-                raise TypeError(f"{name}(): one of the arguments must be Tensor")
-        return [operand(a, name, p) for a, p in zip(args, self.params)]
-
     def slow(self, args: tuple):
         """The general path: numbers become tensors, views are refreshed, errors raised."""
-        tensors = self.operands(args, self.name)  # alive until the call is over
+        self.judge(args, self.name)
+        tensors = [operand(a, self.name, p) for a, p in zip(args, self.params)]  # alive until the call is over
         handles = [t._h for t in tensors]
         h = self.compute(*handles)
         if not h:
             if outrun(*tensors):
                 return self.slow(args)
+            if not any(isinstance(a, Tensor) for a in args):
+                raise TypeError(f"{self.name}(): one of the arguments must be Tensor")
             raise error(self.name)
         return self.record(wrap(h), args, h.stamp)
+
+    def judge(self, args: tuple, name: str) -> None:
+        """TypeError where a number stands for a tensor: ``tensors``."""
+        for a, p in zip(args, self.tensors):
+            if p is not None and not isinstance(a, Tensor):
+                raise TypeError(f"{name}(): argument '{p}' must be Tensor, not {type(a).__name__}")
+        if self.tensors and not any(isinstance(a, Tensor) for a in args):
+            raise TypeError(f"{name}(): one of the arguments must be Tensor")
 
     def compute(self, *handles):
         """The result's descriptor; NULL where C refuses."""
@@ -98,7 +86,8 @@ class Elementwise(Op):
         if not isinstance(out, Tensor):
             which = "input" if any(a is out for a in args) else "out"
             raise TypeError(f"{name}(): argument '{which}' must be Tensor, not {type(out).__name__}")
-        tensors = self.operands(args, name)
+        self.judge(args, name)
+        tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
         handles = [t._h for t in tensors]
         everything = (self.code, out._h, *handles, *[ffi.NULL] * (3 - len(handles)), self.writer)
         if any(a is out for a in args):
@@ -176,6 +165,17 @@ _UNARY = """
     if edge is None or Node is None:
         return out
 """
+_TENSORS = """
+    try:
+        out = call(code, input._h, other._h)
+        edge_a, edge_b = input._node, other._node
+    except AttributeError:
+        return op.slow((input, other))
+    if out is None:
+        return op.slow((input, other))
+    if (edge_a is None and edge_b is None) or Node is None:
+        return out
+"""
 _BINARY = f"""
     kind = type(other)
     try:
@@ -196,17 +196,6 @@ _BINARY = f"""
         else:
             {{wrong}}
         edge_a = input._node
-    except AttributeError:
-        return op.slow((input, other))
-    if out is None:
-        return op.slow((input, other))
-    if (edge_a is None and edge_b is None) or Node is None:
-        return out
-"""
-_OF_TENSORS = """
-    try:
-        out = call(code, input._h, other._h)
-        edge_a, edge_b = input._node, other._node
     except AttributeError:
         return op.slow((input, other))
     if out is None:
@@ -263,7 +252,7 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
     plain = recording(
         "(input, other)", "(edge_a, edge_b)", _saves(op, "input", "other"), "stamp", _class(op, "input", "other")
     )
-    body = (_BINARY.format(wrong=_SLOW) if op.numbers else _OF_TENSORS) + plain
+    body = (_TENSORS if op.tensors and op.tensors[1] else _BINARY.format(wrong=_SLOW)) + plain
     source = f"def function(input, other, *, out=None):{judged(_OUT.format(args='(input, other)') + body)}"
     source += f"\ndef method(input, other):{judged(body)}"
     if dunder:
@@ -291,10 +280,11 @@ def unary(
 ):
     """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
     for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py. In a
-    ``namespace`` it is a function alone. ``first``: the input's name as an argument. ``kernel``: the name of the scalar
+    ``namespace`` it is a function alone. ``first``: the input's name as an argument. ``kernel``: the name of its scalar
     function, where that is another."""
     first_order = {"input": first_order} if first_order else None
     op = Elementwise(name, ("input",), (formula,), first_order, title, kernel=kernel, holomorphic=holomorphic)
+    op.tensors = (first,)
     source = _sources_of_unary(op)
     function, method = build(
         op,
@@ -327,14 +317,16 @@ def binary(
     inplace: bool = True,
     dunder: str | None = None,
     public: bool = True,
+    tensors: tuple[str | None, ...] = (),
     namespace: str = "",
     first: str = "input",
-    numbers: bool = True,
 ):
     """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``first`` and ``second`` are their
-    names as arguments; unless ``numbers``, both must be tensors. ``dunder="add"`` makes it Python's ``+`` with its
-    reflected and in-place forms. In a ``namespace`` it is a function alone."""
-    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint, numbers=numbers)
+    names as arguments. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms. ``tensors``: the
+    arguments that must be tensors; unless given, for a public operator what kinds.py says. In a ``namespace`` it is a
+    function alone."""
+    op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
+    op.tensors = only_tensors(name, first, second) if public else tensors
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
     source = _sources_of_binary(op, dunder is not None)
     for placeholder, given in (("input", first), ("other", second)):
@@ -393,10 +385,20 @@ def mul_vjp(g, a, b):
     return of_a, _second()
 
 
-def ternary(name: str, *formulas, params, title=None, doc: str, kernel: str | None = None):
+def ternary(
+    name: str,
+    *formulas,
+    params,
+    title=None,
+    doc: str,
+    kernel: str | None = None,
+    tensors: tuple[str | None, ...] = (),
+):
     """Declares an elementwise operator of three inputs, named in formulas as in ``params``; publishes nothing.
-    ``kernel``: the name of its scalar function, where that is another."""
+    ``kernel``: the name of its scalar function, where that is another. ``tensors``: the arguments that must be
+    tensors."""
     op = Elementwise(name, params, formulas, None, title, kernel=kernel)
+    op.tensors = tensors
 
     def apply(*args, out=None):
         return op.slow(args) if out is None else op.into(out, args, name)
@@ -409,12 +411,12 @@ def ternary(name: str, *formulas, params, title=None, doc: str, kernel: str | No
 def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") -> None:
     """``Tensor.<name>_``, and the function of that name."""
     written = name + "_"
-    params, call = "input", "into(input, (input,), written)"
+    params, call, check = "input", "into(input, (input,), written)", ""
     if len(op.params) == 2:
         params, call = f"input, {second}", f"update(input, {second}, written)"
-        if not op.numbers:
-            call += f" if isinstance({second}, Tensor) else op.slow((input, {second}))"
-    source = f"def inplace({params}):{judged(f'return op.{call}')}"
+        if op.tensors and op.tensors[1]:
+            check = f"if not isinstance({second}, Tensor):\n    op.judge((input, {second}), written)\n"
+    source = f"def inplace({params}):{judged(f'{check}return op.{call}')}"
     (inplace,) = build(op, source, f"<in place, of {params}>", ("inplace",), written=written)
     inplace.__name__, inplace.op = written, record_of(written, kind="update")  # which sees to its arguments itself
     inplace.__doc__ = f"In place: {doc}"
