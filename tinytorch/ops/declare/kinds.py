@@ -18,8 +18,8 @@ _PARAMETERS = {
         atan2.other hypot.other maximum.other minimum.other fmax.other fmin.other nextafter.other logical_and.other
         logical_or.other logical_xor.other linear_weight y out_proj_weight conv2d.weight conv3d.weight
         conv_transpose1d.weight conv_transpose2d.weight conv_transpose3d.weight convolution.weight logaddexp2.other
-        gcd.other lcm.other igamma.other igammac.other ldexp.other x householder_product.tau input3 LU LD pivots LU_data
-        LU_pivots""",
+        gcd.other lcm.other igamma.other igammac.other ldexp.other x householder_product.tau input3 LU LD pivots
+        LU_data LU_pivots""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest
         addbmm.rest addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest
         addcmul_.rest addcdiv_.rest add.input sub.input mul.input div.input remainder.input floor_divide.input
@@ -53,17 +53,17 @@ _PARAMETERS = {
         repeat_interleave.output_size divisor_override vander.N q""",
     "_float": """hamming_window.alpha hamming_window.beta kaiser_window.beta general_hamming.alpha kaiser.beta d eps p
         dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower rrelu.upper norm_type
-        tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta uniform_.from_
-        uniform_.to pinverse.rcond""",
+        tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta uniform_.from_ uniform_.to
+        pinverse.rcond""",
     "_float | None": "exponential.center pad.value posinf neginf scale max_norm lstsq.rcond",
     "_bool": """center normalized periodic sym istft.return_complex keepdim keepdims requires_grad pin_memory inplace
         training accumulate include_self return_inverse return_counts descending sorted stable right out_int32 largest
         upper left check_errors unitriangular full_matrices assume_unique invert with_replacement replacement swap
         full log_target log_input hard is_causal enable_gqa scale_grad_by_freq sparse sparse_grad cudnn_enable
         cudnn_enabled equal_nan non_blocking create_graph implicit density add_zero_attn need_weights
-        use_separate_proj_weight average_attn_weights ceil_mode return_indices count_include_pad transposed
-        hermitian pivot transpose triangular_solve.transpose adjoint some compute_uv
-        get_infos unpack_data unpack_pivots pca_lowrank.center""",
+        use_separate_proj_weight average_attn_weights ceil_mode return_indices count_include_pad transposed hermitian
+        pivot transpose triangular_solve.transpose adjoint some compute_uv get_infos unpack_data unpack_pivots
+        pca_lowrank.center""",
     "_bool | None": "onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections
         shapes shifts split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
@@ -87,8 +87,8 @@ _PARAMETERS = {
     "Device": "device",
     "Generator | None": "generator",
     "Number": """alpha beta start end fill_value s threshold.value softplus.threshold threshold.threshold
-        addcmul.value addcdiv.value histc.min histc.max arange.step range.step dist.p triplet_margin_loss.p
-        renorm.p maxnorm vector_norm.ord""",
+        addcmul.value addcdiv.value histc.min histc.max arange.step range.step dist.p triplet_margin_loss.p renorm.p
+        maxnorm vector_norm.ord""",
     "Number | None": "correction scatter.value dx",
     "str": """pad_mode reduction approximate mode UPLO scatter_reduce.reduce index_reduce.reduce interpolation
         compute_mode""",
