@@ -53,8 +53,8 @@ _PARAMETERS = {
         scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking create_graph
         implicit density add_zero_attn need_weights use_separate_proj_weight average_attn_weights""",
     "_bool | None": "onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy",
-    "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections shapes shifts
-        split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
+    "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections
+        shapes shifts split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
         sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims Tensor.tile.dims
         roll.dims conv1d.stride conv1d.dilation""",
     "_int | str | Sequence[_int]": "conv1d.padding",
