@@ -9,43 +9,6 @@ from optable.core import Op, Sample, Spec, make
 from optable.special import WITHOUT_ENTRY
 
 FAMILIES = [importlib.import_module(f"optable.{m.name}") for m in pkgutil.iter_modules(__path__) if m.name != "core"]
-from optable import (
-    complex_numbers,
-    decompose,
-    fft,
-    functional,
-    index,
-    linalg,
-    more,
-    nn,
-    numeric,
-    pointwise,
-    reduce,
-    shape,
-    special,
-    special_functions,
-    windows,
-)
-from optable.core import Op, Sample, Spec, make
-from optable.special import WITHOUT_ENTRY
-
-FAMILIES = (
-    pointwise,
-    special,
-    special_functions,
-    reduce,
-    shape,
-    index,
-    linalg,
-    decompose,
-    fft,
-    more,
-    nn,
-    numeric,
-    functional,
-    windows,
-    complex_numbers,
-)
 OPS = tuple(op for family in FAMILIES for op in family.OPS)
 
 # Further names of the same functions, where they have no entry of their own.
