@@ -48,7 +48,7 @@ def test_the_lists_name_nothing_that_has_a_rule_or_does_not_exist():
     assert not {n for n in costs.COMPOSED | costs.WITHOUT if rule_of(n)}
     named = costs.COMPOSED | costs.WITHOUT | set(costs._RULES)
     assert not {n for n in named if not any(hasattr(place, n) for place in (Tensor, tinytorch, tinytorch.linalg, F))}
-    assert len(costs.COMPOSED) < 20
+    assert len(costs.COMPOSED) < 30
     assert costs._RULES.keys().isdisjoint(OPERATORS.keys() | REDUCTIONS.keys())  # whose costs kernels/scalar knows
 
 

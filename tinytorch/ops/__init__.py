@@ -19,6 +19,7 @@ from . import (
     distance,
     dropout,
     einsum,
+    elements,
     frexp,
     gather,
     histogram,

@@ -115,7 +115,7 @@ def range(
     return _deliver(h, "range", out, requires_grad)
 
 
-def _steps(op: str, start, end, steps):
+def _steps(op: str, start, end, steps, code: int):
     (start, end), _ = _numbers(op, start, end)
     try:
         steps = operator.index(steps)
@@ -123,6 +123,8 @@ def _steps(op: str, start, end, steps):
         raise TypeError(f"{op}(): argument 'steps' must be int, not {type(steps).__name__}") from None
     if steps < 0:
         raise RuntimeError(f"{op}: number of steps must be non-negative, got {steps}")
+    if INTEGRAL[code]:  # the ends are cast first
+        start, end = int(start), int(end)
     return start, end, steps
 
 
@@ -141,8 +143,9 @@ def linspace(
     Raises:
         RuntimeError: ``steps`` is negative
     """
-    start, end, steps = _steps("linspace", start, end, steps)
-    h = on_device(device, lib.tt_linspace, code_of(dtype, "linspace"), steps, start, end)
+    code = code_of(dtype, "linspace")
+    start, end, steps = _steps("linspace", start, end, steps, code)
+    h = on_device(device, lib.tt_linspace, code, steps, start, end)
     return _deliver(h, "linspace", out, requires_grad, pin_memory)
 
 
@@ -161,8 +164,9 @@ def logspace(
     pin_memory=False,
 ) -> Tensor:
     """``base`` to the powers ``linspace(start, end, steps)``. Follows ``torch.logspace``."""
-    start, end, steps = _steps("logspace", start, end, steps)
-    h = on_device(device, lib.tt_logspace, code_of(dtype, "logspace"), steps, start, end, base)
+    code = code_of(dtype, "logspace")
+    start, end, steps = _steps("logspace", start, end, steps, code)
+    h = on_device(device, lib.tt_logspace, code, steps, start, end, base)
     return _deliver(h, "logspace", out, requires_grad, pin_memory)
 
 

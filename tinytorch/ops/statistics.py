@@ -9,6 +9,7 @@ from ..dtypes import ALL, get_default_dtype
 from ..tensor import Tensor, wrap
 from .convert import in_dtype
 from .declare import both, primitive, write_out
+from .decompose import svdvals
 from .reduce import _mean, _sum, count, expand_reduced, parse_dims, reduction
 
 # Variance. d var / dx = 2 (x - mean) / (N - correction).
@@ -228,12 +229,22 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     Floating dtypes. Follows ``torch.norm``.
 
     Args:
-        p: the order: a number, ``inf``, ``-inf`` or ``'fro'``, which is 2
+        p: the order: a number, ``inf``, ``-inf``, ``'fro'``, which is 2, or ``'nuc'``, the sum of a matrix's singular
+            values
     Returns:
         A tensor without the dimensions of ``dim``, or 0-d.
     Raises:
         RuntimeError: integers without a floating ``dtype``
     """
+    if p == "nuc":
+        dims = tuple(range(input._h.ndim)) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
+        if len(dims) != 2:
+            raise RuntimeError(f"norm(): a nuclear norm is one of two dimensions, got {dims}")
+        result = svdvals(input.movedim(dims, (-2, -1))).sum(-1)
+        if keepdim:
+            for d in sorted(input._dim(d) for d in dims):
+                result = result.unsqueeze(d)
+        return write_out("norm", result, out)
     if p == "fro" or p is None:
         p = 2.0
     elif isinstance(p, str):
