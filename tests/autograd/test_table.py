@@ -72,9 +72,9 @@ MORE_BYTES = {
     "multi_margin_loss": "a composition",
     "nll_loss": "two numbers a row",
     "polar": "a composition, where PyTorch has a kernel",
-    "polygamma": "the order as a 0-d tensor",
     "scaled_dot_product_attention": "the mask of is_causal",
     "setitem": "a mask's places",
+    "special.ndtr": "the input, which is there anyway, where PyTorch has a composition",
 }
 
 

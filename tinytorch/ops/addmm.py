@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..backends.cpu import error, lib
 from ..dtypes import DIFFERENTIABLE
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, attempted
 from .declare import both, method, old_order, primitive, same_parameters, write_out, refuse
 from .linalg import bmm, mm, mv, outer
 
@@ -22,10 +22,10 @@ def _scaled(x, factor):
     mat2=lambda g, mat1, alpha: _scaled(mat1.mT @ g, alpha),
 )
 def _addmm(input, mat1, mat2, beta, alpha):
-    h = lib.tt_addmm(input._h, mat1._h, mat2._h, beta, alpha)
-    if not h:
+    out = attempted.tt_addmm(input._h, mat1._h, mat2._h, beta, alpha)
+    if out is None:
         raise error("addmm")
-    return wrap(h)
+    return out
 
 
 def _is_floating(op, t, beta, alpha) -> bool:

@@ -12,7 +12,7 @@ from .. import return_types
 from ..tensor import Tensor
 from .declare import function, primitive, requires, write_all_out, write_out
 from .join import cat
-from .lapack import geqrf, geqrf_r, gesdd, gesdd_values, potrf, syevd, syevd_values
+from .lapack import geqrf_orgqr, geqrf_r, gesdd, gesdd_values, heevd, heevd_values, potrf
 from .ranges import eye
 from .solve import triangular
 
@@ -120,12 +120,12 @@ def _eigh_vjp(g_L, g_V, L, V):
     namespace="linalg", title="LinalgEighBackward0", outputs=("L", "V"), extra=("info",), inputs=("A",), vjp=_eigh_vjp
 )
 def _eigh(A, upper):
-    return syevd(A, option=upper)
+    return heevd(A, option=upper)
 
 
 @primitive(namespace="linalg", name="eigvalsh")
 def _eigvalsh(A, upper):
-    return syevd_values(A, option=upper)[0]
+    return heevd_values(A, option=upper)[0]
 
 
 def _is_upper(op: str, UPLO: str) -> bool:
@@ -206,7 +206,7 @@ def _qr(A, mode):
     if mode == "r":
         R, info = geqrf_r(A, op="qr")
         return R.new_empty((0,)), R, info
-    return geqrf(A, option=mode == "complete")
+    return geqrf_orgqr(A, option=mode == "complete")
 
 
 @function(namespace="linalg")

@@ -9,11 +9,12 @@ from __future__ import annotations
 from ..autograd.node import alias
 from ..backends import blas
 from ..backends.cpu import lib
-from ..tensor import FUNCTIONS, Tensor
+from ..tensor import FUNCTIONS, Tensor, attempted
 from .declare import attach, both, c_op, computed, function, primitive, refuse, write_out
 
 blas.announce()
-_product, _linear_weight, _column_sums = lib.tt_matmul, lib.tt_linear_weight, lib.tt_column_sums
+_product, _linear_weight = attempted.tt_matmul, attempted.tt_linear_weight
+_column_sums = attempted.tt_column_sums
 
 # matmul and its special cases.
 
@@ -59,7 +60,7 @@ def _matmul_b_first_order(g, a, b_shape):
 def _products(name, title):
     return c_op(
         name,
-        _product,
+        lib.tt_matmul,
         params=("a", "b"),
         constants=", 0, 0",
         title=title,
@@ -324,16 +325,17 @@ def _vector_weight(input, weight, bias):
 def bilinear(input1, input2, weight, bias=None):
     """x1^T W_k x2 + b_k for each output k: inputs (*, n) and (*, m), weight (out, n, m). Follows
     ``torch.nn.functional.bilinear``."""
+    if input1._h.ndim != input2._h.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1._h.ndim} and {input2._h.ndim}")
     if input1.shape[:-1] != input2.shape[:-1]:
         raise RuntimeError(
             f"bilinear(): input batch dimensions do not match: got {tuple(input1.shape)} and {tuple(input2.shape)}"
         )
-    if weight._h.ndim != 3:
-        raise (IndexError if weight._h.ndim < 3 else RuntimeError)(
-            f"bilinear(): weight must have 3 dimensions, got {weight._h.ndim}"
+    if not input1._h.ndim or weight._h.ndim < 2 or (weight._h.ndim < 3 and weight.shape[1] == input1.shape[-1]):
+        raise IndexError(
+            f"bilinear(): inputs must have a dimension and weight three, got {input1._h.ndim} and {weight._h.ndim}"
         )
-    n, m = weight.shape[1:]
-    if input1.shape[-1] != n or input2.shape[-1] != m:
+    if weight._h.ndim != 3 or (input1.shape[-1], input2.shape[-1]) != weight.shape[1:]:
         raise RuntimeError(
             f"bilinear(): input sizes do not match weight of shape {tuple(weight.shape)}: got "
             f"{tuple(input1.shape)} and {tuple(input2.shape)}"

@@ -10,11 +10,11 @@ from ..backends.cpu import error, lib
 from ..devices import on_device
 from ..layouts import channels_last, channels_last_3d, contiguous_format, preserve_format, strides_of
 from ..storage import TypedStorage, UntypedStorage, vector
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .declare import both, ints, method, same_parameters
 from .permute import swapaxes, t, transpose
 from .slicing import as_strided
-from .shape import contiguous_strides, show, squeeze, unsqueeze
+from .shape import contiguous_strides, show, unsqueeze
 
 
 def _restrides(fn):
@@ -40,7 +40,7 @@ def _restrides(fn):
     same_parameters(inplace, fn)
 
 
-for _fn in (t, transpose, swapaxes, squeeze, unsqueeze, as_strided):
+for _fn in (t, transpose, swapaxes, Tensor.squeeze, unsqueeze, as_strided):
     _restrides(_fn)
 Tensor.swapdims_ = Tensor.transpose_
 
@@ -67,7 +67,7 @@ def resize_(self, size, *rest, memory_format=None):
         _replaced(self, h, "resize_")
         self._h.seen_version = lib.tt_version_of(self._h)
         return self
-    h = wrap(on_device(self.device, lib.tt_empty, self._h.dtype, len(sizes), sizes))
+    h = on_device(self.device, owned.tt_empty, self._h.dtype, len(sizes), sizes)
     if room > 0:
         old, start = show(self, [room], [1], self.storage_offset()), show(h, [room], [1], 0)
         if lib.tt_copy(start._h, old._h, -1) < 0:
@@ -108,7 +108,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
                 f"{self.device}"
             )
         if size is None:
-            by = wrap(lib.tt_alias(shown._h))
+            by = owned.tt_alias(shown._h)
         else:
             size = ints((size,))
             by = show(shown, size, contiguous_strides(size) if stride is None else ints((stride,)), storage_offset)

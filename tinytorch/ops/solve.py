@@ -18,7 +18,7 @@ def _solve_vjp(g, edges, A, X, A_shape, B_shape):
 
 
 def _solve_first_order(g, edges, LU, pivots, X, A_shape, B_shape):
-    return _solve_gradients(getrs(LU, g, pivots, option=_TRANSPOSED)[0], edges, X, A_shape, B_shape)
+    return _solve_gradients(getrs(LU, g, pivots=pivots, option=_TRANSPOSED)[0], edges, X, A_shape, B_shape)
 
 
 def _solve_gradients(g_B, edges, X, A_shape, B_shape):
@@ -37,7 +37,7 @@ def _solve_gradients(g_B, edges, X, A_shape, B_shape):
 )
 def _solve(A, B, check, op):
     LU, pivots, info = getrf(A, check=check, op=op)
-    return getrs(LU, B, pivots, op=op)[0], info, LU, pivots
+    return getrs(LU, B, pivots=pivots, op=op)[0], info, LU, pivots
 
 
 def solution(A, B):

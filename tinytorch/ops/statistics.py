@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..backends.cpu import lib
 from ..dtypes import ALL, get_default_dtype
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .convert import in_dtype
 from .declare import both, primitive, write_out
 from .decompose import svdvals
@@ -27,12 +26,12 @@ def _std_formula(g, input, out, how, dims, keepdim, correction):
 
 @primitive(title="VarBackward0", input=_var_formula)
 def _var(input, how, dims, keepdim, correction):
-    return wrap(lib.tt_reduce_var(input._h, how, dims, correction, 0, keepdim))
+    return owned.tt_reduce_var(input._h, how, dims, correction, 0, keepdim)
 
 
 @primitive(title="StdBackward0", input=_std_formula)
 def _std(input, how, dims, keepdim, correction):
-    return wrap(lib.tt_reduce_var(input._h, how, dims, correction, 1, keepdim))
+    return owned.tt_reduce_var(input._h, how, dims, correction, 1, keepdim)
 
 
 def _with_mean(formula, g, g_mean, input, *how):
@@ -69,8 +68,8 @@ def _std_mean(input, how, dims, keepdim, correction):
 
 
 def _moments(input, how, dims, keepdim, correction, root):
-    mean = lib.tt_reduce(_mean.op.code, input._h, how, dims, keepdim, -1)
-    return wrap(lib.tt_reduce_var(input._h, how, dims, correction, root, keepdim)), wrap(mean)
+    mean = owned.tt_reduce(_mean.op.code, input._h, how, dims, keepdim, -1)
+    return owned.tt_reduce_var(input._h, how, dims, correction, root, keepdim), mean
 
 
 def _freedom(op, dim, unbiased, correction, keepdim):
@@ -272,7 +271,7 @@ def _logsumexp_formula(g, input, out, how, dims, keepdim):
 
 @primitive(title="LogsumexpBackward0", input=_logsumexp_formula)
 def _logsumexp(input, how, dims, keepdim):
-    return wrap(lib.tt_reduce_logsumexp(input._h, how, dims, keepdim))
+    return owned.tt_reduce_logsumexp(input._h, how, dims, keepdim)
 
 
 @both

@@ -127,6 +127,16 @@ def alias(name: str, *others: str, namespace: str = "") -> None:
             OPS[f"{name}_"].aliases += (f"{other}_",)
 
 
+def shown(like):
+    """Decorator: shows a function that tells by place from by name with the parameters of ``like``."""
+
+    def show(fn):
+        fn.__signature__ = inspect.signature(like)
+        return fn
+
+    return show
+
+
 def same_parameters(fn, like) -> None:
     """Shows ``fn``, which hands its arguments on, with the parameters of ``like``, but ``out``."""
     shown = inspect.signature(like)
