@@ -100,7 +100,7 @@ from ..ops.rearrange import one_hot
 from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
 from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..ops.unfold import fold, unfold
-from ..tensor import Tensor
+from ..tensor import FUNCTIONS, Tensor
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -346,9 +346,10 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """alpha_dropout of whole channels (dimension 1). Follows ``torch.nn.functional.feature_alpha_dropout``."""
-    if input._h.ndim < 2:
+    if input._h.ndim < 2 and training and 0 < p < 1:
         raise RuntimeError("feature_alpha_dropout: Feature dropout requires at least 2 dimensions in the input")
-    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, _one_per_channel(input, 2))
+    pattern = input if input._h.ndim < 2 else _one_per_channel(input, 2)
+    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, pattern)
 
 
 # Random activations.
@@ -357,6 +358,8 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu whose slopes are drawn from [lower, upper) in training, else their mean. Follows
     ``torch.nn.functional.rrelu``."""
+    if lower > upper:
+        raise RuntimeError(f"rrelu: lower bound {lower} should be less than or equal to the upper bound {upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = input.detach().clone().uniform_(lower, upper)
@@ -398,8 +401,8 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         IndexError: a number is out of range
     """
     try:
-        if scale_grad_by_freq or sparse:
-            raise NotImplementedError("embedding: scale_grad_by_freq and sparse gradients are not available")
+        if sparse:
+            raise NotImplementedError("embedding: sparse gradients are not available")
         if padding_idx is not None and not weight._h.ndim:
             raise IndexError("embedding: weight should have 2 dimensions, got 0")
         n = weight._h.shape[0] if weight._h.ndim else 0
@@ -407,7 +410,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             raise AssertionError("Padding_idx must be within num_embeddings")
         if max_norm is not None:
             _shorten(weight.detach(), input, max_norm, norm_type)
-        return _rows(weight, input, None if padding_idx is None else padding_idx % n)
+        return _rows(weight, input, None if padding_idx is None else padding_idx % n, scale_grad_by_freq)
     except Exception as exc:
         _declare.refuse(exc)
         raise
@@ -452,6 +455,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         RuntimeError: the shapes do not broadcast
     """
     _declare.real_only("cosine_similarity", x1, x2)
+    if x1.shape != x2.shape:
+        x1, x2 = FUNCTIONS["broadcast_tensors"](x1, x2)
     n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)
     return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
 

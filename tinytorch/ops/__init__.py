@@ -23,6 +23,7 @@ from . import (
     dropout,
     eigen,
     einsum,
+    elements,
     extremes,
     fft,
     frexp,
