@@ -27,6 +27,7 @@ from . import (
     gather,
     histogram,
     index,
+    interpolate,
     join,
     linalg,
     loss,
