@@ -100,6 +100,7 @@ from ..ops.rearrange import one_hot
 from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
 from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..ops.unfold import fold, unfold
+from ..ops.interpolate import interpolate, upsample, upsample_nearest, upsample_bilinear
 from ..tensor import FUNCTIONS, Tensor
 
 __all__ = [
@@ -155,6 +156,7 @@ __all__ = [
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -213,6 +215,9 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 

@@ -31,6 +31,7 @@ from . import (
     histogram,
     householder,
     index,
+    interpolate,
     join,
     least_squares,
     linear,

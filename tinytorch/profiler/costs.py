@@ -340,6 +340,7 @@ _TABLE: list[tuple[Rule, str]] = [
     ),
     (_convolved, "conv1d conv2d conv3d convolution"),
     (_convolved_back, "conv_transpose1d conv_transpose2d conv_transpose3d"),
+    (_pointwise(8), "interpolate upsample upsample_nearest upsample_bilinear"),
     (_outer, "outer addr"),
     (_distances, "pdist"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet logdet"),

@@ -126,9 +126,12 @@ _POOLS += [f"max_pool{n}d_with_indices" for n in (1, 2, 3)]
 _POOLS += [f"max_unpool{n}d" for n in (1, 2, 3)]
 PARAMETERS |= {f"{fn}.stride": "_int | Sequence[_int]" for fn in _POOLS}
 _IMAGES = {
+    "_int | Sequence[_int] | None": "interpolate.size upsample.size upsample_nearest.size upsample_bilinear.size",
+    "_float | Sequence[_float]": "scale_factor",
+    "_bool | None": "align_corners recompute_scale_factor",
     "_int": "upscale_factor downscale_factor local_response_norm.size",
     "_float": "momentum local_response_norm.alpha local_response_norm.beta local_response_norm.k",
-    "_bool": "use_input_stats",
+    "_bool": "use_input_stats antialias",
     "Tensor | None": "running_mean running_var",
 }
 PARAMETERS |= {name: kind for kind, names in _IMAGES.items() for name in names.split()}
