@@ -15,7 +15,6 @@ from ..ops.activation import (
     hardsigmoid,
     hardswish,
     hardtanh,
-    implicit_dim,
     leaky_relu,
     logsigmoid,
     mish,
@@ -24,15 +23,15 @@ from ..ops.activation import (
     relu6,
     selu,
     silu,
-    softmin,
     softplus,
     softshrink,
     softsign,
     tanhshrink,
     threshold,
 )
-from ..ops.activation import log_softmax as _log_softmax
-from ..ops.activation import softmax as _softmax
+from ..ops.softmax import implicit_dim, softmin
+from ..ops.softmax import log_softmax as _log_softmax
+from ..ops.softmax import softmax as _softmax
 from ..ops.class_loss import cross_entropy, nll_loss
 from ..ops.conv import conv1d
 

@@ -39,6 +39,7 @@ from . import (
     select,
     shape,
     slicing,
+    softmax,
     solve,
     sort,
     statistics,
