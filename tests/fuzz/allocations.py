@@ -30,8 +30,8 @@ def preload() -> str:
 
 
 def run(step, every=1, times=1, timeout=600) -> dict:
-    """What came of a step in a process of its own. ``every``: of so many allocations one is made to fail. ``times``: so
-    many then fail one after the other; 0: all."""
+    """What came of a step in a process of its own. ``every``: of so many allocations one is made to fail. ``times``:
+    how many then fail one after the other; 0: all."""
     command = [sys.executable, HERE, "allocations", step, "--child", "--every", str(every)]
     command += ["--times", str(times)]
     environment = {**os.environ, "LD_PRELOAD": preload(), "TINYTORCH_FUSE": "0"}

@@ -8,10 +8,10 @@ from .declare import OPS, Op
 # Those whose kernel has another name here.
 _HERE = {
     "_log_softmax": "log_softmax",
+    "_scaled_dot_product_flash_attention_for_cpu": "scaled_dot_product_flash_attention_for_cpu",
     "_softmax": "softmax",
     "_to_copy": "to_copy",
     "binary_cross_entropy": "bce",
-    "convolution": "conv1d",
     "huber_loss": "huber",
     "linalg_vector_norm": "norm_2",
     "native_dropout": "dropout",

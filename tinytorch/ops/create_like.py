@@ -201,6 +201,26 @@ def empty_strided(
     return finish(made, "empty_strided", requires_grad, pin_memory)
 
 
+@function
+def empty_permuted(
+    size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
+) -> Tensor:
+    """A dense tensor, values undefined, whose dimensions lie in memory in the order ``physical_layout``, the outermost
+    first. Follows ``torch.empty_permuted``."""
+    shape, order = sizes((size,), "empty_permuted"), sizes((physical_layout,), "empty_permuted")
+    if len(shape) != len(order):
+        raise RuntimeError(
+            "empty_permuted: Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(shape)} is not equal to len(physical_layout) = {len(order)}"
+        )
+    if sorted(order) != list(range(len(order))):
+        raise RuntimeError(f"empty_permuted: every dimension once expected in physical_layout, got {tuple(order)}")
+    steps, reach = [0] * len(shape), 1
+    for d in reversed(order):
+        steps[d], reach = reach, reach * max(shape[d], 1)
+    return empty_strided(shape, steps, dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+
+
 @method
 def new_empty_strided(
     self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False

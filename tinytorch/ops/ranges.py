@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
+import operator
 import warnings
 from array import array
 
@@ -114,10 +115,14 @@ def range(
 
 
 def _steps(op: str, start, end, steps):
-    (start, end, steps), _ = _numbers(op, start, end, steps)
+    (start, end), _ = _numbers(op, start, end)
+    try:
+        steps = operator.index(steps)
+    except TypeError:
+        raise TypeError(f"{op}(): argument 'steps' must be int, not {type(steps).__name__}") from None
     if steps < 0:
         raise RuntimeError(f"{op}: number of steps must be non-negative, got {steps}")
-    return start, end, int(steps)
+    return start, end, steps
 
 
 @function

@@ -12,7 +12,7 @@ import operator
 from ..autograd.views import FLAG_VIEW
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, owned, gives_array
-from .declare import both, c_view, function, ints, method, primitive
+from .declare import both, c_view, function, ints, method, primitive, publish
 from .shape import contiguous_strides, show
 
 NULL = ffi.NULL
@@ -147,18 +147,44 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     return _diagonal(input, (offset, dim1, dim2))
 
 
-def _unfold_backward(g, shape, dim, size, step):
-    # Windows overlap: each entry is the sum of the windows' entries that show it.
-    n = shape[dim]
-    places = FUNCTIONS["arange"](n, device=g.device).unfold(0, size, step).reshape(-1)
-    flat = g.movedim(-1, dim + 1).flatten(dim, dim + 1)
-    return g.new_zeros(shape).index_add(dim, places, flat)
+def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    """``diagonal`` of the last two dimensions, unless others are given. Follows ``torch.linalg.diagonal``.
+
+    Args:
+        A: a tensor
+        offset: 0 for the main diagonal, above it positive, below it negative
+        dim1: the dimension of the rows
+        dim2: the dimension of the columns
+    Returns:
+        A view, whose last dimension is the diagonal.
+    """
+    return diagonal(A, offset, dim1, dim2)
+
+
+linalg_diagonal = publish(linalg_diagonal, name="diagonal", namespace="linalg", kind="view")
+
+
+@primitive(g=lambda g, dim, size, step: _unfold(g, dim, size, step), title="UnfoldBackwardBackward0")
+def unfold_backward(g, shape, dim, size, step):
+    """The sum of windows that overlap: the gradient of ``unfold``. Every place adds its windows in their order. Where
+    few windows meet, a part of ``step`` elements of each is added at a time: no two of them meet."""
+    out, g = g.new_zeros(shape), g.detach()
+    if not shape:
+        return out.add_(g.sum())
+    if size > 16 * step:
+        places = FUNCTIONS["arange"](shape[dim], device=g.device).unfold(0, size, step).reshape(-1)
+        return out.index_add_(dim, places, g.movedim(-1, dim + 1).flatten(dim, dim + 1))
+    for first in reversed(range(0, size, step)):
+        width = min(step, size - first)
+        places = out.narrow(dim, first, (g.shape[dim] - 1) * step + width).unfold(dim, width, step)
+        places.add_(g.narrow(-1, first, width))
+    return out
 
 
 @primitive(
     view=True,
     title="UnfoldBackward0",
-    input=lambda g, input_shape, dim, size, step: _unfold_backward(g, input_shape, dim, size, step),
+    input=lambda g, input_shape, dim, size, step: unfold_backward(g, input_shape, dim, size, step),
 )
 def _unfold(input, dim, size, step):
     h = input._h

@@ -221,31 +221,6 @@ def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
     return _norm_p(input, p, how, dims, keepdim, code)
 
 
-@both
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The p-norm (sum |x|^p)^(1/p) over all dimensions or those of ``dim``; ``p`` may be 0, infinite, or "fro" (2).
-    Floating dtypes. Follows ``torch.norm``.
-
-    Args:
-        p: the order: a number, ``inf``, ``-inf`` or ``'fro'``, which is 2
-    Returns:
-        A tensor without the dimensions of ``dim``, or 0-d.
-    Raises:
-        RuntimeError: integers without a floating ``dtype``
-    """
-    if p == "fro" or p is None:
-        p = 2.0
-    elif isinstance(p, str):
-        raise RuntimeError(f"norm(): expected p to be a number or 'fro', got '{p}'; see linalg.matrix_norm")
-    return write_out("norm", vector_norm(input, p, dim, keepdim, dtype), out)
-
-
-@both
-def dist(input, other, p=2):
-    """The p-norm of ``input - other``. Follows ``torch.dist``."""
-    return norm(input - other, p)
-
-
 # log sum exp. Its derivative is softmax; an infinite result stands for no slope.
 
 

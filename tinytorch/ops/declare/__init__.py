@@ -27,7 +27,7 @@ from .deprecated import old_order
 from .elementwise import Elementwise, binary, mul_vjp, ternary, unary, without_history
 from .op import COMPUTES, NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive
-from .public import dim_or_axis
+from .public import dim_or_axis, outermost
 from .publish import (
     alias,
     attach,
