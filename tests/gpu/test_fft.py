@@ -11,19 +11,19 @@ def check(compute, x):
     assert tt.allclose(found.cpu(), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("norm", [None, "ortho"])
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
-def test_each_dimension(gpu, n, dim):
+def test_each_dimension(gpu, n, dim, norm):
     shape = [3, 4, 5]
     shape[dim] = n
     x = tt.randn(shape, dtype=tt.float64)
     z = tt.randn(shape, dtype=tt.complex128)
-    for norm in (None, "ortho"):
-        check(lambda x: tt.fft.rfft(x, dim=dim, norm=norm), x)
-        check(lambda x: tt.fft.fft(x, dim=dim, norm=norm), x)
-        check(lambda z: tt.fft.ifft(z, dim=dim, norm=norm), z)
-        check(lambda z: tt.fft.irfft(z, 2 * n - 1, dim=dim, norm=norm), z)
-        check(lambda z: tt.fft.irfft(z, 2 * n, dim=dim, norm=norm), z)
+    check(lambda x: tt.fft.rfft(x, dim=dim, norm=norm), x)
+    check(lambda x: tt.fft.fft(x, dim=dim, norm=norm), x)
+    check(lambda z: tt.fft.ifft(z, dim=dim, norm=norm), z)
+    check(lambda z: tt.fft.irfft(z, 2 * n - 1, dim=dim, norm=norm), z)
+    check(lambda z: tt.fft.irfft(z, 2 * n, dim=dim, norm=norm), z)
 
 
 def test_layouts_and_several_dimensions(gpu):

@@ -15,7 +15,6 @@ from ..ops.activation import (
     hardsigmoid,
     hardswish,
     hardtanh,
-    implicit_dim,
     leaky_relu,
     logsigmoid,
     mish,
@@ -24,15 +23,12 @@ from ..ops.activation import (
     relu6,
     selu,
     silu,
-    softmin,
     softplus,
     softshrink,
     softsign,
     tanhshrink,
     threshold,
 )
-from ..ops.activation import log_softmax as _log_softmax
-from ..ops.activation import softmax as _softmax
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.class_loss import cross_entropy, nll_loss
 from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
@@ -100,6 +96,9 @@ from ..ops.rearrange import one_hot
 from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
 from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..ops.unfold import fold, unfold
+from ..ops.softmax import implicit_dim, softmin
+from ..ops.softmax import log_softmax as _log_softmax
+from ..ops.softmax import softmax as _softmax
 from ..ops.interpolate import interpolate, upsample, upsample_nearest, upsample_bilinear
 from ..tensor import FUNCTIONS, Tensor
 

@@ -63,6 +63,7 @@ from . import (
     shuffle,
     signal_windows,
     slicing,
+    softmax,
     solve,
     sort,
     special,

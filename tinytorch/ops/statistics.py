@@ -8,7 +8,6 @@ from ..dtypes import ALL, get_default_dtype
 from ..tensor import Tensor, owned
 from .convert import in_dtype
 from .declare import both, primitive, write_out
-from .decompose import svdvals
 from .reduce import _mean, _sum, count, expand_reduced, parse_dims, reduction
 
 # Variance. d var / dx = 2 (x - mean) / (N - correction).
