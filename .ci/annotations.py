@@ -7,7 +7,7 @@ _RESULTS = {
     "_int": "numel dim seed initial_seed element_size get_device data_ptr storage_offset __hash__",
     "tuple[Tensor, ...]": """split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit meshgrid
         broadcast_tensors""",
-    "tuple[Tensor, Tensor]": "var_mean std_mean",
+    "tuple[Tensor, Tensor]": "var_mean std_mean lstm_cell",
     "tuple[Tensor, Tensor | None]": "multi_head_attention_forward",
     "None": "set_rng_state backward retain_grad record_stream __setitem__",
     "_dtype": "result_type promote_types",

@@ -110,40 +110,41 @@ __all__ = [
     "float16", "float32", "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin",
     "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func",
     "fuse", "gather", "ge", "ge_", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode",
-    "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater", "greater_equal", "group_norm", "gt",
-    "gt_", "half", "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo", "imag",
-    "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_",
-    "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int", "int16", "int32",
-    "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
-    "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
+    "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "greater", "greater_equal", "group_norm", "gru",
+    "gru_cell", "gt", "gt_", "half", "hardshrink", "heaviside", "histc", "hsplit", "hstack", "hypot", "hypot_", "iinfo",
+    "imag", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put",
+    "index_put_", "index_reduce", "index_reduce_", "index_select", "inference_mode", "initial_seed", "inner", "int",
+    "int16", "int32", "int64", "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex",
+    "is_conj", "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled",
     "is_inference_mode_enabled", "is_neg", "is_same_size", "is_storage", "is_tensor", "isclose", "isfinite", "isin",
     "isinf", "isnan", "isneginf", "isposinf", "isreal", "kron", "kthvalue", "layer_norm", "layout", "le", "le_", "lerp",
     "less", "less_equal", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p",
     "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logcumsumexp", "logical_and", "logical_and_",
     "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit", "logspace",
-    "logsumexp", "long", "lt", "lt_", "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_",
-    "masked_select", "matmul", "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min", "minimum", "mm",
-    "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiprocessing", "mv",
-    "nan_to_num", "nanmean", "nanmedian", "nansum", "narrow", "ne", "ne_", "neg", "neg_", "negative", "nextafter",
-    "nextafter_", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal", "numel", "ones", "ones_like", "optim",
-    "outer", "overrides", "pairwise_distance", "permute", "polar", "polygamma", "positive", "pow", "pow_", "prelu",
-    "preserve_format", "prod", "profiler", "promote_types", "put", "put_", "rad2deg", "rand", "rand_like", "randint",
-    "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_",
-    "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape", "reshape_as", "resolve_conj",
-    "resolve_neg", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt",
-    "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
-    "scatter_reduce_", "searchsorted", "seed", "select", "select_scatter", "selu", "serialization",
-    "set_default_device", "set_default_dtype", "set_deterministic_debug_mode", "set_float32_matmul_precision",
-    "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid",
-    "sigmoid_", "sign", "sign_", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet",
-    "softmax", "sort", "special", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack",
-    "std", "std_mean", "storage", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take",
-    "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack",
-    "topk", "trace", "transpose", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_",
-    "triu_indices", "true_divide", "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive",
-    "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "use_deterministic_algorithms", "utils",
-    "var", "var_mean", "vdot", "view_as", "view_as_complex", "view_as_real", "vsplit", "vstack", "where", "xlogy",
-    "xlogy_", "zero_", "zeros", "zeros_like",
+    "logsumexp", "long", "lstm", "lstm_cell", "lt", "lt_", "manual_seed", "masked_fill", "masked_scatter",
+    "masked_scatter_", "masked_select", "matmul", "max", "maximum", "mean", "median", "memory_format", "meshgrid",
+    "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply",
+    "multiprocessing", "mv", "nan_to_num", "nanmean", "nanmedian", "nansum", "narrow", "ne", "ne_", "neg", "neg_",
+    "negative", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "norm", "normal", "not_equal", "numel", "ones",
+    "ones_like", "optim", "outer", "overrides", "pairwise_distance", "permute", "polar", "polygamma", "positive", "pow",
+    "pow_", "prelu", "preserve_format", "prod", "profiler", "promote_types", "put", "put_", "rad2deg", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel", "real",
+    "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "remainder_", "repeat_interleave", "reshape",
+    "reshape_as", "resolve_conj", "resolve_neg", "result_type", "return_types", "rms_norm", "rnn_relu", "rnn_relu_cell",
+    "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round", "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save",
+    "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_",
+    "searchsorted", "seed", "select", "select_scatter", "selu", "serialization", "set_default_device",
+    "set_default_dtype", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
+    "set_num_threads", "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign",
+    "sign_", "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_scatter", "slogdet", "softmax", "sort",
+    "special", "split", "split_with_sizes", "sqrt", "sqrt_", "square", "square_", "squeeze", "stack", "std", "std_mean",
+    "storage", "strided", "sub", "sub_", "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim",
+    "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace",
+    "transpose", "tril", "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide",
+    "trunc", "trunc_", "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "unsqueeze", "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot",
+    "view_as", "view_as_complex", "view_as_real", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros",
+    "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -484,6 +485,20 @@ def group_norm(
     input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: _float = 1e-05, cudnn_enabled: _bool = True,
 ) -> Tensor: ...
+@overload
+def gru(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float,
+    train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def gru(
+    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor]: ...
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor: ...
 def gt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def gt_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor: ...
@@ -592,6 +607,20 @@ def logsumexp(
     input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Tensor | None = None,
     axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
 ) -> Tensor: ...
+@overload
+def lstm(
+    input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def lstm(
+    data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool,
+    num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def lstm_cell(
+    input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]: ...
 def lt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def lt_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def manual_seed(seed: _int) -> Generator: ...
@@ -840,6 +869,34 @@ def resolve_neg(input: Tensor) -> Tensor: ...
 def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> _dtype: ...
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, eps: _float | None = None,
+) -> Tensor: ...
+@overload
+def rnn_relu(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float,
+    train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def rnn_relu(
+    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor]: ...
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def rnn_tanh(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float,
+    train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def rnn_tanh(
+    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor]: ...
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
 ) -> Tensor: ...
 def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] = ()) -> Tensor: ...
 def rot90(input: Tensor, k: _int = 1, dims: Sequence[_int] = ...) -> Tensor: ...

@@ -16,6 +16,7 @@
 #include "backend/optim.h"
 #include "backend/product.h"
 #include "backend/random.h"
+#include "backend/recurrent.h"
 #include "backend/reduction.h"
 #include "backend/rows.h"
 #include "backend/scan.h"
@@ -112,6 +113,10 @@ typedef struct tt_backend {
     /* attention: w->out and w->lse; w->grads from these. No elements of lse: not called; of the others there may be none */
     bool (*attention)(const tt_attention_work *w);
     bool (*attention_backward)(const tt_attention_work *w);
+
+    /* layers of recurrent networks: w->y, w->c and w->saved; the gradients from these */
+    bool (*recurrent)(const tt_recurrent_work *w);
+    bool (*recurrent_backward)(const tt_recurrent_work *w);
 
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);

@@ -165,6 +165,16 @@ LAYERS = {
         floats(3, 5, 5),
         np.arange(15).reshape(3, 5) % 4 == 1,
     ),
+    "RNN": (lambda m: m.nn.RNN(6, 4, 2, bidirectional=True), ROWS),
+    "RNN, relu": (lambda m: m.nn.RNN(6, 4, 1, "relu", bias=False, batch_first=True), ROWS),
+    "LSTM": (lambda m: m.nn.LSTM(6, 5, 2), ROWS),
+    "LSTM, projected": (lambda m: m.nn.LSTM(6, 5, 2, proj_size=3, batch_first=True, bidirectional=True), ROWS),
+    "LSTM, without a batch": (lambda m: m.nn.LSTM(6, 70), X),
+    "GRU": (lambda m: m.nn.GRU(6, 5, 2, bidirectional=True, dropout=0.5).eval(), ROWS, floats(4, 4, 5)),
+    "GRU, no bias": (lambda m: m.nn.GRU(6, 5, bias=False), ROWS),
+    "RNNCell": (lambda m: m.nn.RNNCell(6, 4, nonlinearity="relu"), X, floats(5, 4)),
+    "LSTMCell": (lambda m: m.nn.LSTMCell(6, 4), X),
+    "GRUCell": (lambda m: m.nn.GRUCell(6, 4, bias=False), X[0], floats(4)),
     "TransformerEncoderLayer": (lambda m: m.nn.TransformerEncoderLayer(6, 2, 8, 0.0), ROWS),
     "TransformerEncoderLayer, norm first": (
         lambda m: m.nn.TransformerEncoderLayer(6, 2, 8, 0.0, "gelu", batch_first=True, norm_first=True),
@@ -197,7 +207,17 @@ LAYERS = {
     ),
 }
 # Tested by themselves: containers and parameters (test_module.py).
-ELSEWHERE = {"Buffer", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList"}
+ELSEWHERE = {
+    "RNNBase",
+    "RNNCellBase",
+    "Buffer",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
+}
 ELSEWHERE |= {name for name in nn.__all__ if isinstance(getattr(nn, name), types.ModuleType)}
 
 

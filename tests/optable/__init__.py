@@ -2,11 +2,37 @@
 
 from tinytorch.ops.declare import OPS as DECLARED
 
-from optable import complex_numbers, decompose, functional, index, linalg, more, nn, pointwise, reduce, shape, special
+from optable import (
+    complex_numbers,
+    decompose,
+    functional,
+    index,
+    linalg,
+    more,
+    nn,
+    pointwise,
+    recurrent,
+    reduce,
+    shape,
+    special,
+)
 from optable.core import Op, Sample, Spec, make
 from optable.special import WITHOUT_ENTRY
 
-FAMILIES = (pointwise, special, reduce, shape, index, linalg, decompose, more, nn, functional, complex_numbers)
+FAMILIES = (
+    pointwise,
+    special,
+    reduce,
+    shape,
+    index,
+    linalg,
+    decompose,
+    more,
+    nn,
+    functional,
+    recurrent,
+    complex_numbers,
+)
 OPS = tuple(op for family in FAMILIES for op in family.OPS)
 
 # Further names of the same functions, where they have no entry of their own.

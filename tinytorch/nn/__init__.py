@@ -47,6 +47,7 @@ from .module import Module
 from .multihead import MultiheadAttention
 from .normalization import LayerNorm, RMSNorm
 from .parameter import Buffer, Parameter
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from .sparse import Embedding
 from .transformer import (
     Transformer,
@@ -61,6 +62,9 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AlphaDropout",
     "BCELoss",
@@ -75,6 +79,7 @@ __all__ = [
     "Embedding",
     "FeatureAlphaDropout",
     "Flatten",
+    "GRUCell",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
@@ -83,6 +88,7 @@ __all__ = [
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -100,6 +106,9 @@ __all__ = [
     "ParameterDict",
     "ParameterList",
     "RMSNorm",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "ReLU",
     "ReLU6",
     "Sequential",

@@ -31,6 +31,7 @@ from . import (
     random,
     ranges,
     rearrange,
+    recurrent,
     reduce,
     resize,
     scan,

@@ -354,6 +354,7 @@ COMPOSED = words("""
     __invert__ alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout
     dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax kron multi_head_attention_forward
     tensordot triplet_margin_loss triplet_margin_with_distance_loss
+    lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
 """)
 
 # What only asks or sets something, and touches no elements (``item`` reads one).

@@ -16,7 +16,8 @@ _PARAMETERS = {
         is_same_size.other equal.other vdot.other inner.other matmul.other cross.other kron.other dist.other
         isclose.other allclose.other heaviside.values complex.real complex.imag polar.abs polar.angle
         logaddexp.other atan2.other hypot.other maximum.other minimum.other fmax.other fmin.other nextafter.other
-        logical_and.other logical_or.other logical_xor.other out_proj_weight""",
+        logical_and.other logical_or.other logical_xor.other out_proj_weight
+        w_ih w_hh hx""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest addbmm.rest
         addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest addcmul_.rest
         addcdiv_.rest add.input sub.input mul.input div.input remainder.input floor_divide.input pow.input
@@ -28,7 +29,7 @@ _PARAMETERS = {
     "Tensor | _int | None": "repeat_interleave.repeats",
     "Tensor | None": """tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append sorter
         gradient out key_padding_mask in_proj_weight in_proj_bias q_proj_weight k_proj_weight v_proj_weight
-        out_proj_bias bias_k bias_v static_k static_v""",
+        out_proj_bias bias_k bias_v static_k static_v b_ih b_hh""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var",
     "Tensor | _int": "narrow.start",
@@ -61,7 +62,7 @@ _PARAMETERS = {
     "_int | Sequence[Sequence[_int]]": "tensordot.dims",
     "Sequence[_int]": """size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims permute.dims
         flip.dims tile.dims""",
-    "Sequence[Tensor]": "tensors",
+    "Sequence[Tensor]": "tensors lstm_cell.hx",
     "_dtype": "from_ to type1 type2 frombuffer.dtype",
     "_dtype | None": "dtype",
     "_layout | None": "layout",
@@ -134,6 +135,16 @@ def _middle(name: str) -> list[tuple[str, str]]:
     ]
 
 
+def _recurrent(state: str, results: int) -> list[tuple[str, str]]:
+    options = "has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool"
+    states = f"hx: {state}, params: Sequence[Tensor], {options}"
+    result = f"tuple[{', '.join(['Tensor'] * results)}]"
+    return [
+        (f"input: Tensor, {states}, batch_first: _bool", result),
+        (f"data: Tensor, batch_sizes: Tensor, {states}", result),
+    ]
+
+
 def _clamp(out: str) -> list[tuple[str, str]]:
     return [
         (f"{{t}}, min: {kind} | None = None, max: {kind} | None = None{out}", "Tensor") for kind in ("Tensor", "Number")
@@ -183,6 +194,10 @@ FORMS: dict[str, list[tuple[str, str]]] = {
         ("equation: str, *operands: Tensor | Sequence[Tensor]", "Tensor"),
         ("equation: Tensor, *operands: Any", "Tensor"),
     ],
+    "lstm": _recurrent("Sequence[Tensor]", 3),
+    "gru": _recurrent("Tensor", 2),
+    "rnn_tanh": _recurrent("Tensor", 2),
+    "rnn_relu": _recurrent("Tensor", 2),
     "size": [("{t}", "Size"), ("{t}, dim: _int", "_int")],
     "stride": [("{t}", "tuple[_int, ...]"), ("{t}, dim: _int", "_int")],
     "type": [("{t}", "str"), ("{t}, dtype: _dtype | str, non_blocking: _bool = False", "Tensor")],
