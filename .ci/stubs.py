@@ -29,6 +29,7 @@ IMPORTS = {
     "typing": "Any Literal overload",
     "": "numpy",
     "{up}": "return_types",
+    "{up}ops.linear_cross_entropy": "LinearCrossEntropyOptions",
     "{up}dtypes": "Size",
     "{up}generator": "Generator",
     "{up}tensor": "Tensor",

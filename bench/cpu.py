@@ -111,6 +111,18 @@ def layer_norm(torch):
     return lambda: torch.nn.functional.layer_norm(x, (1024,), weight, bias)
 
 
+@SUITE.row("max_pool2d 3x3, stride 2, 32 x 64 x 56 x 56, forward + backward", target=1.0)
+def max_pool2d(torch):
+    x = torch.randn(32, 64, 56, 56, requires_grad=True)
+    g = torch.randn(32, 64, 28, 28)
+
+    def step():
+        x.grad = None
+        torch.nn.functional.max_pool2d(x, 3, 2, 1).backward(g)
+
+    return step
+
+
 @SUITE.row("cross_entropy 4096 x 1000, forward + backward")
 def cross_entropy(torch):
     logits, target = torch.randn(4096, 1000, requires_grad=True), torch.randint(1000, (4096,))
@@ -138,6 +150,18 @@ def _argsort(np, x):
 def sort(torch):
     x = torch.randn(MILLION)
     return lambda: torch.sort(x)
+
+
+@SUITE.row("rfft, 1M", target=1.0, numpy=_numpy(lambda np, x: np.fft.rfft(x), MILLION))
+def rfft(torch):
+    x = torch.randn(MILLION)
+    return lambda: torch.fft.rfft(x)
+
+
+@SUITE.row("rfft, 4096 x 256", target=1.0, numpy=_numpy(lambda np, x: np.fft.rfft(x), 4096, 256))
+def rfft_rows(torch):
+    x = torch.randn(4096, 256)
+    return lambda: torch.fft.rfft(x)
 
 
 @SUITE.row("Adam step, 10M parameters in 50 tensors", optimizes=True)

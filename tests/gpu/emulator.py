@@ -240,7 +240,7 @@ class Emulator:
         if self.idle:
             return 0
         given = ffi.new("tt_gemm *", problem[0])
-        factors = [ffi.new("char[]", ffi.buffer(ffi.cast("char *", f), 8)[:]) for f in (alpha, beta)]
+        factors = [ffi.new("char[]", ffi.buffer(ffi.cast("char *", f), 16)[:]) for f in (alpha, beta)]
         self._tell(stream, "gemm", lambda: products.multiply(given, a, b, c, out, bias, *factors))
         return 0
 

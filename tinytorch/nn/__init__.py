@@ -1,5 +1,6 @@
 """Modules, parameters, losses, initial values. Follows ``torch.nn``."""
 
+from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
 from . import attention, functional, init, modules, utils
 from .activation import (
     CELU,
@@ -30,6 +31,7 @@ from .activation import (
     Threshold,
 )
 from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Fold, Unfold
 from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from .loss import (
@@ -71,6 +73,12 @@ __all__ = [
     "BCEWithLogitsLoss",
     "Bilinear",
     "Buffer",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "CrossEntropyLoss",
     "Dropout",
     "Dropout1d",
@@ -79,6 +87,7 @@ __all__ = [
     "Embedding",
     "FeatureAlphaDropout",
     "Flatten",
+    "Fold",
     "GRUCell",
     "Hardshrink",
     "Hardsigmoid",
@@ -92,6 +101,7 @@ __all__ = [
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyOptions",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
@@ -130,6 +140,7 @@ __all__ = [
     "TransformerEncoderLayer",
     "Unflatten",
     "attention",
+    "Unfold",
     "functional",
     "init",
     "modules",

@@ -22,7 +22,7 @@ from .create import zeros
 from .declare import function, primitive
 from .dropout import dropped
 from .join import cat, stack
-from .linalg import linear
+from .linear import linear
 
 NULL = ffi.NULL
 KINDS = ("rnn_tanh", "rnn_relu", "lstm", "gru")

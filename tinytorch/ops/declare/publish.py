@@ -122,14 +122,27 @@ def alias(name: str, *others: str, namespace: str = "") -> None:
                 setattr(Tensor, other + suffix, getattr(Tensor, name + suffix))
 
 
+def shown(like):
+    """Decorator: shows a function that tells by place from by name with the parameters of ``like``."""
+
+    def show(fn):
+        fn.__signature__ = inspect.signature(like)
+        return fn
+
+    return show
+
+
 def same_parameters(fn, like) -> None:
     """Shows ``fn``, which hands its arguments on, with the parameters of ``like``, but ``out``."""
     shown = inspect.signature(like)
     fn.__signature__ = shown.replace(parameters=[p for p in shown.parameters.values() if p.name != "out"])
 
 
-def composite(fn):
-    """Publishes ``fn``, made of other operators, as function (with ``out``), method and in-place method."""
+def composite(fn=None, *, same_dtype: bool = False):
+    """Publishes ``fn``, made of other operators, as function (with ``out``, of the result's dtype alone if
+    ``same_dtype``), method and in-place method."""
+    if fn is None:
+        return functools.partial(composite, same_dtype=same_dtype)
     name = fn.__name__
 
     def rewritten(self, *args, **kwargs):
@@ -145,4 +158,5 @@ def composite(fn):
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In place: {fn.__doc__}"
     method(inplace)
-    return both(outermost(fn, "write_out(NAME, fn({passed}), out)", ("out",), write_out=write_out))
+    written = f"write_out(NAME, fn({{passed}}), out, {same_dtype})"
+    return both(outermost(fn, written, ("out",), write_out=write_out))
