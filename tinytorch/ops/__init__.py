@@ -53,6 +53,7 @@ from . import (
     random,
     ranges,
     rearrange,
+    recurrent,
     reduce,
     resize,
     scan,

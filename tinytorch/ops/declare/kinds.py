@@ -19,7 +19,7 @@ _PARAMETERS = {
         logical_or.other logical_xor.other linear_weight y out_proj_weight conv2d.weight conv3d.weight
         conv_transpose1d.weight conv_transpose2d.weight conv_transpose3d.weight convolution.weight logaddexp2.other
         gcd.other lcm.other igamma.other igammac.other ldexp.other x householder_product.tau input3 LU LD pivots
-        LU_data LU_pivots map2_.x""",
+        LU_data LU_pivots map2_.x w_ih w_hh hx""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest
         addbmm.rest addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest
         addcmul_.rest addcdiv_.rest add.input sub.input mul.input div.input remainder.input floor_divide.input
@@ -40,7 +40,7 @@ _PARAMETERS = {
     "Tensor | None": """window tensor_indices_or_sections weight weights bias pos_weight attn_mask prepend append
         sorter gradient out fweights aweights linear_bias trapezoid.x cumulative_trapezoid.x key_padding_mask
         in_proj_weight in_proj_bias q_proj_weight k_proj_weight v_proj_weight out_proj_bias bias_k bias_v static_k
-        static_v _random_samples svd_lowrank.M""",
+        static_v _random_samples svd_lowrank.M b_ih b_hh""",
     "Tensor | Sequence[Tensor]": "meshgrid.tensors atleast_1d.tensors atleast_2d.tensors atleast_3d.tensors inputs",
     "Tensor | _float": "bernoulli.p normal.mean normal.std gaussian_nll_loss.var quantile.q nanquantile.q",
     "Tensor | _int": "narrow.start",
@@ -77,7 +77,7 @@ _PARAMETERS = {
     "Sequence[_int]": """pad.pad size shape stride normalized_shape split_sizes unflatten.sizes rot90.dims
         permute.dims flip.dims tile.dims physical_layout permute_copy.dims convolution.padding convolution.dilation
         convolution.output_padding matrix_norm.dim""",
-    "Sequence[Tensor]": "tensors",
+    "Sequence[Tensor]": "tensors lstm_cell.hx",
     "_dtype": "from_ to type1 type2 frombuffer.dtype",
     "_dtype | None": "dtype",
     "_layout | None": "layout",
@@ -189,6 +189,16 @@ def _middle(name: str) -> list[tuple[str, str]]:
     ]
 
 
+def _recurrent(state: str, results: int) -> list[tuple[str, str]]:
+    options = "has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool"
+    states = f"hx: {state}, params: Sequence[Tensor], {options}"
+    result = f"tuple[{', '.join(['Tensor'] * results)}]"
+    return [
+        (f"input: Tensor, {states}, batch_first: _bool", result),
+        (f"data: Tensor, batch_sizes: Tensor, {states}", result),
+    ]
+
+
 def _clamp(out: str) -> list[tuple[str, str]]:
     return [
         (f"{{t}}, min: {kind} | None = None, max: {kind} | None = None{out}", "Tensor") for kind in ("Tensor", "Number")
@@ -238,6 +248,10 @@ FORMS: dict[str, list[tuple[str, str]]] = {
         ("equation: str, *operands: Tensor | Sequence[Tensor]", "Tensor"),
         ("equation: Tensor, *operands: Any", "Tensor"),
     ],
+    "lstm": _recurrent("Sequence[Tensor]", 3),
+    "gru": _recurrent("Tensor", 2),
+    "rnn_tanh": _recurrent("Tensor", 2),
+    "rnn_relu": _recurrent("Tensor", 2),
     "size": [("{t}", "Size"), ("{t}, dim: _int", "_int")],
     "stride": [("{t}", "tuple[_int, ...]"), ("{t}, dim: _int", "_int")],
     "type": [("{t}", "str"), ("{t}, dtype: _dtype | str, non_blocking: _bool = False", "Tensor")],
