@@ -6,8 +6,11 @@ _RESULTS = {
         is_complex is_signed is_set_to is_inference __contains__""",
     "_int": "numel dim seed initial_seed element_size get_device data_ptr storage_offset __hash__",
     "tuple[Tensor, ...]": """split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit meshgrid
-        broadcast_tensors""",
+        broadcast_tensors split_copy split_with_sizes_copy unbind_copy gradient unravel_index""",
+    "tuple[Tensor, tuple[Tensor, ...]]": "histogramdd",
     "tuple[Tensor, Tensor]": "var_mean std_mean",
+    "tuple[Tensor, Tensor, Tensor]": "svd_lowrank pca_lowrank",
+    "tuple[Tensor, Tensor | None]": "multi_head_attention_forward",
     "None": "set_rng_state backward retain_grad record_stream __setitem__",
     "_dtype": "result_type promote_types",
     "Size": "broadcast_shapes",

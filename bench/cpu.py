@@ -111,6 +111,42 @@ def layer_norm(torch):
     return lambda: torch.nn.functional.layer_norm(x, (1024,), weight, bias)
 
 
+@SUITE.row("max_pool2d 3x3, stride 2, 32 x 64 x 56 x 56, forward + backward", target=1.0)
+def max_pool2d(torch):
+    x = torch.randn(32, 64, 56, 56, requires_grad=True)
+    g = torch.randn(32, 64, 28, 28)
+
+    def step():
+        x.grad = None
+        torch.nn.functional.max_pool2d(x, 3, 2, 1).backward(g)
+
+    return step
+
+
+@SUITE.row("batch_norm in training, 32 x 64 x 56 x 56, forward + backward", target=1.0)
+def batch_norm(torch):
+    x, g = torch.randn(32, 64, 56, 56, requires_grad=True), torch.randn(32, 64, 56, 56)
+    mean, variance = torch.zeros(64), torch.ones(64)
+    weight, bias = torch.ones(64, requires_grad=True), torch.zeros(64, requires_grad=True)
+
+    def step():
+        x.grad = weight.grad = bias.grad = None
+        torch.nn.functional.batch_norm(x, mean, variance, weight, bias, True).backward(g)
+
+    return step
+
+
+@SUITE.row("interpolate bilinear, 16 x 64 x 56 x 56 to twice the size, forward + backward", target=1.0)
+def interpolate(torch):
+    x, g = torch.randn(16, 64, 56, 56, requires_grad=True), torch.randn(16, 64, 112, 112)
+
+    def step():
+        x.grad = None
+        torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear").backward(g)
+
+    return step
+
+
 @SUITE.row("cross_entropy 4096 x 1000, forward + backward")
 def cross_entropy(torch):
     logits, target = torch.randn(4096, 1000, requires_grad=True), torch.randint(1000, (4096,))
@@ -140,6 +176,18 @@ def sort(torch):
     return lambda: torch.sort(x)
 
 
+@SUITE.row("rfft, 1M", target=1.0, numpy=_numpy(lambda np, x: np.fft.rfft(x), MILLION))
+def rfft(torch):
+    x = torch.randn(MILLION)
+    return lambda: torch.fft.rfft(x)
+
+
+@SUITE.row("rfft, 4096 x 256", target=1.0, numpy=_numpy(lambda np, x: np.fft.rfft(x), 4096, 256))
+def rfft_rows(torch):
+    x = torch.randn(4096, 256)
+    return lambda: torch.fft.rfft(x)
+
+
 @SUITE.row("Adam step, 10M parameters in 50 tensors", optimizes=True)
 def adam(torch, **options):
     parameters = [torch.randn(200_000, requires_grad=True) for _ in range(50)]
@@ -162,6 +210,58 @@ def mlp(torch, **options):
         optimizer.step()
 
     return step
+
+
+def _attention(torch, *shape):
+    """A forward and a backward pass of causal attention."""
+    operands = [torch.randn(*shape, requires_grad=True) for _ in range(3)]
+    g = torch.randn(*shape)
+
+    def step():
+        out = torch.nn.functional.scaled_dot_product_attention(*operands, is_causal=True)
+        return torch.autograd.grad(out, operands, g)
+
+    return step
+
+
+@SUITE.row("attention, causal 8 x 12 x 1024 x 64, forward", target=0.8)
+def attention(torch):
+    operands = [torch.randn(8, 12, 1024, 64) for _ in range(3)]
+    return lambda: torch.nn.functional.scaled_dot_product_attention(*operands, is_causal=True)
+
+
+@SUITE.row("attention, causal 8 x 12 x 1024 x 64, forward + backward", target=0.8)
+def attention_backward(torch):
+    return _attention(torch, 8, 12, 1024, 64)
+
+
+def _memory(name):
+    """VmRSS or VmHWM of this process, its memory now or at most, in megabytes."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(name)) / 1024
+
+
+@SUITE.row(
+    "attention, causal 12 x 8192 x 64, forward + backward: memory at most, beyond the operands",
+    target=1.0,
+    self_timed=True,
+    megabytes=True,
+    first=True,
+    rounds=3,
+)
+def attention_memory(torch):
+    _attention(torch, 1, 12, 256, 64)()  # what libraries allocate once
+    step = _attention(torch, 1, 12, 8192, 64)
+
+    def measure():
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")  # VmHWM starts again
+        before = _memory("VmRSS")
+        kept = step()
+        del kept
+        return _memory("VmHWM") - before
+
+    return measure
 
 
 @SUITE.row("import, beyond NumPy's", target=0.15, absolute=True, self_timed=True)

@@ -44,6 +44,8 @@ class Row:
     nbytes: float | None = None
     #: The call times itself and returns seconds, because part of what it does must not count.
     self_timed: bool = False
+    #: What the call measures itself and returns is memory, in megabytes.
+    megabytes: bool = False
     #: Only the first call of a new process counts, with nothing of earlier processes in its caches.
     first: bool = False
     #: How often every side has its turn, if not as often as the suite says.
@@ -80,6 +82,8 @@ class Row:
 
     @property
     def unit(self):
+        if self.megabytes:
+            return "MB"
         return "s" if not self.is_rate else "GFLOP/s" if self.flops is not None else "GB/s"
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from compare import COMPLEX, assert_same, is_tensor, outputs, to_numpy
 from optable import OPS, make
+from test_ops import able_device, able_oracle  # noqa: F401 (fixtures)
 
 import tinytorch
 
@@ -14,15 +15,11 @@ import tinytorch
 NOT_YET = {
     "F.log_softmax",
     "F.softmax",
-    "det",
-    "linalg.cholesky",
-    "linalg.cholesky_ex",
     "log_softmax",
     "logaddexp",
     "logcumsumexp",
     "logsumexp",
     "rms_norm",
-    "slogdet",
     "smooth_l1_loss",
     "soft_margin_loss",
     "softmax",
@@ -32,7 +29,9 @@ OF_NOTHING = {"amax", "amin", "cummax", "cummin"}
 # PyTorch's gradient is that of other elements, its result NaN, or another error comes first.
 ORACLE_ERRS = {"as_strided_scatter", "pow", "rrelu", "searchsorted"}
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*(degrees of freedom|was resized|discards the imaginary|non-scalar)")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*(degrees of freedom|was resized|stft|window was not|discards the imaginary|non-scalar)"
+)
 REFUSALS = (RuntimeError, TypeError, ValueError, NotImplementedError)
 each = pytest.mark.parametrize(
     "op", [op for op in OPS if op.name not in OF_NOTHING | {"rrelu", "searchsorted"}], ids=str
@@ -73,44 +72,47 @@ def compare(op, actual, expected, message, **tolerance):
 
 @each
 @pytest.mark.parametrize("dtype", COMPLEX)
-def test_forward(torch, op, dtype):
+def test_forward(torch, device, op, dtype):
     for sample, arrays in op.samples_for(dtype):
-        actual, expected = [attempt(run, op, m, sample, make(m, sample, arrays, dtype)[1]) for m in (tinytorch, torch)]
+        actual, expected = [
+            attempt(run, op, m, sample, make(m, sample, arrays, dtype, where)[1])
+            for m, where in ((tinytorch, device), (torch, "cpu"))
+        ]
         tolerance = {"rtol": op.rtol} if op.rtol and dtype == "complex128" else {}
         if not compare(op, actual, expected, f"{op}{sample} in {dtype}", **tolerance):
             return
 
 
-def weights(m, results):
+def weights(m, results, device):
     rng = np.random.default_rng(3)
     made = []
     for r in results:
         w = rng.uniform(0.5, 1.5, tuple(r.shape)) + (
             1j * rng.uniform(0.5, 1.5, tuple(r.shape)) if r.is_complex() else 0
         )
-        made.append(m.from_numpy(np.asarray(w)).to(r.dtype))
+        made.append(m.from_numpy(np.asarray(w)).to(device, r.dtype))
     return made
 
 
-def gradients(op, m, sample, arrays, create_graph=False, call=run):
-    bases, tensors = make(m, sample, arrays, "complex128", requires_grad=True)
+def gradients(op, m, sample, arrays, device, create_graph=False, call=run):
+    bases, tensors = make(m, sample, arrays, "complex128", device, requires_grad=True)
     results = [r for r in outputs(call(op, m, sample, tensors)) if r.requires_grad]
     leaves = [base for base in bases if base.requires_grad]
     if not results or not leaves:
         return []
-    found = m.autograd.grad(results, leaves, weights(m, results), allow_unused=True, create_graph=create_graph)
+    found = m.autograd.grad(results, leaves, weights(m, results, device), allow_unused=True, create_graph=create_graph)
     return [g for g in found if g is not None]
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.grad and op.name not in ORACLE_ERRS | NOT_YET], ids=str)
-def test_gradient(torch, op):
+def test_gradient(torch, device, op):
     """Of the kernels of first derivatives, and of the differentiable formulas."""
     for sample, arrays in op.samples_for("complex128"):
-        expected = attempt(gradients, op, torch, sample, arrays)
+        expected = attempt(gradients, op, torch, sample, arrays, "cpu")
         if isinstance(expected, Exception):  # as for many operators whose values it has
             continue
         for create_graph in (False, True):
-            actual = gradients(op, tinytorch, sample, arrays, create_graph)
+            actual = gradients(op, tinytorch, sample, arrays, device, create_graph)
             assert_same(actual, expected, f"{op}{sample}, create_graph={create_graph}", rtol=1e-8, atol=1e-10)
 
 
@@ -120,12 +122,12 @@ def in_place(op, m, sample, tensors):
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.inplace], ids=str)
-def test_in_place(torch, op):
+def test_in_place(torch, device, op):
     """What torch refuses writes nothing."""
     for sample, arrays in op.samples_for("complex128"):
         if not sample.specs or sample.args[0] is not sample.specs[0] or sample.specs[0].layout == "expanded":
             continue
-        ours = make(tinytorch, sample, arrays, "complex128")[1]
+        ours = make(tinytorch, sample, arrays, "complex128", device)[1]
         before = to_numpy(ours[0]).copy()
         actual = attempt(in_place, op, tinytorch, sample, ours)
         expected = attempt(lambda: in_place(op, torch, sample, make(torch, sample, arrays, "complex128")[1]))  # noqa: B023
@@ -136,19 +138,19 @@ def test_in_place(torch, op):
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.out], ids=str)
-def test_out(op):
+def test_out(device, op):
     """out= is filled, whatever its layout; real numbers do not take complex ones."""
     for sample, arrays in op.samples_for("complex64"):
-        tensors = make(tinytorch, sample, arrays, "complex64")[1]
+        tensors = make(tinytorch, sample, arrays, "complex64", device)[1]
         expected = attempt(run, op, tinytorch, sample, tensors)
         if not is_tensor(expected) or not expected.is_complex():
             continue
-        spaced = tinytorch.zeros((*expected.shape, 2), dtype=expected.dtype)[..., 0]
+        spaced = tinytorch.zeros((*expected.shape, 2), dtype=expected.dtype, device=device)[..., 0]
         assert run(op, tinytorch, sample, tensors, out=spaced) is spaced
         assert_same(spaced, expected)
         if expected.numel():
             with pytest.raises(TypeError if op.name in ("cat", "stack") else RuntimeError):  # PyTorch's
-                run(op, tinytorch, sample, tensors, out=tinytorch.zeros(expected.shape))
+                run(op, tinytorch, sample, tensors, out=tinytorch.zeros(expected.shape, device=device))
 
 
 def test_what_is_not_yet_there_is_refused():

@@ -89,6 +89,8 @@ SHAPES = [
     Case(lambda m, x: x.t(), (f(2, 2, 2),), "t\\(\\)|t:", "3", id="t of three dimensions"),
     Case(lambda m, x: x.repeat(2), (A,), "repeat", id="repeat"),
     Case(lambda m, x: x.roll((1, 2), 0), (A,), "roll|shifts", id="roll"),
+    Case(lambda m, x: x.roll(1, 0), (f(),), "roll|imension", "0", id="roll of 0-d along a dimension"),
+    Case(lambda m, x: x.norm("nuc"), (V,), "norm", "dim", id="nuclear norm of a vector"),
     Case(lambda m, x: x.flip(0, 0), (A,), "flip|dim", "0", id="flip"),
     Case(lambda m, x: x.diagonal(0, 0, 0), (A,), "diagonal", id="diagonal"),
     Case(lambda m, x: x.diagonal(), (V,), "[Dd]im", id="diagonal of a vector"),
@@ -213,6 +215,30 @@ DTYPES = [
         "[Ff]loat",
         "[Dd]ouble|float64",
         id="matmul of two dtypes",
+    ),
+    Case(lambda m, x: x.neg(), (A > 0,), "neg", "bool", id="neg of bool"),
+    Case(lambda m, x: x.square_(), (A > 0,), "square_", "[Bb]ool", id="square_ of bool"),
+    Case(lambda m, x: m.nn.functional.hardtanh(x), (A > 0,), "hardtanh", "[Bb]ool", id="hardtanh of bool"),
+    Case(
+        lambda m, x: m.nn.functional.hardtanh(x),
+        (f(2, dtype=np.uint8),),
+        "hardtanh",
+        "unsigned",
+        id="hardtanh of uint8",
+    ),
+    Case(lambda m, x: m.nn.functional.rrelu(x, 0.3, 0.1), (A,), "rrelu|bound", id="rrelu's bounds"),
+    Case(lambda m, x: x.narrow(0, m.tensor(0.0), 1), (A,), "narrow|start", id="narrow from a float"),
+    Case(lambda m, x: x.narrow(0, m.tensor(True), 1), (A,), "narrow|start", id="narrow from a bool"),
+    Case(lambda m, x: m.Tensor.__radd__(2, x), (A,), "__radd__", "int", id="__radd__ of a number"),
+    Case(lambda m: m.linspace(0, 1, 2.0), (), "steps|linspace", "float", id="linspace in 2.0 steps"),
+    Case(lambda m, x: x.sub_(True), (A,), "sub", "bool", id="sub_ of True"),
+    Case(lambda m, x: x.float_power_(2), (A,), "float_power_", "float32", "float64", id="float_power_ of float32"),
+    Case(
+        lambda m, x: m.float_power(x, 2, out=m.empty(2, 3)),
+        (A,),
+        "float_power",
+        "float32",
+        id="float_power out of float32",
     ),
     Case(lambda m, x: x**-1, (i(2, 3),), "negative", id="int to a negative power"),
     Case(lambda m, x: x // 0, (i(2, 3),), "[Zz]ero", id="int // 0"),
@@ -353,3 +379,30 @@ def test_an_index_array_is_checked_before_anything_is_written():
         with pytest.raises((IndexError, RuntimeError)):
             write()
         assert x.sum().item() == 0 and x._version == 0
+
+
+def of_two(m):
+    """The names of the functions of two tensors, for some of which either may be a number."""
+    return [op.name for op in m.OPS.values() if op.function is not None and op.params == ("a", "b")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*of_two(tinytorch.ops.declare.op), "rsub", "clamp_min", "clamp_max", "float_power", "dist", "heaviside"],
+)
+def test_numbers_for_tensors(torch, name):
+    """A number is taken for a tensor where PyTorch takes one, of the function, the method and in place."""
+
+    def outcomes(m):
+        x = m.tensor([3, 4]) if name.startswith("bitwise") else m.tensor([3.0, 4.0])
+        calls = [
+            *[lambda a=a, b=b: getattr(m, name)(a, b) for a, b in ((x, 2), (x, True), (2, x), (2.5, x), (2, 3))],
+            *[lambda n=n: getattr(x, n)(2) for n in (name, name + "_") if hasattr(torch.Tensor, n)],
+        ]
+        for call in calls:
+            try:
+                yield None if call() is not None else ""
+            except Exception as error:
+                yield type(error)
+
+    assert list(outcomes(tinytorch)) == list(outcomes(torch))

@@ -24,7 +24,7 @@ import tinytorch
 from tinytorch.ops.declare import NAMESPACES
 
 # The table asks for the variance of nothing, and for out= of another shape, on purpose.
-pytestmark = pytest.mark.filterwarnings("ignore:.*(degrees of freedom|was resized)")
+pytestmark = pytest.mark.filterwarnings("ignore:.*(degrees of freedom|was resized|stft|window was not)")
 every_op = pytest.mark.parametrize("op", OPS, ids=str)
 DIFFERENTIABLE = [op for op in OPS if op.grad]
 each_dtype = [pytest.param(op, dtype, id=f"{op}-{dtype}") for op in OPS for dtype in op.dtypes]

@@ -56,12 +56,12 @@ def test_namespaces(namespace):
 
 
 @pytest.mark.parametrize("name", [
-    "autograd", "autograd.functional", "autograd.graph", "cpu", "cuda", "fuse", "linalg", "nn", "nn.functional",
+    "autograd", "autograd.functional", "autograd.graph", "cpu", "cuda", "fft", "fuse", "linalg", "nn", "nn.functional",
     "nn.init", "nn.modules", "nn.modules.module", "nn.parameter", "nn.utils", "nn.utils.parametrizations",
     "nn.utils.parametrize", "nn.utils.stateless", "func", "optim", "optim.lr_scheduler",
     "optim.swa_utils", "overrides", "profiler", "random", "return_types",
-    "serialization", "special", "storage", "utils", "utils.checkpoint", "utils.data", "utils.dlpack",
-    "utils.hooks"])  # fmt: skip
+    "serialization", "signal", "signal.windows", "special", "storage", "utils", "utils.checkpoint",
+    "utils.data", "utils.dlpack", "utils.hooks"])  # fmt: skip
 def test_public_modules_say_what_is_public(name):
     """``__all__`` names tinytorch's own things, and each once."""
     module = importlib.import_module(f"tinytorch.{name}")

@@ -3,6 +3,7 @@ codes for equality with cffi's enumerators (``lib.TT_F32``), never with numbers 
 
 from __future__ import annotations
 
+import builtins
 import functools
 
 import numpy as np
@@ -113,6 +114,23 @@ BY_NUMPY = {d.numpy: d for d in ALL if d.numpy}
 _default = float32
 
 
+_OF_PYTHON = {builtins.bool: bool, int: int64, float: float64, complex: complex128}
+
+
+def as_dtype(d, op: str, name: str = "dtype") -> dtype:
+    """A dtype given by the user, or one of Python's types of numbers in its place; TypeError for anything else."""
+    if type(d) is dtype:
+        return d
+    if isinstance(d, type) and d in _OF_PYTHON:
+        return _OF_PYTHON[d]
+    raise TypeError(f"{op}(): argument '{name}' must be tinytorch.dtype, not {type(d).__name__}")
+
+
+def dtype_code(d, op: str) -> int:
+    """The number of a dtype given by the user."""
+    return d.code if type(d) is dtype else as_dtype(d, op).code
+
+
 def _by_name(name: str) -> dtype:
     return BY_NAME[name]
 
@@ -181,9 +199,9 @@ class finfo:
     _limits = {float16: (10, 15, 3), bfloat16: (7, 127, 2), float32: (23, 127, 6), float64: (52, 1023, 15)}
 
     def __init__(self, d: dtype | None = None):
-        d = _default if d is None else d.to_real() if isinstance(d, dtype) else d
+        given, d = d, _default if d is None else as_dtype(d, "finfo", "type").to_real()
         if d not in self._limits:
-            raise TypeError(f"finfo: expected a floating-point dtype, got {d!r}; use iinfo")
+            raise TypeError(f"finfo: expected a floating-point dtype, got {given!r}; use iinfo")
         fraction, top, digits = self._limits[d]
         self.bits = 8 * d.itemsize
         self.dtype = d.name
@@ -198,8 +216,9 @@ class iinfo:
     """Limits of an integer dtype: ``bits, max, min``. Follows torch.iinfo."""
 
     def __init__(self, d: dtype):
-        if not isinstance(d, dtype) or d.is_differentiable or d is bool:
-            raise TypeError(f"iinfo: expected an integer dtype, got {d!r}; use finfo for floating-point ones")
+        given, d = d, as_dtype(d, "iinfo", "type")
+        if d.is_differentiable or d is bool:
+            raise TypeError(f"iinfo: expected an integer dtype, got {given!r}; use finfo for floating-point ones")
         self.bits = 8 * d.itemsize
         self.dtype = d.name
         self.max = (1 << (self.bits - d.is_signed)) - 1

@@ -35,6 +35,7 @@ strided = layout("strided")
 
 memory_format.__new__ = no_more  # these are all
 _LAST = {channels_last: 4, channels_last_3d: 5}
+_OF_RANK = {rank: form for form, rank in _LAST.items()}
 
 
 def strides_of(shape, form: memory_format, op: str) -> list[int]:
@@ -55,3 +56,18 @@ def strides_of(shape, form: memory_format, op: str) -> list[int]:
         strides[d] = step
         step *= max(shape[d], 1)
     return strides
+
+
+def suggested(t) -> memory_format:
+    """The format of a result that follows ``t``: channels_last where its channels lie closest together, else
+    contiguous_format. Where sizes of 1 leave it open, PyTorch's choice."""
+    shape, strides = t.shape, t.stride()
+    form = _OF_RANK.get(len(shape))
+    if form is None:
+        return contiguous_format
+    least = 0
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[d] == 0 or strides[d] < least or (d == 0 and least == strides[1]):
+            return contiguous_format
+        least = strides[d] * (shape[d] if shape[d] > 1 else 1)
+    return form

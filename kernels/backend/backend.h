@@ -8,17 +8,21 @@
  * has no implementation there. Entries marked as optional are shortcuts, which their front ends do without. The
  * families of work are described in the headers of this folder. */
 #pragma once
+#include "backend/attention.h"
 #include "backend/conv.h"
 #include "backend/decompose.h"
+#include "backend/fft.h"
 #include "backend/indexing.h"
 #include "backend/kernel.h"
 #include "backend/optim.h"
 #include "backend/product.h"
 #include "backend/random.h"
 #include "backend/reduction.h"
+#include "backend/resample.h"
 #include "backend/rows.h"
 #include "backend/scan.h"
 #include "backend/sorting.h"
+#include "backend/windows.h"
 
 typedef struct tt_backend {
     const char *name;     /* of its kind of device */
@@ -109,8 +113,20 @@ typedef struct tt_backend {
     bool (*conv)(const tt_conv_work *w);
     bool (*unfold)(const tt_unfold_work *w); /* a fresh contiguous array */
 
+    /* attention: w->out and w->lse; w->grads from these. No elements of lse: not called; of the others there may be none */
+    bool (*attention)(const tt_attention_work *w);
+    bool (*attention_backward)(const tt_attention_work *w);
+    /* pooling: w->to, dense in the order of w->from; operands of any layout */
+    bool (*pool)(const tt_pool_work *w);
+    /* images: w->to, likewise; floating dtypes */
+    bool (*resample)(const tt_resample_work *w);
+
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);
+
+    /* Fourier transforms of float32, float64 and their complex dtypes: from real numbers to complex ones (the first half
+     * of the conjugate pairs, or all), between complex ones, or from that half to real ones */
+    bool (*fft)(const tt_fft_work *w);
 
     /* n kernels of a fused program, which may run side by side. base: of each storage; compiled: where they are */
     bool (*run_kernels)(const tt_kernel *k, int n, char *const *base, const tt_number *numbers, bool compiled);

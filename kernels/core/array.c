@@ -69,13 +69,6 @@ void tt_set_contiguous(tt_array *a) {
     a->flags |= TT_FLAG_CONTIGUOUS;
 }
 
-/* Devices have no kernels for complex numbers yet, and so no array of them. */
-bool tt_complex_fits(int device, int dtype) {
-    if (!device || !tt_is_complex(dtype)) return true;
-    tt_fail(TT_NOT_IMPLEMENTED, "%s tensors are not implemented on CUDA devices", tt_dtype_names[dtype]);
-    return false;
-}
-
 static tt_array *with_storage(tt_array *a, int64_t nbytes) {
     tt_storage *s = tt_storage_new(nbytes);
     if (!s) {
@@ -84,13 +77,7 @@ static tt_array *with_storage(tt_array *a, int64_t nbytes) {
     }
     a->storage = s;
     a->data = s->data;
-    if (s->device) {
-        if (!tt_complex_fits(s->device, a->dtype)) {
-            tt_free(a);
-            return NULL;
-        }
-        a->flags |= TT_FLAG_DEVICE;
-    }
+    if (s->device) a->flags |= TT_FLAG_DEVICE;
     return a;
 }
 
@@ -189,7 +176,7 @@ tt_array *tt_from_memory(int dtype, int ndim, int64_t *shape, int64_t *strides, 
 tt_array *tt_from_device(int device, int dtype, int ndim, int64_t *shape, int64_t *strides, void *data, int64_t nbytes,
                          void *owner, void (*release)(void *)) {
     int64_t n = tt_numel(ndim, shape);
-    if (n < 0 || !check_strides(ndim, strides) || !tt_complex_fits(device, dtype)) return NULL;
+    if (n < 0 || !check_strides(ndim, strides)) return NULL;
     tt_array *a = tt_array_new(ndim);
     if (!a) return NULL;
     tt_storage *s;
@@ -301,7 +288,6 @@ tt_array *tt_reshape_view(tt_array *a, int ndim, int64_t *shape) {
 /* The same bytes as another dtype; the last dimension grows or shrinks with the element's size. */
 tt_array *tt_view_dtype(tt_array *a, int dtype) {
     int64_t from = tt_itemsizes[a->dtype], to = tt_itemsizes[dtype];
-    if (!tt_complex_fits(a->storage->device, dtype)) return NULL;
     int last = a->ndim - 1;
     if (from != to) {
         if (last < 0)
@@ -385,7 +371,6 @@ tt_array *tt_view_as_complex(tt_array *a) {
             return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a stride divisible by 2 for all but last dimension");
     if ((a->data - a->storage->data) / size % 2)
         return tt_fail(TT_RUNTIME_ERROR, "Tensor must have a storage_offset divisible by 2");
-    if (!tt_complex_fits(a->storage->device, tt_complex_dtype(a->dtype))) return NULL;
     tt_array *b = tt_alias(a);
     if (!b) return NULL;
     b->dtype = (int16_t)tt_complex_dtype(a->dtype);

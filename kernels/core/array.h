@@ -3,7 +3,6 @@
 #include "core/version.h"
 #include <stdbool.h>
 
-bool tt_complex_fits(int device, int dtype); /* may a device have such arrays? Else an error */
 extern int64_t tt_no_dims[1]; /* shape and strides without dimensions: not NULL, which memcpy and memcmp do not take */
 /* Masks of dimensions. */
 static inline int64_t tt_bit(int d) { return (int64_t)((uint64_t)1 << d); }

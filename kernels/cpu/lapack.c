@@ -5,6 +5,7 @@
  * depend on the number of threads. */
 #include "cpu/cpu.h"
 #include "cpu/openblas.h"
+#include <complex.h>
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -17,19 +18,37 @@ static int at_least_1(int n) { return n > 1 ? n : 1; }        /* leading dimensi
 static bool asks(const tt_matrix *c) { return c->lwork < 0; } /* how much work memory to bring */
 
 #define T float
+#define R float
 #define OF(name) name##_f32
 #define LAPACK(name) tt_blas.s##name
 #include "cpu/lapack_routines.h"
 #define T double
+#define R double
 #define OF(name) name##_f64
 #define LAPACK(name) tt_blas.d##name
 #include "cpu/lapack_routines.h"
+#define COMPLEX
+#define T float _Complex
+#define R float
+#define OF(name) name##_c64
+#define LAPACK(name) tt_blas.c##name
+#include "cpu/lapack_routines.h"
+#define COMPLEX
+#define T double _Complex
+#define R double
+#define OF(name) name##_c128
+#define LAPACK(name) tt_blas.z##name
+#include "cpu/lapack_routines.h"
 
-static int (*const routines[][2])(const tt_matrix *) = {
-#define ROUTINE(name, ...) {name##_f32, name##_f64},
+static int (*const routines[][4])(const tt_matrix *) = {
+#define ROUTINE(name, ...) {name##_f32, name##_f64, name##_c64, name##_c128},
     TT_DECOMPOSITIONS(ROUTINE)
 #undef ROUTINE
 };
+
+static int (*routine_of(int decomposition, int dtype))(const tt_matrix *) {
+    return routines[decomposition][dtype == TT_F32 ? 0 : dtype == TT_F64 ? 1 : dtype == TT_C64 ? 2 : 3];
+}
 
 typedef struct {
     tt_stack *s;
@@ -44,14 +63,16 @@ static void run_matrices(void *context, int64_t begin, int64_t end) {
     tt_stack *s = j->s;
     tt_matrix c = s->first;
     int64_t size = tt_itemsizes[s->dtype], tau = in_lines(c.k * size), work = in_lines(c.lwork * size);
-    char *room = tt_scratch(tau + work + c.liwork * (int64_t)sizeof(int));
+    int64_t rwork = in_lines(c.lrwork * (int64_t)tt_itemsizes[tt_real_dtype(s->dtype)]);
+    char *room = tt_scratch(tau + work + rwork + c.liwork * (int64_t)sizeof(int));
     if (!room) {
         __atomic_store_n(&j->failed, true, __ATOMIC_RELAXED);
         return;
     }
     c.tau = room;
     c.work = room + tau;
-    c.iwork = (int *)(room + tau + work);
+    c.rwork = room + tau + work;
+    c.iwork = (int *)(room + tau + work + rwork);
     for (int64_t i = begin; i < end; i++) {
         int64_t at = tt_matrix_of_a(s, i);
         c.a = (char *)s->first.a + at * s->step_a;
@@ -64,30 +85,39 @@ static void run_matrices(void *context, int64_t begin, int64_t end) {
     tt_scratch_free(room);
 }
 
+typedef union {
+    float f32;
+    double f64, most[2];
+} answer; /* an element, of which the real part counts */
+
+/* One more than LAPACK asks for, in float32 perhaps rounded down. */
+static double wanted(const answer *a, int dtype) {
+    return (tt_real_dtype(dtype) == TT_F64 ? a->f64 : a->f32 * (1 + (double)FLT_EPSILON)) + 1;
+}
+
 /* How much memory LAPACK wants for one matrix: it tells when lwork is -1. */
 static bool ask_for_work(job *j) {
-    union {
-        float f32;
-        double f64;
-    } answer = {.f64 = 0};
     tt_matrix *c = &j->s->first, ask = *c;
-    int first = 0;
-    ask.lwork = ask.liwork = -1;
-    ask.work = &answer;
-    ask.iwork = &first;
+    answer work = {.f64 = 0}, rwork = {.f64 = 0};
+    int integers = 8 * at_least_1(c->m > c->n ? c->m : c->n); /* as much as any routine that does not tell */
+    ask.lwork = ask.lrwork = ask.liwork = -1;
+    ask.work = &work;
+    ask.rwork = &rwork;
+    ask.iwork = &integers;
     int info = j->run(&ask);
-    double wanted = j->s->dtype == TT_F64 ? answer.f64 : answer.f32 * (1 + (double)FLT_EPSILON);
-    if (info || wanted > INT_MAX - 1) {
+    double elements = wanted(&work, j->s->dtype), reals = wanted(&rwork, j->s->dtype);
+    if (info || elements > INT_MAX || reals > INT_MAX) {
         tt_fail(TT_RUNTIME_ERROR, "matrices of %d x %d are too large for LAPACK", c->m, c->n);
         return false;
     }
-    c->lwork = at_least_1((int)wanted + 1);
-    c->liwork = 8 * at_least_1(c->m > c->n ? c->m : c->n); /* as much as any routine here */
+    c->lwork = (int)elements;
+    c->lrwork = (int)reals;
+    c->liwork = at_least_1(integers);
     return true;
 }
 
 bool tt_cpu_decompose(int decomposition, tt_stack *s) {
-    job j = {s, routines[decomposition][s->dtype == TT_F64], false};
+    job j = {s, routine_of(decomposition, s->dtype), false};
     int64_t work = (int64_t)s->first.m * s->first.n * at_least_1(s->first.k) + 512;
     int64_t grain = work >= PARALLEL_WORK ? 1 : PARALLEL_WORK / work;
     int claimed, threads = tt_blas_enter(s->count > grain ? tt_get_num_threads() : 1, &claimed);

@@ -48,8 +48,8 @@ static bool check_operand(const char *name, const tt_array *x, bool square) {
     else if (square && sizes[0] != sizes[1])
         tt_fail(TT_RUNTIME_ERROR, "%s must be batches of square matrices, but they are %lld by %lld matrices", name,
                 (long long)sizes[0], (long long)sizes[1]);
-    else if (tt_is_complex(x->dtype)) tt_fail(TT_NOT_IMPLEMENTED, "not implemented for '%s'", tt_dtype_names[x->dtype]);
-    else if (!tt_is_floating(x->dtype)) /* in PyTorch the one or the other, by the decomposition */
+    else if (!tt_is_floating(x->dtype) &&
+             !tt_is_complex(x->dtype)) /* in PyTorch the one or the other, by the decomposition */
         tt_fail(TT_NOT_IMPLEMENTED, "Expected a floating point or complex tensor as input. Got %s",
                 tt_dtype_names[x->dtype]);
     else if (tt_is_half(x->dtype)) tt_fail(TT_NOT_IMPLEMENTED, "not implemented for '%s'", tt_dtype_names[x->dtype]);
@@ -59,36 +59,65 @@ static bool check_operand(const char *name, const tt_array *x, bool square) {
     return false;
 }
 
-static bool check_pair(const tt_matrix *c, const tt_array *a, const tt_array *b, const tt_array *pivots) {
-    bool left = !(c->option & 2), fit = !pivots || (pivots->dtype == TT_I32 && pivots->ndim == a->ndim - 1);
-    for (int d = 0; pivots && fit && d < pivots->ndim; d++) fit = pivots->shape[d] == a->shape[d];
+static bool check_pair(const call *j, const tt_array *a, const tt_array *b) {
+    const tt_matrix *c = &j->s.first;
+    bool left = j->d->a_at != TT_EITHER_ORDER || !(c->option & 2);
     if (b->dtype != a->dtype)
         tt_fail(TT_RUNTIME_ERROR,
                 "Expected A and B to have the same dtype, but found A of type %s and B of type %s "
                 "instead",
                 tt_dtype_names[a->dtype], tt_dtype_names[b->dtype]);
-    else if ((left ? c->b_rows : c->b_cols) != c->n)
+    else if ((left ? c->b_rows : c->b_cols) != (c->m > c->n ? c->m : c->n))
         tt_fail(TT_RUNTIME_ERROR, "Incompatible shapes of A and B for the equation %s (%dx%d and %dx%d)",
                 left ? "AX = B" : "XA = B", c->m, c->n, c->b_rows, c->b_cols);
-    else if (!fit) tt_fail(TT_RUNTIME_ERROR, "pivots must be int32, and one for each row of LU");
     else return true;
     return false;
 }
 
-/* A stack of column-major matrices, or of vectors (cols < 0); *step: from one to the next, in bytes. */
+static bool check_pivots(const call *j, const tt_array *a, const tt_array *pivots) {
+    bool fit =
+        pivots->dtype == TT_I32 && pivots->ndim == a->ndim - 1 && pivots->shape[pivots->ndim - 1] == j->s.first.k;
+    for (int d = 0; fit && d < pivots->ndim - 1; d++) fit = pivots->shape[d] == a->shape[d];
+    if (!fit) tt_fail(TT_RUNTIME_ERROR, "pivots must be int32, and as many of each matrix as the smaller of its sizes");
+    return fit;
+}
+
+/* LAPACK believes pivots, which are places in memory. Of LDL^T two negative ones stand for a block of 2 x 2. */
+static bool check_places(const call *j, const tt_array *pivots) {
+    const int *p = (const int *)pivots->data;
+    int64_t k = j->s.first.k, most = j->s.first.m, count = k ? pivots->numel : 0;
+    bool blocks = !strcmp(j->d->name, "ldl_solve");
+    for (int64_t i = 0; i < count; i++) {
+        bool block = blocks && p[i] < 0 && i % k + 1 < k && p[i + 1] < 0 && -(int64_t)p[i + 1] <= most;
+        if (block ? -(int64_t)p[i] > most : p[i] < 1 || p[i] > most) {
+            tt_fail(TT_RUNTIME_ERROR,
+                    "pivots must be between 1 and the number of rows, %lld, as the factorization "
+                    "gives them; one is %d",
+                    (long long)most, p[i]);
+            return false;
+        }
+        i += block;
+    }
+    return true;
+}
+
+/* A stack of column-major matrices, of vectors (cols < 0), or of numbers (rows < 0); *step: from one to the next, in
+ * bytes. */
 static tt_array *new_stack(int dtype, int nbatch, const int64_t *batch, int rows, int cols, int64_t *step) {
-    int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM], size = rows;
+    int64_t shape[TT_MAX_NDIM], strides[TT_MAX_NDIM], size = 1;
     int ndim = nbatch;
     memcpy(shape, batch, sizeof(int64_t) * (size_t)nbatch);
-    shape[ndim] = rows;
-    strides[ndim++] = 1;
+    if (rows >= 0) {
+        shape[ndim] = size = rows;
+        strides[ndim++] = 1;
+    }
     if (cols >= 0) {
         shape[ndim] = cols;
         strides[ndim++] = rows > 1 ? rows : 1;
         size *= cols;
     }
     *step = size * tt_itemsizes[dtype];
-    if (size < 1) size = 1;
+    size = (rows > 1 ? rows : 1) * (int64_t)(cols > 1 ? cols : 1);
     for (int d = nbatch - 1; d >= 0; d--) {
         strides[d] = size;
         size *= shape[d] > 1 ? shape[d] : 1;
@@ -108,14 +137,22 @@ static int length_of(const tt_matrix *c, char letter) {
     }
 }
 
+/* The dtype that a result's letters name. */
+static int dtype_of(const char *letters, int dtype) {
+    const char *name = strchr(letters, ':');
+    if (!name) return dtype;
+    return name[1] == 'i' ? TT_I32 : name[1] == 'r' ? tt_real_dtype(dtype) : tt_complex_dtype(dtype);
+}
+
 static bool make_results(call *j) {
     tt_stack *s = &j->s;
     tt_matrix *c = &s->first;
     for (int i = 0; i < TT_MOST_RESULTS && j->d->results[i]; i++) {
         const char *letters = j->d->results[i];
-        int rows = length_of(c, letters[0]), cols = letters[1] ? length_of(c, letters[1]) : -1;
-        int dtype = letters[0] == 'p' ? TT_I32 : s->dtype;
-        if (!(j->results[i] = new_stack(dtype, s->nbatch, s->batch, rows, cols, &s->steps[i]))) return false;
+        size_t ndim = strcspn(letters, ":");
+        int rows = ndim > 0 ? length_of(c, letters[0]) : -1, cols = ndim > 1 ? length_of(c, letters[1]) : -1;
+        if (!(j->results[i] = new_stack(dtype_of(letters, s->dtype), s->nbatch, s->batch, rows, cols, &s->steps[i])))
+            return false;
         c->out[i] = j->results[i]->data;
         j->num_results++;
     }
@@ -184,8 +221,9 @@ static bool run(call *j, int which, tt_array *a, tt_array *b, bool check) {
            (!check || all_succeeded(j));
 }
 
-int tt_decompose(int which, tt_array *a, tt_array *b, tt_array *pivots, int option, int check, tt_array **results) {
-    call j = {.d = &table[which], .s = {.dtype = a->dtype, .first = {.option = option}}};
+int tt_decompose(int which, tt_array *a, tt_array *b, tt_array *pivots, int option, double rcond, int check,
+                 tt_array **results) {
+    call j = {.d = &table[which], .s = {.dtype = a->dtype, .first = {.option = option, .rcond = rcond}}};
     tt_matrix *c = &j.s.first;
     if (!check_operand("A", a, j.d->square) || (b && !check_operand("B", b, false))) return -1;
     c->m = (int)a->shape[a->ndim - 2];
@@ -194,8 +232,9 @@ int tt_decompose(int which, tt_array *a, tt_array *b, tt_array *pivots, int opti
     if (b) {
         c->b_rows = (int)b->shape[b->ndim - 2];
         c->b_cols = (int)b->shape[b->ndim - 1];
-        if (!check_pair(c, a, b, pivots)) return -1;
+        if (!check_pair(&j, a, b)) return -1;
     }
+    if (pivots && !check_pivots(&j, a, pivots)) return -1;
     if ((j.s.count = tt_broadcast_batch(a, b, j.s.batch, &j.s.nbatch)) < 0) return -1;
     if (!tt_ready(a) || (b && !tt_ready(b)) || (pivots && !tt_ready(pivots))) {
         tt_decline();
@@ -203,7 +242,7 @@ int tt_decompose(int which, tt_array *a, tt_array *b, tt_array *pivots, int opti
     }
     tt_array *plain = pivots ? tt_contiguous_now(pivots) : NULL;
     if (plain) c->pivots = (const int *)plain->data;
-    bool done = (!pivots || plain) && run(&j, which, a, b, check);
+    bool done = (!pivots || (plain && check_places(&j, plain))) && run(&j, which, a, b, check);
     if (plain) tt_free(plain);
     if (j.copy) tt_free(j.copy);
     for (int i = 0; i < j.num_results; i++)

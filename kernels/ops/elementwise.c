@@ -51,7 +51,7 @@ static int common_dtype(int op, int n, tt_array *const *in) {
             if (!(in[k]->flags & TT_FLAG_WEAK)) tensors[count++] = in[k];
         if (count && tt_is_integral(result_type(count, tensors))) dtype = result_type(count, tensors);
     }
-    if (n > 1 && op == TT_OP_pow && tt_is_integral(dtype) && in[1]->ndim == 0 && !in[1]->storage->device &&
+    if (n > 1 && op == TT_OP_pow && tt_is_integral(dtype) && in[1]->flags & TT_FLAG_WEAK &&
         tt_kind_of(in[1]->dtype) == TT_KIND_INT) {
         int64_t exponent;
         tt_isa->casts[in[1]->dtype][TT_I64](&exponent, in[1]->data, 1);
@@ -61,11 +61,17 @@ static int common_dtype(int op, int n, tt_array *const *in) {
         }
     }
     for (int k = 0; op == TT_OP_sub && k < 2; k++)
-        if (in[k]->dtype == TT_BOOL && (!(in[k]->flags & TT_FLAG_WEAK) || in[1 - k]->dtype == TT_BOOL)) {
+        if (in[k]->dtype == TT_BOOL) {
             tt_fail(TT_RUNTIME_ERROR, "sub: Subtraction, the `-` operator, with a bool tensor is not supported. If you "
                                       "are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
             return -1;
         }
+    if (op == TT_OP_neg && dtype == TT_BOOL) {
+        tt_fail(TT_RUNTIME_ERROR,
+                "neg: Negation, the `-` operator, on a bool tensor is not supported. If you are trying "
+                "to invert a mask, use the `~` or `logical_not()` operator instead.");
+        return -1;
+    }
     if (!tt_isa->ops[op][tt_compute_dtype(dtype)]) {
         tt_fail(TT_NOT_IMPLEMENTED, "%s: not implemented for '%s'", tt_ops[op].name, tt_dtype_names[dtype]);
         return -1;
@@ -308,7 +314,7 @@ static bool update(int op, tt_array *out, tt_array *b) {
     if (!plain(out) || !loop || tt_ops[op].rule == TT_BOOL_RESULT || tt_ops[op].arity != 1 + (b != NULL) ||
         !takes_numbers(out) || !(record ? out->numel > 0 : small(out) && tt_ready_to_write(out)))
         return false;
-    if (number && tt_is_complex(b->dtype)) return false;
+    if (number && (tt_is_complex(b->dtype) || b->dtype == TT_BOOL)) return false;
     if (b && !number &&
         (!alike(out, b) || (b->storage == out->storage && b->data != out->data) || (!record && tt_lazy_of(b->storage))))
         return false;

@@ -232,7 +232,13 @@ int tt_index_put(tt_array *a, int n, int64_t *code, tt_array **indices, tt_array
 
 static bool index_fits(const char *op, const tt_array *index, const tt_array *a, int dim, const char *name) {
     char have[TT_SHAPE_TEXT], want[TT_SHAPE_TEXT];
-    int na = a->ndim ? a->ndim : 1, ni = index->ndim ? index->ndim : 1;
+    int na = a->ndim ? a->ndim : 1, ni = index->ndim ? index->ndim : 1, alike = 0;
+    while (dim < 0 && alike < a->ndim && alike < ni && index->shape[alike] <= a->shape[alike]) alike++;
+    if (dim < 0 && na < ni && a->ndim && alike == a->ndim) { /* PyTorch asks the source for a size that it has not */
+        tt_fail(TT_INDEX_ERROR, "%s: Dimension out of range (expected to be in range of [%d, %d], but got %d)", op, -na,
+                na - 1, na);
+        return false;
+    }
     if (na != ni) {
         tt_fail(TT_RUNTIME_ERROR,
                 "%s: Index tensor must have the same number of dimensions as %s tensor: index has "

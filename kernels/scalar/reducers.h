@@ -43,7 +43,7 @@
     X("norm_inf", maxabs, FLOATING, ALONE, -1) X("norm_-inf", minabs, FLOATING, ALONE, -1)
 /* clang-format on */
 
-/* Those that read complex numbers, too: the CPU's. M(name, x) */
+/* Those that read complex numbers, too. M(name, x) */
 #define TT_COMPLEX_REDUCERS(M) M(sum, c64) M(sum, c128) M(prod, c64) M(prod, c128)
 
 /* M(name, x, a) for each dtype that a reducer reads; a: its accumulators' */

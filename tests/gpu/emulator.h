@@ -94,7 +94,7 @@ static void start(context *c, char *stack, void (*entry)()) {
 }
 #endif
 
-struct fiber { context at; int state, predicate; int64_t slot; };
+struct fiber { context at; int state, predicate; char slot[16]; };
 enum { MOST_THREADS = 1024 };
 static fiber fibers[MOST_THREADS];
 static char *stacks; // memory that is not touched takes none
@@ -115,13 +115,12 @@ static void wait(int state) {
 }
 // What a lane offers, and then what another offered. Two waits: nobody overwrites before all have read.
 template <typename T> static T exchange(T value, int lane) {
-    static_assert(sizeof(T) <= 8, "");
+    static_assert(sizeof(T) <= 16, "");
     unsigned warp = self / 32 * 32;
-    fibers[self].slot = 0;
-    memcpy(&fibers[self].slot, &value, sizeof value);
+    memcpy(fibers[self].slot, &value, sizeof value);
     wait(AT_WARP);
     T got = value;
-    if (lane >= 0 && lane < 32 && warp + (unsigned)lane < blockDim.x) memcpy(&got, &fibers[warp + (unsigned)lane].slot, sizeof got);
+    if (lane >= 0 && lane < 32 && warp + (unsigned)lane < blockDim.x) memcpy(&got, fibers[warp + (unsigned)lane].slot, sizeof got);
     wait(AT_WARP);
     return got;
 }

@@ -1,10 +1,11 @@
 /* cuBLASLt's interface over the CPU's memory, as far as tinytorch uses it: column-major, by the library's documented
  * numbers. Tests of tinytorch/backends/cuda/cublas.py load it in the library's place. */
+#include <complex.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { R_32F = 0, R_64F = 1, COMPUTE_32F = 68, COMPUTE_64F = 70, FAST_TF32 = 77 };
+enum { R_32F = 0, R_64F = 1, C_32F = 4, C_64F = 5, COMPUTE_32F = 68, COMPUTE_64F = 70, FAST_TF32 = 77 };
 enum { INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
 enum { EPILOGUE_DEFAULT = 1, EPILOGUE_BIAS = 4 };
 
@@ -82,15 +83,29 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *d, void *a, void *b, void
     return 0;
 }
 
-static double at(const char *p, int type, int64_t i) {
-    return type == R_64F ? ((const double *)p)[i] : ((const float *)p)[i];
+static double complex at(const char *p, int type, int64_t i) {
+    switch (type) {
+    case R_64F: return ((const double *)p)[i];
+    case C_32F: return ((const float complex *)p)[i];
+    case C_64F: return ((const double complex *)p)[i];
+    default: return ((const float *)p)[i];
+    }
+}
+
+static void put(char *p, int type, int64_t i, double complex value) {
+    switch (type) {
+    case R_64F: ((double *)p)[i] = creal(value); break;
+    case C_32F: ((float complex *)p)[i] = (float complex)value; break;
+    case C_64F: ((double complex *)p)[i] = value; break;
+    default: ((float *)p)[i] = (float)creal(value);
+    }
 }
 
 int cublasLtMatmul(void *handle, const desc *d, const void *alpha, const char *a, const layout *la, const char *b,
                    const layout *lb, const void *beta, const char *c, const layout *lc, char *out, const layout *ld,
                    const algo *chosen, intptr_t workspace, size_t workspace_size, intptr_t stream) {
     int64_t rows = (int64_t)ld->rows, cols = (int64_t)ld->cols, inner = (int64_t)(d->trans_a ? la->rows : la->cols);
-    double factor = at(alpha, d->scale, 0), keep = at(beta, d->scale, 0);
+    double complex factor = at(alpha, d->scale, 0), keep = at(beta, d->scale, 0);
     (void)stream;
     if (!handle || !chosen || (int64_t)workspace_size < fake_workspace_needed || (fake_workspace_needed && !workspace)) return 13;
     if ((d->trans_a ? la->cols : la->rows) != ld->rows || (d->trans_b ? lb->rows : lb->cols) != ld->cols ||
@@ -99,15 +114,14 @@ int cublasLtMatmul(void *handle, const desc *d, const void *alpha, const char *a
     for (int64_t s = 0; s < ld->count; s++)
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < cols; j++) {
-                double sum = 0;
+                double complex sum = 0;
                 for (int64_t l = 0; l < inner; l++)
                     sum += at(a, la->type, s * la->step + (d->trans_a ? l + i * la->ld : i + l * la->ld)) *
                            at(b, lb->type, s * lb->step + (d->trans_b ? j + l * lb->ld : l + j * lb->ld));
                 int64_t place = s * ld->step + i + j * ld->ld;
                 sum = factor * sum + (keep ? keep * at(c, lc->type, s * lc->step + i + j * lc->ld) : 0);
                 if (d->epilogue == EPILOGUE_BIAS) sum += at(d->bias, ld->type, i);
-                if (ld->type == R_64F) ((double *)out)[place] = sum;
-                else ((float *)out)[place] = (float)sum;
+                put(out, ld->type, place, sum);
             }
     return 0;
 }

@@ -18,6 +18,8 @@ def elementwise():
     x, half = empty(1000), empty(40, 30, dtype=tt.float16)
     _ = x * 2, x + x, x.exp(), tt.where(x > 0, x, -x), F.gelu(half.t()), half + empty(30), x.double().pow(0.5)
     _ = empty(7, dtype=tt.int64) // 3, empty(7, dtype=tt.bool) | empty(7, dtype=tt.bool)
+    z = empty(1000, dtype=tt.complex64)
+    _ = z * z, z.abs(), z.to(tt.complex128) * 2j, z.tanh()
 
 
 def copy():
@@ -36,6 +38,8 @@ def reduce():
     _ = x.argmin(), x.logsumexp(0), x.norm(), x.half().amax(0), (x > 0).all(0)
     long = empty(9_000_000, dtype=tt.float16)  # several blocks to a warp
     _ = long.sum(), long.argmax(), long.bool().all(), long.view(1000, 9000)[:, :8192].var(), long.float().max(0)
+    z = empty(2_000_000, dtype=tt.complex64)
+    _ = z.prod(), z.view(1000, 2000).sum(0), z.to(tt.complex128).mean(), z.sum()
 
 
 def softmax():
@@ -165,6 +169,8 @@ def scan():
     many = empty(600, 1500, dtype=tt.float16)
     _ = many.cumsum(1), many.float().cumsum(1), x.half().cummax(1)
     _ = x.cumsum(1), x.cumsum(0), x.double().cumprod(1), x.half().logcumsumexp(1), x.cummax(1)
+    z = empty(50, 3000, dtype=tt.complex64)
+    _ = z.cumsum(1), z.cumprod(0), z.cumprod(1)
 
 
 def compact():

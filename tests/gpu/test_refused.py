@@ -32,24 +32,3 @@ def test_convolutions_on_a_device_are_refused(gpu):
         tt.conv1d(x, w)
     with pytest.raises(RuntimeError, match="convolution: .*on the same device"):
         tt.conv1d(x, w.cpu())
-
-
-def test_complex_numbers_on_a_device_are_refused(gpu):
-    z, x = tt.tensor([1j, 2]), tt.ones(2, device="cuda")
-    for make in (
-        lambda: z.cuda(),
-        lambda: tt.zeros(2, dtype=tt.complex64, device="cuda"),
-        lambda: tt.tensor([1j], device="cuda"),
-        lambda: x.to(tt.complex128),
-        lambda: x * 1j,
-        lambda: x + z[0],
-        lambda: tt.complex(x, x),
-        lambda: tt.view_as_complex(x.reshape(1, 2)),
-        lambda: x.view(tt.complex64),
-        lambda: tt.randn(2, dtype=tt.complex64, device="cuda"),
-        lambda: x.sum(dtype=tt.complex64),
-    ):
-        with pytest.raises(NotImplementedError, match="complex(64|128) tensors are not implemented on CUDA devices"):
-            make()
-    x[0] = z[0].real
-    assert x.tolist() == [0, 1] and z.cpu() is z

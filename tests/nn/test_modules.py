@@ -34,6 +34,32 @@ X = floats(5, 6)
 LOGITS = floats(5, 3)
 SHARES = shares(5, 3)
 
+ROWS = floats(3, 4, 6)
+CAUSAL = np.triu(np.full((4, 4), -np.inf), 1)
+
+
+class Twice:
+    """A module of query, key and value, called with the same tensor as all three."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def double(self):
+        self.module.double()
+        return self
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.module, name)
+
+    def __call__(self, x):
+        return self.module(x, x, x)
+
+    def __repr__(self):
+        return repr(self.module)
+
+
 # The constructor's call in library m, and the inputs. Those of floating point are differentiated.
 LAYERS = {
     "Linear": (lambda m: m.nn.Linear(6, 4), X),
@@ -129,6 +155,46 @@ LAYERS = {
         LOGITS,
         BITS,
     ),
+    "MultiheadAttention": (lambda m: m.nn.MultiheadAttention(6, 2), ROWS, ROWS[:2], ROWS[:2]),
+    "MultiheadAttention, of itself": (lambda m: Twice(m.nn.MultiheadAttention(6, 3, batch_first=True)), ROWS),
+    "MultiheadAttention, without a batch": (lambda m: m.nn.MultiheadAttention(6, 2, bias=False), X, X[:3], X[:3]),
+    "MultiheadAttention, all": (
+        lambda m: m.nn.MultiheadAttention(6, 3, add_bias_kv=True, add_zero_attn=True, kdim=4, vdim=5, batch_first=True),
+        ROWS,
+        floats(3, 5, 4),
+        floats(3, 5, 5),
+        np.arange(15).reshape(3, 5) % 4 == 1,
+    ),
+    "TransformerEncoderLayer": (lambda m: m.nn.TransformerEncoderLayer(6, 2, 8, 0.0), ROWS),
+    "TransformerEncoderLayer, norm first": (
+        lambda m: m.nn.TransformerEncoderLayer(6, 2, 8, 0.0, "gelu", batch_first=True, norm_first=True),
+        ROWS,
+        CAUSAL < 0,
+        np.arange(12).reshape(3, 4) % 4 == 3,
+    ),
+    "TransformerDecoderLayer": (
+        lambda m: m.nn.TransformerDecoderLayer(6, 2, 8, 0.0, bias=False, batch_first=True),
+        ROWS,
+        floats(3, 5, 6),
+        CAUSAL,
+    ),
+    "TransformerEncoder": (
+        lambda m: m.nn.TransformerEncoder(
+            m.nn.TransformerEncoderLayer(6, 2, 8, 0.0, batch_first=True), 2, m.nn.LayerNorm(6)
+        ),
+        ROWS,
+        CAUSAL,
+    ),
+    "TransformerDecoder": (
+        lambda m: m.nn.TransformerDecoder(m.nn.TransformerDecoderLayer(6, 2, 8, 0.0), 2),
+        floats(4, 3, 6),
+        floats(5, 3, 6),
+    ),
+    "Transformer": (
+        lambda m: m.nn.Transformer(6, 2, 1, 2, 8, 0.0, batch_first=True),
+        floats(3, 4, 6),
+        floats(3, 5, 6),
+    ),
 }
 # Tested by themselves: containers and parameters (test_module.py).
 ELSEWHERE = {"Buffer", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList"}
@@ -150,28 +216,35 @@ def inputs(m, name):
     return [x.requires_grad_(x.is_floating_point() and (k == 0 or differentiated)) for k, x in enumerate(made)]
 
 
+def tensors(result):
+    """What a module returns, as a list."""
+    return [t for part in result for t in tensors(part)] if isinstance(result, tuple) else [result]
+
+
 @pytest.mark.filterwarnings("ignore:size_average and reduce args will be deprecated")
 @pytest.mark.parametrize("name", LAYERS)
 def test_module(torch, name):
     results = []
     for m in (tt, torch):
         module, given = build(m, name), inputs(m, name)
-        y = module(*given)
-        weights = m.from_numpy(floats(*y.shape, low=0.5, high=1.5))
-        (y * weights.reshape(y.shape)).sum().backward()
+        y = tensors(module(*given))
+        weights = [m.from_numpy(floats(*t.shape, low=0.5, high=1.5)) for t in y]
+        sum((t * w.reshape(t.shape)).sum() for t, w in zip(y, weights, strict=True)).backward()
         grads = [
             m.zeros_like(t) if t.grad is None else t.grad for t in (*given, *module.parameters()) if t.requires_grad
         ]
-        results.append([y, *grads])
+        results.append([*y, *grads])
         twin = copy.deepcopy(module)
-        assert_same(twin(*given), y, rtol=0, atol=0)
+        for a, e in zip(tensors(twin(*given)), y, strict=True):
+            assert_same(a, e, rtol=0, atol=0)
     for a, e in zip(*results, strict=True):
         assert_same(a, e, name, rtol=1e-7 if "Hardsigmoid" in name else 1e-9, atol=1e-11)
     ours, theirs = build(tt, name), build(torch, name)
     assert repr(ours) == repr(theirs)
     assert list(ours.state_dict()) == list(theirs.state_dict())
     back = pickle.loads(pickle.dumps(ours))
-    assert_same(back(*inputs(tt, name)), ours(*inputs(tt, name)), rtol=0, atol=0)
+    for a, e in zip(tensors(back(*inputs(tt, name))), tensors(ours(*inputs(tt, name))), strict=True):
+        assert_same(a, e, rtol=0, atol=0)
 
 
 def test_every_module_and_function_is_in_a_table():
@@ -277,6 +350,8 @@ def test_gumbel_softmax():
     np.testing.assert_allclose(to_numpy(soft).sum(1), 1)
     winners = np.bincount(to_numpy(soft).argmax(1), minlength=3) / 4000
     np.testing.assert_allclose(winners, to_numpy(logits.softmax(0)), atol=0.03)
+    assert to_numpy(F.gumbel_softmax(rows, tau=1e6)).std() < 1e-4  # all alike, and each one alone
+    assert to_numpy(F.gumbel_softmax(rows, tau=1e-4)).max(1).mean() > 0.99
     tt.manual_seed(1)
     soft = F.gumbel_softmax(rows, tau=0.5)
     tt.manual_seed(1)

@@ -15,6 +15,9 @@ CLASS_WEIGHTS = T(3, low=0.5, high=2, grad=False)
 PAIR, TARGET = T(2, 3), T(2, 3, layout="transposed")
 PROBABILITIES = T(2, 3, low=0.1, high=0.9)
 QUERY, KEY, VALUE = T(2, 3, 4), T(2, 5, 4), T(2, 5, 2)
+ACROSS = T(3, 2, 4)  # two sequences of three
+HEADS = 4, 2, T(12, 4), T(12), None, None, False, 0.0
+LATER = T(3, 3, dtype="bool", values=(0, 1, 1, 0, 0, 1, 0, 0, 0))
 # Made of others: rounded at each of several steps.
 STEPS = {"half_ulps": 16, "composite": True}
 
@@ -179,8 +182,26 @@ LAYERS = (
             S(QUERY, KEY, VALUE, scale=0.3),
             S(T(2, 2, 3, 4), T(2, 2, 5, 4), T(2, 2, 5, 4, layout="transposed")),
             S(T(1, 4, 3, 2), T(1, 2, 5, 2), T(1, 2, 5, 2), enable_gqa=True),
+            S(T(1, 4, 3, 2), T(1, 2, 5, 2), T(1, 1, 5, 3), enable_gqa=True),
+            S(T(3, 4), T(5, 4), T(5, 2)),
+            S(T(2, 1, 2, 3, 4), T(2, 1, 2, 5, 4), T(2, 1, 2, 5, 2), T(2, 1, 1, 1, 5, grad=False)),
+            S(QUERY, T(1, 5, 4), T(5, 2), T(2, 3, 1, grad=False)),
+            S(T(2, 0, 4), T(2, 3, 4), T(2, 3, 2)),
+            S(T(2, 3, 4), T(2, 0, 4), T(2, 0, 2)),
+            S(T(2, 3, 0), T(2, 4, 0), T(2, 4, 2)),
         ),
         **STEPS,
+    ),
+    fn(
+        "multi_head_attention_forward",
+        (
+            S(ACROSS, *[T(5, 2, 4)] * 2, *HEADS, T(4, 4), T(4)),
+            S(ACROSS, *[T(5, 2, 4)] * 2, *HEADS, T(4, 4), None, attn_mask=T(3, 5), average_attn_weights=False),
+            S(ACROSS, *[T(3, 2, 4)] * 2, *HEADS, T(4, 4), T(4), need_weights=False, attn_mask=LATER, is_causal=True),
+            S(T(3, 4), *[T(5, 4)] * 2, 4, 2, T(12, 4), None, T(1, 1, 4), T(1, 1, 4), True, 0.0, T(4, 4), T(4)),
+        ),
+        half_ulps=128,  # of two products after a softmax
+        composite=True,
     ),
     Op(
         "one_hot",

@@ -13,7 +13,7 @@ from .node import Node, SavedTensor, new_alias, saved_value
 # Parameters that hold numbers, sizes or dtypes in every operator: nobody looks for tensors among what is saved of them.
 NEVER_TENSORS = {
     "args", "casts", "code", "correction", "diagonal", "dim", "dims", "eps", "geometry", "how", "ignore", "keepdim",
-    "layout", "left", "mode", "offset", "padding_idx", "reduction", "reverse", "rms", "shifts", "size", "sizes",
+    "layout", "left", "mode", "offset", "padding_idx", "pads", "reduction", "reverse", "rms", "shifts", "size", "sizes",
     "smoothing", "start", "step", "stride", "unitriangular", "upper", "walk",
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Modules, parameters, losses, initial values. Follows ``torch.nn``."""
 
-from . import functional, init, modules, utils
+from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
+from . import attention, functional, init, modules, utils
 from .activation import (
     CELU,
     ELU,
@@ -45,9 +46,17 @@ from .loss import (
     SmoothL1Loss,
 )
 from .module import Module
+from .multihead import MultiheadAttention
 from .normalization import LayerNorm, RMSNorm
 from .parameter import Buffer, Parameter
 from .sparse import Embedding
+from .transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "CELU",
@@ -86,6 +95,7 @@ __all__ = [
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyOptions",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
@@ -93,6 +103,7 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "Parameter",
@@ -113,7 +124,13 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
+    "attention",
     "Unfold",
     "functional",
     "init",

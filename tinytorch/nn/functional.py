@@ -15,7 +15,6 @@ from ..ops.activation import (
     hardsigmoid,
     hardswish,
     hardtanh,
-    implicit_dim,
     leaky_relu,
     logsigmoid,
     mish,
@@ -24,20 +23,20 @@ from ..ops.activation import (
     relu6,
     selu,
     silu,
-    softmin,
     softplus,
     softshrink,
     softsign,
     tanhshrink,
     threshold,
 )
-from ..ops.activation import log_softmax as _log_softmax
-from ..ops.activation import softmax as _softmax
+from ..ops.attention import scaled_dot_product_attention
 from ..ops.class_loss import cross_entropy, nll_loss
 from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 
+from ..ops.distance import pdist
 from ..ops.gather import embedding as _rows
-from ..ops.linalg import bilinear, linear
+from ..ops.linear import bilinear, linear
+from ..ops.linear_cross_entropy import linear_cross_entropy
 from ..ops.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -58,19 +57,71 @@ from ..ops.loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from ..ops.multi_head_attention import multi_head_attention_forward
 from ..ops.norm import group_norm, layer_norm, rms_norm
+from ..ops.pad import pad
 from ..ops.pointwise import _where as _select
 from ..ops.dropout import dropout_mask, dropped
+from ..ops.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
 from ..ops.rearrange import one_hot
+from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
+from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..ops.unfold import fold, unfold
-from ..tensor import Tensor
+from ..ops.softmax import implicit_dim, softmin
+from ..ops.softmax import log_softmax as _log_softmax
+from ..ops.softmax import softmax as _softmax
+from ..ops.interpolate import interpolate, upsample, upsample_nearest, upsample_bilinear
+from ..tensor import FUNCTIONS, Tensor
 
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "alpha_dropout",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_norm",
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -88,6 +139,10 @@ __all__ = [
     "embedding",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -99,22 +154,43 @@ __all__ = [
     "hardtanh",
     "hinge_embedding_loss",
     "huber_loss",
+    "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
     "linear",
+    "linear_cross_entropy",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "margin_ranking_loss",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool3d",
+    "max_pool3d_with_indices",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
+    "pad",
     "pairwise_distance",
+    "pdist",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "poisson_nll_loss",
     "prelu",
     "relu",
@@ -138,6 +214,9 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 
@@ -271,9 +350,10 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """alpha_dropout of whole channels (dimension 1). Follows ``torch.nn.functional.feature_alpha_dropout``."""
-    if input._h.ndim < 2:
+    if input._h.ndim < 2 and training and 0 < p < 1:
         raise RuntimeError("feature_alpha_dropout: Feature dropout requires at least 2 dimensions in the input")
-    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, _one_per_channel(input, 2))
+    pattern = input if input._h.ndim < 2 else _one_per_channel(input, 2)
+    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, pattern)
 
 
 # Random activations.
@@ -282,6 +362,8 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu whose slopes are drawn from [lower, upper) in training, else their mean. Follows
     ``torch.nn.functional.rrelu``."""
+    if lower > upper:
+        raise RuntimeError(f"rrelu: lower bound {lower} should be less than or equal to the upper bound {upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = input.detach().clone().uniform_(lower, upper)
@@ -323,8 +405,8 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         IndexError: a number is out of range
     """
     try:
-        if scale_grad_by_freq or sparse:
-            raise NotImplementedError("embedding: scale_grad_by_freq and sparse gradients are not available")
+        if sparse:
+            raise NotImplementedError("embedding: sparse gradients are not available")
         if padding_idx is not None and not weight._h.ndim:
             raise IndexError("embedding: weight should have 2 dimensions, got 0")
         n = weight._h.shape[0] if weight._h.ndim else 0
@@ -332,7 +414,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             raise AssertionError("Padding_idx must be within num_embeddings")
         if max_norm is not None:
             _shorten(weight.detach(), input, max_norm, norm_type)
-        return _rows(weight, input, None if padding_idx is None else padding_idx % n)
+        return _rows(weight, input, None if padding_idx is None else padding_idx % n, scale_grad_by_freq)
     except Exception as exc:
         _declare.refuse(exc)
         raise
@@ -377,56 +459,10 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         RuntimeError: the shapes do not broadcast
     """
     _declare.real_only("cosine_similarity", x1, x2)
+    if x1.shape != x2.shape:
+        x1, x2 = FUNCTIONS["broadcast_tensors"](x1, x2)
     n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)
     return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
-
-
-def scaled_dot_product_attention(
-    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
-):
-    """softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev); ``attn_mask``,
-    bool (True takes part) or added, broadcasts to (..., L, S); the scale is 1 / sqrt(E) by default. Follows
-    ``torch.nn.functional.scaled_dot_product_attention``.
-
-    Args:
-        query: a tensor (*, L, E)
-        key: a tensor (*, S, E)
-        value: a tensor (*, S, Ev)
-        attn_mask: a bool or floating tensor that broadcasts to (*, L, S), or None
-        dropout_p: the probability of a weight to become 0
-        is_causal: whether a position sees only those up to its own
-        scale: a number that multiplies the products
-        enable_gqa: whether keys and values may have fewer heads, each for a group of queries'
-    Returns:
-        A tensor (*, L, Ev).
-    Raises:
-        RuntimeError: shapes do not match, or a mask is given with ``is_causal``
-    """
-    if is_causal and attn_mask is not None:
-        raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
-    if min(query._h.ndim, key._h.ndim, value._h.ndim) < 2:
-        raise RuntimeError(
-            "scaled_dot_product_attention: expected query, key and value of at least 2 dimensions, got "
-            f"{query._h.ndim}, {key._h.ndim} and {value._h.ndim}"
-        )
-    if enable_gqa:
-        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
-        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
-    if scale is None:
-        scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else math.inf
-    scores = (query * scale) @ key.mT
-    if is_causal:
-        scores = scores.masked_fill(scores.detach().new_ones(tuple(scores.shape[-2:])).tril() == 0, -math.inf)
-    blocked = None  # the rows in which all is masked: 0 there, instead of the NaN of a softmax of nothing
-    if attn_mask is not None and attn_mask.dtype.is_floating_point:
-        blocked = (attn_mask == -math.inf).all(-1, keepdim=True)
-        scores = scores + attn_mask.masked_fill(blocked, 0)
-    elif attn_mask is not None:
-        blocked = attn_mask.any(-1, keepdim=True).logical_not()
-        scores = scores.masked_fill((attn_mask | blocked).logical_not(), -math.inf)
-    weights = _softmax(scores, -1)
-    out = (dropout(weights, dropout_p) if dropout_p > 0 else weights) @ value
-    return out if blocked is None else out.masked_fill(blocked, 0)
 
 
 _RANDOM = {
@@ -437,6 +473,7 @@ _RANDOM = {
     "dropout3d",
     "feature_alpha_dropout",
     "gumbel_softmax",
+    "multi_head_attention_forward",
     "rrelu",
     "scaled_dot_product_attention",
 }

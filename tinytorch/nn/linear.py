@@ -46,6 +46,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """Linear, by the name that MultiheadAttention's projection has in PyTorch."""
+
+
 class Bilinear(Module):
     """``x1 @ weight @ x2 + bias``: (*, in1_features) and (*, in2_features) to (*, out_features). Follows
     ``torch.nn.Bilinear``."""

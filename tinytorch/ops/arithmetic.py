@@ -11,7 +11,7 @@ from ..dtypes import complex128 as _complex128
 from ..dtypes import float64 as _float64
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .declare import alias, both, composite, method, old_order, primitive, real_only, refuse
+from .declare import alias, both, composite, method, old_order, primitive, real_only, refuse, shown
 from .pointwise import (
     _add,
     _addcdiv,
@@ -25,7 +25,7 @@ from .pointwise import (
     _round,
     _square,
     _sub,
-    _zeta,
+    zeta,
 )
 
 
@@ -82,8 +82,15 @@ sub = _with_alpha("sub", _sub, "``input - alpha * other``, broadcast. Follows ``
 
 
 @both
-def rsub(input, other, alpha=1):
-    """``other - alpha * input``."""
+@shown(lambda input, other, alpha=1: None)
+def rsub(input, other, *rest, alpha=1):
+    """``other - alpha * input``; by place ``alpha`` goes with a number alone."""
+    if rest:
+        if len(rest) > 1 or (isinstance(other, Tensor) and other._h.ndim):
+            raise TypeError(f"rsub(): 'alpha' is a keyword argument, got {1 + len(rest)} positional ones after 'input'")
+        (alpha,) = rest
+    if not isinstance(input, Tensor):
+        raise TypeError(f"rsub(): argument 'input' must be Tensor, not {type(input).__name__}")
     return _sub(other, _scaled("rsub", other, input, alpha))
 
 
@@ -175,11 +182,33 @@ def is_complex_number(x) -> bool:
     return x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex)
 
 
-@both
-def float_power(input, exponent):
-    """``pow`` computed in float64, or complex128."""
+def _widened(op, out, input, exponent):
+    """The operands of ``float_power`` in float64 or complex128, the dtype that ``out`` must have."""
     wide = _complex128 if any(is_complex_number(x) for x in (input, exponent)) else _float64
-    return pow(*[x.to(wide) if isinstance(x, Tensor) else x for x in (input, exponent)])
+    if out is not None and isinstance(out, Tensor) and out.dtype is not wide:
+        raise RuntimeError(f"{op}: the output has dtype {out.dtype!r} but the operation's result requires {wide!r}")
+    return [x.to(wide) if isinstance(x, Tensor) else x for x in (input, exponent)]
+
+
+@both
+def float_power(input, exponent, *, out=None):
+    """``pow`` computed in float64, or complex128.
+
+    Args:
+        input: a tensor, or a number
+        exponent: a tensor, or a number
+    Returns:
+        A float64 or complex128 tensor of the shape that the inputs broadcast to.
+    Raises:
+        RuntimeError: the shapes do not broadcast, or ``out`` has another dtype
+    """
+    return pow(*_widened("float_power", out, input, exponent), out=out)
+
+
+@method
+def float_power_(self, exponent):
+    """``float_power`` in place: of float64 or complex128 tensors."""
+    return self.pow_(_widened("float_power_", self, self, exponent)[1])
 
 
 @both
@@ -270,6 +299,12 @@ def positive(input):
 Tensor.__pos__ = Tensor.positive
 
 
+@method
+def __rdiv__(self, other):
+    """``other / self``: the name in Python 2."""
+    return _div(other, self)
+
+
 @composite
 def deg2rad(input):
     """Degrees as radians."""
@@ -329,6 +364,14 @@ def square(input, *, out=None):
         raise
 
 
+@both(kind="update")
+def square_(input):
+    """``square`` in place."""
+    if isinstance(input, Tensor) and input.dtype is _bool:
+        raise RuntimeError("square_: result type int64 can't be cast to the desired output type bool")
+    return _square.op.into(input, (input,), "square_")
+
+
 # Other names of the same operators.
 for _name, *_others in (
     ("abs", "absolute"),
@@ -364,7 +407,7 @@ def polygamma(n, input):
     if n == 0:
         return input.digamma()
     factorial = math.factorial(n) if n <= 170 else math.inf  # the largest that a float holds
-    return (-1.0) ** (n % 2 + 1) * factorial * _zeta(input.new_full((), n + 1.0), input)
+    return (-1.0) ** (n % 2 + 1) * factorial * zeta(n + 1.0, input)
 
 
 @both

@@ -8,6 +8,7 @@ from .declare import OPS, Op
 # Those whose kernel has another name here.
 _HERE = {
     "_log_softmax": "log_softmax",
+    "_scaled_dot_product_flash_attention_for_cpu": "scaled_dot_product_flash_attention_for_cpu",
     "_softmax": "softmax",
     "_to_copy": "to_copy",
     "binary_cross_entropy": "bce",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from ..backends.cpu import lib
 from ..dtypes import finfo
 from ..tensor import FUNCTIONS, Tensor
 from .declare import both, composite, function, real_only, write_out
@@ -83,12 +82,6 @@ def is_floating_point(input) -> bool:
 def numel(input) -> int:
     """The number of elements."""
     return input.numel()
-
-
-@function(kind="query")
-def is_same_size(input, other) -> bool:
-    """Have both the same shape?"""
-    return bool(lib.tt_same_shape(input._h, other._h))
 
 
 @both

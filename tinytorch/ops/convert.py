@@ -10,10 +10,12 @@ from ..devices import device as _device
 from ..dtypes import (
     ALL,
     COMPLEX,
+    as_dtype,
     bfloat16,
     complex64,
     complex128,
     dtype,
+    dtype_code,
     float16,
     float32,
     float64,
@@ -26,11 +28,10 @@ from ..dtypes import (
 from ..dtypes import bool as _bool
 from ..layouts import contiguous_format, memory_format, preserve_format, strides_of
 from ..layouts import memory_format as _memory_format
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, attempted, owned
 from ..warn_once import first_time
 from .create import pinned
 from .declare import attach, both, function, method, refuse, Op, operand, primitive, publish, record_of, requires
-from .from_python import dtype_code
 
 _CONTIGUOUS = lib.TT_FLAG_CONTIGUOUS
 _TYPE_NAMES = {f"{d.scalar_type}Tensor": d for d in ALL}
@@ -38,12 +39,12 @@ _TYPE_NAMES = {f"{d.scalar_type}Tensor": d for d in ALL}
 
 @primitive(input=lambda g: g)
 def _clone(input):
-    return wrap(lib.tt_clone(input._h))
+    return owned.tt_clone(input._h)
 
 
 @primitive(input=lambda g: g, title="CloneBackward0")
 def _clone_contiguous(input):
-    return wrap(lib.tt_contiguous(input._h))
+    return owned.tt_contiguous(input._h)
 
 
 def in_dtype(g, dtype):
@@ -65,12 +66,12 @@ def warn_of_discarded(source: Tensor, code: int) -> None:
 @primitive(input=lambda g, input_dtype: in_dtype(g, input_dtype))
 def _to_copy(input, code):
     warn_of_discarded(input, code)
-    return wrap(lib.tt_cast(input._h, code))
+    return owned.tt_cast(input._h, code)
 
 
 @primitive(input=lambda g, input_device: _to_device(g, number_of(input_device)))
 def _to_device(input, number):
-    return wrap(lib.tt_to_device(input._h, number))
+    return owned.tt_to_device(input._h, number)
 
 
 def _moved(t: Tensor, number: int, non_blocking) -> Tensor:
@@ -90,11 +91,10 @@ def _sum_back(g, input_shape):
 
 @primitive(input=_sum_back, title="CloneBackward0")
 def _with_layout(input, shape, stride):
-    h = on_device(input.device, lib.tt_empty_strided, input._h.dtype, len(shape), shape, stride)
-    if not h:
+    out = on_device(input.device, attempted.tt_empty_strided, input._h.dtype, len(shape), shape, stride)
+    if out is None:
         raise error("with_layout")
-    out = wrap(h)
-    check(lib.tt_copy(h, input._h, -1), "with_layout")
+    check(lib.tt_copy(out._h, input._h, -1), "with_layout")
     return out
 
 
@@ -333,7 +333,8 @@ def result_type(tensor1, tensor2):
 @function(kind="query")
 def promote_types(type1, type2):
     """The dtype that tensors of the two dtypes give. Follows ``torch.promote_types``."""
-    return ALL[lib.tt_promote(type1.code, type2.code)]
+    codes = [as_dtype(d, "promote_types", name).code for d, name in ((type1, "type1"), (type2, "type2"))]
+    return ALL[lib.tt_promote(*codes)]
 
 
 publish(Tensor.detach, name="detach", method=True, kind="view")
@@ -343,5 +344,4 @@ attach(Tensor.detach_, "detach_", record_of("detach_", kind="update"))
 @function(kind="query")
 def can_cast(from_, to):
     """May an in-place operator put results of dtype ``from_`` into ``to``? Follows ``torch.can_cast``."""
-
-    return from_.kind <= to.kind
+    return as_dtype(from_, "can_cast", "from_").kind <= as_dtype(to, "can_cast", "to").kind

@@ -1,4 +1,5 @@
-"""Reductions: a name in kernels/ops/reduce.c, a derivative, a sentence.
+"""Reductions: a name in kernels/ops/reduce.c, a derivative, a sentence. The largest and the smallest elements:
+extremes.py.
 
 In formulas ``g`` is the gradient of the result ``out``. ``how`` and ``dims`` say what was reduced, as the C side wants
 it (kernels/api/reduce.h); ``expand_reduced`` undoes the change of shape.
@@ -6,11 +7,10 @@ it (kernels/api/reduce.h); ``expand_reduced`` undoes the change of shape.
 
 from __future__ import annotations
 
-from .. import return_types
-from ..backends.cpu import ffi, lib
+from ..backends.cpu import lib
 from ..devices import on_device
-from ..dtypes import dtype as _dtype
-from ..tensor import Tensor, gives_tensor, operator_above, wrap
+from ..dtypes import dtype_code
+from ..tensor import Tensor, gives_tensor, owned
 from .convert import in_dtype
 from .declare import (
     both,
@@ -22,21 +22,15 @@ from .declare import (
     real_only,
     reduction,
     shortcut,
-    write_all_out,
     write_out,
     refuse,
 )
 from .join import cat
-from .pointwise import maximum, minimum
 
 
-def _code(dtype) -> int:
-    """The number of a dtype, or -1 for None."""
-    if dtype is None:
-        return -1
-    if not isinstance(dtype, _dtype):
-        raise TypeError(f"{operator_above()}argument 'dtype' must be tinytorch.dtype, not {type(dtype).__name__}")
-    return dtype.code
+def result_code(dtype, op: str) -> int:
+    """The number of the dtype that a result shall have, or -1 for None."""
+    return -1 if dtype is None else dtype_code(dtype, op)
 
 
 def parse_dims(op: str, input: Tensor, dim, axis=None) -> tuple[int, int]:
@@ -143,7 +137,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, keep
         RuntimeError: a dimension is named twice
     """
     how, dims = parse_dims("sum", input, dim, axis)
-    return write_out("sum", _sum(input, how, dims, keepdim or keepdims, _code(dtype)), out)
+    return write_out("sum", _sum(input, how, dims, keepdim or keepdims, result_code(dtype, "sum")), out)
 
 
 @both
@@ -159,7 +153,7 @@ def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
         RuntimeError: integers without a floating ``dtype``
     """
     how, dims = parse_dims("mean", input, dim, axis)
-    return write_out("mean", _mean(input, how, dims, keepdim or keepdims, _code(dtype)), out)
+    return write_out("mean", _mean(input, how, dims, keepdim or keepdims, result_code(dtype, "mean")), out)
 
 
 @both
@@ -172,7 +166,7 @@ def nansum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, k
         IndexError: ``dim`` is out of range
     """
     how, dims = parse_dims("nansum", input, dim, axis)
-    return write_out("nansum", _nansum(input, how, dims, keepdim or keepdims, _code(dtype)), out)
+    return write_out("nansum", _nansum(input, how, dims, keepdim or keepdims, result_code(dtype, "nansum")), out)
 
 
 @both
@@ -190,21 +184,23 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, 
             f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype.name}"
         )
     how, dims = parse_dims("nanmean", input, dim, axis)
-    dtype_code = _code(dtype)
-    return write_out("nanmean", _nanmean(input, how, dims, keepdim or keepdims, dtype_code), out)
+    return write_out("nanmean", _nanmean(input, how, dims, keepdim or keepdims, result_code(dtype, "nanmean")), out)
 
 
 @primitive(title="SumToSizeBackward0", input=lambda g, input_shape: g.expand(input_shape))
 def _sum_to(input, shape):
-    return wrap(lib.tt_sum_to(input._h, len(shape), shape))
+    return owned.tt_sum_to(input._h, len(shape), shape)
 
 
 @method
 def sum_to_size(self, size, *rest):
-    """Summed over the dimensions that broadcasting would have added or stretched, so that ``size`` is left.
-    RuntimeError when ``size`` does not broadcast to the shape. Follows ``torch.Tensor.sum_to_size``."""
+    """Summed over the dimensions that broadcasting would have added or stretched, so that ``size`` is left; sums of
+    integers and bools are int64. RuntimeError when ``size`` does not broadcast to the shape. Follows
+    ``torch.Tensor.sum_to_size``."""
     size = ints((size, *rest))
-    return self if self.shape == size else _sum_to(self, size)
+    if size and self.shape == size:
+        return self
+    return _sum_to(self if self.dtype.is_differentiable else self.long(), size)
 
 
 # Products. The derivative for one factor is the product of all others: of those before it and those after it, so that
@@ -235,7 +231,7 @@ def shifted(x, dim, at_end, value):
     """``x`` with ``value`` put before its elements along ``dim``, or after them."""
     shape = list(x.shape)
     shape[dim] = 1
-    one = wrap(on_device(x.device, lib.tt_full, x._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, value, 0))
+    one = on_device(x.device, owned.tt_full, x._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, value, 0)
     return cat([x, one] if at_end else [one, x], dim)
 
 
@@ -256,199 +252,7 @@ def prod(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None, kee
     if dim is not None and not hasattr(dim, "__index__"):
         raise TypeError(f"prod(): argument 'dim' must be int, not {type(dim).__name__}")
     how, dims = parse_dims("prod", input, dim, axis)
-    return write_out("prod", _prod(input, how, dims, keepdim or keepdims, _code(dtype)), out)
-
-
-# Extremes. amax, amin, and max and min of everything, share the gradient among equal elements.
-
-
-def shared(g, input, out, how, dims, keepdim):
-    """``g`` in equal parts where ``input`` has its chosen value ``out``."""
-    best = expand_reduced(out, input.shape, how, dims, keepdim)
-    chosen = ((input == best) | (input.isnan() & best.isnan())).to(g.dtype)
-    many = _sum(chosen, how, dims, keepdim, -1)
-    return expand_reduced(g / many, input.shape, how, dims, keepdim) * chosen
-
-
-_amax = reduction("amax", shared)
-_amin = reduction("amin", shared)
-_max = reduction("max", shared, title="MaxBackward1")
-_min = reduction("min", shared, title="MinBackward1")
-
-
-@both
-def amax(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
-    """The largest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
-    ``torch.amax``.
-
-    Returns:
-        A tensor without the dimensions of ``dim``, or 0-d where ``dim`` is ().
-    Raises:
-        IndexError: ``dim`` is out of range, or has no elements
-    """
-    try:
-        how, dims = parse_dims("amax", input, dim, axis)
-        return write_out("amax", _amax(input, how, dims, keepdim or keepdims, -1), out, True)
-    except Exception as exc:
-        refuse(exc)
-        raise
-
-
-@both
-def amin(input, dim=(), keepdim=False, *, out=None, axis=None, keepdims=False):
-    """The smallest elements over ``dim``; NaN where there is one. Equal ones share the gradient. Follows
-    ``torch.amin``.
-
-    Returns:
-        A tensor without the dimensions of ``dim``, or 0-d where ``dim`` is ().
-    Raises:
-        IndexError: ``dim`` is out of range, or has no elements
-    """
-    try:
-        how, dims = parse_dims("amin", input, dim, axis)
-        return write_out("amin", _amin(input, how, dims, keepdim or keepdims, -1), out, True)
-    except Exception as exc:
-        refuse(exc)
-        raise
-
-
-def _aminmax_vjp(g_min, g_max, input, min, max, how, dims, keepdim):
-    grads = [shared(g, input, o, how, dims, keepdim) for g, o in ((g_min, min), (g_max, max)) if g is not None]
-    return (grads[0] if len(grads) == 1 else grads[0] + grads[1],)
-
-
-@primitive(title="AminmaxBackward0", outputs=("min", "max"), inputs=("input",), vjp=_aminmax_vjp)
-def _aminmax(input, how, dims, keepdim):
-    return tuple([wrap(lib.tt_reduce(f.op.code, input._h, how, dims, keepdim, -1)) for f in (_amin, _amax)])
-
-
-@both
-def aminmax(input, *, dim=None, keepdim=False, out=None):
-    """``amin`` and ``amax`` together. Follows ``torch.aminmax``.
-
-    Args:
-        out: two tensors
-    Returns:
-        A named tuple (min, max).
-    Raises:
-        RuntimeError: no elements
-    """
-    if not input._h.numel and (dim is None or not input.shape[dim]):
-        raise RuntimeError(
-            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
-        )
-    how, dims = parse_dims("aminmax", input, dim)
-    return return_types.aminmax(*write_all_out("aminmax", _aminmax(input, how, dims, keepdim), out))
-
-
-def put_back(g, shape, indices, dim, keepdim=True):
-    """``g`` scattered to the places along ``dim`` where the values had been selected."""
-    if not len(shape):
-        return g.reshape(())
-    if not keepdim:
-        g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
-    zeros = wrap(on_device(g.device, lib.tt_full, g._h.dtype, len(shape), shape, lib.TT_KIND_FLOAT, 0.0, 0))
-    return zeros.scatter_add(dim, indices, g)
-
-
-def selection(name: str, forward, title: str | None = None):
-    """An operator ``(input, *args, dim, keepdim)`` whose ``forward`` gives values that are elements of ``input``, and
-    where they were along ``dim``. They send their gradient back there."""
-    return primitive(
-        name=name,
-        title=title or name.capitalize() + "Backward0",
-        extra=("indices",),
-        input=lambda g, input_shape, indices, dim, keepdim: put_back(g, input_shape, indices, dim, keepdim),
-    )(forward)
-
-
-def _extreme(name: str, largest: int, of_all, of_two, result):
-    def forward(input, dim, keepdim):
-        values = ffi.new("tt_array **")
-        indices = wrap(lib.tt_reduce_index(largest, input._h, 1, dim, keepdim, values))
-        return wrap(values[0]), indices
-
-    select = selection(name, forward)
-
-    def extreme(input, dim=None, keepdim=False, *, other=None, out=None, axis=None, keepdims=False):
-        try:
-            dim, keepdim = dim_or_axis(name, dim, axis), keepdim or keepdims
-            if other is not None or isinstance(dim, Tensor):
-                return of_two(input, dim if other is None else other, out=out)
-            if dim is None:
-                if keepdim:
-                    raise TypeError(f"{name}(): argument 'keepdim' needs argument 'dim'")
-                return write_out(name, of_all(input, 0, 0, False, -1), out)
-            if not hasattr(dim, "__index__"):
-                raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-            values, indices = select(input, dim, keepdim)
-            if out is not None:
-                return result(write_out(name, values, out[0]), write_out(name, indices, out[1]))
-            return result(values, indices)
-        except Exception as exc:
-            refuse(exc)
-            raise
-
-    extreme.__name__ = extreme.__qualname__ = name
-    extreme.__doc__ = f"""The {name}imum of all elements; over one dimension, also where it is first; or, of two
-    tensors, ``{name}imum``. Follows ``torch.{name}``.
-
-    Args:
-        dim: the dimension; or the other tensor
-        other: a tensor to compare ``input`` with
-        out: a tensor, or for one dimension a pair of them
-    Returns:
-        A 0-d tensor, or over one dimension a named tuple (values, indices); indices are int64.
-    Raises:
-        IndexError: ``dim`` is out of range
-        RuntimeError: there are no elements
-    """
-    return both(extreme)
-
-
-max = _extreme("max", 1, _max, maximum, return_types.max)
-min = _extreme("min", 0, _min, minimum, return_types.min)
-
-
-@primitive(name="argmax")
-def _index_of_extreme(input, largest, how, dims, keepdim):
-    return wrap(lib.tt_reduce_index(largest, input._h, how, dims, keepdim, ffi.NULL))
-
-
-@both
-def argmax(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
-    """The first index of the largest element, in the flattened tensor or along ``dim``; int64. Follows
-    ``torch.argmax``.
-
-    Returns:
-        int64: a tensor without dimension ``dim``, or 0-d.
-    Raises:
-        IndexError: ``dim`` is out of range, or there are no elements
-    """
-    try:
-        how, dims = parse_dims("argmax", input, dim, axis)
-        return _index_of_extreme(input, 1, how, dims, keepdim or keepdims)
-    except Exception as exc:
-        refuse(exc)
-        raise
-
-
-@both
-def argmin(input, dim=None, keepdim=False, *, axis=None, keepdims=False):
-    """The first index of the smallest element, in the flattened tensor or along ``dim``; int64. Follows
-    ``torch.argmin``.
-
-    Returns:
-        int64: a tensor without dimension ``dim``, or 0-d.
-    Raises:
-        IndexError: ``dim`` is out of range, or there are no elements
-    """
-    try:
-        how, dims = parse_dims("argmin", input, dim, axis)
-        return _index_of_extreme(input, 0, how, dims, keepdim or keepdims)
-    except Exception as exc:
-        refuse(exc)
-        raise
+    return write_out("prod", _prod(input, how, dims, keepdim or keepdims, result_code(dtype, "prod")), out)
 
 
 # Truth.

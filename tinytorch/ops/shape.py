@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+
 from ..backends.cpu import ffi, lib
-from ..dtypes import Size
+from ..dtypes import Size, dtype_code
 from ..dtypes import dtype as _dtype
 from ..layouts import contiguous_format
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .declare import both, c_view, function, ints, method, primitive, refuse
 
 
@@ -21,7 +23,7 @@ def contiguous_strides(shape) -> tuple[int, ...]:
 
 def show(input: Tensor, shape, strides, offset: int) -> Tensor:
     """A view without history; ``offset`` counts from the storage's start."""
-    return wrap(lib.tt_view(input._h, len(shape), shape, strides, offset))
+    return owned.tt_view(input._h, len(shape), shape, strides, offset)
 
 
 def _inferred(op: str, shape: tuple, numel: int) -> tuple:
@@ -49,20 +51,18 @@ def _inferred(op: str, shape: tuple, numel: int) -> tuple:
 
 @primitive(view=True, title="ViewBackward0", input=lambda g, input_shape: g.reshape(input_shape))
 def _view(input, shape):
-    return wrap(lib.tt_reshape_view(input._h, len(shape), shape))
+    return owned.tt_reshape_view(input._h, len(shape), shape)
 
 
 @primitive(title="UnsafeViewBackward0", input=lambda g, input_shape: g.reshape(input_shape))
 def _unsafe_view(input, shape):
     """What nobody else shows is a tensor of its own rather than a view."""
-    return wrap(lib.tt_reshape_view(input._h, len(shape), shape))
+    return owned.tt_reshape_view(input._h, len(shape), shape)
 
 
 @primitive(view=True)
 def _view_dtype(input, to):
-    if not isinstance(to, _dtype):
-        raise TypeError(f"view(): expected a shape or a dtype, got {type(to).__name__}")
-    return wrap(lib.tt_view_dtype(input._h, to.code))
+    return owned.tt_view_dtype(input._h, dtype_code(to, "view"))
 
 
 @method
@@ -84,7 +84,7 @@ def view(self, size=None, *rest, dtype=None):
     Raises:
         RuntimeError: the number of elements differs, or the strides do not allow a view
     """
-    if size is None or isinstance(size, _dtype):
+    if size is None or isinstance(size, (_dtype, type)):
         return _view_dtype(self, size if dtype is None else dtype)
     if dtype is not None:
         raise TypeError("view(): a shape or a dtype, not both")
@@ -211,7 +211,7 @@ def unflatten(input, dim, sizes):
         raise RuntimeError("unflatten: sizes must be non-empty, and the input at least 1-dimensional")
     dim = input._dim(dim)
     shape = tuple(input.shape)
-    sizes = _inferred("unflatten", tuple(sizes), shape[dim])
+    sizes = _inferred("unflatten", tuple([operator.index(s) for s in sizes]), shape[dim])
     n = 1
     for s in sizes:
         n *= s
@@ -350,15 +350,44 @@ def _squeeze(input, dims, dim):
     return show(input, [h.shape[d] for d in keep], [h.strides[d] for d in keep], lib.tt_offset(h))
 
 
-@both
+_SQUEEZE = "Node_0 if dim is None else Node_1 if {}type(dim) is not int else Node"
+
+
+def _squeezed(input, dim, *rest):
+    dims = range(input._h.ndim) if dim is None else [input._dim(d) for d in ints((dim, *rest))]
+    return _squeeze(input, tuple(dims), dim if dim is None or isinstance(dim, int) and not rest else ())
+
+
+@method
 @c_view(
     lib.tt_view_squeezed,
     _squeeze,
     params="input, dim=None, *rest",
     arguments="-1 if dim is None else len(sizes), sizes or ()",
-    node="Node_0 if dim is None else Node_1 if rest or type(dim) is not int else Node",
+    node=_SQUEEZE.format("rest or "),
 )
 def squeeze(input, dim=None, *rest):
+    """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.Tensor.squeeze``.
+
+    Args:
+        dim: a dimension, or several; all unless given
+    Returns:
+        A view; a dimension of another size stays.
+    Raises:
+        IndexError: a dimension is out of range
+    """
+    return _squeezed(input, dim, *rest)
+
+
+@function  # noqa: F811
+@c_view(
+    lib.tt_view_squeezed,
+    _squeeze,
+    params="input, dim=None",
+    arguments="-1 if dim is None else 1 if type(dim) is int else len(dim), (dim,) if type(dim) is int else dim or ()",
+    node=_SQUEEZE.format(""),
+)
+def squeeze(input, dim=None):  # noqa: F811
     """Without its dimensions of size 1, or those of them among ``dim``. Follows ``torch.squeeze``.
 
     Args:
@@ -368,8 +397,7 @@ def squeeze(input, dim=None, *rest):
     Raises:
         IndexError: a dimension is out of range
     """
-    dims = range(input._h.ndim) if dim is None else [input._dim(d) for d in ints((dim, *rest))]
-    return _squeeze(input, tuple(dims), dim if dim is None or isinstance(dim, int) and not rest else ())
+    return _squeezed(input, dim)
 
 
 @primitive(view=True, title="UnsqueezeBackward0", input=lambda g, dim: squeeze(g, dim))

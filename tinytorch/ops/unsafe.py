@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from ..backends.cpu import lib
-from ..tensor import wrap
+import operator
+
+from ..tensor import owned
 from .declare import both, primitive
-from .slicing import _joined, _views, chunk, split
+from .slicing import _joined, _parts, _views, chunk, split
 
 
 def _apart(parts):
     """Views that count writes by themselves, and whose base does not know of them."""
     made = []
     for part in parts:
-        made.append(wrap(lib.tt_apart(part._h)))
+        made.append(owned.tt_apart(part._h))
     return tuple(made)
 
 
 def _unsafe(name: str):
     @primitive(name=name, outputs=(), input=lambda g, input_shape, sizes, dim: _joined(g, sizes, input_shape, dim))
     def unsafe(input, sizes, dim):
-        return _apart(_views(input.detach(), lib.tt_view_parts, len(sizes), dim, 0, sizes))
+        return _apart(_views(input.detach(), _parts, len(sizes), dim, 0, sizes))
 
     return unsafe
 
@@ -31,7 +32,7 @@ _unsafe_split, _unsafe_split_with_sizes = _unsafe("unsafe_split"), _unsafe("unsa
 def unsafe_split(input, split_size, dim=0):
     """``split`` whose results may be written in place, since the tape takes each for a tensor of its own: right only
     where ``input`` and the other parts are not used after that. Follows ``torch.unsafe_split``."""
-    parts = split(input.detach(), split_size, dim)
+    parts = split(input.detach(), operator.index(split_size), dim)
     dim = input._dim(dim)
     return _unsafe_split(input, tuple([p.shape[dim] for p in parts]), dim)
 

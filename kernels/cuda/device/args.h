@@ -17,13 +17,18 @@ typedef struct {
     uint32_t size, magic, shift;
 } tt_divider;
 
+/* An element of any dtype, as its bits. */
+typedef struct {
+    int64_t bits[2];
+} tt_value;
+
 /* elementwise, all operands one after the other. An input that is one element for all may be given by its value: its
  * bits, in the dtype computed in. */
 typedef struct {
     int64_t numel;
     char *out;
     const char *in[3];
-    int64_t value[3];
+    tt_value value[3];
     tt_fault *fault; /* of a division */
 } tt_flat_args;
 
@@ -40,7 +45,7 @@ typedef struct {
     int64_t numel;
     char *out;
     const char *in[3];
-    int64_t value[3];
+    tt_value value[3];
     int32_t ndim, unused;
     int64_t size[TT_CUDA_DIMS];
     tt_divider by[TT_CUDA_DIMS];

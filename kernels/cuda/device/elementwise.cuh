@@ -32,12 +32,12 @@ typedef TT_TYPE(TT_K1) value1;
 typedef TT_TYPE(TT_K2) value2;
 typedef TT_TYPE(TT_K3) value3;
 
-template <typename T> static TT_DEVICE T tt_bits_as(int64_t bits) {
+template <typename T> static TT_DEVICE T tt_bits_as(const tt_value &given) {
     union {
-        int64_t bits;
+        tt_value given;
         T value;
     } u;
-    u.bits = bits;
+    u.given = given;
     return u.value;
 }
 

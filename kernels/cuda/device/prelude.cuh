@@ -3,7 +3,8 @@
  * The source that is compiled (tinytorch/backends/cuda/source.py) defines, before it includes a family's file:
  *   TT_OP          the operator's number; TT_NAME its name, where the family has names
  *   TT_VARIANT     the variant's bits
- *   TT_D0 ... TT_D4  the key's dtypes, as suffixes of the scalar functions: b8, u8, i8, i16, i32, i64, f16, bf16, f32, f64
+ *   TT_D0 ... TT_D4  the key's dtypes, as suffixes of the scalar functions: b8, u8, i8, i16, i32, i64, f16, bf16, f32, f64, c64,
+ *                  c128
  *   TT_K0 ... TT_K3  of an elementwise operator: the dtypes, likewise, of what the scalar function gives and takes */
 #pragma once
 #ifdef __CUDACC_RTC__
@@ -60,6 +61,12 @@ typedef long long intptr_t;
 #define TT_IS_bf16_bf16 1
 #define TT_IS_f32_f32 1
 #define TT_IS_f64_f64 1
+#define TT_IS_c64_c64 1
+#define TT_IS_c128_c128 1
+#define TT_IS_COMPLEX(T) (TT_IS(T, c64) || TT_IS(T, c128))
+#if TT_IS_COMPLEX(TT_D0) || TT_IS_COMPLEX(TT_D1) || TT_IS_COMPLEX(TT_D2)
+#include "cuda/device/complex.cuh"
+#endif
 template <bool same> struct tt_choose {
     template <typename A, typename B> static TT_DEVICE A of(A converted, B) { return converted; }
 };

@@ -45,7 +45,7 @@ static TT_DEVICE stored_type element(const TT_ARGS &p, const char *base, int64_t
 static TT_DEVICE uint32_t turn(const TT_ARGS &p) { return p.param ? gridDim.x - 1 - blockIdx.x : blockIdx.x; }
 
 static TT_DEVICE void put(const TT_ARGS &p, int64_t which, const accumulator &a) {
-    const acc_type param = p.param ? ((const acc_type *)p.param)[which] : (acc_type)0;
+    const acc_type param = p.param ? ((const acc_type *)p.param)[which] : acc_type();
     if (p.out) ((result_type *)p.out)[which] = (result_type)TT_CONVERT(TT_D2, TT_D3, finish(a.value, p.by, param));
 #if TT_INDEXED
     p.index[which] = a.at;
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
 #pragma unroll
     for (int u = 0; u < TT_U; u++) {
         const int64_t which = first + u * (32 / TT_P);
-        const acc_type param = p.param && which < p.kept ? ((const acc_type *)p.param)[which] : (acc_type)0;
+        const acc_type param = p.param && which < p.kept ? ((const acc_type *)p.param)[which] : acc_type();
         accumulator a = nothing();
 #pragma unroll
         for (int e = 0; e < TT_E; e++)
@@ -158,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
     accumulator a = nothing();
     if (which < p.kept && begin < p.blocks) { /* all of a warp, or none */
         const char *base = p.in + place(p.outer, which);
-        a = warp_blocks(p, base, begin, p.param ? ((const acc_type *)p.param)[which] : (acc_type)0);
+        a = warp_blocks(p, base, begin, p.param ? ((const acc_type *)p.param)[which] : acc_type());
     }
 #if TT_LAST /* all warps have one result */
     if (lane == 0) shared[warp] = a;
@@ -252,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS, TT_RESIDENT)
         const char *base = p.in + place(p.outer, outer) + column * p.inner_step;
         acc_type param[TT_V];
 #pragma unroll
-        for (int v = 0; v < TT_V; v++) param[v] = p.param ? ((const acc_type *)p.param)[which + v] : (acc_type)0;
+        for (int v = 0; v < TT_V; v++) param[v] = p.param ? ((const acc_type *)p.param)[which + v] : acc_type();
         if (left >= TT_BLOCK) add_rows<true>(a, p, base, row, TT_BLOCK, param);
         else add_rows<false>(a, p, base, row, (int)left, param);
     }

@@ -16,11 +16,11 @@ typedef TT_TYPE(TT_D2) number;
 #include "cuda/device/accumulator.cuh"
 
 static TT_DEVICE accumulator first_of(element_type x, int64_t at) {
-    return accumulated((acc_type)(number)TT_CONVERT(TT_D0, TT_D2, x), at);
+    return accumulated(TT_CONVERT(TT_D2, TT_D1, (number)TT_CONVERT(TT_D0, TT_D2, x)), at);
 }
 
 static TT_DEVICE element_type result_of(const accumulator &a) {
-    return (element_type)TT_CONVERT(TT_D2, TT_D0, (number)a.value);
+    return (element_type)TT_CONVERT(TT_D2, TT_D0, (number)TT_CONVERT(TT_D1, TT_D2, a.value));
 }
 
 /* a, and after it b */
@@ -182,7 +182,8 @@ static TT_DEVICE void write_chunks(const TT_ARGS &p, int64_t row, int64_t first,
     element_type *const tile = warp_tile(), *const own = tile + lane * 33;
     accumulator before = c.before;
     if (first > 0) before = lane > 0 ? join(sum, before) : sum;
-    else if (lane == 0) before.value = (acc_type)(TT_OP == TT_SCAN_PROD ? 1.0 : -0.0); /* which leaves all as it is */
+    else if (lane == 0)
+        before.value = TT_CONVERT(f64, TT_D1, TT_OP == TT_SCAN_PROD ? 1.0 : -0.0); /* which leaves all as it is */
 #if TT_INDEXED
     const int64_t start = first + lane * TT_CHUNK;
     int64_t places[TT_CHUNK];
@@ -226,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS, 4) tt_kernel(const
     __shared__ accumulator totals[2][TT_WARPS];
     const int lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const int64_t row = blockIdx.x;
-    accumulator sum = accumulated((acc_type)0, 0); /* of the blocks before these */
+    accumulator sum = accumulated(acc_type(), 0); /* of the blocks before these */
     for (int64_t block = 0; block < p.blocks; block += TT_WARPS) {
         accumulator *const given = totals[block / TT_WARPS & 1];
         const int64_t first = (block + warp) * TT_BLOCK, left = p.n - first;
@@ -268,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(TT_SCAN_THREADS) tt_kernel(const __
     const element_type *x = (const element_type *)p.a + base;
 #if TT_OP == TT_SCAN_RECUR
     const element_type *y = (const element_type *)p.b + base;
-    element_type last = 0;
+    element_type last{};
     for (int64_t i = 0; i < p.n; i++) {
         const int64_t at = place(p, i) * p.inner;
         last = i ? y[at] + x[at] * last : y[at];

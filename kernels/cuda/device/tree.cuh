@@ -86,8 +86,13 @@ template <typename A> static TT_DEVICE A lane_below(const A &a, int by) {
 static TT_DEVICE acc_type finish(acc_type a, double by, acc_type param) {
     if (TT_THEN == TT_RED_DIVIDE || TT_THEN == TT_RED_DIVIDE_ROOT) a = a / (acc_type)by;
     if (TT_THEN == TT_RED_ROOT || TT_THEN == TT_RED_DIVIDE_ROOT) a = TT_OF(sqrt, a);
-    if (TT_THEN == TT_RED_FINITE) a = a - a == 0 || a != a ? a : (acc_type)0;
+    if (TT_THEN == TT_RED_FINITE) a = a - a == 0 || a != a ? a : acc_type();
     if (TT_THEN == TT_RED_LOG_ADD) a = TT_OF(log, a) + param;
+    return a;
+}
+#elif TT_IS_COMPLEX(TT_D2)
+static TT_DEVICE acc_type finish(acc_type a, double by, acc_type) {
+    if (TT_THEN == TT_RED_DIVIDE) a.re /= (decltype(a.re))by, a.im /= (decltype(a.re))by;
     return a;
 }
 #else

@@ -17,5 +17,5 @@ extern "C" __global__ void __launch_bounds__(TT_CUDA_THREADS) tt_kernel(const __
         at += (rest - outer * p.size[d]) * p.step[d];
         rest = outer;
     }
-    *(unit *)(p.data + at) = 0;
+    *(unit *)(p.data + at) = unit{};
 }

@@ -18,6 +18,7 @@ template <bool narrow> struct kept_as {
     typedef stored_type unit;
     static TT_DEVICE stored_type element(const unit *x, int j) { return x[j]; }
 };
+#if !TT_IS_COMPLEX(TT_D0)
 template <> struct kept_as<true> {
     typedef uint32_t unit;
     static TT_DEVICE stored_type element(const unit *x, int j) {
@@ -25,6 +26,7 @@ template <> struct kept_as<true> {
         return (stored_type)(x[byte / 4] >> byte % 4 * 8);
     }
 };
+#endif
 typedef kept_as<(sizeof(stored_type) < 4)> kept;
 typedef tt_pack<kept::unit, TT_WIDE *(int)sizeof(stored_type) / (int)sizeof(kept::unit)> elements;
 

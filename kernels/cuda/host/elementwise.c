@@ -35,7 +35,7 @@ static int all_given(const tt_iter *it, const int *given) {
     return variant;
 }
 
-static bool launch_flat(int64_t key, int variant, int weight, const tt_iter *it, const int64_t *value,
+static bool launch_flat(int64_t key, int variant, int weight, const tt_iter *it, const tt_value *value,
                         const int *given) {
     tt_flat_args p = {.numel = it->numel, .out = it->data[0], .fault = tt_cuda_fault()};
     int log = 4, largest = 1;
@@ -82,7 +82,7 @@ static int log_within(const tt_iter *it, int *given) {
     return log;
 }
 
-static bool launch_strided(int64_t key, int variant, const tt_iter *it, const int64_t *value, int *given) {
+static bool launch_strided(int64_t key, int variant, const tt_iter *it, const tt_value *value, int *given) {
     tt_strided_args p = {.numel = it->numel, .out = it->data[0], .ndim = it->ndim, .fault = tt_cuda_fault()};
     int64_t reach = it->numel;
     for (int d = 0; d < it->ndim; d++) {
@@ -109,7 +109,7 @@ static bool launch_strided(int64_t key, int variant, const tt_iter *it, const in
 }
 
 /* One launch for each entry of the outer dimensions that a kernel has no room for. */
-static bool launch_deep(int64_t key, int variant, const tt_iter *it, const int64_t *value, const int *given) {
+static bool launch_deep(int64_t key, int variant, const tt_iter *it, const tt_value *value, const int *given) {
     int outer = it->ndim - TT_CUDA_DIMS;
     tt_iter inner;
     int64_t times = 1;
@@ -137,7 +137,7 @@ static bool launch_deep(int64_t key, int variant, const tt_iter *it, const int64
 
 /* `it` as on the CPU, coalesced; inputs of the CPU's, one element each, go as values. */
 static bool launch(int64_t key, int variant, int weight, tt_iter *it, tt_array *const *in) {
-    int64_t value[3] = {0};
+    tt_value value[3] = {{{0}}};
     int given[3] = {MANY, MANY, MANY};
     if (!it->numel) return true;
     for (int k = 1; k < it->nops; k++) {

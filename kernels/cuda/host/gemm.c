@@ -21,14 +21,10 @@ static bool is_row(const tt_array *bias, int64_t n) {
 
 static int call(tt_gemm *g, const char *a, const char *b, const char *c, tt_array *out, const char *bias, double alpha,
                 double beta) {
-    union {
-        float f;
-        double d;
-    } factor[2] = {{.d = alpha}, {.d = beta}};
-    if (g->dtype != TT_F64) {
-        factor[0].f = (float)alpha;
-        factor[1].f = (float)beta;
-    }
+    int64_t factor[2][2]; /* of the dtype that sums are made in */
+    int scale = tt_is_complex(g->dtype) || g->dtype == TT_F64 ? g->dtype : TT_F32;
+    tt_convert(factor[0], scale, &alpha, TT_F64);
+    tt_convert(factor[1], scale, &beta, TT_F64);
     g->bias = bias != NULL;
     int c_align = alignment(c), out_align = alignment(out->data);
     g->align = alignment(a) | alignment(b) << 4 | (c_align < out_align ? c_align : out_align) << 8 |
@@ -65,7 +61,7 @@ static bool integers(const tt_gemm *g, const char *a, const char *b, tt_array *o
 
 static bool multiply(tt_gemm *g, const char *a, const char *b, tt_array *out, tt_array *bias, double alpha,
                      double beta) {
-    bool is_float = tt_is_floating(g->dtype);
+    bool is_float = tt_is_differentiable(g->dtype);
     if (bias && is_float && g->count == 1) {
         if (beta == 1 && is_row(bias, g->n)) {
             int status = call(g, a, b, out->data, out, bias->data, alpha, 0);

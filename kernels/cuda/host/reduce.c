@@ -84,7 +84,12 @@ static bool aligned(const tt_reduction *g, const tt_dims *d, int n, int64_t to) 
 
 /* Log of the blocks that a warp has at a time: a load takes their elements 16 bytes at once, so they are to lie together. */
 static int log_wide(const tt_reduction *g) {
-    int k = g->stored == 8 ? 1 : g->stored == 4 ? 2 : g->stored == 2 ? 3 : 4, inner = g->run.n - 1;
+    int k = g->stored == 16  ? 0
+            : g->stored == 8 ? 1
+            : g->stored == 4 ? 2
+            : g->stored == 2 ? 3
+                             : 4,
+        inner = g->run.n - 1;
     if (inner < 0 || g->run.step[inner] != g->stored || g->blocks == 1) return 0;
     int64_t together = g->run.size[inner]; /* a single result may end anywhere */
     while (k && (((g->kept > 1 || inner > 0) && together % ((int64_t)TT_BLOCK << k)) ||

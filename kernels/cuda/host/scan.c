@@ -43,8 +43,9 @@ static bool scan(int op, int dtype, int acc, bool reverse, tt_scan_args *p) {
 
 bool tt_cuda_scan(const tt_scan_work *w) {
     int op = w->op, dtype = w->out->dtype;
-    bool converts = op >= TT_SCAN_MIN || (op <= TT_SCAN_PROD && tt_is_floating(dtype));
+    bool converts = op >= TT_SCAN_MIN || (op <= TT_SCAN_PROD && tt_is_differentiable(dtype));
     if (!converts) dtype = w->compute;
+    bool parts = op == TT_SCAN_SUM && tt_is_complex(dtype); /* sums of complex numbers are those of their parts */
     int number = tt_compute_dtype(dtype);
     tt_plain p[2] = {{0}};
     tt_wide wide = {0};
@@ -60,7 +61,12 @@ bool tt_cuda_scan(const tt_scan_work *w) {
                              .index = w->index ? (int64_t *)w->index->data : NULL};
         for (int d = 0; d < w->out->ndim; d++)
             *(d < w->dim ? &args.outer : d == w->dim ? &args.n : &args.inner) *= w->out->shape[d];
-        ok = scan(op, dtype, op < TT_SCAN_RECUR && number == TT_F32 ? TT_F64 : number, w->reverse, &args);
+        if (parts) {
+            args.inner *= 2;
+            dtype = number = tt_real_dtype(dtype);
+        }
+        int acc = op >= TT_SCAN_RECUR ? number : number == TT_F32 ? TT_F64 : number == TT_C64 ? TT_C128 : number;
+        ok = scan(op, dtype, acc, w->reverse, &args);
     }
     tt_plain_done(p, 2);
     return tt_wide_end(&wide, ok);

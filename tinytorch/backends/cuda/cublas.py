@@ -36,8 +36,8 @@ DECLARATIONS = """
 """
 _blas = Library("cublasLt", DECLARATIONS, "cublasLtGetStatusString")
 
-_TYPES = {lib.TT_F16: 2, lib.TT_BF16: 14, lib.TT_F32: 0, lib.TT_F64: 1}  # cudaDataType_t
-_FLOAT, _DOUBLE = 0, 1
+_TYPES = {lib.TT_F16: 2, lib.TT_BF16: 14, lib.TT_F32: 0, lib.TT_F64: 1, lib.TT_C64: 4, lib.TT_C128: 5}  # cudaDataType_t
+_SCALED_IN_THEMSELVES = (lib.TT_F64, lib.TT_C64, lib.TT_C128)
 _COMPUTE_32F, _COMPUTE_32F_FAST_TF32, _COMPUTE_64F = 68, 77, 70
 # Attributes of descriptors, layouts and preferences.
 _TRANSA, _TRANSB, _EPILOGUE, _BIAS_POINTER = 3, 4, 7, 8
@@ -62,7 +62,7 @@ class Plan:
 
     def __init__(self, handle, p, bias, compute: int, full_sums: bool):
         kind = _TYPES[p.dtype]
-        scale = _DOUBLE if p.dtype == lib.TT_F64 else _FLOAT
+        scale = kind if p.dtype in _SCALED_IN_THEMSELVES else _TYPES[lib.TT_F32]
         self.lock = threading.Lock()
         self.bias = None
         self.desc = _blas.made("cublasLtMatmulDescCreate", "cublasLtMatmulDescDestroy", "void *", compute, scale)
@@ -114,9 +114,9 @@ class Plan:
 
 def _choices(dtype: int) -> tuple[int, bool]:
     """How sums are computed, as the flags have it now; and must all of them be in full precision?"""
-    if dtype == lib.TT_F32:
+    if dtype in (lib.TT_F32, lib.TT_C64):
         return (_COMPUTE_32F_FAST_TF32 if flags.allow_tf32 else _COMPUTE_32F), False
-    if dtype == lib.TT_F64:
+    if dtype in (lib.TT_F64, lib.TT_C128):
         return _COMPUTE_64F, False
     return _COMPUTE_32F, not (
         flags.allow_fp16_reduced_precision_reduction

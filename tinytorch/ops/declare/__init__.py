@@ -27,8 +27,20 @@ from .deprecated import old_order
 from .elementwise import Elementwise, binary, mul_vjp, ternary, unary, without_history
 from .op import COMPUTES, NAMESPACES, OPS, Op, names_of, operator_of
 from .primitive import primitive
-from .public import dim_or_axis
-from .publish import alias, attach, both, composite, function, method, name_methods, publish, record_of, same_parameters
+from .public import dim_or_axis, outermost
+from .publish import (
+    alias,
+    attach,
+    both,
+    composite,
+    function,
+    method,
+    name_methods,
+    publish,
+    record_of,
+    same_parameters,
+    shown,
+)
 from .refusals import real_only, refuse
 from .reduction import reduction, shortcut
 from .update import overwrite, update

@@ -7,17 +7,21 @@ import warnings
 from ...tensor import Tensor
 from ...warn_once import first_time
 
+_NUMBERS_LAST = {"add", "add_", "sub", "sub_"}  # whose last operand may be a number, too
+
 
 def old_order(op: str, count: int, factors: dict, *given) -> tuple:
     """The ``count`` tensors among the positional arguments ``given``, of which the signature has fewer, then the
     ``factors``, by name, with the numbers among them in the place of their defaults. Warns once for each operator, as
     PyTorch does. TypeError where other things are given."""
-    tensors = [x for x in given if isinstance(x, Tensor)]
-    numbers = [x for x in given if not isinstance(x, Tensor)]
+    last = given[-1]
+    tensors = [*[x for x in given[:-1] if isinstance(x, Tensor)], last]
+    numbers = [x for x in given[:-1] if not isinstance(x, Tensor)]
     if (
         len(tensors) != count
         or len(numbers) > len(factors)
         or any(not isinstance(x, (bool, int, float)) for x in numbers)
+        or not isinstance(last, (Tensor, bool, int, float) if op in _NUMBERS_LAST else Tensor)
     ):
         kinds = ", ".join(type(x).__name__ for x in given)
         raise TypeError(f"{op}() received an invalid combination of arguments: ({kinds})")

@@ -19,15 +19,16 @@ from ...autograd.node import count, last_write, link
 from ...autograd.views import check_inplace, outrun, rebase, wrote
 from ...backends.cpu import error, ffi, lib
 from ...dtypes import ALL
-from ...tensor import Tensor, gives_tensor, wrap
+from ...tensor import Tensor, attempted, gives_tensor, gives_two
 from .arguments import broadcast_shape, is_number, operand, requires, write_out
 from .inplace import in_place
+from .kinds import only_tensors
 from .op import Op
 from .publish import attach, publish, record_of
 from .templates import build, judged, recording
 
 _NO_TENSOR = ffi.NULL
-_CALLS = (lib.tt_unary, lib.tt_binary, lib.tt_ternary)
+_CALLS = (attempted.tt_unary, attempted.tt_binary, attempted.tt_ternary)
 
 
 class Elementwise(Op):
@@ -36,6 +37,9 @@ class Elementwise(Op):
     __slots__ = ("code",)
     TABLE: dict[str, Elementwise] = {}  # by the name of the scalar function
     exact_out = False  # must ``out`` have the result's dtype? Otherwise the result is cast
+    # The inputs that must be tensors, by name, None for one that may be a number; an operator that has this needs one
+    # tensor at least.
+    tensors: tuple[str | None, ...] = ()
 
     def __init__(self, name, params, formulas, first_order=None, title=None, joint=None, kernel=None, holomorphic=True):
         vjps = {p: f for p, f in zip(params, formulas) if f is not None}
@@ -53,21 +57,26 @@ class Elementwise(Op):
 
     def slow(self, args: tuple):
         """The general path: numbers become tensors, views are refreshed, errors raised."""
-        if len(args) == 1 and not isinstance(args[0], Tensor):
-            raise TypeError(f"{self.name}(): argument 'input' must be Tensor, not {type(args[0]).__name__}")
+        self.judge(args, self.name)
         tensors = [operand(a, self.name, p) for a, p in zip(args, self.params)]  # alive until the call is over
         handles = [t._h for t in tensors]
-        h = self.compute(*handles)
-        if not h:
+        out = self.compute(*handles)
+        if out is None:
             if outrun(*tensors):
                 return self.slow(args)
-            if not any(isinstance(a, Tensor) for a in args):
-                raise TypeError(f"{self.name}(): one of the arguments must be Tensor")
             raise error(self.name)
-        return self.record(wrap(h), args, h.stamp)
+        return self.record(out, args, out._h.stamp)
+
+    def judge(self, args: tuple, name: str) -> None:
+        """TypeError where a number stands for a tensor: ``tensors``."""
+        for a, p in zip(args, self.tensors):
+            if p is not None and not isinstance(a, Tensor):
+                raise TypeError(f"{name}(): argument '{p}' must be Tensor, not {type(a).__name__}")
+        if self.tensors and not any(isinstance(a, Tensor) for a in args):
+            raise TypeError(f"{name}(): one of the arguments must be Tensor")
 
     def compute(self, *handles):
-        """The result's descriptor; NULL where C refuses."""
+        """The result; None where C refuses."""
         return _CALLS[len(handles) - 1](self.code, *handles)
 
     def into(self, out: Tensor, args: tuple, name: str):
@@ -75,8 +84,7 @@ class Elementwise(Op):
         if not isinstance(out, Tensor):
             which = "input" if any(a is out for a in args) else "out"
             raise TypeError(f"{name}(): argument '{which}' must be Tensor, not {type(out).__name__}")
-        if len(args) == 1 and not isinstance(args[0], Tensor):
-            raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(args[0]).__name__}")
+        self.judge(args, name)
         tensors = [operand(a, name, p) for a, p in zip(args, self.params)]
         handles = [t._h for t in tensors]
         everything = (self.code, out._h, *handles, *[ffi.NULL] * (3 - len(handles)), self.writer)
@@ -155,6 +163,17 @@ _UNARY = """
     if edge is None or Node is None:
         return out
 """
+_TENSORS = """
+    try:
+        out = call(code, input._h, other._h)
+        edge_a, edge_b = input._node, other._node
+    except AttributeError:
+        return op.slow((input, other))
+    if out is None:
+        return op.slow((input, other))
+    if (edge_a is None and edge_b is None) or Node is None:
+        return out
+"""
 _BINARY = f"""
     kind = type(other)
     try:
@@ -188,7 +207,8 @@ _REFLECTED = f"""
         out = call_scalar(code, input._h, {lib.TT_KIND_FLOAT}, other, 0, 1)
     elif kind is int and -0x8000000000000000 <= other <= 0x7FFFFFFFFFFFFFFF:
         out = call_scalar(code, input._h, {lib.TT_KIND_INT}, 0.0, other, 1)
-    elif is_number(other):
+    elif isinstance(other, Tensor) or is_number(other):
+        input._h  # AttributeError of what is no tensor
         return op.slow((other, input))
     else:
         return NotImplemented
@@ -231,7 +251,7 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
     plain = recording(
         "(input, other)", "(edge_a, edge_b)", _saves(op, "input", "other"), "stamp", _class(op, "input", "other")
     )
-    body = _BINARY.format(wrong=_SLOW) + plain
+    body = (_TENSORS if op.tensors and op.tensors[1] else _BINARY.format(wrong=_SLOW)) + plain
     source = f"def function(input, other, *, out=None):{judged(_OUT.format(args='(input, other)') + body)}"
     source += f"\ndef method(input, other):{judged(body)}"
     if dunder:
@@ -239,7 +259,7 @@ def _sources_of_binary(op: Elementwise, dunder: bool) -> str:
             "(other, input)", "(None, edge)", _saves(op, "other", "input"), "stamp", _class(op, "other", "input")
         )
         source += f"\ndef operator(input, other):{_BINARY.format(wrong=_NOT_OURS)}{plain}"
-        source += f"\ndef reflected(input, other):{_REFLECTED}{reflected}"
+        source += f"\ndef reflected(input, other):{judged(_REFLECTED + reflected)}"
     return source
 
 
@@ -253,21 +273,30 @@ def unary(
     doc: str,
     inplace: bool = True,
     public: bool = True,
+    namespace: str = "",
+    first: str = "input",
+    kernel: str | None = None,
 ):
     """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
-    for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py."""
+    for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py. In a
+    ``namespace`` it is a function alone. ``first``: the input's name as an argument. ``kernel``: the name of its scalar
+    function, where that is another."""
     first_order = {"input": first_order} if first_order else None
-    op = Elementwise(name, ("input",), (formula,), first_order, title, holomorphic=holomorphic)
+    op = Elementwise(name, ("input",), (formula,), first_order, title, kernel=kernel, holomorphic=holomorphic)
+    op.tensors = (first,)
+    source = _sources_of_unary(op)
     function, method = build(
         op,
-        _sources_of_unary(op),
+        source if first == "input" else re.sub(r"\binput\b", first, source),
         f"<eager, saving {_saves(op, '', '')}>",
         ("function", "method"),
         code=op.code,
         call=gives_tensor(lib.tt_unary),
     )
     function.__doc__ = method.__doc__ = doc
-    if public:
+    if namespace:
+        publish(function, namespace=namespace)
+    elif public:
         publish(function, method=method)
         if inplace:
             attach_inplace(op, name, doc)
@@ -287,16 +316,24 @@ def binary(
     inplace: bool = True,
     dunder: str | None = None,
     public: bool = True,
+    namespace: str = "",
+    first: str = "input",
+    tensors: tuple[str | None, ...] = (),
 ):
-    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``second`` is the
-    name of ``b`` as an argument. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms."""
+    """Declares an elementwise operator of two inputs, ``a`` and ``b`` in formulas. ``first`` and ``second`` are their
+    names as arguments. ``dunder="add"`` makes it Python's ``+`` with its reflected and in-place forms. In a
+    ``namespace`` it is a function alone. ``tensors``: the arguments that must be tensors; unless given, for a public
+    operator what kinds.py says."""
     op = Elementwise(name, ("a", "b"), (formula_a, formula_b), first_order, title, joint)
+    op.tensors = only_tensors(name, first, second) if public else tensors
     names = ("function", "method", "operator", "reflected")[: 4 if dunder else 2]
     source = _sources_of_binary(op, dunder is not None)
+    for placeholder, given in (("input", first), ("other", second)):
+        source = source if given == placeholder else re.sub(rf"\b{placeholder}\b", given, source)
     made = build(
         op,
-        source if second == "other" else re.sub(r"\bother\b", second, source),
-        f"<eager, saving {_saves(op, 'input', second)}>",
+        source,
+        f"<eager, saving {_saves(op, first, second)}>",
         names,
         code=op.code,
         call=gives_tensor(lib.tt_binary),
@@ -305,7 +342,9 @@ def binary(
     )
     for fn in made:
         fn.__doc__ = doc
-    if public:
+    if namespace:
+        publish(made[0], namespace=namespace)
+    elif public:
         publish(made[0], method=made[1])
         if inplace:
             attach_inplace(op, name, doc, second)
@@ -333,22 +372,32 @@ def without_history(kernel: str, *names: str):
     return apply
 
 
-_mul_backward, _second = gives_tensor(lib.tt_mul_backward), gives_tensor(lib.tt_second)
+_mul_backward = gives_two(lib.tt_mul_backward)
 
 
 def mul_vjp(g, a, b):
     """The gradients of ``a * b``, for derivatives that nobody derives again: ``g * b`` and ``g * a``."""
-    of_a = _mul_backward(g._h, a._h, b._h)
-    if of_a is None:
+    both = _mul_backward(g._h, a._h, b._h)
+    if both is None:
         mul = Elementwise.TABLE["mul"]
         return mul.slow((g, b)), mul.slow((g, a))
-    return of_a, _second()
+    return both
 
 
-def ternary(name: str, *formulas, params, title=None, doc: str, kernel: str | None = None):
+def ternary(
+    name: str,
+    *formulas,
+    params,
+    title=None,
+    doc: str,
+    kernel: str | None = None,
+    tensors: tuple[str | None, ...] = (),
+):
     """Declares an elementwise operator of three inputs, named in formulas as in ``params``; publishes nothing.
-    ``kernel``: the name of its scalar function, where that is another."""
+    ``kernel``: the name of its scalar function, where that is another. ``tensors``: the arguments that must be
+    tensors."""
     op = Elementwise(name, params, formulas, None, title, kernel=kernel)
+    op.tensors = tensors
 
     def apply(*args, out=None):
         return op.slow(args) if out is None else op.into(out, args, name)
@@ -361,10 +410,12 @@ def ternary(name: str, *formulas, params, title=None, doc: str, kernel: str | No
 def attach_inplace(op: Elementwise, name: str, doc: str, second: str = "other") -> None:
     """``Tensor.<name>_``, and the function of that name."""
     written = name + "_"
-    params, call = "input", "into(input, (input,), written)"
+    params, call, check = "input", "into(input, (input,), written)", ""
     if len(op.params) == 2:
         params, call = f"input, {second}", f"update(input, {second}, written)"
-    source = f"def inplace({params}):{judged(f'return op.{call}')}"
+        if op.tensors and op.tensors[1]:
+            check = f"if not isinstance({second}, Tensor):\n    op.judge((input, {second}), written)\n"
+    source = f"def inplace({params}):{judged(f'{check}return op.{call}')}"
     (inplace,) = build(op, source, f"<in place, of {params}>", ("inplace",), written=written)
     inplace.__name__, inplace.op = written, record_of(written, kind="update")  # which sees to its arguments itself
     inplace.__doc__ = f"In place: {doc}"

@@ -44,6 +44,7 @@ def primitive(
     inputs: tuple[str, ...] = (),
     vjp=None,
     first_order=None,
+    conjugates: bool = True,
     **vjps,
 ):
     """Declares an operator by its forward function, which computes a Tensor, or a tuple of them (the ``outputs``, then
@@ -52,7 +53,8 @@ def primitive(
     ``first_order``: the same for first derivatives only, without history.
 
     ``view``: the result shows elements of the first argument. ``variadic``: the first parameter is a sequence of
-    tensors, and its formula gives as many gradients.
+    tensors, and its formula gives as many gradients. ``conjugates``: are the formulas of complex results those of real
+    numbers? If not, they have the conjugates themselves: Note [Complex gradients] in autograd/complex_nodes.py.
     """
 
     def declare(forward):
@@ -73,8 +75,8 @@ def primitive(
             if vjp or vjps
             else None
         )
-        if view and node is not None:
-            node.conjugates = False  # it only moves numbers
+        if node is not None:
+            node.conjugates = conjugates and not view  # which only moves numbers
         op = Op(
             called,
             "view" if view else "primitive",

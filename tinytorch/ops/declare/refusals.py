@@ -24,6 +24,7 @@ import re
 from types import CodeType, FunctionType
 
 from ... import return_types
+from ...autograd.views import check_inplace
 from ...backends.cpu import lib
 from ...devices import device
 from ...dtypes import dtype
@@ -31,8 +32,9 @@ from ...generator import Generator
 from ...layouts import layout, memory_format
 from ...tensor import Tensor
 from .kinds import FORMS, keys_of, kind_of
+from .op import NAMESPACES
 
-NUMPYS = re.compile("truth value of an|invalid literal")  # NumPy's errors for arrays
+NUMPYS = re.compile("truth value of an|invalid literal|could not be broadcast together")  # NumPy's errors for arrays
 _published: dict[int, tuple[CodeType, FunctionType]] = {}  # by id of the code, which is kept alive
 
 
@@ -55,7 +57,7 @@ def refuse(exc: Exception) -> None:
     if isinstance(found, dict):  # before Python 3.13 a copy, which the frame keeps, and in which is ``exc``
         found.clear()
     own = isinstance(exc, ValueError) and not NUMPYS.search(str(exc))
-    if given is None or (own and fn.op.namespace == "nn.functional"):
+    if given is None or (own and of_functional(fn)):
         return  # PyTorch's nn.functional looks at values before its parser sees any argument
     name = fn.__name__ if fn.op.namespace in ("", "nn.functional") else f"{fn.op.namespace}.{fn.__name__}"
     text = judged(fn, given)
@@ -65,6 +67,14 @@ def refuse(exc: Exception) -> None:
         text = asked(exc, given)
     if text is not None:
         raise TypeError(f"{name}(): {text}") from None
+    written = next(iter(given.values()), None)
+    if name.endswith("_") and isinstance(written, Tensor):  # a leaf, say: before the operator sees any argument
+        check_inplace(written, name)
+
+
+def of_functional(fn: FunctionType) -> bool:
+    """Is it a function of nn.functional, which PyTorch has in Python?"""
+    return NAMESPACES.get("nn.functional", {}).get(fn.__name__) is fn
 
 
 def arguments(fn: FunctionType, code: CodeType, found: dict) -> dict | None:
@@ -103,7 +113,7 @@ def declared(fn: FunctionType) -> list[dict[str, tuple]]:
     entry = next((key for key in keys if key in FORMS), None)
     if entry is None:
         shown = inspect.signature(fn).parameters.values()
-        forms = [[(p, asked_of(p, keys, op.namespace)) for p in shown]]
+        forms = [[(p, asked_of(p, keys, of_functional(fn))) for p in shown]]
     else:
         forms = [[(p, plain(p.annotation)) for p in parsed(params)] for params, _ in FORMS[entry]]
     several = getattr(return_types, op.qualified.replace(".", "_"), None)
@@ -123,27 +133,32 @@ _ASKED = {
     "diagonal.offset": "int",
     "split.split_size": "python int | Tensor | Sequence[_int]",
     "split.split_size_or_sections": "python int | Tensor | Sequence[_int]",
+    "count_nonzero.dim": "int | Sequence[_int] | None",
     "any.dim": "int | Sequence[_int] | None",
     "all.dim": "int | Sequence[_int] | None",
-    "squeeze.dim": "int | Sequence[_int] | None",
     "polygamma.n": "int",
     "one_hot.num_classes": "int",
-    "unflatten.sizes": "None | Sequence[_int]",
+    "unflatten.sizes": None,
+    "chunk.chunks": "int",
+    "unsafe_chunk.chunks": "int",
     "unsafe_split.split_size": "_int",
-    "index_put.indices": "Sequence[Tensor or None]",
+    "index_put.indices": "Sequence[Tensor]",
+    "roll.dims": "_int | Sequence[_int] | None",
+    "Tensor.squeeze.dim": "_int | Sequence[_int] | None",
+    "squeeze.dim": "int | Sequence[_int] | None",
     "triplet_margin_loss.margin": None,
     "triplet_margin_with_distance_loss.margin": None,
 }
 
 
-def asked_of(p: inspect.Parameter, keys: list[str], namespace: str) -> str | None:
+def asked_of(p: inspect.Parameter, keys: list[str], functional: bool) -> str | None:
     """The type that an argument must have; None where any will do. nn.functional is written in Python: any object is a
     flag there, and what is no reduction, ValueError."""
-    for entry in (f"{keys[-1]}.{p.name}", p.name):
+    for entry in (f"{keys[0]}.{p.name}", f"{keys[-1]}.{p.name}", p.name):
         if entry in _ASKED:
             return _ASKED[entry]
     kind = kind_of(p, keys)[0]
-    if namespace == "nn.functional" and kind == "_bool":
+    if functional and kind == "_bool" and p.name != "training":
         return None
     return plain(kind) if "dim" in p.name else kind
 
@@ -255,12 +270,11 @@ _TYPES = {
     "Number": _is_number,
     "_int": _is_int,
     "int": _is_plain_int,
-    "python int": lambda x: isinstance(x, int),
+    "python int": lambda x: isinstance(x, int) and not isinstance(x, bool),
     "_float": _is_float,
     "_bool": lambda x: isinstance(x, bool),
     "str": lambda x: isinstance(x, (str, bytes)),
     "None": lambda x: x is None,
-    "Tensor or None": lambda x: x is None or isinstance(x, Tensor),
     "_dtype": lambda x: isinstance(x, dtype) or any(x is python for python in (bool, int, float, complex)),
     "_layout": lambda x: isinstance(x, layout),
     "_memory_format": lambda x: isinstance(x, memory_format),

@@ -1,0 +1,5 @@
+"""Signals. Follows ``torch.signal``."""
+
+from . import windows
+
+__all__ = ["windows"]
