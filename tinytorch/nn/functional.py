@@ -49,6 +49,7 @@ from ..ops.loss import (
     margin_ranking_loss,
     mse_loss,
     multi_margin_loss,
+    multilabel_margin_loss,
     multilabel_soft_margin_loss,
     pairwise_distance,
     poisson_nll_loss,
@@ -93,6 +94,9 @@ from ..ops.pooling import (
     max_unpool3d,
 )
 from ..ops.rearrange import one_hot
+from ..ops.bags import by_frequency as _by_frequency
+from ..ops.bags import embedding_bag
+from ..ops.bags import shorten as _shorten
 from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
 from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..ops.unfold import fold, unfold
@@ -100,6 +104,8 @@ from ..ops.softmax import implicit_dim, softmin
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
 from ..ops.interpolate import interpolate, upsample, upsample_nearest, upsample_bilinear
+from ..ops.grid_sample import grid_sample, affine_grid
+from ..ops.ctc import ctc_loss
 from ..tensor import FUNCTIONS, Tensor
 
 __all__ = [
@@ -112,6 +118,7 @@ __all__ = [
     "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
     "adaptive_max_pool3d_with_indices",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -131,12 +138,14 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
     "dropout3d",
     "elu",
     "embedding",
+    "embedding_bag",
     "feature_alpha_dropout",
     "fold",
     "fractional_max_pool2d",
@@ -146,6 +155,7 @@ __all__ = [
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",
@@ -182,6 +192,7 @@ __all__ = [
     "mse_loss",
     "multi_head_attention_forward",
     "multi_margin_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
@@ -418,14 +429,6 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     except Exception as exc:
         _declare.refuse(exc)
         raise
-
-
-def _shorten(weight: Tensor, input: Tensor, max_norm, norm_type) -> None:
-    """Scales the rows that are used to a norm of at most ``max_norm``."""
-    used = input.reshape(-1).unique()
-    rows = weight.index_select(0, used)
-    norms = rows.norm(norm_type, 1, True)
-    weight.index_copy_(0, used, _select(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows))
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):

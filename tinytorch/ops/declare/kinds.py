@@ -129,10 +129,13 @@ _IMAGES = {
     "_int | Sequence[_int] | None": "interpolate.size upsample.size upsample_nearest.size upsample_bilinear.size",
     "_float | Sequence[_float]": "scale_factor",
     "_bool | None": "align_corners recompute_scale_factor",
-    "_int": "upscale_factor downscale_factor local_response_norm.size",
+    "str": "padding_mode",
+    "Tensor": "grid theta log_probs targets embedding_bag.weight",
+    "Tensor | Sequence[_int]": "input_lengths target_lengths",
+    "_int": "blank upscale_factor downscale_factor local_response_norm.size",
     "_float": "momentum local_response_norm.alpha local_response_norm.beta local_response_norm.k",
-    "_bool": "use_input_stats antialias",
-    "Tensor | None": "running_mean running_var",
+    "_bool": "use_input_stats antialias zero_infinity include_last_offset",
+    "Tensor | None": "running_mean running_var per_sample_weights offsets",
 }
 PARAMETERS |= {name: kind for kind, names in _IMAGES.items() for name in names.split()}
 PARAMETERS |= {f"max_unpool{n}d.{name}": kind for n in (1, 2, 3) for name, kind in _UNPOOL.items()}
