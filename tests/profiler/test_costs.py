@@ -52,7 +52,7 @@ def test_the_lists_name_nothing_that_has_a_rule_or_does_not_exist():
         for n in named
         if not any(hasattr(place, n) for place in (Tensor, tinytorch, tinytorch.linalg, tinytorch.fft, F))
     }
-    assert len(costs.COMPOSED) < 25
+    assert len(costs.COMPOSED) < 35
     assert costs._RULES.keys().isdisjoint(OPERATORS.keys() | REDUCTIONS.keys())  # whose costs kernels/scalar knows
 
 

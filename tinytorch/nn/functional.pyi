@@ -1,6 +1,7 @@
 """Functions of tinytorch.nn.functional. Written by .ci/stubs.py: do not edit."""
 
 from collections.abc import Callable, Sequence
+from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
 from ..tensor import Tensor
 from ..types import Number, _bool, _dtype, _float, _int
 
@@ -9,11 +10,12 @@ __all__ = [
     "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
     "elu", "embedding", "feature_alpha_dropout", "gaussian_nll_loss", "gelu", "glu", "group_norm", "gumbel_softmax",
     "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
-    "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish", "mse_loss",
-    "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
-    "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "rrelu", "scaled_dot_product_attention", "selu",
-    "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign",
-    "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss",
+    "layer_norm", "leaky_relu", "linear", "linear_cross_entropy", "log_softmax", "logsigmoid", "margin_ranking_loss",
+    "mish", "mse_loss", "multi_head_attention_forward", "multi_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
+    "normalize", "one_hot", "pad", "pairwise_distance", "pdist", "poisson_nll_loss", "prelu", "relu", "relu6",
+    "rms_norm", "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]
 
 def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor: ...
@@ -93,6 +95,11 @@ def layer_norm(
 ) -> Tensor: ...
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01, inplace: _bool = False) -> Tensor: ...
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor: ...
+def linear_cross_entropy(
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+    weight: Tensor | None = None, reduction: str = 'mean', ignore_index: _int | None = None,
+    label_smoothing: _float = 0.0, options: LinearCrossEntropyOptions | None = None,
+) -> Tensor: ...
 def log_softmax(
     input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _dtype | None = None,
 ) -> Tensor: ...
@@ -106,6 +113,16 @@ def mse_loss(
     input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None,
     reduction: str = 'mean', weight: Tensor | None = None,
 ) -> Tensor: ...
+def multi_head_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor | Number, embed_dim_to_check: _int, num_heads: _int,
+    in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None,
+    add_zero_attn: _bool, dropout_p: _float, out_proj_weight: Tensor, out_proj_bias: Tensor | None,
+    training: _bool = True, key_padding_mask: Tensor | None = None, need_weights: _bool = True,
+    attn_mask: Tensor | None = None, use_separate_proj_weight: _bool = False,
+    q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None,
+    average_attn_weights: _bool = True, is_causal: _bool = False,
+) -> tuple[Tensor, Tensor | None]: ...
 def multi_margin_loss(
     input: Tensor, target: Tensor, p: _float = 1, margin: _float = 1.0, weight: Tensor | None = None,
     size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = 'mean',
@@ -127,6 +144,7 @@ def pairwise_distance(
     x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False, *,
     keepdims: _bool = False,
 ) -> Tensor: ...
+def pdist(input: Tensor, p: _float = 2.0) -> Tensor: ...
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False,
     size_average: _bool | None = None, eps: _float = 1e-08, reduce: _bool | None = None, reduction: str = 'mean',

@@ -369,14 +369,16 @@ _RULES: dict[str, Rule] = {name: rule for rule, names in _TABLE for name in name
 
 # Made of other operators, in ways that shapes alone do not tell.
 COMPOSED = words("""
-    __invert__ alpha_dropout backward cartesian_prod chain_matmul combinations cosine_embedding_loss cross dropout
+    __invert__ alpha_dropout backward cartesian_prod chain_matmul coalesce combinations cosine_embedding_loss cross
+    dropout smm sparse_coo_tensor sparse_csr_tensor spmm to_dense to_sparse to_sparse_csr
     dropout1d dropout2d dropout3d einsum feature_alpha_dropout gumbel_softmax istft kron
     multi_head_attention_forward stft tensordot triplet_margin_loss triplet_margin_with_distance_loss
 """)
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
-    as_subclass broadcast_shapes can_cast data_ptr dim element_size get_device get_rng_state initial_seed is_complex
+    as_subclass broadcast_shapes can_cast col_indices crow_indices data_ptr dense_dim dim element_size indices
+    is_coalesced sparse_dim values get_device get_rng_state initial_seed is_complex
     is_conj is_contiguous is_floating_point is_inference is_neg is_pinned is_same_size is_set_to is_shared is_signed
     is_storage is_tensor item manual_seed ndimension nelement numel promote_types record_stream register_hook
     register_post_accumulate_grad_hook requires_grad_ result_type retain_grad seed set_rng_state share_memory_ size

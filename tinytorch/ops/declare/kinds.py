@@ -38,8 +38,9 @@ _PARAMETERS = {
         chunks num_samples bins minlength count row col num_groups num_classes ignore_index start_dim
         end_dim length step r decimals dimension steps seed _stacklevel unfold.size select.index
         select_scatter.index groups select_copy.index edge_order num_heads embed_dim_to_check""",
-    "_int | None": """sections istft.length output_size storage_offset padding_idx high low eye.m slice_scatter.start
-        slice_scatter.end random_.from_ random_.to slice_copy.start slice_copy.end
+    "_int | None": """sections istft.length to_sparse_csr.dense_dim to_sparse.dense_dim
+        output_size storage_offset padding_idx high low
+        eye.m slice_scatter.start slice_scatter.end random_.from_ random_.to slice_copy.start slice_copy.end
         linear_cross_entropy.ignore_index""",
     "_float": """hamming_window.alpha hamming_window.beta kaiser_window.beta general_hamming.alpha kaiser.beta d eps
         p dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower rrelu.upper
@@ -52,7 +53,8 @@ _PARAMETERS = {
         with_replacement replacement swap full log_target log_input hard is_causal enable_gqa
         scale_grad_by_freq sparse sparse_grad cudnn_enable cudnn_enabled equal_nan non_blocking create_graph
         implicit density add_zero_attn need_weights use_separate_proj_weight average_attn_weights""",
-    "_bool | None": "onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy",
+    "_bool | None": """check_invariants masked_grad is_coalesced onesided align_to_window stft.return_complex unbiased
+        size_average retain_graph reduce copy""",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections
         shapes shifts split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
         sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims Tensor.tile.dims
@@ -67,6 +69,8 @@ _PARAMETERS = {
     "_dtype": "from_ to type1 type2 frombuffer.dtype",
     "_dtype | None": "dtype",
     "_layout | None": "layout",
+    "_int | _layout | None": "to_sparse.sparse_dim",
+    "Sequence[_int] | None": "blocksize",
     "type[Tensor]": "cls",
     "_memory_format": "memory_format",
     "_memory_format | None": "clone.memory_format",
@@ -81,7 +85,8 @@ _PARAMETERS = {
     "Callable[[Tensor, Tensor], Tensor] | None": "distance_function",
     "Number | str | None": "norm.p",
     "Any": """set_.source __getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
-        indices_or_sections hook stream args element general_cosine.a memo protocol array context
+        indices_or_sections hook stream args element general_cosine.a crow_indices col_indices
+        memo protocol array context
         return_scalar max_version dl_device tensor_contents __array__.copy __dlpack__.copy""",
     "Sequence[_float] | None": "histogram.range histogramdd.range",
     "Number | Sequence[Tensor | Number] | None": "gradient.spacing",
