@@ -111,6 +111,18 @@ def layer_norm(torch):
     return lambda: torch.nn.functional.layer_norm(x, (1024,), weight, bias)
 
 
+@SUITE.row("max_pool2d 3x3, stride 2, 32 x 64 x 56 x 56, forward + backward", target=1.0)
+def max_pool2d(torch):
+    x = torch.randn(32, 64, 56, 56, requires_grad=True)
+    g = torch.randn(32, 64, 28, 28)
+
+    def step():
+        x.grad = None
+        torch.nn.functional.max_pool2d(x, 3, 2, 1).backward(g)
+
+    return step
+
+
 @SUITE.row("cross_entropy 4096 x 1000, forward + backward")
 def cross_entropy(torch):
     logits, target = torch.randn(4096, 1000, requires_grad=True), torch.randint(1000, (4096,))

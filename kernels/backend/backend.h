@@ -21,6 +21,7 @@
 #include "backend/rows.h"
 #include "backend/scan.h"
 #include "backend/sorting.h"
+#include "backend/windows.h"
 
 typedef struct tt_backend {
     const char *name;     /* of its kind of device */
@@ -107,12 +108,15 @@ typedef struct tt_backend {
     /* products: into a fresh contiguous array */
     bool (*product)(tt_product *p, tt_array *out, const tt_array *a, const tt_array *b, tt_array *bias);
 
-    /* convolutions: w->computed from the other two, into a fresh contiguous array */
-    bool (*conv1d)(const tt_conv_work *w);
+    /* convolutions: w->computed, a fresh array, from the other two */
+    bool (*conv)(const tt_conv_work *w);
+    bool (*unfold)(const tt_unfold_work *w); /* a fresh contiguous array */
 
     /* attention: w->out and w->lse; w->grads from these. No elements of lse: not called; of the others there may be none */
     bool (*attention)(const tt_attention_work *w);
     bool (*attention_backward)(const tt_attention_work *w);
+    /* pooling: w->to, dense in the order of w->from; operands of any layout */
+    bool (*pool)(const tt_pool_work *w);
 
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);

@@ -65,14 +65,18 @@ MORE_BYTES = {
     "group_norm": "the normalized values, where there is a weight: its gradient is that of a product",
     "hardsigmoid": "of an expanded input, x + 3 has elements of its own",
     "index_put": "a mask's places",
+    "linalg.householder_product": "a composition, where PyTorch has a kernel",
     "masked_scatter": "a mask's places",
     "masked_select": "a mask's places",
     "multi_margin_loss": "a composition",
     "nll_loss": "two numbers a row",
+    "orgqr": "a composition, where PyTorch has a kernel",
+    "ormqr": "a composition, where PyTorch has a kernel",
     "polar": "a composition, where PyTorch has a kernel",
-    "polygamma": "the order as a 0-d tensor",
+    "renorm": "a composition, where PyTorch has a kernel",
     "scaled_dot_product_attention": "the mask of is_causal",
     "setitem": "a mask's places",
+    "special.ndtr": "the input, which is there anyway, where PyTorch has a composition",
 }
 
 

@@ -63,4 +63,14 @@ def several():
     return [t.item() for t in found]
 
 
+def plain():
+    """Operators with a fast path in C, of which another is the general one."""
+    a, b = PLAIN
+    return [x.detach() is not None for x in (a + b, a @ b, (a * b).exp(), a.softmax(1), a.mT.contiguous(), a[1:3] * 2)]
+
+
+PLAIN = data(90, 90), data(90, 90) + 1
+
+
 STEPS = {f.__name__: f for f in (train, fused, second, several)}
+EVERY = STEPS | {"plain": plain}

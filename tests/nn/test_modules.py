@@ -350,6 +350,8 @@ def test_gumbel_softmax():
     np.testing.assert_allclose(to_numpy(soft).sum(1), 1)
     winners = np.bincount(to_numpy(soft).argmax(1), minlength=3) / 4000
     np.testing.assert_allclose(winners, to_numpy(logits.softmax(0)), atol=0.03)
+    assert to_numpy(F.gumbel_softmax(rows, tau=1e6)).std() < 1e-4  # all alike, and each one alone
+    assert to_numpy(F.gumbel_softmax(rows, tau=1e-4)).max(1).mean() > 0.99
     tt.manual_seed(1)
     soft = F.gumbel_softmax(rows, tau=0.5)
     tt.manual_seed(1)

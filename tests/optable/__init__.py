@@ -1,42 +1,14 @@
 """The operator table: one entry for each operator, in one file per family; core.py says what an entry is."""
 
+import importlib
+import pkgutil
+
 from tinytorch.ops.declare import OPS as DECLARED
 
-from optable import (
-    complex_numbers,
-    decompose,
-    fft,
-    functional,
-    index,
-    linalg,
-    more,
-    nn,
-    numeric,
-    pointwise,
-    reduce,
-    shape,
-    special,
-    windows,
-)
 from optable.core import Op, Sample, Spec, make
 from optable.special import WITHOUT_ENTRY
 
-FAMILIES = (
-    pointwise,
-    special,
-    reduce,
-    shape,
-    index,
-    linalg,
-    decompose,
-    fft,
-    more,
-    nn,
-    numeric,
-    functional,
-    windows,
-    complex_numbers,
-)
+FAMILIES = [importlib.import_module(f"optable.{m.name}") for m in pkgutil.iter_modules(__path__) if m.name != "core"]
 OPS = tuple(op for family in FAMILIES for op in family.OPS)
 
 # Further names of the same functions, where they have no entry of their own.

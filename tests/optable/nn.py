@@ -278,33 +278,4 @@ DISTANCES = (
     ),
 )
 
-DILATED = only(
-    FLOATS,
-    S(T(1, 1, 7), T(1, 1, 2), stride=3, dilation=2),
-    S(T(1, 2, 6), T(2, 2, 3), padding="same", dilation=2),
-    S(T(1, 1, 5), T(1, 1, 2), None, 2, "valid", 3),
-)
-CONVOLUTIONS = (
-    Op(
-        "conv1d",
-        (
-            S(T(2, 3, 5), T(4, 3, 2)),
-            S(T(3, 5), T(4, 3, 2), T(4)),
-            S(T(1, 2, 4), T(3, 2, 4), T(3), 2),
-            S(T(2, 2, 7), T(2, 2, 3), stride=(2,), padding=(2,)),
-            S(T(1, 2, 5), T(1, 2, 3), padding=4),
-            S(T(1, 4, 6), T(6, 2, 3), T(6), padding=1, groups=2),
-            S(T(2, 3, 4), T(6, 1, 2), stride=2, groups=3),
-            S(T(2, 5), T(1, 2, 4), T(1), padding="same"),
-            S(T(0, 3, 5), T(2, 3, 2)),
-            *DILATED,
-            S(T(5, 2, 3, layout="transposed"), T(2, 2, 3, layout="strided"), T(2, layout="offset")),
-            S(T(2, 2, 3, layout="expanded"), T(3, 2, 2, layout="transposed")),
-        ),
-        dtypes=NUMBERS,
-        half_ulps=4,
-        cpu=True,
-    ),
-)
-
-OPS = LAYERS + ACTIVATIONS + NORMS + DISTANCES + CONVOLUTIONS
+OPS = LAYERS + ACTIVATIONS + NORMS + DISTANCES

@@ -31,6 +31,7 @@ from .activation import (
     Threshold,
 )
 from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Fold, Unfold
 from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from .loss import (
@@ -68,6 +69,12 @@ __all__ = [
     "BCEWithLogitsLoss",
     "Bilinear",
     "Buffer",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "CrossEntropyLoss",
     "Dropout",
     "Dropout1d",
@@ -76,6 +83,7 @@ __all__ = [
     "Embedding",
     "FeatureAlphaDropout",
     "Flatten",
+    "Fold",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
@@ -123,6 +131,7 @@ __all__ = [
     "TransformerEncoderLayer",
     "Unflatten",
     "attention",
+    "Unfold",
     "functional",
     "init",
     "modules",

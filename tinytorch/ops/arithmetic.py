@@ -25,7 +25,7 @@ from .pointwise import (
     _round,
     _square,
     _sub,
-    _zeta,
+    zeta,
 )
 
 
@@ -393,7 +393,7 @@ def polygamma(n, input):
     if n == 0:
         return input.digamma()
     factorial = math.factorial(n) if n <= 170 else math.inf  # the largest that a float holds
-    return (-1.0) ** (n % 2 + 1) * factorial * _zeta(input.new_full((), n + 1.0), input)
+    return (-1.0) ** (n % 2 + 1) * factorial * zeta(n + 1.0, input)
 
 
 @both

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..backends.cpu import lib
 from ..dtypes import ALL, get_default_dtype
-from ..tensor import FUNCTIONS, Tensor, wrap
+from ..tensor import FUNCTIONS, Tensor, owned
 from .convert import in_dtype
 from .declare import alias, both, function, ints, method, primitive, write_out
 from .shape import _reshape
@@ -45,12 +44,12 @@ def _parts(g, dim, sizes, casts):
 @primitive(variadic=True, title="CatBackward0", tensors=lambda g, dim, sizes, casts: _parts(g, dim, sizes, casts))
 def _cat(tensors, dim, code, sizes, casts):
     handles = [x._h for x, n in zip(tensors, sizes) if n is not None]
-    return wrap(lib.tt_join(len(handles), handles, dim, code, 0))
+    return owned.tt_join(len(handles), handles, dim, code, 0)
 
 
 @primitive(variadic=True, title="StackBackward0", tensors=lambda g, dim, casts: _cast(g.unbind(dim), casts))
 def _stack(tensors, dim, code, casts):
-    return wrap(lib.tt_join(len(tensors), [x._h for x in tensors], dim, code, 1))
+    return owned.tt_join(len(tensors), [x._h for x in tensors], dim, code, 1)
 
 
 def _casts(tensors, code):
@@ -194,7 +193,7 @@ def block_diag(*tensors):
         RuntimeError: a tensor has more than two dimensions
     """
     if not tensors:
-        return wrap(lib.tt_empty(get_default_dtype().code, 2, (1, 0)))
+        return owned.tt_empty(get_default_dtype().code, 2, (1, 0))
     for k, x in enumerate(tensors):
         if not isinstance(x, Tensor):
             raise TypeError(f"block_diag: expected Tensor as element {k} in argument 0, but got {type(x).__name__}")

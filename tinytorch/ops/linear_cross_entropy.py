@@ -12,7 +12,7 @@ from .activation import softmax
 from .class_loss import cross_entropy
 from .declare import primitive
 from .join import cat
-from .linalg import linear
+from .linear import linear
 
 _HALVES = (float16, bfloat16)
 

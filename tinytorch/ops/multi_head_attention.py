@@ -13,7 +13,7 @@ from .attention import scaled_dot_product_attention
 from .create import zeros
 from .dropout import dropped
 from .join import cat
-from .linalg import linear
+from .linear import linear
 
 OP = "multi_head_attention_forward"
 

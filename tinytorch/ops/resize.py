@@ -9,7 +9,7 @@ from ..autograd.views import CREATION_BITS, FLAG_VIEW, check_inplace, refuse_inf
 from ..backends.cpu import error, lib
 from ..devices import on_device
 from ..storage import TypedStorage, UntypedStorage, vector
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, owned
 from .declare import ints, method, same_parameters
 from .permute import swapaxes, t, transpose
 from .shape import contiguous_strides, show, unsqueeze
@@ -61,7 +61,7 @@ def resize_(self, size, *rest):
         _replaced(self, h, "resize_")
         self._h.seen_version = lib.tt_version_of(self._h)
         return self
-    h = wrap(on_device(self.device, lib.tt_empty, self._h.dtype, len(sizes), sizes))
+    h = on_device(self.device, owned.tt_empty, self._h.dtype, len(sizes), sizes)
     if room > 0:
         old, start = show(self, [room], [1], self.storage_offset()), show(h, [room], [1], 0)
         if lib.tt_copy(start._h, old._h, -1) < 0:
@@ -102,7 +102,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
                 f"{self.device}"
             )
         if size is None:
-            by = wrap(lib.tt_alias(shown._h))
+            by = owned.tt_alias(shown._h)
         else:
             size = ints((size,))
             by = show(shown, size, contiguous_strides(size) if stride is None else ints((stride,)), storage_offset)

@@ -1,0 +1,101 @@
+"""What networks do with images: normalisation over batches, shuffled pixels, resampling."""
+
+from optable.core import Op, S, T, rough
+from optable.nn import fn, functional
+
+CHANNELS = T(3, low=0.5, high=2)
+MEAN, VARIANCE = T(3, grad=False), T(3, low=0.5, high=2, grad=False)
+
+
+def _with_running(name):
+    """The result, and the running statistics behind it, which are made anew for every call."""
+
+    def call(m, x, mean, variance, *args, **kwargs):
+        mean, variance = mean.clone(), variance.clone()
+        out = getattr(m.nn.functional, name)(x, mean, variance, *args, **kwargs)
+        return out, mean, variance
+
+    return call
+
+
+STEPS = {"half_ulps": 16, "composite": True}
+BATCHES = (
+    fn(
+        "batch_norm",
+        (
+            S(T(4, 3), None, None, CHANNELS, T(3), True),
+            S(T(2, 3, 4), None, None, training=True),
+            S(T(2, 3, 2, 2), None, None, CHANNELS, None, True, 0.1, 1e-2),
+            S(T(2, 3, 2, 2), None, None, None, T(3), True),
+            S(T(4, 3), MEAN, VARIANCE, CHANNELS, T(3)),
+            S(T(2, 3, 4), MEAN, VARIANCE, training=False, eps=0.1),
+            S(T(2, 3, 2, 1, 2), MEAN, VARIANCE, None, T(3)),
+            S(T(2, 3, 2, 2, layout="transposed"), None, None, CHANNELS, T(3), training=True),
+            rough(S(T(0, 3, 2, grad=False), MEAN, VARIANCE, CHANNELS, T(3))),
+        ),
+        **STEPS,
+    ),
+    Op(
+        "F.batch_norm(running)",
+        (
+            S(T(4, 3), MEAN, VARIANCE, CHANNELS, T(3), True, 0.25),
+            S(T(2, 3, 2, 2), MEAN, VARIANCE, training=True, momentum=1.0),
+        ),
+        call=_with_running("batch_norm"),
+        dtypes=("float32", "float64"),
+        composite=True,
+    ),
+    fn(
+        "instance_norm",
+        (
+            S(T(2, 3, 4)),
+            S(T(2, 3, 2, 2), None, None, CHANNELS, T(3)),
+            S(T(2, 3, 4), MEAN, VARIANCE, CHANNELS, T(3), False),
+        ),
+        **STEPS,
+    ),
+    Op(
+        "F.instance_norm(running)",
+        (S(T(2, 3, 4), MEAN, VARIANCE, CHANNELS, T(3), True, 0.25),),
+        call=_with_running("instance_norm"),
+        dtypes=("float32", "float64"),
+        composite=True,
+    ),
+    fn(
+        "local_response_norm",
+        (
+            S(T(2, 5, 3), 3),
+            S(T(2, 5, 2, 2), 2, 0.5, 0.5, 2.0),
+            S(T(1, 4, 2, 1, 2), size=4, alpha=0.1),
+        ),
+        cpu=True,
+        dtypes=("float32", "float64"),
+        composite=True,
+    ),
+)
+
+SHUFFLES = (
+    Op(
+        "pixel_shuffle",
+        (
+            S(T(1, 8, 2, 3), 2),
+            S(T(9, 1, 2), 3),
+            S(T(2, 1, 4, 2, 2), 2),
+            S(T(2, 2, 2), 1),
+            S(T(3, 4, 2, 2, layout="transposed"), 2),
+        ),
+        call=functional("pixel_shuffle"),
+    ),
+    Op(
+        "pixel_unshuffle",
+        (S(T(1, 2, 4, 6), 2), S(T(1, 3, 6), 3), S(T(2, 2, 2), 1), S(T(4, 2, 4, 2, layout="transposed"), 2)),
+        call=functional("pixel_unshuffle"),
+    ),
+    Op(
+        "channel_shuffle",
+        (S(T(1, 6, 2, 2), 3), S(T(2, 4, 3), 2), S(T(2, 6, 2, 1, 2), 2)),
+        call=functional("channel_shuffle"),
+    ),
+)
+
+OPS = BATCHES + SHUFFLES

@@ -1,0 +1,230 @@
+"""Pooling over windows of the last one to three dimensions: one kernel for maxima and one for means, whatever the
+windows are (kernels/api/windows.h), and one each for their derivatives.
+
+``spec`` holds, for each dimension, (taps, stride, padding, step, size of the result); a stride of 0 makes windows
+adaptive. The derivative of maxima goes to where they were, and the derivative of that picks elements there.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from ..backends.cpu import error, ffi, lib
+from ..tensor import Tensor, wrap, owned
+from .ranges import arange
+from .declare import primitive, requires
+from .join import cat
+from .random import rand
+
+NULL = ffi.NULL
+
+
+def _flat(spec) -> list[int]:
+    return [n for axis in spec for n in axis]
+
+
+_MAX_TITLES = {
+    **{f"AdaptiveMaxPool{n}DBackward0": f"len(spec) == {n} and not spec[0][1]" for n in (1, 2, 3)},
+    **{f"FractionalMaxPool{n}DBackward0": f"len(spec) == {n} and starts is not None" for n in (2, 3)},
+    **{f"MaxPool{n}DWithIndicesBackward0": f"len(spec) == {n}" for n in (1, 2)},
+    "MaxPool3DWithIndicesBackward0": "",
+}
+_AVG_TITLES = {
+    **{f"AdaptiveAvgPool{n}DBackward0": f"len(spec) == {n} and not spec[0][1]" for n in (1, 2, 3)},
+    **{f"AvgPool{n}DBackward0": f"len(spec) == {n}" for n in (1, 2)},
+    "AvgPool3DBackward0": "",
+}
+
+
+@primitive(
+    name="max_pool",
+    title=_MAX_TITLES,
+    extra=("index",),
+    input=lambda g, index, input_shape, spec: _max_backward(g, index, len(spec), input_shape[-len(spec) :]),
+)
+def _max_pool(input, spec, starts, indexed):
+    index = ffi.new("tt_array *[1]") if indexed else NULL
+    h = lib.tt_max_pool(input._h, len(spec), _flat(spec), NULL if starts is None else starts._h, index)
+    if not h:
+        raise error("max_pool")
+    return wrap(h), wrap(index[0]) if indexed else None
+
+
+@primitive(name="max_pool_backward", g=lambda g, index, dims: picked(g, index, dims))
+def _max_backward(g, index, dims, sizes):
+    return owned.tt_max_pool_backward(g._h, index._h, dims, sizes)
+
+
+def picked(x: Tensor, index: Tensor, dims: int) -> Tensor:
+    """The elements of the last ``dims`` dimensions, taken as one, that ``index`` names."""
+    return x.flatten(-dims).gather(-1, index.flatten(-dims)).reshape(index.shape)
+
+
+@primitive(
+    name="avg_pool",
+    title=_AVG_TITLES,
+    input=lambda g, input_shape, spec, padded, divisor: _avg_backward(
+        g, input_shape[-len(spec) :], spec, padded, divisor
+    ),
+)
+def _avg_pool(input, spec, padded, divisor):
+    return owned.tt_avg_pool(input._h, len(spec), _flat(spec), padded, divisor)
+
+
+@primitive(name="avg_pool_backward", g=lambda g, spec, padded, divisor: _avg_pool(g, spec, padded, divisor))
+def _avg_backward(g, sizes, spec, padded, divisor):
+    return owned.tt_avg_pool_backward(g._h, len(spec), sizes, _flat(spec), padded, divisor)
+
+
+# Arguments.
+
+
+def per_dim(op: str, name: str, value, dims: int) -> tuple[int, ...]:
+    """A number for each dimension, from one number or a sequence of one or of as many."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(values) not in (1, dims):
+        raise RuntimeError(f"{op}: {name} must either be a single int, or a tuple of {dims} ints")
+    values = tuple([operator.index(v) for v in values])
+    return values * dims if len(values) == 1 else values
+
+
+def spatial(op: str, input: Tensor, dims: int) -> tuple[int, ...]:
+    """The sizes of the last ``dims`` dimensions; RuntimeError unless the tensor is (C, *) or (N, C, *), and nothing but
+    N is 0."""
+    shape = tuple(input.shape)
+    if len(shape) not in (dims + 1, dims + 2) or 0 in shape[len(shape) - dims - 1 :]:
+        raise RuntimeError(
+            f"{op}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
+            f"but got: {list(shape)}"
+        )
+    return shape[-dims:]
+
+
+def _regular(op: str, input: Tensor, dims: int, kernel_size, stride, padding, dilation, ceil_mode):
+    """The spec of windows of one size at one distance."""
+    taps = per_dim(op, "kernel_size", kernel_size, dims)
+    stride = taps if stride is None or stride == [] or stride == () else per_dim(op, "stride", stride, dims)
+    padding, step = per_dim(op, "padding", padding, dims), per_dim(op, "dilation", dilation, dims)
+    sizes = spatial(op, input, dims)
+    for name, values in (("kernel size", taps), ("stride", stride), ("dilation", step)):
+        if min(values) <= 0:
+            raise RuntimeError(f"{op}: {name} should be greater than zero, but got {list(values)}")
+    spec = []
+    for n, k, s, p, d in zip(sizes, taps, stride, padding, step):
+        if p < 0:
+            raise RuntimeError(f"{op}: pad must be non-negative, but got pad: {p}")
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(
+                f"{op}: pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
+                f"dilation={d}"
+            )
+        out = (n + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
+        if ceil_mode and (out - 1) * s >= n + p:
+            out -= 1
+        if out < 1:
+            raise RuntimeError(
+                f"{op}: Given input size {list(sizes)} and windows of {list(taps)}, the calculated output size is too "
+                "small"
+            )
+        spec.append((k, s, p, d, out))
+    return tuple(spec)
+
+
+def _adaptive(op: str, input: Tensor, dims: int, output_size):
+    """The spec of windows that share the input out."""
+    many = isinstance(output_size, (tuple, list))
+    given = tuple(output_size) if many and len(output_size) > 1 else (output_size[0] if many else output_size,) * dims
+    if len(given) != dims:
+        raise RuntimeError(f"{op}: output_size must be {dims} numbers, but got {len(given)}")
+    sizes = spatial(op, input, dims)
+    out = tuple([n if wanted is None else operator.index(wanted) for n, wanted in zip(sizes, given)])
+    if min(out) < 0:
+        raise RuntimeError(f"{op}: elements of output_size must be greater than or equal to 0, but got {list(out)}")
+    return tuple((1, 0, 0, 1, n) for n in out)
+
+
+def check_dtype(op: str, input: Tensor, kinds: str) -> None:
+    """TypeError unless it is a tensor, NotImplementedError unless PyTorch has a kernel for its dtype: ``floating``,
+    or ``long`` or all ``real`` numbers among them."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    code, kind = input._h.dtype, input.dtype.kind
+    integral = kind == lib.TT_KIND_INT and (kinds == "real" or (kinds == "long" and code == lib.TT_I64))
+    if kind != lib.TT_KIND_FLOAT and not integral:
+        raise NotImplementedError(f"{op}: not implemented for '{input.dtype.name}'")
+
+
+def _maxima(input: Tensor, spec, starts, indexed):
+    out, index = _max_pool(input, spec, starts, bool(indexed) or requires(input))
+    return (out, index) if indexed else out
+
+
+def max_windows(op, input, dims, kernel_size, stride, padding, dilation, ceil_mode, indexed):
+    check_dtype(op, input, "floating" if dims == 1 else "real")
+    return _maxima(input, _regular(op, input, dims, kernel_size, stride, padding, dilation, ceil_mode), None, indexed)
+
+
+def adaptive_max(op, input, dims, output_size, indexed):
+    check_dtype(op, input, "floating")
+    return _maxima(input, _adaptive(op, input, dims, output_size), None, indexed)
+
+
+def mean_windows(op, input, dims, kernel_size, stride, padding, ceil_mode, padded, divisor):
+    check_dtype(op, input, "long")
+    if divisor is not None and divisor == 0:
+        raise RuntimeError(f"{op}: divisor must be not zero")
+    spec = _regular(op, input, dims, kernel_size, stride, padding, 1, ceil_mode)
+    return _avg_pool(input, spec, bool(padded), 0 if divisor is None else operator.index(divisor))
+
+
+def adaptive_mean(op, input, dims, output_size):
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    spec = _adaptive(op, input, dims, output_size)
+    if dims > 1 and all(axis[-1] == 1 for axis in spec):
+        return input.mean(list(range(-dims, 0)), keepdim=True)
+    check_dtype(op, input, "floating")
+    return _avg_pool(input, spec, False, 0)
+
+
+def fractional(op, input, dims, kernel_size, output_size, output_ratio, indexed, samples):
+    """Maxima of windows whose distances are random: of each plane others, by one number for each dimension."""
+    check_dtype(op, input, "floating")
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{op} requires specifying either an output_size or an output_ratio")
+    taps, sizes = per_dim(op, "kernel_size", kernel_size, dims), spatial(op, input, dims)
+    if output_size is None:
+        ratios = tuple(output_ratio) if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * dims
+        output_size = [int(n * ratio) for n, ratio in zip(sizes, ratios)]
+    out = per_dim(op, "output_size", output_size, dims)
+    for n, k, m in zip(sizes, taps, out):
+        if k < 1 or m < 1:
+            raise RuntimeError(f"{op}: kernel_size and output_size must be greater than zero")
+        if m + k - 1 > n - (dims == 3):  # PyTorch wants one more of three dimensions
+            raise RuntimeError(f"{op}: pool size {k} too large relative to input size {n}")
+    lead = input.shape[:-dims]
+    planes = (lead[0] if len(lead) == 2 else 1, lead[-1], dims)
+    if samples is None:
+        samples = rand(planes, dtype=input.dtype, device=input.device)
+    elif samples.dtype is not input.dtype or samples._h.ndim != 3 or tuple(samples.shape)[1:] != planes[1:]:
+        raise RuntimeError(f"{op}: expected _random_samples of shape {planes} and the dtype of input")
+    elif samples.shape[0] < planes[0]:
+        raise RuntimeError(f"{op}: expected _random_samples of shape {planes}")
+    samples = samples.detach()[: planes[0]].reshape(-1, dims)
+    starts = [_random_starts(samples[:, a], n, k, m) for a, n, k, m in zip(_sample_of[dims], sizes, taps, out)]
+    spec = tuple((k, 1, 0, 1, m) for k, m in zip(taps, out))
+    return _maxima(input, spec, cat(starts, 1), indexed)
+
+
+_sample_of = {2: (1, 0), 3: (0, 1, 2)}  # the number of each dimension's sample: PyTorch's order
+
+
+def _random_starts(sample: Tensor, n: int, taps: int, out: int) -> Tensor:
+    """Where ``out`` windows of ``taps`` elements begin in n: (planes, out). The last ends at the end."""
+    u = sample.unsqueeze(1)
+    last = u.new_full((len(u), 1), n - taps).long()
+    if out == 1:
+        return last
+    step = ((n - taps) / u.new_ones((), dtype=u.dtype)) / (out - 1)
+    places = ((arange(out - 1, dtype=u.dtype, device=u.device) + u) * step).long() - (u * step).long()
+    return cat([places.clamp(0, n - taps), last], 1)
