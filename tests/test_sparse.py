@@ -202,6 +202,49 @@ def test_derivatives(name):
     assert gradgradcheck(lambda v, B: LOSSES[name](M, M.sparse_coo_tensor(i, v, (2, 3)), B), (v, B))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex128", "float16"])
+@pytest.mark.parametrize(
+    "n, m, k, nnz", [(7, 5, 40, 30), (1, 1, 1, 1), (3, 4, 0, 5), (3, 4, 2, 0), (300, 200, 50, 4000)]
+)
+def test_products(dtype, n, m, k, nnz):
+    rng = np.random.default_rng(n)
+    rows, cols = rng.integers(0, n, nnz), rng.integers(0, m, nnz)
+    values, B = rng.integers(-3, 4, nnz), rng.integers(-3, 4, (m, k))
+    wanted = np.zeros((n, k))
+    np.add.at(wanted, rows, values[:, None] * B[cols])
+    kind = getattr(M, dtype)
+    s = M.sparse_coo_tensor(np.stack((rows, cols)), M.from_numpy(values).to(kind), (n, m))
+    dense = M.from_numpy(B).to(kind)
+    for layout in (s, s.coalesce(), s.to_sparse_csr()):
+        assert (layout @ dense).dtype is kind
+        np.testing.assert_array_equal((layout @ dense).to(M.complex128).real.numpy(), wanted)
+    np.testing.assert_array_equal((dense.t() @ s.t()).to(M.complex128).real.numpy(), wanted.T)
+
+
+def test_threads_change_no_bit():
+    rng = np.random.default_rng(0)
+    i, v = rng.integers(0, 400, (2, 9000)), rng.standard_normal(9000, dtype=np.float32)
+    B = M.from_numpy(rng.standard_normal((400, 96), dtype=np.float32))
+    before, seen = M.get_num_threads(), []
+    try:
+        for threads in (1, 2, 5):
+            M.set_num_threads(threads)
+            s, b = M.sparse_coo_tensor(i, M.from_numpy(v), (400, 400)).requires_grad_(), B.clone().requires_grad_()
+            y = s @ b
+            (y**2).sum().backward()
+            seen.append([t.detach().numpy().tobytes() for t in (y, s.grad._values(), b.grad)])
+    finally:
+        M.set_num_threads(before)
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_places_that_were_written_are_checked_again():
+    s = M.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0])
+    s._indices().fill_(5)
+    with pytest.raises(IndexError, match="index 5 is out of bounds"):
+        s @ M.ones(2, 3)
+
+
 def embedded(m, weight, *rows, **options):
     return m.nn.functional.embedding(m.tensor(rows), weight, sparse=True, **options)
 

@@ -51,7 +51,7 @@ class SparseTensor(Tensor):
     ``sparse_csr_tensor``, ``Tensor.to_sparse`` and ``Tensor.to_sparse_csr``; an operator that has no rule for it raises
     NotImplementedError."""
 
-    __slots__ = ("_entries", "_layout", "_order", "_places", "_size")
+    __slots__ = ("_entries", "_layout", "_listed", "_order", "_places", "_size")
     __torch_function__ = _disabled_torch_function_impl  # until there is one: _made
 
     def _nnz(self) -> int:
@@ -119,6 +119,7 @@ def _made(kind: _layout, places, values: Tensor, size, order: bool = False) -> S
         take_note(SparseTensor)
     s = _own(lib.tt_empty(values._h.dtype, 1, (0,)))
     s._layout, s._places, s._entries, s._size, s._order = kind, places, values, Size(size), order
+    s._listed = None  # of sparse_csr: the places as in sparse_coo, once they were asked for
     return s
 
 
@@ -301,9 +302,10 @@ def _coo(s: SparseTensor) -> SparseTensor:
     """``s`` in the layout ``sparse_coo``."""
     if s._layout is sparse_coo:
         return s
-    crow, col = s._places
-    rows = arange(s._size[0], device=col.device).repeat_interleave(crow.diff())
-    return coo(stack((rows, col)), s._entries, s._size, True)
+    if s._listed is None:
+        crow, col = s._places
+        s._listed = stack((arange(s._size[0], device=col.device).repeat_interleave(crow.diff()), col))
+    return coo(s._listed, s._entries, s._size, True)
 
 
 def _expect(op: str, s, kind: _layout, name: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import math
 
-from ..tensor import Tensor
-from .declare import both, function, is_number
+from ..backends.cpu import lib
+from ..dtypes import float32, float64
+from ..tensor import Tensor, wrap
+from .declare import both, function, is_number, primitive
 from .join import cat
 from .search import searchsorted
 from .sparse import (
@@ -132,6 +134,7 @@ def _replaced(s: SparseTensor, by: SparseTensor) -> SparseTensor:
     if s.requires_grad and s.is_leaf:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     s._layout, s._places, s._entries, s._size, s._order = by._layout, by._places, by._entries, by._size, by._order
+    s._listed = None
     return s
 
 
@@ -211,7 +214,30 @@ def _product(s: SparseTensor, dense: Tensor) -> Tensor:
     if s.dtype is not dense.dtype:
         raise RuntimeError(f"mm: expected m1 and m2 to have the same dtype, but got: {s.dtype!r} != {dense.dtype!r}")
     rows, cols = s._indices().unbind(0)
+    if s._entries.is_cpu and s.dtype in (float32, float64):
+        return _at_places(rows, cols, s._entries, dense, s.shape[0])
     return added_up(rows, s._entries.unsqueeze(1) * dense.index_select(0, cols), s.shape[0])
+
+
+@primitive(
+    name="sparse_product",
+    title="SparseAddmmBackward0",
+    values=lambda g, rows, cols, dense: _dots(rows, cols, g, dense),
+    dense=lambda g, rows, cols, values, dense_shape: _at_places(cols, rows, values, g, dense_shape[0]),
+)
+def _at_places(rows, cols, values, dense, n):
+    """A sparse matrix of n rows times a dense one."""
+    return wrap(lib.tt_sparse_product(rows._h, cols._h, values._h, dense._h, n))
+
+
+@primitive(
+    name="sparse_dots",
+    a=lambda g, rows, cols, a_shape, b: _at_places(rows, cols, g, b, a_shape[0]),
+    b=lambda g, rows, cols, a, b_shape: _at_places(cols, rows, g, a, b_shape[0]),
+)
+def _dots(rows, cols, a, b):
+    """The values of a @ b.T in these places."""
+    return wrap(lib.tt_sparse_dots(rows._h, cols._h, a._h, b._h))
 
 
 @rule()
