@@ -23,6 +23,7 @@
 #include "backend/rows.h"
 #include "backend/scan.h"
 #include "backend/sorting.h"
+#include "backend/sparse.h"
 #include "backend/windows.h"
 
 typedef struct tt_backend {
@@ -132,6 +133,10 @@ typedef struct tt_backend {
     /* Fourier transforms of float32, float64 and their complex dtypes: from real numbers to complex ones (the first half
      * of the conjugate pairs, or all), between complex ones, or from that half to real ones */
     bool (*fft)(const tt_fft_work *w);
+
+    /* products with sparse matrices: into w->a, or into w->values */
+    bool (*sparse_product)(const tt_sparse_work *w);
+    bool (*sparse_dots)(const tt_sparse_work *w);
 
     /* n kernels of a fused program, which may run side by side. base: of each storage; compiled: where they are */
     bool (*run_kernels)(const tt_kernel *k, int n, char *const *base, const tt_number *numbers, bool compiled);

@@ -36,6 +36,7 @@ from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2
 from ..ops.distance import pdist
 from ..ops.gather import embedding as _rows
 from ..ops.linear import bilinear, linear
+from ..ops.sparse_embedding import sparse_embedding as _sparse_rows
 from ..ops.linear_cross_entropy import linear_cross_entropy
 from ..ops.loss import (
     binary_cross_entropy,
@@ -409,15 +410,16 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         max_norm: the largest norm that a row may have: longer ones are shortened in place
         norm_type: the order of that norm
         scale_grad_by_freq: whether to divide a row's gradient by how often it occurs
-        sparse: taken as in PyTorch; gradients are dense
+        sparse: whether the gradient of ``weight`` is sparse
     Returns:
         A tensor (*, d), where * is the shape of ``input``.
     Raises:
         IndexError: a number is out of range
+        NotImplementedError: a sparse gradient of a computed ``weight``, or with ``scale_grad_by_freq``
     """
     try:
-        if sparse:
-            raise NotImplementedError("embedding: sparse gradients are not available")
+        if sparse and scale_grad_by_freq:
+            raise NotImplementedError("embedding: scale_grad_by_freq is not available for sparse gradients")
         if padding_idx is not None and not weight._h.ndim:
             raise IndexError("embedding: weight should have 2 dimensions, got 0")
         n = weight._h.shape[0] if weight._h.ndim else 0
@@ -425,7 +427,12 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             raise AssertionError("Padding_idx must be within num_embeddings")
         if max_norm is not None:
             _shorten(weight.detach(), input, max_norm, norm_type)
-        return _rows(weight, input, None if padding_idx is None else padding_idx % n, scale_grad_by_freq)
+        padding_idx = None if padding_idx is None else padding_idx % n
+        if sparse and weight.requires_grad:
+            if not weight.is_leaf:
+                raise NotImplementedError("embedding: sparse gradients are implemented for leaves alone")
+            return _sparse_rows(weight, input, padding_idx)
+        return _rows(weight, input, padding_idx, scale_grad_by_freq)
     except Exception as exc:
         _declare.refuse(exc)
         raise

@@ -417,9 +417,10 @@ COMPOSED = words("__invert__ backward dropout")
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
-    as_subclass broadcast_shapes can_cast data_ptr dim element_size get_device get_rng_state initial_seed is_complex
-    is_conj is_contiguous is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size is_set_to is_shared
-    is_signed is_storage is_tensor item manual_seed ndimension nelement numel promote_types record_stream register_hook
+    as_subclass broadcast_shapes can_cast col_indices crow_indices data_ptr dense_dim dim element_size get_device
+    get_rng_state indices initial_seed is_coalesced is_complex is_conj is_contiguous is_floating_point is_inference
+    is_neg is_nonzero is_pinned is_same_size is_set_to is_shared is_signed is_storage is_tensor item manual_seed
+    ndimension nelement numel promote_types record_stream register_hook sparse_dim values
     register_post_accumulate_grad_hook requires_grad_ result_type retain_grad seed set_rng_state share_memory_ size
     storage storage_offset stride untyped_storage with_layout
 """)

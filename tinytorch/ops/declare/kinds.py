@@ -50,7 +50,7 @@ _PARAMETERS = {
         select_copy.index edge_order num_heads embed_dim_to_check mvlgamma.p ind niter""",
     "_int | None": """sections istft.length storage_offset padding_idx high low eye.m slice_scatter.start
         slice_scatter.end random_.from_ random_.to slice_copy.start slice_copy.end linear_cross_entropy.ignore_index
-        repeat_interleave.output_size divisor_override vander.N q""",
+        repeat_interleave.output_size divisor_override vander.N q to_sparse_csr.dense_dim to_sparse.dense_dim""",
     "_float": """hamming_window.alpha hamming_window.beta kaiser_window.beta general_hamming.alpha kaiser.beta d eps p
         dropout_p margin base lambd label_smoothing delta min_val max_val negative_slope lower rrelu.upper norm_type
         tau rtol atol sigma nan mean std median celu.alpha elu.alpha smooth_l1_loss.beta uniform_.from_ uniform_.to
@@ -64,7 +64,8 @@ _PARAMETERS = {
         use_separate_proj_weight average_attn_weights ceil_mode return_indices count_include_pad transposed hermitian
         pivot transpose triangular_solve.transpose adjoint some compute_uv get_infos unpack_data unpack_pivots
         pca_lowrank.center wrap""",
-    "_bool | None": "onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy",
+    "_bool | None": """onesided align_to_window stft.return_complex unbiased size_average retain_graph reduce copy
+        check_invariants masked_grad is_coalesced""",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections
         shapes shifts split_size_or_sections split_size expand.size resize_.size repeat.repeats Tensor.reshape.shape
         sum_to_size.size squeeze.dim logsumexp.dim Tensor.permute.dims Tensor.flip.dims Tensor.tile.dims roll.dims
@@ -98,7 +99,7 @@ _PARAMETERS = {
     "Number | str | None": "norm.p cond.p norm.ord",
     "Any": """set_.source __getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
         indices_or_sections hook stream args element general_cosine.a memo protocol array context return_scalar
-        max_version dl_device tensor_contents __array__.copy __dlpack__.copy callable""",
+        max_version dl_device tensor_contents __array__.copy __dlpack__.copy callable crow_indices col_indices""",
     "Sequence[_float] | None": "histogram.range histogramdd.range",
     "Number | Sequence[Tensor | Number] | None": "gradient.spacing",
     "_int | Tensor": "histogram.bins",
@@ -107,6 +108,8 @@ _PARAMETERS = {
     "Sequence[Tensor] | None": "split_copy.out split_with_sizes_copy.out unbind_copy.out",
     "_int | Sequence[_int | None]": "output_size",
     "_float | Sequence[_float]": "output_ratio",
+    "_int | _layout | None": "to_sparse.sparse_dim",
+    "Sequence[_int] | None": "blocksize",
 }
 _UNPOOL = {"indices": "Tensor", "output_size": "Sequence[_int]"}
 _ONE_DIM = """
