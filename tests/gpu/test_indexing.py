@@ -1,8 +1,8 @@
 """Indexing, joining, rearranging, sorting and counting on a device: the CPU's bits, the same every run."""
 
-import numpy as np
 import math
 
+import numpy as np
 import pytest
 import tinytorch as tt
 from gpu.emulator import Emulator
