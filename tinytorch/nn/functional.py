@@ -99,7 +99,8 @@ from ..ops.unfold import fold, unfold
 from ..ops.softmax import implicit_dim, softmin
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
-from ..tensor import Tensor
+from ..ops.interpolate import interpolate, upsample, upsample_nearest, upsample_bilinear
+from ..tensor import FUNCTIONS, Tensor
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -154,6 +155,7 @@ __all__ = [
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -212,6 +214,9 @@ __all__ = [
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
     "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 
@@ -345,9 +350,10 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """alpha_dropout of whole channels (dimension 1). Follows ``torch.nn.functional.feature_alpha_dropout``."""
-    if input._h.ndim < 2:
+    if input._h.ndim < 2 and training and 0 < p < 1:
         raise RuntimeError("feature_alpha_dropout: Feature dropout requires at least 2 dimensions in the input")
-    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, _one_per_channel(input, 2))
+    pattern = input if input._h.ndim < 2 else _one_per_channel(input, 2)
+    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, pattern)
 
 
 # Random activations.
@@ -356,6 +362,8 @@ def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu whose slopes are drawn from [lower, upper) in training, else their mean. Follows
     ``torch.nn.functional.rrelu``."""
+    if lower > upper:
+        raise RuntimeError(f"rrelu: lower bound {lower} should be less than or equal to the upper bound {upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slopes = input.detach().clone().uniform_(lower, upper)
@@ -397,8 +405,8 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         IndexError: a number is out of range
     """
     try:
-        if scale_grad_by_freq or sparse:
-            raise NotImplementedError("embedding: scale_grad_by_freq and sparse gradients are not available")
+        if sparse:
+            raise NotImplementedError("embedding: sparse gradients are not available")
         if padding_idx is not None and not weight._h.ndim:
             raise IndexError("embedding: weight should have 2 dimensions, got 0")
         n = weight._h.shape[0] if weight._h.ndim else 0
@@ -406,7 +414,7 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             raise AssertionError("Padding_idx must be within num_embeddings")
         if max_norm is not None:
             _shorten(weight.detach(), input, max_norm, norm_type)
-        return _rows(weight, input, None if padding_idx is None else padding_idx % n)
+        return _rows(weight, input, None if padding_idx is None else padding_idx % n, scale_grad_by_freq)
     except Exception as exc:
         _declare.refuse(exc)
         raise
@@ -451,6 +459,8 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         RuntimeError: the shapes do not broadcast
     """
     _declare.real_only("cosine_similarity", x1, x2)
+    if x1.shape != x2.shape:
+        x1, x2 = FUNCTIONS["broadcast_tensors"](x1, x2)
     n1, n2 = x1.norm(2, dim, keepdim=True), x2.norm(2, dim, keepdim=True)
     return (x1 / n1.clamp_min(eps) * (x2 / n2.clamp_min(eps))).sum(dim)
 

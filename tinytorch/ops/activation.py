@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from ..autograd.node import alias
 from ..backends.cpu import lib
-from ..dtypes import FLOATING, float32, float64
+from ..dtypes import FLOATING, float32, float64, uint8
+from ..dtypes import bool as _bool
 from ..tensor import FUNCTIONS, Tensor
 from .declare import both, function, primitive, refuse
 from .pointwise import _gelu, _gelu_tanh, _logsigmoid, _silu, _softplus
@@ -136,6 +137,12 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     """
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val cannot be greater than max_val, got {min_val} and {max_val}")
+    if not input.dtype.is_differentiable:
+        if input.dtype is _bool:
+            raise RuntimeError("hardtanh: Bool inputs not supported for hardtanh")
+        min_val, max_val = int(min_val), int(max_val)  # bounds do not promote
+        if input.dtype is uint8 and (min_val < 0 or max_val < 0):
+            raise RuntimeError("hardtanh: cannot do hardtanh on an unsigned type with negative limits")
     return overwrite(lambda x: _hardtanh(x, min_val, max_val), input, inplace)
 
 
