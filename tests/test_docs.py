@@ -33,7 +33,7 @@ _COMMON = """
     matmul mm bmm mv dot outer inner addmm baddbmm tensordot cross kron trace einsum tensor as_tensor from_numpy
     zeros ones full empty arange linspace eye zeros_like ones_like full_like empty_like rand randn rand_like
     randn_like randint randperm normal bernoulli multinomial softmax log_softmax clone selu dropout
-    cosine_similarity pairwise_distance conv1d layer_norm rms_norm group_norm linalg.solve linalg.inv
+    cosine_similarity pairwise_distance conv1d conv2d layer_norm rms_norm group_norm linalg.solve linalg.inv
     linalg.solve_triangular linalg.svd linalg.eigh linalg.qr linalg.cholesky Tensor.view Tensor.expand Tensor.repeat
     Tensor.unfold Tensor.to Tensor.contiguous Tensor.item Tensor.tolist nn.functional.relu nn.functional.gelu
     nn.functional.silu nn.functional.mish nn.functional.elu nn.functional.leaky_relu nn.functional.relu6

@@ -1,61 +1,305 @@
-/* Convolutions along one dimension, by plain loops: rows of the array that is computed are shared out among threads, and
- * an element's sum has one order, over channels and taps, or over the batch and places. */
+/* Convolutions: the plan. Note [Convolutions as products] in conv.h. */
+#include "cpu/conv.h"
 #include "backend/plain.h"
 #include "cpu/cpu.h"
 #include <string.h>
 
-#define GRAIN 32768 /* multiplications that are worth a thread */
+TT_ISA_TABLES(tt_conv_table, tt_conv_tables)
 
-typedef struct {
-    const tt_conv_work *w;
-    char *input, *weight, *result; /* contiguous, of one dtype */
-} convolution;
+#define STRIP_BYTES 36864   /* of a panel that stays in the first-level cache */
+#define PANEL_BYTES 262144  /* in the second-level one */
+#define TASKS 32            /* wanted, for many cores */
+#define GRAIN (1 << 16)     /* multiplications that are worth a thread */
 
-/* The places i at which a tap lies on an element of input, at + i stride in [0, length): from the first to before the
- * end. */
-static int64_t first_place(const tt_conv_work *w, int64_t at) {
-    return at >= 0 ? 0 : (-at + w->stride - 1) / w->stride;
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+void tt_conv_locate(const tt_correlation *c, int64_t first, int64_t n, tt_conv_place *places) {
+    int64_t index = first % c->places, image = first / c->places, q[TT_CONV_DIMS];
+    for (int d = TT_CONV_DIMS - 1; d >= 0; d--) {
+        q[d] = index % c->axis[d].places;
+        index /= c->axis[d].places;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        tt_conv_place *p = places + k;
+        p->source = image * c->source_batch;
+        p->target = image * c->target_batch;
+        for (int d = 0; d < TT_CONV_DIMS; d++) {
+            const tt_conv_axis *x = &c->axis[d];
+            p->at[d] = q[d] * x->step;
+            p->source += p->at[d] * x->source;
+            p->target += (x->start + q[d] * x->stride) * x->target;
+        }
+        int d = TT_CONV_DIMS - 1;
+        while (d >= 0 && ++q[d] == c->axis[d].places) q[d--] = 0;
+        if (d < 0) image++;
+    }
 }
-static int64_t end_place(const tt_conv_work *w, int64_t at) {
-    int64_t n = at >= w->length ? 0 : (w->length - 1 - at) / w->stride + 1;
-    return n < w->places ? n : w->places;
+
+int64_t tt_conv_tap(const tt_correlation *c, int64_t t, int64_t *index) {
+    int64_t offset = 0;
+    for (int d = TT_CONV_DIMS - 1; d >= 0; d--) {
+        const tt_conv_axis *x = &c->axis[d];
+        index[d] = t % x->taps;
+        t /= x->taps;
+        offset += (x->first + index[d] * x->spacing) * x->source;
+    }
+    return offset;
 }
 
-#define T float
-#define A double
-#define OF(name) name##_f32
-#include "cpu/conv_loops.h"
-#define T double
-#define A double
-#define OF(name) name##_f64
-#include "cpu/conv_loops.h"
-#define T uint64_t /* wraps as signed integers do */
-#define A uint64_t
-#define OF(name) name##_i64
-#include "cpu/conv_loops.h"
+/* The strides of an array (batch, channels, *sizes) along its last dimensions; of one with fewer, the first are 0. */
+static void last_strides(const tt_array *a, int64_t *to) {
+    for (int d = 0; d < TT_CONV_DIMS; d++) {
+        int from = d - TT_CONV_DIMS + a->ndim;
+        to[d] = from < 2 ? 0 : a->strides[from];
+    }
+}
 
-static const tt_range_fn loops[3][3] = {
-    {input_f32, weight_f32, result_f32}, {input_f64, weight_f64, result_f64}, {input_i64, weight_i64, result_i64}};
+/* What a correlation from `source` to `target` with `weight` has in common for all phases. */
+static tt_correlation correlation(const tt_conv_work *w, const tt_array *source, const tt_array *weight,
+                                  const tt_array *target, bool transposed) {
+    tt_correlation c = {.batch = w->batch,
+                        .groups = w->groups,
+                        .in = transposed ? w->out : w->in,
+                        .out = transposed ? w->in : w->out,
+                        .source_batch = source->strides[0],
+                        .source_channel = source->strides[1],
+                        .target_batch = target->strides[0],
+                        .target_channel = target->strides[1],
+                        .weight_group = w->out * weight->strides[0],
+                        .weight_in = weight->strides[transposed ? 0 : 1],
+                        .weight_out = weight->strides[transposed ? 1 : 0],
+                        .source = source->data,
+                        .weight = weight->data,
+                        .target = target->data,
+                        .last = w->channels_last};
+    int64_t strides[3][TT_CONV_DIMS];
+    last_strides(source, strides[0]);
+    last_strides(target, strides[1]);
+    last_strides(weight, strides[2]);
+    for (int d = 0; d < TT_CONV_DIMS; d++) {
+        c.axis[d].source = strides[0][d];
+        c.axis[d].target = strides[1][d];
+        c.axis[d].weight = strides[2][d];
+    }
+    return c;
+}
 
-bool tt_cpu_conv1d(const tt_conv_work *w) {
-    tt_array *arrays[3] = {w->input, w->weight, w->result};
-    int64_t rows[3] = {w->batch * w->groups * w->in, w->groups * w->out * w->in, w->batch * w->groups * w->out};
-    int64_t work[3] = {w->out * w->taps * w->places, w->batch * w->taps * w->places, w->in * w->taps * w->places};
-    char *data[3];
+static void count(tt_correlation *c) {
+    c->taps = c->places = 1;
+    for (int d = 0; d < TT_CONV_DIMS; d++) {
+        c->taps *= c->axis[d].taps;
+        c->places *= c->axis[d].places;
+    }
+    c->rows = c->taps * c->in;
+}
+
+/* The axes of the result. */
+static void forward_axes(const tt_conv_work *w, tt_correlation *c) {
+    for (int d = 0; d < TT_CONV_DIMS; d++) {
+        tt_conv_axis *x = &c->axis[d];
+        x->places = w->places[d];
+        x->step = w->stride[d];
+        x->first = -w->padding[d];
+        x->spacing = w->dilation[d];
+        x->size = w->size[d];
+        x->taps = w->taps[d];
+        x->tap = 0;
+        x->tap_step = 1;
+        x->start = 0;
+        x->stride = 1;
+    }
+    count(c);
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The axis of a phase of the gradient of input: elements x = phase + q stride, to which tap k brings what the result has
+ * at place (x + padding - k dilation) / stride, where that is whole. */
+static void phase_axis(const tt_conv_work *w, int d, int64_t phase, tt_conv_axis *x) {
+    int64_t stride = w->stride[d], dilation = w->dilation[d];
+    x->places = phase < w->size[d] ? (w->size[d] - 1 - phase) / stride + 1 : 0;
+    x->step = 1;
+    x->size = w->places[d];
+    x->start = phase;
+    x->stride = stride;
+    int64_t divisor = common_divisor(stride, dilation), at = phase + w->padding[d];
+    x->tap_step = stride / divisor;
+    x->tap = 0; /* the first tap that meets whole places, if one does */
+    while (x->tap < x->tap_step && x->tap < w->taps[d] && (at - x->tap * dilation) % stride != 0) x->tap++;
+    bool some = x->tap < x->tap_step && x->tap < w->taps[d];
+    x->taps = some ? (w->taps[d] - 1 - x->tap) / x->tap_step + 1 : 0;
+    x->first = some ? (at - x->tap * dilation) / stride : 0;
+    x->spacing = -(dilation / divisor);
+}
+
+/* Planes of groups of one channel, in parts of `out_block` lines of `in_block` places, for which a first-level cache has
+ * room with all that they see of the source. A single line's taps may be anywhere. */
+static void divide_planes(tt_correlation *c, int size) {
+    const tt_conv_axis *x = c->axis;
+    c->in_block = least(x[2].places, 1024);
+    int64_t line = (c->in_block * x[2].step + 64) * most(1, x[0].taps) * size, spacing = x[1].spacing;
+    int64_t room = STRIP_BYTES / line - 1 - (x[1].taps - 1) * (spacing < 0 ? -spacing : spacing);
+    int64_t lines = room < 0 || !x[1].taps ? 1 : room / x[1].step + 1;
+    c->out_block = most(1, least(x[1].places, lines));
+}
+
+/* A correlation of groups of one channel. */
+static bool run_depthwise(tt_correlation *c, const tt_conv_loops *loops, int size) {
+    int64_t lanes = loops->tile_columns / 3, all = c->batch * c->places;
+    if (c->last) {
+        c->packed = tt_scratch(c->taps * up(c->groups, lanes) * lanes * size + 1);
+        if (!c->packed) return false;
+        tt_parallel(c->groups, most(1, GRAIN / (c->taps + 1)), loops->pack_depthwise, c);
+        c->block = most(1, GRAIN / (c->groups * (c->taps + 4)));
+        tt_parallel(up(all, c->block), 1, loops->depthwise[1], c);
+        tt_scratch_free(c->packed);
+    } else {
+        divide_planes(c, size);
+        int64_t parts = c->axis[0].places * up(c->axis[1].places, c->out_block) * up(c->axis[2].places, c->in_block);
+        int64_t work = c->out_block * c->in_block * (c->taps + 4);
+        tt_parallel(c->batch * c->groups * parts, most(1, GRAIN / work), loops->depthwise[0], c);
+    }
+    if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for lines of a convolution");
+    return !c->failed;
+}
+
+/* One correlation: packs the weight, and shares tasks out. */
+static bool run(tt_correlation *c, const tt_conv_loops *loops, int size) {
+    int64_t columns = loops->tile_columns, all = c->batch * c->places;
+    if (!all) return true;
+    if (c->in == 1 && c->out == 1) return run_depthwise(c, loops, size);
+    int64_t by = c->last ? columns : loops->tile_rows, packed_blocks = up(c->out, by);
+    int64_t most_rows = STRIP_BYTES / (columns * size);
+    c->slice = c->rows ? up(c->rows, up(c->rows, most_rows)) : 1;
+    int64_t packed = 0;
+    if (__builtin_mul_overflow(c->groups * packed_blocks * by * size, c->rows, &packed))
+        return tt_fail(TT_OUT_OF_MEMORY, "out of memory for the weight of a convolution"), false;
+    if (!(c->packed = tt_scratch(packed ? packed : 1))) return false;
+    tt_parallel(c->groups * packed_blocks, most(1, GRAIN / (c->rows * by + 1)), loops->pack, c);
+    /* a weight beyond the second-level cache is read for several strips at a time */
+    if (c->last) c->block = most(loops->tile_rows, least(128, PANEL_BYTES / (c->slice * size)) / 8 * 8);
+    else c->block = columns * (c->rows * c->out * size > 2 * PANEL_BYTES ? 4 : 1);
+    c->blocks = up(all, c->block);
+    int64_t unit = c->last ? columns : 4 * loops->tile_rows;
+    c->out_block = up(c->out, unit) * unit;
+    while (c->groups * c->blocks * up(c->out, c->out_block) < TASKS && c->out_block > 2 * unit)
+        c->out_block = up(up(c->out_block, 2), unit) * unit;
+    c->out_blocks = up(c->out, c->out_block);
+    int64_t work = least(c->block, all) * least(c->out_block, c->out) * c->rows + 1;
+    tt_parallel(c->groups * c->out_blocks * c->blocks, most(1, GRAIN / work), loops->correlate[c->last], c);
+    tt_scratch_free(c->packed);
+    if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for a panel of a convolution");
+    return !c->failed;
+}
+
+static bool run_phases(const tt_conv_work *w, tt_correlation *c, const tt_conv_loops *loops, int size) {
+    int64_t phases[TT_CONV_DIMS], p[TT_CONV_DIMS];
+    for (int d = 0; d < TT_CONV_DIMS; d++) phases[d] = least(w->stride[d], w->size[d]);
+    for (p[0] = 0; p[0] < phases[0]; p[0]++)
+        for (p[1] = 0; p[1] < phases[1]; p[1]++)
+            for (p[2] = 0; p[2] < phases[2]; p[2]++) {
+                for (int d = 0; d < TT_CONV_DIMS; d++) phase_axis(w, d, p[d], &c->axis[d]);
+                count(c);
+                if (!run(c, loops, size)) return false;
+            }
+    return true;
+}
+
+/* The gradient of weight: `c` is the correlation that makes the result, whose gradient is the target. The places are
+ * divided into parts where there are too few other tasks. */
+static bool run_weight(tt_correlation *c, const tt_conv_loops *loops, int size) {
+    int64_t columns = loops->tile_columns, all = c->batch * c->places, tasks, unit;
+    bool depthwise = c->in == 1 && c->out == 1;
+    c->slice = STRIP_BYTES / (columns * size);
+    c->slice = most(1, least(c->slice, up(all, 16) * 16));
+    c->out_block = least(4, up(c->out, columns)) * columns;
+    c->out_blocks = up(c->out, c->out_block);
+    c->in_block = most(1, least(c->in, 288 / c->taps));
+    c->in_block = up(c->in, up(c->in, c->in_block));
+    c->in_blocks = up(c->in, c->in_block);
+    if (!depthwise) tasks = c->groups * c->out_blocks * c->in_blocks, unit = c->slice;
+    else if (c->last) tasks = up(c->groups, columns / 3 * 4), unit = 64;
+    else tasks = c->groups, unit = most(1, c->places), divide_planes(c, size);
+    int64_t units = up(all, unit);
+    c->parts = most(1, least(up(TASKS / 2, tasks), depthwise && !c->last ? units : units / 4));
+    c->block = most(1, up(units, c->parts)) * unit;
+    c->parts = most(1, up(all, c->block));
+    int64_t elements = c->groups * c->out * c->rows, block = least(c->block, all);
+    c->packed = NULL;
+    if (c->parts > 1 && !(c->packed = tt_scratch(c->parts * elements * size))) return false;
+    int64_t work = block * least(c->out_block, c->out) * least(c->in_block, c->in) * c->taps + 1;
+    tt_parallel(c->parts * tasks, most(1, GRAIN / work), (depthwise ? loops->weigh_depthwise : loops->weigh)[c->last],
+                c);
+    if (c->packed && !c->failed)
+        tt_parallel(c->groups * c->out, most(1, GRAIN / (c->parts * c->rows + 1)), loops->add_parts, c);
+    tt_scratch_free(c->packed);
+    if (c->failed) tt_fail(TT_OUT_OF_MEMORY, "out of memory for a panel of a convolution");
+    return !c->failed;
+}
+
+/* An operand of the dtype computed in, laid out as the work says: itself, or a copy. */
+static bool take(tt_plain *p, tt_array *a, const tt_conv_work *w, bool any_strides) {
+    *p = (tt_plain){a, NULL};
+    bool fine = any_strides || (w->channels_last ? a->strides[1] == 1 : a->flags & TT_FLAG_CONTIGUOUS);
+    for (int d = a->ndim - 1, dense = w->channels_last; d >= 2 && fine && dense; d--) {
+        int64_t step = d == a->ndim - 1 ? a->shape[1] : a->strides[d + 1] * a->shape[d + 1];
+        fine = a->strides[d] == step;
+    }
+    if (a->dtype == w->compute && fine) return true;
+    if (!w->channels_last || a->ndim < 4 || any_strides) return tt_plain_copy(p, a, w->compute);
+    int64_t strides[TT_CONV_DIMS + 2], step = a->shape[1];
+    strides[1] = 1;
+    for (int d = a->ndim - 1; d >= 2; d--) {
+        strides[d] = step;
+        step *= a->shape[d];
+    }
+    strides[0] = step;
+    p->array = p->copy = tt_empty_strided(w->compute, a->ndim, a->shape, strides);
+    return p->copy && tt_copy_now(p->copy, a) == 0;
+}
+
+bool tt_cpu_conv(const tt_conv_work *w) {
+    tt_array *arrays[4] = {w->input, w->weight, w->result, w->bias};
     int computed = w->computed == w->input ? 0 : w->computed == w->weight ? 1 : 2;
-    tt_plain operands[3] = {{0}};
-    tt_wide wide;
-    bool ok = tt_wide_start(&wide, w->computed, w->compute);
-    for (int k = 0; k < 3; k++) {
-        ok = ok && (k == computed || tt_plain_take(&operands[k], arrays[k], w->compute));
-        data[k] = !ok ? NULL : k == computed ? wide.array->data : operands[k].array->data;
+    int size = tt_itemsizes[w->compute];
+    tt_plain operands[4] = {{0}};
+    tt_array *made = w->computed;
+    bool ok = true;
+    if (made->dtype != w->compute)
+        ok = (made = tt_empty_strided(w->compute, made->ndim, made->shape, made->strides)) != NULL;
+    for (int k = 0; k < 4 && ok; k++) {
+        if (k == computed) operands[k].array = made;
+        else if (k == 3) ok = tt_plain_take(&operands[k], arrays[k], w->compute);
+        else ok = take(&operands[k], arrays[k], w, k == 1);
     }
     if (ok) {
-        convolution c = {w, data[0], data[1], data[2]};
-        int64_t grain = GRAIN / (work[computed] + 1);
-        int type = w->compute == TT_F32 ? 0 : w->compute == TT_F64 ? 1 : 2;
-        tt_parallel(rows[computed], grain < 1 ? 1 : grain, loops[type][computed], &c);
+        const tt_array *input = operands[0].array, *weight = operands[1].array, *result = operands[2].array;
+        const tt_conv_loops *loops = &tt_conv_tables[tt_isa_index]->types[w->compute == TT_F32   ? 0
+                                                                          : w->compute == TT_F64 ? 1
+                                                                                                 : 2];
+        bool transposed = computed == 0;
+        tt_correlation c =
+            transposed ? correlation(w, result, weight, input, true) : correlation(w, input, weight, result, false);
+        c.bias = operands[3].array ? operands[3].array->data : NULL;
+        if (transposed) ok = run_phases(w, &c, loops, size);
+        else {
+            forward_axes(w, &c);
+            ok = computed == 2 ? run(&c, loops, size) : run_weight(&c, loops, size);
+        }
     }
-    tt_plain_done(operands, 3);
-    return tt_wide_end(&wide, ok);
+    tt_plain_done(operands, 4);
+    if (made && made != w->computed) {
+        ok = ok && tt_copy_now(w->computed, made) == 0;
+        tt_free(made);
+    }
+    return ok;
 }

@@ -31,6 +31,7 @@ from .activation import (
     Threshold,
 )
 from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Fold, Unfold
 from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .linear import Bilinear, Flatten, Identity, Linear, Unflatten
 from .loss import (
@@ -48,6 +49,7 @@ from .module import Module
 from .multihead import MultiheadAttention
 from .normalization import LayerNorm, RMSNorm
 from .parameter import Buffer, Parameter
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from .sparse import Embedding
 from .transformer import (
     Transformer,
@@ -62,12 +64,21 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AlphaDropout",
     "BCELoss",
     "BCEWithLogitsLoss",
     "Bilinear",
     "Buffer",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "CrossEntropyLoss",
     "Dropout",
     "Dropout1d",
@@ -76,6 +87,8 @@ __all__ = [
     "Embedding",
     "FeatureAlphaDropout",
     "Flatten",
+    "Fold",
+    "GRUCell",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
@@ -84,6 +97,7 @@ __all__ = [
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -102,6 +116,9 @@ __all__ = [
     "ParameterDict",
     "ParameterList",
     "RMSNorm",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "ReLU",
     "ReLU6",
     "Sequential",
@@ -123,6 +140,7 @@ __all__ = [
     "TransformerEncoderLayer",
     "Unflatten",
     "attention",
+    "Unfold",
     "functional",
     "init",
     "modules",

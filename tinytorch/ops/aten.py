@@ -12,7 +12,6 @@ _HERE = {
     "_softmax": "softmax",
     "_to_copy": "to_copy",
     "binary_cross_entropy": "bce",
-    "convolution": "conv1d",
     "huber_loss": "huber",
     "linalg_vector_norm": "norm_2",
     "native_dropout": "dropout",

@@ -1,75 +1,95 @@
-"""Convolutions. Three kernels, each of two operands (kernels/api/conv.h): the result, and the gradients of input and
-weight. A derivative of one of the three is another one of them, so that derivatives of every order follow.
+"""Convolutions of one to three dimensions. Three kernels, each of two operands (kernels/api/conv.h): the result, and
+the gradients of input and weight. A derivative of one of the three is another one of them, so that derivatives of every
+order follow; a transposed convolution is the gradient of input.
 
-``walk`` is (stride, padding, dilation, groups); ``size`` that of what is computed, along the convolved dimension.
+``walk`` is strides, paddings and dilations, one of each dimension, and groups; ``size`` the last sizes of what is
+computed.
 """
 
 from __future__ import annotations
 
-import operator
-
-from ..backends.cpu import lib
-from ..tensor import Tensor, wrap
+from ..backends.cpu import ffi
+from ..tensor import Tensor, owned
+from .complex_numbers import complex as from_parts
 from .declare import function, primitive
+from .join import cat
+
+NULL = ffi.NULL
+
+
+def _channel_sums(g):
+    return g.sum((0, *range(2, g.ndim)))
 
 
 @primitive(
     title="ConvolutionBackward0",
-    input=lambda g, weight, input_shape, walk: _input_gradient(g, weight, input_shape[2], walk),
-    weight=lambda g, input, weight_shape, walk: _weight_gradient(g, input, weight_shape[2], walk),
+    input=lambda g, weight, input_shape, walk: _transposed(g, weight, None, input_shape[2:], walk),
+    weight=lambda g, input, weight_shape, walk: _weight_gradient(g, input, weight_shape[2:], walk),
+    bias=lambda g: _channel_sums(g),
 )
-def _conv1d(input, weight, size, walk):
-    return wrap(lib.tt_conv1d(input._h, weight._h, size, *walk))
+def _convolution(input, weight, bias, size, walk):
+    return owned.tt_conv(input._h, weight._h, NULL if bias is None else bias._h, size, walk)
 
 
 @primitive(
-    name="conv1d_input",
-    grad=lambda g, weight, grad_shape, walk: _conv1d(g, weight, grad_shape[2], walk),
-    weight=lambda g, grad, weight_shape, walk: _weight_gradient(grad, g, weight_shape[2], walk),
+    name="convolution_input",
+    title="ConvolutionBackward0",
+    grad=lambda g, weight, grad_shape, walk: _convolution(g, weight, None, grad_shape[2:], walk),
+    weight=lambda g, grad, weight_shape, walk: _weight_gradient(grad, g, weight_shape[2:], walk),
+    bias=lambda g: _channel_sums(g),
 )
-def _input_gradient(grad, weight, size, walk):
-    return wrap(lib.tt_conv1d_input(grad._h, weight._h, size, *walk))
+def _transposed(grad, weight, bias, size, walk):
+    return owned.tt_conv_input(grad._h, weight._h, NULL if bias is None else bias._h, size, walk)
 
 
 @primitive(
-    name="conv1d_weight",
-    grad=lambda g, input, grad_shape, walk: _conv1d(input, g, grad_shape[2], walk),
-    input=lambda g, grad, input_shape, walk: _input_gradient(grad, g, input_shape[2], walk),
+    name="convolution_weight",
+    title="ConvolutionBackward0",
+    grad=lambda g, input, grad_shape, walk: _convolution(input, g, None, grad_shape[2:], walk),
+    input=lambda g, grad, input_shape, walk: _transposed(grad, g, None, input_shape[2:], walk),
 )
 def _weight_gradient(grad, input, size, walk):
-    return wrap(lib.tt_conv1d_weight(grad._h, input._h, size, *walk))
+    return owned.tt_conv_weight(grad._h, input._h, size, walk)
 
 
-def _of_one_dimension(name: str, value) -> int:
-    """A number, or a sequence of one."""
-    if isinstance(value, (tuple, list)):
-        if len(value) != 1:
-            raise RuntimeError(
-                f"expected {name} to be a single integer value or a list of 1 values to match the "
-                f"convolution dimensions, but got {name}={list(value)}"
-            )
-        value = value[0]
-    if not hasattr(value, "__index__"):
-        raise TypeError(f"conv1d(): argument '{name}' must be tuple of ints, not {type(value).__name__}")
-    return value.__index__()
+def _apply(kernel, input, weight, bias, size, walk):
+    """The kernel; of complex numbers by the real convolutions of their parts, both parts of ``input`` in one batch."""
+    if not input.is_complex():
+        return kernel(input, weight, bias, size, walk)
+    n, parts = input.shape[0], cat((input.real, input.imag))
+    by_real, by_imag = (kernel(parts, w, None, size, walk) for w in (weight.real, weight.imag))
+    out = from_parts(by_real[:n] - by_imag[n:], by_real[n:] + by_imag[:n])
+    return out if bias is None else out + bias.reshape(-1, *[1] * len(size))
 
 
-def _check_operands(input, weight, bias, groups: int) -> None:
+# Arguments.
+
+
+def integers(op: str, name: str, value, n: int) -> tuple[int, ...]:
+    """A number for all ``n`` dimensions, or one for each. TypeError, and RuntimeError for another number of them."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    for v in values:
+        if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
+            raise TypeError(f"{op}(): argument '{name}' must be tuple of ints, not {type(v).__name__}")
+    if len(values) not in (1, n):
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {n} values to match the "
+            f"convolution dimensions, but got {name}={list(values)}"
+        )
+    return tuple([v.__index__() for v in values] * (n // len(values)))
+
+
+def _check_tensors(op: str, input, weight, bias) -> None:
     for name, x in (("input", input), ("weight", weight), ("bias", bias)):
         if not isinstance(x, Tensor) and (name != "bias" or x is not None):
-            raise TypeError(f"conv1d(): argument '{name}' must be Tensor, not {type(x).__name__}")
-    shape, size = list(input.shape), list(weight.shape)
-    if len(shape) not in (2, 3):
-        raise RuntimeError(f"Expected 2D (unbatched) or 3D (batched) input to conv1d, but got input of size: {shape}")
-    if len(size) != 3:
-        raise RuntimeError(
-            "weight should have at least three dimensions"
-            if len(size) < 3
-            else f"conv1d: weight should have three dimensions, but got weight of size {size}"
-        )
-    groups = operator.index(groups)
-    if groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
+            raise TypeError(f"{op}(): argument '{name}' must be Tensor, not {type(x).__name__}")
+    for name, x in (("weight", weight), ("bias", bias)):
+        if x is not None and x.dtype is not input.dtype:
+            raise RuntimeError(f"Input type ({input.dtype.name}) and {name} type ({x.dtype.name}) should be the same")
+
+
+def _check_shapes(shape: list[int], size: list[int], bias, groups: int, transposed: bool) -> None:
+    """Of a batch, the weight and the bias."""
     given = f"Given groups={groups}, "
     if size[0] < groups:
         raise RuntimeError(
@@ -80,69 +100,216 @@ def _check_operands(input, weight, bias, groups: int) -> None:
             f"{given}expected weight to be divisible by {groups} at dimension 0, but got weight of size "
             f"[{size}] instead"
         )
-    if shape[-2] != size[1] * groups:
+    channels = size[0] if transposed else size[1] * groups
+    given = f"Given transposed=1, weight of size {size}" if transposed else f"{given}weight of size {size}"
+    if shape[1] != channels:
         raise RuntimeError(
-            f"{given}weight of size {size}, expected input{shape} to have {size[1] * groups} channels, "
-            f"but got {shape[-2]} channels instead"
+            f"{given}, expected input{shape} to have {channels} channels, but got {shape[1]} channels instead"
         )
-    if bias is not None and list(bias.shape) != size[:1]:
+    made = size[1] * groups if transposed else size[0]
+    if bias is not None and list(bias.shape) != [made]:
+        given = given if transposed else f"Given weight of size {size}"
         raise RuntimeError(
-            f"Given weight of size {size}, expected bias to be 1-dimensional with {size[0]} elements, "
-            f"but got bias of size {list(bias.shape)} instead"
+            f"{given}, expected bias to be 1-dimensional with {made} elements, but got bias of size "
+            f"{list(bias.shape)} instead"
         )
-    for name, x in (("weight", weight), ("bias", bias)):
-        if x is not None and x.dtype is not input.dtype:
-            raise RuntimeError(f"Input type ({input.dtype.name}) and {name} type ({x.dtype.name}) should be the same")
+    if 0 in shape[2:] and (transposed or 0 not in size):
+        raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {shape}")
 
 
-def _walk(length: int, taps: int, stride, padding, dilation, groups: int) -> tuple[int, tuple[int, int, int, int]]:
-    """The length of the result, and the walk."""
-    stride, dilation = _of_one_dimension("stride", stride), _of_one_dimension("dilation", dilation)
-    for name, value in (("stride", stride), ("dilation", dilation)):
-        if value <= 0:
+def _positive(**values) -> None:
+    for name, value in values.items():
+        if min(value) <= 0:
             raise RuntimeError(f"non-positive {name} is not supported")
-    reach = dilation * (taps - 1) + 1
-    if padding == "same":
-        if stride != 1:
-            raise RuntimeError("padding='same' is not supported for strided convolutions")
-        return length, (1, (reach - 1) // 2, dilation, groups)
-    if isinstance(padding, (str, bytes)) and padding != "valid":
-        raise RuntimeError(f"Invalid padding string: '{padding}'")
-    padding = 0 if padding == "valid" else _of_one_dimension("padding", padding)
-    if padding < 0:
-        raise RuntimeError("negative padding is not supported")
-    padded = length + 2 * padding
-    if taps == 0 or reach > padded:
+
+
+def _times(values) -> str:
+    return " x ".join(map(str, values))
+
+
+def _places(sizes, taps, stride, padding, dilation) -> list[int]:
+    """The last sizes of a convolution's result."""
+    padded = [n + 2 * p for n, p in zip(sizes, padding)]
+    reach = [d * (k - 1) + 1 if k else 0 for k, d in zip(taps, dilation)]
+    if 0 in taps or any(r > n for r, n in zip(reach, padded)):
         raise RuntimeError(
-            f"Calculated padded input size per channel: ({padded}). Kernel size: "
-            f"({reach if taps else 0}). Kernel size can't be "
-            f"{'greater than actual input size' if taps else '0'}"
+            f"Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(reach)}). Kernel "
+            f"size can't be {'0' if 0 in taps else 'greater than actual input size'}"
         )
-    return (padded - reach) // stride + 1, (stride, padding, dilation, groups)
+    return [(n - r) // s + 1 for n, r, s in zip(padded, reach, stride)]
 
 
-@function
-def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """The convolution (cross-correlation) of ``input``, of shape (N, C, L) or (C, L), with ``weight``, of shape
-    (O, C / groups, K), plus ``bias`` (O). On the CPU alone. Follows ``torch.nn.functional.conv1d``.
+def _transposed_sizes(places, taps, stride, padding, output_padding, dilation) -> list[int]:
+    """The last sizes of a transposed convolution's result."""
+    if min(output_padding) < 0:
+        raise RuntimeError("negative output_padding is not supported")
+    if any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
+        raise RuntimeError(
+            "output padding must be smaller than either stride or dilation, but got output_padding: "
+            f"{list(output_padding)} stride: {list(stride)} dilation: {list(dilation)}"
+        )
+    sizes = [
+        (n - 1) * s - 2 * p + d * (k - 1) + o + 1
+        for n, k, s, p, o, d in zip(places, taps, stride, padding, output_padding, dilation)
+    ]
+    if min(sizes) < 1 or 0 in taps:
+        raise RuntimeError(
+            f"Given input size per channel: ({_times(places)}). Calculated output size per channel: "
+            f"({_times(sizes)}). Output size is too small"
+        )
+    return sizes
+
+
+def _convolve(op, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Of a batch, with as many dimensions as the weight has."""
+    if transposed and input.dtype.name in ("int32", "int16", "int8", "uint8"):
+        raise NotImplementedError(f"{op}: transposed convolutions are not implemented for '{input.dtype.name}'")
+    n = weight.ndim - 2
+    stride, dilation = integers(op, "stride", stride, n), integers(op, "dilation", dilation, n)
+    groups = integers(op, "groups", groups, 1)[0]
+    _positive(groups=(groups,))
+    _check_shapes(list(input.shape), list(weight.shape), bias, groups, transposed)
+    _positive(stride=stride, dilation=dilation)
+    sizes, taps = input.shape[2:], weight.shape[2:]
+    if isinstance(padding, (str, bytes)) and not transposed:
+        if padding not in ("same", "valid"):
+            raise RuntimeError(f"Invalid padding string: '{padding}'")
+        if padding == "same" and max(stride) > 1:
+            raise RuntimeError("padding='same' is not supported for strided convolutions")
+        same = padding == "same" and 0 not in taps
+        padding = tuple([d * (k - 1) // 2 if same else 0 for k, d in zip(taps, dilation)])
+        size = list(sizes) if same else _places(sizes, taps, stride, padding, dilation)
+    else:
+        padding = integers(op, "padding", padding, n)
+        if min(padding) < 0:
+            raise RuntimeError("negative padding is not supported")
+        if transposed:
+            output_padding = integers(op, "output_padding", output_padding, n)
+            size = _transposed_sizes(sizes, taps, stride, padding, output_padding, dilation)
+        else:
+            size = _places(sizes, taps, stride, padding, dilation)
+    kernel = _transposed if transposed else _convolution
+    return _apply(kernel, input, weight, bias, size, (*stride, *padding, *dilation, groups))
+
+
+def _convolve_dimensions(n: int, op: str, input, weight, bias, *how):
+    """Of ``n`` dimensions, with a batch or without."""
+    _check_tensors(op, input, weight, bias)
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {op}, but got input of size: "
+            f"{list(input.shape)}"
+        )
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if weight.ndim != n + 2:
+        raise RuntimeError(f"{op}: weight should have {n + 2} dimensions, but got weight of size {list(weight.shape)}")
+    if input.ndim == n + 2:
+        return _convolve(op, input, weight, bias, *how)
+    return _convolve(op, input.unsqueeze(0), weight, bias, *how).squeeze(0)
+
+
+_SIZES = {1: "L", 2: "H, W", 3: "D, H, W"}
+_TAPS = {1: "K", 2: "KH, KW", 3: "KD, KH, KW"}
+_CONVOLUTION = """The convolution (cross-correlation) of ``input``, of shape (N, C, {sizes}) or (C, {sizes}), with
+    ``weight``, of shape (O, C / groups, {taps}), plus ``bias`` (O). On the CPU alone. Follows
+    ``torch.nn.functional.{name}``.
 
     Args:
         weight: a filter for each channel of the result
         bias: a number for each channel of the result
-        stride: the step from one place of the filter to the next
+        stride: the step from one place of the filter to the next; here and below, a number, or one of each dimension
         padding: how many zeros are put before and behind ``input``; "valid" for 0, or "same" for as many as keep its
-            length, the larger half behind
+            size, the larger half behind
         dilation: the step between the elements that a filter takes
         groups: into how many parts channels are divided, each seeing its own
     Returns:
-        A tensor of shape (N, O, M) or (O, M), where M = (L + 2 padding - dilation (K - 1) - 1) // stride + 1.
+        A tensor of shape (N, O, ...) or (O, ...), whose last sizes are
+        (n + 2 padding - dilation (k - 1) - 1) // stride + 1 for n elements and k taps. Its channels lie next to each
+        other if those of ``input`` or ``weight`` do.
     Raises:
-        RuntimeError: shapes or dtypes do not fit, or the filter is longer than the padded input
+        RuntimeError: shapes or dtypes do not fit, or the filter is larger than the padded input
         NotImplementedError: bools, and tensors of another device
     """
-    _check_operands(input, weight, bias, groups)
-    size, walk = _walk(input.shape[-1], weight.shape[2], stride, padding, dilation, groups)
-    batched = len(input.shape) == 3
-    out = _conv1d(input if batched else input.unsqueeze(0), weight, size, walk)
-    out = out if bias is None else out + bias.unsqueeze(1)
-    return out if batched else out.squeeze(0)
+_TRANSPOSED = """The transposed convolution of ``input``, of shape (N, C, {sizes}) or (C, {sizes}), with ``weight``, of
+    shape (C, O / groups, {taps}), plus ``bias`` (O): each element adds its multiple of the filter to the result. It is
+    the gradient of a convolution's input. On the CPU alone. Follows ``torch.nn.functional.{name}``.
+
+    Args:
+        weight: a filter for each channel of ``input``
+        bias: a number for each channel of the result
+        stride: the step from one place of the filter to the next; here and below, a number, or one of each dimension
+        padding: how many elements are left out at each side of the result
+        output_padding: how many elements the result has beyond those at its end
+        groups: into how many parts channels are divided, each seeing its own
+        dilation: the step between the elements that a filter takes
+    Returns:
+        A tensor of shape (N, O, ...) or (O, ...), whose last sizes are
+        (n - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1 for n elements and k taps.
+    Raises:
+        RuntimeError: shapes or dtypes do not fit, or nothing would be left of the result
+        NotImplementedError: integers other than int64, bools, and tensors of another device
+    """
+
+
+def _declare(n: int):
+    """The two public functions of ``n`` dimensions."""
+    name, transposed_name = f"conv{n}d", f"conv_transpose{n}d"
+
+    def conv(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        how = stride, padding, dilation, False, 0, groups
+        return _convolve_dimensions(n, name, input, weight, bias, *how)
+
+    def conv_transpose(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        how = stride, padding, dilation, True, output_padding, groups
+        return _convolve_dimensions(n, transposed_name, input, weight, bias, *how)
+
+    for fn, named, doc in ((conv, name, _CONVOLUTION), (conv_transpose, transposed_name, _TRANSPOSED)):
+        fn.__name__ = fn.__qualname__ = named
+        fn.__doc__ = doc.format(name=named, sizes=_SIZES[n], taps=_TAPS[n])
+    return function(conv), function(conv_transpose)
+
+
+conv1d, conv_transpose1d = _declare(1)
+conv2d, conv_transpose2d = _declare(2)
+conv3d, conv_transpose3d = _declare(3)
+
+
+@function
+def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """The convolution of a batch, ``input``, of one to three dimensions, which those of ``weight`` tell; or the
+    transposed convolution. On the CPU alone. Follows ``torch.convolution``.
+
+    Args:
+        weight: the filters
+        bias: a number for each channel of the result, or None
+        stride: the step from one place of the filter to the next; here and below, a list of one number, or of one of
+            each dimension
+        padding: how many zeros are put before and behind ``input``
+        dilation: the step between the elements that a filter takes
+        transposed: is it the transposed convolution?
+        output_padding: how many elements a transposed convolution has beyond those at its end
+        groups: into how many parts channels are divided
+    Returns:
+        A tensor of as many dimensions as ``input``.
+    Raises:
+        RuntimeError: shapes or dtypes do not fit
+        NotImplementedError: bools, complex numbers, and tensors of another device
+    """
+    _check_tensors("convolution", input, weight, bias)
+    if input.is_complex():
+        raise NotImplementedError(f"convolution: not implemented for '{input.dtype.name}'")
+    lists = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
+    for name, value in lists.items():
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(f"convolution(): argument '{name}' must be tuple of ints, not {type(value).__name__}")
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if input.ndim != weight.ndim:
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {list(weight.shape)}, but "
+            f"got {input.ndim}-dimensional input of size {list(input.shape)} instead"
+        )
+    return _convolve(
+        "convolution", input, weight, bias, stride, padding, dilation, bool(transposed), output_padding, groups
+    )

@@ -325,6 +325,10 @@ EXAMPLES = {
         "tinytorch.conv1d(tinytorch.tensor([[1.0, 2.0, 4.0]]), tinytorch.tensor([[[1.0, -1.0]]]))",
         "tensor([[-1., -2.]])",
     ),
+    "conv2d": (
+        "tinytorch.conv2d(tinytorch.ones(1, 3, 8, 8), tinytorch.ones(4, 3, 3, 3), stride=2, padding=1).shape",
+        "tinytorch.Size([1, 4, 4, 4])",
+    ),
     "nn.functional.linear": (
         "tinytorch.nn.functional.linear(tinytorch.ones(5, 3), tinytorch.ones(4, 3)).shape",
         "tinytorch.Size([5, 4])",

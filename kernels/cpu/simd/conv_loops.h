@@ -1,0 +1,249 @@
+/* The tasks of a convolution. Included by conv.c for each type of elements T. */
+
+/* A task's memory, from one allocation. */
+typedef struct {
+    T *panel, *packed, *sums;
+    tt_conv_place *places;
+    runs *of;
+    uint32_t *within;
+    char *memory;
+} OF(room);
+
+static bool OF(make_room)(OF(room) * r, const tt_correlation *c, int64_t panel, int64_t packed, int64_t sums,
+                          int64_t places) {
+    int64_t masks = 0;
+    for (int d = 0; d < DIMS; d++) masks += c->axis[d].taps;
+    int64_t vectors = up(places, LANES),
+            sizes[6] = {panel * (int64_t)sizeof(T),      packed * (int64_t)sizeof(T),
+                        sums * (int64_t)sizeof(T),       places * (int64_t)sizeof(tt_conv_place),
+                        vectors * (int64_t)sizeof(runs), vectors * masks * (int64_t)sizeof(uint32_t)};
+    int64_t at[6], all = 0;
+    for (int k = 0; k < 6; k++) {
+        at[k] = all;
+        all += up(sizes[k], 64) * 64;
+    }
+    if (!(r->memory = tt_scratch(all + 64))) return false;
+    char *start = r->memory + (64 - (uintptr_t)r->memory % 64) % 64;
+    r->panel = (T *)(start + at[0]);
+    r->packed = (T *)(start + at[1]);
+    r->sums = (T *)(start + at[2]);
+    r->places = (tt_conv_place *)(start + at[3]);
+    r->of = (runs *)(start + at[4]);
+    r->within = (uint32_t *)(start + at[5]);
+    return true;
+}
+
+/* Do n places lie next to each other? */
+static bool OF(dense)(const tt_conv_place *p, int64_t n) {
+    for (int64_t k = 1; k < n; k++)
+        if (p[k].target != p[k - 1].target + 1) return false;
+    return true;
+}
+
+/* Channels of the target are rows, places columns: strips of COLUMNS places. */
+static void OF(correlate)(void *context, int64_t begin, int64_t end) {
+    tt_correlation *c = context;
+    OF(room) r;
+    int64_t strips = c->block / COLUMNS, masks = 0, all = c->batch * c->places;
+    for (int d = 0; d < DIMS; d++) masks += c->axis[d].taps;
+    int64_t strip_size = c->slice * COLUMNS, wide = strips * COLUMNS;
+    if (!OF(make_room)(&r, c, strips * strip_size, 0, c->out_block * wide, wide)) {
+        __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t item = begin; item < end; item++) {
+        int64_t part = item / c->blocks, g = part / c->out_blocks, first_out = part % c->out_blocks * c->out_block;
+        int64_t first = item % c->blocks * c->block, n = least(c->block, all - first);
+        int64_t m = least(c->out_block, c->out - first_out), channel = g * c->out + first_out;
+        const T *from = (const T *)c->source + g * c->in * c->source_channel;
+        const T *bias = c->bias ? (const T *)c->bias + channel : NULL;
+        const T *weight =
+            (const T *)c->packed + (g * up(c->out, TILE_ROWS) + first_out / TILE_ROWS) * c->rows * TILE_ROWS;
+        T *target = (T *)c->target + channel * c->target_channel;
+        tt_conv_locate(c, first, n, r.places);
+        OF(find_runs)(c, r.places, n, r.of, r.within);
+        int64_t row = 0;
+        do {
+            int64_t k = least(c->slice, c->rows - row);
+            bool is_first = row == 0, is_last = row + k == c->rows;
+            for (int64_t s = 0; s * COLUMNS < n; s++) {
+                int64_t vectors = least(VECTORS, up(n - s * COLUMNS, LANES));
+                OF(unfold)
+                (c, from, c->in, row, row + k, r.of + s * VECTORS, r.within + s * VECTORS * masks, vectors,
+                 r.panel + s * strip_size, COLUMNS);
+            }
+            for (int64_t o = 0; o < m; o += TILE_ROWS)
+                for (int64_t s = 0; s * COLUMNS < n; s++) {
+                    const tt_conv_place *p = r.places + s * COLUMNS;
+                    int64_t count = least(COLUMNS, n - s * COLUMNS);
+                    bool direct = is_last && count % LANES == 0 && OF(dense)(p, count);
+                    T *sums = r.sums + o * wide + s * COLUMNS;
+                    OF(operands)
+                    x = {.k = k,
+                         .a = weight + o * c->rows + row * TILE_ROWS,
+                         .a_step = TILE_ROWS,
+                         .b = r.panel + s * strip_size,
+                         .b_step = COLUMNS,
+                         .kind = !is_first ? MATRIX
+                                 : bias    ? OF_ROWS
+                                           : NOTHING,
+                         .add = is_first ? bias ? bias + o : NULL : sums,
+                         .add_step = wide,
+                         .out = direct ? target + o * c->target_channel + p->target : sums,
+                         .out_step = direct ? c->target_channel : wide};
+                    int64_t rows = least(TILE_ROWS, m - o);
+                    OF(product)(rows, (int)up(count, LANES), false, x);
+                    if (!is_last || direct) continue;
+                    for (int64_t i = 0; i < rows; i++)
+                        for (int64_t j = 0; j < count; j++)
+                            target[(o + i) * c->target_channel + p[j].target] = sums[i * wide + j];
+                }
+            row += k;
+        } while (row < c->rows);
+    }
+    tt_scratch_free(r.memory);
+}
+
+/* Channels lie next to each other: places are rows, channels of the target columns. */
+static void OF(correlate_last)(void *context, int64_t begin, int64_t end) {
+    tt_correlation *c = context;
+    OF(room) r;
+    int64_t all = c->batch * c->places, wide = up(c->out_block, COLUMNS) * COLUMNS;
+    if (!OF(make_room)(&r, c, c->block * c->slice, wide, c->block * wide, c->block)) {
+        __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t item = begin; item < end; item++) {
+        int64_t part = item / c->blocks, g = part / c->out_blocks, first_out = part % c->out_blocks * c->out_block;
+        int64_t first = item % c->blocks * c->block, n = least(c->block, all - first);
+        int64_t m = least(c->out_block, c->out - first_out), channel = g * c->out + first_out;
+        const T *from = (const T *)c->source + g * c->in;
+        const T *weight = (const T *)c->packed + (g * up(c->out, COLUMNS) + first_out / COLUMNS) * c->rows * COLUMNS;
+        T *target = (T *)c->target + channel;
+        if (c->bias) {
+            memset(r.packed, 0, (size_t)wide * sizeof(T));
+            memcpy(r.packed, (const T *)c->bias + channel, (size_t)m * sizeof(T));
+        }
+        tt_conv_locate(c, first, n, r.places);
+        int64_t row = 0;
+        do {
+            int64_t k = least(c->slice, c->rows - row);
+            bool is_first = row == 0;
+            OF(unfold_last)(c, from, c->in, row, row + k, r.places, n, r.panel, c->slice);
+            for (int64_t o = 0; o < m; o += COLUMNS) {
+                int64_t count = least(COLUMNS, m - o);
+                OF(operands)
+                x = {.k = k,
+                     .a = r.panel,
+                     .a_step = c->slice,
+                     .b = weight + o * c->rows + row * COLUMNS,
+                     .b_step = COLUMNS,
+                     .kind = !is_first || c->bias ? MATRIX : NOTHING,
+                     .add = is_first ? r.packed + o : r.sums + o,
+                     .add_step = is_first ? 0 : wide,
+                     .out = r.sums + o,
+                     .out_step = wide};
+                OF(product)(n, (int)up(count, LANES), true, x);
+            }
+            row += k;
+        } while (row < c->rows);
+        for (int64_t j = 0; j < n; j++) memcpy(target + r.places[j].target, r.sums + j * wide, (size_t)m * sizeof(T));
+    }
+    tt_scratch_free(r.memory);
+}
+
+/* A task's sums [tap, channel][out], to the weight's gradient or to a part of it, (groups, out, in, taps). */
+static void OF(store_weight)(const tt_correlation *c, const T *sums, int64_t wide, int64_t part, int64_t g,
+                             int64_t first_in, int64_t ins, int64_t first_out, int64_t outs) {
+    int64_t index[DIMS], group = c->out * c->rows, of_out = c->rows, of_in = c->taps;
+    T *to = (T *)c->packed + part * c->groups * group;
+    if (!c->packed) {
+        to = (T *)c->weight;
+        group = c->weight_group;
+        of_out = c->weight_out;
+        of_in = c->weight_in;
+    }
+    to += g * group + first_in * of_in + first_out * of_out;
+    for (int64_t o = 0; o < outs; o += LANES) /* a cache line of the sums */
+        for (int64_t t = 0; t < c->taps; t++) {
+            int64_t offset = t;
+            tt_conv_tap(c, t, index);
+            if (!c->packed) {
+                offset = 0;
+                for (int d = 0; d < DIMS; d++) offset += index[d] * c->axis[d].weight;
+            }
+            for (int64_t k = 0; k < ins; k++)
+                for (int64_t i = o; i < least(outs, o + LANES); i++)
+                    to[offset + k * of_in + i * of_out] = sums[(t * ins + k) * wide + i];
+        }
+}
+
+/* The gradient of weight, [tap, channel][out]: for each slice of places the unfolded input times the target's. */
+static void OF(weigh_any)(void *context, int64_t begin, int64_t end, bool last) {
+    tt_correlation *c = context;
+    OF(room) r;
+    int64_t all = c->batch * c->places, vectors = up(c->slice, LANES), wide = up(c->out_block, COLUMNS) * COLUMNS;
+    int64_t places = vectors * LANES, most_rows = c->in_block * c->taps, strip = places * COLUMNS;
+    if (!OF(make_room)(&r, c, places * most_rows, places * wide, most_rows * wide, places)) {
+        __atomic_store_n(&c->failed, true, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t item = begin; item < end; item++) {
+        int64_t outs = item % c->out_blocks, ins = item / c->out_blocks % c->in_blocks;
+        int64_t group = item / c->out_blocks / c->in_blocks, part = group / c->groups, g = group % c->groups;
+        int64_t first_out = outs * c->out_block, m = least(c->out_block, c->out - first_out);
+        int64_t first_in = ins * c->in_block, channels = least(c->in_block, c->in - first_in);
+        int64_t rows = channels * c->taps, stop = least(all, (part + 1) * c->block);
+        const T *from = (const T *)c->source + (g * c->in + first_in) * c->source_channel;
+        const T *target = (const T *)c->target + (g * c->out + first_out) * c->target_channel;
+        memset(r.sums, 0, (size_t)(rows * wide) * sizeof(T));
+        for (int64_t first = part * c->block; first < stop; first += c->slice) {
+            int64_t n = least(c->slice, stop - first);
+            tt_conv_locate(c, first, n, r.places);
+            if (last) OF(unfold_last)(c, from, channels, 0, rows, r.places, n, r.panel, most_rows);
+            else {
+                OF(find_runs)(c, r.places, n, r.of, r.within);
+                OF(unfold)(c, from, channels, 0, rows, r.of, r.within, up(n, LANES), r.panel, places);
+            }
+            OF(pack_target)(c, target, m, r.places, n, r.packed, strip);
+            for (int64_t o = 0; o < m; o += COLUMNS) {
+                OF(operands)
+                x = {.k = n,
+                     .a = r.panel,
+                     .a_step = last ? most_rows : places,
+                     .b = r.packed + o / COLUMNS * strip,
+                     .b_step = COLUMNS,
+                     .kind = MATRIX,
+                     .add = r.sums + o,
+                     .add_step = wide,
+                     .out = r.sums + o,
+                     .out_step = wide};
+                OF(product)(rows, (int)least(VECTORS, up(m - o, LANES)), !last, x);
+            }
+        }
+        OF(store_weight)(c, r.sums, wide, part, g, first_in, channels, first_out, m);
+    }
+    tt_scratch_free(r.memory);
+}
+static void OF(weigh)(void *context, int64_t begin, int64_t end) { OF(weigh_any)(context, begin, end, false); }
+static void OF(weigh_last)(void *context, int64_t begin, int64_t end) { OF(weigh_any)(context, begin, end, true); }
+
+/* The gradient of weight as the sum of its parts, in their order. */
+static void OF(add_parts)(void *context, int64_t begin, int64_t end) {
+    const tt_correlation *c = context;
+    int64_t index[DIMS], all = c->groups * c->out * c->rows;
+    for (int64_t item = begin; item < end; item++) {
+        const T *from = (const T *)c->packed + item * c->rows;
+        T *to = (T *)c->weight + item / c->out * c->weight_group + item % c->out * c->weight_out;
+        for (int64_t t = 0; t < c->taps; t++) {
+            int64_t offset = 0;
+            tt_conv_tap(c, t, index);
+            for (int d = 0; d < DIMS; d++) offset += index[d] * c->axis[d].weight;
+            for (int64_t k = 0; k < c->in; k++) {
+                T sum = 0;
+                for (int64_t part = 0; part < c->parts; part++) sum += from[part * all + k * c->taps + t];
+                to[offset + k * c->weight_in] = sum;
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+/* Packing: blocks of the weight, and panels of what a convolution unfolds. Included by conv.c for each type of elements
+ * T. */
+
+/* Blocks of `by` channels of the target: element [row][channel], 0 for channels beyond the last. */
+static void OF(pack_weight)(void *context, int64_t begin, int64_t end) {
+    const tt_correlation *c = context;
+    int64_t by = c->last ? COLUMNS : TILE_ROWS, blocks = up(c->out, by), index[DIMS];
+    for (int64_t item = begin; item < end; item++) {
+        int64_t first = item % blocks * by, n = least(by, c->out - first);
+        T *to = (T *)c->packed + item * c->rows * by;
+        const T *from = (const T *)c->weight + item / blocks * c->weight_group + first * c->weight_out;
+        if (n < by) memset(to, 0, (size_t)(c->rows * by) * sizeof(T));
+        for (int64_t t = 0; t < c->taps; t++) {
+            tt_conv_tap(c, t, index);
+            const T *tap = from;
+            for (int d = 0; d < DIMS; d++) tap += (c->axis[d].tap + index[d] * c->axis[d].tap_step) * c->axis[d].weight;
+            for (int64_t k = 0; k < c->in; k++, to += by)
+                for (int64_t i = 0; i < n; i++) to[i] = tap[k * c->weight_in + i * c->weight_out];
+        }
+    }
+}
+
+/* What a panel's vectors hold: the runs of `places`, and for each tap's index along each dimension the lanes for which it
+ * lies within the source. */
+static void OF(find_runs)(const tt_correlation *c, const tt_conv_place *places, int64_t n, runs *to, uint32_t *within) {
+    int64_t step = run_step(c);
+    for (int64_t first = 0; first < n; first += LANES, to++) {
+        const tt_conv_place *p = places + first;
+        int lanes = (int)least(LANES, n - first);
+        to->n = 0;
+        for (int k = 0; k < lanes; k++) {
+            if (!k || p[k].source != p[k - 1].source + step) {
+                to->lanes[to->n] = 0;
+                to->at[to->n++] = p[k].source - k * step;
+            }
+            to->lanes[to->n - 1] |= 1u << k;
+        }
+        for (int d = 0; d < DIMS; d++)
+            for (int64_t t = 0; t < c->axis[d].taps; t++) {
+                int64_t at = c->axis[d].first + t * c->axis[d].spacing;
+                uint32_t mask = 0;
+                for (int k = 0; k < lanes; k++)
+                    mask |= (uint32_t)((uint64_t)(p[k].at[d] + at) < (uint64_t)c->axis[d].size) << k;
+                *within++ = mask;
+            }
+    }
+}
+
+/* Rows [row, end) of (tap, channel) unfolded: to[r][vector] for `vectors` vectors of places. */
+static void OF(unfold)(const tt_correlation *c, const T *from, int64_t channels, int64_t row, int64_t end,
+                       const runs *of, const uint32_t *within, int64_t vectors, T *to, int64_t to_step) {
+    int64_t index[DIMS], masks = 0, step = c->source_channel;
+    for (int d = 0; d < DIMS; d++) masks += c->axis[d].taps;
+    while (row < end) {
+        int64_t first = row % channels, n = least(channels - first, end - row);
+        const T *tap = from + tt_conv_tap(c, row / channels, index) + first * step;
+        for (int64_t v = 0; v < vectors; v++) {
+            const uint32_t *w = within + v * masks;
+            uint32_t mask =
+                w[index[0]] & w[c->axis[0].taps + index[1]] & w[c->axis[0].taps + c->axis[1].taps + index[2]];
+            uint32_t lanes[16];
+            const T *at[16];
+            int count = 0;
+            for (int r = 0; r < of[v].n; r++) {
+                lanes[count] = of[v].lanes[r] & mask;
+                at[count] = tap + of[v].at[r];
+                count += lanes[count] != 0;
+            }
+            T *out = to + v * LANES;
+            if (run_step(c) == 2)
+                for (int64_t k = 0; k < n; k++) {
+                    vec all = {0};
+                    for (int r = 0; r < count; r++) all = EVEN_LANES_OF(all, lanes[r], at[r] + k * step);
+                    *(vec *)(out + k * to_step) = all;
+                }
+            else if (count == 1 && lanes[0] == ALL_LANES)
+                for (int64_t k = 0; k < n; k++) *(vec *)(out + k * to_step) = *(const vec *)(at[0] + k * step);
+            else if (count == 2)
+                for (int64_t k = 0; k < n; k++) {
+                    vec one = LANES_OF(((vec){0}), lanes[0], at[0] + k * step);
+                    *(vec *)(out + k * to_step) = LANES_OF(one, lanes[1], at[1] + k * step);
+                }
+            else
+                for (int64_t k = 0; k < n; k++) {
+                    vec all = {0};
+                    for (int r = 0; r < count; r++) all = LANES_OF(all, lanes[r], at[r] + k * step);
+                    *(vec *)(out + k * to_step) = all;
+                }
+        }
+        to += n * to_step;
+        row += n;
+    }
+}
+
+/* The same where channels lie next to each other: to[place][row]. */
+static void OF(unfold_last)(const tt_correlation *c, const T *from, int64_t channels, int64_t row, int64_t end,
+                            const tt_conv_place *places, int64_t n, T *to, int64_t to_step) {
+    int64_t index[DIMS], at[DIMS];
+    while (row < end) {
+        int64_t first = row % channels, count = least(channels - first, end - row);
+        const T *tap = from + tt_conv_tap(c, row / channels, index) + first;
+        for (int d = 0; d < DIMS; d++) at[d] = c->axis[d].first + index[d] * c->axis[d].spacing;
+        for (int64_t k = 0; k < n; k++) {
+            const tt_conv_place *p = places + k;
+            T *out = to + k * to_step;
+            bool inside = true;
+            for (int d = 0; d < DIMS; d++) inside &= (uint64_t)(p->at[d] + at[d]) < (uint64_t)c->axis[d].size;
+            const T *in = tap + p->source;
+            int64_t i = 0;
+            if (inside) {
+                for (; i + LANES <= count; i += LANES) *(vec *)(out + i) = *(const vec *)(in + i);
+                for (; i < count; i++) out[i] = in[i];
+            } else {
+                for (; i + LANES <= count; i += LANES) *(vec *)(out + i) = (vec){0};
+                for (; i < count; i++) out[i] = 0;
+            }
+        }
+        to += count;
+        row += count;
+    }
+}
+
+/* The target's channels at `places` as columns: strips [place][COLUMNS], 0 for channels beyond the last. */
+static void OF(pack_target)(const tt_correlation *c, const T *from, int64_t channels, const tt_conv_place *places,
+                            int64_t n, T *to, int64_t to_step) {
+    int64_t step = c->target_channel;
+    for (int64_t first = 0; first < channels; first += COLUMNS, to += to_step) {
+        int64_t count = least(COLUMNS, channels - first);
+        if (count < COLUMNS) memset(to, 0, (size_t)(n * COLUMNS) * sizeof(T));
+        for (int64_t k = 0; k < n; k++) {
+            const T *in = from + places[k].target + first * step;
+            T *out = to + k * COLUMNS;
+            for (int64_t i = 0; i < count; i++) out[i] = in[i * step];
+        }
+    }
+}

@@ -1,0 +1,130 @@
+"""Blocks of images as columns, and back: two kernels, each the other's derivative (kernels/api/conv.h).
+
+``walk`` is sizes of a block, dilations, paddings and strides, two of each.
+"""
+
+from __future__ import annotations
+
+from ..backends.cpu import error
+from ..tensor import Tensor, attempted
+from .declare import primitive
+
+
+def _result(op, made):
+    if made is None:
+        raise error(op)
+    return made
+
+
+@primitive(name="im2col", title="Im2ColBackward0", input=lambda g, input_shape, walk: _fold(g, input_shape[2:], walk))
+def _unfold(input, walk):
+    return _result("unfold", attempted.tt_unfold(input._h, walk))
+
+
+@primitive(name="col2im", title="Col2ImBackward0", input=lambda g, walk: _unfold(g, walk))
+def _fold(input, size, walk):
+    return _result("fold", attempted.tt_fold(input._h, size, walk))
+
+
+def _pair(op: str, name: str, value) -> tuple[int, int]:
+    """A number for both dimensions, or one of each."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    for k, v in enumerate(values):
+        if isinstance(v, (str, bytes)) or not hasattr(v, "__index__"):
+            raise TypeError(
+                f"{op}(): argument '{name}' must be tuple of ints, but found element of type {type(v).__name__} at "
+                f"pos {k}"
+            )
+    if len(values) != 2:
+        raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
+    return values[0].__index__(), values[1].__index__()
+
+
+def _walk(op: str, kernel_size, dilation, padding, stride) -> tuple[int, ...]:
+    given = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
+    pairs = {name: _pair(op, name, value) for name, value in given.items()}
+    for name, (height, width) in pairs.items():
+        if min(height, width) < (name != "padding"):
+            wanted = "non-negative" if name == "padding" else "greater than zero"
+            raise RuntimeError(f"{name.replace('_', ' ')} should be {wanted}, but got {name}=({height}, {width})")
+    return sum(pairs.values(), ())
+
+
+def _blocks(size, walk) -> list[int]:
+    """How many blocks there are along each dimension; below 1 where none fits."""
+    return [(n + 2 * walk[4 + d] - walk[2 + d] * (walk[d] - 1) - 1) // walk[6 + d] + 1 for d, n in enumerate(size)]
+
+
+def _batched(op: str, input, n: int) -> bool:
+    """Has ``input``, of ``n`` dimensions, a batch? Sizes but the batch's must not be 0."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{op}(): argument 'input' must be Tensor, not {type(input).__name__}")
+    shape = list(input.shape)
+    if len(shape) not in (n - 1, n) or 0 in shape[len(shape) - n + 1 :]:
+        raise RuntimeError(
+            f"Expected {n - 1}D or {n}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
+            f"for input, but got: {shape}"
+        )
+    return len(shape) == n
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The blocks that a filter of ``kernel_size`` sees of ``input``, of shape (N, C, H, W) or (C, H, W), as columns. On
+    the CPU alone. Follows ``torch.nn.functional.unfold``.
+
+    Args:
+        kernel_size: the size of a block; here and below, a number, or one of each dimension
+        dilation: the step between the elements of a block
+        padding: how many zeros are put before and behind ``input``
+        stride: the step from one block to the next
+    Returns:
+        A tensor of shape (N, C * elements of a block, blocks), or without N.
+    Raises:
+        RuntimeError: the sizes do not fit, or there is no block
+        NotImplementedError: integers, and tensors of another device
+    """
+    batched, walk = _batched("unfold", input, 4), _walk("unfold", kernel_size, dilation, padding, stride)
+    size = list(input.shape[-2:])
+    if min(_blocks(size, walk)) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size {tuple(size)}, kernel_size={walk[:2]}, dilation={walk[2:4]}, "
+            f"padding={walk[4:6]}, calculated shape of the array of sliding blocks as {tuple(_blocks(size, walk))}, "
+            "but its components must be at least one."
+        )
+    if input.dtype.name.strip("u").startswith("int"):
+        raise NotImplementedError(f"unfold: not implemented for '{input.dtype.name}'")
+    return _unfold(input, walk) if batched else _unfold(input.unsqueeze(0), walk).squeeze(0)
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """The image of ``output_size`` in which each element is the sum of the elements that columns, ``input`` of shape
+    (N, C * elements of a block, blocks), or without N, have for it. On the CPU alone. Follows
+    ``torch.nn.functional.fold``.
+
+    Args:
+        output_size: height and width of the image
+        kernel_size: the size of a block; here and below, a number, or one of each dimension
+        dilation: the step between the elements of a block
+        padding: how many elements blocks reach beyond the image at each side
+        stride: the step from one block to the next
+    Returns:
+        A tensor of shape (N, C, H, W), or without N.
+    Raises:
+        RuntimeError: the sizes do not fit
+        NotImplementedError: integers, and tensors of another device
+    """
+    batched, walk = _batched("fold", input, 3), _walk("fold", kernel_size, dilation, padding, stride)
+    size, (rows, columns) = _pair("fold", "output_size", output_size), input.shape[-2:]
+    if rows % (walk[0] * walk[1]):
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+            f"input.size(1)={rows} and kernel_size={walk[:2]}."
+        )
+    height, width = _blocks(size, walk)
+    if height * width != columns or min(size) < 1 or min(height, width) < 1:
+        raise RuntimeError(
+            f"Given output_size={size}, kernel_size={walk[:2]}, dilation={walk[2:4]}, padding={walk[4:6]}, "
+            f"stride={walk[6:]}, expected size of input's dimension 2 to match the calculated number of sliding blocks "
+            f"{height} * {width} = {height * width}, but got input.size(2)={columns}."
+        )
+    return _fold(input, size, walk) if batched else _fold(input.unsqueeze(0), size, walk).squeeze(0)
