@@ -24,7 +24,9 @@ static TT_DEVICE element_type result_of(const accumulator &a) {
 }
 
 static TT_DEVICE double log_add(double a, double b) { return tt_log_add_f64(a, b); }
+#if TT_IS_COMPLEX(TT_D1)
 static TT_DEVICE tt_complex128 log_add(tt_complex128 a, tt_complex128 b) { return tt_logaddexp_c128(b, a); }
+#endif
 
 /* a, and after it b */
 static TT_DEVICE accumulator join(const accumulator &a, const accumulator &b) {
