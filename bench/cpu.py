@@ -123,6 +123,30 @@ def max_pool2d(torch):
     return step
 
 
+@SUITE.row("batch_norm in training, 32 x 64 x 56 x 56, forward + backward", target=1.0)
+def batch_norm(torch):
+    x, g = torch.randn(32, 64, 56, 56, requires_grad=True), torch.randn(32, 64, 56, 56)
+    mean, variance = torch.zeros(64), torch.ones(64)
+    weight, bias = torch.ones(64, requires_grad=True), torch.zeros(64, requires_grad=True)
+
+    def step():
+        x.grad = weight.grad = bias.grad = None
+        torch.nn.functional.batch_norm(x, mean, variance, weight, bias, True).backward(g)
+
+    return step
+
+
+@SUITE.row("interpolate bilinear, 16 x 64 x 56 x 56 to twice the size, forward + backward", target=1.0)
+def interpolate(torch):
+    x, g = torch.randn(16, 64, 56, 56, requires_grad=True), torch.randn(16, 64, 112, 112)
+
+    def step():
+        x.grad = None
+        torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear").backward(g)
+
+    return step
+
+
 @SUITE.row("cross_entropy 4096 x 1000, forward + backward")
 def cross_entropy(torch):
     logits, target = torch.randn(4096, 1000, requires_grad=True), torch.randint(1000, (4096,))

@@ -18,6 +18,7 @@
 #include "backend/product.h"
 #include "backend/random.h"
 #include "backend/reduction.h"
+#include "backend/resample.h"
 #include "backend/rows.h"
 #include "backend/scan.h"
 #include "backend/sorting.h"
@@ -118,6 +119,8 @@ typedef struct tt_backend {
     bool (*attention_backward)(const tt_attention_work *w);
     /* pooling: w->to, dense in the order of w->from; operands of any layout */
     bool (*pool)(const tt_pool_work *w);
+    /* images: w->to, likewise; floating dtypes */
+    bool (*resample)(const tt_resample_work *w);
 
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);

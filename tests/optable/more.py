@@ -51,7 +51,7 @@ JOINS = (
     Op("diag_embed", (S(T(2, 3)), S(T(2, 3), 1), S(T(2, 3), 0, 0, 2)), method=True),
     Op(
         "repeat_interleave",
-        (S(T(2, 3), 2), S(T(2, 3), 2, 1), S(T(3), T(3, dtype="int64", values=(1, 0, 2)))),
+        (S(T(2, 3), 2), S(T(2, 3), 2, 1), S(T(), 2), S(T(3), T(3, dtype="int64", values=(1, 0, 2)))),
         method=True,
     ),
 )

@@ -15,7 +15,7 @@ __all__ = [
     "elu", "embedding", "feature_alpha_dropout", "fold", "fractional_max_pool2d", "fractional_max_pool2d_with_indices",
     "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "gelu", "glu", "group_norm",
     "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
-    "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "linear_cross_entropy",
+    "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "linear_cross_entropy",
     "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss",
     "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
     "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss",
@@ -23,7 +23,8 @@ __all__ = [
     "one_hot", "pad", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu",
     "relu", "relu6", "rms_norm", "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
     "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
-    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample", "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int | None]) -> Tensor: ...
@@ -180,6 +181,11 @@ def instance_norm(
     input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
     weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True,
     momentum: _float = 0.1, eps: _float = 1e-05,
+) -> Tensor: ...
+def interpolate(
+    input: Tensor, size: _int | Sequence[_int] | None = None,
+    scale_factor: _float | Sequence[_float] | None = None, mode: str = 'nearest',
+    align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False,
 ) -> Tensor: ...
 def kl_div(
     input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None,
@@ -359,4 +365,17 @@ def triplet_margin_with_distance_loss(
 def unfold(
     input: Tensor, kernel_size: _int | Sequence[_int], dilation: _int | Sequence[_int] = 1,
     padding: _int | Sequence[_int] = 0, stride: _int | Sequence[_int] = 1,
+) -> Tensor: ...
+def upsample(
+    input: Tensor, size: _int | Sequence[_int] | None = None,
+    scale_factor: _float | Sequence[_float] | None = None, mode: str = 'nearest',
+    align_corners: _bool | None = None,
+) -> Tensor: ...
+def upsample_bilinear(
+    input: Tensor, size: _int | Sequence[_int] | None = None,
+    scale_factor: _float | Sequence[_float] | None = None,
+) -> Tensor: ...
+def upsample_nearest(
+    input: Tensor, size: _int | Sequence[_int] | None = None,
+    scale_factor: _float | Sequence[_float] | None = None,
 ) -> Tensor: ...

@@ -15,7 +15,7 @@ from ..dtypes import bool as bool_
 from ..dtypes import float32
 from ..generator import pointer
 from ..tensor import Tensor, wrap
-from .activation import _softmax
+from .softmax import _softmax
 from .convert import in_dtype
 from .declare import primitive
 from .dropout import dropped

@@ -256,7 +256,7 @@ def tile(input, dims):
         TypeError: ``dims`` is a number
     """
     counts = ints(tuple(dims))
-    return repeat(input, *((1,) * (input._h.ndim - len(counts)) + counts))
+    return repeat(input, (1,) * (input._h.ndim - len(counts)) + counts)
 
 
 _tile = tile

@@ -19,7 +19,7 @@ _PARAMETERS = {
         logical_or.other logical_xor.other linear_weight y out_proj_weight conv2d.weight conv3d.weight
         conv_transpose1d.weight conv_transpose2d.weight conv_transpose3d.weight convolution.weight logaddexp2.other
         gcd.other lcm.other igamma.other igammac.other ldexp.other x householder_product.tau input3 LU LD pivots
-        LU_data LU_pivots""",
+        LU_data LU_pivots map2_.x""",
     "Tensor | Number": """add.rest add_.rest sub.rest sub_.rest addmm.rest addmv.rest addr.rest baddbmm.rest
         addbmm.rest addmm_.rest addmv_.rest addr_.rest baddbmm_.rest addbmm_.rest addcmul.rest addcdiv.rest
         addcmul_.rest addcdiv_.rest add.input sub.input mul.input div.input remainder.input floor_divide.input
@@ -64,7 +64,7 @@ _PARAMETERS = {
         cudnn_enabled equal_nan non_blocking create_graph implicit density add_zero_attn need_weights
         use_separate_proj_weight average_attn_weights ceil_mode return_indices count_include_pad transposed hermitian
         pivot transpose triangular_solve.transpose adjoint some compute_uv get_infos unpack_data unpack_pivots
-        pca_lowrank.center""",
+        pca_lowrank.center wrap""",
     "_bool | None": """check_invariants masked_grad is_coalesced onesided align_to_window stft.return_complex unbiased
         size_average retain_graph reduce copy""",
     "_int | Sequence[_int]": """hsplit.indices_or_sections vsplit.indices_or_sections dsplit.indices_or_sections
@@ -103,7 +103,7 @@ _PARAMETERS = {
     "Any": """set_.source __getitem__.key __setitem__.key data obj buffer ndarray ext_tensor indices values
         indices_or_sections hook stream args element general_cosine.a crow_indices col_indices
         memo protocol array context return_scalar
-        max_version dl_device tensor_contents __array__.copy __dlpack__.copy""",
+        max_version dl_device tensor_contents __array__.copy __dlpack__.copy callable""",
     "Sequence[_float] | None": "histogram.range histogramdd.range",
     "Number | Sequence[Tensor | Number] | None": "gradient.spacing",
     "_int | Tensor": "histogram.bins",
@@ -131,9 +131,12 @@ _POOLS += [f"max_pool{n}d_with_indices" for n in (1, 2, 3)]
 _POOLS += [f"max_unpool{n}d" for n in (1, 2, 3)]
 PARAMETERS |= {f"{fn}.stride": "_int | Sequence[_int]" for fn in _POOLS}
 _IMAGES = {
+    "_int | Sequence[_int] | None": "interpolate.size upsample.size upsample_nearest.size upsample_bilinear.size",
+    "_float | Sequence[_float]": "scale_factor",
+    "_bool | None": "align_corners recompute_scale_factor",
     "_int": "upscale_factor downscale_factor local_response_norm.size",
     "_float": "momentum local_response_norm.alpha local_response_norm.beta local_response_norm.k",
-    "_bool": "use_input_stats",
+    "_bool": "use_input_stats antialias",
     "Tensor | None": "running_mean running_var",
 }
 PARAMETERS |= {name: kind for kind, names in _IMAGES.items() for name in names.split()}
