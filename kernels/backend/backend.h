@@ -17,6 +17,7 @@
 #include "backend/optim.h"
 #include "backend/product.h"
 #include "backend/random.h"
+#include "backend/recurrent.h"
 #include "backend/reduction.h"
 #include "backend/resample.h"
 #include "backend/rows.h"
@@ -121,6 +122,10 @@ typedef struct tt_backend {
     bool (*pool)(const tt_pool_work *w);
     /* images: w->to, likewise; floating dtypes */
     bool (*resample)(const tt_resample_work *w);
+
+    /* layers of recurrent networks: w->y, w->c and w->saved; the gradients from these */
+    bool (*recurrent)(const tt_recurrent_work *w);
+    bool (*recurrent_backward)(const tt_recurrent_work *w);
 
     /* decompositions: one of TT_DECOMPOSITIONS, of each matrix */
     bool (*decompose)(int decomposition, tt_stack *s);

@@ -155,4 +155,35 @@ RESAMPLING = (
     ),
 )
 
-OPS = BATCHES + SHUFFLES + RESAMPLING
+GRID, GRID3 = T(1, 3, 2, 2, low=-1.3, high=1.3), T(1, 2, 3, 2, 3, low=-1.3, high=1.3)
+PLACES = (
+    fn(
+        "grid_sample",
+        (
+            *(
+                S(T(1, 2, 4, 5), GRID, mode, padding, align)
+                for mode in ("bilinear", "nearest", "bicubic")
+                for padding in ("zeros", "border", "reflection")
+                for align in (False, True)
+            ),
+            *(
+                S(T(1, 2, 3, 2, 4), GRID3, mode, padding, align)
+                for mode, padding, align in (("bilinear", "zeros", True), ("nearest", "border", False))
+            ),
+            S(T(1, 2, 3, 2, 4), GRID3, padding_mode="reflection"),
+            S(T(1, 2, 4, 5, layout="transposed"), T(1, 3, 2, 2, layout="transposed", low=-1, high=1)),
+        ),
+        # torch knows no second derivative. In half types the places themselves are rounded.
+        twice=False,
+        dtypes=("float32", "float64"),
+        composite=True,
+    ),
+    fn(
+        "affine_grid",
+        (S(T(2, 2, 3), (2, 1, 3, 4), False), S(T(1, 2, 3), (1, 2, 1, 3), True), S(T(1, 3, 4), (1, 1, 2, 3, 2), False)),
+        dtypes=("float32", "float64"),
+        composite=True,
+    ),
+)
+
+OPS = BATCHES + SHUFFLES + RESAMPLING + PLACES

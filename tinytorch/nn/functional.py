@@ -50,6 +50,7 @@ from ..ops.loss import (
     margin_ranking_loss,
     mse_loss,
     multi_margin_loss,
+    multilabel_margin_loss,
     multilabel_soft_margin_loss,
     pairwise_distance,
     poisson_nll_loss,
@@ -94,6 +95,8 @@ from ..ops.pooling import (
     max_unpool3d,
 )
 from ..ops.rearrange import one_hot
+from ..ops.bags import embedding_bag
+from ..ops.bags import shorten as _shorten
 from ..ops.batch_norm import batch_norm, instance_norm, local_response_norm
 from ..ops.shuffle import pixel_shuffle, pixel_unshuffle, channel_shuffle
 from ..ops.unfold import fold, unfold
@@ -101,7 +104,9 @@ from ..ops.softmax import implicit_dim, softmin
 from ..ops.softmax import log_softmax as _log_softmax
 from ..ops.softmax import softmax as _softmax
 from ..ops.interpolate import interpolate, upsample, upsample_nearest, upsample_bilinear
-from ..tensor import FUNCTIONS, Tensor
+from ..ops.grid_sample import grid_sample, affine_grid
+from ..ops.ctc import ctc_loss
+from ..tensor import FUNCTIONS
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -113,6 +118,7 @@ __all__ = [
     "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
     "adaptive_max_pool3d_with_indices",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -132,12 +138,14 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
     "dropout3d",
     "elu",
     "embedding",
+    "embedding_bag",
     "feature_alpha_dropout",
     "fold",
     "fractional_max_pool2d",
@@ -147,6 +155,7 @@ __all__ = [
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",
@@ -183,6 +192,7 @@ __all__ = [
     "mse_loss",
     "multi_head_attention_forward",
     "multi_margin_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
@@ -404,9 +414,11 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         A tensor (*, d), where * is the shape of ``input``.
     Raises:
         IndexError: a number is out of range
-        NotImplementedError: a sparse gradient of a computed ``weight``
+        NotImplementedError: a sparse gradient of a computed ``weight``, or with ``scale_grad_by_freq``
     """
     try:
+        if sparse and scale_grad_by_freq:
+            raise NotImplementedError("embedding: scale_grad_by_freq is not available for sparse gradients")
         if padding_idx is not None and not weight._h.ndim:
             raise IndexError("embedding: weight should have 2 dimensions, got 0")
         n = weight._h.shape[0] if weight._h.ndim else 0
@@ -418,21 +430,11 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
         if sparse and weight.requires_grad:
             if not weight.is_leaf:
                 raise NotImplementedError("embedding: sparse gradients are implemented for leaves alone")
-            if scale_grad_by_freq:
-                raise RuntimeError("embedding: scale_grad_by_freq not supported with sparse gradients")
             return _sparse_rows(weight, input, padding_idx)
         return _rows(weight, input, padding_idx, scale_grad_by_freq)
     except Exception as exc:
         _declare.refuse(exc)
         raise
-
-
-def _shorten(weight: Tensor, input: Tensor, max_norm, norm_type) -> None:
-    """Scales the rows that are used to a norm of at most ``max_norm``."""
-    used = input.reshape(-1).unique()
-    rows = weight.index_select(0, used)
-    norms = rows.norm(norm_type, 1, True)
-    weight.index_copy_(0, used, _select(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows))
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):

@@ -311,7 +311,8 @@ _TABLE: list[tuple[Rule, str]] = [
     (_folded(20), "logsumexp"),
     (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
     (_folded(22), "cross_entropy"),
-    (_folded(1), "nll_loss multi_margin_loss"),
+    (_folded(60), "ctc_loss"),
+    (_folded(1), "multilabel_margin_loss nll_loss multi_margin_loss"),
     (_folded(26), "kl_div poisson_nll_loss"),
     (_folded(50), "binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss multilabel_soft_margin_loss"),
     (_folded(30), "gaussian_nll_loss"),
@@ -340,7 +341,8 @@ _TABLE: list[tuple[Rule, str]] = [
     ),
     (_convolved, "conv1d conv2d conv3d convolution"),
     (_convolved_back, "conv_transpose1d conv_transpose2d conv_transpose3d"),
-    (_pointwise(8), "interpolate upsample upsample_nearest upsample_bilinear"),
+    (_pointwise(8), "interpolate grid_sample upsample upsample_nearest upsample_bilinear"),
+    (_pointwise(8), "affine_grid"),
     (_outer, "outer addr"),
     (_distances, "pdist"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet logdet"),
@@ -381,7 +383,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_into(), "copy_ fill_ fill_diagonal_ apply_ map_ map2_ zero_ tril_ triu_ masked_scatter_ fill"),
     (_picked, "gather take take_along_dim index_select"),
     (_indexed, "__getitem__"),
-    (_looked_up, "embedding"),
+    (_looked_up, "embedding embedding_bag"),
     (_scattered(True, 0), "scatter_ index_copy_ index_fill_ index_put_ put_ __setitem__"),
     (_scattered(False, 0), "scatter index_copy index_fill index_put put"),
     (_scattered(True, 1), "scatter_add_ scatter_reduce_ index_add_ index_reduce_"),
@@ -415,10 +417,10 @@ COMPOSED = words("__invert__ backward dropout")
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
-    as_subclass broadcast_shapes can_cast col_indices crow_indices data_ptr dense_dim dim element_size indices
-    is_coalesced sparse_dim values get_device get_rng_state initial_seed is_complex
-    is_conj is_contiguous is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size is_set_to is_shared
-    is_signed is_storage is_tensor item manual_seed ndimension nelement numel promote_types record_stream register_hook
+    as_subclass broadcast_shapes can_cast col_indices crow_indices data_ptr dense_dim dim element_size get_device
+    get_rng_state indices initial_seed is_coalesced is_complex is_conj is_contiguous is_floating_point is_inference
+    is_neg is_nonzero is_pinned is_same_size is_set_to is_shared is_signed is_storage is_tensor item manual_seed
+    ndimension nelement numel promote_types record_stream register_hook sparse_dim values
     register_post_accumulate_grad_hook requires_grad_ result_type retain_grad seed set_rng_state share_memory_ size
     storage storage_offset stride untyped_storage with_layout
 """)
