@@ -24,8 +24,8 @@ from .sparse import (
     rule,
     to_dense,
     to_sparse_csr,
-    transpose,
 )
+from .sparse_members import transpose
 
 
 def _refuse_out(out) -> None:
@@ -84,19 +84,6 @@ def _rows_of(dense: Tensor, s: SparseTensor) -> Tensor:
     return dense.reshape(math.prod(dense.shape[:n]), *dense.shape[n:])
 
 
-def _plus(s, other):
-    return add(s, other)
-
-
-def _plus_on_the_right(s, other):
-    return add(other, s)
-
-
-# Backward adds gradients where nothing is overridden.
-SparseTensor.__add__, SparseTensor.__radd__ = _plus, _plus_on_the_right
-SparseTensor.clone, SparseTensor.detach = RULES["clone"], RULES["detach"]
-
-
 @rule()
 def sub(input, other, *, alpha=1, out=None):
     return add(input, other, alpha=-alpha, out=out)
@@ -119,9 +106,6 @@ def add_into(input, other, *, alpha=1):
         _rows_of(input, s).index_add_(0, _flat(s._places, s.shape), values.to(input.dtype))
         return input
     return input.add_(to_dense(s), alpha=alpha)
-
-
-SparseTensor.add_ = add_into
 
 
 @rule("sub_")
@@ -305,6 +289,18 @@ def spmm(input, mat2):
 
 
 RULES["smm"], RULES["spmm"] = smm, spmm
+
+
+def _reflected(fn):
+    return lambda s, other: fn(other, s)
+
+
+# Python's operators.
+RULES |= {
+    "__add__": add, "__radd__": _reflected(add), "__iadd__": add_into, "__sub__": sub, "__rsub__": _reflected(sub),
+    "__isub__": sub_into, "__mul__": mul, "__rmul__": mul, "__imul__": mul_into, "__truediv__": div,
+    "__itruediv__": div_into, "__matmul__": matmul, "__rmatmul__": _reflected(matmul), "__neg__": RULES["neg"],
+}  # fmt: skip
 
 
 # Reductions.
