@@ -59,6 +59,7 @@ from . import (
     storages,
     subclass,
     unfold,
+    typed,
     unsafe,
     view_copies,
 )

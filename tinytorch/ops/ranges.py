@@ -311,7 +311,11 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
             f"new() received an invalid combination of arguments: {cls.__name__}(...) takes no keyword but "
             "device; use tinytorch.tensor"
         )
-    code = get_default_dtype().code
+    return as_class(made_of(args, get_default_dtype().code, device, cls.__name__), cls)
+
+
+def made_of(args: tuple, code: int, device, name: str) -> Tensor:
+    """What the constructor ``name`` makes of sizes, of values, or of a tensor, in the dtype ``code``."""
     first = args[0] if args else None
     if isinstance(first, Tensor):
         made = attempted.tt_alias(first._h)
@@ -322,16 +326,15 @@ def _construct(cls, *args, device=None, dtype=None, **kwargs):
             raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
         made = placed(pack(first, code), device)
     else:
-        shape = sizes(args, cls.__name__)
+        shape = sizes(args, name)
         made = on_device(device, attempted.tt_empty, code, len(shape), shape)
-    return as_class(finish(made, cls.__name__), cls)
+    return finish(made, name)
 
 
 def _construct_like(self, *args, device=None, size=None):
     """``x.new(2, 3)``, ``x.new([1., 2.])``: as the constructor, in the dtype of ``x``. Follows ``torch.Tensor.new``."""
     args = args if size is None else (*args, *size)
-    fresh = _construct(Tensor, *args, device=self.device if device is None else device)
-    return fresh if args and isinstance(args[0], Tensor) else fresh.to(self.dtype)
+    return made_of(args, self._h.dtype, self.device if device is None else device, "new")
 
 
 Tensor.__new__, Tensor.new = _construct, _construct_like
