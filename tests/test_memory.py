@@ -250,6 +250,23 @@ def test_memory_stays_flat():
     assert blocks() <= before  # fused mode may have held one more
 
 
+def test_a_cycle_through_what_a_node_notes_is_collected():
+    """A Node holds its hooks, and a hook the Node."""
+
+    class Kept:
+        pass
+
+    def cycle(register):
+        kept, y = Kept(), tinytorch.ones(3, requires_grad=True) * 2
+        node = y.grad_fn
+        getattr(node, register)(lambda *grads: (node, kept))
+        return weakref.ref(kept)
+
+    found = [cycle("register_hook"), cycle("register_prehook")]
+    gc.collect()
+    assert [ref() for ref in found] == [None, None]
+
+
 def test_constructors_of_c():
     with pytest.raises(TypeError):
         owner(int)

@@ -28,6 +28,7 @@ from . import (
     return_types,
     serialization,
     signal,
+    sparse,
     special,
     storage,
     utils,
@@ -79,7 +80,17 @@ from .dtypes import (
     uint8,
 )
 from .generator import Generator, default_generator
-from .layouts import channels_last, channels_last_3d, contiguous_format, layout, memory_format, preserve_format, strided
+from .layouts import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_coo,
+    sparse_csr,
+    strided,
+)
 from .ops.declare import name_methods as _name_methods
 from .ops.typed import TYPES as _TYPES
 from .ops.typed import set_default_tensor_type, typename
@@ -108,8 +119,8 @@ __all__ = [
     "multiprocessing", "nan", "newaxis", "nn", "no_grad", "optim", "overrides", "pi", "preserve_format", "profiler",
     "random", "return_types", "save", "serialization", "set_default_device", "set_default_dtype",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled",
-    "set_num_threads", "set_printoptions", "short", "signal", "special", "storage", "strided", "typename", "uint8",
-    "use_deterministic_algorithms", "utils", *_TYPES, *ops.FUNCTIONS,
+    "set_num_threads", "set_printoptions", "short", "signal", "sparse", "sparse_coo", "sparse_csr", "special",
+    "storage", "strided", "typename", "uint8", "use_deterministic_algorithms", "utils", *_TYPES, *ops.FUNCTIONS,
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from . import random as random
 from . import return_types as return_types
 from . import serialization as serialization
 from . import signal as signal
+from . import sparse as sparse
 from . import special as special
 from . import storage as storage
 from . import utils as utils
@@ -74,6 +75,8 @@ from .layouts import contiguous_format as contiguous_format
 from .layouts import layout as layout
 from .layouts import memory_format as memory_format
 from .layouts import preserve_format as preserve_format
+from .layouts import sparse_coo as sparse_coo
+from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
 from .ops.typed import set_default_tensor_type as set_default_tensor_type
 from .ops.typed import typename as typename
@@ -85,6 +88,7 @@ from .storage import UntypedStorage as UntypedStorage
 from .tensor import Tensor as Tensor
 from . import profiler as profiler
 from .fuse import _Callable
+from .ops.typed import TensorType as _TensorType
 
 fuse: _Callable
 float = float32
@@ -94,6 +98,16 @@ e: _float
 inf: _float
 nan: _float
 pi: _float
+BoolTensor: _TensorType
+ByteTensor: _TensorType
+CharTensor: _TensorType
+ShortTensor: _TensorType
+IntTensor: _TensorType
+LongTensor: _TensorType
+HalfTensor: _TensorType
+BFloat16Tensor: _TensorType
+FloatTensor: _TensorType
+DoubleTensor: _TensorType
 __version__: str
 
 __all__ = [
@@ -111,64 +125,67 @@ __all__ = [
     "bitwise_or_", "bitwise_right_shift", "bitwise_right_shift_", "bitwise_xor", "bitwise_xor_", "blackman_window",
     "block_diag", "bmm", "bool", "broadcast_shapes", "broadcast_tensors", "broadcast_to", "bucketize", "can_cast",
     "cartesian_prod", "cat", "cdist", "cdouble", "ceil", "ceil_", "celu", "cfloat", "chain_matmul", "channel_shuffle",
-    "channels_last", "channels_last_3d", "chunk", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min",
-    "clamp_min_", "clip", "clip_", "clone", "column_stack", "combinations", "complex", "complex128", "complex64",
-    "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_", "contiguous_format", "conv1d",
-    "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "copysign",
-    "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity", "count_nonzero", "cov", "cpu",
-    "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid", "default_generator", "deg2rad",
-    "deg2rad_", "det", "detach", "detach_copy", "device", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_copy",
-    "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_", "divide", "divide_", "dot", "double",
-    "dropout", "dsplit", "dstack", "dtype", "e", "einsum", "embedding", "empty", "empty_like", "empty_permuted",
-    "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc", "erfc_", "erfinv", "erfinv_", "exp",
-    "exp2", "exp2_", "exp_", "expand_copy", "expm1", "expm1_", "eye", "fft", "fill", "fill_", "finfo", "fix", "fix_",
-    "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32", "float64", "float_power", "floor", "floor_",
-    "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_", "frac", "frac_", "frexp", "from_dlpack",
-    "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather", "gcd", "gcd_", "ge", "ge_",
-    "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_device",
-    "get_float32_matmul_precision", "get_num_threads", "get_rng_state", "gradient", "greater", "greater_",
-    "greater_equal", "greater_equal_", "group_norm", "gt", "gt_", "half", "hamming_window", "hann_window", "hardshrink",
-    "heaviside", "histc", "histogram", "histogramdd", "hsplit", "hstack", "hypot", "hypot_", "i0", "i0_", "igamma",
-    "igamma_", "igammac", "igammac_", "iinfo", "imag", "index_add", "index_add_", "index_copy", "index_copy_",
-    "index_fill", "index_fill_", "index_put", "index_put_", "index_reduce", "index_reduce_", "index_select", "inf",
-    "inference_mode", "initial_seed", "inner", "int", "int16", "int32", "int64", "int8", "inverse",
-    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
+    "channels_last", "channels_last_3d", "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clamp_",
+    "clamp_max", "clamp_max_", "clamp_min", "clamp_min_", "clip", "clip_", "clone", "column_stack", "combinations",
+    "complex", "complex128", "complex64", "concat", "concatenate", "config", "conj", "conj_physical", "conj_physical_",
+    "contiguous_format", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "convolution", "copysign", "copysign_", "corrcoef", "cos", "cos_", "cosh", "cosh_", "cosine_similarity",
+    "count_nonzero", "cov", "cpu", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "cumulative_trapezoid",
+    "default_generator", "deg2rad", "deg2rad_", "det", "detach", "detach_copy", "device", "diag", "diag_embed",
+    "diagflat", "diagonal", "diagonal_copy", "diagonal_scatter", "diff", "digamma", "digamma_", "dist", "div", "div_",
+    "divide", "divide_", "dot", "double", "dropout", "dsplit", "dstack", "dtype", "e", "einsum", "embedding", "empty",
+    "empty_like", "empty_permuted", "empty_strided", "enable_grad", "eq", "eq_", "equal", "erf", "erf_", "erfc",
+    "erfc_", "erfinv", "erfinv_", "exp", "exp2", "exp2_", "exp_", "expand_copy", "expm1", "expm1_", "eye", "fft",
+    "fill", "fill_", "finfo", "fix", "fix_", "flatten", "flip", "fliplr", "flipud", "float", "float16", "float32",
+    "float64", "float_power", "floor", "floor_", "floor_divide", "floor_divide_", "fmax", "fmin", "fmod", "fmod_",
+    "frac", "frac_", "frexp", "from_dlpack", "from_numpy", "frombuffer", "full", "full_like", "func", "fuse", "gather",
+    "gcd", "gcd_", "ge", "ge_", "geqrf", "ger", "get_default_device", "get_default_dtype",
+    "get_deterministic_debug_mode", "get_device", "get_float32_matmul_precision", "get_num_threads", "get_rng_state",
+    "gradient", "greater", "greater_", "greater_equal", "greater_equal_", "group_norm", "gru", "gru_cell", "gt", "gt_",
+    "half", "hamming_window", "hann_window", "hardshrink", "heaviside", "histc", "histogram", "histogramdd", "hsplit",
+    "hstack", "hypot", "hypot_", "i0", "i0_", "igamma", "igamma_", "igammac", "igammac_", "iinfo", "imag", "index_add",
+    "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_put", "index_put_", "index_reduce",
+    "index_reduce_", "index_select", "inf", "inference_mode", "initial_seed", "inner", "int", "int16", "int32", "int64",
+    "int8", "inverse", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_complex", "is_conj",
     "is_deterministic_algorithms_warn_only_enabled", "is_floating_point", "is_grad_enabled", "is_inference",
     "is_inference_mode_enabled", "is_neg", "is_nonzero", "is_same_size", "is_signed", "is_storage", "is_tensor",
     "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "istft", "kaiser_window", "kron",
     "kthvalue", "layer_norm", "layout", "lcm", "lcm_", "ldexp", "ldexp_", "le", "le_", "lerp", "less", "less_",
     "less_equal", "less_equal_", "lgamma", "lgamma_", "linalg", "linspace", "load", "log", "log10", "log10_", "log1p",
-    "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logical_and",
-    "logical_and_", "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor", "logical_xor_", "logit",
-    "logit_", "logspace", "logsumexp", "long", "lt", "lt_", "manual_seed", "masked_fill", "masked_scatter",
-    "masked_scatter_", "masked_select", "matmul", "max", "maximum", "mean", "median", "memory_format", "meshgrid",
-    "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply",
-    "multiply_", "multiprocessing", "mv", "mvlgamma", "mvlgamma_", "nan", "nan_to_num", "nan_to_num_", "nanmean",
-    "nanmedian", "nanquantile", "nansum", "narrow", "narrow_copy", "native_batch_norm", "native_channel_shuffle", "ne",
-    "ne_", "neg", "neg_", "negative", "negative_", "newaxis", "nextafter", "nextafter_", "nn", "no_grad", "nonzero",
-    "nonzero_static", "norm", "normal", "not_equal", "not_equal_", "numel", "ones", "ones_like", "optim", "outer",
-    "overrides", "pairwise_distance", "pdist", "permute", "permute_copy", "pi", "pixel_shuffle", "pixel_unshuffle",
-    "polar", "polygamma", "polygamma_", "positive", "pow", "pow_", "prelu", "preserve_format", "prod", "profiler",
-    "promote_types", "put", "put_", "quantile", "rad2deg", "rad2deg_", "rand", "rand_like", "randint", "randint_like",
-    "randn", "randn_like", "random", "randperm", "range", "ravel", "real", "reciprocal", "reciprocal_", "relu", "relu_",
-    "remainder", "remainder_", "repeat_interleave", "reshape", "reshape_as", "resize_as_", "resolve_conj",
-    "resolve_neg", "result_type", "return_types", "rms_norm", "roll", "rot90", "round", "round_", "row_stack", "rsqrt",
-    "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce",
-    "scatter_reduce_", "searchsorted", "seed", "select", "select_copy", "select_scatter", "selu", "serialization",
-    "set_default_device", "set_default_dtype", "set_default_tensor_type", "set_deterministic_debug_mode",
-    "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads", "set_printoptions", "set_rng_state", "sgn",
-    "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signal", "signbit", "sin", "sin_", "sinc", "sinc_",
-    "sinh", "sinh_", "slice_copy", "slice_scatter", "slogdet", "softmax", "sort", "special", "split", "split_copy",
-    "split_with_sizes", "split_with_sizes_copy", "sqrt", "sqrt_", "square", "square_", "squeeze", "squeeze_copy",
-    "stack", "std", "std_mean", "stft", "storage", "strided", "sub", "sub_", "subtract", "subtract_", "sum", "swapaxes",
-    "swapdims", "t", "t_copy", "take", "take_along_dim", "tan", "tan_", "tanh", "tanh_", "tensor", "tensor_split",
-    "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose", "transpose_copy", "trapezoid", "trapz", "tril",
-    "tril_", "tril_indices", "triplet_margin_loss", "triu", "triu_", "triu_indices", "true_divide", "true_divide_",
-    "trunc", "trunc_", "typename", "uint8", "unbind", "unbind_copy", "unflatten", "unfold_copy", "unique",
-    "unique_consecutive", "unravel_index", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze",
-    "unsqueeze_copy", "use_deterministic_algorithms", "utils", "var", "var_mean", "vdot", "view_as", "view_as_complex",
-    "view_as_complex_copy", "view_as_real", "view_as_real_copy", "view_copy", "vsplit", "vstack", "where", "xlogy",
-    "xlogy_", "zero_", "zeros", "zeros_like",
+    "log1p_", "log2", "log2_", "log_", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet",
+    "logical_and", "logical_and_", "logical_not", "logical_not_", "logical_or", "logical_or_", "logical_xor",
+    "logical_xor_", "logit", "logit_", "logspace", "logsumexp", "long", "lstm", "lstm_cell", "lt", "lt_", "lu",
+    "lu_solve", "lu_unpack", "manual_seed", "masked_fill", "masked_scatter", "masked_scatter_", "masked_select",
+    "matmul", "matrix_exp", "matrix_power", "max", "maximum", "mean", "median", "memory_format", "meshgrid", "min",
+    "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mul_", "multinomial", "multiply", "multiply_",
+    "multiprocessing", "mv", "mvlgamma", "mvlgamma_", "nan", "nan_to_num", "nan_to_num_", "nanmean", "nanmedian",
+    "nanquantile", "nansum", "narrow", "narrow_copy", "native_batch_norm", "native_channel_shuffle", "ne", "ne_", "neg",
+    "neg_", "negative", "negative_", "newaxis", "nextafter", "nextafter_", "nn", "no_grad", "nonzero", "nonzero_static",
+    "norm", "normal", "not_equal", "not_equal_", "numel", "ones", "ones_like", "optim", "orgqr", "ormqr", "outer",
+    "overrides", "pairwise_distance", "pca_lowrank", "pdist", "permute", "permute_copy", "pi", "pinverse",
+    "pixel_shuffle", "pixel_unshuffle", "polar", "polygamma", "polygamma_", "positive", "pow", "pow_", "prelu",
+    "preserve_format", "prod", "profiler", "promote_types", "put", "put_", "qr", "quantile", "rad2deg", "rad2deg_",
+    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random", "randperm", "range", "ravel",
+    "real", "reciprocal", "reciprocal_", "relu", "relu_", "remainder", "remainder_", "renorm", "renorm_",
+    "repeat_interleave", "reshape", "reshape_as", "resize_as_", "resolve_conj", "resolve_neg", "result_type",
+    "return_types", "rms_norm", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "roll", "rot90", "round",
+    "round_", "row_stack", "rsqrt", "rsqrt_", "rsub", "save", "scalar_tensor", "scatter", "scatter_", "scatter_add",
+    "scatter_add_", "scatter_reduce", "scatter_reduce_", "searchsorted", "seed", "select", "select_copy",
+    "select_scatter", "selu", "serialization", "set_default_device", "set_default_dtype", "set_default_tensor_type",
+    "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_grad_enabled", "set_num_threads",
+    "set_printoptions", "set_rng_state", "sgn", "sgn_", "short", "sigmoid", "sigmoid_", "sign", "sign_", "signal",
+    "signbit", "sin", "sin_", "sinc", "sinc_", "sinh", "sinh_", "slice_copy", "slice_scatter", "slogdet", "smm",
+    "softmax", "sort", "sparse", "sparse_coo", "sparse_coo_tensor", "sparse_csr", "sparse_csr_tensor", "special",
+    "split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "spmm", "sqrt", "sqrt_", "square", "square_",
+    "squeeze", "squeeze_copy", "stack", "std", "std_mean", "stft", "storage", "strided", "sub", "sub_", "subtract",
+    "subtract_", "sum", "svd", "svd_lowrank", "swapaxes", "swapdims", "t", "t_copy", "take", "take_along_dim", "tan",
+    "tan_", "tanh", "tanh_", "tensor", "tensor_split", "tensordot", "tile", "to_dlpack", "topk", "trace", "transpose",
+    "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril", "tril_", "tril_indices", "triplet_margin_loss",
+    "triu", "triu_", "triu_indices", "true_divide", "true_divide_", "trunc", "trunc_", "typename", "uint8", "unbind",
+    "unbind_copy", "unflatten", "unfold_copy", "unique", "unique_consecutive", "unravel_index", "unsafe_chunk",
+    "unsafe_split", "unsafe_split_with_sizes", "unsqueeze", "unsqueeze_copy", "use_deterministic_algorithms", "utils",
+    "var", "var_mean", "vdot", "view_as", "view_as_complex", "view_as_complex_copy", "view_as_real",
+    "view_as_real_copy", "view_copy", "vsplit", "vstack", "where", "xlogy", "xlogy_", "zero_", "zeros", "zeros_like",
 ]
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -352,6 +369,9 @@ def ceil_(input: Tensor) -> Tensor: ...
 def celu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor: ...
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor: ...
 def channel_shuffle(input: Tensor, groups: _int) -> Tensor: ...
+def cholesky(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
+def cholesky_inverse(input: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
+def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def chunk(input: Tensor, chunks: _int, dim: _int = 0, *, axis: _int | None = None) -> tuple[Tensor, ...]: ...
 @overload
 def clamp(
@@ -600,6 +620,8 @@ def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: .
 def gcd_(input: Tensor, other: Tensor) -> Tensor: ...
 def ge(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def ge_(input: Tensor, other: Tensor | Number) -> Tensor: ...
+def geqrf(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> return_types.geqrf: ...
+def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def get_device(input: Tensor) -> _int: ...
 def get_rng_state() -> Tensor: ...
 def gradient(
@@ -613,6 +635,20 @@ def greater_equal_(input: Tensor, other: Tensor | Number) -> Tensor: ...
 def group_norm(
     input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: _float = 1e-05, cudnn_enabled: _bool = True,
+) -> Tensor: ...
+@overload
+def gru(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float,
+    train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def gru(
+    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor]: ...
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
 ) -> Tensor: ...
 def gt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def gt_(input: Tensor, other: Tensor | Number) -> Tensor: ...
@@ -747,6 +783,7 @@ def log_softmax(
 def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def logcumsumexp(input: Tensor, dim: _int, *, out: Tensor | None = None, axis: _int | None = None) -> Tensor: ...
+def logdet(input: Tensor) -> Tensor: ...
 def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def logical_and_(input: Tensor, other: Tensor) -> Tensor: ...
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -766,14 +803,38 @@ def logsumexp(
     input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Tensor | None = None,
     axis: _int | Sequence[_int] | None = None, keepdims: _bool = False,
 ) -> Tensor: ...
+@overload
+def lstm(
+    input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def lstm(
+    data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool,
+    num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor, Tensor]: ...
+def lstm_cell(
+    input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]: ...
 def lt(input: Tensor, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def lt_(input: Tensor, other: Tensor | Number) -> Tensor: ...
+def lu(
+    A: Tensor, pivot: _bool = True, get_infos: _bool = False, out: Tensor | None = None,
+) -> tuple[Tensor, ...]: ...
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True, *,
+    out: tuple[Tensor, Tensor, Tensor] | None = None,
+) -> return_types.lu_unpack: ...
 def manual_seed(seed: _int) -> Generator: ...
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor: ...
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor: ...
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor: ...
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def matrix_exp(input: Tensor) -> Tensor: ...
+def matrix_power(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def max(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 @overload
@@ -926,14 +987,23 @@ def ones_like(
     input: Tensor, *, dtype: _dtype | None = None, layout: _layout | None = None, device: Device = None,
     requires_grad: _bool = False, pin_memory: _bool = False, memory_format: _memory_format = ...,
 ) -> Tensor: ...
+def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def ormqr(
+    input: Tensor, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False, *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False, *,
     keepdims: _bool = False,
 ) -> Tensor: ...
+def pca_lowrank(
+    A: Tensor, q: _int | None = None, center: _bool = True, niter: _int = 2,
+) -> tuple[Tensor, Tensor, Tensor]: ...
 def pdist(input: Tensor, p: _float = 2.0) -> Tensor: ...
 def permute(input: Tensor, dims: Sequence[_int]) -> Tensor: ...
 def permute_copy(input: Tensor, dims: Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
+def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor: ...
 def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor: ...
 def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor: ...
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -950,6 +1020,7 @@ def prod(
 def promote_types(type1: _dtype, type2: _dtype) -> _dtype: ...
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor: ...
 def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor: ...
+def qr(input: Tensor, some: _bool = True, *, out: tuple[Tensor, Tensor] | None = None) -> return_types.qr: ...
 def quantile(
     input: Tensor, q: Tensor | _float, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *,
     interpolation: str = 'linear', out: Tensor | None = None, axis: _int | Sequence[_int] | None = None,
@@ -1038,6 +1109,10 @@ def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def relu_(input: Tensor) -> Tensor: ...
 def remainder(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor: ...
 def remainder_(input: Tensor, other: Tensor | Number) -> Tensor: ...
+def renorm(
+    input: Tensor, p: Number, dim: _int | Sequence[_int] | None, maxnorm: Number, *, out: Tensor | None = None,
+) -> Tensor: ...
+def renorm_(input: Tensor, p: Number, dim: _int | Sequence[_int] | None, maxnorm: Number) -> Tensor: ...
 def repeat_interleave(
     input: Tensor, repeats: Tensor | _int | None = None, dim: _int | None = None, *,
     output_size: _int | None = None, axis: _int | None = None,
@@ -1050,6 +1125,34 @@ def resolve_neg(input: Tensor) -> Tensor: ...
 def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> _dtype: ...
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, eps: _float | None = None,
+) -> Tensor: ...
+@overload
+def rnn_relu(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float,
+    train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def rnn_relu(
+    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor]: ...
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def rnn_tanh(
+    input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float,
+    train: _bool, bidirectional: _bool, batch_first: _bool,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def rnn_tanh(
+    data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int,
+    dropout: _float, train: _bool, bidirectional: _bool,
+) -> tuple[Tensor, Tensor]: ...
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
 ) -> Tensor: ...
 def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] = ()) -> Tensor: ...
 def rot90(input: Tensor, k: _int = 1, dims: Sequence[_int] = ...) -> Tensor: ...
@@ -1117,6 +1220,7 @@ def slice_scatter(
     step: _int = 1, *, axis: _int | None = None,
 ) -> Tensor: ...
 def slogdet(input: Tensor) -> return_types.slogdet: ...
+def smm(input: Tensor, mat2: Tensor) -> Tensor: ...
 def softmax(
     input: Tensor, dim: _int | None = None, dtype: _dtype | None = None, *, axis: _int | None = None,
 ) -> Tensor: ...
@@ -1124,6 +1228,16 @@ def sort(
     input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False, *, out: tuple[Tensor,
     Tensor] | None = None, axis: _int | None = None,
 ) -> return_types.sort: ...
+def sparse_coo_tensor(
+    indices: Any = None, values: Any = None, size: Sequence[_int] | None = None, *, dtype: _dtype | None = None,
+    device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False,
+    check_invariants: _bool | None = None, is_coalesced: _bool | None = None,
+) -> Tensor: ...
+def sparse_csr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Sequence[_int] | None = None, *,
+    dtype: _dtype | None = None, device: Device = None, pin_memory: _bool = False, requires_grad: _bool = False,
+    check_invariants: _bool | None = None,
+) -> Tensor: ...
 def split(
     input: Tensor, split_size_or_sections: _int | Sequence[_int], dim: _int = 0, *, axis: _int | None = None,
 ) -> tuple[Tensor, ...]: ...
@@ -1138,6 +1252,7 @@ def split_with_sizes_copy(
     input: Tensor, split_sizes: Sequence[_int], dim: _int | Sequence[_int] | None = 0, *,
     out: Sequence[Tensor] | None = None, axis: _int | Sequence[_int] | None = None,
 ) -> tuple[Tensor, ...]: ...
+def spmm(input: Tensor, mat2: Tensor) -> Tensor: ...
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sqrt_(input: Tensor) -> Tensor: ...
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1180,6 +1295,13 @@ def sum(
     dtype: _dtype | None = None, out: Tensor | None = None, axis: _int | Sequence[_int] | None = None,
     keepdims: _bool = False,
 ) -> Tensor: ...
+def svd(
+    input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: tuple[Tensor, Tensor,
+    Tensor] | None = None,
+) -> return_types.svd: ...
+def svd_lowrank(
+    A: Tensor, q: _int | None = 6, niter: _int = 2, M: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]: ...
 def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor: ...
 def swapdims(input: Tensor, dim0: _int, dim1: _int) -> Tensor: ...
 def t(input: Tensor) -> Tensor: ...
@@ -1221,6 +1343,10 @@ def trapz(
     y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: _int | Sequence[_int] | None = -1,
     axis: _int | Sequence[_int] | None = None,
 ) -> Tensor: ...
+def triangular_solve(
+    input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *,
+    out: tuple[Tensor, Tensor] | None = None,
+) -> return_types.triangular_solve: ...
 def tril(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor: ...
 def tril_(input: Tensor, diagonal: _int = 0) -> Tensor: ...
 def tril_indices(

@@ -280,4 +280,25 @@ DISTANCES = (
     ),
 )
 
-OPS = LAYERS + ACTIVATIONS + NORMS + DISTANCES
+BAG = T(6, dtype="int64", values=(0, 2, 1, 2, 3, 0))
+BAGS = (
+    fn(
+        "embedding_bag",
+        (
+            *(
+                S(BAG, T(4, 3, distinct=True), T(3, dtype="int64", values=(0, 2, 2)), mode=mode)
+                for mode in ("sum", "mean", "max")
+            ),
+            *(
+                S(T(2, 3, dtype="int64", values=(0, 1, 1, 3, 2, 1)), T(4, 2, distinct=True), mode=mode, padding_idx=1)
+                for mode in ("sum", "mean", "max")
+            ),
+            S(BAG, T(4, 3), T(2, dtype="int64", values=(0, 4)), mode="sum", per_sample_weights=T(6)),
+            S(BAG, T(4, 3), T(3, dtype="int64", values=(0, 1, 6)), include_last_offset=True),
+        ),
+        half_ulps=16,
+        composite=True,
+    ),
+)
+
+OPS = BAGS + LAYERS + ACTIVATIONS + NORMS + DISTANCES

@@ -123,6 +123,7 @@ def _all_resized(input: Tensor, dims, sizes) -> Tensor:
 def _points(n) -> int:
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"argument 'n' must be int, not {type(n).__name__}")
+    n = n.__index__()
     if n < 1:
         raise RuntimeError(f"Invalid number of data points ({n}) specified")
     return n

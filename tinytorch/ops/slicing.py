@@ -12,7 +12,7 @@ import operator
 from ..autograd.views import FLAG_VIEW
 from ..backends.cpu import error, ffi, lib
 from ..tensor import FUNCTIONS, Tensor, owned, gives_array
-from .declare import both, c_view, function, ints, method, primitive
+from .declare import both, c_view, function, ints, method, primitive, publish
 from .shape import contiguous_strides, show
 
 NULL = ffi.NULL
@@ -145,6 +145,23 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
     if dim1 == dim2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return _diagonal(input, (offset, dim1, dim2))
+
+
+def linalg_diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    """``diagonal`` of the last two dimensions, unless others are given. Follows ``torch.linalg.diagonal``.
+
+    Args:
+        A: a tensor
+        offset: 0 for the main diagonal, above it positive, below it negative
+        dim1: the dimension of the rows
+        dim2: the dimension of the columns
+    Returns:
+        A view, whose last dimension is the diagonal.
+    """
+    return diagonal(A, offset, dim1, dim2)
+
+
+linalg_diagonal = publish(linalg_diagonal, name="diagonal", namespace="linalg", kind="view")
 
 
 @primitive(g=lambda g, dim, size, step: _unfold(g, dim, size, step), title="UnfoldBackwardBackward0")

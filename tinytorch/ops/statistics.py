@@ -8,7 +8,6 @@ from ..dtypes import ALL, get_default_dtype
 from ..tensor import Tensor, owned
 from .convert import in_dtype
 from .declare import both, primitive, write_out
-from .decompose import svdvals
 from .reduce import _mean, _sum, count, expand_reduced, parse_dims, reduction
 
 # Variance. d var / dx = 2 (x - mean) / (N - correction).
@@ -188,17 +187,21 @@ _NORMS = {0.0: _norm_0, 1.0: _norm_1, 2.0: _norm_2, math.inf: _norm_inf, -math.i
 
 
 def _norm_p_formula(g, input, out, p, how, dims, keepdim):
+    dtype, wide = input.dtype, ALL[out.dtype.compute]
+    input, out = in_dtype(input, wide), in_dtype(out, wide)
     scale = (g * out ** (1 - p)).masked_fill(out == 0, 0)
     slope = input.sign() * input.abs() ** (p - 1)
     if p < 1:
         slope = slope.masked_fill(input == 0, 0)
-    return in_dtype(slope * expand_reduced(scale, input.shape, how, dims, keepdim), input.dtype)
+    return in_dtype(slope * expand_reduced(scale, input.shape, how, dims, keepdim), dtype)
 
 
 @primitive(title="LinalgVectorNormBackward0", input=_norm_p_formula)
 def _norm_p(input, p, how, dims, keepdim, dtype):
     x = Tensor.detach(input)
-    return _sum(x.abs() ** p, how, dims, keepdim, dtype) ** (1 / p)
+    result = input.dtype if dtype < 0 else ALL[dtype]
+    x = in_dtype(x, ALL[x.dtype.compute])  # powers of a half type overflow
+    return in_dtype(_sum(x.abs() ** p, how, dims, keepdim, ALL[result.compute].code) ** (1 / p), result)
 
 
 def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
@@ -220,44 +223,6 @@ def vector_norm(input, p, dim, keepdim, dtype, op="norm"):
     if p in _NORMS:
         return _NORMS[p](input, how, dims, keepdim, code)
     return _norm_p(input, p, how, dims, keepdim, code)
-
-
-@both
-def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The p-norm (sum |x|^p)^(1/p) over all dimensions or those of ``dim``; ``p`` may be 0, infinite, or "fro" (2).
-    Floating dtypes. Follows ``torch.norm``.
-
-    Args:
-        p: the order: a number, ``inf``, ``-inf``, ``'fro'``, which is 2, or ``'nuc'``, the sum of a matrix's singular
-            values
-    Returns:
-        A tensor without the dimensions of ``dim``, or 0-d.
-    Raises:
-        RuntimeError: integers without a floating ``dtype``
-    """
-    if p == "nuc":
-        dims = tuple(range(input._h.ndim)) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
-        if len(dims) != 2:
-            raise RuntimeError(f"norm(): a nuclear norm is one of two dimensions, got {dims}")
-        result = svdvals(input.movedim(dims, (-2, -1))).sum(-1)
-        if keepdim:
-            for d in sorted(input._dim(d) for d in dims):
-                result = result.unsqueeze(d)
-        return write_out("norm", result, out)
-    if p == "fro" or p is None:
-        p = 2.0
-    elif isinstance(p, str):
-        raise RuntimeError(f"norm(): expected p to be a number or 'fro', got '{p}'; see linalg.matrix_norm")
-    return write_out("norm", vector_norm(input, p, dim, keepdim, dtype), out)
-
-
-@both
-def dist(input, other, p=2):
-    """The p-norm of ``input - other``. Follows ``torch.dist``."""
-    for name, x in (("input", input), ("other", other)):
-        if not isinstance(x, Tensor):
-            raise TypeError(f"dist(): argument '{name}' must be Tensor, not {type(x).__name__}")
-    return norm(input - other, p)
 
 
 # log sum exp. Its derivative is softmax; an infinite result stands for no slope.

@@ -263,7 +263,7 @@ def _decomposed(flops: Callable[[int, int, int], float]) -> Rule:
         if not ins or len(ins[0].shape) < 2:
             return None
         *batch, m, n = ins[0].shape
-        columns = ins[1].shape[-1] if len(ins) > 1 and len(ins[1].shape) > 1 else 1
+        columns = ins[-1].shape[-1] if len(ins) > 1 and len(ins[-1].shape) > 1 else 1
         work = math.prod(batch) * flops(max(m, n), min(m, n), columns)
         return Cost(_total(ins) + (_total(outs) if outs else _total(ins[-1:])), round(work))
 
@@ -306,12 +306,13 @@ _TABLE: list[tuple[Rule, str]] = [
         "argmax argmin nonzero argwhere equal allclose trace sum_to_size bincount histc fold "
         "nonzero_static unravel_index histogram histogramdd",
     ),
-    (_folded(2), "norm aminmax"),
+    (_folded(2), "norm vector_norm vecdot aminmax"),
     (_folded(3), "var std var_mean std_mean dist"),
     (_folded(20), "logsumexp"),
     (_folded(3), "mse_loss l1_loss huber_loss smooth_l1_loss hinge_embedding_loss margin_ranking_loss"),
     (_folded(22), "cross_entropy"),
-    (_folded(1), "nll_loss multi_margin_loss"),
+    (_folded(60), "ctc_loss"),
+    (_folded(1), "multilabel_margin_loss nll_loss multi_margin_loss"),
     (_folded(26), "kl_div poisson_nll_loss"),
     (_folded(50), "binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss multilabel_soft_margin_loss"),
     (_folded(30), "gaussian_nll_loss"),
@@ -340,15 +341,24 @@ _TABLE: list[tuple[Rule, str]] = [
     ),
     (_convolved, "conv1d conv2d conv3d convolution"),
     (_convolved_back, "conv_transpose1d conv_transpose2d conv_transpose3d"),
+    (_pointwise(8), "interpolate grid_sample upsample upsample_nearest upsample_bilinear"),
+    (_pointwise(8), "affine_grid"),
     (_outer, "outer addr"),
     (_distances, "pdist"),
-    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet"),
-    (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex"),
+    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "det slogdet logdet"),
+    (_decomposed(lambda n, k, r: k**3 / 3), "cholesky cholesky_ex ldl_factor ldl_factor_ex"),
+    (_decomposed(lambda n, k, r: 2 / 3 * k**3), "cholesky_inverse"),
+    (_decomposed(lambda n, k, r: k**2 * (n - k / 3)), "lu lu_factor lu_factor_ex"),
+    (_decomposed(lambda n, k, r: 2 * k**2 * (n - k / 3)), "geqrf lstsq"),
     (_decomposed(lambda n, k, r: 2 / 3 * k**3 + 2 * k**2 * r), "solve solve_ex"),
     (_decomposed(lambda n, k, r: 2 * k**3), "inv inv_ex inverse"),
     (_decomposed(lambda n, k, r: k**2 * r), "solve_triangular"),
-    (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals"),
-    (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd"),
+    (_decomposed(lambda n, k, r: 2 * k**2 * r), "lu_solve ldl_solve"),
+    (_decomposed(lambda n, k, r: 2 * n * k * r), "cholesky_solve"),  # of B and L
+    (_decomposed(lambda n, k, r: 4 * k**2 * (n - k / 3)), "qr svdvals matrix_rank"),
+    (_decomposed(lambda n, k, r: 14 * n * k**2 + 8 * k**3), "svd pinv pinverse"),
+    (_decomposed(lambda n, k, r: 25 * k**3), "eig"),
+    (_decomposed(lambda n, k, r: 10 * k**3), "eigvals"),
     (_decomposed(lambda n, k, r: 9 * k**3), "eigh"),
     (_transformed(5, False), "fft ifft"),
     (_transformed(2.5, False), "rfft irfft hfft ihfft"),
@@ -373,7 +383,7 @@ _TABLE: list[tuple[Rule, str]] = [
     (_into(), "copy_ fill_ fill_diagonal_ apply_ map_ map2_ zero_ tril_ triu_ masked_scatter_ fill"),
     (_picked, "gather take take_along_dim index_select"),
     (_indexed, "__getitem__"),
-    (_looked_up, "embedding"),
+    (_looked_up, "embedding embedding_bag"),
     (_scattered(True, 0), "scatter_ index_copy_ index_fill_ index_put_ put_ __setitem__"),
     (_scattered(False, 0), "scatter index_copy index_fill index_put put"),
     (_scattered(True, 1), "scatter_add_ scatter_reduce_ index_add_ index_reduce_"),
@@ -407,9 +417,10 @@ COMPOSED = words("__invert__ backward dropout")
 
 # What only asks or sets something, and touches no elements (``item`` reads one).
 WITHOUT = words("""
-    as_subclass broadcast_shapes can_cast data_ptr dim element_size get_device get_rng_state initial_seed is_complex
-    is_conj is_contiguous is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size is_set_to is_shared
-    is_signed is_storage is_tensor item manual_seed ndimension nelement numel promote_types record_stream register_hook
+    as_subclass broadcast_shapes can_cast col_indices crow_indices data_ptr dense_dim dim element_size get_device
+    get_rng_state indices initial_seed is_coalesced is_complex is_conj is_contiguous is_floating_point is_inference
+    is_neg is_nonzero is_pinned is_same_size is_set_to is_shared is_signed is_storage is_tensor item manual_seed
+    ndimension nelement numel promote_types record_stream register_hook sparse_dim values
     register_post_accumulate_grad_hook requires_grad_ result_type retain_grad seed set_rng_state share_memory_ size
     storage storage_offset stride untyped_storage with_layout
 """)

@@ -279,11 +279,11 @@ def unary(
 ):
     """Declares an elementwise operator of one input, which formulas call ``input``. Unless ``public``, the function is
     for other operators to call. ``holomorphic``: Note [Complex gradients] in autograd/complex_nodes.py. In a
-    ``namespace`` it is a function alone. ``first``: the input's name as an argument. ``kernel``: the name of the scalar
+    ``namespace`` it is a function alone. ``first``: the input's name as an argument. ``kernel``: the name of its scalar
     function, where that is another."""
     first_order = {"input": first_order} if first_order else None
     op = Elementwise(name, ("input",), (formula,), first_order, title, kernel=kernel, holomorphic=holomorphic)
-    op.tensors = op.params
+    op.tensors = (first,)
     source = _sources_of_unary(op)
     function, method = build(
         op,

@@ -143,8 +143,11 @@ def same_parameters(fn, like) -> None:
     fn.__signature__ = shown.replace(parameters=[p for p in shown.parameters.values() if p.name != "out"])
 
 
-def composite(fn):
-    """Publishes ``fn``, made of other operators, as function (with ``out``) and method, and in place."""
+def composite(fn=None, *, same_dtype: bool = False):
+    """Publishes ``fn``, made of other operators, as function (with ``out``, of the result's dtype alone if
+    ``same_dtype``) and method, and in place."""
+    if fn is None:
+        return functools.partial(composite, same_dtype=same_dtype)
     name = fn.__name__
 
     def rewritten(self, *args, **kwargs):
@@ -160,4 +163,5 @@ def composite(fn):
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In place: {fn.__doc__}"
     both(inplace)
-    return both(outermost(fn, "write_out(NAME, fn({passed}), out)", ("out",), write_out=write_out))
+    written = f"write_out(NAME, fn({{passed}}), out, {same_dtype})"
+    return both(outermost(fn, written, ("out",), write_out=write_out))
