@@ -63,19 +63,20 @@ def arange(
             raise NotImplementedError("arange: not implemented for 'Bool'")
         if not whole and not (math.isfinite(start) and math.isfinite(end)):
             raise RuntimeError(f"arange: unsupported range: {start} -> {end}")
+        distance, stride = end - start, step
         if INTEGRAL[code]:
             start, end, step = int(start), int(end), int(step)
         if step == 0:
             raise RuntimeError("arange: step must be nonzero")
-        if (end - start) * (1 if step > 0 else -1) < 0:
+        if distance * (1 if step > 0 else -1) < 0:
             raise RuntimeError(
                 f"arange: upper bound and lower bound inconsistent with step sign: {start}, {end}, {step}"
             )
-        if INTEGRAL[code]:
-            n = max(0, -((start - end) // step))
+        if INTEGRAL[code]:  # PyTorch's other integers are cast after they are counted
+            n = max(0, -((start - end) // step)) if whole or code == lib.TT_I64 else math.ceil(distance / stride)
             made = on_device(device, attempted.tt_arange, code, n, 0.0, 0.0, start, step)
         else:
-            n = math.ceil((end - start) / step)
+            n = math.ceil(distance / stride)
             made = on_device(device, attempted.tt_arange, code, n, start, step, 0, 0)
         return _deliver(made, "arange", out, requires_grad, pin_memory)
     except Exception as exc:
