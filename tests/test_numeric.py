@@ -160,3 +160,20 @@ def test_results_are_pytorchs(torch, name):
             if a.ndim < 2
             else torch.allclose(torch.tensor(a.tolist(), dtype=b.dtype), b)
         )
+
+
+@pytest.mark.parametrize(
+    "name, args",
+    [
+        *((n, ()) for n in ("celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_")),
+        ("threshold_", (1.0, 2.0)),
+        ("elu_", (0.5,)),
+    ],
+)
+def test_activations_in_place(torch, name, args):
+    ours, theirs = tinytorch.tensor([-1.0, 0.5, 3.0]), torch.tensor([-1.0, 0.5, 3.0])
+    assert getattr(F, name)(ours, *args) is ours
+    getattr(torch.nn.functional, name)(theirs, *args)
+    assert ours.tolist() == pytest.approx(theirs.tolist())
+    with pytest.raises(TypeError):
+        getattr(F, name)("a", *args)
