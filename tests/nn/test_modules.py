@@ -9,6 +9,7 @@ import types
 import numpy as np
 import pytest
 from compare import assert_same, to_numpy
+from image_layers import LAYERS as IMAGE_LAYERS
 from optable import OPS
 
 import tinytorch as tt
@@ -196,6 +197,7 @@ LAYERS = {
         floats(3, 5, 6),
     ),
 }
+LAYERS |= IMAGE_LAYERS
 # Tested by themselves: containers and parameters (test_module.py).
 ELSEWHERE = {"Buffer", "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList"}
 ELSEWHERE |= {name for name in nn.__all__ if isinstance(getattr(nn, name), types.ModuleType)}
